@@ -1,0 +1,86 @@
+# Everything a person or CI does with Weir. `make help` lists it.
+#
+# build/       release, hardened: what is installed and measured
+# build-asan/  AddressSanitizer + UBSan: what the tests run on
+# build-tsan/  ThreadSanitizer: the threaded parts
+# build-fuzz/  clang + libFuzzer
+.DEFAULT_GOAL := build
+SHELL   := /bin/sh
+PREFIX  ?= /usr/local
+DESTDIR ?=
+JOBS    ?= $(shell nproc)
+# Debian's own: another python may come first in PATH.
+PYTHON  := /usr/bin/python3
+MESON   := /usr/bin/meson
+export PYTHONDONTWRITEBYTECODE := 1
+comma   := ,
+
+.PHONY: help setup build run test test-long check bench conformance install clean fmt fuzz \
+        build-asan build-tsan build-fuzz
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' $(MAKEFILE_LIST) | expand -t 22
+
+setup: ## install the Debian packages that are missing (tools/packages.txt)
+	@tools/setup
+
+build: setup build/build.ninja ## release binary: build/weir
+	@ninja -C build -j $(JOBS) --quiet weir
+
+run: build ## build, then serve on 127.0.0.1:8080 with data in ./data (ARGS=... adds flags)
+	@exec build/weir serve --data ./data $(ARGS)
+
+test: setup ## every test at commit size, checks and conformance; table of stages at the end
+	@$(PYTHON) tools/run_tests.py $(STAGES)
+
+test-long: setup ## the same at night size (WEIR_TEST_LONG=1)
+	@WEIR_TEST_LONG=1 $(PYTHON) tools/run_tests.py $(STAGES)
+
+check: setup ## format, static analysis, layers, sizes, words, contracts
+	@tools/check
+
+conformance: setup ## which requirement is proved by which test; fails when docs/conformance is stale
+	@$(PYTHON) tools/conformance.py
+
+bench: build ## measurements of bench/, on the release build
+	@ninja -C build -j $(JOBS) --quiet
+	@bench/run $(ARGS)
+
+fuzz: setup build-fuzz ## every fuzz target for FUZZ_SECONDS (default 60) from its saved corpus
+	@$(PYTHON) tools/fuzz.py --seconds $(or $(FUZZ_SECONDS),60)
+
+fmt: setup ## format every C file
+	@find src tests bench -name '*.[ch]' -print0 | xargs -0 clang-format -i
+
+install: build ## copy build/weir to $(DESTDIR)$(PREFIX)/bin
+	@install -D -m 755 build/weir '$(DESTDIR)$(PREFIX)/bin/weir'
+	@echo 'installed $(DESTDIR)$(PREFIX)/bin/weir'
+
+clean: ## remove all build directories; ./data stays
+	@rm -rf build build-asan build-tsan build-fuzz build-check
+
+# The sanitizer builds. -O1: several times faster than -O0 and stacks stay readable.
+build-asan: build-asan/build.ninja
+	@ninja -C build-asan -j $(JOBS) --quiet
+build-tsan: build-tsan/build.ninja
+	@ninja -C build-tsan --quiet build.ninja >/dev/null
+	@ninja -C build-tsan -j $(JOBS) --quiet weir $$($(PYTHON) tools/targets.py build-tsan --suite tsan)
+build-fuzz: build-fuzz/build.ninja
+	@ninja -C build-fuzz --quiet build.ninja >/dev/null
+	@names=$$($(PYTHON) tools/targets.py build-fuzz --under tests/fuzz) && [ -n "$$names" ] && \
+	    ninja -C build-fuzz -j $(JOBS) --quiet $$names
+
+# $(1) directory, $(2) compiler, $(3) options
+define configure
+	@CC=$(2) $(MESON) setup $(1) $(3) >/dev/null || { tail -n 3 $(1)/meson-logs/meson-log.txt >&2; exit 1; }
+endef
+SANITIZED := -Dbuildtype=debug -Doptimization=1 -Db_lundef=false
+
+build/build.ninja:
+	$(call configure,build,gcc,-Dtests=false)
+build-asan/build.ninja:
+	$(call configure,build-asan,gcc,$(SANITIZED) -Db_sanitize=address$(comma)undefined)
+build-tsan/build.ninja:
+	$(call configure,build-tsan,gcc,$(SANITIZED) -Db_sanitize=thread)
+build-fuzz/build.ninja:
+	$(call configure,build-fuzz,clang,$(SANITIZED) -Db_sanitize=address$(comma)undefined -Dfuzz=true -Dwerror=false)

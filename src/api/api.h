@@ -1,0 +1,123 @@
+/* api/api.h - between HTTP and the kernel: one table of routes, one order of checks, three-step handlers
+ * (decode, command or read, encode).
+ *
+ * Order of checks (AJ-12): route, method, auth, rate limit, Accept, Content-Type, size, JSON, fields, then
+ * the handler (ownership, state). dispatch.c does all of it but the last; handlers hold no SQL, no state
+ * names, no limits.
+ * Threads: a call lives on its HTTP loop thread; its command visits the commit thread and comes back. */
+#ifndef WEIR_API_API_H
+#define WEIR_API_API_H
+
+#include "api/auth.h"
+#include "api/followers.h"
+#include "api/metrics.h"
+#include "api/rate_limit.h"
+#include "base/clock.h"
+#include "base/json.h"
+#include "http/problem.h"
+#include "http/router.h"
+#include "http/server.h"
+#include "jobs/client_commands.h"
+#include "kernel/kernel.h"
+#include "schema/contract.h"
+#include "store/store.h"
+
+struct api;
+struct call;
+
+enum auth_need {
+    AUTH_NONE,     /* open to anyone */
+    AUTH_OPTIONAL, /* a bad key is refused, no key is the handler's decision */
+    AUTH_CLIENT,   /* an API key */
+    AUTH_WORKER,   /* an API key, or the Unix socket of a built-in domain */
+};
+
+enum accept_kinds { ACCEPT_JSON = 1, ACCEPT_CSV = 2, ACCEPT_EVENTS = 4, ACCEPT_TEXT = 8 };
+
+struct route_info {
+    enum auth_need auth;
+    const char *action; /* in logs */
+    unsigned accepts;   /* accept_kinds this route can give; the lowest bit is its default */
+    bool rate_limited;
+    void (*handle)(struct call *c);
+};
+
+/* A row of a route table. tools/contract_lint.py reads these rows and compares them with contracts/. */
+#define ROUTE(method, pattern, operation, auth, action, accepts, limited, handler)                 \
+    {HTTP_##method, pattern, #operation,                                                           \
+     &(const struct route_info){auth, action, accepts, limited, handler}},
+
+struct api_config {
+    const struct settings *settings;
+    const struct clock *clock;
+    struct store *store;
+    const char *topology_path;
+};
+
+/* One request on its way. In the exchange's arena. */
+struct call {
+    struct http_exchange *x;
+    struct api *api;
+    struct route_match match;
+    const struct route_info *info;
+    size_t route_number;
+    struct principal who;
+    const struct json *body;   /* an object; never NULL for a handler (absent body = empty object) */
+    unsigned accept;           /* the one kind chosen */
+    struct command *command;
+    void (*finish)(struct call *c); /* after the command is done */
+    struct str job_id;         /* for the log line */
+    struct err err;            /* what was answered, for the log line */
+    void *data;
+};
+
+struct api {
+    struct api_config config;
+    struct kernel *kernel;
+    struct http_server *server;
+    struct router *router;
+    struct contract *contracts[4];
+    const struct contract_operation **operations; /* by route number */
+    const struct schema *submit_schema;
+    struct auth *auth;
+    struct rate_limit *rate_limit;
+    struct metrics *metrics;
+    struct followers *followers;
+    _Atomic bool draining, started, fatal;
+};
+
+MUST_CHECK enum err_code api_new(const struct api_config *config, struct api **ret_api, struct err *err);
+struct api *api_free(struct api *a); /* after the HTTP threads ended */
+/* kernel_watch and http_config callbacks are wired to these. */
+void api_on_request(struct http_exchange *x);
+void api_on_done(struct http_exchange *x);
+void api_committed(void *self, const struct unit *u);
+void api_batch_end(void *self);
+
+const struct route *api_routes(size_t *ret_count);
+
+/* --- for handlers ------------------------------------------------------------------------------ */
+
+/* This HTTP thread's reader; NULL with err set when the store cannot be read. */
+struct reader *api_reader(struct api *a, struct err *err);
+
+void call_problem(struct call *c, const struct err *err);  /* answers */
+void call_fail(struct call *c, enum err_code code, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+/* A JSON answer: write with the writer, then call_send. */
+void call_json(struct call *c, int status, struct json_writer *w);
+void call_send(struct call *c);
+/* Posts the command and comes back in `finish` on the loop thread; a failed command is answered already. */
+void call_post(struct call *c, struct command *command, const struct command_type *type, int64_t extra_wait_ms,
+               void (*finish)(struct call *c));
+/* The {job_id} of the path. Malformed: 404 on GET, 400 on POST. False: answered. */
+bool call_job_id(struct call *c, int64_t *ret_key, uint64_t *ret_low);
+bool call_uuid_param(struct call *c, const char *name, struct uuid *ret);
+/* Idempotency-Key header, at most 255 visible characters; false: answered. */
+bool call_idempotency_key(struct call *c, struct str *ret_key);
+void call_body_fingerprint(const struct json *body, const char *skip_key, uint8_t out[16]);
+
+extern const struct route job_routes[], worker_routes[], ops_routes[];
+extern const size_t job_route_count, worker_route_count, ops_route_count;
+
+#endif

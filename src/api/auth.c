@@ -1,0 +1,217 @@
+#include "api/auth.h"
+
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/sha.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "base/hash.h"
+#include "base/must.h"
+#include "base/random.h"
+
+#include "base/banned.h"
+
+enum { CACHE_SLOTS = 256, SECRET_TEXT_LEN = 43, NUMBER_TEXT_LEN = 16 };
+
+struct auth {
+    const struct settings *settings;
+    _Atomic uint64_t generation;
+};
+
+/* One per HTTP thread: direct-mapped, so it is bounded and never needs a sweep. */
+struct cached_key {
+    int64_t id, client, expires_ms;
+    bool revoked;
+    uint8_t hash[KEY_HASH_BYTES];
+    struct uuid client_id;
+};
+static _Thread_local struct cached_key cache[CACHE_SLOTS];
+static _Thread_local uint64_t cache_generation;
+
+struct auth *auth_new(const struct settings *s)
+{
+    struct auth *a = must_alloc(sizeof *a);
+    a->settings = s;
+    a->generation = 1;
+    return a;
+}
+
+struct auth *auth_free(struct auth *a)
+{
+    free(a);
+    return NULL;
+}
+
+void auth_keys_changed(struct auth *a) { atomic_fetch_add(&a->generation, 1); }
+
+void auth_make_key(struct new_key *ret)
+{
+    random_bytes(ret->secret, sizeof ret->secret);
+    SHA256(ret->secret, sizeof ret->secret, ret->hash);
+}
+
+static const char base64url[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+struct str auth_key_text(const struct new_key *key, int64_t key_id, char out[API_KEY_TEXT_MAX])
+{
+    struct strbuf b = {out, 0, API_KEY_TEXT_MAX};
+    strbuf_addf(&b, "weir_%016llx_", (unsigned long long)key_id);
+    uint32_t bits = 0;
+    int have = 0;
+    for (size_t i = 0; i < sizeof key->secret; i++) {
+        bits = bits << 8 | key->secret[i];
+        for (have += 8; have >= 6; have -= 6)
+            strbuf_add_char(&b, base64url[bits >> (have - 6) & 63]);
+    }
+    if (have)
+        strbuf_add_char(&b, base64url[bits << (6 - have) & 63]);
+    return strbuf_str(&b);
+}
+
+static bool parse_number(struct str text, int64_t *ret)
+{
+    uint64_t v = 0;
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.ptr[i];
+        unsigned digit = c >= '0' && c <= '9'   ? (unsigned)(c - '0')
+                         : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a') + 10
+                                                : 16;
+        if (digit > 15)
+            return false;
+        v = v << 4 | digit;
+    }
+    *ret = (int64_t)v;
+    return v >> 63 == 0;
+}
+
+static bool parse_secret(struct str text, uint8_t out[32])
+{
+    uint32_t bits = 0;
+    int have = 0;
+    size_t n = 0;
+    for (size_t i = 0; i < text.len; i++) {
+        const char *at = memchr(base64url, text.ptr[i], 64);
+        if (!at)
+            return false;
+        bits = bits << 6 | (uint32_t)(at - base64url);
+        have += 6;
+        if (have >= 8) {
+            have -= 8;
+            out[n++] = (uint8_t)(bits >> have);
+        }
+    }
+    return n == 32 && (bits & ((1u << have) - 1)) == 0; /* one spelling per key */
+}
+
+bool auth_key_parse(struct str text, int64_t *ret_key_id, uint8_t ret_secret[32])
+{
+    if (text.len != 5 + NUMBER_TEXT_LEN + 1 + SECRET_TEXT_LEN || !str_starts(text, "weir_") ||
+        text.ptr[5 + NUMBER_TEXT_LEN] != '_')
+        return false;
+    struct str number = {text.ptr + 5, NUMBER_TEXT_LEN};
+    struct str secret = {text.ptr + 6 + NUMBER_TEXT_LEN, SECRET_TEXT_LEN};
+    return parse_number(number, ret_key_id) && parse_secret(secret, ret_secret);
+}
+
+struct str webhook_secret_text(struct arena *a, struct str secret)
+{
+    char *out = arena_alloc(a, 6 + (secret.len + 2) / 3 * 4 + 1);
+    memcpy(out, "whsec_", 6);
+    int n = EVP_EncodeBlock((unsigned char *)out + 6, (const unsigned char *)secret.ptr, (int)secret.len);
+    return (struct str){out, 6 + (size_t)n};
+}
+
+/* --- lookup ------------------------------------------------------------------------------------ */
+
+static struct cached_key *slot_of(struct auth *a, int64_t id)
+{
+    uint64_t generation = atomic_load(&a->generation);
+    if (cache_generation != generation) {
+        memset(cache, 0, sizeof cache);
+        cache_generation = generation;
+    }
+    return &cache[hash_mix((uint64_t)id) % CACHE_SLOTS];
+}
+
+static enum err_code look_up(struct reader *r, struct arena *arena, int64_t id, struct cached_key *slot,
+                             bool *ret_found, struct err *err)
+{
+    struct api_key_row row = {.id = id};
+    if (r->ops->reader_begin(r, err) != ERR_OK)
+        return err->code;
+    enum err_code code = r->ops->reader_row(r, &table_api_key_row, &row, arena, ret_found, err);
+    r->ops->reader_end(r);
+    if (code != ERR_OK || !*ret_found)
+        return code;
+    *slot = (struct cached_key){.id = id,
+                                .client = row.client,
+                                .expires_ms = row.expires_ms,
+                                .revoked = row.revoked_ms != 0};
+    if (row.hash.len != KEY_HASH_BYTES || row.client_uuid.len != sizeof slot->client_id.bytes)
+        return err_set(err, ERR_STORE_CORRUPT, "an API key row is damaged");
+    memcpy(slot->hash, row.hash.ptr, KEY_HASH_BYTES);
+    memcpy(slot->client_id.bytes, row.client_uuid.ptr, sizeof slot->client_id.bytes);
+    return ERR_OK;
+}
+
+static bool is_operator(const struct auth *a, struct str token)
+{
+    struct str want = str_of(a->settings->operator_token);
+    if (!want.len)
+        return false;
+    uint8_t x[32], y[32]; /* hashed first, so that neither length nor content shows in the time taken */
+    SHA256((const unsigned char *)want.ptr, want.len, x);
+    SHA256((const unsigned char *)token.ptr, token.len, y);
+    return CRYPTO_memcmp(x, y, sizeof x) == 0;
+}
+
+static enum err_code refuse(struct err *err)
+{
+    return err_set(err, ERR_AUTH_INVALID_CREDENTIALS, "the API key is missing, malformed or unknown");
+}
+
+static enum err_code check_key(struct auth *a, struct reader *r, struct arena *arena, struct str token,
+                               int64_t now_ms, struct principal *ret_who, struct err *err)
+{
+    int64_t id;
+    uint8_t secret[32], hash[KEY_HASH_BYTES];
+    if (!auth_key_parse(token, &id, secret))
+        return refuse(err);
+    struct cached_key *slot = slot_of(a, id);
+    bool found = slot->id == id && id != 0;
+    if (!found && look_up(r, arena, id, slot, &found, err) != ERR_OK) {
+        slot->id = 0;
+        return err->code;
+    }
+    SHA256(secret, sizeof secret, hash);
+    if (!found || CRYPTO_memcmp(hash, slot->hash, sizeof hash) != 0)
+        return refuse(err);
+    ret_who->client = slot->client; /* known even when refused: the log names it */
+    ret_who->client_id = slot->client_id;
+    if (slot->revoked)
+        return err_set(err, ERR_AUTH_API_KEY_DISABLED, "this API key was revoked");
+    if (slot->expires_ms <= now_ms)
+        return err_set(err, ERR_AUTH_TOKEN_EXPIRED, "this API key has expired");
+    ret_who->kind = PRINCIPAL_KEY;
+    ret_who->key = id;
+    return ERR_OK;
+}
+
+enum err_code auth_check(struct auth *a, struct reader *r, struct arena *arena, struct str header,
+                         int64_t now_ms, struct principal *ret_who, struct err *err)
+{
+    *ret_who = (struct principal){.kind = PRINCIPAL_NONE};
+    if (!header.ptr)
+        return ERR_OK;
+    struct str rest = header;
+    struct str scheme = str_cut(&rest, ' ');
+    struct str token = str_trim(rest);
+    if (!str_equal_nocase(scheme, STR("Bearer")) || !token.len)
+        return refuse(err);
+    if (is_operator(a, token)) {
+        ret_who->kind = PRINCIPAL_OPERATOR;
+        return ERR_OK;
+    }
+    return check_key(a, r, arena, token, now_ms, ret_who, err);
+}

@@ -1,0 +1,324 @@
+/* The one order of checks (AJ-12), and the steps every handler shares. */
+#include <openssl/sha.h>
+#include <stdatomic.h>
+#include <stdio.h>
+
+#include "api/api.h"
+#include "base/log.h"
+#include "base/must.h"
+
+#include "base/banned.h"
+
+void call_problem(struct call *c, const struct err *err)
+{
+    c->err = *err;
+    struct err shown = *err;
+    if (shown.code == ERR_STORE_CORRUPT || shown.code == ERR_STORE_FSYNC)
+        shown.code = ERR_STORAGE_DB_ERROR; /* the catalog's code; the log has the exact one */
+    problem_reply(c->x, &shown);
+    http_answer(c->x);
+}
+
+void call_fail(struct call *c, enum err_code code, const char *fmt, ...)
+{
+    struct err err = {.code = code};
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(err.detail, sizeof err.detail, fmt, ap);
+    va_end(ap);
+    call_problem(c, &err);
+}
+
+void call_json(struct call *c, int status, struct json_writer *w)
+{
+    c->x->status = status;
+    c->x->content_type = "application/json";
+    strbuf_clear(&c->x->reply_body);
+    jw_start(w, &c->x->reply_body);
+}
+
+void call_send(struct call *c) { http_answer(c->x); }
+
+/* --- the way to the commit thread and back ------------------------------------------------------- */
+
+static void command_done(struct command *command)
+{
+    http_resume(((struct call *)command->owner)->x);
+}
+
+static bool command_abandoned(const struct command *command)
+{
+    return atomic_load_explicit(&((struct call *)command->owner)->x->gone, memory_order_relaxed);
+}
+
+static void resumed(struct http_exchange *x)
+{
+    struct call *c = x->data;
+    if (c->command->result != ERR_OK)
+        call_problem(c, &c->command->err);
+    else
+        c->finish(c);
+}
+
+static void timed_out(struct http_exchange *x)
+{
+    call_fail(x->data, ERR_EXEC_TIMEOUT,
+              "the server did not get to it in time; it may still be done: ask again with the same key");
+}
+
+void call_post(struct call *c, struct command *command, const struct command_type *type, int64_t extra_wait_ms,
+               void (*finish)(struct call *c))
+{
+    command->type = type;
+    command->owner = c;
+    command->done = command_done;
+    command->abandoned = command_abandoned;
+    command->received_us = c->x->received_us;
+    c->command = command;
+    c->finish = finish;
+    c->x->on_resume = resumed;
+    c->x->on_timeout = timed_out;
+    c->x->timeout_at_ms = clock_mono_ms(c->api->config.clock) + extra_wait_ms +
+                          c->api->config.settings->request_timeout_ms;
+    kernel_post(c->api->kernel, command);
+}
+
+/* --- shared decoding ------------------------------------------------------------------------------ */
+
+bool call_uuid_param(struct call *c, const char *name, struct uuid *ret)
+{
+    return uuid_parse(route_param(&c->match, name), ret);
+}
+
+bool call_job_id(struct call *c, int64_t *ret_key, uint64_t *ret_low)
+{
+    struct uuid id;
+    c->job_id = route_param(&c->match, "job_id");
+    if (call_uuid_param(c, "job_id", &id) && uuid_split_v7(&id, ret_key, ret_low))
+        return true;
+    if (c->x->method == HTTP_POST && !uuid_parse(c->job_id, &id))
+        call_fail(c, ERR_REQUEST_MALFORMED, "job_id is not a UUID");
+    else
+        call_fail(c, ERR_JOB_NOT_FOUND, "no job has this id");
+    return false;
+}
+
+bool call_idempotency_key(struct call *c, struct str *ret_key)
+{
+    struct str key = http_header(c->x, "Idempotency-Key");
+    bool ok = !key.ptr || (key.len >= 1 && key.len <= CREATE_NAME_MAX);
+    for (size_t i = 0; ok && i < key.len; i++)
+        ok = key.ptr[i] > 0x1f && key.ptr[i] < 0x7f;
+    if (!ok) {
+        call_fail(c, ERR_REQUEST_MALFORMED, "Idempotency-Key must have 1 to 255 visible ASCII characters");
+        return false;
+    }
+    *ret_key = key;
+    return true;
+}
+
+void call_body_fingerprint(const struct json *body, const char *skip_key, uint8_t out[16])
+{
+    uint8_t digest[SHA256_DIGEST_LENGTH];
+    struct strbuf text = {0};
+    json_canonical(body, skip_key, &text);
+    SHA256((const unsigned char *)text.ptr, text.len, digest);
+    memcpy(out, digest, 16);
+    strbuf_free(&text);
+}
+
+/* --- the checks, in order -------------------------------------------------------------------------- */
+
+static bool check_route(struct call *c)
+{
+    struct http_exchange *x = c->x;
+    enum http_method method = x->method == HTTP_HEAD ? HTTP_GET : x->method;
+    router_find(c->api->router, method, x->path, &c->match);
+    if (c->match.route) {
+        size_t count;
+        c->route_number = (size_t)(c->match.route - api_routes(&count));
+        c->info = c->match.route->info;
+        return true;
+    }
+    api_routes(&c->route_number); /* counts as "none" */
+    if (c->match.path_known) {
+        http_reply_header(x, "Allow", str_of(c->match.allow));
+        call_fail(c, ERR_REQUEST_METHOD_NOT_ALLOWED, "this path takes %s", c->match.allow);
+    } else {
+        call_fail(c, ERR_REQUEST_ROUTE_NOT_FOUND, "there is nothing at this path");
+    }
+    return false;
+}
+
+static bool check_auth(struct call *c)
+{
+    struct api *a = c->api;
+    struct err err = {.code = ERR_OK};
+    if (c->info->auth == AUTH_NONE)
+        return true;
+    if (c->info->auth == AUTH_WORKER && c->x->over_unix_socket) {
+        c->who.kind = PRINCIPAL_DOMAIN;
+        return true;
+    }
+    struct reader *r = api_reader(a, &err);
+    if (r && auth_check(a->auth, r, c->x->arena, http_header(c->x, "Authorization"), c->x->received_us / 1000,
+                        &c->who, &err) == ERR_OK) {
+        if (c->who.kind == PRINCIPAL_KEY || c->info->auth == AUTH_OPTIONAL)
+            return true;
+        if (c->who.kind == PRINCIPAL_OPERATOR)
+            err_set(&err, ERR_AUTH_FORBIDDEN, "the operator token manages keys; use a client's API key here");
+        else
+            err_set(&err, ERR_AUTH_INVALID_CREDENTIALS, "this call needs an API key");
+    }
+    call_problem(c, &err);
+    return false;
+}
+
+static bool check_rate(struct call *c)
+{
+    struct err err;
+    if (!c->info->rate_limited || c->who.kind != PRINCIPAL_KEY ||
+        rate_limit_take(c->api->rate_limit, c->who.client, &c->who.client_id, c->x->received_us / 1000, &err) ==
+            ERR_OK)
+        return true;
+    call_problem(c, &err);
+    return false;
+}
+
+static const struct {
+    unsigned kind;
+    const char *type, *range;
+} media[] = {
+    {ACCEPT_JSON, "application/json", "application/*"},
+    {ACCEPT_CSV, "text/csv", "text/*"},
+    {ACCEPT_EVENTS, "text/event-stream", "text/*"},
+    {ACCEPT_TEXT, "text/plain", "text/*"},
+};
+
+/* One media range of an Accept header, q=0 refuses. Earlier ranges win; q values beyond 0 do not reorder. */
+static unsigned accept_one(struct str range, unsigned offers)
+{
+    struct str rest = range;
+    struct str type = str_trim(str_cut(&rest, ';'));
+    while (rest.len) {
+        struct str parameter = str_trim(str_cut(&rest, ';'));
+        if (str_starts(parameter, "q=0") && !str_is(parameter, "q=0.") &&
+            strspn(parameter.ptr + 2, "0.") >= parameter.len - 2)
+            return 0;
+    }
+    if (str_is(type, "*/*"))
+        return offers & -offers;
+    for (size_t i = 0; i < LENGTH_OF(media); i++)
+        if (offers & media[i].kind && (str_equal_nocase(type, str_of(media[i].type)) || str_is(type, media[i].range)))
+            return media[i].kind;
+    if (str_equal_nocase(type, STR("application/problem+json")) ||
+        (offers & ACCEPT_TEXT && str_equal_nocase(type, STR("application/openmetrics-text"))))
+        return offers & -offers;
+    return 0;
+}
+
+static bool check_accept(struct call *c)
+{
+    struct str rest = http_header(c->x, "Accept");
+    unsigned offers = c->info->accepts;
+    c->accept = offers & -offers;
+    if (!rest.ptr || !str_trim(rest).len)
+        return true;
+    while (rest.len)
+        if ((c->accept = accept_one(str_trim(str_cut(&rest, ',')), offers)))
+            return true;
+    call_fail(c, ERR_REQUEST_NOT_ACCEPTABLE, "this call answers application/json%s%s",
+              offers & ACCEPT_CSV ? " or text/csv" : "", offers & ACCEPT_EVENTS ? " or text/event-stream" : "");
+    return false;
+}
+
+static bool is_json_type(struct str value)
+{
+    struct str rest = value;
+    struct str type = str_trim(str_cut(&rest, ';'));
+    if (!str_equal_nocase(type, STR("application/json")))
+        return false;
+    struct str parameter = str_trim(rest);
+    return !parameter.len || str_equal_nocase(parameter, STR("charset=utf-8")) ||
+           str_equal_nocase(parameter, STR("charset=\"utf-8\""));
+}
+
+static bool check_body_head(struct call *c)
+{
+    struct http_exchange *x = c->x;
+    if ((x->body.len || x->body_too_large) && x->method != HTTP_GET && x->method != HTTP_HEAD &&
+        !is_json_type(http_header(x, "Content-Type"))) {
+        call_fail(c, ERR_REQUEST_UNSUPPORTED_MEDIA_TYPE, "the body must be application/json in UTF-8");
+        return false;
+    }
+    if (x->body_too_large) {
+        call_fail(c, ERR_REQUEST_PAYLOAD_TOO_LARGE, "the body is larger than %lld bytes (server.body_max_bytes)",
+                  (long long)c->api->config.settings->body_max_bytes);
+        return false;
+    }
+    return true;
+}
+
+static const struct json empty_object = {.type = JSON_OBJECT};
+
+static bool check_body(struct call *c)
+{
+    struct err err;
+    const struct contract_operation *o = c->api->operations[c->route_number];
+    c->body = &empty_object;
+    if (c->x->method == HTTP_GET || c->x->method == HTTP_HEAD)
+        return true;
+    if (c->x->body.len && json_parse(c->x->arena, c->x->body, &c->body, &err) != ERR_OK) {
+        call_problem(c, &err);
+        return false;
+    }
+    if (!o->request_body) {
+        if (c->body->type == JSON_OBJECT && !c->body->count)
+            return true;
+        call_fail(c, ERR_REQUEST_MALFORMED, "this call takes no body");
+        return false;
+    }
+    struct schema_violation v;
+    if (schema_check(o->request_body, c->body, &v))
+        return true;
+    call_fail(c, ERR_REQUEST_MALFORMED, "%s", v.text);
+    return false;
+}
+
+void api_on_request(struct http_exchange *x)
+{
+    struct call *c = ARENA_NEW(x->arena, struct call);
+    c->x = x;
+    c->api = x->context;
+    x->data = c;
+    if (check_route(c) && check_auth(c) && check_rate(c) && check_accept(c) && check_body_head(c) &&
+        check_body(c))
+        c->info->handle(c);
+}
+
+static void log_request(const struct call *c)
+{
+    bool failed = c->err.code != ERR_OK;
+    enum log_level level = c->x->status >= 500 ? LOG_ERROR : failed ? LOG_INFO : LOG_DEBUG;
+    if (!log_enabled(level))
+        return;
+    char request_id[UUID_TEXT_LEN + 1], client_id[UUID_TEXT_LEN + 1];
+    uuid_text(&c->x->request_id, request_id);
+    uuid_text(&c->who.client_id, client_id);
+    log_line(level, "request", "request_id", LOG_TEXT(request_id), "client_id",
+             LOG_TEXT(c->who.client ? client_id : NULL), "job_id", LOG_STR(c->job_id), "action",
+             LOG_TEXT(c->info ? c->info->action : "none"), "method", LOG_STR(c->x->method_text), "path",
+             LOG_STR(c->x->path), "status", LOG_INT(c->x->status), "error_code",
+             LOG_TEXT(failed ? err_wire(c->err.code) : NULL), "error_message",
+             LOG_TEXT(failed ? c->err.detail : NULL), "duration_us",
+             LOG_INT(clock_wall_us(c->api->config.clock) - c->x->received_us), NULL);
+}
+
+void api_on_done(struct http_exchange *x)
+{
+    struct call *c = x->data;
+    if (!c)
+        return;
+    metrics_request(c->api->metrics, c->route_number, x->status);
+    log_request(c);
+}

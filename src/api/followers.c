@@ -1,0 +1,102 @@
+#include "api/followers.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "base/hash.h"
+#include "base/must.h"
+
+#include "base/banned.h"
+
+struct followed {
+    struct map_node node;
+    int64_t job;
+    uint32_t count;
+    _Atomic uint32_t seq;
+};
+
+struct followers {
+    pthread_mutex_t lock;
+    struct map jobs;
+    _Atomic uint32_t count;
+};
+
+struct followers *followers_new(void)
+{
+    struct followers *f = must_alloc(sizeof *f);
+    pthread_mutex_init(&f->lock, NULL);
+    return f;
+}
+
+static void free_followed(struct map_node *n, void *arg)
+{
+    (void)arg;
+    free(CONTAINER_OF(n, struct followed, node));
+}
+
+struct followers *followers_free(struct followers *f)
+{
+    if (!f)
+        return NULL;
+    map_drain(&f->jobs, free_followed, NULL);
+    map_free(&f->jobs);
+    pthread_mutex_destroy(&f->lock);
+    free(f);
+    return NULL;
+}
+
+static struct followed *find(struct followers *f, int64_t job)
+{
+    for (struct map_node *n = map_first(&f->jobs, hash_mix((uint64_t)job)); n; n = map_next(n)) {
+        struct followed *j = CONTAINER_OF(n, struct followed, node);
+        if (j->job == job)
+            return j;
+    }
+    return NULL;
+}
+
+struct followed *followers_join(struct followers *f, int64_t job)
+{
+    pthread_mutex_lock(&f->lock);
+    struct followed *j = find(f, job);
+    if (!j) {
+        j = must_alloc(sizeof *j);
+        j->job = job;
+        map_put(&f->jobs, &j->node, hash_mix((uint64_t)job));
+    }
+    j->count++;
+    atomic_fetch_add(&f->count, 1);
+    pthread_mutex_unlock(&f->lock);
+    return j;
+}
+
+void followers_leave(struct followers *f, struct followed *j)
+{
+    pthread_mutex_lock(&f->lock);
+    atomic_fetch_sub(&f->count, 1);
+    if (--j->count == 0) {
+        map_remove(&f->jobs, &j->node);
+        free(j);
+    }
+    pthread_mutex_unlock(&f->lock);
+}
+
+uint32_t followed_seq(const struct followed *j) { return atomic_load(&j->seq); }
+
+bool followers_publish(struct followers *f, const struct unit *u)
+{
+    if (!u->notice_count || !atomic_load(&f->count))
+        return false;
+    bool any = false;
+    pthread_mutex_lock(&f->lock);
+    for (size_t i = 0; i < u->notice_count; i++) {
+        struct followed *j = find(f, u->notices[i].event.job);
+        if (!j)
+            continue;
+        atomic_store(&j->seq, u->notices[i].event.seq);
+        any = true;
+    }
+    pthread_mutex_unlock(&f->lock);
+    return any;
+}

@@ -1,0 +1,20 @@
+/* api/followers.h - which jobs somebody follows live, so that a commit wakes streams only when one of
+ * theirs changed, and a stream reads the store only when its own did. */
+#ifndef WEIR_API_FOLLOWERS_H
+#define WEIR_API_FOLLOWERS_H
+
+#include "kernel/unit.h"
+
+struct followers;
+struct followed; /* one job; shared by all its followers */
+
+struct followers *followers_new(void);
+struct followers *followers_free(struct followers *f);
+struct followed *followers_join(struct followers *f, int64_t job); /* any thread */
+void followers_leave(struct followers *f, struct followed *j);
+/* Number of the last event announced since the first follower joined; 0: none yet. */
+uint32_t followed_seq(const struct followed *j);
+/* Commit thread: true when a followed job changed. Costs one atomic read while nobody follows. */
+bool followers_publish(struct followers *f, const struct unit *u);
+
+#endif

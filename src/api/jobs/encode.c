@@ -1,0 +1,171 @@
+#include "api/jobs/encode.h"
+
+#include "base/time_text.h"
+#include "lifecycle/work_kinds.h"
+
+#include "base/banned.h"
+
+void encode_uuid_v7(struct json_writer *w, const char *key, int64_t id, uint64_t low)
+{
+    struct uuid u = uuid_from_v7(id, low);
+    char text[UUID_TEXT_LEN + 1];
+    uuid_text(&u, text);
+    jw_key(w, key);
+    jw_str(w, (struct str){text, UUID_TEXT_LEN});
+}
+
+void encode_time_ms(struct json_writer *w, const char *key, int64_t ms)
+{
+    char text[TIME_TEXT_MAX];
+    jw_key(w, key);
+    jw_str(w, ms ? time_text_ms(ms, text) : STR_ABSENT);
+}
+
+void encode_time_us(struct json_writer *w, const char *key, int64_t us)
+{
+    char text[TIME_TEXT_MAX];
+    jw_key(w, key);
+    jw_str(w, time_text_us(us, text));
+}
+
+void encode_definition(struct json_writer *w, const struct job_row *job)
+{
+    jw_key(w, "definition");
+    if (job->duration_ms < 0) {
+        jw_null(w);
+        return;
+    }
+    jw_object(w);
+    jw_key(w, "work_kind");
+    jw_text(w, work_kind_text((enum work_kind)job->kind));
+    encode_time_ms(w, "execution_at", job->execution_ms);
+    jw_key(w, "duration_ms");
+    jw_int(w, job->duration_ms);
+    jw_key(w, "should_fail");
+    jw_bool(w, job->should_fail != 0);
+    jw_key(w, "payload_size");
+    jw_int(w, job->payload_size);
+    jw_key(w, "seed");
+    jw_int(w, job->seed);
+    jw_object_end(w);
+}
+
+static void raw_or_null(struct json_writer *w, const char *key, struct str json)
+{
+    jw_key(w, key);
+    if (json.ptr)
+        jw_raw(w, json);
+    else
+        jw_null(w);
+}
+
+void encode_job(struct json_writer *w, const struct job_view *v)
+{
+    const struct job_row *j = &v->job;
+    jw_object(w);
+    encode_uuid_v7(w, "job_id", j->id, (uint64_t)j->low);
+    jw_key(w, "type");
+    jw_text(w, job_type_text((enum job_type)j->type));
+    jw_key(w, "state");
+    jw_text(w, job_state_text(v->state));
+    jw_key(w, "outcome");
+    jw_text(w, job_outcome_text(v->state));
+    encode_time_ms(w, "created_at", j->created_ms);
+    encode_time_ms(w, "execution_at", j->execution_ms);
+    encode_time_us(w, "updated_at", v->updated_us);
+    jw_key(w, "attempt");
+    jw_int(w, v->attempt);
+    jw_key(w, "callback");
+    jw_str(w, j->callback);
+    jw_key(w, "work_kind");
+    jw_text(w, work_kind_text((enum work_kind)j->kind));
+    jw_key(w, "queue");
+    jw_str(w, j->queue);
+    jw_key(w, "priority");
+    jw_int(w, j->priority);
+    jw_key(w, "max_runtime_ms");
+    jw_int(w, j->max_runtime_ms);
+    jw_key(w, "max_retries");
+    jw_int(w, j->max_retries);
+    encode_definition(w, j);
+    raw_or_null(w, "payload", j->payload);
+    raw_or_null(w, "error", v->error);
+    jw_object_end(w);
+}
+
+void encode_event(struct json_writer *w, const struct event *e, uint64_t low)
+{
+    char id[UUID_TEXT_LEN + 1];
+    uuid_text(&e->id, id);
+    jw_object(w);
+    jw_key(w, "event_id");
+    jw_str(w, (struct str){id, UUID_TEXT_LEN});
+    encode_uuid_v7(w, "job_id", e->job, low);
+    jw_key(w, "seq");
+    jw_int(w, e->seq);
+    jw_key(w, "event_name");
+    jw_text(w, job_event_text(e->event));
+    jw_key(w, "prev_state");
+    jw_text(w, job_state_text(e->prev));
+    jw_key(w, "next_state");
+    jw_text(w, job_state_text(e->next));
+    encode_time_us(w, "timestamp", e->at_us);
+    jw_key(w, "payload");
+    jw_object(w);
+    jw_key(w, "scenario");
+    jw_text(w, e->kind < WORK_KIND_COUNT ? work_kind_text((enum work_kind)e->kind) : NULL);
+    jw_key(w, "attempt");
+    jw_int(w, e->attempt);
+    if (e->event == JOB_EVENT_RETRIES_EXHAUSTED) {
+        jw_key(w, "transition");
+        jw_bool(w, false);
+    }
+    if (e->extra.len > 2) /* a JSON object of ours: its members join this one */
+        strbuf_addf(w->out, ",%.*s", (int)e->extra.len - 2, e->extra.ptr + 1);
+    jw_object_end(w);
+    jw_object_end(w);
+}
+
+int64_t job_ran_ms(const struct job_view *v) { return v->started_ms ? v->finished_ms - v->started_ms : 0; }
+
+void encode_report_members(struct json_writer *w, const struct job_view *v)
+{
+    encode_uuid_v7(w, "job_id", v->job.id, (uint64_t)v->job.low);
+    jw_key(w, "outcome");
+    jw_text(w, job_outcome_text(v->state));
+    encode_time_ms(w, "started_at", v->started_ms);
+    encode_time_ms(w, "finished_at", v->finished_ms);
+    jw_key(w, "duration_ms");
+    if (v->is_live)
+        jw_null(w);
+    else
+        jw_int(w, job_ran_ms(v));
+}
+
+bool call_read_job(struct call *c, struct reader **ret_reader, struct job_view *ret_view)
+{
+    int64_t id;
+    uint64_t low;
+    bool found = false;
+    struct err err = {.code = ERR_OK};
+    if (!call_job_id(c, &id, &low))
+        return false;
+    struct reader *r = api_reader(c->api, &err);
+    if (!r || r->ops->reader_begin(r, &err) != ERR_OK) {
+        call_problem(c, &err);
+        return false;
+    }
+    if (job_view_read(r, c->x->arena, id, ret_view, &found, &err) == ERR_OK) {
+        if (!found || (uint64_t)ret_view->job.low != low)
+            err_set(&err, ERR_JOB_NOT_FOUND, "no job has this id");
+        else if (ret_view->job.client != c->who.client)
+            err_set(&err, ERR_AUTH_FORBIDDEN, "the job belongs to another client");
+    }
+    if (err.code == ERR_OK) {
+        *ret_reader = r;
+        return true;
+    }
+    r->ops->reader_end(r);
+    call_problem(c, &err);
+    return false;
+}

@@ -1,0 +1,27 @@
+/* api/jobs/handlers.h - the handlers of the Jobs API; routes.c lists them, dispatch.c calls them. */
+#ifndef WEIR_API_JOBS_HANDLERS_H
+#define WEIR_API_JOBS_HANDLERS_H
+
+#include "api/api.h"
+
+void handle_create_client(struct call *c);
+void handle_create_key(struct call *c);
+void handle_renew_key(struct call *c);
+void handle_revoke_key(struct call *c);
+void handle_rotate_secret(struct call *c);
+void handle_submit(struct call *c);
+void handle_submit_batch(struct call *c);
+void handle_cancel(struct call *c);
+void handle_retry(struct call *c);
+void handle_get_job(struct call *c);
+void handle_get_report(struct call *c);
+void handle_get_events(struct call *c);
+void handle_explain(struct call *c);
+void handle_list_jobs(struct call *c);
+void handle_list_reports(struct call *c);
+void handle_report_summary(struct call *c);
+void handle_create_webhook(struct call *c);
+void handle_list_webhooks(struct call *c);
+void handle_delete_webhook(struct call *c);
+
+#endif

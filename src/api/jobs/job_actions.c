@@ -1,0 +1,38 @@
+/* POST /v1/jobs/{job_id}/cancel and /retry. */
+#include "api/jobs/encode.h"
+#include "api/jobs/handlers.h"
+#include "jobs/job_commands.h"
+
+#include "base/banned.h"
+
+static void acted(struct call *c, bool with_attempt)
+{
+    const struct job_command *command = (const struct job_command *)c->command;
+    struct json_writer w;
+    call_json(c, 200, &w);
+    jw_object(&w);
+    encode_uuid_v7(&w, "job_id", command->id, command->low);
+    jw_key(&w, "state");
+    jw_text(&w, job_state_text(command->state));
+    encode_time_us(&w, "updated_at", command->updated_us);
+    if (with_attempt) {
+        jw_key(&w, "attempt");
+        jw_int(&w, command->attempt);
+    }
+    jw_object_end(&w);
+    call_send(c);
+}
+
+static void canceled(struct call *c) { acted(c, false); }
+static void retried(struct call *c) { acted(c, true); }
+
+static void act(struct call *c, const struct command_type *type, void (*finish)(struct call *c))
+{
+    struct job_command *command = ARENA_NEW(c->x->arena, struct job_command);
+    command->client = c->who.client;
+    if (call_job_id(c, &command->id, &command->low))
+        call_post(c, &command->base, type, 0, finish);
+}
+
+void handle_cancel(struct call *c) { act(c, &cancel_command_type, canceled); }
+void handle_retry(struct call *c) { act(c, &retry_command_type, retried); }

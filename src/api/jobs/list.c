@@ -1,0 +1,275 @@
+/* GET /v1/jobs, GET /v1/reports (JSON and CSV), GET /v1/reports/summary.
+ *
+ * Newest first, the caller's only. State filters are answered from the listing of that state; the other
+ * filters look at rows one by one, at most LOOK_MAX of them, so a page may be short and still have a
+ * next_cursor: a call never scans a whole history. */
+#include "api/jobs/encode.h"
+#include "api/jobs/handlers.h"
+#include "api/jobs/list_filter.h"
+#include "base/time_text.h"
+#include "lifecycle/work_kinds.h"
+
+#include "base/banned.h"
+
+enum { LOOK_MAX = 2000, IDS_A_READ = 256 };
+
+struct page {
+    struct job_view *views;
+    size_t count;
+    int64_t next_below; /* 0: this was the last page */
+};
+
+static bool read_filter(struct call *c, struct list_filter *ret)
+{
+    struct list_query_texts q;
+    struct err err = {.code = ERR_OK};
+    const struct {
+        const char *name;
+        struct str *text;
+    } parameters[] = {{"state", &q.state},
+                      {"outcome", &q.outcome},
+                      {"type", &q.type},
+                      {"work_kind", &q.work_kind},
+                      {"queue", &q.queue},
+                      {"created_after", &q.created_after},
+                      {"created_before", &q.created_before},
+                      {"limit", &q.limit},
+                      {"cursor", &q.cursor}};
+    for (size_t i = 0; i < sizeof parameters / sizeof *parameters; i++)
+        if (http_query(c->x, parameters[i].name, parameters[i].text, &err) != ERR_OK) {
+            call_problem(c, &err);
+            return false;
+        }
+    if (list_filter_parse(&q, ret, &err) == ERR_OK)
+        return true;
+    call_problem(c, &err);
+    return false;
+}
+
+static enum err_code read_ids(struct reader *r, int64_t client, const struct list_filter *f, int64_t below,
+                              int64_t *ids, size_t *ret_count, struct err *err)
+{
+    struct list_query q = {
+        .client = client, .below_id = below, .from_id = f->from_id, .limit = IDS_A_READ, .bucket = LIST_ALL};
+    if (f->has_state && !job_state_is_final(f->state))
+        return r->ops->reader_live(r, &q, f->state, ids, ret_count, err);
+    if (f->has_state)
+        q.bucket = (uint8_t)(1 + f->state);
+    return r->ops->reader_list(r, &q, ids, ret_count, err);
+}
+
+static enum err_code read_page(struct reader *r, struct arena *a, int64_t client, const struct list_filter *f,
+                               struct page *ret, struct err *err)
+{
+    int64_t ids[IDS_A_READ], below = f->below_id;
+    size_t count = IDS_A_READ, looked = 0;
+    *ret = (struct page){.views = ARENA_ARRAY(a, struct job_view, (size_t)f->limit)};
+    while (!f->nothing && count == IDS_A_READ) {
+        if (read_ids(r, client, f, below, ids, &count, err) != ERR_OK)
+            return err->code;
+        for (size_t i = 0; i < count; i++) {
+            if (ret->count == (size_t)f->limit || looked++ == LOOK_MAX) {
+                ret->next_below = below;
+                return ERR_OK;
+            }
+            struct job_view *v = &ret->views[ret->count];
+            bool found;
+            if (job_view_read(r, a, ids[i], v, &found, err) != ERR_OK)
+                return err->code;
+            ret->count += found && list_filter_matches(f, v);
+            below = ids[i];
+        }
+    }
+    return ERR_OK;
+}
+
+/* Runs the whole read; false: answered. */
+static bool list(struct call *c, struct page *ret)
+{
+    struct list_filter f;
+    struct err err = {.code = ERR_OK};
+    if (!read_filter(c, &f))
+        return false;
+    struct reader *r = api_reader(c->api, &err);
+    if (r && r->ops->reader_begin(r, &err) == ERR_OK) {
+        (void)!read_page(r, c->x->arena, c->who.client, &f, ret, &err);
+        r->ops->reader_end(r);
+    }
+    if (err.code == ERR_OK)
+        return true;
+    call_problem(c, &err);
+    return false;
+}
+
+static void encode_next(struct call *c, struct json_writer *w, const struct page *p)
+{
+    jw_key(w, "next_cursor");
+    jw_str(w, p->next_below ? list_cursor_text(c->x->arena, p->next_below) : STR_ABSENT);
+}
+
+void handle_list_jobs(struct call *c)
+{
+    struct page p;
+    struct json_writer w;
+    if (!list(c, &p))
+        return;
+    call_json(c, 200, &w);
+    jw_object(&w);
+    jw_key(&w, "items");
+    jw_array(&w);
+    for (size_t i = 0; i < p.count; i++)
+        encode_job(&w, &p.views[i]);
+    jw_array_end(&w);
+    encode_next(c, &w, &p);
+    jw_object_end(&w);
+    call_send(c);
+}
+
+/* --- reports ---------------------------------------------------------------------------------------- */
+
+static void encode_report(struct json_writer *w, const struct job_view *v)
+{
+    jw_object(w);
+    encode_report_members(w, v);
+    jw_key(w, "type");
+    jw_text(w, job_type_text((enum job_type)v->job.type));
+    jw_key(w, "work_kind");
+    jw_text(w, work_kind_text((enum work_kind)v->job.kind));
+    jw_key(w, "queue");
+    jw_str(w, v->job.queue);
+    jw_key(w, "state");
+    jw_text(w, job_state_text(v->state));
+    jw_key(w, "attempt");
+    jw_int(w, v->attempt);
+    encode_time_ms(w, "created_at", v->job.created_ms);
+    jw_object_end(w);
+}
+
+static void csv_text(struct strbuf *out, const char *text)
+{
+    strbuf_add_text(out, text ? text : "");
+    strbuf_add_char(out, ',');
+}
+
+static void csv_time(struct strbuf *out, int64_t ms)
+{
+    char text[TIME_TEXT_MAX];
+    if (ms)
+        strbuf_add_str(out, time_text_ms(ms, text));
+    strbuf_add_char(out, ',');
+}
+
+/* No value can hold a comma or quote: ids, enums, times, numbers and queue names. */
+static void csv_row(struct strbuf *out, const struct job_view *v)
+{
+    struct uuid id = uuid_from_v7(v->job.id, (uint64_t)v->job.low);
+    char text[UUID_TEXT_LEN + 1];
+    uuid_text(&id, text);
+    csv_text(out, text);
+    csv_text(out, job_type_text((enum job_type)v->job.type));
+    csv_text(out, work_kind_text((enum work_kind)v->job.kind));
+    strbuf_addf(out, "%.*s,", STR_ARG(v->job.queue));
+    csv_text(out, job_state_text(v->state));
+    csv_text(out, job_outcome_text(v->state));
+    strbuf_addf(out, "%lld,", (long long)v->attempt);
+    csv_time(out, v->job.created_ms);
+    csv_time(out, v->started_ms);
+    csv_time(out, v->finished_ms);
+    if (!v->is_live)
+        strbuf_addf(out, "%lld", (long long)job_ran_ms(v));
+    strbuf_add_text(out, "\r\n");
+}
+
+static void send_csv(struct call *c, const struct page *p)
+{
+    struct strbuf *out = &c->x->reply_body;
+    strbuf_add_text(out, "job_id,type,work_kind,queue,state,outcome,attempt,created_at,started_at,finished_at,"
+                         "duration_ms\r\n");
+    for (size_t i = 0; i < p->count; i++)
+        csv_row(out, &p->views[i]);
+    if (p->next_below)
+        http_reply_header(c->x, "X-Next-Cursor", list_cursor_text(c->x->arena, p->next_below));
+    c->x->status = 200;
+    c->x->content_type = "text/csv; charset=utf-8";
+    call_send(c);
+}
+
+void handle_list_reports(struct call *c)
+{
+    struct page p;
+    struct json_writer w;
+    if (!list(c, &p))
+        return;
+    if (c->accept == ACCEPT_CSV) {
+        send_csv(c, &p);
+        return;
+    }
+    call_json(c, 200, &w);
+    jw_object(&w);
+    jw_key(&w, "items");
+    jw_array(&w);
+    for (size_t i = 0; i < p.count; i++)
+        encode_report(&w, &p.views[i]);
+    jw_array_end(&w);
+    encode_next(c, &w, &p);
+    jw_object_end(&w);
+    call_send(c);
+}
+
+/* --- summary: one row, kept in the transaction -------------------------------------------------------- */
+
+static void encode_counts(struct json_writer *w, const struct client_counts *n)
+{
+    int64_t total = 0;
+    for (int s = 0; s < JOB_STATE_COUNT; s++)
+        total += n->by_state[s];
+    jw_key(w, "total");
+    jw_int(w, total);
+    jw_key(w, "by_state");
+    jw_object(w);
+    for (int s = 0; s < JOB_STATE_COUNT; s++) {
+        jw_key(w, job_state_text((enum job_state)s));
+        jw_int(w, n->by_state[s]);
+    }
+    jw_object_end(w);
+    jw_key(w, "by_outcome");
+    jw_object(w);
+    for (int s = 0; s < JOB_STATE_COUNT; s++)
+        if (job_outcome_text((enum job_state)s)) {
+            jw_key(w, job_outcome_text((enum job_state)s));
+            jw_int(w, n->by_state[s]);
+        }
+    jw_object_end(w);
+    jw_key(w, "by_work_kind");
+    jw_object(w);
+    for (int k = 0; k < WORK_KIND_COUNT; k++)
+        if (n->by_kind[k]) {
+            jw_key(w, work_kind_text((enum work_kind)k));
+            jw_int(w, n->by_kind[k]);
+        }
+    jw_object_end(w);
+}
+
+void handle_report_summary(struct call *c)
+{
+    struct stats_row row = {.client = c->who.client};
+    struct err err = {.code = ERR_OK};
+    bool found = false;
+    struct reader *r = api_reader(c->api, &err);
+    if (r && r->ops->reader_begin(r, &err) == ERR_OK) {
+        (void)!r->ops->reader_row(r, &table_stats_row, &row, c->x->arena, &found, &err);
+        r->ops->reader_end(r);
+    }
+    if (err.code != ERR_OK) {
+        call_problem(c, &err);
+        return;
+    }
+    struct client_counts counts;
+    counts_from_bytes(&counts, found ? row.counts : STR(""));
+    struct json_writer w;
+    call_json(c, 200, &w);
+    jw_object(&w);
+    encode_counts(&w, &counts);
+    jw_object_end(&w);
+    call_send(c);
+}

@@ -1,0 +1,30 @@
+/* api/jobs/list_filter.h - the filters of GET /v1/jobs and GET /v1/reports, and their cursors. Pure, fuzzed. */
+#ifndef WEIR_API_JOBS_LIST_FILTER_H
+#define WEIR_API_JOBS_LIST_FILTER_H
+
+#include "store/job_view.h"
+
+enum { LIST_LIMIT_DEFAULT = 50, LIST_LIMIT_MAX = 200 };
+
+struct list_filter {
+    bool has_state, has_type, has_kind;
+    enum job_state state; /* from state or outcome */
+    enum job_type type;
+    enum work_kind kind;
+    struct str queue;
+    int64_t below_id, from_id;
+    int64_t limit;
+    bool nothing; /* the filters exclude each other */
+};
+
+/* Texts as in the query; absent when not given. ERR_REQUEST_MALFORMED names the parameter. */
+struct list_query_texts {
+    struct str state, outcome, type, work_kind, queue, created_after, created_before, limit, cursor;
+};
+MUST_CHECK enum err_code list_filter_parse(const struct list_query_texts *q, struct list_filter *ret_filter,
+                                           struct err *err);
+bool list_filter_matches(const struct list_filter *f, const struct job_view *v);
+/* Opaque to clients: the id to go on below. */
+struct str list_cursor_text(struct arena *a, int64_t id);
+
+#endif

@@ -1,0 +1,175 @@
+/* GET a job, its report and why it waits. Reads only; nothing here changes anything. */
+#include "api/jobs/encode.h"
+#include "api/jobs/handlers.h"
+
+#include "base/banned.h"
+
+void handle_get_job(struct call *c)
+{
+    struct reader *r;
+    struct job_view v;
+    struct json_writer w;
+    if (!call_read_job(c, &r, &v))
+        return;
+    r->ops->reader_end(r);
+    call_json(c, 200, &w);
+    encode_job(&w, &v);
+    call_send(c);
+}
+
+static void encode_events(struct json_writer *w, const struct job_view *v, const struct event *events, size_t count)
+{
+    jw_array(w);
+    for (size_t i = 0; i < count; i++)
+        encode_event(w, &events[i], (uint64_t)v->job.low);
+    jw_array_end(w);
+}
+
+static void raw_member(struct json_writer *w, const char *key, struct str json)
+{
+    jw_key(w, key);
+    if (json.ptr)
+        jw_raw(w, json);
+    else
+        jw_null(w);
+}
+
+void handle_get_report(struct call *c)
+{
+    struct reader *r;
+    struct job_view v;
+    struct err err = {.code = ERR_OK};
+    if (!call_read_job(c, &r, &v))
+        return;
+    size_t count = 0, room = log_ref_count(v.refs);
+    struct event *events = ARENA_ARRAY(c->x->arena, struct event, room + 1);
+    if (v.is_live)
+        err_set(&err, ERR_JOB_REPORT_NOT_FOUND, "the job is %s; its report is written when it ends",
+                job_state_text(v.state));
+    else
+        (void)!job_view_events(r, c->x->arena, &v, 0, room, events, &count, &err);
+    r->ops->reader_end(r);
+    if (err.code != ERR_OK) {
+        call_problem(c, &err);
+        return;
+    }
+    struct json_writer w;
+    call_json(c, 200, &w);
+    jw_object(&w);
+    encode_report_members(&w, &v);
+    jw_key(&w, "attempt");
+    jw_int(&w, v.attempt);
+    raw_member(&w, "result", v.result);
+    raw_member(&w, "error", v.error);
+    jw_key(&w, "events");
+    encode_events(&w, &v, events, count);
+    jw_object_end(&w);
+    call_send(c);
+}
+
+/* --- explain --------------------------------------------------------------------------------------- */
+
+struct reason {
+    const char *waiting_on, *detail;
+    int64_t since_us;
+};
+
+static struct reason explain_live(const struct job_view *v, int64_t now_ms, int64_t queued, int64_t queue_size)
+{
+    const struct task_row *t = &v->task;
+    switch (v->state) {
+    case JOB_CREATED:
+        if (t->due_ms <= now_ms || v->job.execution_ms < t->due_ms)
+            return (struct reason){queued >= queue_size ? "queue_full" : "schedule",
+                                   queued >= queue_size ? "it is due, but the queue is full" : "it is due now",
+                                   v->updated_us};
+        return (struct reason){"schedule", "it is queued when execution_at comes", v->updated_us};
+    case JOB_QUEUED:
+        if (t->due_ms > now_ms)
+            return (struct reason){"backoff", "a retry waits a while before it may be claimed", v->updated_us};
+        return (struct reason){"worker", "it waits for a worker of its queue to claim it", v->updated_us};
+    case JOB_ASSIGNED:
+        return (struct reason){"lease", "a worker claimed it and has not started it yet", v->updated_us};
+    case JOB_RUNNING:
+        return (struct reason){"lease", "a worker runs it", v->updated_us};
+    case JOB_SUCCEEDED:
+    case JOB_FAILED:
+    case JOB_CANCELED:
+    case JOB_STATE_COUNT:
+        break;
+    }
+    return (struct reason){"nothing", "it is finished", v->updated_us};
+}
+
+static bool comes_before(const struct task_row *t, const struct job_row *job)
+{
+    return str_equal(t->queue, job->queue) &&
+           (t->priority > job->priority || (t->priority == job->priority && t->id < job->id));
+}
+
+/* 1 + how many of the caller's own jobs in the same queue come first, as far as its newest LOOK_AT tell;
+ * other clients' jobs are not shown. */
+static enum err_code own_position(struct reader *r, struct arena *a, const struct job_view *v,
+                                  int64_t *ret_position, struct err *err)
+{
+    enum { LOOK_AT = 1000 };
+    int64_t *ids = ARENA_ARRAY(a, int64_t, LOOK_AT);
+    size_t count;
+    struct list_query q = {.client = v->job.client, .below_id = INT64_MAX, .limit = LOOK_AT};
+    if (r->ops->reader_live(r, &q, JOB_QUEUED, ids, &count, err) != ERR_OK)
+        return err->code;
+    *ret_position = 1;
+    for (size_t i = 0; i < count; i++) {
+        struct task_row t = {.id = ids[i]};
+        bool found;
+        if (r->ops->reader_row(r, &table_task_row, &t, a, &found, err) != ERR_OK)
+            return err->code;
+        *ret_position += found && comes_before(&t, &v->job);
+    }
+    return ERR_OK;
+}
+
+void handle_explain(struct call *c)
+{
+    struct reader *r;
+    struct job_view v;
+    struct err err = {.code = ERR_OK};
+    if (!call_read_job(c, &r, &v))
+        return;
+    struct kernel_stats stats;
+    kernel_stats(c->api->kernel, &stats);
+    struct reason why =
+        explain_live(&v, c->x->received_us / 1000, stats.queued, c->api->config.settings->jobs_queue_size);
+    int64_t position = 0;
+    if (v.state == JOB_QUEUED)
+        (void)!own_position(r, c->x->arena, &v, &position, &err);
+    r->ops->reader_end(r);
+    if (err.code != ERR_OK) {
+        call_problem(c, &err);
+        return;
+    }
+    struct json_writer w;
+    call_json(c, 200, &w);
+    jw_object(&w);
+    encode_uuid_v7(&w, "job_id", v.job.id, (uint64_t)v.job.low);
+    jw_key(&w, "state");
+    jw_text(&w, job_state_text(v.state));
+    jw_key(&w, "waiting_on");
+    jw_text(&w, why.waiting_on);
+    jw_key(&w, "detail");
+    jw_text(&w, why.detail);
+    encode_time_us(&w, "since", why.since_us);
+    jw_key(&w, "position");
+    if (position)
+        jw_int(&w, position);
+    else
+        jw_null(&w);
+    if (v.is_live && v.task.worker.ptr) {
+        jw_key(&w, "worker_id");
+        jw_str(&w, v.task.worker);
+    }
+    if (v.is_live && v.task.due_ms > c->x->received_us / 1000)
+        encode_time_ms(&w, "until", v.task.due_ms);
+    jw_object_end(&w);
+    call_send(c);
+}

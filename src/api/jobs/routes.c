@@ -1,0 +1,29 @@
+#include "api/jobs/handlers.h"
+#include "base/must.h"
+
+#include "base/banned.h"
+
+/* clang-format off: a table reads best as a table */
+const struct route job_routes[] = {
+    ROUTE(POST,   "/v1/clients",                                   createClient,        AUTH_NONE,     "create_client",   ACCEPT_JSON, false, handle_create_client)
+    ROUTE(POST,   "/v1/clients/{client_id}/keys",                  createKey,           AUTH_OPTIONAL, "create_key",      ACCEPT_JSON, true,  handle_create_key)
+    ROUTE(POST,   "/v1/clients/{client_id}/keys/renew",            renewKey,            AUTH_OPTIONAL, "renew_key",       ACCEPT_JSON, true,  handle_renew_key)
+    ROUTE(POST,   "/v1/clients/{client_id}/keys/revoke",           revokeKey,           AUTH_OPTIONAL, "revoke_key",      ACCEPT_JSON, true,  handle_revoke_key)
+    ROUTE(POST,   "/v1/clients/{client_id}/webhook-secret:rotate", rotateWebhookSecret, AUTH_OPTIONAL, "rotate_secret",   ACCEPT_JSON, true,  handle_rotate_secret)
+    ROUTE(POST,   "/v1/jobs",                                      submitJob,           AUTH_CLIENT,   "submit",          ACCEPT_JSON, true,  handle_submit)
+    ROUTE(POST,   "/v1/jobs:batch",                                submitJobBatch,      AUTH_CLIENT,   "submit",          ACCEPT_JSON, true,  handle_submit_batch)
+    ROUTE(GET,    "/v1/jobs",                                      listJobs,            AUTH_CLIENT,   "list",            ACCEPT_JSON, true,  handle_list_jobs)
+    ROUTE(GET,    "/v1/jobs/{job_id}",                             getJob,              AUTH_CLIENT,   "get",             ACCEPT_JSON, true,  handle_get_job)
+    ROUTE(POST,   "/v1/jobs/{job_id}/cancel",                      cancelJob,           AUTH_CLIENT,   "cancel",          ACCEPT_JSON, true,  handle_cancel)
+    ROUTE(POST,   "/v1/jobs/{job_id}/retry",                       retryJob,            AUTH_CLIENT,   "retry",           ACCEPT_JSON, true,  handle_retry)
+    ROUTE(GET,    "/v1/jobs/{job_id}/report",                      getReport,           AUTH_CLIENT,   "report",          ACCEPT_JSON, true,  handle_get_report)
+    ROUTE(GET,    "/v1/jobs/{job_id}/events",                      getJobEvents,        AUTH_CLIENT,   "events",          ACCEPT_JSON | ACCEPT_EVENTS, true, handle_get_events)
+    ROUTE(GET,    "/v1/jobs/{job_id}/explain",                     explainJob,          AUTH_CLIENT,   "explain",         ACCEPT_JSON, true,  handle_explain)
+    ROUTE(GET,    "/v1/reports",                                   listReports,         AUTH_CLIENT,   "list_reports",    ACCEPT_JSON | ACCEPT_CSV, true, handle_list_reports)
+    ROUTE(GET,    "/v1/reports/summary",                           getReportSummary,    AUTH_CLIENT,   "summary",         ACCEPT_JSON, true,  handle_report_summary)
+    ROUTE(POST,   "/v1/webhooks",                                  createWebhook,       AUTH_CLIENT,   "create_webhook",  ACCEPT_JSON, true,  handle_create_webhook)
+    ROUTE(GET,    "/v1/webhooks",                                  listWebhooks,        AUTH_CLIENT,   "list_webhooks",   ACCEPT_JSON, true,  handle_list_webhooks)
+    ROUTE(DELETE, "/v1/webhooks/{webhook_id}",                     deleteWebhook,       AUTH_CLIENT,   "delete_webhook",  ACCEPT_JSON, true,  handle_delete_webhook)
+};
+/* clang-format on */
+const size_t job_route_count = LENGTH_OF(job_routes);

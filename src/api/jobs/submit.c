@@ -1,0 +1,114 @@
+/* POST /v1/jobs and POST /v1/jobs:batch. */
+#include "api/jobs/submit.h"
+
+#include "api/jobs/encode.h"
+#include "api/jobs/handlers.h"
+
+#include "base/banned.h"
+
+static void encode_accepted(struct json_writer *w, const struct submit_item *item)
+{
+    jw_object(w);
+    encode_uuid_v7(w, "job_id", item->id, item->low);
+    jw_key(w, "state");
+    jw_text(w, job_state_text(item->state));
+    encode_time_ms(w, "created_at", item->created_ms);
+    jw_object_end(w);
+}
+
+static struct str traceparent_of(struct call *c)
+{
+    struct str t = http_header(c->x, "traceparent");
+    return t.len == 55 ? t : STR_ABSENT; /* version 00 only; anything else is not a trace of ours */
+}
+
+/* Fingerprints are only needed with a key; the key itself is not part of what is compared. */
+static void complete_item(struct call *c, const struct json *body, struct submit_item *item)
+{
+    item->traceparent = traceparent_of(c);
+    if (item->idem_key.ptr)
+        call_body_fingerprint(body, "idempotency_key", item->fingerprint);
+}
+
+static void submitted(struct call *c)
+{
+    struct submit_command *command = (struct submit_command *)c->command;
+    struct submit_item *item = command->items;
+    if (item->err.code != ERR_OK) {
+        call_problem(c, &item->err);
+        return;
+    }
+    struct json_writer w;
+    if (item->replayed) {
+        http_reply_header(c->x, "Idempotency-Replayed", STR("true"));
+        metrics_idempotent_replay(c->api->metrics);
+    }
+    struct uuid id = uuid_from_v7(item->id, item->low);
+    char location[16 + UUID_TEXT_LEN] = "/v1/jobs/";
+    uuid_text(&id, location + 9);
+    http_reply_header(c->x, "Location", str_of(location));
+    call_json(c, 202, &w);
+    encode_accepted(&w, item);
+    call_send(c);
+}
+
+void handle_submit(struct call *c)
+{
+    struct submit_command *command = ARENA_NEW(c->x->arena, struct submit_command);
+    struct str header_key;
+    if (!call_idempotency_key(c, &header_key))
+        return;
+    command->client = c->who.client;
+    command->items = ARENA_NEW(c->x->arena, struct submit_item);
+    command->item_count = 1;
+    submit_decode(c->body, command->items);
+    if (!command->items->idem_key.ptr)
+        command->items->idem_key = header_key;
+    complete_item(c, c->body, command->items);
+    call_post(c, &command->base, &submit_command_type, 0, submitted);
+}
+
+static void batch_submitted(struct call *c)
+{
+    struct submit_command *command = (struct submit_command *)c->command;
+    struct json_writer w;
+    call_json(c, 202, &w);
+    jw_object(&w);
+    jw_key(&w, "results");
+    jw_array(&w);
+    for (size_t i = 0; i < command->item_count; i++) {
+        const struct submit_item *item = &command->items[i];
+        if (item->err.code == ERR_OK) {
+            encode_accepted(&w, item);
+            if (item->replayed)
+                metrics_idempotent_replay(c->api->metrics);
+            continue;
+        }
+        jw_object(&w);
+        jw_key(&w, "error");
+        problem_write(&w, &item->err, &c->x->request_id);
+        jw_object_end(&w);
+    }
+    jw_array_end(&w);
+    jw_object_end(&w);
+    call_send(c);
+}
+
+void handle_submit_batch(struct call *c)
+{
+    const struct json *jobs = json_get(c->body, "jobs");
+    struct submit_command *command = ARENA_NEW(c->x->arena, struct submit_command);
+    command->client = c->who.client;
+    command->items = ARENA_ARRAY(c->x->arena, struct submit_item, jobs->count);
+    for (const struct json *j = jobs->child; j; j = j->next) {
+        struct submit_item *item = &command->items[command->item_count++];
+        struct schema_violation v;
+        if (!schema_check(c->api->submit_schema, j, &v)) {
+            err_set(&item->err, ERR_REQUEST_MALFORMED, "%s", v.text);
+            continue;
+        }
+        submit_decode(j, item);
+        complete_item(c, j, item);
+    }
+    call_post(c, &command->base, &submit_command_type, 0, batch_submitted);
+}

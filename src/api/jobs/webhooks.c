@@ -1,0 +1,161 @@
+/* Webhooks: register, list, remove. */
+#include <stdlib.h>
+
+#include "api/jobs/encode.h"
+#include "api/jobs/handlers.h"
+#include "base/random.h"
+#include "jobs/submit_values.h"
+#include "jobs/webhook_fingerprint.h"
+
+#include "base/banned.h"
+
+enum { EVENT_NAMES_MAX = 64 };
+
+static bool event_name_is_known(struct str name)
+{
+    enum job_event e;
+    return str_is(name, "*") || str_is(name, "job.*") || job_event_parse(name, &e);
+}
+
+static int by_text(const void *a, const void *b)
+{
+    const struct str *x = a, *y = b;
+    size_t n = x->len < y->len ? x->len : y->len;
+    int order = memcmp(x->ptr, y->ptr, n);
+    return order ? order : x->len < y->len ? -1 : x->len > y->len;
+}
+
+/* A set: sorted, each name once, joined by commas. False: answered. */
+static bool read_events(struct call *c, struct str *ret_events)
+{
+    const struct json *list = json_get(c->body, "events");
+    struct str names[EVENT_NAMES_MAX];
+    size_t count = 0;
+    for (const struct json *j = list->child; j && count < EVENT_NAMES_MAX; j = j->next) {
+        if (!event_name_is_known(j->text)) {
+            call_fail(c, ERR_JOB_VALIDATION_FAILED, "events: \"%.*s\" is no event name",
+                      (int)(j->text.len > 60 ? 60 : j->text.len), j->text.ptr);
+            return false;
+        }
+        names[count++] = j->text;
+    }
+    qsort(names, count, sizeof *names, by_text);
+    struct strbuf b = {0};
+    for (size_t i = 0; i < count; i++) {
+        if (i && str_equal(names[i], names[i - 1]))
+            continue;
+        if (b.len)
+            strbuf_add_char(&b, ',');
+        strbuf_add_str(&b, names[i]);
+    }
+    *ret_events = arena_str(c->x->arena, strbuf_str(&b));
+    strbuf_free(&b);
+    return true;
+}
+
+static void webhook_created(struct call *c)
+{
+    struct create_webhook_command *command = (struct create_webhook_command *)c->command;
+    struct str secret = {(const char *)command->secret, sizeof command->secret};
+    struct json_writer w;
+    if (command->replayed)
+        http_reply_header(c->x, "Idempotency-Replayed", STR("true"));
+    call_json(c, 201, &w);
+    jw_object(&w);
+    encode_uuid_v7(&w, "webhook_id", command->id, command->low);
+    encode_time_ms(&w, "created_at", command->created_ms);
+    jw_key(&w, "secret");
+    jw_str(&w, command->replayed ? STR_ABSENT : webhook_secret_text(c->x->arena, secret));
+    jw_object_end(&w);
+    call_send(c);
+}
+
+void handle_create_webhook(struct call *c)
+{
+    struct create_webhook_command *command = ARENA_NEW(c->x->arena, struct create_webhook_command);
+    command->client = c->who.client;
+    command->url = json_get(c->body, "url")->text;
+    if (!call_idempotency_key(c, &command->once.name))
+        return;
+    if (command->once.name.ptr)
+        call_body_fingerprint(c->body, NULL, command->once.fingerprint);
+    if (!callback_url_is_valid(command->url)) {
+        call_fail(c, ERR_JOB_VALIDATION_FAILED, "url must be an http:// or https:// URL with a host");
+        return;
+    }
+    if (!read_events(c, &command->events))
+        return;
+    webhook_fingerprint(command->url, command->events, command->fingerprint);
+    random_bytes(command->secret, sizeof command->secret);
+    call_post(c, &command->base, &create_webhook_command_type, 0, webhook_created);
+}
+
+static bool encode_webhook(const void *row, void *arg)
+{
+    struct json_writer *w = arg;
+    const struct webhook_row *hook = row;
+    struct str rest = hook->events;
+    jw_object(w);
+    encode_uuid_v7(w, "webhook_id", hook->id, (uint64_t)hook->low);
+    jw_key(w, "url");
+    jw_str(w, hook->url);
+    jw_key(w, "events");
+    jw_array(w);
+    while (rest.len)
+        jw_str(w, str_cut(&rest, ','));
+    jw_array_end(w);
+    jw_key(w, "enabled");
+    jw_bool(w, hook->enabled != 0);
+    encode_time_ms(w, "created_at", hook->created_ms);
+    jw_object_end(w);
+    return true;
+}
+
+void handle_list_webhooks(struct call *c)
+{
+    struct err err;
+    struct json_writer w;
+    struct reader *r = api_reader(c->api, &err);
+    if (!r || r->ops->reader_begin(r, &err) != ERR_OK) {
+        call_problem(c, &err);
+        return;
+    }
+    call_json(c, 200, &w);
+    jw_object(&w);
+    jw_key(&w, "items");
+    jw_array(&w);
+    enum err_code code = r->ops->reader_of_client(r, &table_webhook_row, c->who.client, encode_webhook, &w, &err);
+    r->ops->reader_end(r);
+    if (code != ERR_OK) {
+        call_problem(c, &err);
+        return;
+    }
+    jw_array_end(&w);
+    jw_key(&w, "next_cursor");
+    jw_null(&w);
+    jw_object_end(&w);
+    call_send(c);
+}
+
+static void webhook_deleted(struct call *c)
+{
+    struct json_writer w;
+    call_json(c, 200, &w);
+    jw_object(&w);
+    jw_key(&w, "deleted");
+    jw_bool(&w, true);
+    jw_object_end(&w);
+    call_send(c);
+}
+
+void handle_delete_webhook(struct call *c)
+{
+    struct delete_webhook_command *command = ARENA_NEW(c->x->arena, struct delete_webhook_command);
+    struct uuid id;
+    command->client = c->who.client;
+    if (!call_uuid_param(c, "webhook_id", &id) || !uuid_split_v7(&id, &command->id, &command->low)) {
+        call_fail(c, ERR_WEBHOOK_NOT_FOUND, "no webhook has this id");
+        return;
+    }
+    call_post(c, &command->base, &delete_webhook_command_type, 0, webhook_deleted);
+}

@@ -1,0 +1,117 @@
+/* Probes, metrics and the contracts themselves. No authentication, nothing secret. */
+#include <stdatomic.h>
+
+#include "api/jobs/encode.h"
+#include "base/must.h"
+
+#include "base/banned.h"
+
+static void timestamp(struct call *c, struct json_writer *w)
+{
+    encode_time_us(w, "timestamp", c->x->received_us);
+}
+
+static void send_status(struct call *c, bool good, const char *yes, const char *no)
+{
+    struct json_writer w;
+    call_json(c, good ? 200 : 503, &w);
+    jw_object(&w);
+    jw_key(&w, "status");
+    jw_text(&w, good ? yes : no);
+    timestamp(c, &w);
+    jw_object_end(&w);
+    call_send(c);
+}
+
+static void handle_health(struct call *c) { send_status(c, !atomic_load(&c->api->fatal), "ok", "error"); }
+
+static void handle_startup(struct call *c)
+{
+    send_status(c, atomic_load(&c->api->started), "started", "starting");
+}
+
+/* The store answers a read, and the last commit went through. */
+static bool store_is_up(struct call *c, const struct kernel_stats *stats)
+{
+    struct err err;
+    struct stats_row row = {.client = 0};
+    bool found, up = false;
+    struct reader *r = api_reader(c->api, &err);
+    if (r && r->ops->reader_begin(r, &err) == ERR_OK) {
+        up = r->ops->reader_row(r, &table_stats_row, &row, c->x->arena, &found, &err) == ERR_OK;
+        r->ops->reader_end(r);
+    }
+    return up && stats->storing && !atomic_load(&c->api->fatal);
+}
+
+static void handle_ready(struct call *c)
+{
+    struct err err;
+    struct str require;
+    struct kernel_stats stats;
+    struct json_writer w;
+    if (http_query(c->x, "require", &require, &err) != ERR_OK) {
+        call_problem(c, &err);
+        return;
+    }
+    kernel_stats(c->api->kernel, &stats);
+    bool store = store_is_up(c, &stats), draining = atomic_load(&c->api->draining);
+    if (store && !draining && !stats.workers && str_is(require, "workers")) {
+        call_fail(c, ERR_EXEC_WORKER_UNAVAILABLE, "no worker has been heard of lately");
+        return;
+    }
+    call_json(c, store && !draining ? 200 : 503, &w);
+    jw_object(&w);
+    jw_key(&w, "status");
+    jw_text(&w, store && !draining ? "ready" : "not_ready");
+    jw_key(&w, "checks");
+    jw_object(&w);
+    jw_key(&w, "store");
+    jw_text(&w, store ? "ok" : "down");
+    jw_key(&w, "workers");
+    jw_text(&w, stats.workers ? "ok" : "degraded");
+    if (draining) {
+        jw_key(&w, "server");
+        jw_text(&w, "down");
+    }
+    jw_object_end(&w);
+    timestamp(c, &w);
+    jw_object_end(&w);
+    call_send(c);
+}
+
+static void handle_metrics(struct call *c)
+{
+    struct kernel_stats stats;
+    kernel_stats(c->api->kernel, &stats);
+    metrics_write(c->api->metrics, &stats, http_server_connections(c->api->server), &c->x->reply_body);
+    c->x->status = 200;
+    c->x->content_type = "text/plain; version=0.0.4; charset=utf-8";
+    call_send(c);
+}
+
+static void handle_contract(struct call *c)
+{
+    struct str name = route_param(&c->match, "name");
+    for (const char *const *n = contract_names(); *n; n++) {
+        if (name.len != strlen(*n) + 5 || !str_starts(name, *n) || memcmp(name.ptr + name.len - 5, ".yaml", 5) != 0)
+            continue;
+        strbuf_add_str(&c->x->reply_body, contract_embedded(*n));
+        c->x->status = 200;
+        c->x->content_type = "application/yaml";
+        call_send(c);
+        return;
+    }
+    call_fail(c, ERR_REQUEST_ROUTE_NOT_FOUND, "there is no contract of this name");
+}
+
+/* clang-format off: a table reads best as a table */
+const struct route ops_routes[] = {
+    ROUTE(GET, "/healthz",        getHealth,    AUTH_NONE, "health",   ACCEPT_JSON | ACCEPT_TEXT, false, handle_health)
+    ROUTE(GET, "/readyz",         getReadiness, AUTH_NONE, "ready",    ACCEPT_JSON | ACCEPT_TEXT, false, handle_ready)
+    ROUTE(GET, "/startupz",       getStartup,   AUTH_NONE, "startup",  ACCEPT_JSON | ACCEPT_TEXT, false, handle_startup)
+    ROUTE(GET, "/metrics",        getMetrics,   AUTH_NONE, "metrics",  ACCEPT_TEXT | ACCEPT_JSON, false, handle_metrics)
+    ROUTE(GET, "/openapi/{name}", getContract,  AUTH_NONE, "contract", ACCEPT_JSON | ACCEPT_TEXT, false, handle_contract)
+};
+/* clang-format on */
+const size_t ops_route_count = LENGTH_OF(ops_routes);

@@ -1,0 +1,191 @@
+/* The worker API: batches in, item results out. An item's refusal is in its result, not in the status. */
+#include <stdatomic.h>
+
+#include "api/jobs/encode.h"
+#include "base/must.h"
+#include "base/time_text.h"
+#include "kernel/worker_commands.h"
+
+#include "base/banned.h"
+
+static int64_t client_of(const struct call *c) { return c->who.kind == PRINCIPAL_KEY ? c->who.client : 0; }
+
+static void encode_code(struct json_writer *w, enum err_code code)
+{
+    jw_key(w, "ok");
+    jw_bool(w, code == ERR_OK);
+    if (code != ERR_OK) {
+        jw_key(w, "code");
+        jw_text(w, err_wire(code));
+    }
+}
+
+/* --- claim ------------------------------------------------------------------------------------------ */
+
+static void encode_task(struct json_writer *w, const struct claimed_task *t, const struct job_row *job)
+{
+    char token[24];
+    jw_object(w);
+    encode_uuid_v7(w, "task_id", t->id, t->low);
+    jw_key(w, "token");
+    jw_str(w, token_text(t->token, token));
+    jw_key(w, "kind");
+    jw_text(w, "job");
+    encode_uuid_v7(w, "job_id", t->id, t->low);
+    jw_key(w, "queue");
+    jw_str(w, job->queue);
+    jw_key(w, "attempt");
+    jw_int(w, t->attempt);
+    encode_time_ms(w, "lease_expires_at", t->lease_expires_ms);
+    jw_key(w, "max_runtime_ms");
+    jw_int(w, job->max_runtime_ms);
+    encode_definition(w, job);
+    jw_key(w, "payload");
+    if (job->payload.ptr)
+        jw_raw(w, job->payload);
+    else
+        jw_null(w);
+    jw_key(w, "traceparent");
+    jw_str(w, job->traceparent);
+    jw_object_end(w);
+}
+
+static void claimed(struct call *c)
+{
+    const struct claim_command *command = (const struct claim_command *)c->command;
+    struct err err = {.code = ERR_OK};
+    struct json_writer w;
+    struct reader *r = api_reader(c->api, &err);
+    if (!r || r->ops->reader_begin(r, &err) != ERR_OK) {
+        call_problem(c, &err); /* the leases run out and the jobs are queued again */
+        return;
+    }
+    call_json(c, 200, &w);
+    jw_object(&w);
+    jw_key(&w, "tasks");
+    jw_array(&w);
+    for (uint32_t i = 0; i < command->task_count && err.code == ERR_OK; i++) {
+        struct job_row job = {.id = command->tasks[i].id};
+        bool found = false;
+        if (r->ops->reader_row(r, &table_job_row, &job, c->x->arena, &found, &err) == ERR_OK && found)
+            encode_task(&w, &command->tasks[i], &job);
+    }
+    r->ops->reader_end(r);
+    if (err.code != ERR_OK) {
+        call_problem(c, &err);
+        return;
+    }
+    jw_array_end(&w);
+    jw_object_end(&w);
+    call_send(c);
+}
+
+static int64_t integer(const struct json *body, const char *key, int64_t fallback)
+{
+    const struct json *j = json_get(body, key);
+    int64_t value = fallback;
+    return j && json_to_int(j, &value) ? value : fallback;
+}
+
+static void handle_claim(struct call *c)
+{
+    struct claim_command *command = ARENA_NEW(c->x->arena, struct claim_command);
+    const struct json *queues = json_get(c->body, "queues");
+    struct str *names = ARENA_ARRAY(c->x->arena, struct str, queues->count);
+    for (const struct json *j = queues->child; j; j = j->next)
+        names[command->queue_count++] = j->text;
+    command->queues = names;
+    command->worker_id = json_get(c->body, "worker_id")->text;
+    command->client = client_of(c);
+    command->max = (uint32_t)integer(c->body, "max", 1);
+    command->wait_ms = integer(c->body, "wait_ms", 0);
+    if (atomic_load(&c->api->draining))
+        command->wait_ms = 0;
+    command->tasks = ARENA_ARRAY(c->x->arena, struct claimed_task, command->max);
+    call_post(c, &command->base, &claim_command_type, command->wait_ms, claimed);
+}
+
+/* --- the others -------------------------------------------------------------------------------------- */
+
+static void encode_item(struct json_writer *w, const struct json *asked, const struct worker_item *item,
+                        bool heartbeat)
+{
+    jw_object(w);
+    jw_key(w, "task_id");
+    jw_str(w, json_get(asked, "task_id")->text);
+    encode_code(w, item->code);
+    if (heartbeat && item->code == ERR_OK) {
+        jw_key(w, "cancel");
+        jw_bool(w, item->cancel);
+        encode_time_ms(w, "lease_expires_at", item->lease_expires_ms);
+    }
+    jw_object_end(w);
+}
+
+static void items_done(struct call *c, bool heartbeat)
+{
+    const struct worker_command *command = (const struct worker_command *)c->command;
+    const struct json *asked = json_get(c->body, "tasks")->child;
+    struct json_writer w;
+    call_json(c, 200, &w);
+    jw_object(&w);
+    jw_key(&w, "results");
+    jw_array(&w);
+    for (size_t i = 0; i < command->item_count; i++, asked = asked->next)
+        encode_item(&w, asked, &command->items[i], heartbeat);
+    jw_array_end(&w);
+    jw_object_end(&w);
+    call_send(c);
+}
+
+static void results(struct call *c) { items_done(c, false); }
+static void heartbeat_results(struct call *c) { items_done(c, true); }
+
+static struct str member_text(const struct json *object, const char *key)
+{
+    const struct json *j = object ? json_get(object, key) : NULL;
+    return j ? (struct str){j->text.ptr ? j->text.ptr : "", j->text.len} : STR_ABSENT;
+}
+
+static void decode_item(const struct json *asked, struct worker_item *item)
+{
+    struct uuid id;
+    item->code = ERR_OK;
+    if (!uuid_parse(member_text(asked, "task_id"), &id) || !uuid_split_v7(&id, &item->id, &item->low) ||
+        !token_parse(member_text(asked, "token"), &item->token))
+        item->code = ERR_LEASE_LOST; /* no lease has such an id or token */
+    const struct json *error = json_get(asked, "error"), *result = json_get(asked, "result");
+    const struct json *retryable = error ? json_get(error, "retryable") : NULL;
+    item->outcome = (struct task_outcome){.success = str_is(member_text(asked, "outcome"), "success"),
+                                          .result = result ? result->source : STR_ABSENT,
+                                          .error_code = member_text(error, "code"),
+                                          .error_message = member_text(error, "message"),
+                                          .retryable = retryable && retryable->type == JSON_TRUE};
+}
+
+static void post_items(struct call *c, const struct command_type *type, void (*finish)(struct call *c))
+{
+    struct worker_command *command = ARENA_NEW(c->x->arena, struct worker_command);
+    const struct json *tasks = json_get(c->body, "tasks");
+    command->client = client_of(c);
+    command->items = ARENA_ARRAY(c->x->arena, struct worker_item, tasks->count);
+    for (const struct json *j = tasks->child; j; j = j->next)
+        decode_item(j, &command->items[command->item_count++]);
+    call_post(c, &command->base, type, 0, finish);
+}
+
+static void handle_start(struct call *c) { post_items(c, &start_command_type, results); }
+static void handle_heartbeat(struct call *c) { post_items(c, &heartbeat_command_type, heartbeat_results); }
+static void handle_finish(struct call *c) { post_items(c, &finish_command_type, results); }
+static void handle_release(struct call *c) { post_items(c, &release_command_type, results); }
+
+/* clang-format off: a table reads best as a table */
+const struct route worker_routes[] = {
+    ROUTE(POST, "/worker/v1/claim",     claimTasks,     AUTH_WORKER, "claim",     ACCEPT_JSON, false, handle_claim)
+    ROUTE(POST, "/worker/v1/start",     startTasks,     AUTH_WORKER, "start",     ACCEPT_JSON, false, handle_start)
+    ROUTE(POST, "/worker/v1/heartbeat", heartbeatTasks, AUTH_WORKER, "heartbeat", ACCEPT_JSON, false, handle_heartbeat)
+    ROUTE(POST, "/worker/v1/finish",    finishTasks,    AUTH_WORKER, "finish",    ACCEPT_JSON, false, handle_finish)
+    ROUTE(POST, "/worker/v1/release",   releaseTasks,   AUTH_WORKER, "release",   ACCEPT_JSON, false, handle_release)
+};
+/* clang-format on */
+const size_t worker_route_count = LENGTH_OF(worker_routes);

@@ -1,0 +1,238 @@
+/* The table of commands, and how a command line becomes one of them. */
+#include "cli/cli.h"
+
+#include <stdarg.h>
+#include <unistd.h>
+
+#include "base/must.h"
+#include "cli/command.h"
+#include "cli/suggest.h"
+
+#include "base/banned.h"
+
+#define SERVER (FLAG_BIT(URL) | FLAG_BIT(KEY) | FLAG_BIT(OUTPUT) | FLAG_BIT(QUIET))
+#define LOCAL (FLAG_BIT(DATA) | FLAG_BIT(STORE) | FLAG_BIT(CONFIG) | FLAG_BIT(SET) | FLAG_BIT(OUTPUT))
+#define KEYS (SERVER | FLAG_BIT(OPERATOR_TOKEN))
+#define FILTERS (FLAG_BIT(STATE) | FLAG_BIT(TYPE) | FLAG_BIT(KIND) | FLAG_BIT(QUEUE) | FLAG_BIT(OUTCOME))
+
+const struct command command_table[] = {
+    {"serve", "", "run the server until SIGTERM or Ctrl-C",
+     FLAG_BIT(LISTEN) | FLAG_BIT(DATA) | FLAG_BIT(STORE) | FLAG_BIT(CONFIG) | FLAG_BIT(SET) |
+         FLAG_BIT(QUIET),
+     0, 0, command_serve},
+
+    {"client create", "", "make a client; --with-key makes its first API key too",
+     SERVER | FLAG_BIT(WITH_KEY) | FLAG_BIT(IDEMPOTENCY_KEY), 0, 0, command_client_create},
+    {"client key create", "CLIENT_ID", "make an API key; shown once",
+     KEYS | FLAG_BIT(ROTATE) | FLAG_BIT(IDEMPOTENCY_KEY), 1, 1, command_client_key_create},
+    {"client key renew", "CLIENT_ID", "replace the key in use by a new one", KEYS, 1, 1,
+     command_client_key_renew},
+    {"client key revoke", "CLIENT_ID KEY_ID", "refuse a key from now on", KEYS, 2, 2,
+     command_client_key_revoke},
+
+    {"job submit", "", "hand in a job",
+     SERVER | FLAG_BIT(TYPE) | FLAG_BIT(KIND) | FLAG_BIT(AT) | FLAG_BIT(QUEUE) | FLAG_BIT(PAYLOAD) |
+         FLAG_BIT(PRIORITY) | FLAG_BIT(CALLBACK) | FLAG_BIT(IDEMPOTENCY_KEY) |
+         FLAG_BIT(MAX_RUNTIME_MS) | FLAG_BIT(MAX_RETRIES) | FLAG_BIT(WAIT) | FLAG_BIT(TIMEOUT),
+     0, 0, command_job_submit},
+    {"job get", "JOB_ID", "show a job", SERVER, 1, 1, command_job_get},
+    {"job list", "", "show jobs, newest first",
+     SERVER | FILTERS | FLAG_BIT(LIMIT) | FLAG_BIT(CURSOR) | FLAG_BIT(ALL), 0, 0, command_job_list},
+    {"job cancel", "JOB_ID", "cancel a job, waiting or running", SERVER, 1, 1, command_job_cancel},
+    {"job retry", "JOB_ID", "queue a failed job again", SERVER, 1, 1, command_job_retry},
+    {"job report", "JOB_ID", "show what happened to a final job", SERVER, 1, 1, command_job_report},
+    {"job watch", "JOB_ID", "follow a job's events until it is final", SERVER | FLAG_BIT(TIMEOUT), 1, 1,
+     command_job_watch},
+    {"job explain", "JOB_ID", "say what a job waits for", SERVER, 1, 1, command_job_explain},
+
+    {"verify", "", "replay the whole log and compare it with what is stored", LOCAL | FLAG_BIT(QUIET), 0,
+     0, command_verify},
+    {"backup", "FILE", "write a verified copy of the database, also beside a running server",
+     LOCAL | FLAG_BIT(QUIET), 1, 1, command_backup},
+    {"restore", "FILE", "put a backup in place; the server must be stopped",
+     LOCAL | FLAG_BIT(FORCE) | FLAG_BIT(QUIET), 1, 1, command_restore},
+    {"doctor", "", "check this machine, its data directory and the server",
+     LOCAL | FLAG_BIT(URL), 0, 0, command_doctor},
+    {"config show", "", "show every setting and its value", LOCAL | FLAG_BIT(ORIGIN), 0, 0,
+     command_config_show},
+    {"config markdown", "", "print the manual of all settings", 0, 0, 0, command_config_markdown},
+    {"version", "", "show version, schema and build", FLAG_BIT(OUTPUT), 0, 0, command_version},
+    {"help", "[COMMAND]", "show help for a command", 0, 0, 3, command_help},
+};
+const size_t command_count = LENGTH_OF(command_table);
+
+void cli_fault(const char *fmt, ...)
+{
+    va_list ap;
+    fputs("weir: ", stderr);
+    va_start(ap, fmt);
+    vfprintf(stderr, fmt, ap);
+    va_end(ap);
+    fputc('\n', stderr);
+}
+
+void cli_note(const struct invocation *in, const char *fmt, ...)
+{
+    va_list ap;
+    if (in->quiet)
+        return;
+    va_start(ap, fmt);
+    vfprintf(stderr, fmt, ap);
+    va_end(ap);
+    fputc('\n', stderr);
+}
+
+int cli_err(const struct err *err)
+{
+    cli_fault("%s", err->detail);
+    return (int)exit_code_of_err(err->code);
+}
+
+static size_t words_in(const char *name)
+{
+    size_t n = 1;
+    for (; *name; name++)
+        n += *name == ' ';
+    return n;
+}
+
+struct str command_head(const char *name, size_t words_wanted)
+{
+    size_t len = 0;
+    for (size_t seen = 0; name[len]; len++)
+        if (name[len] == ' ' && ++seen == words_wanted)
+            break;
+    return (struct str){name, len};
+}
+
+/* How many of the words stand at the beginning of the command's name, one behind the other. */
+static size_t words_shared(const char *name, const char *const *words, size_t count)
+{
+    struct str rest = str_of(name);
+    size_t n = 0;
+    while (n < count && rest.len && str_is(str_cut(&rest, ' '), words[n]))
+        n++;
+    return n;
+}
+
+const struct command *command_find(const char *const *words, size_t count, size_t *ret_used)
+{
+    const struct command *best = NULL;
+    size_t best_used = 0;
+    for (size_t i = 0; i < command_count; i++) {
+        size_t all = words_in(command_table[i].name);
+        if (all > best_used && words_shared(command_table[i].name, words, count) == all) {
+            best = &command_table[i];
+            best_used = all;
+        }
+    }
+    *ret_used = best_used;
+    return best;
+}
+
+/* No command has these words: says which one was probably meant. */
+static int refuse_command(const struct flags *f)
+{
+    const char *candidates[LENGTH_OF(command_table)];
+    char texts[LENGTH_OF(command_table)][SUGGEST_WORD_MAX];
+    size_t depth = 0, n = 0;
+    for (size_t i = 0; i < command_count; i++) {
+        size_t shared = words_shared(command_table[i].name, f->words, f->word_count);
+        depth = shared > depth ? shared : depth;
+    }
+    if (depth == f->word_count) { /* "weir job": a noun alone */
+        help_print(stderr, f->words, f->word_count);
+        return CLI_USAGE;
+    }
+    for (size_t i = 0; i < command_count; i++) {
+        const char *name = command_table[i].name;
+        if (words_shared(name, f->words, f->word_count) != depth || words_in(name) <= depth)
+            continue;
+        struct str head = command_head(name, depth + 1);
+        size_t skip = depth ? command_head(name, depth).len + 1 : 0;
+        snprintf(texts[n], sizeof texts[n], "%.*s", (int)(head.len - skip), head.ptr + skip);
+        candidates[n] = texts[n];
+        n++;
+    }
+    const char *near = suggest_nearest(str_of(f->words[depth]), candidates, n);
+    fputs("weir: unknown command \"weir", stderr);
+    for (size_t i = 0; i <= depth; i++)
+        fprintf(stderr, " %.40s", f->words[i]);
+    fputs("\"", stderr);
+    if (near) {
+        fputs("; did you mean \"weir", stderr);
+        for (size_t i = 0; i < depth; i++)
+            fprintf(stderr, " %s", f->words[i]);
+        fprintf(stderr, " %s\"?", near);
+    } else {
+        fputs("; `weir help` lists them all", stderr);
+    }
+    fputc('\n', stderr);
+    return CLI_USAGE;
+}
+
+/* False: a flag or argument does not belong to the command; told. */
+static bool check_use(const struct invocation *in)
+{
+    const struct command *c = in->command;
+    uint64_t foreign = flags_given(in->flags) & ~(c->flags | FLAGS_COMMON);
+    for (int i = 0; foreign && i < FLAG_COUNT; i++)
+        if (foreign & UINT64_C(1) << i) {
+            cli_fault("weir %s takes no --%s; see `weir %s --help`", c->name, flag_table[i].name,
+                      c->name);
+            return false;
+        }
+    if (in->arg_count < c->args_min) {
+        cli_fault("usage: weir %s %s", c->name, c->arguments);
+        return false;
+    }
+    if (in->arg_count > c->args_max) {
+        cli_fault("unexpected argument \"%.60s\"; usage: weir %s%s%s", in->args[c->args_max], c->name,
+                  *c->arguments ? " " : "", c->arguments);
+        return false;
+    }
+    return true;
+}
+
+/* Output that could not be written is a failure, unless one has been told already. */
+static int flushed(int code)
+{
+    bool lost = fflush(stdout) != 0 || ferror(stdout);
+    if (lost && code == CLI_OK)
+        cli_fault("cannot write the output");
+    return lost && code == CLI_OK ? CLI_FAILED : code;
+}
+
+static int run(const struct command *command, const struct flags *f, size_t used, int argc, char **argv)
+{
+    const char *output = f->value[FLAG_OUTPUT];
+    struct invocation in = {
+        .command = command,
+        .flags = f,
+        .args = f->words + used,
+        .arg_count = f->word_count - used,
+        .json = output && strcmp(output, "json") == 0,
+        .quiet = flags_has(f, FLAG_QUIET),
+        .argc = argc,
+        .argv = argv,
+    };
+    return check_use(&in) ? command->run(&in) : CLI_USAGE;
+}
+
+int cli_main(int argc, char **argv)
+{
+    struct flags f;
+    struct err err;
+    size_t used;
+    if (flags_parse(argc, argv, &f, &err) != ERR_OK)
+        return cli_err(&err);
+    if (!f.word_count && flags_has(&f, FLAG_VERSION))
+        f.words[f.word_count++] = "version";
+    const struct command *command = command_find(f.words, f.word_count, &used);
+    bool wants_help = flags_has(&f, FLAG_HELP) || !f.word_count;
+    if (wants_help && help_print(stdout, f.words, command ? used : f.word_count))
+        return flushed(CLI_OK);
+    if (!command)
+        return refuse_command(&f);
+    return flushed(run(command, &f, used, argc, argv));
+}

@@ -1,0 +1,190 @@
+/* weir client ...: clients and their keys. Secrets are printed only where they are the answer. */
+#include "base/must.h"
+#include "cli/server_call.h"
+#include "cli/table.h"
+
+#include "base/banned.h"
+
+static void show_pairs(const struct json *object, const char *const *names, size_t count)
+{
+    struct text_table *t = text_table_new(NULL, 2);
+    for (size_t i = 0; i < count; i++)
+        if (json_get(object, names[i]))
+            text_table_pair(t, names[i], json_get(object, names[i]));
+    text_table_print(t, stdout, 0, terminal_colour(stdout)); /* a cut secret is of no use */
+    text_table_free(t);
+}
+
+static void show_key(const struct json *key)
+{
+    static const char *const names[] = {"key_id", "created_at", "expires_at", "api_key"};
+    show_pairs(key, names, LENGTH_OF(names));
+}
+
+static void print_text(const struct json *value)
+{
+    printf("%.*s\n", STR_ARG(value ? value->text : STR_ABSENT));
+}
+
+static struct str keys_path(struct arena *a, struct str client_id, const char *verb)
+{
+    struct strbuf id CLEANUP(strbuf_free) = {0};
+    http_escape(&id, client_id);
+    return arena_printf(a, "/v1/clients/%.*s/keys%s", STR_ARG(strbuf_str(&id)), verb);
+}
+
+/* ---- client create ---- */
+
+static void show_client(const struct json *client)
+{
+    static const char *const names[] = {"client_id", "webhook_secret", "created_at"};
+    show_pairs(client, names, LENGTH_OF(names));
+}
+
+static void show_client_with_key(const struct invocation *in, const struct json *client,
+                                 const struct json *key)
+{
+    const struct json *secret = json_get(key, "api_key");
+    if (in->json) {
+        printf("{\"client\":%.*s,\"key\":%.*s}\n", STR_ARG(client->source), STR_ARG(key->source));
+        return;
+    }
+    if (!in->quiet) {
+        static const char *const names[] = {"key_id", "expires_at"};
+        show_client(client);
+        show_pairs(key, names, LENGTH_OF(names));
+        putchar('\n');
+    }
+    printf("export WEIR_API_KEY=%.*s\n", STR_ARG(secret ? secret->text : STR_ABSENT));
+    cli_note(in, "\nThe key is shown only now. Run the line above, then: weir job submit --kind "
+                 "SUCCESS_FAST --wait");
+}
+
+static int add_first_key(const struct invocation *in, const struct json *client)
+{
+    struct server_answer made CLEANUP(server_answer_free) = {0};
+    struct arena *a = arena_new(512);
+    const struct json *id = json_get(client, "client_id");
+    struct server_call call = {.method = "POST", .path = keys_path(a, id ? id->text : STR(""), "")};
+    int code = server_call(in, &call, &made);
+    if (code == CLI_OK)
+        show_client_with_key(in, client, made.json);
+    else
+        show_client(client); /* it exists; its id must not be lost */
+    arena_free(a);
+    return code;
+}
+
+int command_client_create(const struct invocation *in)
+{
+    struct server_answer made CLEANUP(server_answer_free) = {0};
+    struct server_call call = {.method = "POST",
+                               .path = STR("/v1/clients"),
+                               .idempotency_key = in->flags->value[FLAG_IDEMPOTENCY_KEY]};
+    int code = server_call(in, &call, &made);
+    if (code != CLI_OK)
+        return code;
+    const struct json *id = json_get(made.json, "client_id");
+    if (flags_has(in->flags, FLAG_WITH_KEY))
+        return add_first_key(in, made.json);
+    if (in->json)
+        server_print_json(&made);
+    else if (in->quiet)
+        print_text(id);
+    else
+        show_client(made.json);
+    if (!in->json && id)
+        cli_note(in, "\nThe secret is shown only now. Next: weir client key create %.*s",
+                 STR_ARG(id->text));
+    return CLI_OK;
+}
+
+/* ---- client key ... ---- */
+
+static int show_new_key(const struct invocation *in, const struct server_answer *made)
+{
+    const struct json *secret = json_get(made->json, "api_key");
+    bool known = !secret || secret->type == JSON_NULL;
+    if (in->json)
+        server_print_json(made);
+    else if (in->quiet && !known)
+        print_text(secret);
+    else
+        show_key(made->json);
+    if (known)
+        cli_note(in, "\nThe client has this key already and it was shown then; --rotate makes a new one.");
+    else if (!in->json)
+        cli_note(in, "\nThe key is shown only now. Next: export WEIR_API_KEY=...");
+    return CLI_OK;
+}
+
+/* A first key needs no credentials, and the ones lying around may be another client's: a refusal of
+ * those is not the last word. */
+static int create_key(const struct invocation *in, struct server_call *call,
+                      struct server_answer *ret_made)
+{
+    int code = server_try(in, call, ret_made);
+    bool refused = ret_made->http.status == 401 || ret_made->http.status == 403;
+    if (code != CLI_OK || !refused || !call->bearer || server_key_is_flag(in))
+        return code == CLI_OK ? server_judge(ret_made, call->bearer != NULL) : code;
+    struct server_answer first = *ret_made;
+    struct server_call open = *call;
+    open.bearer = NULL;
+    code = server_try(in, &open, ret_made);
+    if (code == CLI_OK && ret_made->http.status >= 400)
+        code = server_judge(&first, true);
+    server_answer_free(&first);
+    return code;
+}
+
+int command_client_key_create(const struct invocation *in)
+{
+    struct server_answer made CLEANUP(server_answer_free) = {0};
+    struct arena *a = arena_new(512);
+    struct server_call call = {
+        .method = "POST",
+        .path = keys_path(a, str_of(in->args[0]), ""),
+        .body = flags_has(in->flags, FLAG_ROTATE) ? STR("{\"rotate\":true}") : STR_ABSENT,
+        .bearer = server_operator_or_key(in),
+        .idempotency_key = in->flags->value[FLAG_IDEMPOTENCY_KEY],
+    };
+    int code = create_key(in, &call, &made);
+    arena_free(a);
+    return code == CLI_OK ? show_new_key(in, &made) : code;
+}
+
+int command_client_key_renew(const struct invocation *in)
+{
+    struct server_answer made CLEANUP(server_answer_free) = {0};
+    struct arena *a = arena_new(512);
+    struct server_call call = {.method = "POST",
+                               .path = keys_path(a, str_of(in->args[0]), "/renew"),
+                               .bearer = server_operator_or_key(in)};
+    int code = server_call(in, &call, &made);
+    arena_free(a);
+    return code == CLI_OK ? show_new_key(in, &made) : code;
+}
+
+int command_client_key_revoke(const struct invocation *in)
+{
+    struct server_answer done CLEANUP(server_answer_free) = {0};
+    struct strbuf body CLEANUP(strbuf_free) = {0};
+    struct arena *a = arena_new(512);
+    struct json_writer w;
+    jw_start(&w, &body);
+    jw_object(&w);
+    jw_key(&w, "key_id");
+    jw_text(&w, in->args[1]);
+    jw_object_end(&w);
+    struct server_call call = {.method = "POST",
+                               .path = keys_path(a, str_of(in->args[0]), "/revoke"),
+                               .body = strbuf_str(&body),
+                               .bearer = server_operator_or_key(in)};
+    int code = server_call(in, &call, &done);
+    arena_free(a);
+    if (code == CLI_OK && in->json)
+        server_print_json(&done);
+    else if (code == CLI_OK)
+        printf("revoked %s\n", in->args[1]);
+    return code;
+}

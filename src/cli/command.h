@@ -1,0 +1,75 @@
+/* cli/command.h - what a command is, and what it is given when it runs. */
+#ifndef WEIR_CLI_COMMAND_H
+#define WEIR_CLI_COMMAND_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "cli/exit_code.h"
+#include "cli/flags.h"
+#include "config/settings.h"
+
+struct invocation;
+typedef int command_fn(const struct invocation *in); /* gives the exit code */
+
+struct command {
+    const char *name;      /* "job submit": noun and verb, one space between */
+    const char *arguments; /* for the usage line: "JOB_ID" */
+    const char *help;      /* one line */
+    uint64_t flags;        /* FLAG_BITs it takes beside FLAGS_COMMON, or shows of them */
+    uint8_t args_min, args_max;
+    command_fn *run;
+};
+
+/* Taken everywhere, so that an alias or a script may always give them. */
+#define FLAGS_COMMON                                                                               \
+    (FLAG_BIT(URL) | FLAG_BIT(KEY) | FLAG_BIT(OUTPUT) | FLAG_BIT(DATA) | FLAG_BIT(CONFIG) |        \
+     FLAG_BIT(SET) | FLAG_BIT(QUIET) | FLAG_BIT(VERSION) | FLAG_BIT(HELP))
+
+struct invocation {
+    const struct command *command;
+    const struct flags *flags;
+    const char *const *args; /* behind the command's words; args_count of them */
+    size_t arg_count;
+    bool json;
+    bool quiet;
+    int argc; /* of main() */
+    char **argv;
+};
+
+extern const struct command command_table[];
+extern const size_t command_count;
+
+/* Longest command whose words begin `words`; NULL when none does. */
+const struct command *command_find(const char *const *words, size_t count, size_t *ret_used);
+/* The first `words_wanted` words of `name`, as a str. */
+struct str command_head(const char *name, size_t words_wanted);
+
+/* Prints help for the commands that begin with these words (none: all). False when there are none. */
+bool help_print(FILE *out, const char *const *words, size_t count);
+
+/* "weir: ..." on stderr. */
+void cli_fault(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* A hint on stderr, unless --quiet. */
+void cli_note(const struct invocation *in, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Tells the error on stderr and gives its exit code. */
+int cli_err(const struct err *err);
+
+/* Settings from file, environment and flags, checked. On a fault: told on stderr, and the exit code
+ * is given; CLI_OK otherwise. Free with settings_free in both cases. */
+int cli_settings(const struct invocation *in, struct settings *ret_settings);
+/* The same without words; ERR_CONFIG_INVALID. */
+MUST_CHECK enum err_code cli_settings_load(const struct invocation *in, struct settings *ret_settings,
+                                           struct err *err);
+
+#define COMMAND_FUNCTIONS(X)                                                                       \
+    X(serve) X(help) X(version) X(config_show) X(config_markdown)                                  \
+    X(client_create) X(client_key_create) X(client_key_renew) X(client_key_revoke)                 \
+    X(job_submit) X(job_get) X(job_list) X(job_cancel) X(job_retry) X(job_report) X(job_watch)     \
+    X(job_explain) X(verify) X(backup) X(restore) X(doctor)
+#define X(name) command_fn command_##name;
+COMMAND_FUNCTIONS(X)
+#undef X
+
+#endif

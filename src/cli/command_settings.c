@@ -1,0 +1,75 @@
+/* Settings as a command sees them: file, environment, flags. */
+#include "cli/command.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/must.h"
+
+#include "base/banned.h"
+
+static void free_text(char **text) { free(*text); }
+
+static enum err_code apply_set(struct settings *s, const char *text, struct err *err)
+{
+    const char *equals = strchr(text, '='); /* flags_parse made sure of it */
+    char *key CLEANUP(free_text) = must_strdup(text);
+    key[equals - text] = 0;
+    return settings_set(s, key, equals + 1, ORIGIN_FLAG, err);
+}
+
+/* Flags that are short for a setting. */
+static enum err_code apply_flags(struct settings *s, const struct flags *f, struct err *err)
+{
+    static const struct {
+        enum flag_id flag;
+        const char *key;
+    } shorts[] = {{FLAG_LISTEN, "server.listen"}, {FLAG_DATA, "data"}, {FLAG_STORE, "store.url"}};
+    for (size_t i = 0; i < f->set_count; i++) {
+        enum err_code code = apply_set(s, f->sets[i], err);
+        if (code)
+            return code;
+    }
+    for (size_t i = 0; i < LENGTH_OF(shorts); i++) {
+        const char *value = f->value[shorts[i].flag];
+        enum err_code code = value ? settings_set(s, shorts[i].key, value, ORIGIN_FLAG, err) : ERR_OK;
+        if (code)
+            return code;
+    }
+    return ERR_OK;
+}
+
+enum err_code cli_settings_load(const struct invocation *in, struct settings *ret_settings,
+                                struct err *err)
+{
+    const char *file = in->flags->value[FLAG_CONFIG];
+    settings_init(ret_settings);
+    if (file && settings_load_file(ret_settings, file, err) != ERR_OK)
+        return err->code;
+    if (settings_load_environment(ret_settings, environ, err) != ERR_OK ||
+        apply_flags(ret_settings, in->flags, err) != ERR_OK)
+        return err->code;
+    return settings_check(ret_settings, err);
+}
+
+int cli_settings(const struct invocation *in, struct settings *ret_settings)
+{
+    struct err err;
+    return cli_settings_load(in, ret_settings, &err) == ERR_OK ? CLI_OK : cli_err(&err);
+}
+
+int command_config_show(const struct invocation *in)
+{
+    struct settings s CLEANUP(settings_free);
+    int code = cli_settings(in, &s);
+    if (code == CLI_OK)
+        settings_show(&s, in->json, flags_has(in->flags, FLAG_ORIGIN), stdout);
+    return code;
+}
+
+int command_config_markdown(const struct invocation *in)
+{
+    (void)in;
+    settings_markdown(stdout);
+    return CLI_OK;
+}

@@ -1,0 +1,187 @@
+/* What Weir itself has: database, lock, server. */
+#include <inttypes.h>
+#include <limits.h>
+#include <sqlite3.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include "base/clock.h"
+#include "cli/doctor.h"
+#include "cli/durable_file.h"
+#include "cli/server_call.h"
+#include "store/store.h"
+
+#include "base/banned.h"
+
+enum {
+    SQLITE_WAL_RESET_FIXED = 3051003,
+    QUICK_LOOK_MS = 2000,
+    SERVER_TIMEOUT_MS = 3000,
+};
+
+struct finding doctor_sqlite(const struct doctor *d)
+{
+    (void)d;
+    if (sqlite3_libversion_number() >= SQLITE_WAL_RESET_FIXED)
+        return finding(FINDING_OK, "", "%s", sqlite3_libversion());
+    return finding(FINDING_WARN,
+                   "nothing to do: the bug needs two writers, and Weir has one; never write to the "
+                   "database by other means while it runs",
+                   "%s has the WAL-reset bug (fixed in 3.51.3)", sqlite3_libversion());
+}
+
+static bool no_database(const struct doctor *d, struct finding *ret)
+{
+    if (file_exists(d->store_path))
+        return false;
+    *ret = finding(FINDING_OK, "", "no database yet; `weir serve` makes it");
+    return true;
+}
+
+static enum err_code open_reader(const struct doctor *d, struct reader **ret, struct err *err)
+{
+    struct sqlite_options options = {.path = d->store_path, .timeout_ms = 2000};
+    return store_open_sqlite_reader(&options, ret, err);
+}
+
+struct finding doctor_schema(const struct doctor *d)
+{
+    struct finding none;
+    struct reader *reader;
+    struct err err;
+    if (no_database(d, &none))
+        return none;
+    if (open_reader(d, &reader, &err) != ERR_OK)
+        return finding(FINDING_FAIL, "run `weir verify`; restore a backup if it is damaged", "%s",
+                       err.detail);
+    reader->ops->reader_close(reader);
+    return finding(FINDING_OK, "", "version %d", STORE_SCHEMA_VERSION);
+}
+
+struct quick_look {
+    int64_t until_ms;
+    uint64_t tasks, chunks, unsound;
+    bool cut_short;
+};
+
+static bool still_time(struct quick_look *q)
+{
+    q->cut_short = clock_mono_ms(&clock_system) >= q->until_ms;
+    return !q->cut_short;
+}
+
+static bool look_at_task(const void *row, void *arg)
+{
+    struct quick_look *q = arg;
+    (void)row;
+    q->tasks++;
+    return still_time(q);
+}
+
+static bool look_at_chunk(int64_t number, struct str chunk, void *arg)
+{
+    struct quick_look *q = arg;
+    (void)number;
+    q->chunks++;
+    q->unsound += !log_chunk_is_sound(chunk);
+    return still_time(q);
+}
+
+struct finding doctor_store(const struct doctor *d)
+{
+    struct finding none;
+    struct reader *reader;
+    struct err err;
+    struct quick_look q = {.until_ms = clock_mono_ms(&clock_system) + QUICK_LOOK_MS};
+    if (no_database(d, &none))
+        return none;
+    if (open_reader(d, &reader, &err) != ERR_OK)
+        return finding(FINDING_FAIL, "see the schema above", "not readable");
+    enum err_code code = reader->ops->reader_begin(reader, &err);
+    if (code == ERR_OK) {
+        code = reader->ops->reader_scan(reader, &table_task_row, look_at_task, &q, &err);
+        if (code == ERR_OK && !q.cut_short)
+            code = reader->ops->reader_scan_log(reader, 0, look_at_chunk, &q, &err);
+        reader->ops->reader_end(reader);
+    }
+    reader->ops->reader_close(reader);
+    if (code != ERR_OK)
+        return finding(FINDING_FAIL, "run `weir verify`; restore a backup if it is damaged", "%s", err.detail);
+    return finding(q.unsound ? FINDING_FAIL : FINDING_OK, "run `weir verify`, then restore a backup",
+                   "%" PRIu64 " live tasks, %" PRIu64 " log chunks looked at%s, %" PRIu64
+                   " damaged (`weir verify` checks everything)",
+                   q.tasks, q.chunks, q.cut_short ? " in 2 s" : "", q.unsound);
+}
+
+/* The kernel's list of locks names device and inode, so nothing has to be locked to find out. */
+static bool lock_is_held(const char *path)
+{
+    struct stat info;
+    char line[256], wanted[64];
+    bool held = false;
+    if (stat(path, &info) != 0)
+        return false;
+    snprintf(wanted, sizeof wanted, "%02x:%02x:%" PRIu64 " ", major(info.st_dev), minor(info.st_dev),
+             (uint64_t)info.st_ino);
+    FILE *locks = fopen("/proc/locks", "re");
+    while (locks && !held && fgets(line, sizeof line, locks))
+        held = strstr(line, "FLOCK") && strstr(line, wanted);
+    if (locks)
+        fclose(locks);
+    return held;
+}
+
+struct finding doctor_lock(const struct doctor *d)
+{
+    char pid[24] = "";
+    if (!lock_is_held(d->lock_path))
+        return finding(FINDING_OK, "", "free: no server uses the data directory");
+    FILE *file = fopen(d->lock_path, "re");
+    if (file && !fgets(pid, sizeof pid, file))
+        pid[0] = 0;
+    if (file)
+        fclose(file);
+    pid[strcspn(pid, "\n")] = 0;
+    return finding(FINDING_OK, "", "held by process %s", *pid ? pid : "(unknown)");
+}
+
+/* "store ok, workers degraded" */
+static void write_checks(const struct json *checks, char *out, size_t size)
+{
+    size_t used = 0;
+    out[0] = 0;
+    for (const struct json *c = checks ? checks->child : NULL; c && used < size; c = c->next)
+        used += (size_t)snprintf(out + used, size - used, "%s%.*s %.*s", used ? ", " : "",
+                                 STR_ARG(c->key), STR_ARG(c->text));
+}
+
+struct finding doctor_server(const struct doctor *d)
+{
+    struct strbuf url CLEANUP(strbuf_free) = {0};
+    struct http_answer answer CLEANUP(http_answer_free) = {0};
+    struct err err;
+    char checks[128];
+    server_url(d->in, &url);
+    size_t base = url.len;
+    strbuf_add_text(&url, "/readyz");
+    struct http_call call = {.method = "GET", .url = url.ptr, .timeout_ms = SERVER_TIMEOUT_MS};
+    if (http_call(&call, &answer, &err) != ERR_OK) {
+        bool held = lock_is_held(d->lock_path);
+        return finding(held ? FINDING_FAIL : FINDING_WARN,
+                       held ? "a server holds the data directory: give its --url, or read its log"
+                            : "start it with `weir serve`, or name another with --url",
+                       "%.*s does not answer", (int)(base < 200 ? base : 200), url.ptr);
+    }
+    struct arena *a = arena_new(4096);
+    const struct json *body = NULL;
+    if (json_parse(a, strbuf_str(&answer.body), &body, &err) != ERR_OK)
+        body = NULL;
+    write_checks(json_get(body, "checks"), checks, sizeof checks);
+    arena_free(a);
+    bool degraded = strstr(checks, "degraded") != NULL;
+    if (answer.status != 200)
+        return finding(FINDING_FAIL, "it starts, drains or lost its store; read its log",
+                       "not ready, status %ld: %s", answer.status, checks);
+    return finding(degraded ? FINDING_WARN : FINDING_OK,
+                   "no worker is connected: check runner.processes, or start one", "ready: %s", checks);
+}

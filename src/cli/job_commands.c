@@ -1,0 +1,92 @@
+/* weir job get, cancel, retry, explain: one call, one answer. */
+#include "base/must.h"
+#include "cli/job_internal.h"
+
+#include "base/banned.h"
+
+struct str job_path(struct arena *a, struct str job_id, const char *rest)
+{
+    struct strbuf id CLEANUP(strbuf_free) = {0};
+    http_escape(&id, job_id);
+    return arena_printf(a, "/v1/jobs/%.*s%s", STR_ARG(strbuf_str(&id)), rest);
+}
+
+int job_call(const struct invocation *in, const char *method, const char *rest,
+             struct server_answer *ret_answer)
+{
+    struct arena *a = arena_new(512);
+    struct server_call call = {.method = method,
+                               .path = job_path(a, str_of(in->args[0]), rest),
+                               .bearer = server_key(in)};
+    int code = server_call(in, &call, ret_answer);
+    arena_free(a);
+    return code;
+}
+
+void job_show_pairs(const struct json *object, const char *const *names, size_t count)
+{
+    struct text_table *t = text_table_new(NULL, 2);
+    for (size_t i = 0; i < count; i++)
+        if (json_get(object, names[i]))
+            text_table_pair(t, names[i], json_get(object, names[i]));
+    text_table_show(t, stdout);
+    text_table_free(t);
+}
+
+/* One call whose answer is shown as it is, or these members of it. */
+static int call_and_show(const struct invocation *in, const char *method, const char *rest,
+                         const char *const *names, size_t count, struct server_answer *ret_answer)
+{
+    int code = job_call(in, method, rest, ret_answer);
+    if (code != CLI_OK)
+        return code;
+    if (in->json)
+        server_print_json(ret_answer);
+    else
+        job_show_pairs(ret_answer->json, names, count);
+    return CLI_OK;
+}
+
+int command_job_get(const struct invocation *in)
+{
+    static const char *const names[] = {
+        "job_id",     "type",         "state",      "outcome",        "attempt",     "work_kind",
+        "queue",      "priority",     "created_at", "execution_at",   "updated_at",  "callback",
+        "definition", "max_runtime_ms", "max_retries", "payload",     "result",      "error",
+    };
+    struct server_answer job CLEANUP(server_answer_free) = {0};
+    return call_and_show(in, "GET", "", names, LENGTH_OF(names), &job);
+}
+
+static bool state_is(const struct server_answer *answer, const char *state)
+{
+    const struct json *j = json_get(answer->json, "state");
+    return j && str_is(j->text, state);
+}
+
+int command_job_cancel(const struct invocation *in)
+{
+    static const char *const names[] = {"job_id", "state", "updated_at"};
+    struct server_answer job CLEANUP(server_answer_free) = {0};
+    int code = call_and_show(in, "POST", "/cancel", names, LENGTH_OF(names), &job);
+    if (code == CLI_OK && !state_is(&job, "CANCELED"))
+        cli_note(in, "The job was final before; nothing has changed.");
+    return code;
+}
+
+int command_job_retry(const struct invocation *in)
+{
+    static const char *const names[] = {"job_id", "state", "attempt", "updated_at"};
+    struct server_answer job CLEANUP(server_answer_free) = {0};
+    int code = call_and_show(in, "POST", "/retry", names, LENGTH_OF(names), &job);
+    if (code == CLI_OK && !state_is(&job, "QUEUED"))
+        cli_note(in, "Only a FAILED job is retried; nothing has changed.");
+    return code;
+}
+
+int command_job_explain(const struct invocation *in)
+{
+    static const char *const names[] = {"job_id", "state", "waiting_on", "position", "since", "detail"};
+    struct server_answer answer CLEANUP(server_answer_free) = {0};
+    return call_and_show(in, "GET", "/explain", names, LENGTH_OF(names), &answer);
+}

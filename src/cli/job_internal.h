@@ -1,0 +1,26 @@
+/* cli/job_internal.h - what the files of `weir job` share. */
+#ifndef WEIR_CLI_JOB_INTERNAL_H
+#define WEIR_CLI_JOB_INTERNAL_H
+
+#include "cli/server_call.h"
+#include "cli/table.h"
+
+/* "/v1/jobs/ID" and what follows, the id escaped. */
+struct str job_path(struct arena *a, struct str job_id, const char *rest);
+/* One call about the job of the command's first argument. */
+int job_call(const struct invocation *in, const char *method, const char *rest,
+             struct server_answer *ret_answer);
+/* The members of these names that are there, as "name  value" lines. */
+void job_show_pairs(const struct json *object, const char *const *names, size_t count);
+
+/* Event by event. `*previous_us` is the time of the one before, 0 at the first. */
+extern const char *const job_event_headings[];
+enum { JOB_EVENT_COLUMNS = 6 };
+void job_event_row(struct text_table *t, const struct json *event, int64_t *previous_us);
+/* "+1.003 s", "+250 ms", "+2 min 5 s" */
+void job_delta_text(int64_t us, char *out, size_t size);
+
+/* Follows until final; prints. Gives the exit code: CLI_OK only for SUCCEEDED. */
+int job_follow(const struct invocation *in, struct str job_id);
+
+#endif

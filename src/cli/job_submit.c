@@ -1,0 +1,169 @@
+/* weir job submit: flags to a JSON body. Values are judged by the server; only what cannot even be
+ * written as JSON is refused here. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/must.h"
+#include "base/time_text.h"
+#include "cli/job_internal.h"
+
+#include "base/banned.h"
+
+enum { PAYLOAD_BYTES_MAX = 100 * 1024 * 1024 };
+
+static enum err_code read_all(const char *name, FILE *file, struct strbuf *out, struct err *err)
+{
+    char bytes[16384];
+    size_t n;
+    while ((n = fread(bytes, 1, sizeof bytes, file)) > 0) {
+        strbuf_add(out, bytes, n);
+        if (out->len > PAYLOAD_BYTES_MAX)
+            return err_set(err, ERR_CONFIG_INVALID, "%.160s is larger than %d MiB", name,
+                           PAYLOAD_BYTES_MAX >> 20);
+    }
+    if (ferror(file))
+        return err_set(err, ERR_CONFIG_INVALID, "cannot read %.160s: %s", name, strerror(errno));
+    return ERR_OK;
+}
+
+/* JSON itself, @FILE, or - for stdin. */
+static enum err_code read_payload(const char *text, struct strbuf *out, struct err *err)
+{
+    if (strcmp(text, "-") == 0)
+        return read_all("stdin", stdin, out, err);
+    if (text[0] != '@') {
+        strbuf_add_text(out, text);
+        return ERR_OK;
+    }
+    FILE *file = fopen(text + 1, "re");
+    if (!file)
+        return err_set(err, ERR_CONFIG_INVALID, "cannot read %.160s: %s", text + 1, strerror(errno));
+    enum err_code code = read_all(text + 1, file, out, err);
+    fclose(file);
+    return code;
+}
+
+static enum err_code add_payload(struct json_writer *w, const char *text, struct err *err)
+{
+    struct strbuf bytes CLEANUP(strbuf_free) = {0};
+    struct arena *a = arena_new(16384);
+    const struct json *root;
+    struct err fault;
+    enum err_code code = read_payload(text, &bytes, err);
+    if (code == ERR_OK && json_parse(a, strbuf_str(&bytes), &root, &fault) != ERR_OK)
+        code = err_set(err, ERR_CONFIG_INVALID, "--payload is no JSON: %.200s", fault.detail);
+    else if (code == ERR_OK && root->type != JSON_OBJECT)
+        code = err_set(err, ERR_CONFIG_INVALID, "--payload must be a JSON object such as {\"n\":1}");
+    if (code == ERR_OK) {
+        jw_key(w, "payload");
+        jw_raw(w, root->source);
+    }
+    arena_free(a);
+    return code;
+}
+
+/* "+90s" counts from now; anything else goes to the server as it is. */
+static enum err_code add_time(struct json_writer *w, const char *text, struct err *err)
+{
+    char at[TIME_TEXT_MAX];
+    int64_t after_ms;
+    struct str value = str_of(text);
+    if (text[0] == '+') {
+        if (!duration_parse(str_of(text + 1), &after_ms))
+            return err_set(err, ERR_CONFIG_INVALID, "--at %.40s: give +90s, +5m or +2h", text);
+        value = time_text_ms(clock_wall_ms(&clock_system) + after_ms, at);
+    }
+    jw_key(w, "execution_at");
+    jw_str(w, value);
+    return ERR_OK;
+}
+
+static void add_text(struct json_writer *w, const char *name, const char *value)
+{
+    if (value) {
+        jw_key(w, name);
+        jw_text(w, value);
+    }
+}
+
+static enum err_code add_int(struct json_writer *w, const char *name, const struct flags *f,
+                             enum flag_id id, struct err *err)
+{
+    int64_t number;
+    if (!flags_has(f, id))
+        return ERR_OK;
+    if (flags_int(f, id, INT64_MIN, INT64_MAX, &number, err) != ERR_OK)
+        return err_set(err, ERR_CONFIG_INVALID, "--%s must be an integer, not \"%.40s\"",
+                       flag_table[id].name, f->value[id]);
+    jw_key(w, name);
+    jw_int(w, number);
+    return ERR_OK;
+}
+
+static enum err_code write_job(const struct flags *f, struct strbuf *out, struct err *err)
+{
+    struct json_writer w;
+    const char *type = f->value[FLAG_TYPE];
+    if (!type)
+        type = flags_has(f, FLAG_AT) ? "DEFERRED" : "EXECUTE";
+    jw_start(&w, out);
+    jw_object(&w);
+    add_text(&w, "type", type);
+    add_text(&w, "work_kind", f->value[FLAG_KIND]);
+    add_text(&w, "queue", f->value[FLAG_QUEUE]);
+    add_text(&w, "callback", f->value[FLAG_CALLBACK]);
+    add_text(&w, "idempotency_key", f->value[FLAG_IDEMPOTENCY_KEY]);
+    if (add_int(&w, "priority", f, FLAG_PRIORITY, err) != ERR_OK ||
+        add_int(&w, "max_runtime_ms", f, FLAG_MAX_RUNTIME_MS, err) != ERR_OK ||
+        add_int(&w, "max_retries", f, FLAG_MAX_RETRIES, err) != ERR_OK)
+        return err->code;
+    if (flags_has(f, FLAG_AT) && add_time(&w, f->value[FLAG_AT], err) != ERR_OK)
+        return err->code;
+    if (flags_has(f, FLAG_PAYLOAD) && add_payload(&w, f->value[FLAG_PAYLOAD], err) != ERR_OK)
+        return err->code;
+    jw_object_end(&w);
+    return ERR_OK;
+}
+
+static void show_submitted(const struct invocation *in, const struct server_answer *job)
+{
+    static const char *const names[] = {"job_id", "state", "created_at"};
+    const struct json *id = json_get(job->json, "job_id");
+    if (in->json)
+        server_print_json(job);
+    else if (in->quiet)
+        printf("%.*s\n", STR_ARG(id ? id->text : STR_ABSENT));
+    else
+        job_show_pairs(job->json, names, LENGTH_OF(names));
+    fflush(stdout);
+}
+
+int command_job_submit(const struct invocation *in)
+{
+    struct server_answer job CLEANUP(server_answer_free) = {0};
+    struct strbuf body CLEANUP(strbuf_free) = {0};
+    struct err err;
+    int64_t ignored;
+    if (flags_has(in->flags, FLAG_TIMEOUT) &&
+        (!flags_has(in->flags, FLAG_WAIT) || !duration_parse(str_of(in->flags->value[FLAG_TIMEOUT]), &ignored))) {
+        cli_fault("--timeout needs --wait, and a time such as 30s");
+        return CLI_USAGE;
+    }
+    if (write_job(in->flags, &body, &err) != ERR_OK)
+        return cli_err(&err);
+    struct server_call call = {.method = "POST",
+                               .path = STR("/v1/jobs"),
+                               .body = strbuf_str(&body),
+                               .bearer = server_key(in)};
+    int code = server_call(in, &call, &job);
+    if (code != CLI_OK)
+        return code;
+    show_submitted(in, &job);
+    const struct json *id = json_get(job.json, "job_id");
+    if (flags_has(in->flags, FLAG_WAIT) && id)
+        return job_follow(in, id->text);
+    if (!in->json && id)
+        cli_note(in, "\nNext: weir job watch %.*s", STR_ARG(id->text));
+    return CLI_OK;
+}

@@ -1,0 +1,115 @@
+/* weir serve: which function each process of the table runs, and what people see when it is ready. */
+#include "cli/serve.h"
+
+#include <limits.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "cli/command.h"
+#include "core/core.h"
+#include "domains/runner/runner.h"
+#include "runtime/supervisor.h"
+
+#include "base/banned.h"
+
+static int run_runner(const struct process_start *start)
+{
+    const struct settings *s = start->settings;
+    const char *temp_dir = getenv("TMPDIR");
+    struct runner_config config = {
+        .workers = s->runner_workers,
+        .concurrency = s->runner_concurrency,
+        .time_scale = s->runner_time_scale,
+        .heartbeat_ms = s->queue_heartbeat_ms,
+        .drain_ms = s->runtime_drain_ms,
+        .socket_path = start->socket_path,
+        .temp_dir = temp_dir && *temp_dir ? temp_dir : "/tmp",
+        .instance = start->instance,
+        .stop_requested = process_stop_requested,
+        .stop_fd = process_stop_fd(),
+    };
+    process_ready(start); /* it reconnects by itself, so there is nothing to wait for */
+    return runner_main(&config);
+}
+
+/* An address to connect to: a wildcard is where to listen, not where to call. */
+static bool base_url(const struct settings *s, char *out, size_t size)
+{
+    char host[SETTINGS_HOST_MAX];
+    uint16_t port;
+    if (!settings_listen_parts(s, host, sizeof host, &port) || !port)
+        return false;
+    bool any = strcmp(host, "0.0.0.0") == 0 || strcmp(host, "::") == 0;
+    bool brackets = !any && strchr(host, ':');
+    snprintf(out, size, "http://%s%s%s:%u", brackets ? "[" : "", any ? "127.0.0.1" : host,
+             brackets ? "]" : "", port);
+    return true;
+}
+
+static void print_first_job(const char *url)
+{
+    printf("\nA first job with curl:\n"
+           "  client=$(curl -sS -X POST %s/v1/clients | sed 's/.*\"client_id\":\"\\([^\"]*\\)\".*/\\1/')\n"
+           "  key=$(curl -sS -X POST %s/v1/clients/$client/keys | sed 's/.*\"api_key\":\"\\([^\"]*\\)\".*/\\1/')\n"
+           "  curl -sS %s/v1/jobs -H \"Authorization: Bearer $key\" -H 'Content-Type: application/json' "
+           "-d '{\"type\":\"EXECUTE\",\"work_kind\":\"SUCCESS_FAST\"}'\n",
+           url, url, url);
+    printf("or:\n"
+           "  export WEIR_URL=%s\n"
+           "  eval \"$(weir client create --with-key --quiet)\"\n"
+           "  weir job submit --kind SUCCESS_FAST --wait\n",
+           url);
+}
+
+struct greeting {
+    const struct settings *settings;
+    bool quiet;
+};
+
+static void greet(void *self)
+{
+    const struct greeting *g = self;
+    char url[SETTINGS_HOST_MAX + 16], store[PATH_MAX] = "";
+    struct err err;
+    if (settings_store_path(g->settings, store, sizeof store, &err) != ERR_OK)
+        store[0] = 0;
+    if (base_url(g->settings, url, sizeof url)) {
+        printf("weir " WEIR_VERSION " serves %s; data in %s (%s)\n", url, g->settings->data_dir, store);
+        if (!g->quiet)
+            print_first_job(url);
+    } else { /* port 0: the port was chosen by the system and stands in core's log line */
+        printf("weir " WEIR_VERSION " serves %s; data in %s (%s)\n", g->settings->listen,
+               g->settings->data_dir, store);
+    }
+    fflush(stdout);
+}
+
+static int run_with_greeting(const struct settings *s, bool quiet, int argc, char **argv)
+{
+    struct greeting greeting = {s, quiet};
+    const struct supervisor_config config = {
+        .settings = s,
+        .mains = {[PROCESS_CORE] = core_main, [PROCESS_RUNNER] = run_runner},
+        .argc = argc,
+        .argv = argv,
+        .on_ready = greet,
+        .on_ready_self = &greeting,
+    };
+    log_minimum(settings_log_level(s));
+    return supervisor_run(&config);
+}
+
+int serve_run(const struct settings *s, int argc, char **argv)
+{
+    return run_with_greeting(s, false, argc, argv);
+}
+
+int command_serve(const struct invocation *in)
+{
+    struct settings s CLEANUP(settings_free);
+    int code = cli_settings(in, &s);
+    if (code != CLI_OK)
+        return code;
+    settings_warn(&s, stderr);
+    return run_with_greeting(&s, in->quiet, in->argc, in->argv);
+}

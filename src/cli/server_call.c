@@ -1,0 +1,148 @@
+#include "cli/server_call.h"
+
+#include <stdlib.h>
+
+#include "cli/table.h"
+
+#include "base/banned.h"
+
+/* NULL when unset or empty. */
+static const char *variable(const char *name)
+{
+    const char *value = getenv(name);
+    return value && *value ? value : NULL;
+}
+
+void server_url(const struct invocation *in, struct strbuf *out)
+{
+    const char *url = in->flags->value[FLAG_URL];
+    if (!url)
+        url = variable("WEIR_URL");
+    if (!url)
+        url = "http://127.0.0.1:8080";
+    strbuf_clear(out);
+    if (!strstr(url, "://"))
+        strbuf_add_text(out, "http://");
+    strbuf_add_text(out, url);
+    while (out->len && out->ptr[out->len - 1] == '/')
+        out->ptr[--out->len] = 0;
+}
+
+const char *server_key(const struct invocation *in)
+{
+    const char *key = in->flags->value[FLAG_KEY];
+    return key ? key : variable("WEIR_API_KEY");
+}
+
+const char *server_operator_or_key(const struct invocation *in)
+{
+    if (in->flags->value[FLAG_OPERATOR_TOKEN])
+        return in->flags->value[FLAG_OPERATOR_TOKEN];
+    if (in->flags->value[FLAG_KEY])
+        return in->flags->value[FLAG_KEY];
+    const char *token = variable("WEIR_OPERATOR_TOKEN");
+    return token ? token : variable("WEIR_API_KEY");
+}
+
+bool server_key_is_flag(const struct invocation *in)
+{
+    return flags_has(in->flags, FLAG_OPERATOR_TOKEN) || flags_has(in->flags, FLAG_KEY);
+}
+
+void server_answer_free(struct server_answer *a)
+{
+    http_answer_free(&a->http);
+    a->arena = arena_free(a->arena);
+}
+
+int server_try(const struct invocation *in, const struct server_call *call,
+               struct server_answer *ret_answer)
+{
+    struct strbuf url CLEANUP(strbuf_free) = {0};
+    struct err err;
+    *ret_answer = (struct server_answer){.arena = arena_new(16384)};
+    server_url(in, &url);
+    strbuf_add_str(&url, call->path);
+    struct http_call http = {
+        .method = call->method,
+        .url = url.ptr,
+        .bearer = call->bearer,
+        .idempotency_key = call->idempotency_key,
+        .body = call->body,
+        .timeout_ms = call->timeout_ms ? call->timeout_ms : HTTP_CALL_TIMEOUT_MS,
+    };
+    if (http_call(&http, &ret_answer->http, &err) != ERR_OK)
+        return cli_err(&err);
+    struct str body = strbuf_str(&ret_answer->http.body);
+    if (json_parse(ret_answer->arena, body, &ret_answer->json, &err) != ERR_OK)
+        ret_answer->json = NULL;
+    return CLI_OK;
+}
+
+static struct str member_text(const struct json *object, const char *name)
+{
+    const struct json *j = json_get(object, name);
+    return j && j->type == JSON_STRING ? j->text : STR_ABSENT;
+}
+
+/* What our own list of errors advises for this code; the answer itself has no room for it. */
+static const char *advice_for(struct str wire)
+{
+    for (int i = 0; i < ERR_CODE_COUNT; i++)
+        if (wire.ptr && str_is(wire, err_wire((enum err_code)i)))
+            return err_advice((enum err_code)i);
+    return "";
+}
+
+/* Outside text for stderr: the table makes it harmless. */
+static void tell(struct str title, struct str detail, struct str code, const char *advice)
+{
+    struct strbuf line CLEANUP(strbuf_free) = {0};
+    struct text_table *t = text_table_new(NULL, 1);
+    strbuf_addf(&line, "weir: %.*s", STR_ARG(title));
+    if (detail.len)
+        strbuf_addf(&line, ": %.*s", STR_ARG(detail));
+    if (code.len)
+        strbuf_addf(&line, " (%.*s)", STR_ARG(code));
+    text_table_add(t, strbuf_str(&line));
+    if (*advice) {
+        strbuf_clear(&line);
+        strbuf_addf(&line, "      %s", advice);
+        text_table_add(t, strbuf_str(&line));
+    }
+    text_table_print(t, stderr, 0, false);
+    text_table_free(t);
+}
+
+int server_judge(const struct server_answer *answer, bool key_sent)
+{
+    long status = answer->http.status;
+    enum cli_exit code = exit_code_of_status(status);
+    const struct json *problem = answer->json;
+    if (code == CLI_OK && problem)
+        return CLI_OK;
+    struct str title = member_text(problem, "title"), wire = member_text(problem, "code");
+    if (code == CLI_OK || !title.ptr) {
+        cli_fault("the server answered %ld with something that is not the Jobs API; check --url", status);
+        return code == CLI_OK ? CLI_FAILED : (int)code;
+    }
+    const char *advice = advice_for(wire);
+    if (status == 401 && !key_sent)
+        advice = "give --key or set WEIR_API_KEY; `weir client create --with-key` makes one";
+    tell(title, member_text(problem, "detail"), wire, advice);
+    return (int)code;
+}
+
+int server_call(const struct invocation *in, const struct server_call *call,
+                struct server_answer *ret_answer)
+{
+    int code = server_try(in, call, ret_answer);
+    return code == CLI_OK ? server_judge(ret_answer, call->bearer != NULL) : code;
+}
+
+void server_print_json(const struct server_answer *a)
+{
+    struct str body = str_trim(strbuf_str(&a->http.body));
+    fwrite(body.ptr, 1, body.len, stdout);
+    fputc('\n', stdout);
+}

@@ -1,0 +1,45 @@
+/* cli/server_call.h - calls of the Jobs API as commands make them: address, key, JSON, problems.
+ *
+ * A problem is told on stderr (title, detail, advice) and becomes an exit code. */
+#ifndef WEIR_CLI_SERVER_CALL_H
+#define WEIR_CLI_SERVER_CALL_H
+
+#include "base/json.h"
+#include "cli/command.h"
+#include "cli/http_call.h"
+
+struct server_call {
+    const char *method;
+    struct str path;    /* "/v1/jobs?limit=5" */
+    struct str body;    /* absent: none */
+    const char *bearer; /* NULL: none */
+    const char *idempotency_key;
+    int64_t timeout_ms; /* 0: HTTP_CALL_TIMEOUT_MS */
+};
+
+struct server_answer {
+    struct http_answer http;
+    struct arena *arena;
+    const struct json *json; /* NULL when the body is no JSON */
+};
+
+/* CLI_OK on any 2xx with JSON. Free the answer with server_answer_free in every case. */
+int server_call(const struct invocation *in, const struct server_call *call,
+                struct server_answer *ret_answer);
+/* Without words about refusals: CLI_OK means there is an answer, whatever its status. */
+int server_try(const struct invocation *in, const struct server_call *call,
+               struct server_answer *ret_answer);
+/* Tells the problem, if it is one; gives the exit code of its status. */
+int server_judge(const struct server_answer *answer, bool key_sent);
+void server_answer_free(struct server_answer *a);
+
+/* The answer as it came, one line. */
+void server_print_json(const struct server_answer *a);
+
+/* "http://127.0.0.1:8080", without a slash at the end; into `out`. */
+void server_url(const struct invocation *in, struct strbuf *out);
+const char *server_key(const struct invocation *in);            /* --key or WEIR_API_KEY, or NULL */
+const char *server_operator_or_key(const struct invocation *in); /* the operator token first */
+bool server_key_is_flag(const struct invocation *in);            /* given by hand, not found around */
+
+#endif

@@ -1,0 +1,166 @@
+/* weir verify, and the same check for backup and restore. */
+#include "cli/store_check.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "cli/table.h"
+
+#include "base/banned.h"
+
+struct running {
+    const struct invocation *in;
+    struct store_check *check;
+    uint64_t seen;
+    bool progress;
+    int64_t next_ms;
+};
+
+static void clear_progress(const struct running *r)
+{
+    if (r->progress)
+        fputs("\r\033[K", stderr);
+}
+
+static void take_problem(void *arg, const char *line)
+{
+    struct running *r = arg;
+    struct json_writer w;
+    if (r->seen++ >= STORE_CHECK_SHOWN_MAX)
+        return;
+    if (r->check->differences.len)
+        strbuf_add_char(&r->check->differences, ',');
+    jw_start(&w, &r->check->differences);
+    jw_text(&w, line);
+    clear_progress(r);
+    fprintf(stderr, "difference: %s\n", line);
+}
+
+static void show_progress(void *arg, uint64_t rows)
+{
+    struct running *r = arg;
+    int64_t now = clock_mono_ms(&clock_system);
+    if (now < r->next_ms)
+        return;
+    r->next_ms = now + 100;
+    fprintf(stderr, "\r\033[Kverifying: %" PRIu64 " rows", rows);
+}
+
+static enum err_code check_reader(struct running *r, struct reader *reader, struct err *err)
+{
+    return store_verify(reader, take_problem, r->progress ? show_progress : NULL, r,
+                        &r->check->result, err);
+}
+
+enum err_code store_check_run(const struct invocation *in, const char *path,
+                              struct store_check *ret_check, struct err *err)
+{
+    struct running r = {.in = in, .check = ret_check, .progress = terminal_is(stderr) && !in->quiet};
+    struct sqlite_options options = {.path = path, .timeout_ms = 10000};
+    struct reader *reader;
+    int64_t start = clock_mono_ms(&clock_system);
+    *ret_check = (struct store_check){0};
+    enum err_code code = store_open_sqlite_reader(&options, &reader, err);
+    if (code != ERR_OK)
+        return code;
+    code = check_reader(&r, reader, err);
+    reader->ops->reader_close(reader);
+    clear_progress(&r);
+    if (r.seen > STORE_CHECK_SHOWN_MAX)
+        fprintf(stderr, "and %" PRIu64 " more differences\n", r.seen - STORE_CHECK_SHOWN_MAX);
+    ret_check->duration_ms = clock_mono_ms(&clock_system) - start;
+    return code;
+}
+
+void store_check_free(struct store_check *c) { strbuf_free(&c->differences); }
+
+void store_check_write(const struct store_check *c, struct json_writer *w)
+{
+    const struct {
+        const char *name;
+        uint64_t value;
+    } numbers[] = {
+        {"jobs", c->result.jobs},     {"live", c->result.live},       {"ended", c->result.ended},
+        {"events", c->result.events}, {"chunks", c->result.chunks},   {"clients", c->result.clients},
+        {"problems", c->result.problems},
+    };
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        jw_key(w, numbers[i].name);
+        jw_int(w, (int64_t)numbers[i].value);
+    }
+    jw_key(w, "duration_ms");
+    jw_int(w, c->duration_ms);
+    jw_key(w, "differences");
+    jw_array(w);
+    if (c->differences.len)
+        jw_raw(w, strbuf_str(&c->differences));
+    jw_array_end(w);
+}
+
+static void show_table(const struct store_check *c)
+{
+    static const char *const headings[] = {">JOBS",   ">LIVE",    ">ENDED", ">EVENTS",
+                                           ">CHUNKS", ">CLIENTS", ">PROBLEMS"};
+    struct text_table *t = text_table_new(headings, 7);
+    const uint64_t values[] = {c->result.jobs,   c->result.live,    c->result.ended,   c->result.events,
+                               c->result.chunks, c->result.clients, c->result.problems};
+    for (size_t i = 0; i < 7; i++)
+        text_table_addf(t, "%" PRIu64, values[i]);
+    text_table_show(t, stdout);
+    text_table_free(t);
+}
+
+static void show_json(const struct store_check *c, const char *path)
+{
+    struct strbuf text CLEANUP(strbuf_free) = {0};
+    struct json_writer w;
+    jw_start(&w, &text);
+    jw_object(&w);
+    jw_key(&w, "file");
+    jw_text(&w, path);
+    store_check_write(c, &w);
+    jw_object_end(&w);
+    printf("%s\n", text.ptr);
+}
+
+int store_check_path(const struct invocation *in, char *ret_path, size_t size)
+{
+    struct settings s CLEANUP(settings_free);
+    struct stat info;
+    struct err err;
+    int code = cli_settings(in, &s);
+    if (code != CLI_OK)
+        return code;
+    if (settings_store_path(&s, ret_path, size, &err) != ERR_OK)
+        return cli_err(&err);
+    if (stat(ret_path, &info) == 0)
+        return CLI_OK;
+    cli_fault("there is no database at %s; `weir serve` makes one, --data DIR names another place",
+              ret_path);
+    return CLI_NOT_FOUND;
+}
+
+int command_verify(const struct invocation *in)
+{
+    char path[PATH_MAX];
+    struct store_check check CLEANUP(store_check_free) = {0};
+    struct err err;
+    int code = store_check_path(in, path, sizeof path);
+    if (code != CLI_OK)
+        return code;
+    if (store_check_run(in, path, &check, &err) != ERR_OK) {
+        cli_fault("%s", err.detail);
+        return CLI_FAILED;
+    }
+    if (in->json)
+        show_json(&check, path);
+    else
+        show_table(&check);
+    if (check.result.problems)
+        cli_fault("%s does not agree with its log; keep a copy and restore a backup", path);
+    else if (!in->json)
+        cli_note(in, "Everything agrees; took %" PRId64 " ms.", check.duration_ms);
+    return check.result.problems ? CLI_FAILED : CLI_OK;
+}

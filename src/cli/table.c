@@ -1,0 +1,309 @@
+#include "cli/table.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "base/must.h"
+#include "lifecycle/job_lifecycle.h"
+
+#include "base/banned.h"
+
+enum { GAP = 2, COLUMN_MIN = 8 };
+#define ELLIPSIS "\xe2\x80\xa6"
+
+struct cell {
+    struct str text;
+    size_t columns;
+    enum tone tone;
+};
+
+struct text_table {
+    struct arena *arena; /* of the cells' texts; emptied by each print */
+    const char *headings[TEXT_TABLE_COLUMNS_MAX];
+    size_t widths[TEXT_TABLE_COLUMNS_MAX];
+    bool right[TEXT_TABLE_COLUMNS_MAX];
+    bool headed;
+    size_t columns;
+    struct cell *cells;
+    size_t count, capacity;
+};
+
+/* ---- width of text ---- */
+
+static uint32_t code_point(struct str s, size_t len)
+{
+    const unsigned char *p = (const unsigned char *)s.ptr;
+    if (len == 1)
+        return p[0];
+    uint32_t c = p[0] & (0xFFu >> (len + 1));
+    for (size_t i = 1; i < len; i++)
+        c = c << 6 | (p[i] & 0x3Fu);
+    return c;
+}
+
+static bool in_ranges(uint32_t c, const uint32_t (*ranges)[2], size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (c >= ranges[i][0] && c <= ranges[i][1])
+            return true;
+    return false;
+}
+
+/* Enough for names: combining marks take no column, East Asian and emoji blocks take two. */
+static size_t columns_of(uint32_t c)
+{
+    static const uint32_t none[][2] = {{0x300, 0x36F}, {0x200B, 0x200F}, {0x20D0, 0x20FF}, {0xFE00, 0xFE0F}};
+    static const uint32_t two[][2] = {{0x1100, 0x115F}, {0x2E80, 0xA4CF},   {0xAC00, 0xD7A3},
+                                      {0xF900, 0xFAFF}, {0xFE30, 0xFE6F},   {0xFF00, 0xFF60},
+                                      {0xFFE0, 0xFFE6}, {0x1F300, 0x1F64F}, {0x1F900, 0x1F9FF},
+                                      {0x20000, 0x3FFFD}};
+    if (in_ranges(c, none, LENGTH_OF(none)))
+        return 0;
+    return in_ranges(c, two, LENGTH_OF(two)) ? 2 : 1;
+}
+
+size_t text_columns(struct str text)
+{
+    size_t columns = 0;
+    while (text.len) {
+        size_t n = str_utf8_sequence(text);
+        columns += n ? columns_of(code_point(text, n)) : 1;
+        n = n ? n : 1;
+        text.ptr += n;
+        text.len -= n;
+    }
+    return columns;
+}
+
+/* The longest beginning that fills at most `columns`. */
+static struct str text_cut(struct str text, size_t columns)
+{
+    size_t len = 0, used = 0;
+    while (len < text.len) {
+        struct str rest = {text.ptr + len, text.len - len};
+        size_t n = str_utf8_sequence(rest);
+        size_t more = n ? columns_of(code_point(rest, n)) : 1;
+        if (used + more > columns)
+            break;
+        used += more;
+        len += n ? n : 1;
+    }
+    return (struct str){text.ptr, len};
+}
+
+/* A control character (C0, DEL, C1), or one that turns the writing direction. */
+static bool steers_terminal(uint32_t c)
+{
+    return c < 0x20 || (c >= 0x7F && c < 0xA0) || (c >= 0x202A && c <= 0x202E) ||
+           (c >= 0x2066 && c <= 0x2069);
+}
+
+static struct str made_harmless(struct arena *a, struct str text)
+{
+    char *out = arena_alloc(a, text.len + 1);
+    size_t len = 0;
+    while (text.len) {
+        size_t n = str_utf8_sequence(text);
+        if (!n || steers_terminal(code_point(text, n))) {
+            out[len++] = '?';
+        } else {
+            memcpy(out + len, text.ptr, n);
+            len += n;
+        }
+        n = n ? n : 1;
+        text.ptr += n;
+        text.len -= n;
+    }
+    return (struct str){out, len};
+}
+
+/* ---- building ---- */
+
+struct text_table *text_table_new(const char *const *headings, size_t columns)
+{
+    MUST(columns > 0 && columns <= TEXT_TABLE_COLUMNS_MAX);
+    struct text_table *t = must_alloc(sizeof *t);
+    t->arena = arena_new(4096);
+    t->columns = columns;
+    t->headed = headings == NULL;
+    for (size_t i = 0; headings && i < columns; i++) {
+        t->right[i] = headings[i][0] == '>';
+        t->headings[i] = headings[i] + t->right[i];
+        t->widths[i] = text_columns(str_of(t->headings[i]));
+    }
+    return t;
+}
+
+struct text_table *text_table_free(struct text_table *t)
+{
+    if (t) {
+        arena_free(t->arena);
+        free(t->cells);
+        free(t);
+    }
+    return NULL;
+}
+
+void text_table_widen(struct text_table *t, size_t column, size_t columns)
+{
+    MUST(column < t->columns);
+    if (columns > t->widths[column])
+        t->widths[column] = columns;
+}
+
+void text_table_add_tone(struct text_table *t, struct str text, enum tone tone)
+{
+    if (t->count == t->capacity) {
+        t->capacity = t->capacity ? t->capacity * 2 : 64;
+        t->cells = must_realloc(t->cells, t->capacity * sizeof *t->cells);
+    }
+    struct str safe = text.ptr ? made_harmless(t->arena, text) : STR("-");
+    size_t column = t->count % t->columns, columns = text_columns(safe);
+    t->cells[t->count++] = (struct cell){safe, columns, tone};
+    text_table_widen(t, column, columns);
+}
+
+void text_table_add(struct text_table *t, struct str text) { text_table_add_tone(t, text, TONE_PLAIN); }
+
+void text_table_addf(struct text_table *t, const char *fmt, ...)
+{
+    char text[256];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    text_table_add(t, str_of(text));
+}
+
+static struct str shown(const struct json *value)
+{
+    if (!value || value->type == JSON_NULL)
+        return STR_ABSENT;
+    return value->type == JSON_STRING ? value->text : value->source;
+}
+
+void text_table_add_json(struct text_table *t, const struct json *value)
+{
+    text_table_add(t, shown(value));
+}
+
+void text_table_pair(struct text_table *t, const char *name, const struct json *value)
+{
+    struct str text = shown(value);
+    bool state = str_is(str_of(name), "state") || str_is(str_of(name), "outcome");
+    text_table_add_tone(t, str_of(name), TONE_DIM);
+    text_table_add_tone(t, text, state ? tone_of_state(text) : TONE_PLAIN);
+}
+
+/* ---- printing ---- */
+
+/* Takes columns from the widest until the row fits or every column is at its minimum. */
+static void shrink(const struct text_table *t, size_t width, size_t *widths)
+{
+    size_t total = (t->columns - 1) * GAP;
+    for (size_t i = 0; i < t->columns; i++)
+        total += widths[i];
+    while (width && total > width) {
+        size_t widest = 0;
+        for (size_t i = 1; i < t->columns; i++)
+            widest = widths[i] >= widths[widest] ? i : widest;
+        if (widths[widest] <= COLUMN_MIN)
+            return;
+        widths[widest]--;
+        total--;
+    }
+}
+
+static void pad(FILE *out, size_t count)
+{
+    fprintf(out, "%*s", (int)count, "");
+}
+
+static void print_cell(const struct text_table *t, FILE *out, const struct cell *c, size_t column,
+                       size_t width, bool colour)
+{
+    bool cut = c->columns > width;
+    struct str text = cut ? text_cut(c->text, width - 1) : c->text;
+    size_t filled = cut ? text_columns(text) + 1 : c->columns;
+    bool last = column + 1 == t->columns;
+    if (t->right[column])
+        pad(out, width - filled);
+    fprintf(out, "%s%.*s%s%s", tone_start(c->tone, colour), STR_ARG(text), cut ? ELLIPSIS : "",
+            tone_end(c->tone, colour));
+    if (!last)
+        pad(out, (t->right[column] ? 0 : width - filled) + GAP);
+    else
+        fputc('\n', out);
+}
+
+static void print_headings(struct text_table *t, FILE *out, const size_t *widths, bool colour)
+{
+    for (size_t i = 0; i < t->columns; i++) {
+        struct str text = str_of(t->headings[i]);
+        print_cell(t, out, &(struct cell){text, text_columns(text), TONE_DIM}, i, widths[i], colour);
+    }
+    t->headed = true;
+}
+
+void text_table_print(struct text_table *t, FILE *out, size_t width, bool colour)
+{
+    size_t widths[TEXT_TABLE_COLUMNS_MAX];
+    MUST(t->count % t->columns == 0);
+    memcpy(widths, t->widths, sizeof widths);
+    shrink(t, width, widths);
+    if (!t->headed)
+        print_headings(t, out, widths, colour);
+    for (size_t i = 0; i < t->count; i++)
+        print_cell(t, out, &t->cells[i], i % t->columns, widths[i % t->columns], colour);
+    t->count = 0;
+    arena_reset(t->arena);
+}
+
+void text_table_show(struct text_table *t, FILE *out)
+{
+    text_table_print(t, out, terminal_width(out), terminal_colour(out));
+}
+
+/* ---- the terminal ---- */
+
+bool terminal_is(FILE *out) { return isatty(fileno(out)) == 1; }
+
+size_t terminal_width(FILE *out)
+{
+    struct winsize size;
+    if (!terminal_is(out) || ioctl(fileno(out), TIOCGWINSZ, &size) != 0)
+        return 0;
+    return size.ws_col;
+}
+
+bool terminal_colour(FILE *out)
+{
+    const char *off = getenv("NO_COLOR");
+    return terminal_is(out) && (!off || !*off);
+}
+
+const char *tone_start(enum tone tone, bool colour)
+{
+    static const char *const codes[TONE_COUNT] = {
+        [TONE_PLAIN] = "", [TONE_GOOD] = "\033[32m", [TONE_BAD] = "\033[31m",
+        [TONE_BUSY] = "\033[36m", [TONE_DIM] = "\033[2m",
+    };
+    return colour ? codes[tone] : "";
+}
+
+const char *tone_end(enum tone tone, bool colour)
+{
+    return colour && tone != TONE_PLAIN ? "\033[0m" : "";
+}
+
+enum tone tone_of_state(struct str text)
+{
+    enum job_state state;
+    if (!text.ptr || (!job_state_parse(text, &state) && !job_outcome_parse(text, &state)))
+        return TONE_PLAIN;
+    if (!job_state_is_final(state))
+        return TONE_BUSY;
+    return state == JOB_SUCCEEDED ? TONE_GOOD : TONE_BAD;
+}

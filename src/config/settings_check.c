@@ -1,0 +1,134 @@
+/* Rules that bind several keys, advice, and values worked out from several keys. */
+#include <arpa/inet.h>
+#include <unistd.h>
+
+#include "base/must.h"
+#include "config/settings_internal.h"
+
+#include "base/banned.h"
+
+enum err_code settings_check(const struct settings *s, struct err *err)
+{
+    char path[SETTING_TEXT_MAX + 16];
+    if (s->queue_heartbeat_ms >= s->queue_lease_ms)
+        return err_set(err, ERR_CONFIG_INVALID,
+                       "queue.heartbeat_ms (%lld) must be below queue.lease_ms (%lld)",
+                       (long long)s->queue_heartbeat_ms, (long long)s->queue_lease_ms);
+    if (s->jobs_retry_base_ms > s->jobs_retry_cap_ms)
+        return err_set(err, ERR_CONFIG_INVALID,
+                       "jobs.retry_base_ms (%lld) must be at most jobs.retry_cap_ms (%lld)",
+                       (long long)s->jobs_retry_base_ms, (long long)s->jobs_retry_cap_ms);
+    if (s->webhooks_base_ms > s->webhooks_cap_ms)
+        return err_set(err, ERR_CONFIG_INVALID,
+                       "webhooks.base_ms (%lld) must be at most webhooks.cap_ms (%lld)",
+                       (long long)s->webhooks_base_ms, (long long)s->webhooks_cap_ms);
+    return settings_store_path(s, path, sizeof path, err);
+}
+
+static bool is_environment(const struct settings *s, const char *name)
+{
+    return strcmp(s->environment, name) == 0;
+}
+
+static bool listens_on_loopback(const struct settings *s)
+{
+    char host[SETTINGS_HOST_MAX];
+    uint16_t port;
+    if (!settings_listen_parts(s, host, sizeof host, &port))
+        return false;
+    return str_starts(str_of(host), "127.") || strcmp(host, "::1") == 0 ||
+           strcmp(host, "localhost") == 0;
+}
+
+static void warn_about_jobs(const struct settings *s, FILE *out)
+{
+    enum { LONGEST_CATALOG_RUN_MS = 120500 }; /* AJ-06: generated work runs up to 120000 ms */
+    if (s->jobs_max_runtime_ms < LONGEST_CATALOG_RUN_MS)
+        fprintf(out,
+                "weir: warning: jobs.max_runtime_ms is below %d, so the longest catalog jobs "
+                "time out\n",
+                LONGEST_CATALOG_RUN_MS);
+    if (s->queue_lease_ms < 3 * s->queue_heartbeat_ms)
+        fprintf(out, "weir: warning: queue.lease_ms is below three times queue.heartbeat_ms, so "
+                     "two late heartbeats lose a lease\n");
+    if (s->jobs_payload_max_bytes >= s->body_max_bytes)
+        fprintf(out, "weir: warning: jobs.payload_max_bytes is not below server.body_max_bytes, so "
+                     "the largest payload does not fit in a request\n");
+    if (s->runner_processes == 0)
+        fprintf(out, "weir: warning: runner.processes is 0, so jobs wait for an outside worker\n");
+}
+
+void settings_warn(const struct settings *s, FILE *out)
+{
+    bool dev = is_environment(s, "dev");
+    warn_about_jobs(s, out);
+    if (dev && !listens_on_loopback(s))
+        fprintf(out,
+                "weir: warning: environment is dev, yet server.listen (%s) is open to other "
+                "machines\n",
+                s->listen);
+    if (dev)
+        return;
+    if (!s->operator_token)
+        fprintf(out, "weir: warning: operator.token is not set, so nobody can manage another "
+                     "client's keys\n");
+    if (settings_webhooks_private(s))
+        fprintf(out,
+                "weir: warning: webhooks.allow_private is true in %s, so webhooks reach the "
+                "inner network\n",
+                s->environment);
+    if (s->runner_time_scale < 1 || s->runner_time_scale > 1)
+        fprintf(out, "weir: warning: runner.time_scale is %g in %s; it is meant for tests\n",
+                s->runner_time_scale, s->environment);
+}
+
+bool settings_listen_parts(const struct settings *s, char *ret_host, size_t host_size,
+                           uint16_t *ret_port)
+{
+    return listen_parse(str_of(s->listen), ret_host, host_size, ret_port);
+}
+
+enum err_code settings_store_path(const struct settings *s, char *ret_path, size_t path_size,
+                                  struct err *err)
+{
+    int n;
+    if (!s->store_url)
+        n = snprintf(ret_path, path_size, "%s/weir.db", s->data_dir);
+    else if (str_starts(str_of(s->store_url), "sqlite:"))
+        n = snprintf(ret_path, path_size, "%s", s->store_url + strlen("sqlite:"));
+    else
+        return err_set(err, ERR_CONFIG_INVALID,
+                       "store.url: %.20s... is not built into this program", s->store_url);
+    if (n < 0 || (size_t)n >= path_size)
+        return err_set(err, ERR_CONFIG_INVALID, "store.url: the path is too long");
+    return ERR_OK;
+}
+
+bool settings_webhooks_private(const struct settings *s)
+{
+    if (s->webhooks_allow_private)
+        return strcmp(s->webhooks_allow_private, "true") == 0;
+    return is_environment(s, "dev");
+}
+
+int64_t settings_http_threads(const struct settings *s)
+{
+    if (s->server_threads > 0)
+        return s->server_threads;
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+    return online > 0 ? online : 1;
+}
+
+enum log_level settings_log_level(const struct settings *s)
+{
+    static const struct {
+        const char *name;
+        enum log_level level;
+    } levels[] = {
+        {"debug", LOG_DEBUG}, {"info", LOG_INFO}, {"warn", LOG_WARN}, {"error", LOG_ERROR}};
+    for (size_t i = 0; i < LENGTH_OF(levels); i++)
+        if (strcmp(s->log_level, levels[i].name) == 0)
+            return levels[i].level;
+    MUST(s->log_level == NULL); /* checked when it was set */
+    return LOG_INFO;
+}

@@ -1,0 +1,149 @@
+#include "core/core.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "api/api.h"
+#include "base/log.h"
+#include "config/settings.h"
+#include "jobs/purge.h"
+
+#include "base/banned.h"
+
+enum {
+    HEAD_BYTES_MAX = 32768,
+    HEADERS_MAX = 100,
+    WRITE_MS = 30000,
+    FATAL_GRACE_MS = 200, /* the 503 answers leave before the process does */
+    EXIT_STORE = 75,      /* restart me: the store has to be recovered */
+};
+
+struct core {
+    const struct process_start *start;
+    struct store *store;
+    struct kernel *kernel;
+    struct api *api;
+    struct http_server *server;
+    struct purge purge;
+};
+
+static int fail(const char *doing, const struct err *err)
+{
+    log_line(LOG_ERROR, "core_failed", "doing", LOG_TEXT(doing), "error_code", LOG_TEXT(err_wire(err->code)),
+             "error_message", LOG_TEXT(err->detail), NULL);
+    fprintf(stderr, "weir: %s: %s\n", doing, err->detail);
+    return err->code == ERR_CONFIG_INVALID ? PROCESS_EXIT_CONFIG : EXIT_STORE;
+}
+
+/* A failed fsync: what was written may or may not be there. Never retried: leave, be restarted, recover. */
+static void store_is_lost(void *self, const struct err *err)
+{
+    struct api *a = self;
+    atomic_store(&a->fatal, true);
+    log_line(LOG_ERROR, "store_lost", "error_code", LOG_TEXT(err_wire(err->code)), "error_message",
+             LOG_TEXT(err->detail), NULL);
+    usleep(FATAL_GRACE_MS * 1000);
+    _exit(EXIT_STORE);
+}
+
+static enum err_code open_store(struct core *c, struct err *err)
+{
+    const struct settings *s = c->start->settings;
+    char path[4096];
+    if (settings_store_path(s, path, sizeof path, err) != ERR_OK)
+        return err->code;
+    struct sqlite_options o = {
+        .path = path, .timeout_ms = s->store_timeout_ms, .wall_ms = clock_wall_ms(&clock_system)};
+    return store_open_sqlite(&o, &c->store, err);
+}
+
+static void make_kernel(struct core *c)
+{
+    struct kernel_config k = {.store = c->store,
+                              .settings = c->start->settings,
+                              .clock = &clock_system,
+                              .watch = {api_committed, api_batch_end, store_is_lost, c->api},
+                              .housekeep = purge_housekeep,
+                              .housekeep_self = &c->purge};
+    c->kernel = kernel_new(&k);
+    c->api->kernel = c->kernel;
+}
+
+static enum err_code open_listeners(struct core *c, struct err *err)
+{
+    const struct settings *s = c->start->settings;
+    char host[256];
+    uint16_t port;
+    if (!settings_listen_parts(s, host, sizeof host, &port))
+        return err_set(err, ERR_CONFIG_INVALID, "server.listen is not HOST:PORT");
+    struct http_config h = {.listen_host = host,
+                            .listen_port = port,
+                            .unix_path = c->start->socket_path,
+                            .threads = (uint32_t)settings_http_threads(s),
+                            .limits = {.connections_max = (uint32_t)s->connections_max,
+                                       .head_bytes_max = HEAD_BYTES_MAX,
+                                       .headers_max = HEADERS_MAX,
+                                       .body_bytes_max = s->body_max_bytes,
+                                       .request_read_ms = s->request_timeout_ms * 2,
+                                       .idle_ms = s->idle_timeout_ms,
+                                       .write_ms = WRITE_MS},
+                            .clock = &clock_system,
+                            .context = c->api,
+                            .on_request = api_on_request,
+                            .on_done = api_on_done};
+    if (http_server_start(&h, &c->server, err) != ERR_OK)
+        return err->code;
+    c->api->server = c->server;
+    return ERR_OK;
+}
+
+static enum err_code start(struct core *c, struct err *err)
+{
+    if (open_store(c, err) != ERR_OK)
+        return err->code;
+    struct api_config a = {.settings = c->start->settings,
+                           .clock = &clock_system,
+                           .store = c->store,
+                           .topology_path = c->start->topology_path};
+    if (api_new(&a, &c->api, err) != ERR_OK)
+        return err->code;
+    make_kernel(c);
+    if (open_listeners(c, err) != ERR_OK || kernel_start_thread(c->kernel, err) != ERR_OK)
+        return err->code;
+    atomic_store(&c->api->started, true);
+    return ERR_OK;
+}
+
+/* Stop accepting, finish what is under way (long polls end at once), then close the store. */
+static void drain(struct core *c)
+{
+    atomic_store(&c->api->draining, true);
+    http_server_drain(c->server);
+    kernel_stop_thread(c->kernel);
+    for (int waited_ms = 0; http_server_busy(c->server) && waited_ms < 2000; waited_ms += 5)
+        usleep(5000);
+}
+
+int core_main(const struct process_start *process)
+{
+    struct core c = {.start = process};
+    struct err err = {.code = ERR_OK};
+    log_process("core");
+    log_minimum(settings_log_level(process->settings));
+    process_signals_install(process);
+    if (start(&c, &err) != ERR_OK)
+        return fail("cannot start", &err);
+    log_line(LOG_INFO, "core_started", "port", LOG_INT(http_server_port(c.server)), "jobs_live",
+             LOG_INT(live_count(c.store->live)), NULL);
+    process_ready(process);
+    process_wait_stop(-1);
+    drain(&c);
+    http_server_stop(c.server);
+    kernel_free(c.kernel);
+    api_free(c.api);
+    store_close(c.store);
+    log_line(LOG_INFO, "core_stopped", NULL);
+    return 0;
+}

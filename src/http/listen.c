@@ -1,0 +1,264 @@
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/must.h"
+#include "http/http_internal.h"
+
+#include "base/banned.h"
+
+enum { BACKLOG = 4096 };
+
+static void set_option(int fd, int level, int option)
+{
+    int on = 1;
+    (void)setsockopt(fd, level, option, &on, sizeof on);
+}
+
+/* A bound TCP socket, or -1 with errno. */
+static int bind_tcp(const struct sockaddr *address, socklen_t len, bool share_port)
+{
+    int fd = socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return -1;
+    set_option(fd, SOL_SOCKET, SO_REUSEADDR);
+    if (share_port)
+        set_option(fd, SOL_SOCKET, SO_REUSEPORT);
+    if (address->sa_family == AF_INET6)
+        set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY);
+    set_option(fd, IPPROTO_TCP, TCP_NODELAY); /* accepted sockets inherit it */
+    if (bind(fd, address, len) < 0) {
+        int saved = errno;
+        close(fd);
+        errno = saved;
+        return -1;
+    }
+    return fd;
+}
+
+static void set_port(struct sockaddr *address, uint16_t port)
+{
+    if (address->sa_family == AF_INET6)
+        ((struct sockaddr_in6 *)(void *)address)->sin6_port = htons(port);
+    else
+        ((struct sockaddr_in *)(void *)address)->sin_port = htons(port);
+}
+
+static uint16_t port_of(int fd)
+{
+    struct sockaddr_storage address;
+    socklen_t len = sizeof address;
+    MUST(getsockname(fd, (struct sockaddr *)&address, &len) == 0);
+    if (address.ss_family == AF_INET6)
+        return ntohs(((struct sockaddr_in6 *)(void *)&address)->sin6_port);
+    return ntohs(((struct sockaddr_in *)(void *)&address)->sin_port);
+}
+
+static void add_listener(struct http_loop *l, int fd, bool is_unix)
+{
+    MUST(l->listener_count < LENGTH_OF(l->listeners));
+    l->listeners[l->listener_count++] = (struct listener){fd, is_unix};
+}
+
+/* One listening socket per loop on the same address; the kernel spreads connections over them. */
+static int listen_tcp(struct http_server *s, struct sockaddr *address, socklen_t len)
+{
+    if (s->port) {
+        /* Sharing a port must not let a second server join in unseen: try alone first. */
+        int probe = bind_tcp(address, len, false);
+        if (probe < 0)
+            return -1;
+        close(probe);
+    }
+    for (uint32_t i = 0; i < s->loop_count; i++) {
+        int fd = bind_tcp(address, len, true);
+        if (fd < 0)
+            return -1;
+        add_listener(&s->loops[i], fd, false);
+        if (listen(fd, BACKLOG) < 0)
+            return -1;
+        if (!s->port) {
+            s->port = port_of(fd);
+            set_port(address, s->port);
+        }
+    }
+    return 0;
+}
+
+static enum err_code open_tcp(struct http_server *s, struct err *err)
+{
+    const char *host = s->config.listen_host;
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
+    struct addrinfo *found = NULL;
+    int problem = getaddrinfo(host, NULL, &hints, &found);
+    if (problem)
+        return err_set(err, ERR_CONFIG_INVALID, "listen address %s: %s", host, gai_strerror(problem));
+    s->port = s->config.listen_port;
+    enum err_code code = ERR_OK;
+    uint32_t count = 0;
+    for (struct addrinfo *a = found; a && count < LISTENERS_MAX && code == ERR_OK; a = a->ai_next) {
+        if (a->ai_family != AF_INET && a->ai_family != AF_INET6)
+            continue;
+        set_port(a->ai_addr, s->port);
+        if (listen_tcp(s, a->ai_addr, a->ai_addrlen) == 0)
+            count++;
+        else if (!(count && (errno == EADDRNOTAVAIL || errno == EAFNOSUPPORT))) /* no IPv6 here */
+            code = err_set(err, ERR_CONFIG_INVALID, "cannot listen on %s:%u: %s", host, s->port,
+                           strerror(errno));
+    }
+    freeaddrinfo(found);
+    if (code == ERR_OK && !count)
+        code = err_set(err, ERR_CONFIG_INVALID, "listen address %s: no usable address", host);
+    return code;
+}
+
+static bool somebody_listens(const struct sockaddr_un *address)
+{
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return true;
+    bool alive = connect(fd, (const struct sockaddr *)address, sizeof *address) == 0 ||
+                 errno != ECONNREFUSED;
+    close(fd);
+    return alive;
+}
+
+static enum err_code open_unix(struct http_server *s, struct err *err)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    const char *path = s->config.unix_path;
+    if (strlen(path) >= sizeof address.sun_path)
+        return err_set(err, ERR_CONFIG_INVALID, "socket path %s is longer than %zu bytes", path,
+                       sizeof address.sun_path - 1);
+    memcpy(address.sun_path, path, strlen(path));
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return err_set(err, ERR_CONFIG_INVALID, "socket %s: %s", path, strerror(errno));
+    s->unix_fd = fd;
+    (void)fchmod(fd, 0600); /* before bind: the file never exists with wider rights */
+    int bound = bind(fd, (struct sockaddr *)&address, sizeof address);
+    if (bound < 0 && errno == EADDRINUSE && !somebody_listens(&address)) {
+        unlink(path);
+        bound = bind(fd, (struct sockaddr *)&address, sizeof address);
+    }
+    if (bound < 0)
+        return err_set(err, ERR_CONFIG_INVALID, "socket %s: %s", path, strerror(errno));
+    s->unix_path = must_strdup(path);
+    struct stat file;
+    if (stat(path, &file) == 0)
+        s->unix_inode = file.st_ino;
+    if (listen(fd, BACKLOG) < 0)
+        return err_set(err, ERR_CONFIG_INVALID, "socket %s: %s", path, strerror(errno));
+    for (uint32_t i = 0; i < s->loop_count; i++)
+        add_listener(&s->loops[i], fd, true);
+    return ERR_OK;
+}
+
+enum err_code listen_open(struct http_server *s, struct err *err)
+{
+    enum err_code code = ERR_OK;
+    if (s->config.listen_host)
+        code = open_tcp(s, err);
+    if (code == ERR_OK && s->config.unix_path)
+        code = open_unix(s, err);
+    for (uint32_t i = 0; i < s->loop_count && code == ERR_OK; i++)
+        listen_start(&s->loops[i]);
+    return code;
+}
+
+void listen_unlink(struct http_server *s)
+{
+    struct stat file; /* a successor may have put its own socket there while we drained */
+    if (s->unix_path && stat(s->unix_path, &file) == 0 && file.st_ino == s->unix_inode)
+        unlink(s->unix_path);
+}
+
+void listen_start(struct http_loop *l)
+{
+    l->accept_again_ms = 0;
+    l->listening = true;
+    for (uint32_t i = 0; i < l->listener_count; i++) {
+        struct listener *from = &l->listeners[i];
+        /* The Unix socket is shared: wake one loop, not all. */
+        uint32_t alone = from->is_unix ? EPOLLEXCLUSIVE : 0;
+        struct epoll_event ev = {.events = EPOLLIN | alone, .data.ptr = from};
+        MUST(epoll_ctl(l->epoll_fd, EPOLL_CTL_ADD, from->fd, &ev) == 0);
+    }
+}
+
+static void stop_listening(struct http_loop *l)
+{
+    for (uint32_t i = 0; i < l->listener_count && l->listening; i++)
+        (void)epoll_ctl(l->epoll_fd, EPOLL_CTL_DEL, l->listeners[i].fd, NULL);
+    l->listening = false;
+}
+
+void listen_pause(struct http_loop *l)
+{
+    stop_listening(l);
+    l->accept_again_ms = l->now_ms + ACCEPT_PAUSE_MS;
+}
+
+void listen_close(struct http_loop *l)
+{
+    stop_listening(l);
+    l->accept_again_ms = 0;
+    for (uint32_t i = 0; i < l->listener_count; i++)
+        if (!l->listeners[i].is_unix) /* the shared one is the server's to close */
+            close(l->listeners[i].fd);
+    l->listener_count = 0;
+}
+
+static bool is_loopback(const struct sockaddr_storage *peer)
+{
+    if (peer->ss_family == AF_UNIX)
+        return true;
+    if (peer->ss_family == AF_INET) {
+        const struct sockaddr_in *v4 = (const void *)peer;
+        return ntohl(v4->sin_addr.s_addr) >> 24 == 127;
+    }
+    const struct in6_addr *v6 = &((const struct sockaddr_in6 *)(const void *)peer)->sin6_addr;
+    return IN6_IS_ADDR_LOOPBACK(v6) || (IN6_IS_ADDR_V4MAPPED(v6) && v6->s6_addr[12] == 127);
+}
+
+static bool accept_one(struct http_loop *l, const struct listener *from)
+{
+    struct sockaddr_storage peer = {.ss_family = AF_UNIX};
+    socklen_t len = sizeof peer;
+    int fd = accept4(from->fd, (struct sockaddr *)&peer, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd < 0) {
+        bool short_of_something = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
+        if (short_of_something && !l->drain_begun)
+            listen_pause(l); /* the queue stays readable: without a pause this would spin */
+        return errno == EINTR || errno == ECONNABORTED;
+    }
+    uint32_t limit = loop_limits(l)->connections_max, now = http_server_connections(l->server);
+    if (now >= limit + REFUSED_CONNECTIONS_MAX) {
+        close(fd);
+        return true;
+    }
+    struct http_conn *c = conn_open(l, fd, from->is_unix, is_loopback(&peer));
+    if (c && now >= limit) {
+        struct err why;
+        (void)err_set(&why, ERR_EXEC_QUEUE_FULL, "the server has %u connections, which is its limit",
+                      limit);
+        conn_refuse(c, 503, &why);
+    }
+    return true;
+}
+
+bool listen_accept(struct http_loop *l, const struct listener *from)
+{
+    for (int i = 0; i < ACCEPTS_PER_ROUND; i++)
+        if (!accept_one(l, from))
+            return false;
+    return true;
+}

@@ -1,0 +1,206 @@
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "base/must.h"
+#include "http/http_internal.h"
+
+#include "base/banned.h"
+
+void loop_queue(struct http_conn *c)
+{
+    struct http_loop *l = c->loop;
+    if (c->queued)
+        return;
+    c->queued = true;
+    c->next_queued = NULL;
+    if (l->todo_last)
+        l->todo_last->next_queued = c;
+    else
+        l->todo_first = c;
+    l->todo_last = c;
+}
+
+void loop_wake(struct http_loop *l)
+{
+    /* Only a sleeping loop needs the system call; one that is awake looks before it sleeps. The wake
+     * descriptor is edge-triggered: every write rings, so nobody has to read it. */
+    if (atomic_load(&l->sleeping) && atomic_exchange(&l->sleeping, false)) {
+        uint64_t one = 1;
+        ssize_t n = write(l->wake_fd, &one, sizeof one);
+        MUST(n == (ssize_t)sizeof one);
+    }
+}
+
+static void on_event(struct http_loop *l, const struct epoll_event *ev)
+{
+    void *who = ev->data.ptr;
+    if (who == l)
+        return; /* the wake descriptor: what it announces is looked at in every round */
+    struct listener *first = l->listeners;
+    if ((char *)who >= (char *)first && (char *)who < (char *)(first + l->listener_count))
+        (void)listen_accept(l, who);
+    else
+        conn_on_event(who, ev->events);
+}
+
+static void run_resumed(struct http_loop *l)
+{
+    struct http_exchange *stack = atomic_exchange(&l->resumed, NULL), *first = NULL;
+    while (stack) { /* turned round: first resumed, first answered */
+        struct http_exchange *x = stack;
+        stack = x->next_resumed;
+        x->next_resumed = first;
+        first = x;
+    }
+    while (first) {
+        struct http_exchange *x = first;
+        first = x->next_resumed;
+        x->next_resumed = NULL;
+        conn_resumed(x);
+    }
+}
+
+static void run_todo(struct http_loop *l)
+{
+    struct http_conn *first = l->todo_first;
+    l->todo_first = l->todo_last = NULL; /* what is queued from now on waits for the next round */
+    while (first) {
+        struct http_conn *c = first;
+        first = c->next_queued;
+        c->queued = false;
+        conn_on_turn(c);
+    }
+}
+
+static void run_timers(struct http_loop *l)
+{
+    for (struct heap_node *n = heap_first(&l->timers); n && (int64_t)n->key <= l->now_ms;
+         n = heap_first(&l->timers)) {
+        struct http_conn *c = CONTAINER_OF(n, struct http_conn, timer);
+        heap_remove(&l->timers, n);
+        if (c->state == CONN_CLOSED || c->deadline_ms == INT64_MAX)
+            continue;
+        if (c->deadline_ms > l->now_ms)
+            heap_put(&l->timers, n, (uint64_t)c->deadline_ms);
+        else
+            conn_on_deadline(c);
+    }
+}
+
+static void free_closed(struct http_loop *l)
+{
+    struct http_conn *c = l->closed;
+    l->closed = NULL;
+    while (c) {
+        struct http_conn *next = c->next_closed;
+        if (c->queued) { /* its turn comes in the next round */
+            c->next_closed = l->closed;
+            l->closed = c;
+        } else {
+            conn_free(c);
+        }
+        c = next;
+    }
+}
+
+static void begin_drain(struct http_loop *l)
+{
+    l->drain_begun = true;
+    for (uint32_t i = 0; i < l->listener_count; i++)
+        while (listen_accept(l, &l->listeners[i])) /* who is in the queue already is answered */
+            ;
+    listen_close(l);
+    for (struct http_conn *c = l->conns; c; c = c->next)
+        conn_drain(c);
+}
+
+/* Milliseconds until something is due. */
+static int sleep_ms(const struct http_loop *l)
+{
+    if (l->todo_first || l->closed)
+        return 0;
+    int64_t until = INT64_MAX;
+    const struct heap_node *n = heap_first(&l->timers);
+    if (n)
+        until = (int64_t)n->key;
+    if (l->accept_again_ms && l->accept_again_ms < until)
+        until = l->accept_again_ms;
+    if (until == INT64_MAX)
+        return -1;
+    int64_t left = until - l->now_ms;
+    return left < 0 ? 0 : left > INT_MAX ? INT_MAX : (int)left;
+}
+
+static int wait_for_events(struct http_loop *l, struct epoll_event *events)
+{
+    int ms = sleep_ms(l);
+    if (ms != 0) {
+        atomic_store(&l->sleeping, true);
+        /* Whoever hands us something after this look sees that we sleep, and rings. */
+        const struct http_server *s = l->server;
+        if (atomic_load(&l->resumed) || atomic_load(&l->ticked) || atomic_load(&s->stopping) ||
+            (atomic_load(&s->draining) && !l->drain_begun))
+            ms = 0;
+    }
+    int n = epoll_wait(l->epoll_fd, events, EVENTS_PER_ROUND, ms);
+    atomic_store(&l->sleeping, false);
+    MUST(n >= 0 || errno == EINTR);
+    l->now_ms = clock_mono_ms(l->server->config.clock);
+    return n;
+}
+
+static void run_round(struct http_loop *l, const struct epoll_event *events, int count)
+{
+    for (int i = 0; i < count; i++)
+        on_event(l, &events[i]);
+    run_resumed(l);
+    if (atomic_load_explicit(&l->ticked, memory_order_relaxed)) {
+        atomic_store(&l->ticked, false);
+        stream_tick_all(l);
+    }
+    run_todo(l);
+    run_timers(l);
+    if (l->accept_again_ms && l->accept_again_ms <= l->now_ms && !l->drain_begun)
+        listen_start(l);
+    if (atomic_load_explicit(&l->server->draining, memory_order_relaxed) && !l->drain_begun)
+        begin_drain(l);
+    free_closed(l);
+}
+
+static void end_all(struct http_loop *l)
+{
+    run_resumed(l);
+    for (struct http_conn *c = l->conns; c; c = c->next) {
+        if (c->state == CONN_STREAM)
+            stream_lose(c);
+        else
+            conn_close(c);
+    }
+    run_todo(l); /* nothing happens there any more; it empties the list */
+    free_closed(l);
+    MUST(!l->conns);
+    while (l->owed) {
+        struct exchange *ex = l->owed;
+        exchange_list_remove(&l->owed, ex);
+        exchange_give_back(l, ex);
+    }
+    listen_close(l);
+    exchange_pool_free(l);
+    heap_free(&l->timers);
+}
+
+void *loop_main(void *arg)
+{
+    struct http_loop *l = arg;
+    struct epoll_event *events = must_alloc(EVENTS_PER_ROUND * sizeof *events);
+    l->scratch = must_alloc(READ_BYTES);
+    while (!atomic_load(&l->server->stopping))
+        run_round(l, events, wait_for_events(l, events));
+    end_all(l);
+    free(l->scratch);
+    free(events);
+    return NULL;
+}

@@ -1,0 +1,58 @@
+#include "http/problem.h"
+
+#include "base/banned.h"
+
+static void write_problem(struct json_writer *w, const struct err *err, int status,
+                          const struct uuid *request_id)
+{
+    char instance[UUID_TEXT_LEN + 1], type[96] = "urn:weir:problem:";
+    struct str prefix = str_of(type), code = str_of(err_wire(err->code));
+    size_t n = code.len < sizeof type - prefix.len ? code.len : sizeof type - prefix.len;
+    memcpy(type + prefix.len, code.ptr, n);
+    uuid_text(request_id, instance);
+    jw_object(w);
+    jw_key(w, "type");
+    jw_str(w, (struct str){type, prefix.len + n});
+    jw_key(w, "title");
+    jw_text(w, err_title(err->code));
+    jw_key(w, "status");
+    jw_int(w, status);
+    jw_key(w, "detail");
+    jw_text(w, err->detail[0] ? err->detail : err_title(err->code));
+    jw_key(w, "instance");
+    jw_text(w, instance);
+    jw_key(w, "code");
+    jw_str(w, code);
+    if (err_advice(err->code)[0]) {
+        jw_key(w, "advice");
+        jw_text(w, err_advice(err->code));
+    }
+    jw_object_end(w);
+}
+
+void problem_write(struct json_writer *w, const struct err *err, const struct uuid *request_id)
+{
+    write_problem(w, err, err_http_status(err->code), request_id);
+}
+
+void problem_reply(struct http_exchange *x, const struct err *err)
+{
+    problem_reply_status(x, err_http_status(err->code), err);
+}
+
+void problem_reply_status(struct http_exchange *x, int status, const struct err *err)
+{
+    struct json_writer w;
+    x->status = status;
+    x->content_type = "application/problem+json";
+    strbuf_clear(&x->reply_body); /* whatever half an answer stood there */
+    jw_start(&w, &x->reply_body);
+    write_problem(&w, err, status, &x->request_id);
+    if (status == 401)
+        http_reply_header(x, "WWW-Authenticate", STR("Bearer"));
+    int wait_s = err->retry_after_s;
+    if (!wait_s && (status == 429 || status == 503))
+        wait_s = 1;
+    if (wait_s)
+        strbuf_addf(&x->reply_headers, "Retry-After: %d\r\n", wait_s);
+}

@@ -1,0 +1,186 @@
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/must.h"
+#include "http/http_internal.h"
+
+#include "base/banned.h"
+
+enum { THREADS_MAX = 64 };
+
+static void default_limits(struct http_limits *limits)
+{
+    if (!limits->connections_max)
+        limits->connections_max = 20000;
+    if (!limits->head_bytes_max)
+        limits->head_bytes_max = 16 * 1024;
+    if (!limits->headers_max)
+        limits->headers_max = 100;
+    if (!limits->body_bytes_max)
+        limits->body_bytes_max = 1024 * 1024;
+    if (!limits->request_read_ms)
+        limits->request_read_ms = 5000;
+    if (!limits->idle_ms)
+        limits->idle_ms = 75000;
+    if (!limits->write_ms)
+        limits->write_ms = 10000;
+}
+
+static enum err_code open_loop(struct http_server *s, uint32_t i, struct err *err)
+{
+    struct http_loop *l = &s->loops[i];
+    l->server = s;
+    l->number = i;
+    l->date_second = -1;
+    l->now_ms = clock_mono_ms(s->config.clock);
+    l->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    l->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    struct epoll_event ev = {.events = EPOLLIN | EPOLLET, .data.ptr = l};
+    if (l->epoll_fd < 0 || l->wake_fd < 0 || epoll_ctl(l->epoll_fd, EPOLL_CTL_ADD, l->wake_fd, &ev) < 0)
+        return err_set(err, ERR_INTERNAL, "cannot open an event loop: %s", strerror(errno));
+    return ERR_OK;
+}
+
+/* Signals belong to the program's main thread. */
+static int start_thread(struct http_loop *l)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int problem = pthread_create(&l->thread, NULL, loop_main, l);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (!problem) {
+        char name[16];
+        snprintf(name, sizeof name, "http-%u", l->number);
+        (void)pthread_setname_np(l->thread, name);
+    }
+    return problem;
+}
+
+static void close_fd(int fd)
+{
+    if (fd >= 0)
+        close(fd);
+}
+
+static struct http_server *server_free(struct http_server *s)
+{
+    for (uint32_t i = 0; i < s->loop_count; i++) {
+        listen_close(&s->loops[i]);
+        close_fd(s->loops[i].epoll_fd);
+        close_fd(s->loops[i].wake_fd);
+    }
+    close_fd(s->unix_fd);
+    listen_unlink(s);
+    free(s->unix_path);
+    free(s->loops);
+    free(s);
+    return NULL;
+}
+
+static enum err_code open_all(struct http_server *s, struct err *err)
+{
+    enum err_code code = ERR_OK;
+    for (uint32_t i = 0; i < s->loop_count && code == ERR_OK; i++)
+        code = open_loop(s, i, err);
+    return code == ERR_OK ? listen_open(s, err) : code;
+}
+
+enum err_code http_server_start(const struct http_config *config, struct http_server **ret_server,
+                                struct err *err)
+{
+    MUST(config->on_request && config->clock);
+    struct http_server *s = must_alloc(sizeof *s);
+    s->config = *config;
+    default_limits(&s->config.limits);
+    s->unix_fd = -1;
+    s->loop_count = config->threads < 1 ? 1 : config->threads > THREADS_MAX ? THREADS_MAX : config->threads;
+    s->loops = aligned_alloc(64, s->loop_count * sizeof *s->loops);
+    MUST(s->loops);
+    memset(s->loops, 0, s->loop_count * sizeof *s->loops);
+    for (uint32_t i = 0; i < s->loop_count; i++)
+        s->loops[i].epoll_fd = s->loops[i].wake_fd = -1;
+    enum err_code code = open_all(s, err);
+    uint32_t started = 0;
+    while (code == ERR_OK && started < s->loop_count) {
+        int problem = start_thread(&s->loops[started]);
+        if (problem)
+            code = err_set(err, ERR_INTERNAL, "cannot start a thread: %s", strerror(problem));
+        else
+            started++;
+    }
+    if (code == ERR_OK) {
+        *ret_server = s;
+        return ERR_OK;
+    }
+    atomic_store(&s->stopping, true);
+    for (uint32_t i = 0; i < started; i++) {
+        loop_wake(&s->loops[i]);
+        pthread_join(s->loops[i].thread, NULL);
+    }
+    server_free(s);
+    return code;
+}
+
+uint16_t http_server_port(const struct http_server *s) { return s->port; }
+
+void http_server_drain(struct http_server *s)
+{
+    atomic_store(&s->draining, true);
+    if (s->unix_fd >= 0)
+        (void)shutdown(s->unix_fd, SHUT_RD); /* new connects are refused at once */
+    for (uint32_t i = 0; i < s->loop_count; i++)
+        loop_wake(&s->loops[i]);
+}
+
+uint32_t http_server_busy(const struct http_server *s)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < s->loop_count; i++)
+        n += atomic_load_explicit(&s->loops[i].busy_count, memory_order_relaxed);
+    return n;
+}
+
+uint32_t http_server_connections(const struct http_server *s)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < s->loop_count; i++)
+        n += atomic_load_explicit(&s->loops[i].conn_count, memory_order_relaxed);
+    return n;
+}
+
+struct http_server *http_server_stop(struct http_server *s)
+{
+    if (!s)
+        return NULL;
+    atomic_store(&s->stopping, true);
+    for (uint32_t i = 0; i < s->loop_count; i++) {
+        loop_wake(&s->loops[i]);
+        pthread_join(s->loops[i].thread, NULL);
+    }
+    return server_free(s);
+}
+
+void http_wake(struct http_server *s)
+{
+    for (uint32_t i = 0; i < s->loop_count; i++)
+        if (atomic_load(&s->loops[i].resumed))
+            loop_wake(&s->loops[i]);
+}
+
+void http_server_tick(struct http_server *s)
+{
+    for (uint32_t i = 0; i < s->loop_count; i++) {
+        struct http_loop *l = &s->loops[i];
+        if (!atomic_load(&l->stream_count)) /* pairs with http_stream_begin */
+            continue;
+        atomic_store(&l->ticked, true);
+        loop_wake(l);
+    }
+}

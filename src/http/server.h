@@ -1,0 +1,166 @@
+/* http/server.h - an HTTP/1.1 server for APIs whose answers wait for a durable commit.
+ *
+ * Shape:   N loop threads, each an epoll loop that owns its connections; every listener is opened in
+ *          each loop (SO_REUSEPORT for TCP; one shared listening fd for the Unix socket). A request is
+ *          handed to `on_request` on its loop's thread. The handler fills the reply and calls
+ *          http_answer(), or parks the exchange by simply returning; whoever finishes the work then
+ *          calls http_resume() from any thread, and `x->on_resume` runs on the loop's thread.
+ * Framing: RFC 9112, strict: anything ambiguous is answered 400 and the connection closed
+ *          (reliability.md 2.4). No lenient mode. Chunked and Content-Length bodies. Pipelined requests
+ *          are answered in order, one at a time. No 1xx but `100 Continue` for a client that sent Expect.
+ * Memory:  an idle connection costs a few hundred bytes; buffers exist only while a request does.
+ * Bounds:  every number in struct http_limits. Slow clients: a request must arrive whole within
+ *          request_read_ms, an answer must be taken within write_ms, idle connections close.
+ * Errors:  framing errors are answered by the server itself through config.on_bad_request.
+ * Clients that leave: a client that only shuts its sending side (`nc -N`) looks like one that closed,
+ *          until we write. So the end of its input sets `gone` on a parked exchange, for handlers that
+ *          would rather not hand work to nobody, but the answer is still sent if the socket takes it.
+ *          A reset closes the socket at once; the exchange lives on until it is resumed and answered.
+ * Closing: whenever the client may still be sending, the server sends its answer, shuts its own side
+ *          and reads the rest away for at most 2 s and 4 MiB, so that no reset destroys the answer. */
+#ifndef WEIR_HTTP_SERVER_H
+#define WEIR_HTTP_SERVER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/str.h"
+#include "base/uuid.h"
+
+#define HTTP_METHODS(X) X(GET) X(HEAD) X(POST) X(PUT) X(PATCH) X(DELETE) X(OPTIONS) X(OTHER)
+#define X(name) HTTP_##name,
+enum http_method { HTTP_METHODS(X) HTTP_METHOD_COUNT };
+#undef X
+const char *http_method_text(enum http_method m);
+
+struct http_header {
+    struct str name, value;
+};
+
+struct http_server;
+struct http_loop;
+struct http_conn;
+
+struct http_limits { /* 0 = the default in brackets */
+    uint32_t connections_max; /* [20000] over all loops; more are accepted, told 503 and closed */
+    uint32_t head_bytes_max;  /* [16 KiB] request line + headers; more: 431 and close */
+    uint32_t headers_max;     /* [100] more: 431 and close */
+    int64_t body_bytes_max;   /* [1 MiB] more: body_too_large, the rest is unread, close after it */
+    int64_t request_read_ms;  /* [5000] first byte to last byte of a request; then 408 and close */
+    int64_t idle_ms;          /* [75000] between requests */
+    int64_t write_ms;         /* [10000] from the first byte the client did not take to the last */
+};
+
+/* One request and its answer. Lives from the last byte of the request to the last byte of the answer,
+ * or longer if parked when the client goes away: until http_resume() was called. */
+struct http_exchange {
+    /* request, borrowed from the exchange's arena */
+    enum http_method method;
+    struct str method_text;
+    struct str path;           /* percent-decoded UTF-8, never NUL, no encoded slash; not normalised:
+                                * empty and dot segments stay and match no route */
+    struct str query;          /* raw, without '?'; absent when there is none */
+    struct http_header *headers;
+    uint32_t header_count;
+    struct str body;
+    bool body_too_large;
+    bool over_unix_socket;     /* came through the Unix listener: a built-in domain */
+    bool peer_is_loopback;     /* 127/8, ::1, or the Unix socket */
+    struct uuid request_id;    /* v4, made by the server; echoed as X-Request-Id on every answer */
+    int64_t received_us;       /* wall clock at the last byte of the request */
+    struct arena *arena;       /* for anything that dies with the exchange */
+
+    /* answer */
+    int status;
+    const char *content_type;  /* NULL with an empty body */
+    struct strbuf reply_headers; /* "Name: value\r\n"...; see http_reply_header. The server adds Date,
+                                  * framing, X-Request-Id, and Cache-Control: no-store unless set here */
+    struct strbuf reply_body;
+    bool close_after;
+
+    /* the handler's own */
+    void *context;                            /* server's user pointer */
+    void *data;                               /* free for the handler */
+    /* Loop thread; must end in http_answer, http_stream_begin or park again. Set before parking. Also
+     * called when the client is gone, so every parking has one end. */
+    void (*on_resume)(struct http_exchange *x);
+    /* Loop thread, at timeout_at_ms (monotonic, 0 = never; read whenever it parks) while parked. Must
+     * answer; the exchange is kept until the pending http_resume() arrives, which then only frees it. */
+    void (*on_timeout)(struct http_exchange *x);
+    int64_t timeout_at_ms;
+    _Atomic bool gone;         /* the client closed while parked; readable from any thread */
+
+    /* the server's own */
+    struct http_loop *loop;
+    struct http_conn *conn;
+    struct http_exchange *next_resumed;
+    uint32_t server_state;
+    /* streaming (server-sent events) */
+    /* Loop thread: once when the stream has begun, after every http_server_tick(), every ping_ms. What
+     * was published before a tick is seen by the call that follows it. */
+    void (*on_stream_tick)(struct http_exchange *x);
+    /* Loop thread: the client is gone or too slow, or the server drains; free what is yours. Exactly
+     * once, unless the handler ended the stream itself with http_stream_end(). */
+    void (*on_stream_end)(struct http_exchange *x);
+};
+
+struct http_config {
+    const char *listen_host;   /* numeric address or name; NULL = no TCP listener */
+    uint16_t listen_port;      /* 0 = any free one, see http_server_port */
+    const char *unix_path;     /* NULL = none; made with mode 0600, replaced if stale */
+    uint32_t threads;
+    struct http_limits limits;
+    const struct clock *clock;
+    void *context;
+    void (*on_request)(struct http_exchange *x); /* loop thread */
+    /* Fills an answer (with that status, without http_answer) for a failure the server found itself:
+     * 400, 408, 417, 431, 503, 505. Only what could be parsed is set. Default: problem_reply_status(). */
+    void (*on_bad_request)(struct http_exchange *x, int status, const struct err *why);
+    /* Loop thread, once per exchange: the last byte was handed to the kernel or the client went away.
+     * Logging, metrics. May be NULL. */
+    void (*on_done)(struct http_exchange *x);
+};
+
+MUST_CHECK enum err_code http_server_start(const struct http_config *config, struct http_server **ret_server,
+                                           struct err *err);
+uint16_t http_server_port(const struct http_server *s);
+/* Stops accepting and closes idle connections; requests under way are answered with Connection: close;
+ * streams get their last chunk. */
+void http_server_drain(struct http_server *s);
+/* Exchanges whose head has arrived and that are not over: parked ones included, streams not. */
+uint32_t http_server_busy(const struct http_server *s);
+uint32_t http_server_connections(const struct http_server *s);
+/* After drain: closes everything and joins the threads. Nobody may resume an exchange any more, so
+ * first wait until nothing is busy, or stop those who resume. NULL is fine. */
+struct http_server *http_server_stop(struct http_server *s);
+
+/* Header value of the first header of that name (case-insensitive), absent when there is none. */
+struct str http_header(const struct http_exchange *x, const char *name);
+/* Value of a query parameter, percent- and plus-decoded into the arena; absent when missing.
+ * A broken escape or a NUL gives ERR_REQUEST_MALFORMED. */
+MUST_CHECK enum err_code http_query(struct http_exchange *x, const char *name, struct str *ret_value,
+                                    struct err *err);
+
+/* Control bytes in the value become spaces. */
+void http_reply_header(struct http_exchange *x, const char *name, struct str value);
+/* Sends status, headers and body once the callback returns. Only from a callback of this exchange;
+ * exactly once per exchange. */
+void http_answer(struct http_exchange *x);
+/* Any thread, also before on_request has returned; exactly once per parking. Many resumes before one
+ * http_wake() cost at most one wake-up per loop. */
+void http_resume(struct http_exchange *x);
+void http_wake(struct http_server *s);
+
+/* Turns the exchange into a stream (chunked; status and content type already set; what stands in
+ * reply_body goes first). Only from a callback of this exchange. */
+void http_stream_begin(struct http_exchange *x, int64_t ping_ms);
+/* False when the client is too slow (more than 1 MiB unsent) or gone; the stream then ends by itself. */
+bool http_stream_write(struct http_exchange *x, struct str bytes);
+void http_stream_end(struct http_exchange *x); /* sends the rest, then the connection serves on */
+/* Any thread, cheap, coalesced: every stream's on_stream_tick runs soon. */
+void http_server_tick(struct http_server *s);
+
+#endif

@@ -1,0 +1,86 @@
+/* jobs/client_commands.h - clients, their API keys, callback secrets and webhooks.
+ *
+ * Secrets are made by the caller (randomness is not a decider's business) and passed in: API keys only as
+ * SHA-256. A client has at most one active key; rotating or renewing revokes the former one in the same
+ * transaction. */
+#ifndef WEIR_JOBS_CLIENT_COMMANDS_H
+#define WEIR_JOBS_CLIENT_COMMANDS_H
+
+#include "base/uuid.h"
+#include "kernel/kernel.h"
+
+enum { KEY_HASH_BYTES = 32, WEBHOOK_SECRET_BYTES = 32, CREATE_NAME_MAX = 255 };
+
+/* Who asks. */
+enum principal_kind { PRINCIPAL_NONE, PRINCIPAL_KEY, PRINCIPAL_OPERATOR, PRINCIPAL_DOMAIN };
+struct principal {
+    enum principal_kind kind;
+    int64_t client; /* number; PRINCIPAL_KEY only */
+    int64_t key;
+    struct uuid client_id;
+};
+
+/* Idempotency-Key of a create: absent name means none. */
+struct create_once {
+    struct str name;
+    uint8_t fingerprint[16];
+};
+
+struct create_client_command {
+    struct command base;
+    struct create_once once;
+    struct uuid client_id; /* proposed; replaced by the first one's on a replay */
+    uint8_t webhook_secret[WEBHOOK_SECRET_BYTES];
+    bool replayed;
+    int64_t created_ms;
+};
+extern const struct command_type create_client_command_type;
+
+enum key_action { KEY_CREATE, KEY_RENEW, KEY_REVOKE };
+struct key_command {
+    struct command base;
+    enum key_action action;
+    struct principal who;
+    struct uuid client_id;
+    bool rotate;                         /* create */
+    struct create_once once;             /* create */
+    int64_t key_id;                      /* revoke: which; else the answer */
+    uint64_t key_low;
+    uint8_t new_hash[KEY_HASH_BYTES];    /* create, renew */
+    /* answer */
+    int64_t created_ms, expires_ms;
+    bool fresh; /* the new secret was stored: show it */
+    bool replayed;
+};
+extern const struct command_type key_command_type;
+
+struct rotate_secret_command {
+    struct command base;
+    struct principal who;
+    struct uuid client_id;
+    uint8_t secret[WEBHOOK_SECRET_BYTES];
+};
+extern const struct command_type rotate_secret_command_type;
+
+struct create_webhook_command {
+    struct command base;
+    int64_t client;
+    struct create_once once;
+    struct str url;
+    struct str events;         /* sorted, comma-separated */
+    uint8_t fingerprint[16];   /* of url and events */
+    uint8_t secret[WEBHOOK_SECRET_BYTES];
+    int64_t id, created_ms;
+    uint64_t low;
+    bool replayed;
+};
+extern const struct command_type create_webhook_command_type;
+
+struct delete_webhook_command {
+    struct command base;
+    int64_t client, id;
+    uint64_t low;
+};
+extern const struct command_type delete_webhook_command_type;
+
+#endif

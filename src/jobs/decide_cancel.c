@@ -1,0 +1,32 @@
+/* Cancel: any unfinished job, at once. A final job is left as it is and its state told (no event). */
+#include "base/must.h"
+#include "jobs/job_move.h"
+#include "jobs/owned_job.h"
+
+#include "base/banned.h"
+
+static void load_cancel(struct unit *u, struct command *base)
+{
+    owned_job_load(u, (struct job_command *)base);
+}
+
+static enum err_code decide_cancel(struct unit *u, struct command *base, struct err *err)
+{
+    struct job_command *c = (struct job_command *)base;
+    const struct job_row *job;
+    struct task *t;
+    struct end_row *end;
+    if (owned_job_find(u, c, &job, &t, &end, err) != ERR_OK)
+        return err->code;
+    if (t) {
+        unit_task_touch(u, t);
+        if (t->phase == TASK_LEASED || t->phase == TASK_RUNNING)
+            task_leave_ghost(u, t);
+        MUST(job_move(u, t, JOB_ON_CANCEL, STR_ABSENT, NULL)); /* every live state has this move */
+        c->changed = true;
+    }
+    owned_job_answer(c, t, end); /* the task's memory lives until the batch is published */
+    return ERR_OK;
+}
+
+const struct command_type cancel_command_type = {"cancel", load_cancel, decide_cancel};

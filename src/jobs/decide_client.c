@@ -1,0 +1,87 @@
+/* Clients: open to anyone (AJ-07); the row never changes afterwards. */
+#include "base/must.h"
+#include "jobs/creates.h"
+
+#include "base/banned.h"
+
+static const struct str scope = {"clients", 7};
+
+static void load_create(struct unit *u, struct command *base)
+{
+    creates_want(u, scope, &((struct create_client_command *)base)->once);
+}
+
+static struct str bytes_in(struct unit *u, const void *bytes, size_t len)
+{
+    return (struct str){arena_copy(u->arena, bytes, len), len};
+}
+
+static enum err_code decide_create(struct unit *u, struct command *base, struct err *err)
+{
+    struct create_client_command *c = (struct create_client_command *)base;
+    const struct create_row *former = creates_find(u, scope, &c->once, err);
+    if (err->code != ERR_OK)
+        return err->code;
+    if (former) {
+        memcpy(c->client_id.bytes, former->uuid.ptr, sizeof c->client_id.bytes);
+        c->created_ms = former->created_ms;
+        c->replayed = true;
+        return ERR_OK;
+    }
+    int64_t num = u->store->next_client++; /* a failed commit leaves a gap, nothing more */
+    struct client_row *client = ARENA_NEW(u->arena, struct client_row);
+    *client = (struct client_row){.uuid = bytes_in(u, c->client_id.bytes, sizeof c->client_id.bytes),
+                                  .num = num,
+                                  .created_ms = u->now_ms};
+    unit_insert(u, &table_client_row, client);
+    struct client_secret_row *secret = ARENA_NEW(u->arena, struct client_secret_row);
+    *secret = (struct client_secret_row){
+        .client = num, .secret = bytes_in(u, c->webhook_secret, sizeof c->webhook_secret)};
+    unit_insert(u, &table_client_secret_row, secret);
+    struct stats_row *stats = ARENA_NEW(u->arena, struct stats_row);
+    struct client_counts none = {0};
+    *stats = (struct stats_row){.client = num, .counts = bytes_in(u, &none, sizeof none)};
+    unit_insert(u, &table_stats_row, stats);
+    creates_add(u, scope, &c->once, &c->client_id);
+    c->created_ms = u->now_ms;
+    return ERR_OK;
+}
+
+const struct command_type create_client_command_type = {"create_client", load_create, decide_create};
+
+static struct client_row client_key(const struct uuid *id)
+{
+    return (struct client_row){.uuid = {(const char *)id->bytes, sizeof id->bytes}};
+}
+
+static void load_rotate(struct unit *u, struct command *base)
+{
+    struct rotate_secret_command *c = (struct rotate_secret_command *)base;
+    struct client_row key = client_key(&c->client_id);
+    unit_want(u, &table_client_row, &key);
+    const struct client_row *client = u->load_err.code == ERR_OK ? unit_row(u, &table_client_row, &key) : NULL;
+    if (client)
+        unit_want(u, &table_client_secret_row, &(struct client_secret_row){.client = client->num});
+}
+
+static enum err_code decide_rotate(struct unit *u, struct command *base, struct err *err)
+{
+    struct rotate_secret_command *c = (struct rotate_secret_command *)base;
+    struct client_row key = client_key(&c->client_id);
+    const struct client_row *client = unit_row(u, &table_client_row, &key);
+    if (!client)
+        return err_set(err, ERR_CLIENT_NOT_FOUND, "no client has this id");
+    if (c->who.kind == PRINCIPAL_KEY && c->who.client != client->num)
+        return err_set(err, ERR_AUTH_FORBIDDEN, "the client is another one");
+    struct client_secret_row *secret =
+        unit_row(u, &table_client_secret_row, &(struct client_secret_row){.client = client->num});
+    if (!secret)
+        return err_set(err, ERR_STORE_CORRUPT, "the client has no secret row");
+    secret->former = secret->secret;
+    secret->secret = bytes_in(u, c->secret, sizeof c->secret);
+    secret->rotated_ms = u->now_ms;
+    unit_update(u, &table_client_secret_row, secret);
+    return ERR_OK;
+}
+
+const struct command_type rotate_secret_command_type = {"rotate_secret", load_rotate, decide_rotate};

@@ -1,0 +1,101 @@
+/* Retry: only a FAILED job with retries left. Its report is archived per attempt, the end row goes away,
+ * and the job is QUEUED again after a backoff. Anything else is left as it is and told. */
+#include "base/hash.h"
+#include "base/must.h"
+#include "jobs/job_move.h"
+#include "jobs/owned_job.h"
+
+#include "base/banned.h"
+
+int64_t job_backoff_ms(const struct settings *s, int64_t job, int64_t attempt)
+{
+    int64_t delay = s->jobs_retry_base_ms;
+    for (int64_t i = 2; i < attempt && delay < s->jobs_retry_cap_ms; i++)
+        delay *= 2;
+    if (delay > s->jobs_retry_cap_ms)
+        delay = s->jobs_retry_cap_ms;
+    uint64_t spread = hash_mix((uint64_t)job ^ (uint64_t)attempt << 50);
+    double unit = (double)(spread >> 11) / 9007199254740992.0; /* [0, 1) */
+    return (int64_t)((double)delay * (1 + s->jobs_retry_jitter * (2 * unit - 1)));
+}
+
+static void load_retry(struct unit *u, struct command *base)
+{
+    struct job_command *c = (struct job_command *)base;
+    owned_job_load(u, c);
+}
+
+static enum err_code refuse(struct unit *u, const struct job_row *job, const struct end_row *end,
+                            struct err *err)
+{
+    if (end->attempt > job->max_retries)
+        return err_set(err, ERR_JOB_CONFLICT, "all %lld retries of this job are used",
+                       (long long)job->max_retries);
+    if (live_count(u->store->live) >= u->settings->jobs_max_active ||
+        live_phase_count(u->store->live, TASK_READY) >= u->settings->jobs_queue_size) {
+        err_set(err, ERR_EXEC_QUEUE_FULL, "the queue is full; the job stays FAILED");
+        err->retry_after_s = 1;
+        return err->code;
+    }
+    return ERR_OK;
+}
+
+static void archive(struct unit *u, const struct end_row *end)
+{
+    struct archive_row *row = ARENA_NEW(u->arena, struct archive_row);
+    *row = (struct archive_row){.job = end->id,
+                                .attempt = end->attempt,
+                                .started_ms = end->started_ms,
+                                .finished_ms = end->finished_ms,
+                                .result = end->result,
+                                .error = end->error};
+    unit_insert(u, &table_archive_row, row);
+    unit_delete(u, &table_end_row, end);
+    unit_list(u, end->client, (uint8_t)(1 + end->state), end->id, true);
+}
+
+static struct task *revive(struct unit *u, const struct job_row *job, const struct end_row *end)
+{
+    struct task_row row = {.id = job->id,
+                           .low = job->low,
+                           .client = job->client,
+                           .owner = TASK_OWNER_JOB,
+                           .type = job->type,
+                           .kind = job->kind,
+                           .priority = job->priority,
+                           .created_ms = job->created_ms,
+                           .max_runtime_ms = job->max_runtime_ms,
+                           .max_retries = job->max_retries,
+                           .queue = job->queue,
+                           .state = JOB_FAILED,
+                           .attempt = end->attempt + 1,
+                           .token = end->token,
+                           .due_ms = u->now_ms + job_backoff_ms(u->settings, job->id, end->attempt + 1),
+                           .last_us = end->last_us,
+                           .seq = end->seq,
+                           .refs = end->refs};
+    return unit_task_add(u, &row);
+}
+
+static enum err_code decide_retry(struct unit *u, struct command *base, struct err *err)
+{
+    struct job_command *c = (struct job_command *)base;
+    const struct job_row *job;
+    struct task *t;
+    struct end_row *end;
+    if (owned_job_find(u, c, &job, &t, &end, err) != ERR_OK)
+        return err->code;
+    if (end && end->state == JOB_FAILED) {
+        if (refuse(u, job, end, err) != ERR_OK)
+            return err->code;
+        archive(u, end);
+        t = revive(u, job, end);
+        MUST(job_move(u, t, JOB_ON_RETRY, STR_ABSENT, NULL));
+        unit_task_place(u, t);
+        c->changed = true;
+    }
+    owned_job_answer(c, t, end);
+    return ERR_OK;
+}
+
+const struct command_type retry_command_type = {"retry", load_retry, decide_retry};

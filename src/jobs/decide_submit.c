@@ -1,0 +1,177 @@
+/* Submit: replay before value checks, value checks before conflict, then limits, then one write of job,
+ * events, queue entry, listing and idempotency key. */
+#include "base/must.h"
+#include "jobs/job_commands.h"
+#include "jobs/job_move.h"
+#include "jobs/submit_values.h"
+
+#include "base/banned.h"
+
+static void load_submit(struct unit *u, struct command *base)
+{
+    struct submit_command *c = (struct submit_command *)base;
+    for (size_t i = 0; i < c->item_count; i++) {
+        if (!c->items[i].idem_key.ptr)
+            continue;
+        size_t cursor = 0;
+        int64_t job;
+        while ((job = idem_find(&u->store->idem, idem_hash(c->client, c->items[i].idem_key), &cursor))) {
+            unit_want(u, &table_job_row, &(struct job_row){.id = job});
+            unit_want(u, &table_end_row, &(struct end_row){.id = job});
+        }
+    }
+}
+
+static struct str fingerprint_of(const struct submit_item *item)
+{
+    return (struct str){(const char *)item->fingerprint, sizeof item->fingerprint};
+}
+
+/* The job that used this key before, or NULL. */
+static const struct job_row *find_former(struct unit *u, int64_t client, const struct submit_item *item)
+{
+    size_t cursor = 0;
+    int64_t job;
+    while ((job = idem_find(&u->store->idem, idem_hash(client, item->idem_key), &cursor))) {
+        const struct job_row *row = unit_row(u, &table_job_row, &(struct job_row){.id = job});
+        if (row && row->client == client && str_equal(row->idem_key, item->idem_key))
+            return row;
+    }
+    return NULL;
+}
+
+static void replay(struct unit *u, const struct job_row *former, struct submit_item *item)
+{
+    struct end_row key = {.id = former->id};
+    const struct task *live = unit_task(u, former->id);
+    const struct end_row *end = live ? NULL : unit_row(u, &table_end_row, &key);
+    item->id = former->id;
+    item->low = (uint64_t)former->low;
+    item->created_ms = former->created_ms;
+    item->state = (enum job_state)(live ? live->row.state : end ? end->state : JOB_CREATED);
+    item->replayed = true;
+}
+
+/* Limits of seed 001 section 17 and the classes under pressure. */
+static enum err_code check_room(struct unit *u, const struct submit_values *v, struct err *err)
+{
+    const struct settings *s = u->settings;
+    int64_t live = live_count(u->store->live), queued = live_phase_count(u->store->live, TASK_READY);
+    if (live >= s->jobs_max_active) {
+        err_set(err, ERR_REQUEST_RATE_LIMITED, "%lld jobs are unfinished, the most allowed (jobs.max_active)",
+                (long long)live);
+        err->retry_after_s = 1;
+        return err->code;
+    }
+    if (v->execution_ms)
+        return ERR_OK;
+    bool full = queued >= s->jobs_queue_size;
+    bool degraded = queued * 100 >= s->jobs_queue_size * 85 && v->priority <= JOB_PRIORITY_LOW_MAX;
+    if (!full && !degraded)
+        return ERR_OK;
+    err_set(err, ERR_EXEC_QUEUE_FULL,
+            full ? "the queue holds %lld jobs, the most allowed (jobs.queue_size)"
+                 : "the queue holds %lld jobs and takes no priority 0 to 2 until it is shorter",
+            (long long)queued);
+    err->retry_after_s = 1;
+    return err->code;
+}
+
+static struct job_row *new_job_row(struct unit *u, int64_t client, const struct submit_item *item,
+                                   const struct submit_values *v, int64_t seed)
+{
+    struct job_row *row = ARENA_NEW(u->arena, struct job_row);
+    *row = (struct job_row){.id = unit_new_id(u),
+                            .low = (int64_t)uuid_v7_random_low(),
+                            .client = client,
+                            .type = v->type,
+                            .kind = v->kind,
+                            .priority = v->priority,
+                            .created_ms = u->now_ms,
+                            .execution_ms = v->execution_ms,
+                            .seed = seed,
+                            .duration_ms = v->definition.duration_ms,
+                            .should_fail = v->definition.should_fail,
+                            .payload_size = v->definition.payload_size,
+                            .max_runtime_ms = v->max_runtime_ms,
+                            .max_retries = v->max_retries,
+                            .queue = v->queue,
+                            .callback = item->callback,
+                            .idem_key = item->idem_key,
+                            .idem_fingerprint = item->idem_key.ptr ? fingerprint_of(item) : STR_ABSENT,
+                            .payload = item->payload,
+                            .traceparent = item->traceparent};
+    return row;
+}
+
+static struct task *new_task(struct unit *u, const struct job_row *job)
+{
+    struct task_row row = {.id = job->id,
+                           .low = job->low,
+                           .client = job->client,
+                           .owner = TASK_OWNER_JOB,
+                           .type = job->type,
+                           .kind = job->kind,
+                           .priority = job->priority,
+                           .created_ms = job->created_ms,
+                           .max_runtime_ms = job->max_runtime_ms,
+                           .max_retries = job->max_retries,
+                           .queue = job->queue,
+                           .state = JOB_NO_STATE,
+                           .attempt = 1,
+                           .due_ms = job->execution_ms};
+    return unit_task_add(u, &row);
+}
+
+static void accept(struct unit *u, int64_t client, struct submit_item *item, const struct submit_values *v,
+                   int64_t seed)
+{
+    struct job_row *job = new_job_row(u, client, item, v, seed);
+    unit_insert(u, &table_job_row, job);
+    unit_list(u, client, LIST_ALL, job->id, false);
+    if (item->idem_key.ptr)
+        unit_idem_add(u, idem_hash(client, item->idem_key), job->id);
+    struct task *t = new_task(u, job);
+    MUST(job_move(u, t, JOB_ON_SUBMIT, STR_ABSENT, NULL));
+    if (!job->execution_ms)
+        MUST(job_move(u, t, JOB_ON_DUE, STR_ABSENT, NULL));
+    unit_task_place(u, t);
+    item->id = job->id;
+    item->low = (uint64_t)job->low;
+    item->created_ms = job->created_ms;
+    item->state = (enum job_state)t->row.state;
+}
+
+static enum err_code decide_item(struct unit *u, int64_t client, struct submit_item *item, int64_t seed,
+                                 struct err *err)
+{
+    const struct job_row *former = item->idem_key.ptr ? find_former(u, client, item) : NULL;
+    if (former && str_equal(former->idem_fingerprint, fingerprint_of(item))) {
+        replay(u, former, item);
+        return ERR_OK;
+    }
+    struct submit_values v;
+    if (submit_check_values(u->settings, item, u->now_us, seed, &v, err) != ERR_OK)
+        return err->code;
+    if (former)
+        return err_set(err, ERR_EXEC_IDEMPOTENCY_CONFLICT,
+                       "this idempotency key was used before with another body");
+    if (check_room(u, &v, err) != ERR_OK)
+        return err->code;
+    accept(u, client, item, &v, seed);
+    return ERR_OK;
+}
+
+/* Items stand alone: one that is refused says so in its own answer. Their seeds differ by their place, so
+ * a batch without kinds is a mix. */
+static enum err_code decide_submit(struct unit *u, struct command *base, struct err *err)
+{
+    (void)err;
+    struct submit_command *c = (struct submit_command *)base;
+    for (size_t i = 0; i < c->item_count; i++)
+        if (c->items[i].err.code == ERR_OK)
+            decide_item(u, c->client, &c->items[i], base->received_us / 1000 + (int64_t)i, &c->items[i].err);
+    return ERR_OK;
+}
+
+const struct command_type submit_command_type = {"submit", load_submit, decide_submit};

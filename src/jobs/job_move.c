@@ -1,0 +1,132 @@
+#include "jobs/job_move.h"
+
+#include "base/json.h"
+#include "base/must.h"
+#include "lifecycle/work_kinds.h"
+
+#include "base/banned.h"
+
+enum { REASON_BYTES_MAX = 512, ERROR_TEXT_MAX = 1000 };
+
+static struct str cut(struct str s, size_t max)
+{
+    if (s.len <= max)
+        return s;
+    while (max && ((unsigned char)s.ptr[max] & 0xC0) == 0x80) /* not inside a character */
+        max--;
+    return (struct str){s.ptr, max};
+}
+
+static struct str finish_json(struct unit *u, struct strbuf *b)
+{
+    struct str text = arena_str(u->arena, strbuf_str(b));
+    strbuf_free(b);
+    return text;
+}
+
+struct str job_reason(struct unit *u, const char *reason, struct str message)
+{
+    struct strbuf b = {0};
+    struct json_writer w;
+    jw_start(&w, &b);
+    jw_object(&w);
+    jw_key(&w, "reason");
+    jw_str(&w, cut(str_of(reason), REASON_BYTES_MAX / 4));
+    if (message.ptr) {
+        jw_key(&w, "message");
+        jw_str(&w, cut(message, REASON_BYTES_MAX / 4)); /* escaping may make six bytes of one */
+    }
+    jw_object_end(&w);
+    return finish_json(u, &b);
+}
+
+struct str job_error(struct unit *u, struct str code, struct str message, bool retryable)
+{
+    struct strbuf b = {0};
+    struct json_writer w;
+    jw_start(&w, &b);
+    jw_object(&w);
+    jw_key(&w, "code");
+    jw_str(&w, cut(code, ERROR_TEXT_MAX));
+    jw_key(&w, "message");
+    jw_str(&w, cut(message, ERROR_TEXT_MAX));
+    jw_key(&w, "retryable");
+    jw_bool(&w, retryable);
+    jw_object_end(&w);
+    return finish_json(u, &b);
+}
+
+static struct notice *append(struct unit *u, struct task *t, enum job_event event, enum job_state prev,
+                             enum job_state next, struct str extra)
+{
+    struct event e = {.job = t->row.id,
+                      .seq = (uint32_t)++t->row.seq,
+                      .event = event,
+                      .prev = prev,
+                      .next = next,
+                      .at_us = u->now_us > t->row.last_us ? u->now_us : t->row.last_us + 1,
+                      .attempt = (uint32_t)t->row.attempt,
+                      .kind = (uint8_t)t->row.kind,
+                      .id = uuid_v4(),
+                      .extra = extra};
+    task_add_ref(t, log_append(&u->log, &e));
+    struct notice *n = unit_notice(u);
+    n->event = e;
+    n->low = (uint64_t)t->row.low;
+    n->client = t->row.client;
+    n->worker = arena_str(u->arena, t->row.worker);
+    int64_t since_ms = t->row.last_us / 1000;
+    if (event == JOB_EVENT_ASSIGNED && t->row.due_ms > since_ms)
+        since_ms = t->row.due_ms;
+    n->waited_ms = e.at_us / 1000 - since_ms;
+    if (job_state_is_final(next) && t->row.started_ms)
+        n->ran_ms = e.at_us / 1000 - t->row.started_ms;
+    t->row.last_us = e.at_us;
+    return n;
+}
+
+static void write_end(struct unit *u, struct task *t, const struct job_ending *ending)
+{
+    struct end_row *end = ARENA_NEW(u->arena, struct end_row);
+    *end = (struct end_row){.id = t->row.id,
+                            .client = t->row.client,
+                            .kind = t->row.kind,
+                            .state = t->row.state,
+                            .attempt = t->row.attempt,
+                            .token = t->row.token,
+                            .started_ms = t->row.started_ms,
+                            .finished_ms = t->row.last_us / 1000,
+                            .last_us = t->row.last_us,
+                            .seq = t->row.seq,
+                            .result = ending ? ending->result : STR_ABSENT,
+                            .error = ending ? ending->error : STR_ABSENT,
+                            .refs = arena_str(u->arena, t->row.refs)};
+    if (end->finished_ms < end->started_ms) /* the clock was set back while it ran */
+        end->finished_ms = end->started_ms;
+    unit_insert(u, &table_end_row, end);
+    unit_list(u, t->row.client, (uint8_t)(1 + t->row.state), t->row.id, false);
+    unit_task_end(u, t);
+}
+
+bool job_move(struct unit *u, struct task *t, enum job_trigger on, struct str extra,
+              const struct job_ending *ending)
+{
+    enum job_state prev = (enum job_state)t->row.state;
+    const struct job_move *move = job_find_move(prev, on);
+    if (!move)
+        return false;
+    struct client_counts *counts = unit_counts(u, t->row.client);
+    if (prev != JOB_NO_STATE)
+        counts->by_state[prev]--;
+    else
+        counts->by_kind[t->row.kind]++;
+    counts->by_state[move->to]++;
+    t->row.state = move->to;
+    append(u, t, move->event, prev, move->to, extra);
+    if (!job_state_is_final(move->to))
+        return true;
+    if (move->to == JOB_FAILED && t->row.attempt > t->row.max_retries)
+        append(u, t, JOB_EVENT_RETRIES_EXHAUSTED, JOB_FAILED, JOB_FAILED, STR_ABSENT);
+    write_end(u, t, ending);
+    return true;
+}

@@ -1,0 +1,26 @@
+/* jobs/job_move.h - the one function that changes a job's state. Nothing else does.
+ *
+ * State row, event, counters and notice are written together: a move and its event are one write. */
+#ifndef WEIR_JOBS_JOB_MOVE_H
+#define WEIR_JOBS_JOB_MOVE_H
+
+#include "kernel/task_owner.h"
+#include "kernel/unit.h"
+
+/* What a final move leaves behind besides its event. */
+struct job_ending {
+    struct str result; /* JSON object, or absent */
+    struct str error;  /* JSON object {"code","message","retryable"}, or absent */
+};
+
+/* Moves a live task's job. `extra` is a JSON object with more event payload, or absent. A final move writes
+ * the end row (outcome and report) and takes the task out of the live queue. False: the lifecycle has no
+ * such move, and nothing was changed. The caller has touched the task and places it afterwards. */
+bool job_move(struct unit *u, struct task *t, enum job_trigger on, struct str extra,
+              const struct job_ending *ending);
+
+/* {"reason":"...", "message":"..."} cut to what an event may carry; message may be absent. */
+struct str job_reason(struct unit *u, const char *reason, struct str message);
+struct str job_error(struct unit *u, struct str code, struct str message, bool retryable);
+
+#endif

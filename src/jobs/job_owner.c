@@ -1,0 +1,102 @@
+/* What claims, lost leases and results mean for a job: the owner side of its task. */
+#include "base/json.h"
+#include "base/must.h"
+#include "jobs/job_move.h"
+#include "lifecycle/work_kinds.h"
+
+#include "base/banned.h"
+
+/* A due job that meets a full queue stays CREATED and is tried again each second (AJ-16). */
+enum { QUEUE_FULL_RETRY_MS = 1000 };
+
+static void job_due(struct unit *u, struct task *t)
+{
+    if (live_phase_count(u->store->live, TASK_READY) >= u->settings->jobs_queue_size) {
+        t->row.due_ms = u->now_ms + QUEUE_FULL_RETRY_MS;
+        return;
+    }
+    MUST(job_move(u, t, JOB_ON_DUE, STR_ABSENT, NULL));
+}
+
+static struct str worker_extra(struct unit *u, const struct task *t)
+{
+    struct strbuf b = {0};
+    struct json_writer w;
+    jw_start(&w, &b);
+    jw_object(&w);
+    jw_key(&w, "worker_id");
+    jw_str(&w, t->row.worker);
+    jw_object_end(&w);
+    struct str text = arena_str(u->arena, strbuf_str(&b));
+    strbuf_free(&b);
+    return text;
+}
+
+static void job_assigned(struct unit *u, struct task *t)
+{
+    MUST(job_move(u, t, JOB_ON_CLAIM, worker_extra(u, t), NULL));
+}
+
+static void job_started(struct unit *u, struct task *t)
+{
+    t->row.started_ms = u->now_ms;
+    MUST(job_move(u, t, JOB_ON_START, STR_ABSENT, NULL));
+}
+
+static void fail(struct unit *u, struct task *t, enum job_trigger on, struct str code, struct str message,
+                 bool retryable)
+{
+    char reason[129];
+    size_t n = code.len < sizeof reason - 1 ? code.len : sizeof reason - 1;
+    memcpy(reason, code.ptr, n);
+    reason[n] = 0;
+    struct job_ending ending = {.error = job_error(u, code, message, retryable)};
+    MUST(job_move(u, t, on, job_reason(u, reason, message), &ending));
+}
+
+static void job_finished(struct unit *u, struct task *t, const struct task_outcome *o)
+{
+    if (!o->success) {
+        fail(u, t, JOB_ON_FAIL, o->error_code.ptr ? o->error_code : STR("failed"),
+             o->error_message.ptr ? o->error_message : STR("the worker reported a failure"), o->retryable);
+        return;
+    }
+    if ((int64_t)o->result.len > u->settings->jobs_payload_max_bytes) {
+        fail(u, t, JOB_ON_FAIL, STR("output_too_large"),
+             STR("the result is larger than jobs.payload_max_bytes"), false);
+        return;
+    }
+    struct job_ending ending = {.result = o->result};
+    MUST(job_move(u, t, JOB_ON_SUCCEED, STR_ABSENT, &ending));
+}
+
+static void job_lease_expired(struct unit *u, struct task *t, const char *reason)
+{
+    struct str extra = job_reason(u, reason, STR_ABSENT);
+    t->row.lease_ms = 0;
+    t->row.due_ms = 0;
+    t->row.token++; /* whoever held it cannot start any more */
+    MUST(job_move(u, t, JOB_ON_LEASE_EXPIRE, extra, NULL));
+    live_set_worker(u->store->live, t, STR_ABSENT, 0);
+}
+
+static void job_worker_lost(struct unit *u, struct task *t)
+{
+    fail(u, t, JOB_ON_WORKER_LOST, STR("worker_lost"), STR("no heartbeat until the lease ended"), true);
+}
+
+static void job_timed_out(struct unit *u, struct task *t)
+{
+    task_leave_ghost(u, t);
+    fail(u, t, JOB_ON_TIMEOUT, STR("timeout"), STR("RFA_EXEC_TIMEOUT: ran longer than max_runtime_ms"), true);
+}
+
+const struct task_owner job_task_owner = {
+    .due = job_due,
+    .assigned = job_assigned,
+    .started = job_started,
+    .finished = job_finished,
+    .lease_expired = job_lease_expired,
+    .worker_lost = job_worker_lost,
+    .timed_out = job_timed_out,
+};

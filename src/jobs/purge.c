@@ -1,0 +1,163 @@
+#include "jobs/purge.h"
+
+#include "base/banned.h"
+
+/* Keys are looked through as a whole, so seldom. */
+enum { CHUNKS_A_TURN = 16, KEYS_A_TURN = 200, KEYS_CHECK_MS = 3600000, ATTEMPTS_MAX = 1001 };
+
+/* --- jobs -------------------------------------------------------------------------------------- */
+
+static void drop_archives(struct unit *u, int64_t job, int64_t attempts)
+{
+    for (int64_t n = 1; n < attempts && n < ATTEMPTS_MAX; n++) {
+        struct archive_row key = {.job = job, .attempt = n};
+        unit_want(u, &table_archive_row, &key);
+        if (u->load_err.code == ERR_OK && unit_row(u, &table_archive_row, &key))
+            unit_delete(u, &table_archive_row, &key);
+    }
+}
+
+/* Copies that were kept when older chunks of this job were dropped. */
+static void drop_kept(struct unit *u, const struct end_row *end)
+{
+    for (size_t i = 0; i < log_ref_count(end->refs); i++) {
+        if (log_ref_chunk(log_ref_at(end->refs, i)) >= u->store->first_chunk)
+            continue;
+        struct kept_row key = {.job = end->id, .seq = (int64_t)i + 1};
+        unit_want(u, &table_kept_row, &key);
+        if (u->load_err.code == ERR_OK && unit_row(u, &table_kept_row, &key))
+            unit_delete(u, &table_kept_row, &key);
+    }
+}
+
+static void purge_job(struct unit *u, const struct job_row *job, const struct end_row *end)
+{
+    struct client_counts *counts = unit_counts(u, job->client);
+    counts->by_state[end->state]--;
+    counts->by_kind[job->kind]--;
+    unit_list(u, job->client, LIST_ALL, job->id, true);
+    unit_list(u, job->client, (uint8_t)(1 + end->state), job->id, true);
+    if (job->idem_key.ptr)
+        unit_idem_drop(u, idem_hash(job->client, job->idem_key), job->id);
+    drop_archives(u, job->id, end->attempt);
+    drop_kept(u, end);
+    unit_delete(u, &table_end_row, end);
+    unit_delete(u, &table_job_row, job);
+}
+
+/* True when the event's job is gone or goes now; false when the event must be kept. */
+static bool purge_event_job(struct unit *u, const struct event *e, int64_t cutoff_ms)
+{
+    if (unit_task(u, e->job))
+        return false;
+    struct end_row end_key = {.id = e->job};
+    struct job_row job_key = {.id = e->job};
+    unit_want(u, &table_end_row, &end_key);
+    unit_want(u, &table_job_row, &job_key);
+    if (u->load_err.code != ERR_OK)
+        return false;
+    const struct end_row *end = unit_row(u, &table_end_row, &end_key);
+    const struct job_row *job = unit_row(u, &table_job_row, &job_key);
+    if (!end || !job)
+        return true;
+    if (end->finished_ms > cutoff_ms)
+        return false;
+    purge_job(u, job, end);
+    return true;
+}
+
+static void keep_event(struct unit *u, const struct event *e)
+{
+    struct kept_row *row = ARENA_NEW(u->arena, struct kept_row);
+    *row = (struct kept_row){.job = e->job, .seq = e->seq, .event = event_encode_in(u->arena, e)};
+    unit_want(u, &table_kept_row, row);
+    if (u->load_err.code == ERR_OK && !unit_row(u, &table_kept_row, row))
+        unit_insert(u, &table_kept_row, row);
+}
+
+static bool chunk_is_over(struct str chunk, int64_t cutoff_ms)
+{
+    struct event e;
+    for (size_t at = LOG_FIRST_OFFSET; at < chunk.len && event_decode(chunk, at, &e, &at);)
+        if (e.at_us / 1000 > cutoff_ms)
+            return false;
+    return true;
+}
+
+/* True when the chunk can go; false when it is too young or could not be read. The newest chunk stays: the
+ * next one counts on from its number, also after a restart. Its jobs go all the same. */
+static bool purge_chunk(struct unit *u, int64_t number, int64_t cutoff_ms)
+{
+    bool stays = number + 1 == u->store->next_chunk;
+    struct err err;
+    struct str chunk;
+    if (u->reader->ops->reader_begin(u->reader, &err) != ERR_OK)
+        return false;
+    enum err_code code = u->reader->ops->reader_chunk(u->reader, number, u->arena, &chunk, &err);
+    u->reader->ops->reader_end(u->reader);
+    if (code != ERR_OK || (chunk.ptr && !chunk_is_over(chunk, cutoff_ms)))
+        return false;
+    struct event e;
+    for (size_t at = LOG_FIRST_OFFSET; at < chunk.len && event_decode(chunk, at, &e, &at);)
+        if (!purge_event_job(u, &e, cutoff_ms) && !stays)
+            keep_event(u, &e);
+    return u->load_err.code == ERR_OK && !stays;
+}
+
+static bool purge_log(struct unit *u)
+{
+    int64_t cutoff_ms = u->now_ms - u->settings->jobs_retention_seconds * 1000;
+    int64_t first = u->store->first_chunk, at = first;
+    while (at < u->store->next_chunk && at < first + CHUNKS_A_TURN && purge_chunk(u, at, cutoff_ms))
+        at++;
+    if (at > first)
+        u->drop_chunks_below = at;
+    return at == first + CHUNKS_A_TURN;
+}
+
+/* --- keys -------------------------------------------------------------------------------------- */
+
+struct old_keys {
+    int64_t cutoff_ms;
+    int64_t ids[KEYS_A_TURN];
+    size_t count;
+};
+
+static bool note_old_key(const void *row, void *arg)
+{
+    struct old_keys *o = arg;
+    const struct api_key_row *key = row;
+    if (key->revoked_ms && key->revoked_ms < o->cutoff_ms)
+        o->ids[o->count++] = key->id;
+    return o->count < KEYS_A_TURN;
+}
+
+static bool purge_keys(struct unit *u)
+{
+    struct err err;
+    struct old_keys o = {.cutoff_ms = u->now_ms - u->settings->keys_revoked_retention_seconds * 1000};
+    if (u->reader->ops->reader_begin(u->reader, &err) != ERR_OK)
+        return false;
+    enum err_code code = u->reader->ops->reader_scan(u->reader, &table_api_key_row, note_old_key, &o, &err);
+    u->reader->ops->reader_end(u->reader);
+    for (size_t i = 0; code == ERR_OK && i < o.count; i++) {
+        struct api_key_row key = {.id = o.ids[i]};
+        unit_want(u, &table_api_key_row, &key);
+        if (u->load_err.code == ERR_OK && unit_row(u, &table_api_key_row, &key))
+            unit_delete(u, &table_api_key_row, &key);
+    }
+    u->keys_changed |= o.count != 0;
+    return o.count == KEYS_A_TURN;
+}
+
+bool purge_housekeep(void *self, struct unit *u)
+{
+    struct purge *p = self;
+    bool more = purge_log(u);
+    int64_t every = u->settings->keys_revoked_retention_seconds * 500;
+    if (every > KEYS_CHECK_MS)
+        every = KEYS_CHECK_MS;
+    if (u->now_ms - p->keys_checked_ms >= every && !purge_keys(u))
+        p->keys_checked_ms = u->now_ms;
+    return more;
+}

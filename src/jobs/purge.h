@@ -1,0 +1,19 @@
+/* jobs/purge.h - retention: finished jobs leave jobs.retention_seconds after their end, with their events,
+ * report, listing entries and idempotency key; revoked API keys leave after their audit time.
+ *
+ * The log is in commit order, so the purge walks it from its oldest chunk and looks at nothing else: a chunk
+ * whose events are all past retention is dropped; jobs in it that ended long enough ago are deleted; events
+ * of jobs that live on are copied to `kept` first. Unfinished jobs are never touched. */
+#ifndef WEIR_JOBS_PURGE_H
+#define WEIR_JOBS_PURGE_H
+
+#include "kernel/unit.h"
+
+struct purge {
+    int64_t keys_checked_ms;
+};
+
+/* kernel_config.housekeep: a bounded part of the work; true when there is more. */
+bool purge_housekeep(void *self, struct unit *u);
+
+#endif

@@ -1,0 +1,168 @@
+#include "jobs/submit_values.h"
+
+#include "base/time_text.h"
+
+#include "base/banned.h"
+
+bool queue_name_is_valid(struct str name)
+{
+    if (!name.len || name.len > JOB_QUEUE_NAME_MAX)
+        return false;
+    for (size_t i = 0; i < name.len; i++) {
+        char c = name.ptr[i];
+        bool letter = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+        if (!letter && (i == 0 || (c != '_' && c != '.' && c != '-')))
+            return false;
+    }
+    return true;
+}
+
+static bool host_char(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+           c == '-' || c == '_';
+}
+
+/* [IPv6] or name, then an optional :port. */
+static bool authority_is_valid(struct str authority)
+{
+    size_t i = 0;
+    if (authority.len && authority.ptr[0] == '[') {
+        while (i < authority.len && authority.ptr[i] != ']')
+            i++;
+        if (i < 3 || i == authority.len)
+            return false;
+        i++;
+    } else {
+        while (i < authority.len && host_char(authority.ptr[i]))
+            i++;
+        if (!i || authority.ptr[0] == '.')
+            return false;
+    }
+    if (i == authority.len)
+        return true;
+    int64_t port;
+    struct str rest = {authority.ptr + i + 1, authority.len - i - 1};
+    return authority.ptr[i] == ':' && str_to_int(rest, 1, 65535, &port);
+}
+
+bool callback_url_is_valid(struct str url)
+{
+    if (url.len > JOB_CALLBACK_MAX)
+        return false;
+    for (size_t i = 0; i < url.len; i++)
+        if ((unsigned char)url.ptr[i] <= ' ' || url.ptr[i] == 0x7f || url.ptr[i] == '\\')
+            return false;
+    size_t scheme = str_starts(url, "https://") ? 8 : str_starts(url, "http://") ? 7 : 0;
+    if (!scheme)
+        return false;
+    size_t end = scheme;
+    while (end < url.len && url.ptr[end] != '/' && url.ptr[end] != '?' && url.ptr[end] != '#')
+        end++;
+    return authority_is_valid((struct str){url.ptr + scheme, end - scheme});
+}
+
+static bool type_is_allowed(const struct settings *s, struct str type)
+{
+    struct str rest = str_of(s->jobs_types);
+    while (rest.len)
+        if (str_equal(str_trim(str_cut(&rest, ',')), type))
+            return true;
+    return false;
+}
+
+static enum err_code check_type(const struct settings *s, const struct submit_item *item,
+                                struct submit_values *v, struct err *err)
+{
+    if (!job_type_parse(item->type, &v->type))
+        return err_set(err, ERR_JOB_VALIDATION_FAILED,
+                       "type must be one of EXECUTE, DEFERRED, EMIT_EVENT, got \"%.*s\"",
+                       STR_ARG(((struct str){item->type.ptr, item->type.len > 40 ? 40 : item->type.len})));
+    if (!type_is_allowed(s, item->type))
+        return err_set(err, ERR_JOB_VALIDATION_FAILED, "type %s is switched off on this server (jobs.types)",
+                       job_type_text(v->type));
+    return ERR_OK;
+}
+
+static enum err_code check_schedule(const struct submit_item *item, int64_t now_us, struct submit_values *v,
+                                    struct err *err)
+{
+    if (v->type != JOB_TYPE_DEFERRED) {
+        if (item->execution_at.ptr)
+            return err_set(err, ERR_JOB_VALIDATION_FAILED, "execution_at is only for type DEFERRED");
+        return ERR_OK;
+    }
+    if (!item->execution_at.ptr)
+        return err_set(err, ERR_JOB_VALIDATION_FAILED, "execution_at is required for type DEFERRED");
+    int64_t at_us;
+    if (!time_parse_us(item->execution_at, &at_us))
+        return err_set(err, ERR_JOB_VALIDATION_FAILED,
+                       "execution_at must be an RFC 3339 time in UTC, such as 2030-01-31T08:00:00Z");
+    if (at_us <= now_us)
+        return err_set(err, ERR_JOB_VALIDATION_FAILED, "execution_at must lie in the future");
+    v->execution_ms = (at_us + 999) / 1000;
+    return ERR_OK;
+}
+
+static enum err_code check_kind(const struct settings *s, const struct submit_item *item, int64_t seed_ms,
+                                struct submit_values *v, struct err *err)
+{
+    if (!item->work_kind.ptr)
+        v->kind = v->type == JOB_TYPE_EMIT_EVENT ? WORK_SUCCESS_FAST
+                                                 : work_draw(seed_ms, s->jobs_failure_probability);
+    else if (!work_kind_parse(item->work_kind, &v->kind))
+        return err_set(err, ERR_JOB_VALIDATION_FAILED, "work_kind is not in the catalog");
+    if (work_kind_behaviour(v->kind) == BEHAVE_REJECT)
+        return err_set(err, ERR_JOB_VALIDATION_FAILED, "work_kind %s is always refused",
+                       work_kind_text(v->kind));
+    return ERR_OK;
+}
+
+static enum err_code check_range(const char *field, bool given, int64_t value, int64_t min, int64_t max,
+                                 int64_t fallback, int64_t *ret, struct err *err)
+{
+    if (given && (value < min || value > max))
+        return err_set(err, ERR_JOB_VALIDATION_FAILED, "%s must be from %lld to %lld", field, (long long)min,
+                       (long long)max);
+    *ret = given ? value : fallback;
+    return ERR_OK;
+}
+
+static enum err_code check_numbers(const struct settings *s, const struct submit_item *item,
+                                   struct submit_values *v, struct err *err)
+{
+    if (check_range("priority", item->has_priority, item->priority, 0, JOB_PRIORITY_MAX,
+                    JOB_PRIORITY_DEFAULT, &v->priority, err) != ERR_OK ||
+        check_range("max_runtime_ms", item->has_max_runtime, item->max_runtime_ms, 1, s->jobs_max_runtime_ms,
+                    s->jobs_max_runtime_ms, &v->max_runtime_ms, err) != ERR_OK ||
+        check_range("max_retries", item->has_max_retries, item->max_retries, 0, s->jobs_retry_max,
+                    s->jobs_retry_max, &v->max_retries, err) != ERR_OK)
+        return err->code;
+    return ERR_OK;
+}
+
+static enum err_code check_texts(const struct settings *s, const struct submit_item *item,
+                                 struct submit_values *v, struct err *err)
+{
+    v->queue = item->queue.ptr ? item->queue : STR("default");
+    if (!queue_name_is_valid(v->queue))
+        return err_set(err, ERR_JOB_VALIDATION_FAILED, "queue must match [a-z0-9][a-z0-9_.-]{0,63}");
+    if (item->callback.ptr && !callback_url_is_valid(item->callback))
+        return err_set(err, ERR_JOB_VALIDATION_FAILED, "callback must be an http:// or https:// URL with a host");
+    if (item->payload.ptr && (int64_t)item->payload.len > s->jobs_payload_max_bytes)
+        return err_set(err, ERR_JOB_VALIDATION_FAILED, "payload is %zu bytes, at most %lld are allowed",
+                       item->payload.len, (long long)s->jobs_payload_max_bytes);
+    return ERR_OK;
+}
+
+enum err_code submit_check_values(const struct settings *s, const struct submit_item *item, int64_t now_us,
+                                  int64_t seed_ms, struct submit_values *ret, struct err *err)
+{
+    *ret = (struct submit_values){0};
+    if (check_type(s, item, ret, err) != ERR_OK || check_schedule(item, now_us, ret, err) != ERR_OK ||
+        check_kind(s, item, seed_ms, ret, err) != ERR_OK || check_numbers(s, item, ret, err) != ERR_OK ||
+        check_texts(s, item, ret, err) != ERR_OK)
+        return err->code;
+    work_define(ret->kind, ret->max_runtime_ms, &ret->definition);
+    return ERR_OK;
+}

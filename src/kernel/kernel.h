@@ -1,0 +1,84 @@
+/* kernel/kernel.h - the commit loop: whatever is waiting when a commit ends is the next batch.
+ *
+ * Any thread posts commands; one thread loads, decides and commits them in batches, and calls each
+ * command's `done` after its batch is durable (or refused, or failed). Nothing is answered earlier.
+ * Timers (schedules, backoff, leases, runtime limits) are decided in the same loop: a timer is the due or
+ * lease column of a task row, so it survives restarts and needs no table of its own.
+ *
+ * A command that has to wait (a long poll) parks: its decide step says until when, and is asked again
+ * whenever a batch made something claimable. */
+#ifndef WEIR_KERNEL_KERNEL_H
+#define WEIR_KERNEL_KERNEL_H
+
+#include "base/clock.h"
+#include "kernel/unit.h"
+
+struct command;
+struct kernel;
+
+struct command_type {
+    const char *name;
+    /* Says what rows it needs. May be NULL. */
+    void (*load)(struct unit *u, struct command *c);
+    /* Registers changes, or refuses with an error and registers nothing. */
+    enum err_code (*decide)(struct unit *u, struct command *c, struct err *err);
+};
+
+struct command {
+    const struct command_type *type;
+    /* Commit thread, once, after the batch: result and err are set. The command may be freed by it. */
+    void (*done)(struct command *c);
+    /* For commands that park: true when nobody waits any more. May be NULL. */
+    bool (*abandoned)(const struct command *c);
+    enum err_code result;
+    struct err err;
+    int64_t park_until_ms; /* set by decide to park (monotonic steady time); 0 otherwise */
+    void *owner;           /* whoever posted it */
+    int64_t received_us;   /* wall clock when the request was complete: the seed of a job */
+    struct command *next;
+    bool parked;
+};
+
+/* Those who watch: called on the commit thread after a durable commit, before the answers go out. */
+struct kernel_watch {
+    void (*committed)(void *self, const struct unit *u);
+    /* After the done calls of a batch: wake whoever waits for answers. */
+    void (*batch_end)(void *self);
+    /* The store said the result of a commit is unknown (fsync failed): answers are out, stop the process. */
+    void (*fatal)(void *self, const struct err *err);
+    void *self;
+};
+
+struct kernel_config {
+    struct store *store;
+    const struct settings *settings;
+    const struct clock *clock;
+    struct kernel_watch watch;
+    /* Retention, once a second: registers a bounded part of the work in the unit and says whether there is
+     * more. A decider like any other, but it may read through u->reader. May be NULL. */
+    bool (*housekeep)(void *self, struct unit *u);
+    void *housekeep_self;
+};
+
+struct kernel *kernel_new(const struct kernel_config *config);
+struct kernel *kernel_free(struct kernel *k); /* the thread must be stopped */
+
+MUST_CHECK enum err_code kernel_start_thread(struct kernel *k, struct err *err);
+/* Finishes what is queued, answers what is parked with nothing, joins. */
+void kernel_stop_thread(struct kernel *k);
+
+void kernel_post(struct kernel *k, struct command *c); /* any thread */
+/* One batch on the caller's thread, for tests and simulation (no thread started). Gives the number of
+ * commands done. */
+size_t kernel_step(struct kernel *k);
+
+struct kernel_stats {
+    uint64_t batches, commands, commit_errors;
+    uint32_t live, queued, waiting, assigned, running, workers;
+    int64_t last_commit_us; /* duration of the last commit */
+    bool storing;           /* false after a failed commit until one succeeds */
+    int64_t wal_pages;
+};
+void kernel_stats(struct kernel *k, struct kernel_stats *ret_stats); /* any thread */
+
+#endif

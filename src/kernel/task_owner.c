@@ -1,0 +1,17 @@
+#include "kernel/task_owner.h"
+
+#include "base/banned.h"
+
+static const struct task_owner *const owners[TASK_OWNER_COUNT] = {
+    [TASK_OWNER_JOB] = &job_task_owner,
+};
+
+const struct task_owner *task_owner_of(const struct task *t) { return owners[t->row.owner]; }
+
+int64_t task_runtime_limit_ms(const struct settings *s, const struct task *t)
+{
+    if (!str_is(t->row.queue, "default"))
+        return t->row.max_runtime_ms;
+    double scaled = (double)t->row.max_runtime_ms * s->runner_time_scale;
+    return scaled < 1 ? 1 : (int64_t)scaled;
+}

@@ -1,0 +1,40 @@
+/* Timers: a due schedule or backoff (wall clock), an ended lease or runtime limit (steady clock). Never
+ * early: a task fires only once its column lies in the past of the clock that column belongs to. */
+#include "base/must.h"
+#include "kernel/kernel_internal.h"
+#include "kernel/task_owner.h"
+
+#include "base/banned.h"
+
+static void lease_or_limit(struct unit *u, struct task *t)
+{
+    unit_task_touch(u, t);
+    if (t->phase == TASK_LEASED) {
+        task_owner_of(t)->lease_expired(u, t, "lease expired");
+        unit_task_place(u, t);
+    } else if (u->steady_ms >= t->run_until_ms) {
+        task_owner_of(t)->timed_out(u, t);
+    } else {
+        task_owner_of(t)->worker_lost(u, t);
+    }
+}
+
+size_t timers_decide(struct unit *u, size_t max)
+{
+    size_t n = 0;
+    struct task *t;
+    for (; n < max && (t = live_due_steady(u->store->live, u->steady_ms)); n++)
+        lease_or_limit(u, t);
+    for (; n < max && (t = live_due_wall(u->store->live, u->now_ms)); n++) {
+        if (t->phase == TASK_READY) { /* a backoff is over: claimable now, no event, nothing to write */
+            unit_task_place(u, t);
+            continue;
+        }
+        int64_t due_before = t->row.due_ms;
+        unit_task_touch(u, t);
+        task_owner_of(t)->due(u, t);
+        unit_task_place(u, t);
+        MUST(t->phase != TASK_WAITING || t->row.due_ms > due_before); /* a tick must move on */
+    }
+    return n;
+}

@@ -1,0 +1,94 @@
+/* kernel/unit.h - the unit of work: everything one batch has read and will write.
+ *
+ * A decider sees the world only through its unit: rows that its load step asked for, live tasks, the time,
+ * fresh ids. It registers changes here or refuses and registers nothing. A row changed twice in a batch is
+ * written once. Changes of live tasks show at once to later commands of the batch; unit_abort() undoes
+ * them when the commit fails.
+ *
+ * Process:   core's commit thread only.
+ * Lifetime:  unit_start .. unit_commit; memory is the batch arena's. */
+#ifndef WEIR_KERNEL_UNIT_H
+#define WEIR_KERNEL_UNIT_H
+
+#include "base/map.h"
+#include "base/uuid.h"
+#include "config/settings.h"
+#include "store/store.h"
+
+/* What happened, for those who watch after the commit: logs, metrics, streams, later webhooks. */
+struct notice {
+    struct event event;
+    uint64_t low;
+    int64_t client;
+    int64_t waited_ms; /* on job.assigned: since it could be claimed; on job.running: since assigned */
+    int64_t ran_ms;    /* on a final event after a start; else -1 */
+    int64_t duration_ms;
+    struct str worker;
+};
+
+struct unit_row;
+struct task_touch;
+
+/* What the store's memory learns at publish time: caches outside the store (API keys). */
+struct unit {
+    struct store *store;
+    struct arena *arena;
+    const struct settings *settings;
+    struct uuid_v7_source *ids;
+    struct reader *reader;    /* housekeeping's own snapshot reader; may be NULL in tests */
+    int64_t now_us, now_ms;   /* wall clock, one instant for the whole batch */
+    int64_t steady_ms;        /* wall clock that never jumps: leases and limits */
+
+    struct log_builder log;
+    struct map rows;
+    struct unit_row *row_list, **row_tail;
+    struct task_touch *touches;
+    struct list_entry *list;
+    size_t list_count, list_capacity;
+    struct idem_entry *idem_add, *idem_drop;
+    size_t idem_add_count, idem_add_capacity, idem_drop_count, idem_drop_capacity;
+    struct notice *notices;
+    size_t notice_count, notice_capacity;
+    int64_t drop_chunks_below;
+    bool keys_changed;   /* API keys were written: caches must be refreshed before answers go out */
+    struct err load_err; /* the first failure of the load phase */
+};
+
+void unit_start(struct unit *u);
+/* Writes everything in one durable transaction. ERR_OK when there was nothing to write, too. */
+MUST_CHECK enum err_code unit_commit(struct unit *u, struct err *err);
+/* Undoes what touched memory; after a failed commit. */
+void unit_abort(struct unit *u);
+void unit_free_rows(struct unit *u); /* the map's table; call once at the end of the unit's life */
+
+/* --- rows: load step says what it wants, decide step looks and changes ------------------------- */
+
+/* Reads the row by its key columns unless this batch knows it already. Load phase only. */
+void unit_want(struct unit *u, const struct table *t, const void *key);
+/* The row as this batch sees it, or NULL when there is none. MUST have been wanted or inserted. */
+void *unit_row(struct unit *u, const struct table *t, const void *key);
+/* `row` lives in the batch arena (or longer). */
+void unit_insert(struct unit *u, const struct table *t, void *row);
+void unit_update(struct unit *u, const struct table *t, void *row); /* a row from unit_row, changed in place */
+void unit_delete(struct unit *u, const struct table *t, const void *key);
+/* Did this batch ask for the row? (a decider that may run without its load step can find out) */
+bool unit_knows(struct unit *u, const struct table *t, const void *key);
+
+/* --- live tasks -------------------------------------------------------------------------------- */
+
+struct task *unit_task(struct unit *u, int64_t id); /* NULL when not live */
+struct task *unit_task_add(struct unit *u, const struct task_row *row);
+void unit_task_touch(struct unit *u, struct task *t); /* before the first change of its row */
+void unit_task_place(struct unit *u, struct task *t); /* after the change: back into the indexes */
+void unit_task_end(struct unit *u, struct task *t);   /* it leaves the live queue */
+
+/* --- the rest ---------------------------------------------------------------------------------- */
+
+int64_t unit_new_id(struct unit *u);
+void unit_list(struct unit *u, int64_t client, uint8_t bucket, int64_t id, bool removed);
+void unit_idem_add(struct unit *u, uint64_t hash, int64_t job);
+void unit_idem_drop(struct unit *u, uint64_t hash, int64_t job);
+struct client_counts *unit_counts(struct unit *u, int64_t client);
+struct notice *unit_notice(struct unit *u);
+
+#endif

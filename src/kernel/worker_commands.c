@@ -1,0 +1,175 @@
+#include "kernel/worker_commands.h"
+
+#include "base/must.h"
+#include "kernel/kernel_internal.h"
+
+#include "base/banned.h"
+
+struct str token_text(int64_t token, char out[24])
+{
+    struct strbuf b = {out, 0, 24};
+    strbuf_add_int(&b, token);
+    return strbuf_str(&b);
+}
+
+bool token_parse(struct str text, int64_t *ret_token)
+{
+    return text.len <= 19 && str_to_int(text, 1, INT64_MAX, ret_token);
+}
+
+/* --- claim ------------------------------------------------------------------------------------- */
+
+static void assign(struct unit *u, struct task *t, struct claim_command *c)
+{
+    unit_task_touch(u, t);
+    t->row.token++;
+    t->row.lease_ms = u->steady_ms + u->settings->queue_lease_ms;
+    live_set_worker(u->store->live, t, c->worker_id, u->steady_ms);
+    task_owner_of(t)->assigned(u, t);
+    unit_task_place(u, t);
+    c->tasks[c->task_count++] = (struct claimed_task){
+        t->row.id, t->row.token, t->row.client, t->row.attempt, t->row.lease_ms, (uint64_t)t->row.low};
+}
+
+static enum err_code decide_claim(struct unit *u, struct command *base, struct err *err)
+{
+    (void)err;
+    struct claim_command *c = (struct claim_command *)base;
+    struct live_claim want = {c->queues, c->queue_count, c->client};
+    if (!c->wait_until_ms)
+        c->wait_until_ms = u->steady_ms + c->wait_ms;
+    live_worker(u->store->live, c->worker_id, u->steady_ms);
+    struct task *t;
+    while (c->task_count < c->max && (t = live_best(u->store->live, &want)))
+        assign(u, t, c);
+    if (!c->task_count && c->wait_ms && u->steady_ms < c->wait_until_ms)
+        base->park_until_ms = c->wait_until_ms;
+    return ERR_OK;
+}
+
+const struct command_type claim_command_type = {"claim", NULL, decide_claim};
+
+/* --- the others -------------------------------------------------------------------------------- */
+
+/* The live task an item may act on, or NULL with the item's code set. */
+static struct task *held(struct unit *u, const struct worker_command *c, struct worker_item *item)
+{
+    struct task *t = unit_task(u, item->id);
+    bool mine = t && t->row.low == (int64_t)item->low && (!c->client || t->row.client == c->client) &&
+                t->row.token == item->token && (t->phase == TASK_LEASED || t->phase == TASK_RUNNING);
+    item->code = mine ? ERR_OK : ERR_LEASE_LOST;
+    return mine ? t : NULL;
+}
+
+static enum err_code each_item(struct unit *u, struct command *base,
+                               void (*one)(struct unit *u, struct worker_command *c, struct worker_item *item))
+{
+    struct worker_command *c = (struct worker_command *)base;
+    for (size_t i = 0; i < c->item_count; i++)
+        if (c->items[i].code == ERR_OK) /* ids that did not parse are refused already */
+            one(u, c, &c->items[i]);
+    return ERR_OK;
+}
+
+static void seen(struct unit *u, struct task *t)
+{
+    if (t->worker && t->worker->last_seen_ms < u->steady_ms)
+        t->worker->last_seen_ms = u->steady_ms;
+}
+
+static void start_one(struct unit *u, struct worker_command *c, struct worker_item *item)
+{
+    struct task *t = held(u, c, item);
+    if (!t)
+        return;
+    item->lease_expires_ms = t->row.lease_ms;
+    if (t->phase == TASK_RUNNING) /* a repeated start of the same lease changes nothing */
+        return;
+    unit_task_touch(u, t);
+    seen(u, t);
+    t->row.lease_ms = item->lease_expires_ms = u->steady_ms + u->settings->queue_lease_ms;
+    t->run_until_ms = u->steady_ms + task_runtime_limit_ms(u->settings, t);
+    task_owner_of(t)->started(u, t);
+    unit_task_place(u, t);
+}
+
+static enum err_code decide_start(struct unit *u, struct command *base, struct err *err)
+{
+    (void)err;
+    return each_item(u, base, start_one);
+}
+
+/* Not written to disk: a lease lives in memory and is granted anew when core starts. */
+static void beat_one(struct unit *u, struct worker_command *c, struct worker_item *item)
+{
+    struct task *t = held(u, c, item);
+    if (t) {
+        seen(u, t);
+        if (t->phase == TASK_RUNNING && !t->touch) {
+            t->row.lease_ms = u->steady_ms + u->settings->queue_lease_ms;
+            unit_task_place(u, t);
+        }
+        item->lease_expires_ms = t->row.lease_ms;
+        return;
+    }
+    const struct ghost *g = ghosts_find(unit_ghosts(u), item->id, item->token);
+    if (!g || (c->client && g->client != c->client))
+        return;
+    item->code = ERR_OK;
+    item->cancel = true;
+    item->lease_expires_ms = (int64_t)g->end.key;
+}
+
+static enum err_code decide_heartbeat(struct unit *u, struct command *base, struct err *err)
+{
+    (void)err;
+    return each_item(u, base, beat_one);
+}
+
+static void finish_one(struct unit *u, struct worker_command *c, struct worker_item *item)
+{
+    struct task *t = held(u, c, item);
+    if (!t)
+        return;
+    if (t->phase != TASK_RUNNING) { /* never started: the lifecycle has no such move */
+        item->code = ERR_JOB_CONFLICT;
+        return;
+    }
+    seen(u, t);
+    unit_task_touch(u, t);
+    if (u->steady_ms >= t->run_until_ms)
+        task_owner_of(t)->timed_out(u, t);
+    else
+        task_owner_of(t)->finished(u, t, &item->outcome);
+}
+
+static enum err_code decide_finish(struct unit *u, struct command *base, struct err *err)
+{
+    (void)err;
+    return each_item(u, base, finish_one);
+}
+
+static void release_one(struct unit *u, struct worker_command *c, struct worker_item *item)
+{
+    struct task *t = held(u, c, item);
+    if (!t)
+        return;
+    if (t->phase != TASK_LEASED) {
+        item->code = ERR_NOT_RELEASABLE;
+        return;
+    }
+    unit_task_touch(u, t);
+    task_owner_of(t)->lease_expired(u, t, "released");
+    unit_task_place(u, t);
+}
+
+static enum err_code decide_release(struct unit *u, struct command *base, struct err *err)
+{
+    (void)err;
+    return each_item(u, base, release_one);
+}
+
+const struct command_type start_command_type = {"start", NULL, decide_start};
+const struct command_type heartbeat_command_type = {"heartbeat", NULL, decide_heartbeat};
+const struct command_type finish_command_type = {"finish", NULL, decide_finish};
+const struct command_type release_command_type = {"release", NULL, decide_release};

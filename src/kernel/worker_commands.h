@@ -1,0 +1,56 @@
+/* kernel/worker_commands.h - what workers ask: claim, start, heartbeat, finish, release.
+ *
+ * Each command is a batch of items; an item's refusal is its own (`code`), never the batch's. Every item
+ * but a claim carries the task's current token; a stale one gives LEASE_LOST and changes nothing: the check
+ * and the change are one transaction. `client` 0 is a built-in domain, which may hold any task. */
+#ifndef WEIR_KERNEL_WORKER_COMMANDS_H
+#define WEIR_KERNEL_WORKER_COMMANDS_H
+
+#include "kernel/kernel.h"
+#include "kernel/task_owner.h"
+
+enum { CLAIM_MAX = 256, WORKER_ITEMS_MAX = 1000 };
+
+struct claimed_task {
+    int64_t id, token, client, attempt, lease_expires_ms;
+    uint64_t low;
+};
+
+struct claim_command {
+    struct command base;
+    struct str worker_id;
+    const struct str *queues;
+    size_t queue_count;
+    int64_t client;
+    uint32_t max;
+    int64_t wait_ms;
+    int64_t wait_until_ms; /* set at the first decide */
+    struct claimed_task *tasks; /* room for max */
+    uint32_t task_count;
+};
+extern const struct command_type claim_command_type;
+
+struct worker_item {
+    int64_t id, token;
+    uint64_t low;
+    struct task_outcome outcome; /* finish only */
+    /* answer */
+    enum err_code code;
+    bool cancel;
+    int64_t lease_expires_ms;
+};
+
+struct worker_command {
+    struct command base;
+    int64_t client;
+    struct worker_item *items;
+    size_t item_count;
+};
+extern const struct command_type start_command_type, heartbeat_command_type, finish_command_type,
+    release_command_type;
+
+/* Text form of a token: opaque to workers. */
+struct str token_text(int64_t token, char out[24]);
+bool token_parse(struct str text, int64_t *ret_token);
+
+#endif

@@ -1,0 +1,105 @@
+/* DATA/topology.json: which processes there are and how their domains do. Replaced as a whole, so a
+ * reader never sees half of it. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "base/log.h"
+#include "base/time_text.h"
+#include "runtime/supervisor_internal.h"
+
+#include "base/banned.h"
+
+const char *child_state_name(enum child_state state)
+{
+    static const char *const names[] = {
+#define X(id, name) [CHILD_##id] = name,
+        CHILD_STATES(X)
+#undef X
+    };
+    return names[state];
+}
+
+static void add_process(struct json_writer *w, const struct child *c)
+{
+    char at[TIME_TEXT_MAX];
+    jw_object(w);
+    jw_key(w, "name");
+    jw_text(w, c->name);
+    jw_key(w, "domain");
+    jw_text(w, domain_name(c->kind->domain));
+    jw_key(w, "pid");
+    if (child_lives(c))
+        jw_int(w, c->pid);
+    else
+        jw_null(w);
+    jw_key(w, "state");
+    jw_text(w, child_state_name(c->state));
+    jw_key(w, "restarts");
+    jw_int(w, c->restarts);
+    jw_key(w, "started_at");
+    jw_str(w, c->started_wall_us ? time_text_us(c->started_wall_us, at) : STR_ABSENT);
+    jw_object_end(w);
+}
+
+static void add_domain(struct json_writer *w, const struct supervisor *s, enum domain_id id)
+{
+    const struct domain *d = &s->domains[id];
+    char intensity[48];
+    snprintf(intensity, sizeof intensity, "%u/%llds", d->window.max_restarts,
+             (long long)(d->window.window_ms / 1000));
+    jw_object(w);
+    jw_key(w, "name");
+    jw_text(w, domain_name(id));
+    jw_key(w, "intensity");
+    jw_text(w, intensity);
+    jw_key(w, "restarts_in_window");
+    jw_int(w, d->window.count);
+    jw_key(w, "state");
+    jw_text(w, d->state == DOMAIN_RUNNING ? "running" : "ended");
+    jw_object_end(w);
+}
+
+static void encode(const struct supervisor *s, struct strbuf *out)
+{
+    struct json_writer w;
+    jw_start(&w, out);
+    jw_object(&w);
+    jw_key(&w, "processes");
+    jw_array(&w);
+    for (size_t i = 0; i < s->child_count; i++)
+        add_process(&w, &s->children[i]);
+    jw_array_end(&w);
+    jw_key(&w, "domains");
+    jw_array(&w);
+    for (enum domain_id id = 0; id < DOMAIN_COUNT; id++)
+        add_domain(&w, s, id);
+    jw_array_end(&w);
+    jw_object_end(&w);
+    strbuf_add_char(out, '\n');
+}
+
+/* No fsync: after a power cut the processes are gone too. */
+static bool replace_file(const char *path, struct str text)
+{
+    char next[PATH_MAX + 8];
+    snprintf(next, sizeof next, "%s.tmp", path);
+    int fd = open(next, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return false;
+    bool written = write(fd, text.ptr, text.len) == (ssize_t)text.len;
+    return close(fd) == 0 && written && rename(next, path) == 0;
+}
+
+void topology_write(struct supervisor *s)
+{
+    struct strbuf text CLEANUP(strbuf_free) = {0};
+    encode(s, &text);
+    bool failed = !replace_file(s->topology_path, strbuf_str(&text));
+    if (failed && !s->topology_failed) /* said once, not on every change of a full disk */
+        log_line(LOG_WARN, "topology_not_written", "reason", LOG_TEXT(strerror(errno)), NULL);
+    s->topology_failed = failed;
+    s->changed = false;
+}

@@ -1,0 +1,42 @@
+/* schema/schema.h - JSON Schema 2020-12, the keywords our contracts use.
+ *
+ * A schema is compiled once into a tree; a keyword we do not support is refused at compile time,
+ * never ignored. Validation reports the first violation with the JSON Pointer of the value and the
+ * keyword; it takes no memory but, for uniqueItems, a scratch buffer it gives back.
+ *
+ * Supported: type enum const minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minLength
+ *   maxLength (code points) items prefixItems contains minContains maxContains minItems maxItems
+ *   uniqueItems properties required additionalProperties propertyNames minProperties maxProperties
+ *   dependentRequired dependentSchemas allOf anyOf oneOf not if then else $ref $defs, true and
+ * false. Accepted as notes: title description examples default format deprecated readOnly writeOnly
+ * $comment $schema x-*, and $id in the root of the document. Bounds: $ref may be recursive through
+ * values (their depth is JSON_DEPTH_MAX), never in a circle on one value; at most SCHEMA_CHAIN_MAX
+ * schemas may apply to one value through one another. */
+#ifndef WEIR_SCHEMA_SCHEMA_H
+#define WEIR_SCHEMA_SCHEMA_H
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/json.h"
+
+enum { SCHEMA_CHAIN_MAX = 32 };
+
+struct schema;
+
+/* `root` is the document that holds `node` and resolves "#/..." references (local $ref only).
+ * Everything lives in `a`, which must outlive the schema; root too. ERR_CONFIG_INVALID names the
+ * keyword refused. */
+MUST_CHECK enum err_code schema_compile(struct arena *a, const struct json *root,
+                                        const struct json *node, const struct schema **ret_schema,
+                                        struct err *err);
+
+struct schema_violation {
+    char pointer[128];   /* "/jobs/3/priority"; "" is the whole value */
+    const char *keyword; /* "type", "required", "enum", ... */
+    char text[160];      /* "priority must be at most 9" - names the field, says what is wanted */
+};
+/* True when valid. `ret_violation` may be NULL. */
+bool schema_check(const struct schema *s, const struct json *value,
+                  struct schema_violation *ret_violation);
+
+#endif

@@ -1,0 +1,43 @@
+#include "store/counts.h"
+
+#include <stdlib.h>
+
+#include "base/must.h"
+
+#include "base/banned.h"
+
+struct client_counts *counts_of(struct counts_table *t, int64_t client)
+{
+    MUST(client > 0 && client < INT32_MAX);
+    size_t i = (size_t)client;
+    if (i >= t->capacity) {
+        size_t capacity = t->capacity ? t->capacity : 64;
+        while (capacity <= i)
+            capacity *= 2;
+        t->clients = must_realloc(t->clients, capacity * sizeof *t->clients);
+        memset(t->clients + t->capacity, 0, (capacity - t->capacity) * sizeof *t->clients);
+        t->capacity = capacity;
+    }
+    if (!t->clients[i])
+        t->clients[i] = must_alloc(sizeof *t->clients[i]);
+    return t->clients[i];
+}
+
+void counts_free(struct counts_table *t)
+{
+    for (size_t i = 0; i < t->capacity; i++)
+        free(t->clients[i]);
+    free(t->clients);
+    *t = (struct counts_table){0};
+}
+
+struct str counts_bytes(const struct client_counts *c)
+{
+    return (struct str){(const char *)c, sizeof *c};
+}
+
+void counts_from_bytes(struct client_counts *c, struct str bytes)
+{
+    *c = (struct client_counts){0};
+    memcpy(c, bytes.ptr, bytes.len < sizeof *c ? bytes.len : sizeof *c);
+}

@@ -1,0 +1,87 @@
+/* store/live.h - the live queue: every unfinished task in memory, indexed for the three questions that
+ * are asked all the time: which task is next for this worker, which timer is due, where is task N.
+ *
+ * Owns:      struct task. The durable image is the `tasks` table; at start it is read back once.
+ * Process:   core's commit thread only; no locks.
+ * Order:     a claim gives the smallest (9 - priority, id): priority first, then creation order (AJ-21).
+ * Time:      due_ms is wall time (schedules, backoff); lease_ms and run_until_ms are steady time, a wall
+ *            clock that does not jump (kernel/kernel.h), so that setting the clock never ends a lease.
+ * Changes:   the unit of work (kernel/unit.h) remembers a before-image of each task it touches and undoes
+ *            through live_place()/live_take() when a commit fails. */
+#ifndef WEIR_STORE_LIVE_H
+#define WEIR_STORE_LIVE_H
+
+#include "base/heap.h"
+#include "base/map.h"
+#include "lifecycle/job_lifecycle.h"
+#include "store/rows.h"
+
+enum task_owner_kind { TASK_OWNER_JOB, TASK_OWNER_COUNT };
+
+struct worker_seen {
+    struct map_node node;
+    struct str id;
+    int64_t last_seen_ms; /* steady */
+    uint32_t tasks;       /* leased to it now */
+};
+
+struct ready_list;
+struct task_touch;
+
+struct task {
+    struct task_row row;
+    enum task_phase phase;     /* derived from row.state by the owner's lifecycle */
+    int64_t run_until_ms;      /* steady; meaningful while RUNNING */
+    struct worker_seen *worker;
+    struct task_touch *touch;  /* the unit's record while a batch is open */
+    struct map_node node;
+    struct heap_node ready, timer;
+    struct ready_list *list;
+    uint32_t refs_capacity;
+};
+
+struct live;
+
+struct live_claim {
+    const struct str *queues;
+    size_t queue_count;
+    int64_t client; /* 0: any client's (built-in domains) */
+};
+
+struct live *live_new(void);
+struct live *live_free(struct live *l);
+
+/* A task with a copy of the row's texts and refs, in no index yet. */
+struct task *live_task_new(struct live *l, const struct task_row *row);
+void live_task_free(struct live *l, struct task *t);
+/* Puts it where its row says it belongs (by phase, due_ms, lease_ms); callable again after any change. */
+void live_place(struct live *l, struct task *t, int64_t wall_ms);
+/* Out of every index, memory kept. */
+void live_take(struct live *l, struct task *t);
+void live_set_worker(struct live *l, struct task *t, struct str worker_id, int64_t steady_ms);
+void task_add_ref(struct task *t, uint64_t ref);
+
+struct task *live_find(const struct live *l, int64_t id);
+struct task *live_best(const struct live *l, const struct live_claim *claim);
+/* First task whose wall timer (schedule or backoff) or steady timer (lease, runtime) has passed. */
+struct task *live_due_wall(const struct live *l, int64_t wall_ms);
+struct task *live_due_steady(const struct live *l, int64_t steady_ms);
+/* When to look again; INT64_MAX when nothing waits. */
+int64_t live_next_wall(const struct live *l);
+int64_t live_next_steady(const struct live *l);
+
+uint32_t live_count(const struct live *l);                          /* all live tasks */
+uint32_t live_phase_count(const struct live *l, enum task_phase p); /* READY counts backoff too */
+bool live_has_ready(const struct live *l);                          /* something could be claimed */
+/* Tasks ready in the same queue before this one (for `explain`): counts at most `max`. */
+uint32_t live_position(const struct live *l, const struct task *t, uint32_t max);
+
+/* Workers: every id that claimed or beat lately. */
+struct worker_seen *live_worker(struct live *l, struct str id, int64_t steady_ms);
+uint32_t live_worker_count(const struct live *l, int64_t seen_after_steady_ms);
+void live_forget_workers(struct live *l, int64_t seen_before_steady_ms); /* idle ones only */
+
+/* For tests and metrics: calls fn for each task. */
+void live_each(const struct live *l, void (*fn)(struct task *t, void *arg), void *arg);
+
+#endif

@@ -1,0 +1,67 @@
+#include "store/rows.h"
+
+#include <stddef.h>
+
+#include "base/must.h"
+
+#include "base/banned.h"
+
+/* The column lists name only the member, so each table's struct is bound through CURRENT_ROW. */
+#define INT_COLUMN(name) {#name, COLUMN_INT, offsetof(struct CURRENT_ROW, name)},
+#define TEXT_COLUMN(name) {#name, COLUMN_TEXT, offsetof(struct CURRENT_ROW, name)},
+#define BLOB_COLUMN(name) {#name, COLUMN_BLOB, offsetof(struct CURRENT_ROW, name)},
+#define COLUMNS(row, columns) static const struct column columns_##row[] = {columns(INT_COLUMN, TEXT_COLUMN, BLOB_COLUMN)};
+
+#define CURRENT_ROW client_row
+COLUMNS(client_row, CLIENT_COLUMNS)
+#undef CURRENT_ROW
+#define CURRENT_ROW client_secret_row
+COLUMNS(client_secret_row, CLIENT_SECRET_COLUMNS)
+#undef CURRENT_ROW
+#define CURRENT_ROW api_key_row
+COLUMNS(api_key_row, API_KEY_COLUMNS)
+#undef CURRENT_ROW
+#define CURRENT_ROW key_head_row
+COLUMNS(key_head_row, KEY_HEAD_COLUMNS)
+#undef CURRENT_ROW
+#define CURRENT_ROW webhook_row
+COLUMNS(webhook_row, WEBHOOK_COLUMNS)
+#undef CURRENT_ROW
+#define CURRENT_ROW webhook_key_row
+COLUMNS(webhook_key_row, WEBHOOK_KEY_COLUMNS)
+#undef CURRENT_ROW
+#define CURRENT_ROW create_row
+COLUMNS(create_row, CREATE_COLUMNS)
+#undef CURRENT_ROW
+#define CURRENT_ROW job_row
+COLUMNS(job_row, JOB_COLUMNS)
+#undef CURRENT_ROW
+#define CURRENT_ROW end_row
+COLUMNS(end_row, END_COLUMNS)
+#undef CURRENT_ROW
+#define CURRENT_ROW archive_row
+COLUMNS(archive_row, ARCHIVE_COLUMNS)
+#undef CURRENT_ROW
+#define CURRENT_ROW task_row
+COLUMNS(task_row, TASK_COLUMNS)
+#undef CURRENT_ROW
+#define CURRENT_ROW stats_row
+COLUMNS(stats_row, STATS_COLUMNS)
+#undef CURRENT_ROW
+#define CURRENT_ROW kept_row
+COLUMNS(kept_row, KEPT_COLUMNS)
+#undef CURRENT_ROW
+
+#define X(row, sql, columns, keys, fixed)                                                          \
+    const struct table table_##row = {sql,  columns_##row, LENGTH_OF(columns_##row),               \
+                                      keys, fixed,         sizeof(struct row),                     \
+                                      TABLE_NUMBER_##row};                                         \
+    _Static_assert(fixed <= LENGTH_OF(columns_##row), "fixed columns are columns");
+STORE_TABLES(X)
+#undef X
+
+const struct table *const tables[TABLE_COUNT] = {
+#define X(row, sql, columns, keys, fixed) &table_##row,
+    STORE_TABLES(X)
+#undef X
+};

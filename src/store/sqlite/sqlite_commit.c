@@ -1,0 +1,132 @@
+/* One batch, one transaction, one fsync; and the checkpoints between batches.
+ *
+ * The writer checkpoints itself, PASSIVE, as soon as it is idle and the WAL has over IDLE_PAGES, and under
+ * load at BUSY_PAGES; it never truncates the WAL in operation: a WAL written over is faster than one that
+ * grows (write-path measurements). */
+#include <string.h>
+
+#include "store/sqlite/sqlite_internal.h"
+
+#include "base/banned.h"
+
+enum { IDLE_PAGES = 1000, BUSY_PAGES = 2000 };
+
+static const struct {
+    size_t offset;
+    const char *sql;
+} statements[] = {
+    {offsetof(struct sqlite_store, begin), "BEGIN IMMEDIATE"},
+    {offsetof(struct sqlite_store, commit), "COMMIT"},
+    {offsetof(struct sqlite_store, rollback), "ROLLBACK"},
+    {offsetof(struct sqlite_store, log_insert), "INSERT INTO log(g,data) VALUES(?,?)"},
+    {offsetof(struct sqlite_store, log_drop), "DELETE FROM log WHERE g<?"},
+    {offsetof(struct sqlite_store, idem_insert), "INSERT INTO idem(id,h) VALUES(?,?)"},
+    {offsetof(struct sqlite_store, idem_drop), "DELETE FROM idem WHERE id=?"},
+    {offsetof(struct sqlite_store, pend_insert), "INSERT INTO pend(g,data) VALUES(?,?)"},
+    {offsetof(struct sqlite_store, pend_clear), "DELETE FROM pend"},
+    {offsetof(struct sqlite_store, list_insert), "INSERT OR IGNORE INTO list(client,bucket,id) VALUES(?,?,?)"},
+    {offsetof(struct sqlite_store, list_delete), "DELETE FROM list WHERE client=? AND bucket=? AND id=?"},
+};
+
+static sqlite3_stmt **slot_of(struct sqlite_store *s, size_t i)
+{
+    return (sqlite3_stmt **)(void *)((char *)s + statements[i].offset);
+}
+
+enum err_code sqlite_commit_prepare(struct sqlite_store *s, struct err *err)
+{
+    for (size_t i = 0; i < sizeof statements / sizeof *statements; i++)
+        if (sqlite_prepare(s->writer.db, statements[i].sql, slot_of(s, i), err) != ERR_OK)
+            return err->code;
+    return ERR_OK;
+}
+
+void sqlite_commit_close(struct sqlite_store *s)
+{
+    for (size_t i = 0; i < sizeof statements / sizeof *statements; i++)
+        sqlite3_finalize(*slot_of(s, i));
+}
+
+static enum err_code write_log(struct sqlite_store *s, const struct change_set *c, struct err *err)
+{
+    for (size_t i = 0; i < c->chunk_count; i++) {
+        sqlite3_bind_int64(s->log_insert, 1, c->first_chunk + (int64_t)i);
+        sqlite3_bind_blob64(s->log_insert, 2, c->chunks[i].ptr, c->chunks[i].len, SQLITE_STATIC);
+        if (sqlite_step_done(s->writer.db, s->log_insert, "log", err) != ERR_OK)
+            return err->code;
+    }
+    if (!c->drop_chunks_below)
+        return ERR_OK;
+    sqlite3_bind_int64(s->log_drop, 1, c->drop_chunks_below);
+    return sqlite_step_done(s->writer.db, s->log_drop, "log", err);
+}
+
+static enum err_code write_idem(struct sqlite_store *s, const struct change_set *c, struct err *err)
+{
+    for (size_t i = 0; i < c->idem_add_count; i++) {
+        sqlite3_bind_int64(s->idem_insert, 1, c->idem_add[i].job);
+        sqlite3_bind_int64(s->idem_insert, 2, (int64_t)c->idem_add[i].hash);
+        if (sqlite_step_done(s->writer.db, s->idem_insert, "idem", err) != ERR_OK)
+            return err->code;
+    }
+    for (size_t i = 0; i < c->idem_drop_count; i++) {
+        sqlite3_bind_int64(s->idem_drop, 1, c->idem_drop[i].job);
+        if (sqlite_step_done(s->writer.db, s->idem_drop, "idem", err) != ERR_OK)
+            return err->code;
+    }
+    return ERR_OK;
+}
+
+static enum err_code write_all(struct sqlite_store *s, const struct change_set *c, struct err *err)
+{
+    for (size_t i = 0; i < c->row_count; i++)
+        if (rows_write(&s->writer, &c->rows[i], err) != ERR_OK)
+            return err->code;
+    if (write_log(s, c, err) != ERR_OK || write_idem(s, c, err) != ERR_OK || list_write(s, c, err) != ERR_OK)
+        return err->code;
+    return ERR_OK;
+}
+
+enum err_code sqlite_commit_changes(struct store *base, const struct change_set *c, struct err *err)
+{
+    struct sqlite_store *s = (struct sqlite_store *)base;
+    size_t pending_before = s->pending.count;
+    int64_t pend_before = s->next_pend;
+    if (sqlite_step_done(s->writer.db, s->begin, "begin", err) != ERR_OK)
+        return err->code;
+    if (write_all(s, c, err) == ERR_OK &&
+        sqlite_step_done(s->writer.db, s->commit, "commit", err) == ERR_OK) {
+        if (s->next_pend == 0) { /* the entries were merged into `list` */
+            s->pending.count = 0;
+            s->next_pend = 1;
+        }
+        base->next_chunk = c->first_chunk + (int64_t)c->chunk_count;
+        if (c->drop_chunks_below)
+            base->first_chunk = c->drop_chunks_below;
+        return ERR_OK;
+    }
+    s->pending.count = pending_before;
+    s->next_pend = pend_before;
+    if (!sqlite3_get_autocommit(s->writer.db)) {
+        struct err ignored; /* the first failure is the one to tell */
+        (void)!sqlite_step_done(s->writer.db, s->rollback, "rollback", &ignored);
+    }
+    return err->code;
+}
+
+enum err_code sqlite_tend(struct store *base, bool idle, struct err *err)
+{
+    struct sqlite_store *s = (struct sqlite_store *)base;
+    sqlite3_int64 pages = base->wal_pages;
+    if (pages < (idle ? IDLE_PAGES : BUSY_PAGES))
+        return ERR_OK;
+    int in_log = 0, copied = 0;
+    int rc = sqlite3_wal_checkpoint_v2(s->writer.db, NULL, SQLITE_CHECKPOINT_PASSIVE, &in_log, &copied);
+    if (rc == SQLITE_BUSY) /* a reader holds an old snapshot: the rest is copied next time */
+        return ERR_OK;
+    if (rc != SQLITE_OK)
+        return sqlite_err(s->writer.db, rc, "checkpoint", err);
+    if (in_log == copied)
+        base->wal_pages = 0; /* the next commit starts the WAL over */
+    return ERR_OK;
+}

@@ -1,0 +1,85 @@
+/* store/sqlite/sqlite_internal.h - what the files of the SQLite backend share. Not for others. */
+#ifndef WEIR_STORE_SQLITE_INTERNAL_H
+#define WEIR_STORE_SQLITE_INTERNAL_H
+
+#include <sqlite3.h>
+
+#include "store/store.h"
+
+/* Statements of one connection, prepared when first used. */
+struct row_statements {
+    sqlite3_stmt *select, *insert, *update, *delete, *scan, *of_client;
+};
+
+struct sqlite_connection {
+    sqlite3 *db;
+    struct row_statements rows[TABLE_COUNT];
+};
+
+/* A listing entry that is in `pend` but not in `list` yet; the writer keeps them in memory too. */
+struct pending_list {
+    struct list_entry *entries;
+    size_t count, capacity;
+};
+
+struct sqlite_store {
+    struct store base;
+    struct sqlite_connection writer;
+    struct pending_list pending;
+    int64_t next_pend;
+    sqlite3_stmt *begin, *commit, *rollback, *log_insert, *log_drop, *idem_insert, *idem_drop,
+        *pend_insert, *pend_clear, *list_insert, *list_delete;
+    char *path, *vfs;
+    int64_t timeout_ms;
+};
+
+struct sqlite_reader {
+    struct reader base;
+    struct sqlite_connection connection;
+    sqlite3_stmt *begin, *end, *chunk, *list, *pend, *live, *live_state, *scan_log, *scan_list, *scan_idem,
+        *check;
+};
+
+/* The one place SQLite's codes become ours. */
+enum err_code sqlite_err(sqlite3 *db, int rc, const char *doing, struct err *err);
+enum err_code sqlite_run(sqlite3 *db, const char *sql, struct err *err);
+enum err_code sqlite_prepare(sqlite3 *db, const char *sql, sqlite3_stmt **ret, struct err *err);
+/* Steps a statement that gives no row, then resets it. */
+enum err_code sqlite_step_done(sqlite3 *db, sqlite3_stmt *q, const char *doing, struct err *err);
+
+enum err_code connection_open(struct sqlite_connection *c, const char *path, const char *vfs, bool writer,
+                              int64_t timeout_ms, struct err *err);
+void connection_close(struct sqlite_connection *c);
+
+/* Generic rows (sqlite_rows.c). */
+enum err_code rows_fetch(struct sqlite_connection *c, const struct table *t, void *row, struct arena *a,
+                         bool *ret_found, struct err *err);
+enum err_code rows_write(struct sqlite_connection *c, const struct row_change *change, struct err *err);
+enum err_code rows_scan(struct sqlite_connection *c, const struct table *t, store_row_fn *fn, void *arg,
+                        struct err *err);
+enum err_code rows_of_client(struct sqlite_connection *c, const struct table *t, int64_t client,
+                             store_row_fn *fn, void *arg, struct err *err);
+
+/* Migrations (sqlite_migrate.c). */
+enum err_code sqlite_migrate(sqlite3 *db, struct err *err);
+enum err_code sqlite_check_version(sqlite3 *db, struct err *err);
+
+/* Commit (sqlite_commit.c). */
+enum err_code sqlite_commit_prepare(struct sqlite_store *s, struct err *err);
+enum err_code sqlite_commit_changes(struct store *base, const struct change_set *c, struct err *err);
+enum err_code sqlite_tend(struct store *base, bool idle, struct err *err);
+void sqlite_commit_close(struct sqlite_store *s);
+
+/* Listing (sqlite_list.c). */
+enum { PEND_ENTRY_BYTES = 14 };
+enum err_code list_write(struct sqlite_store *s, const struct change_set *c, struct err *err);
+enum err_code list_load(struct sqlite_store *s, struct err *err);
+enum err_code list_read(struct reader *r, const struct list_query *q, int64_t *ret_ids, size_t *ret_count,
+                        struct err *err);
+enum err_code list_scan(struct reader *r, store_list_fn *fn, void *arg, struct err *err);
+
+/* Readers (sqlite_reader.c). */
+enum err_code sqlite_reader_open(struct store *base, struct reader **ret_reader, struct err *err);
+extern const struct store_ops store_sqlite_ops;
+
+#endif

@@ -1,0 +1,284 @@
+/* Listing entries: appended per batch to `pend` as one packed row and merged, sorted, into `list` once
+ * MERGE_ENTRIES have gathered; a listing reads both in one snapshot. So a commit touches one page for
+ * listing instead of one random page per job and index. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/must.h"
+#include "store/sqlite/sqlite_internal.h"
+
+#include "base/banned.h"
+
+enum { MERGE_ENTRIES = 2000 };
+
+static void encode(const struct list_entry *e, char *p)
+{
+    uint32_t client = (uint32_t)e->client;
+    memcpy(p, &client, 4);
+    p[4] = (char)e->bucket;
+    p[5] = (char)e->removed;
+    memcpy(p + 6, &e->id, 8);
+}
+
+static struct list_entry decode(const char *p)
+{
+    uint32_t client;
+    struct list_entry e = {.bucket = (uint8_t)p[4], .removed = p[5] != 0};
+    memcpy(&client, p, 4);
+    memcpy(&e.id, p + 6, 8);
+    e.client = client;
+    return e;
+}
+
+static void pending_add(struct pending_list *p, const struct list_entry *entries, size_t count)
+{
+    if (p->count + count > p->capacity) {
+        p->capacity = (p->count + count) * 2;
+        p->entries = must_realloc(p->entries, p->capacity * sizeof *p->entries);
+    }
+    memcpy(p->entries + p->count, entries, count * sizeof *entries);
+    p->count += count;
+}
+
+static int compare_entries(const struct list_entry *x, const struct list_entry *y)
+{
+    if (x->client != y->client)
+        return x->client < y->client ? -1 : 1;
+    if (x->bucket != y->bucket)
+        return x->bucket < y->bucket ? -1 : 1;
+    return x->id < y->id ? -1 : x->id > y->id;
+}
+
+/* By (client, bucket, id); qsort is not stable, so the array position settles equal ones. */
+static int by_key(const void *a, const void *b)
+{
+    const struct list_entry *const *x = a, *const *y = b;
+    int order = compare_entries(*x, *y);
+    return order ? order : *x < *y ? -1 : 1;
+}
+
+static enum err_code write_entry(struct sqlite_store *s, const struct list_entry *e, struct err *err)
+{
+    sqlite3_stmt *q = e->removed ? s->list_delete : s->list_insert;
+    sqlite3_bind_int64(q, 1, e->client);
+    sqlite3_bind_int64(q, 2, e->bucket);
+    sqlite3_bind_int64(q, 3, e->id);
+    return sqlite_step_done(s->writer.db, q, "list", err);
+}
+
+static enum err_code merge(struct sqlite_store *s, struct err *err)
+{
+    size_t n = s->pending.count;
+    const struct list_entry **sorted = must_alloc(n * sizeof *sorted);
+    for (size_t i = 0; i < n; i++)
+        sorted[i] = &s->pending.entries[i];
+    qsort(sorted, n, sizeof *sorted, by_key);
+    enum err_code code = ERR_OK;
+    for (size_t i = 0; i < n && code == ERR_OK; i++)
+        code = write_entry(s, sorted[i], err);
+    free(sorted);
+    if (code != ERR_OK)
+        return code;
+    s->next_pend = 0; /* tells the commit that pend is empty once this transaction is durable */
+    return sqlite_step_done(s->writer.db, s->pend_clear, "pend", err);
+}
+
+enum err_code list_write(struct sqlite_store *s, const struct change_set *c, struct err *err)
+{
+    if (!c->list_count)
+        return ERR_OK;
+    pending_add(&s->pending, c->list, c->list_count);
+    if (s->pending.count >= MERGE_ENTRIES)
+        return merge(s, err);
+    size_t bytes = c->list_count * PEND_ENTRY_BYTES;
+    char *data = must_alloc(bytes);
+    for (size_t i = 0; i < c->list_count; i++)
+        encode(&c->list[i], data + i * PEND_ENTRY_BYTES);
+    sqlite3_bind_int64(s->pend_insert, 1, s->next_pend++);
+    sqlite3_bind_blob64(s->pend_insert, 2, data, bytes, SQLITE_STATIC);
+    enum err_code code = sqlite_step_done(s->writer.db, s->pend_insert, "pend", err);
+    sqlite3_clear_bindings(s->pend_insert);
+    free(data);
+    return code;
+}
+
+/* Calls `fn` for each entry of every pend row, oldest first. */
+static enum err_code each_pending(sqlite3 *db, sqlite3_stmt *q, void (*fn)(const struct list_entry *e, void *arg),
+                                  void *arg, struct err *err)
+{
+    int rc;
+    while ((rc = sqlite3_step(q)) == SQLITE_ROW) {
+        const char *data = sqlite3_column_blob(q, 0);
+        int bytes = sqlite3_column_bytes(q, 0);
+        for (int at = 0; at + PEND_ENTRY_BYTES <= bytes; at += PEND_ENTRY_BYTES) {
+            struct list_entry e = decode(data + at);
+            fn(&e, arg);
+        }
+    }
+    sqlite3_reset(q);
+    return rc == SQLITE_DONE ? ERR_OK : sqlite_err(db, rc, "pend", err);
+}
+
+static void remember(const struct list_entry *e, void *arg) { pending_add(arg, e, 1); }
+
+enum err_code list_load(struct sqlite_store *s, struct err *err)
+{
+    sqlite3_stmt *q = NULL;
+    if (sqlite_prepare(s->writer.db, "SELECT data FROM pend ORDER BY g", &q, err) != ERR_OK)
+        return err->code;
+    enum err_code code = each_pending(s->writer.db, q, remember, &s->pending, err);
+    sqlite3_finalize(q);
+    if (code != ERR_OK || sqlite_prepare(s->writer.db, "SELECT coalesce(max(g),0)+1 FROM pend", &q, err) != ERR_OK)
+        return err->code;
+    sqlite3_step(q);
+    s->next_pend = sqlite3_column_int64(q, 0);
+    sqlite3_finalize(q);
+    return ERR_OK;
+}
+
+/* What pend says about the ids of one query: the last word per id wins. */
+struct overlay {
+    const struct list_query *query;
+    struct list_entry *entries;
+    size_t count, capacity;
+};
+
+static void overlay_add(const struct list_entry *e, void *arg)
+{
+    struct overlay *o = arg;
+    const struct list_query *q = o->query;
+    if (e->client != q->client || e->bucket != q->bucket || e->id >= q->below_id || e->id < q->from_id)
+        return;
+    for (size_t i = o->count; i-- > 0;)
+        if (o->entries[i].id == e->id) {
+            o->entries[i] = *e;
+            return;
+        }
+    if (o->count == o->capacity) {
+        o->capacity = o->capacity ? o->capacity * 2 : 64;
+        o->entries = must_realloc(o->entries, o->capacity * sizeof *o->entries);
+    }
+    o->entries[o->count++] = *e;
+}
+
+static int newest_first(const void *a, const void *b)
+{
+    const struct list_entry *x = a, *y = b;
+    return x->id > y->id ? -1 : x->id < y->id;
+}
+
+static bool overlay_removed(const struct overlay *o, int64_t id)
+{
+    for (size_t i = 0; i < o->count; i++)
+        if (o->entries[i].id == id)
+            return o->entries[i].removed;
+    return false;
+}
+
+/* Merges the merged part (newest first by the index) with the overlay (sorted newest first). */
+static enum err_code merge_read(struct sqlite_reader *r, const struct overlay *o, int64_t *ret_ids,
+                                size_t *ret_count, struct err *err)
+{
+    sqlite3_stmt *q = r->list;
+    sqlite3_bind_int64(q, 1, o->query->client);
+    sqlite3_bind_int64(q, 2, o->query->bucket);
+    sqlite3_bind_int64(q, 3, o->query->below_id);
+    sqlite3_bind_int64(q, 4, o->query->from_id);
+    size_t at = 0, n = 0;
+    int rc = sqlite3_step(q);
+    while (n < o->query->limit) {
+        while (at < o->count && o->entries[at].removed)
+            at++;
+        int64_t merged = rc == SQLITE_ROW ? sqlite3_column_int64(q, 0) : -1;
+        int64_t fresh = at < o->count ? o->entries[at].id : -1;
+        if (merged < 0 && fresh < 0)
+            break;
+        if (fresh >= merged) {
+            ret_ids[n++] = fresh;
+            at++;
+        } else if (!overlay_removed(o, merged)) {
+            ret_ids[n++] = merged;
+        }
+        if (merged >= fresh)
+            rc = sqlite3_step(q);
+    }
+    sqlite3_reset(q);
+    *ret_count = n;
+    return rc == SQLITE_ROW || rc == SQLITE_DONE ? ERR_OK
+                                                 : sqlite_err(r->connection.db, rc, "list", err);
+}
+
+enum err_code list_read(struct reader *base, const struct list_query *q, int64_t *ret_ids, size_t *ret_count,
+                        struct err *err)
+{
+    struct sqlite_reader *r = (struct sqlite_reader *)base;
+    struct overlay o = {.query = q};
+    enum err_code code = each_pending(r->connection.db, r->pend, overlay_add, &o, err);
+    if (code == ERR_OK) {
+        if (o.count)
+            qsort(o.entries, o.count, sizeof *o.entries, newest_first);
+        code = merge_read(r, &o, ret_ids, ret_count, err);
+    }
+    free(o.entries);
+    return code;
+}
+
+/* --- every entry ------------------------------------------------------------------------------- */
+
+/* Pending entries by key, only the last word on each. */
+static const struct list_entry **last_words(const struct pending_list *p, size_t *ret_count)
+{
+    const struct list_entry **sorted = must_alloc((p->count + 1) * sizeof *sorted);
+    for (size_t i = 0; i < p->count; i++)
+        sorted[i] = &p->entries[i];
+    if (p->count)
+        qsort(sorted, p->count, sizeof *sorted, by_key);
+    size_t n = 0;
+    for (size_t i = 0; i < p->count; i++)
+        if (i + 1 == p->count || compare_entries(sorted[i], sorted[i + 1]) != 0)
+            sorted[n++] = sorted[i];
+    *ret_count = n;
+    return sorted;
+}
+
+static enum err_code scan_merged(struct sqlite_reader *r, const struct list_entry **fresh, size_t count,
+                                 store_list_fn *fn, void *arg, struct err *err)
+{
+    sqlite3_stmt *q = r->scan_list;
+    size_t at = 0;
+    bool more = true;
+    int rc = sqlite3_step(q);
+    while (more && (rc == SQLITE_ROW || at < count)) {
+        struct list_entry merged = {0};
+        if (rc == SQLITE_ROW)
+            merged = (struct list_entry){.client = sqlite3_column_int64(q, 0),
+                                         .bucket = (uint8_t)sqlite3_column_int64(q, 1),
+                                         .id = sqlite3_column_int64(q, 2)};
+        int order = rc != SQLITE_ROW ? 1 : at == count ? -1 : compare_entries(&merged, fresh[at]);
+        if (order < 0)
+            more = fn(&merged, arg);
+        else if (!fresh[at]->removed)
+            more = fn(fresh[at], arg);
+        at += order >= 0;
+        if (order <= 0)
+            rc = sqlite3_step(q);
+    }
+    sqlite3_reset(q);
+    return rc == SQLITE_ROW || rc == SQLITE_DONE ? ERR_OK
+                                                 : sqlite_err(r->connection.db, rc, "list", err);
+}
+
+enum err_code list_scan(struct reader *base, store_list_fn *fn, void *arg, struct err *err)
+{
+    struct sqlite_reader *r = (struct sqlite_reader *)base;
+    struct pending_list pending = {0};
+    enum err_code code = each_pending(r->connection.db, r->pend, remember, &pending, err);
+    if (code == ERR_OK) {
+        size_t count;
+        const struct list_entry **fresh = last_words(&pending, &count);
+        code = scan_merged(r, fresh, count, fn, arg, err);
+        free(fresh);
+    }
+    free(pending.entries);
+    return code;
+}

@@ -1,0 +1,130 @@
+/* Opening: migrate, then read back what lives in memory: live tasks, idempotency hashes, counters. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/must.h"
+#include "store/sqlite/sqlite_internal.h"
+
+#include "base/banned.h"
+
+struct loading {
+    struct sqlite_store *store;
+    int64_t wall_ms;
+};
+
+static bool load_task(const void *row, void *arg)
+{
+    struct loading *l = arg;
+    const struct task_row *r = row;
+    struct task *t = live_task_new(l->store->base.live, r);
+    live_set_worker(l->store->base.live, t, r->worker, 0);
+    t->run_until_ms = INT64_MAX; /* the kernel grants leases and limits anew at start */
+    live_place(l->store->base.live, t, l->wall_ms);
+    return true;
+}
+
+static bool load_counts(const void *row, void *arg)
+{
+    struct loading *l = arg;
+    const struct stats_row *r = row;
+    counts_from_bytes(counts_of(&l->store->base.counts, r->client), r->counts);
+    return true;
+}
+
+static enum err_code load_idem(struct sqlite_store *s, struct err *err)
+{
+    sqlite3_stmt *q = NULL;
+    if (sqlite_prepare(s->writer.db, "SELECT id,h FROM idem", &q, err) != ERR_OK)
+        return err->code;
+    int rc;
+    while ((rc = sqlite3_step(q)) == SQLITE_ROW)
+        idem_put(&s->base.idem, (uint64_t)sqlite3_column_int64(q, 1), sqlite3_column_int64(q, 0));
+    sqlite3_finalize(q);
+    return rc == SQLITE_DONE ? ERR_OK : sqlite_err(s->writer.db, rc, "idem", err);
+}
+
+static enum err_code load_number(struct sqlite_store *s, const char *sql, int64_t *ret, struct err *err)
+{
+    sqlite3_stmt *q = NULL;
+    if (sqlite_prepare(s->writer.db, sql, &q, err) != ERR_OK)
+        return err->code;
+    int rc = sqlite3_step(q);
+    *ret = rc == SQLITE_ROW ? sqlite3_column_int64(q, 0) : 0;
+    sqlite3_finalize(q);
+    return rc == SQLITE_ROW ? ERR_OK : sqlite_err(s->writer.db, rc, "load", err);
+}
+
+static enum err_code load(struct sqlite_store *s, int64_t wall_ms, struct err *err)
+{
+    struct loading l = {s, wall_ms};
+    struct store *b = &s->base;
+    b->live = live_new();
+    if (load_number(s, "SELECT coalesce(max(g),0)+1 FROM log", &b->next_chunk, err) != ERR_OK ||
+        load_number(s, "SELECT coalesce(min(g),0) FROM log", &b->first_chunk, err) != ERR_OK ||
+        load_number(s, "SELECT max(coalesce((SELECT max(id) FROM jobs),0),"
+                       "coalesce((SELECT max(id) FROM api_keys),0),coalesce((SELECT max(id) FROM webhooks),0))",
+                    &b->last_id, err) != ERR_OK ||
+        load_number(s, "SELECT coalesce(max(num),0)+1 FROM clients", &b->next_client, err) != ERR_OK ||
+        rows_scan(&s->writer, &table_task_row, load_task, &l, err) != ERR_OK ||
+        rows_scan(&s->writer, &table_stats_row, load_counts, &l, err) != ERR_OK ||
+        load_idem(s, err) != ERR_OK || list_load(s, err) != ERR_OK)
+        return err->code;
+    if (!b->first_chunk)
+        b->first_chunk = b->next_chunk;
+    return ERR_OK;
+}
+
+static int wal_grew(void *arg, sqlite3 *db, const char *name, int pages)
+{
+    (void)db;
+    (void)name;
+    ((struct sqlite_store *)arg)->base.wal_pages = pages;
+    return SQLITE_OK;
+}
+
+static enum err_code open_writer(struct sqlite_store *s, const struct sqlite_options *o, struct err *err)
+{
+    char sync[48];
+    snprintf(sync, sizeof sync, "PRAGMA synchronous=%s", o->synchronous ? o->synchronous : "FULL");
+    if (connection_open(&s->writer, o->path, o->vfs, true, o->timeout_ms, err) != ERR_OK ||
+        sqlite_run(s->writer.db, sync, err) != ERR_OK || sqlite_migrate(s->writer.db, err) != ERR_OK ||
+        sqlite_commit_prepare(s, err) != ERR_OK)
+        return err->code;
+    sqlite3_wal_hook(s->writer.db, wal_grew, s);
+    return load(s, o->wall_ms, err);
+}
+
+enum err_code store_open_sqlite(const struct sqlite_options *o, struct store **ret_store, struct err *err)
+{
+    struct sqlite_store *s = must_alloc(sizeof *s);
+    s->base.ops = &store_sqlite_ops;
+    s->path = must_strdup(o->path);
+    s->vfs = o->vfs ? must_strdup(o->vfs) : NULL;
+    s->timeout_ms = o->timeout_ms;
+    if (open_writer(s, o, err) != ERR_OK) {
+        store_sqlite_ops.close(&s->base);
+        return err->code;
+    }
+    *ret_store = &s->base;
+    return ERR_OK;
+}
+
+enum err_code store_backup_sqlite(const char *from_path, const char *to_path, struct err *err)
+{
+    struct sqlite_connection from;
+    if (connection_open(&from, from_path, NULL, false, 10000, err) != ERR_OK)
+        return err->code;
+    enum err_code code = sqlite_check_version(from.db, err);
+    if (code == ERR_OK)
+        code = sqlite_run(from.db, "PRAGMA query_only=0", err); /* VACUUM INTO writes the other file only */
+    sqlite3_stmt *q = NULL;
+    if (code == ERR_OK)
+        code = sqlite_prepare(from.db, "VACUUM INTO ?", &q, err);
+    if (code == ERR_OK) {
+        sqlite3_bind_text(q, 1, to_path, -1, SQLITE_STATIC);
+        code = sqlite_step_done(from.db, q, "backup", err);
+    }
+    sqlite3_finalize(q);
+    connection_close(&from);
+    return code;
+}

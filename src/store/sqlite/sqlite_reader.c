@@ -1,0 +1,240 @@
+/* Readers: one read-only connection each, snapshots by deferred transactions. */
+#include <stdlib.h>
+
+#include "base/must.h"
+#include "store/sqlite/sqlite_internal.h"
+
+#include "base/banned.h"
+
+static const struct {
+    size_t offset;
+    const char *sql;
+} statements[] = {
+    {offsetof(struct sqlite_reader, begin), "BEGIN"},
+    {offsetof(struct sqlite_reader, end), "COMMIT"},
+    {offsetof(struct sqlite_reader, chunk), "SELECT data FROM log WHERE g=?"},
+    {offsetof(struct sqlite_reader, list),
+     "SELECT id FROM list WHERE client=? AND bucket=? AND id<? AND id>=? ORDER BY id DESC"},
+    {offsetof(struct sqlite_reader, pend), "SELECT data FROM pend ORDER BY g"},
+    {offsetof(struct sqlite_reader, live),
+     "SELECT id FROM tasks WHERE client=? AND id<? AND id>=? ORDER BY id DESC LIMIT ?"},
+    {offsetof(struct sqlite_reader, live_state),
+     "SELECT id FROM tasks WHERE client=? AND id<? AND id>=? AND state=? ORDER BY id DESC LIMIT ?"},
+    {offsetof(struct sqlite_reader, scan_log), "SELECT g,data FROM log WHERE g>=? ORDER BY g"},
+    {offsetof(struct sqlite_reader, scan_list), "SELECT client,bucket,id FROM list ORDER BY client,bucket,id"},
+    {offsetof(struct sqlite_reader, scan_idem), "SELECT id,h FROM idem ORDER BY id"},
+    {offsetof(struct sqlite_reader, check), "PRAGMA quick_check"},
+};
+
+static sqlite3_stmt **slot_of(struct sqlite_reader *r, size_t i)
+{
+    return (sqlite3_stmt **)(void *)((char *)r + statements[i].offset);
+}
+
+static void reader_close(struct reader *base)
+{
+    struct sqlite_reader *r = (struct sqlite_reader *)base;
+    for (size_t i = 0; i < LENGTH_OF(statements); i++)
+        sqlite3_finalize(*slot_of(r, i));
+    connection_close(&r->connection);
+    free(r);
+}
+
+static enum err_code open_reader(const char *path, const char *vfs, int64_t timeout_ms,
+                                 struct sqlite_reader **ret_reader, struct err *err)
+{
+    struct sqlite_reader *r = must_alloc(sizeof *r);
+    r->base.ops = &store_sqlite_ops;
+    enum err_code code = connection_open(&r->connection, path, vfs, false, timeout_ms, err);
+    if (code == ERR_OK)
+        code = sqlite_check_version(r->connection.db, err);
+    for (size_t i = 0; code == ERR_OK && i < LENGTH_OF(statements); i++)
+        code = sqlite_prepare(r->connection.db, statements[i].sql, slot_of(r, i), err);
+    if (code != ERR_OK) {
+        reader_close(&r->base);
+        return code;
+    }
+    *ret_reader = r;
+    return ERR_OK;
+}
+
+enum err_code sqlite_reader_open(struct store *base, struct reader **ret_reader, struct err *err)
+{
+    struct sqlite_store *s = (struct sqlite_store *)base;
+    struct sqlite_reader *r;
+    if (open_reader(s->path, s->vfs, s->timeout_ms, &r, err) != ERR_OK)
+        return err->code;
+    r->base.store = base;
+    *ret_reader = &r->base;
+    return ERR_OK;
+}
+
+enum err_code store_open_sqlite_reader(const struct sqlite_options *o, struct reader **ret_reader,
+                                       struct err *err)
+{
+    struct sqlite_reader *r;
+    if (open_reader(o->path, o->vfs, o->timeout_ms, &r, err) != ERR_OK)
+        return err->code;
+    *ret_reader = &r->base;
+    return ERR_OK;
+}
+
+static enum err_code reader_begin(struct reader *base, struct err *err)
+{
+    struct sqlite_reader *r = (struct sqlite_reader *)base;
+    return sqlite_step_done(r->connection.db, r->begin, "read", err);
+}
+
+static void reader_end(struct reader *base)
+{
+    struct sqlite_reader *r = (struct sqlite_reader *)base;
+    struct err ignored; /* ending a read cannot lose anything */
+    (void)!sqlite_step_done(r->connection.db, r->end, "read", &ignored);
+}
+
+static enum err_code reader_row(struct reader *base, const struct table *t, void *row, struct arena *a,
+                                bool *ret_found, struct err *err)
+{
+    return rows_fetch(&((struct sqlite_reader *)base)->connection, t, row, a, ret_found, err);
+}
+
+static enum err_code reader_chunk(struct reader *base, int64_t number, struct arena *a,
+                                  struct str *ret_chunk, struct err *err)
+{
+    struct sqlite_reader *r = (struct sqlite_reader *)base;
+    sqlite3_bind_int64(r->chunk, 1, number);
+    int rc = sqlite3_step(r->chunk);
+    *ret_chunk = STR_ABSENT;
+    if (rc == SQLITE_ROW) {
+        struct str data = {sqlite3_column_blob(r->chunk, 0), (size_t)sqlite3_column_bytes(r->chunk, 0)};
+        *ret_chunk = arena_str(a, data);
+    }
+    sqlite3_reset(r->chunk);
+    return rc == SQLITE_ROW || rc == SQLITE_DONE ? ERR_OK : sqlite_err(r->connection.db, rc, "log", err);
+}
+
+static enum err_code reader_live(struct reader *base, const struct list_query *q, int64_t state,
+                                 int64_t *ret_ids, size_t *ret_count, struct err *err)
+{
+    struct sqlite_reader *r = (struct sqlite_reader *)base;
+    sqlite3_stmt *st = state < 0 ? r->live : r->live_state;
+    int at = 1;
+    sqlite3_bind_int64(st, at++, q->client);
+    sqlite3_bind_int64(st, at++, q->below_id);
+    sqlite3_bind_int64(st, at++, q->from_id);
+    if (state >= 0)
+        sqlite3_bind_int64(st, at++, state);
+    sqlite3_bind_int64(st, at, (int64_t)q->limit);
+    size_t n = 0;
+    int rc;
+    while ((rc = sqlite3_step(st)) == SQLITE_ROW && n < q->limit)
+        ret_ids[n++] = sqlite3_column_int64(st, 0);
+    sqlite3_reset(st);
+    *ret_count = n;
+    return rc == SQLITE_DONE || rc == SQLITE_ROW ? ERR_OK : sqlite_err(r->connection.db, rc, "tasks", err);
+}
+
+static enum err_code reader_scan(struct reader *base, const struct table *t, store_row_fn *fn, void *arg,
+                                 struct err *err)
+{
+    return rows_scan(&((struct sqlite_reader *)base)->connection, t, fn, arg, err);
+}
+
+static enum err_code reader_of_client(struct reader *base, const struct table *t, int64_t client,
+                                      store_row_fn *fn, void *arg, struct err *err)
+{
+    return rows_of_client(&((struct sqlite_reader *)base)->connection, t, client, fn, arg, err);
+}
+
+static enum err_code reader_scan_log(struct reader *base, int64_t from, store_chunk_fn *fn, void *arg,
+                                     struct err *err)
+{
+    struct sqlite_reader *r = (struct sqlite_reader *)base;
+    sqlite3_bind_int64(r->scan_log, 1, from);
+    int rc;
+    while ((rc = sqlite3_step(r->scan_log)) == SQLITE_ROW) {
+        struct str data = {sqlite3_column_blob(r->scan_log, 1),
+                           (size_t)sqlite3_column_bytes(r->scan_log, 1)};
+        if (!fn(sqlite3_column_int64(r->scan_log, 0), data, arg)) {
+            rc = SQLITE_DONE;
+            break;
+        }
+    }
+    sqlite3_reset(r->scan_log);
+    return rc == SQLITE_DONE ? ERR_OK : sqlite_err(r->connection.db, rc, "log", err);
+}
+
+static enum err_code reader_scan_idem(struct reader *base, store_idem_fn *fn, void *arg, struct err *err)
+{
+    struct sqlite_reader *r = (struct sqlite_reader *)base;
+    int rc;
+    while ((rc = sqlite3_step(r->scan_idem)) == SQLITE_ROW) {
+        struct idem_entry e = {.hash = (uint64_t)sqlite3_column_int64(r->scan_idem, 1),
+                               .job = sqlite3_column_int64(r->scan_idem, 0)};
+        if (!fn(&e, arg)) {
+            rc = SQLITE_DONE;
+            break;
+        }
+    }
+    sqlite3_reset(r->scan_idem);
+    return rc == SQLITE_DONE ? ERR_OK : sqlite_err(r->connection.db, rc, "idem", err);
+}
+
+static enum err_code reader_check(struct reader *base, store_check_fn *fn, void *arg, struct err *err)
+{
+    struct sqlite_reader *r = (struct sqlite_reader *)base;
+    int rc;
+    while ((rc = sqlite3_step(r->check)) == SQLITE_ROW) {
+        const char *line = (const char *)sqlite3_column_text(r->check, 0);
+        if (line && !str_is(str_of(line), "ok") && !fn(line, arg)) {
+            rc = SQLITE_DONE;
+            break;
+        }
+    }
+    sqlite3_reset(r->check);
+    return rc == SQLITE_DONE ? ERR_OK : sqlite_err(r->connection.db, rc, "check", err);
+}
+
+static enum err_code store_fetch(struct store *base, const struct table *t, void *row, struct arena *a,
+                                 bool *ret_found, struct err *err)
+{
+    return rows_fetch(&((struct sqlite_store *)base)->writer, t, row, a, ret_found, err);
+}
+
+static void store_sqlite_close(struct store *base)
+{
+    struct sqlite_store *s = (struct sqlite_store *)base;
+    sqlite_commit_close(s);
+    if (s->writer.db && s->base.live) /* the only place the WAL is ever truncated: a clean stop */
+        sqlite3_wal_checkpoint_v2(s->writer.db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+    connection_close(&s->writer);
+    live_free(base->live);
+    idem_free(&base->idem);
+    counts_free(&base->counts);
+    free(s->pending.entries);
+    free(s->path);
+    free(s->vfs);
+    free(s);
+}
+
+const struct store_ops store_sqlite_ops = {
+    .name = "sqlite",
+    .fetch = store_fetch,
+    .commit = sqlite_commit_changes,
+    .tend = sqlite_tend,
+    .close = store_sqlite_close,
+    .reader_open = sqlite_reader_open,
+    .reader_close = reader_close,
+    .reader_begin = reader_begin,
+    .reader_end = reader_end,
+    .reader_row = reader_row,
+    .reader_chunk = reader_chunk,
+    .reader_list = list_read,
+    .reader_live = reader_live,
+    .reader_scan = reader_scan,
+    .reader_scan_log = reader_scan_log,
+    .reader_of_client = reader_of_client,
+    .reader_scan_list = list_scan,
+    .reader_scan_idem = reader_scan_idem,
+    .reader_check = reader_check,
+};

@@ -1,0 +1,142 @@
+/* Clients and what belongs to them: secrets, API keys, webhooks. */
+#include "base/hash.h"
+#include "store/verify_internal.h"
+
+#include "base/banned.h"
+
+/* An API key or a webhook that another row names. */
+struct checked_named {
+    struct map_node node;
+    int64_t id, client;
+    bool usable; /* a key that was not revoked */
+    bool guarded; /* a webhook whose url and events are taken */
+};
+
+struct client_pass {
+    struct verify *v;
+    struct map keys, webhooks;
+};
+
+static struct checked_named *find_named(const struct map *m, int64_t id)
+{
+    for (struct map_node *n = map_first(m, hash_mix((uint64_t)id)); n; n = map_next(n)) {
+        struct checked_named *x = CONTAINER_OF(n, struct checked_named, node);
+        if (x->id == id)
+            return x;
+    }
+    return NULL;
+}
+
+static struct checked_named *add_named(struct client_pass *p, struct map *m, int64_t id, int64_t client)
+{
+    struct checked_named *x = ARENA_NEW(p->v->arena, struct checked_named);
+    x->id = id;
+    x->client = client;
+    map_put(m, &x->node, hash_mix((uint64_t)id));
+    return x;
+}
+
+static bool note_client(const void *row, void *arg)
+{
+    struct verify *v = ((struct client_pass *)arg)->v;
+    const struct client_row *r = row;
+    verify_seen(v);
+    v->result->clients++;
+    struct checked_client *c = verify_client(v, r->num);
+    if (r->uuid.len != sizeof c->uuid || r->num < 1)
+        verify_say(v, "client %lld: its id is not one", (long long)r->num);
+    else
+        memcpy(c->uuid, r->uuid.ptr, sizeof c->uuid);
+    if (c->has_row)
+        verify_say(v, "client %lld: two clients have this number", (long long)r->num);
+    c->has_row = true;
+    return true;
+}
+
+static bool note_secret(const void *row, void *arg)
+{
+    struct verify *v = ((struct client_pass *)arg)->v;
+    const struct client_secret_row *r = row;
+    struct checked_client *c = verify_client(v, r->client);
+    verify_seen(v);
+    c->has_secret = true;
+    if (!c->has_row || !r->secret.len)
+        verify_say(v, "client %lld: has a secret row but %s", (long long)r->client,
+                   c->has_row ? "no secret in it" : "does not exist");
+    return true;
+}
+
+static bool note_key(const void *row, void *arg)
+{
+    struct client_pass *p = arg;
+    const struct api_key_row *r = row;
+    const struct checked_client *c = verify_client(p->v, r->client);
+    verify_seen(p->v);
+    add_named(p, &p->keys, r->id, r->client)->usable = !r->revoked_ms;
+    struct str uuid = {(const char *)c->uuid, sizeof c->uuid};
+    if (!c->has_row || !str_equal(uuid, r->client_uuid))
+        verify_say(p->v, "API key %lld: its client does not exist or is another one", (long long)r->id);
+    return true;
+}
+
+static bool note_head(const void *row, void *arg)
+{
+    struct client_pass *p = arg;
+    const struct key_head_row *r = row;
+    verify_seen(p->v);
+    const struct checked_named *key = find_named(&p->keys, r->active);
+    if (r->active && (!key || key->client != r->client || !key->usable))
+        verify_say(p->v, "client %lld: its active key is revoked, missing or another client's",
+                   (long long)r->client);
+    return true;
+}
+
+static bool note_webhook(const void *row, void *arg)
+{
+    struct client_pass *p = arg;
+    const struct webhook_row *r = row;
+    verify_seen(p->v);
+    add_named(p, &p->webhooks, r->id, r->client);
+    if (!verify_client(p->v, r->client)->has_row)
+        verify_say(p->v, "webhook %lld: its client does not exist", (long long)r->id);
+    return true;
+}
+
+static bool note_guard(const void *row, void *arg)
+{
+    struct client_pass *p = arg;
+    const struct webhook_key_row *r = row;
+    verify_seen(p->v);
+    struct checked_named *hook = find_named(&p->webhooks, r->webhook);
+    if (!hook || hook->client != r->client || hook->guarded)
+        verify_say(p->v, "webhook %lld: its guard row stands for no webhook of its own", (long long)r->webhook);
+    else
+        hook->guarded = true;
+    return true;
+}
+
+static void check_guarded(struct map_node *n, void *arg)
+{
+    const struct checked_named *hook = CONTAINER_OF(n, struct checked_named, node);
+    if (!hook->guarded)
+        verify_say(arg, "webhook %lld: has no guard row", (long long)hook->id);
+}
+
+enum err_code verify_clients(struct verify *v, struct err *err)
+{
+    const struct {
+        const struct table *table;
+        store_row_fn *note;
+    } scans[] = {{&table_client_row, note_client},   {&table_client_secret_row, note_secret},
+                 {&table_api_key_row, note_key},     {&table_key_head_row, note_head},
+                 {&table_webhook_row, note_webhook}, {&table_webhook_key_row, note_guard}};
+    struct client_pass p = {.v = v};
+    enum err_code code = ERR_OK;
+    for (size_t i = 0; code == ERR_OK && i < sizeof scans / sizeof *scans; i++)
+        code = v->reader->ops->reader_scan(v->reader, scans[i].table, scans[i].note, &p, err);
+    if (code == ERR_OK)
+        map_each(&p.webhooks, check_guarded, v);
+    map_free(&p.keys);
+    map_free(&p.webhooks);
+    return code;
+}

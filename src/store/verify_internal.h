@@ -1,0 +1,63 @@
+/* store/verify_internal.h - what the files of the check share. Not for others.
+ *
+ * The order of the passes matters: rows first (they say how many events each job must have and where), then
+ * kept copies and the log (they fold to a state), then the comparison, then what is kept beside the jobs
+ * (counters, listings, idempotency keys). */
+#ifndef WEIR_STORE_VERIFY_INTERNAL_H
+#define WEIR_STORE_VERIFY_INTERNAL_H
+
+#include "base/map.h"
+#include "store/verify.h"
+
+/* All that is remembered of a job while the log passes by. */
+struct checked_job {
+    struct map_node node;
+    int64_t id, low, client;
+    uint64_t shared;             /* digest of the columns that jobs and tasks both hold */
+    uint64_t row_refs, log_refs; /* digests of event positions: as the row lists them, as the log has them */
+    uint64_t idem;               /* hash of its idempotency key; 0: none */
+    int64_t row_last_us, last_us;
+    uint32_t row_seq, seq, row_attempt, attempt, max_retries;
+    uint32_t kept;     /* leading refs whose chunk was purged: these events must be in `kept` */
+    uint32_t archives; /* reports of earlier attempts */
+    uint8_t kind, row_state, state;
+    bool has_job, is_live, is_ended, broken, exhausted, listed, listed_final, idem_seen;
+};
+
+struct checked_client {
+    struct map_node node;
+    int64_t num;
+    uint8_t uuid[16];
+    struct client_counts counts;
+    bool has_row, has_stats, has_secret;
+};
+
+struct verify {
+    struct reader *reader;
+    void (*problem)(void *arg, const char *line);
+    void (*progress)(void *arg, uint64_t rows);
+    void *arg;
+    struct verify_result *result;
+    struct arena *arena; /* the structs above live here */
+    struct map jobs, clients;
+    uint64_t rows;
+    int64_t first_chunk, next_chunk; /* 0: the log is empty */
+};
+
+void verify_seen(struct verify *v); /* counts a row for progress */
+void verify_say(struct verify *v, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void verify_say_job(struct verify *v, const struct checked_job *j, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+struct checked_job *verify_find_job(const struct verify *v, int64_t id);
+struct checked_job *verify_add_job(struct verify *v, int64_t id);
+struct checked_client *verify_client(struct verify *v, int64_t num); /* made when absent */
+
+/* The passes, in order. */
+enum err_code verify_job_rows(struct verify *v, struct err *err); /* jobs, tasks, ends, archives */
+enum err_code verify_log(struct verify *v, struct err *err);      /* kept, log */
+enum err_code verify_find_first_chunk(struct verify *v, struct err *err);
+enum err_code verify_clients(struct verify *v, struct err *err); /* clients, secrets, keys, webhooks */
+enum err_code verify_beside(struct verify *v, struct err *err);  /* counters, listings, idempotency */
+
+#endif

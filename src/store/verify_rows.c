@@ -1,0 +1,208 @@
+/* The rows of jobs: each one sound by itself, and each job in exactly one place. */
+#include "base/hash.h"
+#include "store/verify_internal.h"
+
+#include "base/banned.h"
+
+/* --- rules of one row: NULL when sound, else the rule that is broken, in words -------------------- */
+
+static bool is_sound_refs(struct str refs, int64_t seq)
+{
+    return refs.len % sizeof(uint64_t) == 0 && (int64_t)log_ref_count(refs) == seq;
+}
+
+static const char *job_broken_rule(const struct job_row *j)
+{
+    if (j->id <= 0)
+        return "the id is a time and a counter";
+    if (j->type < 0 || j->type >= JOB_TYPE_COUNT)
+        return "the type is a known one";
+    if (j->kind < 0 || j->kind >= WORK_KIND_COUNT)
+        return "the work kind is a known one";
+    if (j->priority < 0 || j->priority > 9)
+        return "the priority is 0 to 9";
+    if (j->max_retries < 0 || j->max_runtime_ms < 1)
+        return "the limits are not negative";
+    if (!j->queue.len)
+        return "the queue has a name";
+    if ((j->idem_key.ptr != NULL) != (j->idem_fingerprint.ptr != NULL))
+        return "an idempotency key has a fingerprint";
+    return NULL;
+}
+
+static const char *task_broken_rule(const struct task_row *t)
+{
+    if (t->state < 0 || t->state >= JOB_STATE_COUNT || job_state_is_final((enum job_state)t->state))
+        return "a live row holds an unfinished state";
+    bool leased = t->state == JOB_ASSIGNED || t->state == JOB_RUNNING;
+    if (leased != (t->lease_ms != 0) || leased != (t->worker.ptr != NULL))
+        return "a lease and its worker stand exactly in ASSIGNED and RUNNING";
+    if (leased && t->token < 1)
+        return "a lease has a token";
+    if ((t->state == JOB_RUNNING) != (t->started_ms != 0))
+        return "a start time stands exactly in RUNNING";
+    if (t->state == JOB_CREATED && !t->due_ms)
+        return "a job that waits knows until when";
+    if (t->owner < 0 || t->owner >= TASK_OWNER_COUNT)
+        return "the owner is a known one";
+    if (t->attempt < 1 || t->attempt > t->max_retries + 1)
+        return "the attempt is within the limit";
+    if (!is_sound_refs(t->refs, t->seq))
+        return "there is one reference per event";
+    return NULL;
+}
+
+static const char *end_broken_rule(const struct end_row *e)
+{
+    if (e->state < 0 || !job_state_is_final((enum job_state)e->state))
+        return "a final row holds a final state";
+    if (e->state != JOB_CANCELED && !e->started_ms)
+        return "what succeeded or failed was started";
+    if (e->finished_ms != e->last_us / 1000 || e->finished_ms < e->started_ms)
+        return "the end is the time of the last event";
+    if ((e->state == JOB_FAILED) != (e->error.ptr != NULL))
+        return "an error stands exactly in FAILED";
+    if (e->state != JOB_SUCCEEDED && e->result.ptr)
+        return "a result stands only in SUCCEEDED";
+    if (e->attempt < 1)
+        return "attempts count from 1";
+    if (!is_sound_refs(e->refs, e->seq))
+        return "there is one reference per event";
+    return NULL;
+}
+
+/* --- jobs -------------------------------------------------------------------------------------- */
+
+static uint64_t digest(const int64_t *numbers, size_t count, struct str queue)
+{
+    return hash_fnv1a(hash_fnv1a(HASH_FNV_START, numbers, count * sizeof *numbers), queue.ptr, queue.len);
+}
+
+static bool note_job(const void *row, void *arg)
+{
+    struct verify *v = arg;
+    const struct job_row *r = row;
+    const int64_t shared[] = {r->low,        r->client,         r->type,       r->kind, r->priority,
+                              r->created_ms, r->max_runtime_ms, r->max_retries};
+    verify_seen(v);
+    v->result->jobs++;
+    struct checked_job *j = verify_add_job(v, r->id);
+    j->has_job = true;
+    j->low = r->low;
+    j->client = r->client;
+    j->kind = (uint8_t)r->kind;
+    j->max_retries = (uint32_t)r->max_retries;
+    j->idem = r->idem_key.ptr ? idem_hash(r->client, r->idem_key) : 0;
+    j->shared = digest(shared, sizeof shared / sizeof *shared, r->queue);
+    const char *broken = job_broken_rule(r);
+    if (broken) {
+        verify_say_job(v, j, "its row breaks a rule: %s", broken);
+        j->kind = j->kind < WORK_KIND_COUNT ? j->kind : 0;
+    }
+    if (!verify_client(v, r->client)->has_row)
+        verify_say_job(v, j, "belongs to client %lld, which does not exist", (long long)r->client);
+    return true;
+}
+
+/* --- live and ended ---------------------------------------------------------------------------- */
+
+/* Positions before the oldest chunk were purged; the others are compared with the log by a digest. */
+static void note_refs(struct verify *v, struct checked_job *j, struct str refs)
+{
+    size_t count = log_ref_count(refs), i = 0;
+    while (i < count && log_ref_chunk(log_ref_at(refs, i)) < v->first_chunk)
+        i++;
+    j->kept = (uint32_t)i;
+    for (; i < count; i++)
+        j->row_refs = hash_mix(j->row_refs + log_ref_at(refs, i));
+}
+
+static void note_state(struct checked_job *j, int64_t state, int64_t attempt, int64_t seq, int64_t last_us)
+{
+    j->row_state = (uint8_t)(state >= 0 && state < JOB_STATE_COUNT ? state : JOB_CREATED);
+    j->row_attempt = (uint32_t)attempt;
+    j->row_seq = (uint32_t)seq;
+    j->row_last_us = last_us;
+}
+
+static bool note_task(const void *row, void *arg)
+{
+    struct verify *v = arg;
+    const struct task_row *r = row;
+    const int64_t shared[] = {r->low,        r->client,         r->type,       r->kind, r->priority,
+                              r->created_ms, r->max_runtime_ms, r->max_retries};
+    verify_seen(v);
+    v->result->live++;
+    struct checked_job *j = verify_find_job(v, r->id);
+    if (!j) {
+        verify_say(v, "job number %lld: is live and has no job row", (long long)r->id);
+        return true;
+    }
+    const char *broken = task_broken_rule(r);
+    if (broken)
+        verify_say_job(v, j, "its live row breaks a rule: %s", broken);
+    if (j->shared != digest(shared, sizeof shared / sizeof *shared, r->queue))
+        verify_say_job(v, j, "its live row differs from its job row");
+    j->is_live = true;
+    note_state(j, r->state, r->attempt, r->seq, r->last_us);
+    note_refs(v, j, r->refs);
+    return true;
+}
+
+static bool note_end(const void *row, void *arg)
+{
+    struct verify *v = arg;
+    const struct end_row *r = row;
+    verify_seen(v);
+    v->result->ended++;
+    struct checked_job *j = verify_find_job(v, r->id);
+    if (!j) {
+        verify_say(v, "job number %lld: has ended and has no job row", (long long)r->id);
+        return true;
+    }
+    if (j->is_live) {
+        verify_say_job(v, j, "is live and has ended");
+        return true;
+    }
+    const char *broken = end_broken_rule(r);
+    if (broken)
+        verify_say_job(v, j, "its final row breaks a rule: %s", broken);
+    if (r->client != j->client || r->kind != j->kind)
+        verify_say_job(v, j, "its final row differs from its job row");
+    j->is_ended = true;
+    note_state(j, r->state, r->attempt, r->seq, r->last_us);
+    note_refs(v, j, r->refs);
+    return true;
+}
+
+static bool note_archive(const void *row, void *arg)
+{
+    struct verify *v = arg;
+    const struct archive_row *r = row;
+    verify_seen(v);
+    struct checked_job *j = verify_find_job(v, r->job);
+    if (!j) {
+        verify_say(v, "job number %lld: has an archived report and no job row", (long long)r->job);
+        return true;
+    }
+    j->archives++; /* they come in order of attempt */
+    if (r->attempt != j->archives || !r->error.ptr || r->result.ptr)
+        verify_say_job(v, j, "its archived report of attempt %lld is not the report of a failure",
+                       (long long)r->attempt);
+    return true;
+}
+
+enum err_code verify_job_rows(struct verify *v, struct err *err)
+{
+    const struct {
+        const struct table *table;
+        store_row_fn *note;
+    } scans[] = {{&table_job_row, note_job},
+                 {&table_task_row, note_task},
+                 {&table_end_row, note_end},
+                 {&table_archive_row, note_archive}};
+    for (size_t i = 0; i < sizeof scans / sizeof *scans; i++)
+        if (v->reader->ops->reader_scan(v->reader, scans[i].table, scans[i].note, v, err) != ERR_OK)
+            return err->code;
+    return ERR_OK;
+}

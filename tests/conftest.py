@@ -1,0 +1,149 @@
+"""Fixtures of every black-box test. What they stand on: tests/harness/README.md.
+
+weir        one server for a whole module: no rate limit, catalog work 100 times faster
+module_weir a factory for servers with settings of their own that live as long as the module
+fresh_weir  a factory for a test that needs settings of its own, restarts or kills
+client      a new client of `weir`: (client_id, api_key)
+long_run    True under make test-long; tests scale their counts by it
+
+A test has 120 seconds, or @pytest.mark.limit(seconds). @pytest.mark.long runs only in make
+test-long, @pytest.mark.tsan also against the ThreadSanitizer build.
+"""
+import os
+import signal
+import sys
+
+import pytest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from harness.weir_server import Weir  # noqa: E402  (needs the path above)
+
+TEST_SECONDS_MAX = 120
+LONG = os.environ.get("WEIR_TEST_LONG") == "1"
+KEEP = os.environ.get("WEIR_TEST_KEEP") == "1"
+running = []  # servers of the tests under way, for the report of a failure
+
+
+def pytest_configure(config):
+    """Names the marks, so that a misspelt one is an error."""
+    config.addinivalue_line("markers", "long: only in make test-long")
+    config.addinivalue_line("markers", "tsan: also runs against the ThreadSanitizer build")
+    config.addinivalue_line("markers", "limit(seconds): how long the test may take")
+
+
+def pytest_collection_modifyitems(items):
+    """Leaves out the long tests at commit size."""
+    for item in items:
+        if not LONG and item.get_closest_marker("long"):
+            item.add_marker(pytest.mark.skip(reason="only in make test-long"))
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    """Adds the end of each server's log to the report of a failed test."""
+    report = (yield).get_result()
+    if report.failed:
+        for server in running:
+            report.sections.append((f"log of {server.url}", server.log_tail()))
+
+
+@pytest.fixture(autouse=True)
+def time_limit(request):
+    """Ends a test that hangs, with its traceback."""
+    mark = request.node.get_closest_marker("limit")
+    seconds = mark.args[0] if mark else TEST_SECONDS_MAX * (10 if LONG else 1)
+
+    def too_late(_signal, _frame):
+        raise TimeoutError(f"the test took more than {seconds} s")
+
+    previous = signal.signal(signal.SIGALRM, too_late)
+    signal.alarm(seconds)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, previous)
+
+
+@pytest.fixture(scope="session")
+def long_run():
+    """True under make test-long."""
+    return LONG
+
+
+def start_server(**options):
+    """A server that the report of a failure knows about."""
+    server = Weir(**options)
+    running.append(server)
+    return server
+
+
+def end_server(server):
+    """Stops and judges a server, and frees everything whatever the verdict."""
+    keep = KEEP
+    try:
+        server.stop()
+    except BaseException:
+        keep = True
+        raise
+    finally:
+        running.remove(server)
+        server.close(keep=keep)
+
+
+def end_all(servers):
+    """Ends every one of them, then fails with the first fault."""
+    faults = []
+    for server in servers:
+        try:
+            end_server(server)
+        except AssertionError as fault:
+            faults.append(fault)
+    if faults:
+        raise faults[0]
+
+
+@pytest.fixture(scope="module")
+def weir():
+    """One server for the module; its clean end is part of the module's verdict."""
+    server = start_server()
+    try:
+        server.start()
+    except BaseException:
+        running.remove(server)
+        server.close()
+        raise
+    yield server
+    end_server(server)
+
+
+@pytest.fixture
+def client(weir):  # pylint: disable=redefined-outer-name
+    """A new client of `weir`: (client_id, api_key)."""
+    return weir.new_client()
+
+
+@pytest.fixture
+def fresh_weir():
+    """A factory: fresh_weir(settings={...}, args=[...], start=False) gives a Weir of its own."""
+    made = []
+
+    def make(start=True, **options):
+        server = start_server(**options)
+        made.append(server)
+        return server.start() if start else server
+
+    yield make
+    end_all(made)
+
+
+@pytest.fixture(scope="module")
+def module_weir():
+    """A factory for servers with settings of their own that live as long as the module."""
+    made = []
+
+    def make(**options):
+        server = start_server(**options)
+        made.append(server)
+        return server.start()
+
+    yield make
+    end_all(made)

@@ -1,0 +1,501 @@
+/* The contracts in the binary: they load, hold what they must, and their own examples are valid. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "base/must.h"
+#include "schema/contract.h"
+
+#include "base/banned.h"
+
+static struct contract *load(const char *name)
+{
+    struct contract *c = NULL;
+    struct err err;
+    if (contract_load(contract_embedded(name), &c, &err) != ERR_OK)
+        fail_msg("%s: %s", name, err.detail);
+    return c;
+}
+
+static enum err_code load_text(const char *yaml, struct err *err)
+{
+    struct contract *c = NULL;
+    enum err_code code = contract_load(str_of(yaml), &c, err);
+    if (code == ERR_OK)
+        contract_free(c);
+    return code;
+}
+
+static void check_body(const struct schema *s, const char *body, const char *keyword,
+                       const char *pointer, const char *text)
+{
+    struct arena *a = arena_new(4096);
+    const struct json *value;
+    struct err err;
+    struct schema_violation v;
+    assert_int_equal(json_parse(a, str_of(body), &value, &err), ERR_OK);
+    bool valid = schema_check(s, value, &v);
+    if (!keyword) {
+        if (!valid)
+            fail_msg("%s refused: %s", body, v.text);
+    } else {
+        assert_false(valid);
+        assert_string_equal(v.keyword, keyword);
+        assert_string_equal(v.pointer, pointer);
+        assert_string_equal(v.text, text);
+    }
+    arena_free(a);
+}
+
+static void every_contract_loads(void **state)
+{
+    (void)state;
+    size_t contracts = 0;
+    for (const char *const *name = contract_names(); *name; name++, contracts++)
+        contract_free(load(*name));
+    assert_int_equal(contracts, 3);
+    assert_null(contract_embedded("nothing").ptr);
+}
+
+static void operations_carry_method_path_and_body(void **state)
+{
+    (void)state;
+    struct contract *c = load("jobs");
+    size_t count;
+    contract_operations(c, &count);
+    assert_int_equal(count, 19);
+    const struct contract_operation *op = contract_find(c, "submitJob");
+    assert_non_null(op);
+    assert_string_equal(op->method, "POST");
+    assert_string_equal(op->path, "/v1/jobs");
+    assert_true(op->body_required);
+    assert_non_null(op->request_body);
+    op = contract_find(c, "cancelJob");
+    assert_string_equal(op->path, "/v1/jobs/{job_id}/cancel");
+    assert_null(op->request_body);
+    op = contract_find(c, "createKey");
+    assert_non_null(op->request_body);
+    assert_false(op->body_required);
+    op = contract_find(c, "deleteWebhook");
+    assert_string_equal(op->method, "DELETE");
+    assert_null(contract_find(c, "noSuchThing"));
+    assert_non_null(contract_component(c, "SubmitJob"));
+    assert_null(contract_component(c, "NoSuchThing"));
+    contract_free(c);
+}
+
+static void submit_refuses_shape_faults_and_names_the_field(void **state)
+{
+    (void)state;
+    struct contract *c = load("jobs");
+    const struct schema *s = contract_find(c, "submitJob")->request_body;
+    check_body(s, "{\"type\":\"EXECUTE\"}", NULL, NULL, NULL);
+    check_body(s,
+               "{\"type\":\"DEFERRED\",\"execution_at\":null,\"callback\":null,\"priority\":4.0}",
+               NULL, NULL, NULL);
+    check_body(s, "{}", "required", "", "type is required");
+    check_body(s, "[]", "type", "", "the value must be an object");
+    check_body(s, "{\"type\":5}", "type", "/type", "type must be a string");
+    check_body(s, "{\"type\":\"EXECUTE\",\"priorty\":1}", "additionalProperties", "/priorty",
+               "priorty is not a known field");
+    check_body(s, "{\"type\":\"EXECUTE\",\"priority\":1.5}", "type", "/priority",
+               "priority must be an integer");
+    check_body(s, "{\"type\":\"EXECUTE\",\"execution_at\":7}", "type", "/execution_at",
+               "execution_at must be a string or null");
+    check_body(s, "{\"type\":\"EXECUTE\",\"payload\":[]}", "type", "/payload",
+               "payload must be an object");
+    check_body(s, "{\"type\":\"EXECUTE\",\"idempotency_key\":\"\"}", "minLength",
+               "/idempotency_key", "idempotency_key must have at least 1 character");
+    contract_free(c);
+}
+
+/* Values have a code of their own (RFA_JOB_VALIDATION_FAILED), so the schema must let them pass. */
+static void submit_leaves_values_to_the_job_rules(void **state)
+{
+    (void)state;
+    struct contract *c = load("jobs");
+    const struct schema *s = contract_find(c, "submitJob")->request_body;
+    check_body(s, "{\"type\":\"NOPE\",\"work_kind\":\"NOPE\",\"queue\":\"!\",\"priority\":99}",
+               NULL, NULL, NULL);
+    check_body(s, "{\"type\":\"DEFERRED\",\"execution_at\":\"yesterday\",\"callback\":\"ftp:\"}",
+               NULL, NULL, NULL);
+    check_body(s, "{\"type\":\"EXECUTE\",\"max_runtime_ms\":-1,\"max_retries\":1000000}", NULL,
+               NULL, NULL);
+    contract_free(c);
+}
+
+static void batch_checks_the_envelope_and_leaves_items_alone(void **state)
+{
+    (void)state;
+    struct contract *c = load("jobs");
+    const struct schema *s = contract_find(c, "submitJobBatch")->request_body;
+    check_body(s, "{\"jobs\":[{},{\"unknown\":1}]}", NULL, NULL, NULL);
+    check_body(s, "{\"jobs\":[]}", "minItems", "/jobs", "jobs must have at least 1 item");
+    check_body(s, "{\"jobs\":[{},3]}", "type", "/jobs/1", "/jobs/1 must be an object");
+    struct strbuf many = {0};
+    strbuf_add_text(&many, "{\"jobs\":[{}");
+    for (int i = 0; i < 1000; i++)
+        strbuf_add_text(&many, ",{}");
+    strbuf_add_text(&many, "]}");
+    check_body(s, many.ptr, "maxItems", "/jobs", "jobs must have at most 1000 items");
+    strbuf_free(&many);
+    contract_free(c);
+}
+
+static void worker_calls_are_checked_strictly(void **state)
+{
+    (void)state;
+    struct contract *c = load("worker");
+    const struct schema *claim = contract_find(c, "claimTasks")->request_body;
+    const struct schema *finish = contract_find(c, "finishTasks")->request_body;
+    check_body(claim, "{\"worker_id\":\"w\",\"queues\":[\"a\"],\"max\":256,\"wait_ms\":30000}",
+               NULL, NULL, NULL);
+    check_body(claim, "{\"worker_id\":\"w\",\"queues\":[\"a\"],\"max\":257}", "maximum", "/max",
+               "max must be at most 256");
+    check_body(claim, "{\"worker_id\":\"w\",\"queues\":[\"a\"],\"max\":0}", "minimum", "/max",
+               "max must be at least 1");
+    check_body(claim, "{\"worker_id\":\"w\",\"queues\":[\"a\",1],\"max\":1}", "type", "/queues/1",
+               "/queues/1 must be a string");
+    check_body(claim, "{\"worker_id\":\"\",\"queues\":[\"a\"],\"max\":1}", "minLength",
+               "/worker_id", "worker_id must have at least 1 character");
+    check_body(
+        finish,
+        "{\"tasks\":[{\"task_id\":\"t\",\"token\":\"1\",\"outcome\":\"success\",\"result\":{}}]}",
+        NULL, NULL, NULL);
+    check_body(finish, "{\"tasks\":[{\"task_id\":\"t\",\"outcome\":\"success\"}]}", "required",
+               "/tasks/0", "/tasks/0/token is required");
+    check_body(finish, "{\"tasks\":[{\"task_id\":\"t\",\"token\":\"1\",\"outcome\":\"maybe\"}]}",
+               "enum", "/tasks/0/outcome", "/tasks/0/outcome must be one of success, failure");
+    contract_free(c);
+}
+
+/* ---- examples ---- */
+
+struct examples {
+    struct arena *arena;
+    const struct json *root;
+    int checked;
+};
+
+static void check_example(struct examples *e, const struct json *schema, const struct json *example)
+{
+    const struct schema *compiled;
+    struct err err;
+    struct schema_violation v;
+    if (schema_compile(e->arena, e->root, schema, &compiled, &err) != ERR_OK)
+        fail_msg("%s", err.detail);
+    if (!schema_check(compiled, example, &v)) {
+        struct strbuf text = {0};
+        json_canonical(example, NULL, &text);
+        fail_msg("%s: %s", v.text, text.ptr);
+    }
+    e->checked++;
+}
+
+/* A media type has schema and example(s); a schema that has examples is one of components. */
+static void walk_examples(struct examples *e, const struct json *j)
+{
+    const struct json *schema = json_get(j, "schema"), *example = json_get(j, "example"),
+                      *named = json_get(j, "examples");
+    if (schema && example)
+        check_example(e, schema, example);
+    for (const struct json *n = schema && named ? named->child : NULL; n; n = n->next)
+        check_example(e, schema, json_get(n, "value"));
+    bool components = json_get(j, "type") && named && named->type == JSON_ARRAY;
+    for (const struct json *n = components ? named->child : NULL; n; n = n->next)
+        check_example(e, j, n);
+    for (const struct json *child = j->child; child; child = child->next)
+        walk_examples(e, child);
+}
+
+static void every_example_is_valid_by_its_own_schema(void **state)
+{
+    (void)state;
+    int total = 0;
+    for (const char *const *name = contract_names(); *name; name++) {
+        struct contract *c = load(*name);
+        struct examples e = {.arena = arena_new(64 * 1024), .root = contract_document(c)};
+        walk_examples(&e, e.root);
+        arena_free(e.arena);
+        contract_free(c);
+        total += e.checked;
+    }
+    print_message("%d examples\n", total);
+    assert_true(total >= 40);
+}
+
+/* ---- what is refused ---- */
+
+static void unknown_keyword_is_refused_by_name(void **state)
+{
+    (void)state;
+    struct err err;
+    assert_int_equal(
+        load_text(
+            "paths:\n  /a:\n    post:\n      operationId: x\n      requestBody:\n        content:\n"
+            "          application/json: {schema: {type: string, pattern: a}}\n",
+            &err),
+        ERR_CONFIG_INVALID);
+    assert_string_equal(err.detail, "x: schema keyword \"pattern\" is not supported");
+}
+
+static void keywords_with_wrong_values_are_refused(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {
+        "{\"type\":\"strng\"}",
+        "{\"type\":[]}",
+        "{\"type\":[\"string\",5]}",
+        "{\"enum\":1}",
+        "{\"minimum\":\"1\"}",
+        "{\"minLength\":-1}",
+        "{\"maxItems\":1.5}",
+        "{\"multipleOf\":0}",
+        "{\"multipleOf\":-1}",
+        "{\"multipleOf\":1.0000000000000000001}",
+        "{\"required\":[1]}",
+        "{\"required\":\"a\"}",
+        "{\"properties\":[]}",
+        "{\"properties\":{\"a\":1}}",
+        "{\"items\":[]}",
+        "{\"allOf\":[]}",
+        "{\"anyOf\":{}}",
+        "{\"uniqueItems\":1}",
+        "{\"$ref\":1}",
+        "{\"$ref\":\"#/nowhere\"}",
+        "{\"$ref\":\"other.json\"}",
+        "{\"$ref\":\"#name\"}",
+        "{\"$ref\":\"#/$defs/a~2\"}",
+        "{\"$ref\":\"#/%zz\"}",
+        "{\"$ref\":\"#/%2\"}",
+        "{\"dependentRequired\":{\"a\":1}}",
+        "{\"not\":{\"$id\":\"x\"}}",
+        "{\"$defs\":{\"a\":{\"nope\":1}}}",
+        "5",
+        "\"string\"",
+        "null",
+        "{\"Type\":\"string\"}",
+        "{\"\":1}",
+        "{\"if\":3}",
+    };
+    for (size_t i = 0; i < LENGTH_OF(bad); i++) {
+        struct arena *a = arena_new(1024);
+        const struct json *root;
+        const struct schema *s;
+        struct err err = {0};
+        assert_int_equal(json_parse(a, str_of(bad[i]), &root, &err), ERR_OK);
+        if (schema_compile(a, root, root, &s, &err) != ERR_CONFIG_INVALID)
+            fail_msg("%s was taken", bad[i]);
+        assert_true(err.detail[0]);
+        arena_free(a);
+    }
+}
+
+static void circles_on_one_value_are_refused(void **state)
+{
+    (void)state;
+    static const char *const circles[] = {
+        "{\"$ref\":\"#\"}",
+        "{\"allOf\":[{\"$ref\":\"#\"}]}",
+        "{\"$defs\":{\"a\":{\"$ref\":\"#/$defs/b\"},\"b\":{\"not\":{\"$ref\":\"#/$defs/a\"}}}}",
+        "{\"properties\":{\"x\":{\"if\":{\"$ref\":\"#/properties/x\"}}}}",
+        "{\"dependentSchemas\":{\"x\":{\"$ref\":\"#\"}}}",
+    };
+    for (size_t i = 0; i < LENGTH_OF(circles); i++) {
+        struct arena *a = arena_new(1024);
+        const struct json *root;
+        const struct schema *s;
+        struct err err;
+        assert_int_equal(json_parse(a, str_of(circles[i]), &root, &err), ERR_OK);
+        if (schema_compile(a, root, root, &s, &err) != ERR_CONFIG_INVALID)
+            fail_msg("%s was taken", circles[i]);
+        arena_free(a);
+    }
+}
+
+/* A chain of references is bounded, so that a check cannot run out of stack whatever the value. */
+static void long_chains_of_references_are_refused(void **state)
+{
+    (void)state;
+    for (int links = SCHEMA_CHAIN_MAX - 2; links <= 2000;
+         links = links < 40 ? links + 1 : links * 5) {
+        struct strbuf text = {0};
+        strbuf_add_text(&text, "{\"$ref\":\"#/$defs/a0\",\"$defs\":{");
+        for (int i = 0; i < links; i++)
+            strbuf_addf(&text, "\"a%d\":{\"$ref\":\"#/$defs/a%d\"},", i, i + 1);
+        strbuf_addf(&text, "\"a%d\":{\"type\":\"null\"}}}", links);
+        struct arena *a = arena_new(4096);
+        const struct json *root;
+        const struct schema *s;
+        struct err err;
+        assert_int_equal(json_parse(a, strbuf_str(&text), &root, &err), ERR_OK);
+        enum err_code code = schema_compile(a, root, root, &s, &err);
+        assert_int_equal(code, links + 2 <= SCHEMA_CHAIN_MAX ? ERR_OK : ERR_CONFIG_INVALID);
+        arena_free(a);
+        strbuf_free(&text);
+    }
+}
+
+static void long_names_are_cut_between_characters(void **state)
+{
+    (void)state;
+    struct arena *a = arena_new(4096);
+    const struct json *root, *value;
+    const struct schema *s;
+    struct err err;
+    struct schema_violation v;
+    struct strbuf text = {0};
+    strbuf_add_text(&text, "{\"x");
+    for (int i = 0; i < 200; i++)
+        strbuf_add_text(&text, "\xE2\x82\xAC");
+    strbuf_add_text(&text, "\":1}");
+    assert_int_equal(json_parse(a, STR("{\"additionalProperties\":false}"), &root, &err), ERR_OK);
+    assert_int_equal(schema_compile(a, root, root, &s, &err), ERR_OK);
+    assert_int_equal(json_parse(a, strbuf_str(&text), &value, &err), ERR_OK);
+    assert_false(schema_check(s, value, &v));
+    assert_true(str_is_utf8(str_of(v.text)) && str_is_utf8(str_of(v.pointer)));
+    assert_true(strlen(v.pointer) >= sizeof v.pointer - 4);
+    strbuf_free(&text);
+    arena_free(a);
+}
+
+static void a_nul_in_a_name_does_not_hide_the_rest(void **state)
+{
+    (void)state;
+    struct arena *a = arena_new(4096);
+    const struct json *root, *value;
+    const struct schema *s;
+    struct err err;
+    struct schema_violation v;
+    assert_int_equal(json_parse(a, STR("{\"additionalProperties\":false}"), &root, &err), ERR_OK);
+    assert_int_equal(schema_compile(a, root, root, &s, &err), ERR_OK);
+    assert_int_equal(json_parse(a, STR("{\"type\\u0000x\":1}"), &value, &err), ERR_OK);
+    assert_false(schema_check(s, value, &v));
+    assert_string_equal(v.text, "type\xEF\xBF\xBDx is not a known field");
+    arena_free(a);
+}
+
+/* ---- YAML ---- */
+
+static void yaml_gives_the_json_that_people_mean(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *yaml, *json;
+    } cases[] = {
+        {"a: 1\nb: [true, null, ~, -1.5e3]\nc:\n",
+         "{\"a\":1,\"b\":[true,null,null,-1500],\"c\":null}"},
+        {"'404': x\n404: y2\n", NULL}, /* one key, twice */
+        {"a: no\nb: 1_000\nc: 0x10\nd: 2026-11-15\ne: .5\nf: True\ng: 01",
+         "{\"a\":\"no\",\"b\":\"1_000\",\"c\":\"0x10\",\"d\":\"2026-11-15\",\"e\":\".5\",\"f\":"
+         "\"True\",\"g\":\"01\"}"},
+        {"a: 'true'\nb: \"1\"\nc: |\n  two\n  lines\n",
+         "{\"a\":\"true\",\"b\":\"1\",\"c\":\"two\\nlines\\n\"}"},
+        {"{\"json\": [1, {\"is\": \"yaml\"}]}", "{\"json\":[1,{\"is\":\"yaml\"}]}"},
+        {"a: null x", "{\"a\":\"null x\"}"},
+        {"a: &x 1\nb: *x\n", NULL},
+        {"a: !!str 1\n", NULL},
+        {"a: 1\na: 2\n", NULL},
+        {"a: 1\n---\nb: 2\n", NULL},
+        {"[a, b]: 1\n", NULL},
+        {"a: [1, 2\n", NULL},
+        {"a: \"\\xZZ\"\n", NULL},
+        {"", NULL},
+        {"a: \xFF\n", NULL},
+    };
+    for (size_t i = 0; i < LENGTH_OF(cases); i++) {
+        struct arena *a = arena_new(1024);
+        const struct json *root;
+        struct err err = {0};
+        enum err_code code = yaml_to_json(a, str_of(cases[i].yaml), &root, &err);
+        if ((code == ERR_OK) != (cases[i].json != NULL))
+            fail_msg("%s: %s", cases[i].yaml, code == ERR_OK ? "was taken" : err.detail);
+        if (code == ERR_OK) {
+            struct strbuf text = {0};
+            json_canonical(root, NULL, &text);
+            assert_string_equal(text.ptr, cases[i].json);
+            strbuf_free(&text);
+        }
+        arena_free(a);
+    }
+}
+
+static void yaml_depth_is_bounded(void **state)
+{
+    (void)state;
+    for (int depth = JSON_DEPTH_MAX - 1; depth <= 5000; depth += depth < 70 ? 1 : 4930) {
+        struct strbuf text = {0};
+        for (int i = 0; i < depth; i++)
+            strbuf_add_char(&text, '[');
+        for (int i = 0; i < depth; i++)
+            strbuf_add_char(&text, ']');
+        struct arena *a = arena_new(1024);
+        const struct json *root;
+        struct err err;
+        assert_int_equal(yaml_to_json(a, strbuf_str(&text), &root, &err),
+                         depth <= JSON_DEPTH_MAX ? ERR_OK : ERR_CONFIG_INVALID);
+        arena_free(a);
+        strbuf_free(&text);
+    }
+}
+
+static void faults_in_a_contract_are_told(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *yaml, *detail;
+    } cases[] = {
+        {"info: {}\n", "a contract needs paths"},
+        {"paths: {/a: {get: {}}}\n", "get /a has no operationId"},
+        {"paths: {/a: {get: {operationId: x}, post: {operationId: x}}}\n",
+         "operationId x is there twice"},
+        {"paths: {/a: {post: {operationId: x, requestBody: {}}}}\n",
+         "x: its body has no application/json schema"},
+        {"paths: {}\ncomponents: {schemas: {A: {$ref: '#/b'}}}\n",
+         "A: $ref \"#/b\" leads nowhere in this document (only \"#/...\" is supported)"},
+    };
+    for (size_t i = 0; i < LENGTH_OF(cases); i++) {
+        struct err err;
+        assert_int_equal(load_text(cases[i].yaml, &err), ERR_CONFIG_INVALID);
+        assert_string_equal(err.detail, cases[i].detail);
+    }
+}
+
+static void server_url_is_the_prefix_of_paths(void **state)
+{
+    (void)state;
+    struct contract *c;
+    struct err err;
+    assert_int_equal(
+        contract_load(STR("servers: [{url: /v1/}]\npaths: {/a: {get: {operationId: x}}}\n"), &c,
+                      &err),
+        ERR_OK);
+    assert_string_equal(contract_find(c, "x")->path, "/v1/a");
+    contract_free(c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_contract_loads),
+        cmocka_unit_test(operations_carry_method_path_and_body),
+        cmocka_unit_test(submit_refuses_shape_faults_and_names_the_field),
+        cmocka_unit_test(submit_leaves_values_to_the_job_rules),
+        cmocka_unit_test(batch_checks_the_envelope_and_leaves_items_alone),
+        cmocka_unit_test(worker_calls_are_checked_strictly),
+        cmocka_unit_test(every_example_is_valid_by_its_own_schema),
+        cmocka_unit_test(unknown_keyword_is_refused_by_name),
+        cmocka_unit_test(keywords_with_wrong_values_are_refused),
+        cmocka_unit_test(circles_on_one_value_are_refused),
+        cmocka_unit_test(long_chains_of_references_are_refused),
+        cmocka_unit_test(long_names_are_cut_between_characters),
+        cmocka_unit_test(a_nul_in_a_name_does_not_hide_the_rest),
+        cmocka_unit_test(yaml_gives_the_json_that_people_mean),
+        cmocka_unit_test(yaml_depth_is_bounded),
+        cmocka_unit_test(faults_in_a_contract_are_told),
+        cmocka_unit_test(server_url_is_the_prefix_of_paths),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

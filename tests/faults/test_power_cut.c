@@ -1,0 +1,212 @@
+/* tests/faults/test_power_cut.c - accepted means durable: the power fails at every disk operation
+ * of a run of the real kernel on the real store.
+ *
+ * After every cut the store opens and holds exactly the state after some batch between the last
+ * acknowledged and the last begun one; samples pass the store's own verification and go on working.
+ * The controls break one thing each and must be caught. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "faults/kernel_load.h"
+#include "faults/sim_disk.h"
+#include "faults/store_book.h"
+#include "base/must.h"
+#include "base/banned.h"
+
+/* SQLite allocates a lot here; a large quarantine would be most of the run. */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void)
+{
+    return "quarantine_size_mb=8:malloc_context_size=4";
+}
+
+enum {
+    CUTS = 20000,
+    CUTS_LONG = 400000,
+    CONTROL_CUTS = 600,
+    STEPS = 130, /* enough for a merge of listing entries */
+    CONTROL_STEPS = 25,
+    STEPS_PER_CHECKPOINT = 4,
+    GO_ON_EACH = 64, /* of the disks found */
+};
+
+struct experiment {
+    struct store_book book;
+    const char *synchronous;
+    unsigned steps;
+    struct sim_fault fault; /* armed after the schema stands, when `broken` */
+    bool broken;
+    struct kernel_load_stats stats;
+    uint64_t judged;
+};
+
+/* A reader on an old snapshot now and then, so that checkpoints have to stop at its mark. */
+static void reader_turn(struct reader *r, uint64_t n)
+{
+    struct err err;
+    if (n % 3 == 1) {
+        struct stats_row row = {.client = 1};
+        struct arena *a = arena_new(4096);
+        bool found = false;
+        assert_int_equal(r->ops->reader_begin(r, &err), ERR_OK);
+        assert_int_equal(r->ops->reader_row(r, &table_stats_row, &row, a, &found, &err), ERR_OK);
+        arena_free(a);
+    }
+    if (n % 3 == 0)
+        r->ops->reader_end(r);
+}
+
+static void run_steps(struct experiment *e, struct sim_disk *d, struct store *s, struct reader *r)
+{
+    struct kernel_load *l = kernel_load_new(s, 11);
+    struct err err;
+    char why[256];
+    for (uint64_t n = 1; n <= e->steps; n++) {
+        sim_disk_begun(d, n);
+        assert_int_equal(kernel_load_step(l, &err), ERR_OK);
+        sim_disk_acked(d, n);
+        store_book_note(&e->book, d, n);
+        reader_turn(r, n);
+        if (n % STEPS_PER_CHECKPOINT == 0)
+            assert_int_equal(store_book_checkpoint(s, &err), ERR_OK);
+        if (n % 5 == 0 && kernel_load_verify(s, why) != 0)
+            fail_msg("after step %llu: %s", (unsigned long long)n, why);
+    }
+    if (e->steps % 3 != 0)
+        r->ops->reader_end(r);
+    e->stats = *kernel_load_stats(l);
+    kernel_load_free(l);
+}
+
+static void workload(struct sim_disk *d, void *ctx)
+{
+    struct experiment *e = ctx;
+    struct store *s = NULL;
+    struct reader *r = NULL;
+    struct err err;
+    assert_int_equal(store_book_open(e->synchronous, &s, &err), ERR_OK);
+    e->book.count = 0;
+    store_book_note(&e->book, d, 0);
+    if (e->broken)
+        sim_disk_fault(d, &e->fault);
+    assert_int_equal(s->ops->reader_open(s, &r, &err), ERR_OK);
+    run_steps(e, d, s, r);
+    r->ops->reader_close(r);
+    store_close(s);
+}
+
+/* The store that was found passes its verification, and a kernel on it goes on working. */
+static enum sim_verdict go_on(uint64_t seed, char why[256])
+{
+    struct store *s = NULL;
+    struct err err = {.code = ERR_OK};
+    if (store_book_open(NULL, &s, &err) != ERR_OK || kernel_load_verify(s, why) != 0) {
+        store_close(s);
+        return SIM_UNREADABLE;
+    }
+    struct kernel_load *l = kernel_load_new(s, seed);
+    enum sim_verdict verdict = SIM_SOUND;
+    for (int i = 0; i < 3 && verdict == SIM_SOUND; i++)
+        if (kernel_load_step(l, &err) != ERR_OK) {
+            snprintf(why, 256, "%s", err.detail);
+            verdict = SIM_UNREADABLE;
+        }
+    kernel_load_free(l);
+    store_close(s);
+    return verdict;
+}
+
+static enum sim_verdict check(struct sim_disk *d, const struct sim_cut *cut, void *ctx,
+                              char why[256])
+{
+    struct experiment *e = ctx;
+    enum sim_verdict verdict = store_book_judge(&e->book, d, cut, why);
+    if (verdict == SIM_SOUND && ++e->judged % GO_ON_EACH == 0)
+        return go_on(cut->seed, why);
+    return verdict;
+}
+
+static struct sim_cut_report cut_kernel(const char *title, struct experiment *e, uint32_t cuts)
+{
+    struct sim_cut_plan plan = {.seed = 1, .cuts = cuts, .recut_each = 8};
+    struct sim_cut_report r = sim_run_cuts(&plan, workload, check, e);
+    sim_report_print(stderr, title, &r);
+    return r;
+}
+
+static uint32_t cuts_wanted(void)
+{
+    const char *longer = getenv("WEIR_TEST_LONG");
+    return longer && strcmp(longer, "1") == 0 ? CUTS_LONG : CUTS;
+}
+
+static void test_no_cut_loses_an_acknowledged_command_or_leaves_half_a_batch(void **state)
+{
+    (void)state;
+    struct experiment *e = must_alloc(sizeof *e);
+    e->steps = STEPS;
+    struct sim_cut_report r = cut_kernel("kernel", e, cuts_wanted());
+    const struct kernel_load_stats *s = &e->stats;
+    assert_true(r.cuts >= cuts_wanted());
+    assert_int_equal(sim_unsound(&r), 0);
+    /* The load was a load: every kind of command, a listing merge and the purge were among it. */
+    assert_true(s->accepted > 500 && s->replayed > 20 && s->claimed > 300 && s->started > 200);
+    assert_true(s->finished > 150 && s->canceled > 50 && s->retried > 10);
+    assert_true(e->book.pages[e->steps].merged > 0);
+    assert_true(e->book.pages[e->steps].first_chunk > 1);
+    free(e);
+}
+
+static void control(const char *title, struct experiment *e)
+{
+    e->steps = CONTROL_STEPS;
+    struct sim_cut_report r = cut_kernel(title, e, CONTROL_CUTS);
+    assert_true(sim_unsound(&r) > 0);
+    free(e);
+}
+
+static void test_control_synchronous_off_and_normal_are_caught(void **state)
+{
+    (void)state;
+    static const char *const weaker[] = {"OFF", "NORMAL"};
+    for (size_t i = 0; i < LENGTH_OF(weaker); i++) {
+        struct experiment *e = must_alloc(sizeof *e);
+        e->synchronous = weaker[i];
+        control(weaker[i], e);
+    }
+}
+
+static void test_control_skipped_syncs_are_caught(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *title;
+        struct sim_fault fault;
+    } broken[] = {
+        {"every WAL sync skipped", {.call = SIM_CALL_SYNC, .files = SIM_FILE_WAL}},
+        {"one WAL sync skipped",
+         {.call = SIM_CALL_SYNC, .files = SIM_FILE_WAL, .nth = 8, .times = 1}},
+        {"every database sync skipped", {.call = SIM_CALL_SYNC, .files = SIM_FILE_DB}},
+    };
+    for (size_t i = 0; i < LENGTH_OF(broken); i++) {
+        struct experiment *e = must_alloc(sizeof *e);
+        e->broken = true;
+        e->fault = broken[i].fault;
+        control(broken[i].title, e);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_no_cut_loses_an_acknowledged_command_or_leaves_half_a_batch),
+        cmocka_unit_test(test_control_synchronous_off_and_normal_are_caught),
+        cmocka_unit_test(test_control_skipped_syncs_are_caught),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,59 @@
+"""The process tree under a server, read from /proc."""
+import os
+import time
+
+
+def read_text(path):
+    """A file of /proc as text; empty when the process is gone."""
+    try:
+        with open(path, "rb") as file:
+            return file.read().decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def status_fields(pid):
+    """(state letter, parent pid) of a process, or (None, None) when it is gone."""
+    stat = read_text(f"/proc/{pid}/stat")
+    if not stat:
+        return None, None
+    fields = stat.rpartition(")")[2].split()
+    return fields[0], int(fields[1])
+
+
+def alive(pid):
+    """True while the process runs; a zombie has ended."""
+    state, _ = status_fields(pid)
+    return state not in (None, "Z", "X")
+
+
+def title(pid):
+    """What ps shows: the rewritten command line, else the short name."""
+    return (read_text(f"/proc/{pid}/cmdline").replace("\0", " ").strip()
+            or read_text(f"/proc/{pid}/comm").strip())
+
+
+def descendants(root):
+    """Every living process below `root`, parents first."""
+    children = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            state, parent = status_fields(int(name))
+            if state not in (None, "Z", "X"):
+                children.setdefault(parent, []).append(int(name))
+    found, todo = [], [root]
+    while todo:
+        for pid in children.get(todo.pop(0), []):
+            found.append(pid)
+            todo.append(pid)
+    return found
+
+
+def wait_gone(pids, seconds):
+    """Waits until none of the processes runs; gives those that still do."""
+    deadline = time.monotonic() + seconds
+    left = [pid for pid in pids if alive(pid)]
+    while left and time.monotonic() < deadline:
+        time.sleep(0.01)
+        left = [pid for pid in left if alive(pid)]
+    return left

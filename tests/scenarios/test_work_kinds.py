@@ -1,0 +1,162 @@
+"""Every kind of the work catalog: what is stored when it is submitted, and how it ends.
+
+The kinds that need something from outside (a cancel, a retry, a schedule, a second submit) get it here.
+"""
+import pytest
+
+from harness.history import check_chain
+
+SCALE = 0.01  # of the default fixture: 90 s are 0.9 s
+LIMIT_MS = 125000  # jobs.max_runtime_ms
+
+# kind: (duration_ms, should_fail, payload KB, final state of the first attempt)
+CATALOG = {
+    "SUCCESS_FAST": (1000, False, 4, "SUCCEEDED"),
+    "SUCCESS_NORMAL": (10000, False, 16, "SUCCEEDED"),
+    "SUCCESS_SLOW": (90000, False, 32, "SUCCEEDED"),
+    "FAIL_IMMEDIATE": (500, True, 1, "FAILED"),
+    "FAIL_AFTER_PROGRESS": (20000, True, 8, "FAILED"),
+    "FAIL_AFTER_RETRYABLE": (5000, True, 8, "FAILED"),
+    "RUNS_LONG": (110000, False, 32, "SUCCEEDED"),
+    "RUNS_OVER_TIMEOUT": (LIMIT_MS + 1000, True, 8, "FAILED"),
+    "CPU_BURST": (8000, False, 4, "SUCCEEDED"),
+    "MEMORY_SPIKE": (12000, False, 64, "SUCCEEDED"),
+    "IO_HEAVY": (15000, False, 32, "SUCCEEDED"),
+    "MANY_SMALL_OUTPUTS": (9000, False, 16, "SUCCEEDED"),
+    "LARGE_OUTPUT": (9000, False, 256, "SUCCEEDED"),
+    "CANCEL_BEFORE_START": (5000, False, 4, "SUCCEEDED"),
+    "CANCEL_DURING_RUN": (10000, False, 4, "SUCCEEDED"),
+    "RETRY_ON_FAIL": (3000, True, 4, "FAILED"),
+    "RETRY_LIMIT_REACHED": (3000, True, 4, "FAILED"),
+    "DUPLICATE_SUBMIT_SAME_KEY": (2000, False, 4, "SUCCEEDED"),
+    "DUPLICATE_SUBMIT_DIFFERENT_KEY": (2000, False, 4, "SUCCEEDED"),
+    "WEBHOOK_SUCCESS": (2000, False, 4, "SUCCEEDED"),
+    "WEBHOOK_TIMEOUT": (2000, False, 4, "SUCCEEDED"),
+    "WEBHOOK_5XX": (2000, False, 4, "SUCCEEDED"),
+    "WEBHOOK_RETRIES_EXHAUSTED": (2000, False, 4, "SUCCEEDED"),
+    "WEBHOOK_SLOW_RECEIVER": (2000, False, 4, "SUCCEEDED"),
+    "SCHEDULED_ON_TIME": (2000, False, 4, "SUCCEEDED"),
+    "SCHEDULED_LATE_RECOVERY": (2000, False, 4, "SUCCEEDED"),
+    "SCHEDULED_FAR_FUTURE": (2000, False, 4, "SUCCEEDED"),
+    "PAYLOAD_SMALL": (2000, False, 1, "SUCCEEDED"),
+    "PAYLOAD_MEDIUM": (2000, False, 16, "SUCCEEDED"),
+    "PAYLOAD_LARGE": (2000, False, 256, "SUCCEEDED"),
+}
+
+
+@pytest.fixture(scope="module")
+def finished(weir):
+    """Every kind twice, all at once: {kind: [(job, report), (job, report)]}, and the key."""
+    _, key = weir.new_client()
+    ids = {kind: [weir.submit(key, work_kind=kind)["job_id"] for _ in range(2)]
+           for kind in CATALOG}
+    done = {kind: [(weir.wait_final(key, job_id, 60), weir.report(key, job_id)) for job_id in pair]
+            for kind, pair in ids.items()}
+    return key, done
+
+
+@pytest.mark.parametrize("kind", CATALOG)
+def test_a_kind_is_defined_and_ends_as_the_catalog_says(weir, finished, kind):
+    """[JOB-022] [JOB-023] [JOB-024] [JOB-025] [JOB-026] [JOB-028] [JOB-030] [JOB-031] [JOB-032]
+    [JOB-033] [JOB-034] [JOB-049] [JOB-050] [JOB-051] [JOB-013] [JOB-054] [JOB-021] Stored
+    definition, time it takes and final state, the same for two jobs of a kind."""
+    key, done = finished
+    duration_ms, should_fail, kilobytes, state = CATALOG[kind]
+    for job, report in done[kind]:
+        definition = job["definition"]
+        assert definition["work_kind"] == job["work_kind"] == kind
+        assert definition["duration_ms"] == duration_ms
+        assert definition["should_fail"] is should_fail
+        assert definition["payload_size"] == kilobytes * 1024
+        assert job["state"] == state
+        assert report["outcome"] == job["outcome"] == {"SUCCEEDED": "SUCCESS"}.get(state, state)
+        least_ms = min(duration_ms, LIMIT_MS) * SCALE
+        assert least_ms - 1 <= report["duration_ms"] <= least_ms + 2000
+        events = check_chain(weir, key, job["job_id"])
+        assert {event["payload"]["scenario"] for event in events} == {kind}
+    first, second = (job["definition"] for job, _ in done[kind])
+    assert {**first, "seed": 0} == {**second, "seed": 0}
+
+
+@pytest.mark.parametrize("kind,retryable", [("FAIL_IMMEDIATE", False), ("FAIL_AFTER_PROGRESS", False),
+                                            ("FAIL_AFTER_RETRYABLE", True), ("RETRY_ON_FAIL", True)])
+def test_a_failure_tells_its_reason_and_whether_a_retry_may_help(finished, kind, retryable):
+    """[JOB-025] [JOB-026] [JOB-027] The reason is in the error and in the event."""
+    for job, report in finished[1][kind]:
+        assert job["error"]["code"] and job["error"]["message"]
+        assert job["error"]["retryable"] is retryable
+        failed = report["events"][-1]
+        assert failed["event_name"] == "job.failed"
+        assert failed["payload"]["reason"] == job["error"]["code"]
+
+
+def test_a_retryable_failure_accepts_the_retry(weir):
+    """[JOB-027] FAIL_AFTER_RETRYABLE fails, the retry call is accepted."""
+    _, key = weir.new_client()
+    job_id = weir.submit(key, work_kind="FAIL_AFTER_RETRYABLE")["job_id"]
+    assert weir.wait_final(key, job_id)["error"]["retryable"] is True
+    assert weir.retry(key, job_id).expect(200)["state"] == "QUEUED"
+
+
+def test_a_run_beyond_the_limit_ends_at_the_limit_with_a_timeout(finished):
+    """[JOB-029] [JOB-178] [JOB-195] [JOB-290] Stopped at max_runtime, FAILED with reason timeout."""
+    for job, report in finished[1]["RUNS_OVER_TIMEOUT"]:
+        assert report["events"][-1]["event_name"] == "job.timed_out"
+        assert report["events"][-1]["payload"]["reason"] == "timeout"
+        assert job["error"]["code"] == "timeout"
+        assert "RFA_EXEC_TIMEOUT" in job["error"]["message"]
+        assert report["duration_ms"] < (LIMIT_MS + 1000) * SCALE + 1000
+
+
+def test_the_runtime_limit_is_a_setting_and_the_kind_follows_it(fresh_weir):
+    """[JOB-029] [JOB-295] With jobs.max_runtime_ms=60000 the duration is 61000 and 0.6 s is enough."""
+    weir = fresh_weir(settings={"jobs.max_runtime_ms": 60000})
+    _, key = weir.new_client()
+    job_id = weir.submit(key, work_kind="RUNS_OVER_TIMEOUT")["job_id"]
+    job = weir.wait_final(key, job_id)
+    assert job["definition"]["duration_ms"] == 61000
+    assert weir.event_names(key, job_id)[-1] == "job.timed_out"
+    assert 600 <= weir.report(key, job_id)["duration_ms"] < 1000
+
+
+def test_the_large_output_fills_the_payload_bound_exactly(finished):
+    """[JOB-034] 256 KB of result are accepted."""
+    for _, report in finished[1]["LARGE_OUTPUT"]:
+        assert report["result"]["payload_bytes"] == 256 * 1024
+
+
+def test_the_same_key_twice_is_one_job(weir):
+    """[JOB-039] DUPLICATE_SUBMIT_SAME_KEY: one job id, one job, SUCCEEDED."""
+    _, key = weir.new_client()
+    first, second = (weir.submit(key, work_kind="DUPLICATE_SUBMIT_SAME_KEY", idempotency_key="k")
+                     for _ in range(2))
+    assert first["job_id"] == second["job_id"] and first["created_at"] == second["created_at"]
+    assert weir.wait_final(key, first["job_id"])["state"] == "SUCCEEDED"
+    assert len(weir.api("GET", "/v1/jobs", key=key).expect(200)["items"]) == 1
+
+
+def test_two_keys_are_two_jobs(weir):
+    """[JOB-040] DUPLICATE_SUBMIT_DIFFERENT_KEY: two job ids, both SUCCEEDED."""
+    _, key = weir.new_client()
+    ids = {weir.submit(key, work_kind="DUPLICATE_SUBMIT_DIFFERENT_KEY",
+                       idempotency_key=name)["job_id"] for name in "ab"}
+    assert len(ids) == 2
+    assert {weir.wait_final(key, job_id)["state"] for job_id in ids} == {"SUCCEEDED"}
+
+
+def test_the_invalid_payload_is_refused_and_leaves_nothing(weir):
+    """[JOB-052] PAYLOAD_INVALID: 400 RFA_JOB_VALIDATION_FAILED, no job row, no event."""
+    _, key = weir.new_client()
+    before = weir.metric("jobs_submitted_total")
+    weir.try_submit(key, work_kind="PAYLOAD_INVALID").expect_problem(400,
+                                                                     "RFA_JOB_VALIDATION_FAILED")
+    assert weir.api("GET", "/v1/jobs", key=key).expect(200)["items"] == []
+    assert weir.metric("jobs_submitted_total") == before
+
+
+def test_the_catalog_of_this_test_is_the_catalog_of_the_contract(weir):
+    """31 kinds: every one is accepted but PAYLOAD_INVALID, and the contract names no other."""
+    text = weir.api("GET", "/openapi/jobs.yaml").text
+    listed = {word.strip(" -[]\n\r,") for word in text.replace(",", "\n").splitlines()}
+    assert set(CATALOG) | {"PAYLOAD_INVALID"} <= listed
+    assert len(CATALOG) == 30

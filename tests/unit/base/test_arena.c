@@ -1,0 +1,107 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "base/arena.h"
+#include "base/must.h"
+
+#include "base/banned.h"
+
+static void memory_is_zeroed_and_aligned(void **state)
+{
+    (void)state;
+    struct arena *a = arena_new(64);
+    for (size_t size = 1; size < 300; size += 7) {
+        unsigned char *p = arena_alloc(a, size);
+        assert_int_equal((uintptr_t)p % _Alignof(max_align_t), 0);
+        for (size_t i = 0; i < size; i++)
+            assert_int_equal(p[i], 0);
+        memset(p, 0xAA, size);
+    }
+    arena_free(a);
+}
+
+static void reused_memory_is_zeroed_again(void **state)
+{
+    (void)state;
+    struct arena *a = arena_new(256);
+    memset(arena_alloc(a, 200), 0xFF, 200);
+    arena_reset(a);
+    const unsigned char *p = arena_alloc(a, 200);
+    for (size_t i = 0; i < 200; i++)
+        assert_int_equal(p[i], 0);
+    arena_free(a);
+}
+
+static void pieces_do_not_overlap_across_chunks(void **state)
+{
+    (void)state;
+    enum { PIECES = 500 };
+    struct arena *a = arena_new(32);
+    unsigned char *pieces[PIECES];
+    for (size_t i = 0; i < PIECES; i++) {
+        pieces[i] = arena_alloc(a, 1 + i % 97);
+        memset(pieces[i], (int)(i & 0xFF), 1 + i % 97);
+    }
+    for (size_t i = 0; i < PIECES; i++)
+        for (size_t b = 0; b < 1 + i % 97; b++)
+            assert_int_equal(pieces[i][b], i & 0xFF);
+    arena_free(a);
+}
+
+static void bytes_count_what_was_handed_out_since_reset(void **state)
+{
+    (void)state;
+    struct arena *a = arena_new(64);
+    assert_int_equal(arena_bytes(a), 0);
+    arena_alloc(a, 10);
+    assert_true(arena_bytes(a) >= 10);
+    arena_alloc(a, 1 << 20);
+    assert_true(arena_bytes(a) >= (1 << 20) + 10);
+    arena_reset(a);
+    assert_int_equal(arena_bytes(a), 0);
+    arena_free(a);
+}
+
+static void copies_end_in_nul_and_own_their_bytes(void **state)
+{
+    (void)state;
+    struct arena *a = arena_new(64);
+    char source[] = "abc";
+    char *copy = arena_copy(a, source, 3);
+    struct str s = arena_str(a, (struct str){"a\0b", 3});
+    source[0] = 'X';
+    assert_string_equal(copy, "abc");
+    assert_int_equal(s.len, 3);
+    assert_memory_equal(s.ptr, "a\0b", 4);
+    assert_string_equal(arena_copy(a, NULL, 0), "");
+    assert_null(arena_str(a, STR_ABSENT).ptr);
+    assert_non_null(arena_str(a, STR("")).ptr);
+    struct str text =
+        arena_printf(a, "%d-%s", 42, "long enough to leave the first chunk, surely so");
+    assert_true(str_is(text, "42-long enough to leave the first chunk, surely so"));
+    arena_free(a);
+}
+
+static void freeing_nothing_is_fine(void **state)
+{
+    (void)state;
+    assert_null(arena_free(NULL));
+    assert_null(arena_free(arena_new(1)));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(memory_is_zeroed_and_aligned),
+        cmocka_unit_test(reused_memory_is_zeroed_again),
+        cmocka_unit_test(pieces_do_not_overlap_across_chunks),
+        cmocka_unit_test(bytes_count_what_was_handed_out_since_reset),
+        cmocka_unit_test(copies_end_in_nul_and_own_their_bytes),
+        cmocka_unit_test(freeing_nothing_is_fine),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

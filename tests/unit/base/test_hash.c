@@ -1,0 +1,77 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "base/hash.h"
+#include "base/must.h"
+#include "base/str.h"
+
+#include "base/banned.h"
+
+/* The key 00..0f and messages 00, 00 01, ... of the paper by Aumasson and Bernstein, appendix A. */
+static void siphash_gives_the_reference_vectors(void **state)
+{
+    (void)state;
+    static const uint64_t key[2] = {UINT64_C(0x0706050403020100), UINT64_C(0x0f0e0d0c0b0a0908)};
+    unsigned char message[64];
+    for (size_t i = 0; i < sizeof message; i++)
+        message[i] = (unsigned char)i;
+    assert_true(hash_sip(key, message, 15) == UINT64_C(0xa129ca6149be45e5));
+    assert_true(hash_sip(key, message, 0) == UINT64_C(0x726fdb47dd0e0e31));
+    assert_true(hash_sip(key, message, 1) == UINT64_C(0x74f839c593dc67fd));
+    assert_true(hash_sip(key, message, 8) == UINT64_C(0x93f5f5799a932462));
+}
+
+static void siphash_depends_on_its_key(void **state)
+{
+    (void)state;
+    assert_true(hash_sip((uint64_t[]){0, 0}, "a", 1) != hash_sip((uint64_t[]){1, 0}, "a", 1));
+    assert_true(hash_sip((uint64_t[]){0, 0}, "a", 1) != hash_sip((uint64_t[]){0, 1}, "a", 1));
+}
+
+static void siphash_reads_unaligned_bytes_alike(void **state)
+{
+    (void)state;
+    static const uint64_t key[2] = {1, 2};
+    char room[40];
+    const char text[] = "0123456789abcdefghijkl";
+    uint64_t wanted = hash_sip(key, text, 22);
+    for (size_t shift = 0; shift < 16; shift++) {
+        memcpy(room + shift, text, 22);
+        assert_true(hash_sip(key, room + shift, 22) == wanted);
+    }
+}
+
+static void fnv1a_gives_the_published_values_and_continues(void **state)
+{
+    (void)state;
+    assert_true(hash_fnv1a(HASH_FNV_START, "", 0) == UINT64_C(0xcbf29ce484222325));
+    assert_true(hash_fnv1a(HASH_FNV_START, "a", 1) == UINT64_C(0xaf63dc4c8601ec8c));
+    assert_true(hash_fnv1a(HASH_FNV_START, "foobar", 6) == UINT64_C(0x85944171f73967e8));
+    uint64_t half = hash_fnv1a(HASH_FNV_START, "foo", 3);
+    assert_true(hash_fnv1a(half, "bar", 3) == UINT64_C(0x85944171f73967e8));
+}
+
+static void mix_spreads_neighbours(void **state)
+{
+    (void)state;
+    unsigned char seen[256] = {0};
+    for (uint64_t i = 1; i <= 4096; i++)
+        seen[hash_mix(i) & 255]++;
+    for (size_t i = 0; i < sizeof seen; i++)
+        assert_true(seen[i] > 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(siphash_gives_the_reference_vectors),
+        cmocka_unit_test(siphash_depends_on_its_key),
+        cmocka_unit_test(siphash_reads_unaligned_bytes_alike),
+        cmocka_unit_test(fnv1a_gives_the_published_values_and_continues),
+        cmocka_unit_test(mix_spreads_neighbours),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,249 @@
+/* Rules between keys, advice, values worked out, and how settings are shown. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "base/json.h"
+#include "base/must.h"
+#include "config/settings.h"
+#include "config/settings_internal.h"
+
+#include "base/banned.h"
+
+static int set_up(void **state)
+{
+    struct settings *s = must_alloc(sizeof *s);
+    settings_init(s);
+    *state = s;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    settings_free(*state);
+    free(*state);
+    return 0;
+}
+
+static void set(struct settings *s, const char *key, const char *value)
+{
+    struct err err = {0};
+    if (settings_set(s, key, value, ORIGIN_FLAG, &err))
+        fail_msg("%s=%s refused: %s", key, value, err.detail);
+}
+
+/* Whatever `print` writes, as text; the caller frees it. */
+static char *printed(void (*print)(const struct settings *s, FILE *out), const struct settings *s)
+{
+    char *text = NULL;
+    size_t len = 0;
+    FILE *out = open_memstream(&text, &len);
+    assert_non_null(out);
+    print(s, out);
+    fclose(out);
+    return text;
+}
+
+static void show_table(const struct settings *s, FILE *out)
+{
+    settings_show(s, false, true, out);
+}
+static void show_json(const struct settings *s, FILE *out)
+{
+    settings_show(s, true, false, out);
+}
+static void show_json_origin(const struct settings *s, FILE *out)
+{
+    settings_show(s, true, true, out);
+}
+static void markdown(const struct settings *s, FILE *out)
+{
+    (void)s;
+    settings_markdown(out);
+}
+
+static void test_keys_that_contradict_each_other_are_refused_by_name(void **state)
+{
+    static const struct {
+        const char *key, *value, *other;
+    } cases[] = {{"queue.heartbeat_ms", "30000", "queue.lease_ms"},
+                 {"jobs.retry_base_ms", "30001", "jobs.retry_cap_ms"},
+                 {"webhooks.base_ms", "60001", "webhooks.cap_ms"}};
+    for (size_t i = 0; i < LENGTH_OF(cases); i++) {
+        struct settings s;
+        struct err err;
+        (void)state;
+        settings_init(&s);
+        set(&s, cases[i].key, cases[i].value);
+        assert_int_equal(settings_check(&s, &err), ERR_CONFIG_INVALID);
+        assert_non_null(strstr(err.detail, cases[i].key));
+        assert_non_null(strstr(err.detail, cases[i].other));
+        settings_free(&s);
+    }
+}
+
+static void test_listen_is_taken_apart(void **state)
+{
+    static const struct {
+        const char *listen, *host;
+        uint16_t port;
+    } cases[] = {{"127.0.0.1:8080", "127.0.0.1", 8080},
+                 {"[::1]:0", "::1", 0},
+                 {"localhost:65535", "localhost", 65535},
+                 {"my-host.example:1", "my-host.example", 1}};
+    struct settings *s = *state;
+    for (size_t i = 0; i < LENGTH_OF(cases); i++) {
+        char host[SETTINGS_HOST_MAX];
+        uint16_t port = 1;
+        set(s, "server.listen", cases[i].listen);
+        assert_true(settings_listen_parts(s, host, sizeof host, &port));
+        assert_string_equal(host, cases[i].host);
+        assert_int_equal(port, cases[i].port);
+    }
+    char small[4];
+    uint16_t port;
+    assert_false(settings_listen_parts(s, small, sizeof small, &port));
+}
+
+static void test_the_store_path_comes_from_the_url_or_the_data_directory(void **state)
+{
+    struct settings *s = *state;
+    struct err err;
+    char path[64];
+    set(s, "data", "/srv/weir");
+    assert_int_equal(settings_store_path(s, path, sizeof path, &err), ERR_OK);
+    assert_string_equal(path, "/srv/weir/weir.db");
+    set(s, "store.url", "sqlite:/other/place.db");
+    assert_int_equal(settings_store_path(s, path, sizeof path, &err), ERR_OK);
+    assert_string_equal(path, "/other/place.db");
+    assert_int_equal(settings_store_path(s, path, 8, &err), ERR_CONFIG_INVALID);
+    assert_int_equal(settings_set(s, "store.url", "postgres://h/db", ORIGIN_FLAG, &err),
+                     ERR_CONFIG_INVALID);
+    assert_string_equal(err.detail, "store.url: postgres:// is not built into this program");
+}
+
+static void test_dev_with_defaults_has_nothing_to_warn_of(void **state)
+{
+    char *text = printed(settings_warn, *state);
+    assert_string_equal(text, "");
+    free(text);
+}
+
+static void test_risky_settings_are_warned_about_by_key(void **state)
+{
+    struct settings *s = *state;
+    set(s, "environment", "prod");
+    set(s, "jobs.max_runtime_ms", "120499"); /* AJ-06 */
+    set(s, "webhooks.allow_private", "true");
+    set(s, "runner.processes", "0");
+    set(s, "runner.time_scale", "0.01");
+    set(s, "queue.lease_ms", "14999");
+    set(s, "server.body_max_bytes", "2048");
+    char *text = printed(settings_warn, s);
+    static const char *const keys[] = {
+        "operator.token",    "jobs.max_runtime_ms", "webhooks.allow_private", "runner.processes",
+        "runner.time_scale", "queue.lease_ms",      "server.body_max_bytes"};
+    for (size_t i = 0; i < LENGTH_OF(keys); i++)
+        if (!strstr(text, keys[i]))
+            fail_msg("no warning names %s in:\n%s", keys[i], text);
+    free(text);
+    set(s, "jobs.max_runtime_ms", "120500");
+    text = printed(settings_warn, s);
+    assert_null(strstr(text, "jobs.max_runtime_ms"));
+    free(text);
+}
+
+static void test_dev_open_to_other_machines_is_warned_about(void **state)
+{
+    set(*state, "server.listen", "0.0.0.0:8080");
+    char *text = printed(settings_warn, *state);
+    assert_non_null(strstr(text, "server.listen"));
+    free(text);
+}
+
+static void test_private_webhooks_follow_the_environment_unless_set(void **state)
+{
+    struct settings *s = *state;
+    assert_true(settings_webhooks_private(s));
+    set(s, "environment", "stage");
+    assert_false(settings_webhooks_private(s));
+    set(s, "webhooks.allow_private", "true");
+    assert_true(settings_webhooks_private(s));
+}
+
+static void test_threads_follow_the_machine_unless_set(void **state)
+{
+    assert_true(settings_http_threads(*state) >= 1);
+    set(*state, "server.threads", "5");
+    assert_int_equal(settings_http_threads(*state), 5);
+}
+
+static void test_show_never_reveals_the_operator_token(void **state)
+{
+    struct settings *s = *state;
+    set(s, "operator.token", "planted-secret-value");
+    void (*const prints[])(const struct settings *, FILE *) = {show_table, show_json,
+                                                               show_json_origin};
+    for (size_t i = 0; i < LENGTH_OF(prints); i++) {
+        char *text = printed(prints[i], s);
+        assert_null(strstr(text, "planted-secret-value"));
+        assert_non_null(strstr(text, "(set)"));
+        for (size_t k = 0; k < SETTING_COUNT; k++)
+            assert_non_null(strstr(text, settings_table[k].key));
+        free(text);
+    }
+}
+
+static void test_show_gives_json_with_values_and_origins(void **state)
+{
+    struct settings *s = *state;
+    struct err err;
+    int64_t value;
+    set(s, "jobs.retry_max", "8");
+    char *text = printed(show_json_origin, s);
+    struct arena *a = arena_new(4096);
+    const struct json *root;
+    assert_int_equal(json_parse(a, str_trim((struct str){text, strlen(text) - 1}), &root, &err),
+                     ERR_OK);
+    const struct json *retry = json_get(root, "jobs.retry_max");
+    assert_true(json_to_int(json_get(retry, "value"), &value));
+    assert_int_equal(value, 8);
+    assert_true(str_is(json_get(retry, "origin")->text, "flag"));
+    assert_true(str_is(json_get(json_get(root, "jobs.types"), "origin")->text, "default"));
+    assert_int_equal(json_get(json_get(root, "operator.token"), "value")->type, JSON_NULL);
+    arena_free(a);
+    free(text);
+}
+
+static void test_the_document_lists_every_key_with_its_environment_name(void **state)
+{
+    char *text = printed(markdown, *state);
+    for (size_t i = 0; i < SETTING_COUNT; i++) {
+        char name[SETTING_ENV_NAME_MAX];
+        setting_env_name(&settings_table[i], name);
+        assert_non_null(strstr(text, settings_table[i].key));
+        assert_non_null(strstr(text, name));
+    }
+    free(text);
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        T(test_keys_that_contradict_each_other_are_refused_by_name),
+        T(test_listen_is_taken_apart),
+        T(test_the_store_path_comes_from_the_url_or_the_data_directory),
+        T(test_dev_with_defaults_has_nothing_to_warn_of),
+        T(test_risky_settings_are_warned_about_by_key),
+        T(test_dev_open_to_other_machines_is_warned_about),
+        T(test_private_webhooks_follow_the_environment_unless_set),
+        T(test_threads_follow_the_machine_unless_set),
+        T(test_show_never_reveals_the_operator_token),
+        T(test_show_gives_json_with_values_and_origins),
+        T(test_the_document_lists_every_key_with_its_environment_name),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,72 @@
+/* A server with a small handler, and a raw client, for the tests of src/http.
+ *
+ * Routes (harness.c): /echo answers "METHOD path|query|body"; /canary counts its calls; /park is resumed
+ * by a second thread; /park-self resumes itself inside on_request; /hold and /timeout stay parked until
+ * the test lets go; /big answers BIG_BYTES bytes; /stream is a stream; /header shows reply headers. */
+#ifndef WEIR_TESTS_HTTP_HARNESS_H
+#define WEIR_TESTS_HTTP_HARNESS_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "http/server.h"
+
+enum { BIG_BYTES = 16 * 1024 * 1024, PATIENCE_MS = 20000 };
+
+struct harness {
+    struct http_server *server;
+    uint16_t port;
+    char unix_path[64];
+    _Atomic uint32_t canaries, requests, dones, bad_requests;
+    _Atomic uint32_t ticks, stream_ends;
+    _Atomic int last_bad_status;
+    _Atomic bool stop_resumer;
+    int64_t ping_ms;          /* of /stream */
+    const char *stream_piece; /* written at every tick */
+    uint32_t stream_pieces_max; /* then the stream ends itself; 0: never */
+};
+
+/* Starts a server on a free port and a Unix socket. Limits may be NULL. */
+struct harness *harness_start(uint32_t threads, const struct http_limits *limits);
+void harness_stop(struct harness *h); /* drain, wait until nothing is busy, stop */
+void harness_stop_at_once(struct harness *h);
+
+/* The exchange that /hold or /timeout parked last; waits for it. Not resumed yet. */
+struct http_exchange *harness_held(struct harness *h);
+void harness_release(struct harness *h, struct http_exchange *x);
+/* True as soon as the condition holds; false after PATIENCE_MS. */
+bool harness_await(bool (*holds)(struct harness *h, uint32_t n), struct harness *h, uint32_t n);
+bool busy_is(struct harness *h, uint32_t n);
+bool connections_are(struct harness *h, uint32_t n);
+bool dones_are(struct harness *h, uint32_t n);
+bool ticks_at_least(struct harness *h, uint32_t n);
+bool stream_ends_are(struct harness *h, uint32_t n);
+
+struct client {
+    int fd;
+    struct strbuf in; /* received, not yet taken */
+};
+
+struct answer {
+    int status; /* 0: the connection ended instead */
+    char head[4096];
+    char body[4096]; /* the first bytes; body_len has the whole length */
+    size_t body_len;
+    bool closes;
+};
+
+struct client client_tcp(const struct harness *h);
+struct client client_unix(const struct harness *h);
+void client_close(struct client *c);
+void client_send(struct client *c, const void *bytes, size_t len); /* all of it; a closed peer is fine */
+void client_text(struct client *c, const char *text);
+/* Sends and waits until the server has read it (Unix sockets only). False once the peer has closed. */
+bool client_send_and_wait(struct client *c, const void *bytes, size_t len);
+struct answer client_answer(struct client *c);
+struct answer client_answer_to_head(struct client *c); /* no body follows */
+bool client_at_end(struct client *c);                  /* waits for the server to close */
+const char *answer_header(const struct answer *a, const char *name, char out[256]); /* NULL: none */
+
+#endif

@@ -1,0 +1,252 @@
+/* Slow and idle clients, too many of them, and the end of a server. */
+#include <malloc.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/must.h"
+#include "harness.h"
+
+#include "base/banned.h"
+
+#define GET(path) "GET " path " HTTP/1.1\r\nHost: a\r\n\r\n"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { SANITIZED = true, IDLE_CONNECTIONS = 1000 };
+#else
+enum { SANITIZED = false, IDLE_CONNECTIONS = 10000 };
+#endif
+enum { IDLE_BYTES_MAX = 600 };
+
+/* Sends one byte whenever 10 ms passed without an answer, as slowloris does. */
+static struct answer trickle(struct client *c, const char *text)
+{
+    for (size_t i = 0;; i = i + 1 < strlen(text) ? i + 1 : i) {
+        client_send(c, text + i, 1);
+        struct pollfd p = {c->fd, POLLIN, 0};
+        if (poll(&p, 1, 10) > 0)
+            return client_answer(c);
+    }
+}
+
+static void a_request_that_trickles_in_is_cut_off(void **state)
+{
+    (void)state;
+    struct harness *h = harness_start(1, &(struct http_limits){.request_read_ms = 150});
+    static const char *const slow[] = {
+        "GET /echo HTTP/1.1\r\nHost: a\r\nX: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+        "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\naaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+        "POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1000\r\naaaaaaaaaaaaaaaaaaaaa",
+    };
+    for (size_t i = 0; i < LENGTH_OF(slow); i++) {
+        struct client c = client_tcp(h);
+        size_t at_once = i ? strlen(slow[i]) - 20 : 20;
+        client_send(&c, slow[i], at_once);
+        int64_t began = clock_mono_ms(&clock_system);
+        struct answer a = trickle(&c, slow[i] + at_once);
+        int64_t took = clock_mono_ms(&clock_system) - began;
+        assert_int_equal(a.status, 408);
+        assert_true(a.closes);
+        assert_true(took >= 140 && took < 2000);
+        assert_true(client_at_end(&c));
+        client_close(&c);
+    }
+    harness_stop(h);
+}
+
+static void an_idle_connection_is_closed_without_a_word(void **state)
+{
+    (void)state;
+    struct harness *h = harness_start(1, &(struct http_limits){.idle_ms = 60});
+    struct client fresh = client_tcp(h), used = client_tcp(h);
+    client_text(&used, GET("/echo"));
+    assert_int_equal(client_answer(&used).status, 200);
+    assert_true(client_at_end(&used));
+    assert_true(client_at_end(&fresh));
+    client_close(&used);
+    client_close(&fresh);
+    harness_stop(h);
+}
+
+static void an_answer_nobody_takes_is_given_up(void **state)
+{
+    (void)state;
+    struct harness *h = harness_start(1, &(struct http_limits){.write_ms = 100});
+    struct client c = client_tcp(h);
+    client_text(&c, GET("/big"));
+    assert_true(harness_await(dones_are, h, 1));
+    assert_true(harness_await(connections_are, h, 0));
+    assert_int_equal(client_answer(&c).status, 0); /* never whole */
+    client_close(&c);
+    harness_stop(h);
+}
+
+static void beyond_the_limit_a_connection_is_told_503(void **state)
+{
+    (void)state;
+    struct harness *h = harness_start(1, &(struct http_limits){.connections_max = 2});
+    struct client a = client_tcp(h), b = client_tcp(h);
+    assert_true(harness_await(connections_are, h, 2));
+    struct client c = client_tcp(h);
+    struct answer refused = client_answer(&c);
+    char value[256];
+    assert_int_equal(refused.status, 503);
+    assert_true(refused.closes);
+    assert_string_equal(answer_header(&refused, "Retry-After", value), "1");
+    assert_true(client_at_end(&c));
+    client_close(&c);
+    client_close(&a);
+    assert_true(harness_await(connections_are, h, 1));
+    struct client d = client_tcp(h);
+    client_text(&d, GET("/echo"));
+    assert_int_equal(client_answer(&d).status, 200);
+    client_close(&d);
+    client_close(&b);
+    harness_stop(h);
+}
+
+static size_t heap_bytes(void) { return mallinfo2().uordblks + mallinfo2().hblkhd; }
+
+static uint32_t raise_fd_limit(uint32_t wanted)
+{
+    struct rlimit l;
+    getrlimit(RLIMIT_NOFILE, &l);
+    l.rlim_cur = l.rlim_max < wanted ? l.rlim_max : wanted;
+    (void)setrlimit(RLIMIT_NOFILE, &l);
+    getrlimit(RLIMIT_NOFILE, &l);
+    return (uint32_t)l.rlim_cur;
+}
+
+static void idle_connections_cost_little_memory(void **state)
+{
+    (void)state;
+    uint32_t fds = raise_fd_limit(2 * IDLE_CONNECTIONS + 100);
+    uint32_t count = (fds - 100) / 2 < IDLE_CONNECTIONS ? (fds - 100) / 2 : IDLE_CONNECTIONS;
+    struct harness *h = harness_start(1, NULL);
+    struct client *clients = must_alloc(count * sizeof *clients);
+    struct client warm = client_tcp(h);
+    client_text(&warm, GET("/echo"));
+    assert_int_equal(client_answer(&warm).status, 200);
+    client_close(&warm);
+    assert_true(harness_await(connections_are, h, 0));
+    size_t before = heap_bytes();
+    for (uint32_t i = 0; i < count; i++)
+        clients[i] = client_tcp(h);
+    assert_true(harness_await(connections_are, h, count));
+    size_t fresh = heap_bytes() - before;
+    for (uint32_t i = 0; i < count; i++) { /* each had a request, in two pieces */
+        client_text(&clients[i], "GET /echo HTTP/1.1\r\nHo");
+        client_text(&clients[i], "st: a\r\n\r\n");
+        assert_int_equal(client_answer(&clients[i]).status, 200);
+        strbuf_free(&clients[i].in);
+    }
+    size_t used = heap_bytes() - before;
+    print_message("%u idle connections: %zu bytes each when fresh, %zu after a request\n", count,
+                  fresh / count, used / count);
+    if (!SANITIZED) {
+        assert_true(count >= 9000);
+        assert_in_range(fresh / count, 1, IDLE_BYTES_MAX);
+        assert_in_range(used / count, 1, IDLE_BYTES_MAX);
+    }
+    for (uint32_t i = 0; i < count; i++)
+        client_close(&clients[i]);
+    free(clients);
+    assert_true(harness_await(connections_are, h, 0));
+    harness_stop(h);
+}
+
+/* ---- the end ---- */
+
+static void a_draining_server_finishes_what_it_has_and_takes_nothing_new(void **state)
+{
+    (void)state;
+    struct harness *h = harness_start(2, NULL);
+    struct client idle = client_tcp(h), busy = client_tcp(h);
+    client_text(&idle, GET("/echo"));
+    assert_int_equal(client_answer(&idle).status, 200);
+    client_text(&busy, GET("/hold"));
+    struct http_exchange *x = harness_held(h);
+    http_server_drain(h->server);
+    assert_true(client_at_end(&idle));
+    assert_true(harness_await(connections_are, h, 1));
+    assert_int_equal(http_server_busy(h->server), 1);
+    harness_release(h, x);
+    struct answer a = client_answer(&busy);
+    assert_int_equal(a.status, 200);
+    assert_true(a.closes);
+    assert_true(client_at_end(&busy));
+    client_close(&idle);
+    client_close(&busy);
+    harness_stop(h);
+}
+
+static void a_request_half_read_when_draining_begins_is_still_answered(void **state)
+{
+    (void)state;
+    struct harness *h = harness_start(1, NULL);
+    struct client c = client_unix(h);
+    assert_true(client_send_and_wait(&c, "GET /echo HTT", 13));
+    http_server_drain(h->server);
+    client_text(&c, "P/1.1\r\nHost: a\r\n\r\n");
+    struct answer a = client_answer(&c);
+    assert_int_equal(a.status, 200);
+    assert_true(a.closes);
+    client_close(&c);
+    harness_stop(h);
+}
+
+static void a_server_may_stop_with_exchanges_parked(void **state)
+{
+    (void)state;
+    struct harness *h = harness_start(2, NULL);
+    struct client clients[8];
+    for (size_t i = 0; i < LENGTH_OF(clients); i++) {
+        clients[i] = i % 2 ? client_tcp(h) : client_unix(h);
+        client_text(&clients[i], i < 4 ? GET("/hold") : "GET /echo HTTP/1.1\r\n");
+        if (i < 4)
+            (void)harness_held(h);
+    }
+    assert_int_equal(http_server_busy(h->server), 4);
+    harness_stop_at_once(h);
+    for (size_t i = 0; i < LENGTH_OF(clients); i++) {
+        assert_int_equal(client_answer(&clients[i]).status, 0);
+        client_close(&clients[i]);
+    }
+}
+
+static void an_exchange_still_owed_a_resume_is_freed_with_the_server(void **state)
+{
+    (void)state;
+    struct harness *h = harness_start(1, NULL);
+    struct client c = client_tcp(h);
+    client_text(&c, GET("/timeout"));
+    assert_int_equal(client_answer(&c).status, 504);
+    assert_int_equal(http_server_busy(h->server), 1);
+    harness_stop_at_once(h); /* the leak checker of the sanitizer build is the judge */
+    client_close(&c);
+}
+
+int main(void)
+{
+    mallopt(M_ARENA_MAX, 1); /* mallinfo2() sees only the first */
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(idle_connections_cost_little_memory),
+        cmocka_unit_test(a_request_that_trickles_in_is_cut_off),
+        cmocka_unit_test(an_idle_connection_is_closed_without_a_word),
+        cmocka_unit_test(an_answer_nobody_takes_is_given_up),
+        cmocka_unit_test(beyond_the_limit_a_connection_is_told_503),
+        cmocka_unit_test(a_draining_server_finishes_what_it_has_and_takes_nothing_new),
+        cmocka_unit_test(a_request_half_read_when_draining_begins_is_still_answered),
+        cmocka_unit_test(a_server_may_stop_with_exchanges_parked),
+        cmocka_unit_test(an_exchange_still_owed_a_resume_is_freed_with_the_server),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,106 @@
+/* unit/kernel/rig.h - a kernel on a bench: either store, a clock whose hands the test turns, commits that fail
+ * when told to. Every test ends with a full check of the store (store_verify): no problem may be left.
+ *
+ * One rig at a time; commands live in its arena until rig_down. */
+#ifndef WEIR_TESTS_RIG_H
+#define WEIR_TESTS_RIG_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/must.h"
+#include "jobs/client_commands.h"
+#include "jobs/job_commands.h"
+#include "jobs/purge.h"
+#include "kernel/worker_commands.h"
+#include "store/job_view.h"
+#include "store/verify.h"
+
+enum { RIG_EVENTS_MAX = 64 };
+
+struct rig {
+    bool on_disk;
+    char path[64];
+    struct clock clock;
+    int64_t wall_us, mono_ms;
+    struct settings settings;
+    struct store *store;
+    struct store_ops ops;         /* the backend's, with our commit */
+    const struct store_ops *real; /* the backend's own */
+    struct kernel *kernel;
+    struct reader *reader;
+    struct purge purge;
+    struct arena *arena;
+    int failures;                 /* so many commits to come fail */
+    enum err_code failure;        /* with this; nothing is written */
+    size_t commits;               /* that reached the backend */
+    size_t writes[TABLE_COUNT];   /* row changes of the last commit */
+    size_t notices;               /* of the last committed batch */
+    int fatal;
+};
+
+/* Which backend the next rig_up opens; set by the group. */
+extern bool rig_use_disk;
+int rig_group_memory(void **state);
+int rig_group_disk(void **state);
+
+/* cmocka setup and teardown: *state is the rig. */
+int rig_up(void **state);
+int rig_down(void **state);
+
+void rig_pass(struct rig *r, int64_t ms);     /* both hands */
+void rig_set_wall(struct rig *r, int64_t ms); /* somebody sets the clock: the wall hand only, by so much */
+/* Kernel and store are closed and opened again after `down_ms`; the memory store only loses its kernel. */
+void rig_restart(struct rig *r, int64_t down_ms);
+size_t rig_step(struct rig *r);
+void rig_expect_sound(struct rig *r); /* store_verify finds nothing */
+
+/* --- commands: post_* waits for rig_step, the others step at once ------------------------------ */
+
+bool rig_is_done(const struct command *c);
+void rig_post(struct rig *r, struct command *c, const struct command_type *type);
+
+int64_t rig_new_client(struct rig *r, struct uuid *ret_id); /* its number; ret_id may be NULL */
+struct submit_item rig_item(void);                          /* EXECUTE, SUCCESS_FAST */
+struct submit_command *rig_post_submit(struct rig *r, int64_t client, const struct submit_item *items,
+                                       size_t count);
+struct submit_item rig_submit(struct rig *r, int64_t client, const struct submit_item *item);
+struct submit_item rig_submit_default(struct rig *r, int64_t client);
+struct submit_item rig_submit_deferred(struct rig *r, int64_t client, int64_t after_ms);
+
+struct job_command *rig_post_job(struct rig *r, const struct command_type *type, int64_t client,
+                                 const struct submit_item *job);
+struct job_command *rig_cancel(struct rig *r, int64_t client, const struct submit_item *job);
+struct job_command *rig_retry(struct rig *r, int64_t client, const struct submit_item *job);
+
+struct claim_command *rig_post_claim(struct rig *r, const char *worker, uint32_t max, int64_t wait_ms);
+/* One task of queue `default`, which must be there. */
+struct claimed_task rig_claim(struct rig *r, const char *worker);
+size_t rig_claim_count(struct rig *r, const char *worker, uint32_t max);
+struct worker_command *rig_post_work(struct rig *r, const struct command_type *type,
+                                     const struct claimed_task *task, bool success);
+struct worker_item rig_work(struct rig *r, const struct command_type *type, const struct claimed_task *task);
+struct worker_item rig_fail(struct rig *r, const struct claimed_task *task);
+/* Claim, start, finish of one job. */
+void rig_run(struct rig *r, bool success);
+
+/* --- what a reader sees ------------------------------------------------------------------------ */
+
+bool rig_find(struct rig *r, int64_t id, struct job_view *ret_view);
+struct job_view rig_view(struct rig *r, int64_t id); /* must exist */
+enum job_state rig_state(struct rig *r, int64_t id);
+size_t rig_events(struct rig *r, int64_t id, struct event *ret_events);
+size_t rig_event_count(struct rig *r, int64_t id);
+struct event rig_last_event(struct rig *r, int64_t id);
+struct client_counts rig_counts(struct rig *r, int64_t client); /* as stored */
+
+#define RIG_TEST(f) cmocka_unit_test_setup_teardown(f, rig_up, rig_down)
+#define RIG_RUN_BOTH(tests)                                                                        \
+    (cmocka_run_group_tests_name("memory", tests, rig_group_memory, NULL) +                        \
+     cmocka_run_group_tests_name("sqlite", tests, rig_group_disk, NULL))
+
+#endif

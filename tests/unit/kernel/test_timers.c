@@ -1,0 +1,256 @@
+/* Time: schedules and backoff follow the wall clock, leases and limits the steady one; nothing is early.
+ * On both stores. */
+#include "unit/kernel/rig.h"
+
+#include "base/time_text.h"
+
+#include "base/banned.h"
+
+enum { HOUR_MS = 3600000, DAY_MS = 24 * HOUR_MS };
+
+/* [JOB-128] [JOB-129] [JOB-133] */
+static void test_a_scheduled_job_is_queued_when_due_and_not_a_millisecond_earlier(void **state)
+{
+    struct rig *r = *state;
+    int64_t client = rig_new_client(r, NULL);
+    struct submit_item job = rig_submit_deferred(r, client, 3000);
+    assert_int_equal(job.state, JOB_CREATED);
+    rig_pass(r, 2999);
+    rig_step(r);
+    assert_int_equal(rig_state(r, job.id), JOB_CREATED);
+    assert_int_equal(rig_claim_count(r, "w", 1), 0);
+    rig_pass(r, 1);
+    struct claimed_task t = rig_claim(r, "w"); /* the same batch queues and assigns it */
+    assert_int_equal(t.id, job.id);
+    struct event events[RIG_EVENTS_MAX];
+    assert_int_equal(rig_events(r, job.id, events), 3);
+    assert_int_equal(events[1].event, JOB_EVENT_QUEUED);
+    assert_true(events[1].at_us / 1000 >= rig_view(r, job.id).job.execution_ms);
+}
+
+static void test_a_schedule_between_two_milliseconds_is_rounded_up(void **state)
+{
+    struct rig *r = *state;
+    int64_t client = rig_new_client(r, NULL);
+    struct submit_item item = rig_item();
+    char text[TIME_TEXT_MAX];
+    item.type = STR("DEFERRED");
+    item.execution_at = time_text_us(r->wall_us + 5001, text); /* 5 ms and 1 us */
+    item = rig_submit(r, client, &item);
+    rig_pass(r, 5);
+    rig_step(r);
+    assert_int_equal(rig_state(r, item.id), JOB_CREATED);
+    rig_pass(r, 1);
+    rig_step(r);
+    assert_int_equal(rig_state(r, item.id), JOB_QUEUED);
+}
+
+static void test_many_schedules_fire_in_order_of_their_times(void **state)
+{
+    struct rig *r = *state;
+    int64_t client = rig_new_client(r, NULL);
+    struct submit_item jobs[50];
+    for (int i = 0; i < 50; i++)
+        jobs[i] = rig_submit_deferred(r, client, 1000 + (i * 37 % 50) * 10);
+    for (int at = 0; at <= 1600; at += 10) {
+        rig_step(r);
+        for (int i = 0; i < 50; i++) {
+            bool due = 1000 + (i * 37 % 50) * 10 <= at;
+            assert_int_equal(rig_state(r, jobs[i].id), due ? JOB_QUEUED : JOB_CREATED);
+        }
+        rig_pass(r, 10);
+    }
+}
+
+static void test_a_clock_set_forward_brings_schedules_forward_and_ends_no_lease(void **state)
+{
+    struct rig *r = *state;
+    int64_t client = rig_new_client(r, NULL);
+    struct submit_item assigned = rig_submit_default(r, client), running = rig_submit_default(r, client);
+    struct claimed_task a = rig_claim(r, "a"), b = rig_claim(r, "b");
+    rig_work(r, &start_command_type, &b);
+    struct submit_item scheduled = rig_submit_deferred(r, client, HOUR_MS);
+    rig_set_wall(r, DAY_MS);
+    rig_step(r);
+    assert_int_equal(rig_state(r, scheduled.id), JOB_QUEUED);
+    assert_int_equal(rig_state(r, assigned.id), JOB_ASSIGNED);
+    assert_int_equal(rig_state(r, running.id), JOB_RUNNING);
+    rig_pass(r, 29999);
+    rig_step(r);
+    assert_int_equal(rig_state(r, assigned.id), JOB_ASSIGNED);
+    assert_int_equal(rig_work(r, &heartbeat_command_type, &b).code, ERR_OK);
+    rig_pass(r, 1);
+    rig_step(r);
+    assert_int_equal(rig_work(r, &start_command_type, &a).code, ERR_LEASE_LOST);
+    assert_int_equal(rig_state(r, running.id), JOB_RUNNING); /* far from its runtime limit */
+}
+
+static void test_a_clock_set_back_delays_schedules_and_ends_leases_in_time(void **state)
+{
+    struct rig *r = *state;
+    int64_t client = rig_new_client(r, NULL);
+    struct submit_item item = rig_item();
+    item.has_max_runtime = true;
+    item.max_runtime_ms = 20000;
+    struct submit_item running = rig_submit(r, client, &item), assigned = rig_submit_default(r, client);
+    struct claimed_task a = rig_claim(r, "a");
+    rig_work(r, &start_command_type, &a);
+    rig_claim(r, "b");
+    struct submit_item scheduled = rig_submit_deferred(r, client, 10000);
+    rig_set_wall(r, -HOUR_MS);
+    rig_pass(r, 19999);
+    rig_step(r);
+    assert_int_equal(rig_state(r, scheduled.id), JOB_CREATED);
+    assert_int_equal(rig_state(r, running.id), JOB_RUNNING);
+    rig_pass(r, 1);
+    rig_step(r);
+    assert_int_equal(rig_state(r, running.id), JOB_FAILED);
+    assert_int_equal(rig_last_event(r, running.id).event, JOB_EVENT_TIMED_OUT);
+    rig_pass(r, 10000);
+    rig_step(r);
+    assert_int_equal(rig_state(r, assigned.id), JOB_QUEUED);
+    rig_pass(r, HOUR_MS - 20000 - 1);
+    rig_step(r);
+    assert_int_equal(rig_state(r, scheduled.id), JOB_CREATED);
+    rig_pass(r, 1);
+    rig_step(r);
+    assert_int_equal(rig_state(r, scheduled.id), JOB_QUEUED);
+}
+
+/* Event times rise per job whatever the clock does; the check at the end of every test proves it. */
+static void test_event_times_rise_while_the_clock_runs_backwards(void **state)
+{
+    struct rig *r = *state;
+    int64_t client = rig_new_client(r, NULL);
+    struct submit_item job = rig_submit_default(r, client);
+    rig_set_wall(r, -5000);
+    struct claimed_task t = rig_claim(r, "w");
+    rig_set_wall(r, -5000);
+    rig_work(r, &start_command_type, &t);
+    rig_set_wall(r, -5000);
+    rig_work(r, &finish_command_type, &t);
+    struct event events[RIG_EVENTS_MAX];
+    size_t n = rig_events(r, job.id, events);
+    assert_int_equal(n, 5);
+    for (size_t i = 1; i < n; i++)
+        assert_true(events[i].at_us > events[i - 1].at_us);
+    struct job_view v = rig_view(r, job.id);
+    assert_true(v.finished_ms >= v.started_ms);
+}
+
+static void test_ids_rise_while_the_clock_runs_backwards(void **state)
+{
+    struct rig *r = *state;
+    int64_t client = rig_new_client(r, NULL);
+    int64_t last = 0;
+    for (int i = 0; i < 10; i++) {
+        int64_t id = rig_submit_default(r, client).id;
+        assert_true(id > last);
+        last = id;
+        rig_set_wall(r, -1000);
+    }
+    rig_restart(r, 0);
+    assert_true(rig_submit_default(r, client).id > last);
+}
+
+/* AJ-16 */
+static void test_a_due_job_that_meets_a_full_queue_stays_created_and_is_tried_each_second(void **state)
+{
+    struct rig *r = *state;
+    int64_t client = rig_new_client(r, NULL);
+    r->settings.jobs_queue_size = 2;
+    struct submit_item job = rig_submit_deferred(r, client, 100);
+    rig_submit_default(r, client);
+    rig_submit_default(r, client);
+    for (int i = 0; i < 3; i++) {
+        rig_pass(r, 1000);
+        rig_step(r);
+        assert_int_equal(rig_state(r, job.id), JOB_CREATED);
+        assert_int_equal(rig_event_count(r, job.id), 1);
+    }
+    rig_claim(r, "w");
+    rig_pass(r, 1000);
+    rig_step(r);
+    assert_int_equal(rig_state(r, job.id), JOB_QUEUED);
+}
+
+/* [JOB-131]: the part behind the process start. */
+static void test_a_schedule_survives_a_restart(void **state)
+{
+    struct rig *r = *state;
+    int64_t client = rig_new_client(r, NULL);
+    struct submit_item job = rig_submit_deferred(r, client, 10000);
+    rig_restart(r, 3000);
+    rig_step(r);
+    assert_int_equal(rig_state(r, job.id), JOB_CREATED);
+    rig_pass(r, 6999);
+    rig_step(r);
+    assert_int_equal(rig_state(r, job.id), JOB_CREATED);
+    rig_pass(r, 1);
+    rig_step(r);
+    assert_int_equal(rig_state(r, job.id), JOB_QUEUED);
+}
+
+/* [JOB-132]: the part behind the process start. */
+static void test_a_schedule_missed_while_down_is_queued_by_the_first_batch(void **state)
+{
+    struct rig *r = *state;
+    int64_t client = rig_new_client(r, NULL);
+    struct submit_item job = rig_submit_deferred(r, client, 3000);
+    rig_restart(r, DAY_MS);
+    rig_step(r);
+    assert_int_equal(rig_state(r, job.id), JOB_QUEUED);
+}
+
+static void test_leases_are_granted_anew_after_a_restart_and_tokens_still_hold(void **state)
+{
+    struct rig *r = *state;
+    int64_t client = rig_new_client(r, NULL);
+    struct submit_item one = rig_submit_default(r, client), two = rig_submit_default(r, client);
+    struct claimed_task a = rig_claim(r, "a"), b = rig_claim(r, "b");
+    rig_work(r, &start_command_type, &b);
+    rig_restart(r, 60000); /* longer than a lease: nobody could beat meanwhile */
+    rig_step(r);
+    assert_int_equal(rig_state(r, one.id), JOB_ASSIGNED);
+    assert_int_equal(rig_state(r, two.id), JOB_RUNNING);
+    rig_pass(r, 29999);
+    assert_int_equal(rig_work(r, &start_command_type, &a).code, ERR_OK);
+    assert_int_equal(rig_work(r, &heartbeat_command_type, &b).code, ERR_OK);
+    assert_int_equal(rig_work(r, &finish_command_type, &b).code, ERR_OK);
+    assert_int_equal(rig_state(r, two.id), JOB_SUCCEEDED);
+    rig_pass(r, 30000);
+    rig_step(r);
+    assert_int_equal(rig_state(r, one.id), JOB_FAILED); /* worker_lost */
+}
+
+static void test_time_spent_down_counts_against_the_runtime_limit(void **state)
+{
+    struct rig *r = *state;
+    int64_t client = rig_new_client(r, NULL);
+    struct submit_item job = rig_submit_default(r, client);
+    struct claimed_task t = rig_claim(r, "w");
+    rig_work(r, &start_command_type, &t);
+    rig_restart(r, 125000);
+    rig_step(r);
+    assert_int_equal(rig_state(r, job.id), JOB_FAILED);
+    assert_int_equal(rig_last_event(r, job.id).event, JOB_EVENT_TIMED_OUT);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        RIG_TEST(test_a_scheduled_job_is_queued_when_due_and_not_a_millisecond_earlier),
+        RIG_TEST(test_a_schedule_between_two_milliseconds_is_rounded_up),
+        RIG_TEST(test_many_schedules_fire_in_order_of_their_times),
+        RIG_TEST(test_a_clock_set_forward_brings_schedules_forward_and_ends_no_lease),
+        RIG_TEST(test_a_clock_set_back_delays_schedules_and_ends_leases_in_time),
+        RIG_TEST(test_event_times_rise_while_the_clock_runs_backwards),
+        RIG_TEST(test_ids_rise_while_the_clock_runs_backwards),
+        RIG_TEST(test_a_due_job_that_meets_a_full_queue_stays_created_and_is_tried_each_second),
+        RIG_TEST(test_a_schedule_survives_a_restart),
+        RIG_TEST(test_a_schedule_missed_while_down_is_queued_by_the_first_batch),
+        RIG_TEST(test_leases_are_granted_anew_after_a_restart_and_tokens_still_hold),
+        RIG_TEST(test_time_spent_down_counts_against_the_runtime_limit),
+    };
+    return RIG_RUN_BOTH(tests);
+}

@@ -1,0 +1,221 @@
+/* The lifecycle table against the specification's lists, written out a second time as plain data. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/must.h"
+#include "lifecycle/job_lifecycle.h"
+
+#include "base/banned.h"
+
+struct pair {
+    const char *from, *to;
+};
+
+static const struct pair allowed[] = {
+    {"CREATED", "QUEUED"},     {"CREATED", "CANCELED"}, {"QUEUED", "ASSIGNED"},  {"QUEUED", "CANCELED"},
+    {"ASSIGNED", "RUNNING"},   {"ASSIGNED", "CANCELED"}, {"RUNNING", "SUCCEEDED"}, {"RUNNING", "FAILED"},
+    {"RUNNING", "CANCELED"},   {"FAILED", "QUEUED"},
+};
+
+/* In the specification's list of forbidden pairs, but what a lease that expires must do (AJ-22). */
+static const struct pair recovery[] = {{"ASSIGNED", "QUEUED"}};
+
+static const struct pair forbidden[] = {
+    {"CREATED", "CREATED"},    {"CREATED", "ASSIGNED"},    {"CREATED", "RUNNING"},
+    {"CREATED", "SUCCEEDED"},  {"CREATED", "FAILED"},      {"QUEUED", "CREATED"},
+    {"QUEUED", "QUEUED"},      {"QUEUED", "RUNNING"},      {"QUEUED", "SUCCEEDED"},
+    {"QUEUED", "FAILED"},      {"ASSIGNED", "CREATED"},    {"ASSIGNED", "ASSIGNED"},
+    {"ASSIGNED", "SUCCEEDED"}, {"ASSIGNED", "FAILED"},     {"RUNNING", "CREATED"},
+    {"RUNNING", "QUEUED"},     {"RUNNING", "ASSIGNED"},    {"RUNNING", "RUNNING"},
+    {"FAILED", "CREATED"},     {"FAILED", "ASSIGNED"},     {"FAILED", "RUNNING"},
+    {"FAILED", "SUCCEEDED"},   {"FAILED", "FAILED"},       {"FAILED", "CANCELED"},
+    {"SUCCEEDED", "CREATED"},  {"SUCCEEDED", "QUEUED"},    {"SUCCEEDED", "ASSIGNED"},
+    {"SUCCEEDED", "RUNNING"},  {"SUCCEEDED", "SUCCEEDED"}, {"SUCCEEDED", "FAILED"},
+    {"SUCCEEDED", "CANCELED"}, {"CANCELED", "CREATED"},    {"CANCELED", "QUEUED"},
+    {"CANCELED", "ASSIGNED"},  {"CANCELED", "RUNNING"},    {"CANCELED", "SUCCEEDED"},
+    {"CANCELED", "FAILED"},    {"CANCELED", "CANCELED"},
+};
+
+static enum job_state state_of(const char *text)
+{
+    enum job_state s;
+    assert_true(job_state_parse(str_of(text), &s));
+    return s;
+}
+
+static void mark(int seen[JOB_STATE_COUNT][JOB_STATE_COUNT], const struct pair *pairs, size_t count,
+                 enum job_pair_rule want)
+{
+    for (size_t i = 0; i < count; i++) {
+        enum job_state from = state_of(pairs[i].from), to = state_of(pairs[i].to);
+        assert_int_equal(job_pair_rule(from, to), want);
+        seen[from][to]++;
+    }
+}
+
+/* [JOB-110] to [JOB-119] allowed, [JOB-120] to [JOB-126] forbidden, [JOB-300] all 49 */
+static void test_the_49_pairs_are_10_allowed_1_recovery_and_38_forbidden(void **state)
+{
+    (void)state;
+    int seen[JOB_STATE_COUNT][JOB_STATE_COUNT] = {0};
+    assert_int_equal(LENGTH_OF(allowed), 10);
+    assert_int_equal(LENGTH_OF(recovery), 1);
+    assert_int_equal(LENGTH_OF(forbidden), 38);
+    mark(seen, allowed, LENGTH_OF(allowed), JOB_PAIR_ALLOWED);
+    mark(seen, recovery, LENGTH_OF(recovery), JOB_PAIR_RECOVERY);
+    mark(seen, forbidden, LENGTH_OF(forbidden), JOB_PAIR_FORBIDDEN);
+    for (int from = 0; from < JOB_STATE_COUNT; from++)
+        for (int to = 0; to < JOB_STATE_COUNT; to++)
+            assert_int_equal(seen[from][to], 1);
+}
+
+/* [JOB-122] */
+static void test_only_a_lease_that_ends_takes_the_recovery_edge(void **state)
+{
+    (void)state;
+    int edges = 0;
+    for (int from = 0; from <= JOB_NO_STATE; from++)
+        for (int on = 0; on < JOB_TRIGGER_COUNT; on++) {
+            const struct job_move *m = job_find_move((enum job_state)from, (enum job_trigger)on);
+            bool recovers = m && m->from == JOB_ASSIGNED && m->to == JOB_QUEUED;
+            assert_int_equal(recovers, from == JOB_ASSIGNED && on == JOB_ON_LEASE_EXPIRE);
+            edges += recovers;
+            if (recovers)
+                assert_int_equal(m->event, JOB_EVENT_LEASE_EXPIRED);
+        }
+    assert_int_equal(edges, 1);
+}
+
+/* What each trigger does in each state, in words; "-" is refused. Rows: trigger. Columns: no state, then
+ * CREATED, QUEUED, ASSIGNED, RUNNING, SUCCEEDED, FAILED, CANCELED. */
+static const struct {
+    enum job_trigger on;
+    const char *to[1 + JOB_STATE_COUNT];
+    const char *event;
+} decided[] = {
+    {JOB_ON_SUBMIT, {"CREATED", "-", "-", "-", "-", "-", "-", "-"}, "job.created"},
+    {JOB_ON_DUE, {"-", "QUEUED", "-", "-", "-", "-", "-", "-"}, "job.queued"},
+    {JOB_ON_CLAIM, {"-", "-", "ASSIGNED", "-", "-", "-", "-", "-"}, "job.assigned"},
+    {JOB_ON_START, {"-", "-", "-", "RUNNING", "-", "-", "-", "-"}, "job.running"},
+    {JOB_ON_SUCCEED, {"-", "-", "-", "-", "SUCCEEDED", "-", "-", "-"}, "job.succeeded"},
+    {JOB_ON_FAIL, {"-", "-", "-", "-", "FAILED", "-", "-", "-"}, "job.failed"},
+    {JOB_ON_TIMEOUT, {"-", "-", "-", "-", "FAILED", "-", "-", "-"}, "job.timed_out"},
+    {JOB_ON_WORKER_LOST, {"-", "-", "-", "-", "FAILED", "-", "-", "-"}, "job.failed"},
+    {JOB_ON_CANCEL, {"-", "CANCELED", "CANCELED", "CANCELED", "CANCELED", "-", "-", "-"}, "job.canceled"},
+    {JOB_ON_RETRY, {"-", "-", "-", "-", "-", "-", "QUEUED", "-"}, "job.queued"},
+    {JOB_ON_LEASE_EXPIRE, {"-", "-", "-", "QUEUED", "-", "-", "-", "-"}, "job.lease_expired"},
+};
+
+static void test_every_state_and_trigger_is_decided(void **state)
+{
+    (void)state;
+    assert_int_equal(LENGTH_OF(decided), JOB_TRIGGER_COUNT);
+    for (size_t i = 0; i < LENGTH_OF(decided); i++) {
+        assert_int_equal(decided[i].on, (int)i);
+        for (int s = -1; s < JOB_STATE_COUNT; s++) {
+            const char *want = decided[i].to[1 + s];
+            enum job_state from = s < 0 ? JOB_NO_STATE : (enum job_state)s;
+            const struct job_move *m = job_find_move(from, decided[i].on);
+            assert_int_equal(m != NULL, !str_is(str_of(want), "-"));
+            if (m) {
+                assert_int_equal(m->from, from);
+                assert_string_equal(job_state_text(m->to), want);
+                assert_string_equal(job_event_text(m->event), decided[i].event);
+            }
+        }
+    }
+}
+
+/* [JOB-108] */
+static void test_the_only_first_state_is_created(void **state)
+{
+    (void)state;
+    for (int on = 0; on < JOB_TRIGGER_COUNT; on++) {
+        const struct job_move *m = job_find_move(JOB_NO_STATE, (enum job_trigger)on);
+        assert_true(!m || m->to == JOB_CREATED);
+    }
+    assert_non_null(job_find_move(JOB_NO_STATE, JOB_ON_SUBMIT));
+}
+
+/* [JOB-107] [JOB-109] */
+static void test_seven_states_with_their_names_outcomes_and_phases(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *outcome;
+        enum task_phase phase;
+    } want[] = {
+        {"CREATED", NULL, TASK_WAITING}, {"QUEUED", NULL, TASK_READY},          {"ASSIGNED", NULL, TASK_LEASED},
+        {"RUNNING", NULL, TASK_RUNNING}, {"SUCCEEDED", "SUCCESS", TASK_ENDED}, {"FAILED", "FAILED", TASK_ENDED},
+        {"CANCELED", "CANCELED", TASK_ENDED},
+    };
+    assert_int_equal(LENGTH_OF(want), JOB_STATE_COUNT);
+    for (int s = 0; s < JOB_STATE_COUNT; s++) {
+        assert_string_equal(job_state_text((enum job_state)s), want[s].text);
+        assert_int_equal(state_of(want[s].text), s);
+        assert_int_equal(job_state_phase((enum job_state)s), want[s].phase);
+        assert_int_equal(job_state_is_final((enum job_state)s), want[s].outcome != NULL);
+        enum job_state back;
+        if (!want[s].outcome) {
+            assert_null(job_outcome_text((enum job_state)s));
+            continue;
+        }
+        assert_string_equal(job_outcome_text((enum job_state)s), want[s].outcome);
+        assert_true(job_outcome_parse(str_of(want[s].outcome), &back));
+        assert_int_equal(back, s);
+    }
+    assert_null(job_state_text(JOB_NO_STATE));
+    assert_null(job_outcome_text(JOB_NO_STATE));
+    assert_false(job_state_is_final(JOB_NO_STATE));
+}
+
+static void test_event_and_type_names_round_trip_and_others_are_refused(void **state)
+{
+    (void)state;
+    static const char *const events[] = {
+        "job.created",   "job.queued",   "job.assigned",      "job.running",   "job.succeeded",
+        "job.failed",    "job.canceled", "job.lease_expired", "job.timed_out", "job.retries_exhausted",
+    };
+    static const char *const types[] = {"EXECUTE", "DEFERRED", "EMIT_EVENT"};
+    assert_int_equal(LENGTH_OF(events), JOB_EVENT_COUNT);
+    for (int i = 0; i < JOB_EVENT_COUNT; i++) {
+        enum job_event e;
+        assert_string_equal(job_event_text((enum job_event)i), events[i]);
+        assert_true(job_event_parse(str_of(events[i]), &e));
+        assert_int_equal(e, i);
+    }
+    assert_int_equal(LENGTH_OF(types), JOB_TYPE_COUNT);
+    for (int i = 0; i < JOB_TYPE_COUNT; i++) {
+        enum job_type t;
+        assert_string_equal(job_type_text((enum job_type)i), types[i]);
+        assert_true(job_type_parse(str_of(types[i]), &t));
+        assert_int_equal(t, i);
+    }
+    static const char *const strangers[] = {"", "queued", "QUEUED ", "QUEUE", "QUEUEDX", "job.", "SUCCESSFUL", "execute"};
+    for (size_t i = 0; i < LENGTH_OF(strangers); i++) {
+        enum job_state s;
+        enum job_event e;
+        enum job_type t;
+        assert_false(job_state_parse(str_of(strangers[i]), &s));
+        assert_false(job_outcome_parse(str_of(strangers[i]), &s));
+        assert_false(job_event_parse(str_of(strangers[i]), &e));
+        assert_false(job_type_parse(str_of(strangers[i]), &t));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_49_pairs_are_10_allowed_1_recovery_and_38_forbidden),
+        cmocka_unit_test(test_only_a_lease_that_ends_takes_the_recovery_edge),
+        cmocka_unit_test(test_every_state_and_trigger_is_decided),
+        cmocka_unit_test(test_the_only_first_state_is_created),
+        cmocka_unit_test(test_seven_states_with_their_names_outcomes_and_phases),
+        cmocka_unit_test(test_event_and_type_names_round_trip_and_others_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,133 @@
+/* One Weir per data directory. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "runtime/data_lock.h"
+
+#include "base/banned.h"
+
+static char base[64];
+
+static int set_up(void **state)
+{
+    (void)state;
+    snprintf(base, sizeof base, "/tmp/weir-lock-XXXXXX");
+    return mkdtemp(base) ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+    char command[96];
+    (void)state;
+    snprintf(command, sizeof command, "rm -rf %s", base);
+    return system(command);
+}
+
+static void test_a_missing_directory_is_made_for_the_owner_only(void **state)
+{
+    char path[128];
+    struct stat info;
+    struct err err;
+    (void)state;
+    snprintf(path, sizeof path, "%s/a/b/", base);
+    assert_int_equal(data_dir_create(path, &err), ERR_OK);
+    assert_int_equal(stat(path, &info), 0);
+    assert_int_equal(info.st_mode & 07777, 0700);
+    assert_int_equal(data_dir_create(path, &err), ERR_OK); /* again is fine */
+}
+
+static void test_a_file_in_the_place_of_the_directory_is_refused_by_name(void **state)
+{
+    char path[128];
+    struct err err;
+    (void)state;
+    snprintf(path, sizeof path, "%s/file", base);
+    close(open(path, O_CREAT | O_WRONLY, 0600));
+    assert_int_equal(data_dir_create(path, &err), ERR_CONFIG_INVALID);
+    assert_non_null(strstr(err.detail, path));
+    assert_non_null(strstr(err.detail, "not a directory"));
+}
+
+static void test_a_second_taker_is_refused_at_once_with_the_pid_of_the_first(void **state)
+{
+    int first, second;
+    struct err err;
+    char pid[32];
+    (void)state;
+    assert_int_equal(data_lock_take(base, 10000, &first, &err), ERR_OK);
+    int64_t before_ms = clock_mono_ms(&clock_system);
+    assert_int_not_equal(data_lock_take(base, 10000, &second, &err), ERR_OK);
+    assert_true(clock_mono_ms(&clock_system) - before_ms <
+                5000); /* did not wait for a living holder */
+    snprintf(pid, sizeof pid, "process %d;", (int)getpid());
+    assert_non_null(strstr(err.detail, pid));
+    data_lock_release(first);
+    assert_int_equal(data_lock_take(base, 0, &second, &err), ERR_OK);
+    data_lock_release(second);
+}
+
+/* A root that took the lock and died, while a child of it holds on until `hold` is closed. It is
+ * not waited for yet, as after a kill by a manager that is slow to notice. */
+static pid_t leave_an_orphan(int hold[2])
+{
+    assert_int_equal(pipe(hold), 0);
+    pid_t root = fork();
+    if (root == 0) {
+        struct err err;
+        int fd;
+        close(hold[1]);
+        if (data_lock_take(base, 0, &fd, &err))
+            _exit(9);
+        if (fork() == 0) {
+            char byte;
+            ssize_t ignored = read(hold[0], &byte, 1);
+            (void)ignored;
+            _exit(0);
+        }
+        _exit(0);
+    }
+    siginfo_t info;
+    assert_int_equal(waitid(P_PID, (id_t)root, &info, WEXITED | WNOWAIT), 0);
+    assert_int_equal(info.si_status, 0);
+    close(hold[0]);
+    return root;
+}
+
+static void test_a_child_of_a_dead_root_still_keeps_a_second_writer_away(void **state)
+{
+    int hold[2], fd;
+    struct err err;
+    (void)state;
+    pid_t dead_root = leave_an_orphan(hold);
+    assert_int_not_equal(data_lock_take(base, 0, &fd, &err), ERR_OK);
+    assert_non_null(strstr(err.detail, "still held"));
+    close(hold[1]); /* the orphan ends, and the wait with it */
+    assert_int_equal(data_lock_take(base, 10000, &fd, &err), ERR_OK);
+    data_lock_release(fd);
+    assert_int_equal(waitpid(dead_root, NULL, 0), dead_root);
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        T(test_a_missing_directory_is_made_for_the_owner_only),
+        T(test_a_file_in_the_place_of_the_directory_is_refused_by_name),
+        T(test_a_second_taker_is_refused_at_once_with_the_pid_of_the_first),
+        T(test_a_child_of_a_dead_root_still_keeps_a_second_writer_away),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

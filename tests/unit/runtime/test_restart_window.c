@@ -1,0 +1,134 @@
+/* The restart rules without processes: time is a number here. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "base/must.h"
+#include "runtime/process_table.h"
+#include "runtime/restart_window.h"
+
+#include "base/banned.h"
+
+static struct restart_window w;
+
+/* [TOP-012] [TOP-016] [TOP-022] [TOP-024] the limits of seed 004's matrix, each by the same rule */
+static void test_the_restart_after_the_last_allowed_one_in_the_window_is_refused(void **state)
+{
+    static const struct domain_limits matrix[] = {{3, 10},  {10, 60}, {6, 30},
+                                                  {30, 60}, {15, 60}, {0, 1}};
+    (void)state;
+    for (size_t m = 0; m < LENGTH_OF(matrix); m++) {
+        int64_t delay;
+        restart_window_init(&w, matrix[m].max_restarts, matrix[m].window_seconds);
+        for (int64_t i = 0; i < matrix[m].max_restarts; i++)
+            assert_true(restart_window_add(&w, 1000 + i, &delay));
+        assert_false(restart_window_add(&w, 1000 + matrix[m].window_seconds * 1000, &delay));
+        assert_int_equal(w.count, matrix[m].max_restarts);
+    }
+}
+
+static void test_a_restart_counts_until_it_leaves_the_window(void **state)
+{
+    int64_t delay;
+    (void)state;
+    restart_window_init(&w, 3, 10);
+    assert_true(restart_window_add(&w, 0, &delay));
+    assert_true(restart_window_add(&w, 5000, &delay));
+    assert_true(restart_window_add(&w, 9000, &delay));
+    assert_int_equal(restart_window_next_slide(&w), 10001);
+    assert_false(restart_window_add(&w, 10000, &delay)); /* still within */
+    assert_true(restart_window_add(&w, 10001, &delay));  /* the first one has left */
+    assert_false(restart_window_add(&w, 15000, &delay));
+    assert_true(restart_window_slide(&w, 60000));
+    assert_false(restart_window_slide(&w, 60000));
+    assert_int_equal(w.count, 0);
+    assert_true(restart_window_next_slide(&w) == INT64_MAX);
+}
+
+static void test_a_slow_trickle_of_restarts_never_ends_a_domain(void **state)
+{
+    int64_t delay;
+    (void)state;
+    restart_window_init(&w, 3, 10);
+    for (int64_t at = 0; at < 1000 * 3600; at += 3400)
+        assert_true(restart_window_add(&w, at, &delay));
+}
+
+static void test_two_restarts_are_immediate_and_later_ones_double_up_to_five_seconds(void **state)
+{
+    static const int64_t expected[] = {0, 0, 100, 200, 400, 800, 1600, 3200, 5000, 5000, 5000};
+    (void)state;
+    restart_window_init(&w, 1000, 60);
+    for (size_t i = 0; i < LENGTH_OF(expected); i++) {
+        int64_t delay = -1;
+        assert_true(restart_window_add(&w, (int64_t)i, &delay));
+        assert_int_equal(delay, expected[i]);
+    }
+    for (int i = 0; i < 900; i++) {
+        int64_t delay = -1;
+        assert_true(restart_window_add(&w, 100, &delay));
+        assert_int_equal(delay, 5000);
+    }
+}
+
+static void test_after_a_quiet_window_restarts_are_immediate_again(void **state)
+{
+    int64_t delay;
+    (void)state;
+    restart_window_init(&w, 10, 60);
+    for (int i = 0; i < 5; i++)
+        assert_true(restart_window_add(&w, 0, &delay));
+    assert_int_equal(delay, 400);
+    assert_true(restart_window_add(&w, 60001, &delay));
+    assert_int_equal(delay, 0);
+}
+
+/* [TOP-011] */
+static void test_every_process_has_a_name_a_purpose_and_a_domain_with_limits(void **state)
+{
+    struct settings s;
+    (void)state;
+    settings_init(&s);
+    for (enum process_id id = 0; id < PROCESS_COUNT; id++) {
+        assert_int_equal(process_kinds[id].id, id);
+        assert_true(process_kinds[id].name[0] && process_kinds[id].does[0]);
+        struct domain_limits limits = domain_limits(process_kinds[id].domain, &s);
+        assert_true(limits.max_restarts >= 0 && limits.max_restarts <= RESTART_COUNT_MAX);
+        assert_true(limits.window_seconds > 0);
+    }
+    settings_free(&s);
+}
+
+static void test_default_limits_and_counts_are_those_of_the_matrix(void **state)
+{
+    struct settings s;
+    (void)state;
+    settings_init(&s);
+    assert_int_equal(domain_limits(DOMAIN_ROOT, &s).max_restarts, 3);
+    assert_int_equal(domain_limits(DOMAIN_ROOT, &s).window_seconds, 10);
+    assert_int_equal(domain_limits(DOMAIN_AGENTS, &s).max_restarts, 10);
+    assert_int_equal(domain_limits(DOMAIN_AGENTS, &s).window_seconds, 60);
+    assert_int_equal(process_instances(PROCESS_CORE, &s), 1);
+    assert_int_equal(process_instances(PROCESS_RUNNER, &s), 2);
+    s.runner_processes = 7;
+    assert_int_equal(process_instances(PROCESS_RUNNER, &s), 7);
+    assert_true(process_kinds[PROCESS_CORE].owns_store);
+    assert_false(process_kinds[PROCESS_RUNNER].owns_store);
+    settings_free(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_restart_after_the_last_allowed_one_in_the_window_is_refused),
+        cmocka_unit_test(test_a_restart_counts_until_it_leaves_the_window),
+        cmocka_unit_test(test_a_slow_trickle_of_restarts_never_ends_a_domain),
+        cmocka_unit_test(test_two_restarts_are_immediate_and_later_ones_double_up_to_five_seconds),
+        cmocka_unit_test(test_after_a_quiet_window_restarts_are_immediate_again),
+        cmocka_unit_test(test_every_process_has_a_name_a_purpose_and_a_domain_with_limits),
+        cmocka_unit_test(test_default_limits_and_counts_are_those_of_the_matrix),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,370 @@
+#!/usr/bin/python3
+"""The contracts against themselves, against the lists in src/ and against the route tables.
+
+Refused: an operationId twice, a path parameter that is not declared, an error status without
+problem+json or missing where it can occur, a $ref that leads nowhere, a schema keyword the validator
+does not have, a missing description, an error code src/base/err.h does not have or has with another
+status, an enum that differs from its list in src/lifecycle, and any difference between the operations
+and the ROUTE(METHOD, "/path", operationId, ...) rows of src/api.
+"""
+import os
+import re
+
+import yaml
+
+import tree
+
+CONTRACTS = "contracts/openapi"
+METHODS = ["get", "put", "post", "delete", "patch"]
+KEYWORD_TABLE = "src/schema/schema_compile.c"
+ERROR_LIST = "src/base/err.h"
+ROUTE = re.compile(r'^\s*ROUTE\(\s*(\w+)\s*,\s*"([^"]*)"\s*,\s*(\w+)', re.M)
+
+# Enum of a component in jobs.yaml: the X-list it must equal, and which argument holds the word.
+LISTS = {
+    "State": ("src/lifecycle/job_lifecycle.h", "JOB_STATES", r"X\((\w+)"),
+    "EventName": ("src/lifecycle/job_lifecycle.h", "JOB_EVENTS", r'X\(\w+,\s*"([^"]+)"'),
+    "WorkKind": ("src/lifecycle/work_kinds.h", "WORK_KINDS", r"X\((\w+)"),
+}
+
+# Where schemas stand inside a schema.
+SCHEMA_MAPS = {"properties", "$defs", "dependentSchemas"}
+SCHEMA_LISTS = {"allOf", "anyOf", "oneOf", "prefixItems"}
+SCHEMA_SINGLES = {"items", "contains", "additionalProperties", "propertyNames", "not", "if", "then",
+                  "else"}
+
+
+class Loader(yaml.SafeLoader):
+    """Remembers the line of each mapping and refuses what our own reader refuses."""
+
+    def construct_mapping(self, node, deep=False):
+        keys = [key.value for key, _ in node.value]
+        for key in keys:
+            if keys.count(key) > 1:
+                raise yaml.YAMLError(f"line {node.start_mark.line + 1}: key {key} is there twice")
+        found = Mapping(super().construct_mapping(node, deep=True))
+        found.line = node.start_mark.line + 1
+        return found
+
+
+class Mapping(dict):
+    """A dict that knows its line."""
+    line = 1
+
+
+Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG,
+                       lambda loader, node: loader.construct_mapping(node))
+
+
+class Contract:
+    """One file and what is found in it."""
+
+    def __init__(self, root, path):
+        self.path = path
+        self.found = []
+        self.document = Mapping()
+        try:
+            with open(os.path.join(root, path), encoding="utf-8") as file:
+                self.document = yaml.load(file, Loader)
+        except yaml.YAMLError as error:
+            self.say(self.document, f"cannot be read: {error}")
+
+    def say(self, where, what):
+        """A finding at the line of a mapping."""
+        self.found.append((self.path, getattr(where, "line", 1), what))
+
+    def follow(self, node):
+        """The node a $ref leads to, or the node itself; None when it leads nowhere."""
+        seen = 0
+        while isinstance(node, dict) and "$ref" in node and seen < 10:
+            target = self.document
+            for part in str(node["$ref"]).removeprefix("#/").split("/"):
+                target = target.get(part) if isinstance(target, dict) else None
+            node = target
+            seen += 1
+        return node
+
+    def operations(self):
+        """(path, method, path item, operation) of each operation."""
+        for path, item in self.document.get("paths", {}).items():
+            for method in METHODS:
+                if method in item:
+                    yield path, method, item, item[method]
+
+
+def check_references(contract, node):
+    """Every $ref is local and leads somewhere."""
+    if isinstance(node, dict):
+        if isinstance(node.get("$ref"), str) and contract.follow(node) is None:
+            contract.say(node, f"$ref {node['$ref']} leads nowhere")
+        for child in node.values():
+            check_references(contract, child)
+    elif isinstance(node, list):
+        for child in node:
+            check_references(contract, child)
+
+
+def check_schema(contract, schema, keywords, where):
+    """Only keywords the validator has, all the way down."""
+    if not isinstance(schema, dict):
+        return
+    for key, value in schema.items():
+        if key not in keywords and not key.startswith("x-"):
+            contract.say(schema, f'schema keyword "{key}" is not supported ({where})')
+        below = []
+        if key in SCHEMA_MAPS:
+            below = list(value.values())
+        elif key in SCHEMA_LISTS:
+            below = value
+        elif key in SCHEMA_SINGLES:
+            below = [value]
+        for part in below:
+            check_schema(contract, part, keywords, where)
+
+
+def check_schemas(contract, keywords):
+    """Schemas of components, and every "schema" of parameters, headers and media types."""
+    components = contract.document.get("components", {})
+    for name, schema in components.get("schemas", {}).items():
+        check_schema(contract, schema, keywords, name)
+        if isinstance(schema, dict) and not schema.get("description"):
+            contract.say(schema, f"schema {name} has no description")
+
+    def walk(node, inside_schemas):
+        if isinstance(node, dict):
+            for key, child in node.items():
+                if key == "schema" and not inside_schemas:
+                    check_schema(contract, child, keywords, "a schema in place")
+                elif key not in ("example", "examples"):
+                    walk(child, inside_schemas)
+        elif isinstance(node, list):
+            for child in node:
+                walk(child, inside_schemas)
+
+    walk({k: v for k, v in contract.document.items() if k != "components"}, False)
+    walk({k: v for k, v in components.items() if k != "schemas"}, False)
+
+
+def parameters_of(contract, item, operation):
+    """The declared parameters, references followed."""
+    declared = list(item.get("parameters", [])) + list(operation.get("parameters", []))
+    return [found for found in (contract.follow(one) for one in declared) if found]
+
+
+def check_parameters(contract, path, item, operation):
+    """Each {name} of the path is declared once, is required, and the other way round."""
+    declared = parameters_of(contract, item, operation)
+    names = [one["name"] for one in declared if one.get("in") == "path"]
+    for name in re.findall(r"{(\w+)}", path):
+        if names.count(name) != 1:
+            contract.say(operation, f"path parameter {{{name}}} of {path} must be declared once")
+    for one in declared:
+        if one.get("in") == "path":
+            if "{" + one["name"] + "}" not in path:
+                contract.say(operation, f"{one['name']} is declared but not in {path}")
+            if one.get("required") is not True:
+                contract.say(one, f"path parameter {one['name']} must be required")
+        if not one.get("description"):
+            contract.say(one, f"parameter {one['name']} has no description")
+    return declared
+
+
+def statuses_wanted(contract, path, method, operation, declared):
+    """Which errors this operation can give, by what it takes."""
+    wanted = {"406", "500", "503"}
+    security = operation.get("security", contract.document.get("security", []))
+    kinds = {name for choice in security for name in choice}
+    if kinds:
+        wanted |= {"401", "403"}
+    if kinds and path.startswith("/v1/"):
+        wanted |= {"429"}
+    if path.startswith(("/v1/", "/worker/")):
+        wanted |= {"504"}
+    if method in ("post", "put", "patch"):
+        wanted |= {"400", "413", "415"}
+    if any(one.get("in") == "query" for one in declared):
+        wanted |= {"400"}
+    if "{" in path:
+        wanted |= {"404"}
+    return wanted
+
+
+def check_response(contract, where, status, response, errors):
+    """Described; an error as problem+json, with codes that exist and have this status."""
+    if not isinstance(response, dict):
+        return
+    if not response.get("description"):
+        contract.say(response, f"{where}: response {status} has no description")
+    if status[0] in "45":
+        media = response.get("content", {}).get("application/problem+json", {})
+        schema = media.get("schema", {})
+        if schema.get("$ref") != "#/components/schemas/Problem":
+            contract.say(response, f"{where}: response {status} needs application/problem+json")
+    for code in response.get("x-weir-codes", []):
+        if str(errors.get(code)) != status:
+            contract.say(response, f"{where}: {code} is not an error with status {status}")
+
+
+def check_operation(contract, path, method, item, operation, errors):
+    """One operation from its description to its last response."""
+    where = operation.get("operationId", f"{method} {path}")
+    for field in ("operationId", "summary", "description", "tags", "responses"):
+        if not operation.get(field):
+            contract.say(operation, f"{where} has no {field}")
+    declared = check_parameters(contract, path, item, operation)
+    responses = operation.get("responses", {})
+    if not any(str(status).startswith("2") for status in responses):
+        contract.say(operation, f"{where} has no way to succeed")
+    for status in sorted(statuses_wanted(contract, path, method, operation, declared)):
+        if status not in responses:
+            contract.say(operation, f"{where} has no response {status}")
+    for status, response in responses.items():
+        check_response(contract, where, str(status), contract.follow(response), errors)
+
+
+def supported_keywords(root):
+    """The table of the validator itself."""
+    text = "\n".join(tree.lines_of(root, KEYWORD_TABLE))
+    table = text[text.index("keywords[] = {"):]
+    return set(re.findall(r'{"([^"]+)",', table[:table.index("};")]))
+
+
+def error_codes(root):
+    """Wire code to HTTP status."""
+    text = "\n".join(tree.lines_of(root, ERROR_LIST))
+    return dict(re.findall(r'X\(\w+,\s*"(\w+)",\s*(\d+)', text.replace("\\\n", "")))
+
+
+def x_list(root, path, macro, word):
+    """The words of one X-list in a header."""
+    text = "\n".join(tree.lines_of(root, path))
+    start = text.index("#define " + macro + "(X)")
+    end = re.compile(r"[^\\]\n").search(text, start).end()
+    return re.findall(word, text[start + len("#define " + macro + "(X)"):end])
+
+
+def check_lists(root, contract):
+    """Enums of jobs.yaml that have a list in src/."""
+    schemas = contract.document.get("components", {}).get("schemas", {})
+    for name, (path, macro, word) in LISTS.items():
+        schema = schemas.get(name, Mapping())
+        if schema.get("enum") != x_list(root, path, macro, word):
+            contract.say(schema, f"enum {name} differs from {macro} in {path}")
+
+
+def check_routes(root, contracts):
+    """Operations and ROUTE rows are the same set, each row once."""
+    wanted, rows = {}, {}
+    for contract in contracts:
+        for path, method, _, operation in contract.operations():
+            base = contract.document.get("servers", [{"url": ""}])[0]["url"].rstrip("/")
+            key = (method.upper(), base + path, operation.get("operationId"))
+            wanted[key] = (contract.path, operation.line)
+    for path in tree.files(root, ["src/api"], [".c"]):
+        text = "\n".join(tree.lines_of(root, path))
+        for match in ROUTE.finditer(text):
+            line = text.count("\n", 0, match.start(1)) + 1
+            if match.groups() in rows:
+                yield path, line, f"route {' '.join(match.groups())} is there twice"
+            rows[match.groups()] = (path, line)
+    for key, (path, line) in wanted.items():
+        if key not in rows:
+            yield path, line, f"{' '.join(map(str, key))} has no ROUTE row in src/api"
+    for key, (path, line) in rows.items():
+        if key not in wanted:
+            yield path, line, f"route {' '.join(key)} is in no contract"
+
+
+def check(root):
+    """Findings of all contracts."""
+    keywords, errors = supported_keywords(root), error_codes(root)
+    contracts = [Contract(root, path) for path in tree.files(root, [CONTRACTS], [".yaml"])]
+    if not contracts:
+        yield CONTRACTS, 1, "no contracts"
+    ids = {}
+    for contract in contracts:
+        check_references(contract, contract.document)
+        check_schemas(contract, keywords)
+        for path, method, item, operation in contract.operations():
+            check_operation(contract, path, method, item, operation, errors)
+            name = operation.get("operationId")
+            if name in ids:
+                contract.say(operation, f"operationId {name} is also in {ids[name]}")
+            ids[name] = contract.path
+        if os.path.basename(contract.path) == "jobs.yaml":
+            check_lists(root, contract)
+        yield from contract.found
+    yield from check_routes(root, contracts)
+
+
+SOUND = """\
+openapi: 3.1.0
+paths:
+  /a/{id}:
+    get:
+      operationId: getA
+      tags: [A]
+      summary: A
+      description: A.
+      parameters:
+        - {name: id, in: path, required: true, description: The id., schema: {type: string}}
+      responses:
+        '200':
+          description: Fine.
+          content: {application/json: {schema: {$ref: '#/components/schemas/A'}}}
+        '404': {$ref: '#/components/responses/Absent'}
+        '406': {$ref: '#/components/responses/Bad'}
+        '500': {$ref: '#/components/responses/Bad'}
+        '503': {$ref: '#/components/responses/Bad'}
+components:
+  responses:
+    Absent:
+      description: Gone.
+      x-weir-codes: [RFA_GONE]
+      content: {application/problem+json: {schema: {$ref: '#/components/schemas/Problem'}}}
+    Bad:
+      description: Bad.
+      content: {application/problem+json: {schema: {$ref: '#/components/schemas/Problem'}}}
+  schemas:
+    A: {description: A., type: object, properties: {pattern: {type: string}}}
+    Problem: {description: An error., type: object}
+"""
+
+
+def planted():
+    """A sound contract, then the same with one fault each."""
+    def with_fault(old, new, expected):
+        assert SOUND.count(old) >= 1, old
+        return dict(base, **{"contracts/openapi/a.yaml": SOUND.replace(old, new, 1)}), expected
+
+    base = {
+        "contracts/openapi/a.yaml": SOUND,
+        ERROR_LIST: '#define ERR_LIST(X) \\\n X(GONE, "RFA_GONE", 404, "t", "a")\n',
+        KEYWORD_TABLE: "} keywords[] = {\n" + "".join(
+            f'    {{"{k}", f}},\n' for k in ("type", "properties", "description", "$ref")) + "};\n",
+        "src/api/routes.c": '#define ROUTE(...)\nROUTE(GET, "/a/{id}", getA, x)\n',
+    }
+    other = SOUND.replace("/a/{id}", "/b/{id}")
+    return [
+        (base, None),
+        with_fault("type: object, properties", "minimum: 1, properties", '"minimum" is not supported'),
+        with_fault("#/components/schemas/A", "#/components/schemas/B", "leads nowhere"),
+        with_fault("summary: A", "x: A", "has no summary"),
+        with_fault("      description: A.\n", "", "has no description"),
+        with_fault("in: path", "in: query", "must be declared once"),
+        with_fault("required: true", "required: false", "must be required"),
+        with_fault("'503'", "'502'", "no response 503"),
+        with_fault("RFA_GONE", "RFA_LOST", "RFA_LOST is not an error with status 404"),
+        with_fault("application/problem+json", "application/json", "needs application/problem+json"),
+        with_fault("      tags: [A]\n", "      tags: [A]\n      tags: [B]\n", "is there twice"),
+        with_fault("description: A., type", "type", "schema A has no description"),
+        (dict(base, **{"contracts/openapi/b.yaml": other}), "is also in"),
+        (dict(base, **{"src/api/routes.c": ""}), "has no ROUTE row"),
+        (dict(base, **{"src/api/routes.c": 'ROUTE(POST, "/a/{id}", getA)\n'}), "is in no contract"),
+        (dict(base, **{"src/api/more.c": 'ROUTE(GET, "/a/{id}", getA)\n'}), "is there twice"),
+        (dict(base, **{"src/api/more.c": '    ROUTE(GET,\n  "/c", getC),\n'}), "is in no contract"),
+    ]
+
+
+if __name__ == "__main__":
+    tree.run(check, planted)

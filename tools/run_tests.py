@@ -1,0 +1,204 @@
+#!/usr/bin/python3
+"""make test: the stages of the whole suite, two at a time, and a table of seconds at the end.
+
+A stage is a command, the stages it needs, and how many of the machine's two lanes it fills: a build
+uses both, a black-box suite mostly waits and uses one. The first stage that fails ends the run; its
+output is shown. Every stage's output is kept in build-check/logs/.
+
+    tools/run_tests.py              everything
+    tools/run_tests.py unit api     these stages and what they need
+"""
+import glob
+import os
+import signal
+import subprocess
+import sys
+import time
+
+PYTHON = "/usr/bin/python3"
+MESON = "/usr/bin/meson"
+LANES = 2
+LOGS = os.path.join("build-check", "logs")
+LONG = os.environ.get("WEIR_TEST_LONG") == "1"
+FUZZ_SECONDS = "60" if LONG else "5"
+PYTEST = [PYTHON, "-m", "pytest", "-q", "--maxfail=3", "--durations=5"]
+
+SANITIZER_ENV = {
+    "ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1:detect_leaks=1",
+    "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
+    "TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1",
+}
+
+
+class Stage:
+    """One command of the run."""
+
+    def __init__(self, name, command, needs=(), lanes=1, env=None):
+        self.name, self.command, self.needs, self.lanes = name, command, tuple(needs), lanes
+        self.env = env or {}
+        self.process = None
+        self.started = 0.0
+        self.seconds = None
+        self.result = "not run"
+
+    @property
+    def log(self):
+        """Where its output goes."""
+        return os.path.join(LOGS, self.name + ".log")
+
+
+def make(target):
+    """A make target of this project as a command."""
+    return ["make", "--no-print-directory", "-s", target]
+
+
+def meson_test(build_dir, *arguments):
+    """`meson test` without building; slower limits, since sanitized code is slow."""
+    slower = "40" if LONG else "4"
+    return [MESON, "test", "-C", build_dir, "--no-rebuild", "--print-errorlogs",
+            "--timeout-multiplier", slower, *arguments]
+
+
+def pytest_files(folder, holding=""):
+    """The black-box tests of a folder of tests/ that hold a text."""
+    found = []
+    for path in glob.glob(os.path.join("tests", folder, "**", "test_*.py"), recursive=True):
+        with open(path, encoding="utf-8") as file:
+            if holding in file.read():
+                found.append(path)
+    return found
+
+
+def stages():
+    """Every stage, in the order they are tried."""
+    asan = {"WEIR_BIN": os.path.abspath("build-asan/weir")}
+    tsan = {"WEIR_BIN": os.path.abspath("build-tsan/weir")}
+    slow = ["tests/" + d for d in ("faults", "scenarios") if pytest_files(d)]
+    ignore = ["--ignore=" + d for d in slow]
+    found = [
+        Stage("check", ["tools/check"]),
+        Stage("conformance", [PYTHON, "tools/conformance.py"]),
+        Stage("build-asan", make("build-asan"), lanes=2),
+        Stage("build-release", make("build"), lanes=2),
+        Stage("unit", meson_test("build-asan"), ["build-asan"], lanes=2),
+        Stage("api", PYTEST + ["tests"] + ignore, ["build-asan", "build-release"], env=asan),
+    ]
+    if slow:
+        found.append(Stage("faults", PYTEST + slow, ["build-asan", "build-release"], env=asan))
+    found += [
+        Stage("build-tsan", make("build-tsan"), lanes=2),
+        Stage("tsan", meson_test("build-tsan", "--suite", "tsan"), ["build-tsan"]),
+    ]
+    threaded = pytest_files("", holding="mark.tsan")
+    if threaded:
+        found.append(Stage("tsan-api", PYTEST + ["-m", "tsan"] + threaded, ["build-tsan"],
+                           env=tsan))
+    if glob.glob("tests/fuzz/*.c"):
+        found += [
+            Stage("build-fuzz", make("build-fuzz"), lanes=2),
+            Stage("fuzz", [PYTHON, "tools/fuzz.py", "--seconds", FUZZ_SECONDS], ["build-fuzz"],
+                  lanes=2),
+        ]
+    return found
+
+
+def chosen(every, names):
+    """The named stages and what they need; all when none is named."""
+    if not names:
+        return every
+    by_name = {stage.name: stage for stage in every}
+    wanted = set()
+    todo = list(names)
+    while todo:
+        name = todo.pop()
+        if name not in by_name:
+            sys.exit(f"no stage {name}; there are: {' '.join(by_name)}")
+        if name not in wanted:
+            wanted.add(name)
+            todo += by_name[name].needs
+    return [stage for stage in every if stage.name in wanted]
+
+
+def start(stage):
+    """Starts a stage in a process group of its own, so that it can be ended as a whole."""
+    os.makedirs(LOGS, exist_ok=True)
+    stage.started = time.monotonic()
+    with open(stage.log, "wb") as log:
+        stage.process = subprocess.Popen(stage.command, stdout=log, stderr=subprocess.STDOUT,
+                                         stdin=subprocess.DEVNULL, start_new_session=True,
+                                         env={**os.environ, **SANITIZER_ENV, **stage.env})
+
+
+def finish(stage):
+    """Takes the result of a stage that has ended; True when it passed."""
+    stage.seconds = time.monotonic() - stage.started
+    passed = stage.process.returncode == 0
+    stage.result = "ok" if passed else "FAILED"
+    print(f"{stage.name:14} {stage.result:7} {stage.seconds:6.1f} s", flush=True)
+    return passed
+
+
+def end_all(running):
+    """Ends the stages still under way."""
+    for stage in running:
+        stage.result = "ended"
+        stage.seconds = time.monotonic() - stage.started
+        os.killpg(stage.process.pid, signal.SIGTERM)
+    for stage in running:
+        try:
+            stage.process.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            os.killpg(stage.process.pid, signal.SIGKILL)
+            stage.process.wait()
+
+
+def next_to_start(waiting, running, passed):
+    """The first waiting stage whose needs are met and for which lanes are free."""
+    free = LANES - sum(stage.lanes for stage in running)
+    for stage in waiting:
+        if stage.lanes <= free and all(need in passed for need in stage.needs):
+            return stage
+    return None
+
+
+def run(todo):
+    """Runs the stages; returns the one that failed, or None."""
+    waiting, running, passed = list(todo), [], set()
+    try:
+        while waiting or running:
+            stage = next_to_start(waiting, running, passed)
+            while stage:
+                waiting.remove(stage)
+                start(stage)
+                running.append(stage)
+                stage = next_to_start(waiting, running, passed)
+            time.sleep(0.05)
+            for stage in [s for s in running if s.process.poll() is not None]:
+                running.remove(stage)
+                if not finish(stage):
+                    return stage
+                passed.add(stage.name)
+    finally:
+        end_all(running)
+    return None
+
+
+def main():
+    """Command line."""
+    os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+    started = time.monotonic()
+    todo = chosen(stages(), sys.argv[1:])
+    failed = run(todo)
+    if failed:
+        with open(failed.log, encoding="utf-8", errors="replace") as log:
+            print(f"\n--- {failed.name}: {' '.join(failed.command)}\n{log.read()[-20000:]}")
+    print("\nstage          result   seconds")
+    for stage in todo:
+        shown = "" if stage.seconds is None else f"{stage.seconds:7.1f}"
+        print(f"{stage.name:14} {stage.result:8} {shown}")
+    print(f"{'all':14} {'FAILED' if failed else 'ok':8} {time.monotonic() - started:7.1f}")
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
