@@ -44,7 +44,7 @@ def pytest_runtest_makereport(item, call):
     report = (yield).get_result()
     if report.failed:
         for server in running:
-            report.sections.append((f"log of {server.url}", server.log_tail()))
+            report.sections.append((f"log of {server.url}", server.log_tail(8)))
 
 
 @pytest.fixture(autouse=True)

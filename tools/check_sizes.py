@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Sizes: functions of at most 70 lines, .c 800, headers 250, Python 800, 100 columns.
+"""Sizes: functions of at most 70 lines, .c 800, headers 250, Python 800, 110 columns.
 
 Exceptions are tools/ratchet.txt, which may only shrink.
 """
@@ -9,7 +9,7 @@ import subprocess
 import tree
 
 FUNCTION_LINES_MAX = 70
-COLUMNS_MAX = 100
+COLUMNS_MAX = 110
 FILE_LINES_MAX = {".c": 800, ".h": 250, ".py": 800}
 FOLDERS = ["src", "tests", "bench", "tools"]
 SIGNATURE = re.compile(r"^[A-Za-z_].*?([A-Za-z_]\w*)\s*\(")
@@ -48,6 +48,14 @@ def python_functions(lines):
             yield match[2], number, last - number + 1
 
 
+def code_widths(lines):
+    """The width of each line; 0 inside a table that clang-format is told to leave alone."""
+    table = False
+    for line in lines:
+        table = (table or "clang-format off" in line) and "clang-format on" not in line
+        yield 0 if table else len(line)
+
+
 def measures(root):
     """(path, line, what, size, limit) of everything over its limit."""
     for path in tree.files(root, FOLDERS, FILE_LINES_MAX):
@@ -55,9 +63,10 @@ def measures(root):
         ending = path[path.rindex("."):]
         if len(lines) > FILE_LINES_MAX[ending]:
             yield path, 1, "lines", len(lines), FILE_LINES_MAX[ending]
-        widest = max(range(len(lines)), key=lambda i: len(lines[i]), default=None)
-        if widest is not None and len(lines[widest]) > COLUMNS_MAX:
-            yield path, widest + 1, "columns", len(lines[widest]), COLUMNS_MAX
+        widths = list(code_widths(lines))
+        widest = max(range(len(widths)), key=lambda i: widths[i], default=None)
+        if widest is not None and widths[widest] > COLUMNS_MAX:
+            yield path, widest + 1, "columns", widths[widest], COLUMNS_MAX
         functions = python_functions(lines) if ending == ".py" else c_functions(lines)
         for name, line, length in functions:
             if length > FUNCTION_LINES_MAX:

@@ -114,8 +114,7 @@ static char *put_utf8(char *out, unsigned c)
 }
 
 /* \uXXXX at *p (which points behind the u); a high surrogate takes its partner along. */
-static enum err_code unescape_unicode(struct parser *ps, const char **p, const char *end,
-                                      char **out)
+static enum err_code unescape_unicode(struct parser *ps, const char **p, const char *end, char **out)
 {
     const char *escape = *p - 2;
     int unit = hex_quad(*p, end);
@@ -238,8 +237,7 @@ static enum err_code parse_number(struct parser *ps, struct json *j)
     return ERR_OK;
 }
 
-static enum err_code parse_word(struct parser *ps, struct json *j, struct str word,
-                                enum json_type type)
+static enum err_code parse_word(struct parser *ps, struct json *j, struct str word, enum json_type type)
 {
     if ((size_t)(ps->end - ps->at) < word.len || memcmp(ps->at, word.ptr, word.len) != 0)
         return fail_at(ps, ps->at, "expected a value; the only words are true, false and null");
@@ -410,8 +408,7 @@ static enum err_code after_value(struct parser *ps, struct json **ret_next)
     return ERR_OK;
 }
 
-enum err_code json_parse(struct arena *a, struct str input, const struct json **ret_root,
-                         struct err *err)
+enum err_code json_parse(struct arena *a, struct str input, const struct json **ret_root, struct err *err)
 {
     struct parser ps; /* the stack stays unset: frames are filled as they open */
     ps.start = ps.at = input.len ? input.ptr : "";

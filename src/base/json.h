@@ -18,15 +18,7 @@
 
 enum { JSON_DEPTH_MAX = 64 };
 
-enum json_type {
-    JSON_NULL,
-    JSON_FALSE,
-    JSON_TRUE,
-    JSON_NUMBER,
-    JSON_STRING,
-    JSON_ARRAY,
-    JSON_OBJECT
-};
+enum json_type { JSON_NULL, JSON_FALSE, JSON_TRUE, JSON_NUMBER, JSON_STRING, JSON_ARRAY, JSON_OBJECT };
 
 struct json {
     enum json_type type;
@@ -45,13 +37,10 @@ const struct json *json_get(const struct json *object,
                             const char *key); /* NULL when absent or not an object */
 bool json_to_int(const struct json *j,
                  int64_t *ret_value); /* integers only; 1.0 and 1e2 count, 1.5 does not */
-bool json_to_double(const struct json *j,
-                    double *ret_value);     /* nearest; false beyond the range of double */
+bool json_to_double(const struct json *j, double *ret_value); /* nearest; false beyond the range of double */
 bool json_is_integer(const struct json *j); /* a number with an integral value, of any size */
-bool json_equal(const struct json *a,
-                const struct json *b); /* by value: 1 == 1.0, member order ignored */
-int json_number_compare(const struct json *a,
-                        const struct json *b); /* <0, 0, >0; exact; both numbers */
+bool json_equal(const struct json *a, const struct json *b); /* by value: 1 == 1.0, member order ignored */
+int json_number_compare(const struct json *a, const struct json *b); /* <0, 0, >0; exact; both numbers */
 /* Exact, so 0.3 is a multiple of 0.1. Divisor: above zero, at most 18 significant digits. */
 bool json_is_multiple(const struct json *number, const struct json *divisor);
 
@@ -71,8 +60,7 @@ void jw_object(struct json_writer *w);
 void jw_object_end(struct json_writer *w);
 void jw_array(struct json_writer *w);
 void jw_array_end(struct json_writer *w);
-void jw_key(struct json_writer *w,
-            const char *key); /* keys are our own plain names: never escaped */
+void jw_key(struct json_writer *w, const char *key);    /* keys are our own plain names: never escaped */
 void jw_key_str(struct json_writer *w, struct str key); /* a key from outside: escaped */
 void jw_str(struct json_writer *w, struct str s);       /* absent str: null */
 void jw_text(struct json_writer *w, const char *text);  /* NULL: null */

@@ -12,8 +12,7 @@
 /* A number as (-1)^negative * DIGITS * 10^exponent, where DIGITS neither starts nor ends in 0.
  * So two spellings of one value give the same decimal. Zero has no digits and no sign. */
 struct decimal {
-    const char
-        *first; /* of `count` digits in the source text; a '.' between them is to be skipped */
+    const char *first; /* of `count` digits in the source text; a '.' between them is to be skipped */
     size_t count;
     int64_t exponent;
     bool negative;
@@ -159,8 +158,7 @@ bool json_to_int(const struct json *j, int64_t *ret_value)
     for (size_t i = 0; i < d.count + (size_t)d.exponent; i++) {
         int digit = i < d.count ? *d.first - '0' : 0;
         if (__builtin_mul_overflow(v, 10, &v) ||
-            (d.negative ? __builtin_sub_overflow(v, digit, &v)
-                        : __builtin_add_overflow(v, digit, &v)))
+            (d.negative ? __builtin_sub_overflow(v, digit, &v) : __builtin_add_overflow(v, digit, &v)))
             return false;
         if (i + 1 < d.count)
             d.first = next_digit(d.first);
@@ -311,8 +309,7 @@ bool json_equal(const struct json *a, const struct json *b)
     case JSON_TRUE:
         return true;
     case JSON_NUMBER:
-        return str_equal(a->text, b->text) ||
-               decimal_equal(decimal_of(a->text), decimal_of(b->text));
+        return str_equal(a->text, b->text) || decimal_equal(decimal_of(a->text), decimal_of(b->text));
     case JSON_STRING:
         return str_equal(a->text, b->text);
     case JSON_ARRAY:

@@ -64,8 +64,8 @@ bool str_to_int(struct str s, int64_t min, int64_t max, int64_t *ret_value)
         if (s.ptr[i] < '0' || s.ptr[i] > '9')
             return false;
         int digit = s.ptr[i] - '0';
-        if (__builtin_mul_overflow(v, 10, &v) || (negative ? __builtin_sub_overflow(v, digit, &v)
-                                                           : __builtin_add_overflow(v, digit, &v)))
+        if (__builtin_mul_overflow(v, 10, &v) ||
+            (negative ? __builtin_sub_overflow(v, digit, &v) : __builtin_add_overflow(v, digit, &v)))
             return false;
     }
     if (v < min || v > max)
@@ -88,8 +88,8 @@ size_t str_utf8_sequence(struct str s)
     for (size_t i = 1; i < n; i++)
         if ((p[i] & 0xC0) != 0x80)
             return 0;
-    if ((p[0] == 0xE0 && p[1] < 0xA0) || (p[0] == 0xED && p[1] > 0x9F) ||
-        (p[0] == 0xF0 && p[1] < 0x90) || (p[0] == 0xF4 && p[1] > 0x8F))
+    if ((p[0] == 0xE0 && p[1] < 0xA0) || (p[0] == 0xED && p[1] > 0x9F) || (p[0] == 0xF0 && p[1] < 0x90) ||
+        (p[0] == 0xF4 && p[1] > 0x8F))
         return 0;
     return n;
 }

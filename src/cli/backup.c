@@ -31,7 +31,9 @@ static void remove_sidecars(const char *path)
 
 static enum err_code write_partial(const struct invocation *in, struct backup *b, struct err *err)
 {
-    if (file_remove(b->partial, err) != ERR_OK || store_backup_sqlite(b->from, b->partial, err) != ERR_OK ||
+    /* SQLite fills the empty file; made here because it holds secrets and would be open to all. */
+    if (file_create_private(b->partial, err) != ERR_OK ||
+        store_backup_sqlite(b->from, b->partial, err) != ERR_OK ||
         file_sync(b->partial, err) != ERR_OK || store_check_run(in, b->partial, &b->check, err) != ERR_OK)
         return err->code;
     remove_sidecars(b->partial);

@@ -64,6 +64,7 @@ const size_t command_count = LENGTH_OF(command_table);
 void cli_fault(const char *fmt, ...)
 {
     va_list ap;
+    fflush(stdout); /* so that on a terminal the answer comes first */
     fputs("weir: ", stderr);
     va_start(ap, fmt);
     vfprintf(stderr, fmt, ap);
@@ -76,6 +77,7 @@ void cli_note(const struct invocation *in, const char *fmt, ...)
     va_list ap;
     if (in->quiet)
         return;
+    fflush(stdout);
     va_start(ap, fmt);
     vfprintf(stderr, fmt, ap);
     va_end(ap);
@@ -130,23 +132,22 @@ const struct command *command_find(const char *const *words, size_t count, size_
     return best;
 }
 
-/* No command has these words: says which one was probably meant. */
-static int refuse_command(const struct flags *f)
+int command_refuse(const char *const *words, size_t count)
 {
     const char *candidates[LENGTH_OF(command_table)];
     char texts[LENGTH_OF(command_table)][SUGGEST_WORD_MAX];
     size_t depth = 0, n = 0;
     for (size_t i = 0; i < command_count; i++) {
-        size_t shared = words_shared(command_table[i].name, f->words, f->word_count);
+        size_t shared = words_shared(command_table[i].name, words, count);
         depth = shared > depth ? shared : depth;
     }
-    if (depth == f->word_count) { /* "weir job": a noun alone */
-        help_print(stderr, f->words, f->word_count);
+    if (depth == count) { /* "weir job": a noun alone */
+        help_print(stderr, words, count);
         return CLI_USAGE;
     }
     for (size_t i = 0; i < command_count; i++) {
         const char *name = command_table[i].name;
-        if (words_shared(name, f->words, f->word_count) != depth || words_in(name) <= depth)
+        if (words_shared(name, words, count) != depth || words_in(name) <= depth)
             continue;
         struct str head = command_head(name, depth + 1);
         size_t skip = depth ? command_head(name, depth).len + 1 : 0;
@@ -154,15 +155,15 @@ static int refuse_command(const struct flags *f)
         candidates[n] = texts[n];
         n++;
     }
-    const char *near = suggest_nearest(str_of(f->words[depth]), candidates, n);
+    const char *near = suggest_nearest(str_of(words[depth]), candidates, n);
     fputs("weir: unknown command \"weir", stderr);
     for (size_t i = 0; i <= depth; i++)
-        fprintf(stderr, " %.40s", f->words[i]);
+        fprintf(stderr, " %.40s", words[i]);
     fputs("\"", stderr);
     if (near) {
         fputs("; did you mean \"weir", stderr);
         for (size_t i = 0; i < depth; i++)
-            fprintf(stderr, " %s", f->words[i]);
+            fprintf(stderr, " %s", words[i]);
         fprintf(stderr, " %s\"?", near);
     } else {
         fputs("; `weir help` lists them all", stderr);
@@ -233,6 +234,6 @@ int cli_main(int argc, char **argv)
     if (wants_help && help_print(stdout, f.words, command ? used : f.word_count))
         return flushed(CLI_OK);
     if (!command)
-        return refuse_command(&f);
+        return command_refuse(f.words, f.word_count);
     return flushed(run(command, &f, used, argc, argv));
 }

@@ -5,12 +5,16 @@
 
 #include "base/banned.h"
 
-static void show_pairs(const struct json *object, const char *const *names, size_t count)
+static void add_pairs(struct text_table *t, const struct json *object, const char *const *names,
+                      size_t count)
 {
-    struct text_table *t = text_table_new(NULL, 2);
     for (size_t i = 0; i < count; i++)
         if (json_get(object, names[i]))
             text_table_pair(t, names[i], json_get(object, names[i]));
+}
+
+static void print_and_free(struct text_table *t)
+{
     text_table_print(t, stdout, 0, terminal_colour(stdout)); /* a cut secret is of no use */
     text_table_free(t);
 }
@@ -18,7 +22,9 @@ static void show_pairs(const struct json *object, const char *const *names, size
 static void show_key(const struct json *key)
 {
     static const char *const names[] = {"key_id", "created_at", "expires_at", "api_key"};
-    show_pairs(key, names, LENGTH_OF(names));
+    struct text_table *t = text_table_new(NULL, 2);
+    add_pairs(t, key, names, LENGTH_OF(names));
+    print_and_free(t);
 }
 
 static void print_text(const struct json *value)
@@ -35,10 +41,15 @@ static struct str keys_path(struct arena *a, struct str client_id, const char *v
 
 /* ---- client create ---- */
 
-static void show_client(const struct json *client)
+/* `key` may be NULL; its secret is printed elsewhere. */
+static void show_client(const struct json *client, const struct json *key)
 {
-    static const char *const names[] = {"client_id", "webhook_secret", "created_at"};
-    show_pairs(client, names, LENGTH_OF(names));
+    static const char *const client_names[] = {"client_id", "webhook_secret", "created_at"};
+    static const char *const key_names[] = {"key_id", "expires_at"};
+    struct text_table *t = text_table_new(NULL, 2);
+    add_pairs(t, client, client_names, LENGTH_OF(client_names));
+    add_pairs(t, key, key_names, LENGTH_OF(key_names));
+    print_and_free(t);
 }
 
 static void show_client_with_key(const struct invocation *in, const struct json *client,
@@ -50,9 +61,7 @@ static void show_client_with_key(const struct invocation *in, const struct json 
         return;
     }
     if (!in->quiet) {
-        static const char *const names[] = {"key_id", "expires_at"};
-        show_client(client);
-        show_pairs(key, names, LENGTH_OF(names));
+        show_client(client, key);
         putchar('\n');
     }
     printf("export WEIR_API_KEY=%.*s\n", STR_ARG(secret ? secret->text : STR_ABSENT));
@@ -70,7 +79,7 @@ static int add_first_key(const struct invocation *in, const struct json *client)
     if (code == CLI_OK)
         show_client_with_key(in, client, made.json);
     else
-        show_client(client); /* it exists; its id must not be lost */
+        show_client(client, NULL); /* it exists; its id must not be lost */
     arena_free(a);
     return code;
 }
@@ -92,7 +101,7 @@ int command_client_create(const struct invocation *in)
     else if (in->quiet)
         print_text(id);
     else
-        show_client(made.json);
+        show_client(made.json, NULL);
     if (!in->json && id)
         cli_note(in, "\nThe secret is shown only now. Next: weir client key create %.*s",
                  STR_ARG(id->text));

@@ -43,6 +43,8 @@ extern const size_t command_count;
 
 /* Longest command whose words begin `words`; NULL when none does. */
 const struct command *command_find(const char *const *words, size_t count, size_t *ret_used);
+/* No command has these words: says which one was probably meant; gives CLI_USAGE. */
+int command_refuse(const char *const *words, size_t count);
 /* The first `words_wanted` words of `name`, as a str. */
 struct str command_head(const char *name, size_t words_wanted);
 

@@ -16,6 +16,8 @@ struct finding finding(enum finding_level level, const char *advice, const char 
     va_start(ap, fmt);
     vsnprintf(f.found, sizeof f.found, fmt, ap);
     va_end(ap);
+    if (level == FINDING_OK)
+        f.advice = "";
     return f;
 }
 
@@ -61,7 +63,7 @@ static void show_table(const struct finding *found)
         text_table_add(t, str_of(checks[i].name));
         text_table_add_tone(t, str_of(level_names[found[i].level]), level_tones[found[i].level]);
         text_table_add(t, str_of(found[i].found));
-        if (found[i].level == FINDING_OK || !*found[i].advice)
+        if (!*found[i].advice)
             continue;
         text_table_add(t, STR(""));
         text_table_add(t, STR(""));

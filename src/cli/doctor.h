@@ -41,6 +41,7 @@ struct doctor {
 DOCTOR_CHECKS(X)
 #undef X
 
+/* Advice is dropped when the level is FINDING_OK. */
 struct finding finding(enum finding_level level, const char *advice, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 

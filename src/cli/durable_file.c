@@ -50,6 +50,17 @@ enum err_code file_sync_directory_of(const char *path, struct err *err)
     return file_sync(directory, err);
 }
 
+static int open_private(const char *path)
+{
+    return open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+}
+
+enum err_code file_create_private(const char *path, struct err *err)
+{
+    int fd = open_private(path);
+    return fd >= 0 && close(fd) == 0 ? ERR_OK : fault("create", path, err);
+}
+
 /* False with errno on a failure. */
 static bool copy_bytes(int from, int to)
 {
@@ -67,7 +78,7 @@ enum err_code file_copy_synced(const char *from, const char *to, struct err *err
     int source = open(from, O_RDONLY | O_CLOEXEC);
     if (source < 0)
         return fault("open", from, err);
-    int target = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    int target = open_private(to);
     enum err_code code = target < 0 ? fault("create", to, err) : ERR_OK;
     if (code == ERR_OK && !copy_bytes(source, target)) {
         code = fault("copy to", to, err);

@@ -9,6 +9,8 @@
 
 MUST_CHECK enum err_code file_sync(const char *path, struct err *err);
 MUST_CHECK enum err_code file_sync_directory_of(const char *path, struct err *err);
+/* An empty file that only this user may read; it must not exist. */
+MUST_CHECK enum err_code file_create_private(const char *path, struct err *err);
 /* Makes `to`, which must not exist; synced when this returns. */
 MUST_CHECK enum err_code file_copy_synced(const char *from, const char *to, struct err *err);
 /* Renames unless `to` exists; the directory is synced. */

@@ -89,6 +89,5 @@ int command_help(const struct invocation *in)
 {
     if (help_print(stdout, in->args, in->arg_count))
         return CLI_OK;
-    cli_fault("there is no such command; `weir help` lists them all");
-    return CLI_USAGE;
+    return command_refuse(in->args, in->arg_count);
 }

@@ -125,12 +125,13 @@ static void set_up(CURL *c, struct transfer *t, struct curl_slist *headers, char
     }
 }
 
-/* The URL as it may be shown: without a query, and without a password. */
+/* "http://host:port": all that helps, and no password. */
 static struct str shown_url(const char *url)
 {
-    struct str rest = str_of(url);
-    struct str shown = str_cut(&rest, '?');
-    return memchr(shown.ptr, '@', shown.len) ? STR("the server") : shown;
+    const char *host = strstr(url, "://");
+    size_t len = host ? (size_t)(host - url) + 3 : 0;
+    len += strcspn(url + len, "/?#");
+    return memchr(url, '@', len) ? STR("the server") : (struct str){url, len};
 }
 
 static enum err_code explain(const struct transfer *t, CURLcode rc, const char *message, struct err *err)

@@ -74,6 +74,13 @@ static bool go_on(void *self)
     return now_ms() < w->deadline_ms;
 }
 
+/* At least 1: 0 means no limit to the call. */
+static int64_t time_left_ms(const struct watch *w)
+{
+    int64_t left = w->deadline_ms - now_ms();
+    return left > 1 ? left : 1;
+}
+
 /* One connection, until it ends for whatever reason. CLI_OK: look at the watch for what is next. */
 static int follow_once(struct watch *w, struct err *ret_lost)
 {
@@ -89,6 +96,7 @@ static int follow_once(struct watch *w, struct err *ret_lost)
         .bearer = server_key(w->in),
         .accept = "text/event-stream",
         .last_event_id = last_id,
+        .timeout_ms = w->deadline_ms == INT64_MAX ? 0 : time_left_ms(w),
         .on_bytes = take_bytes,
         .on_idle = go_on,
         .self = w,
@@ -149,7 +157,9 @@ static int watch_until_final(struct watch *w)
 static struct text_table *new_event_table(const struct invocation *in)
 {
     static const size_t widths[JOB_EVENT_COLUMNS] = {3, 27, 11, 21, 9, 0};
-    struct text_table *t = text_table_new(in->quiet ? NULL : job_event_headings, JOB_EVENT_COLUMNS);
+    struct text_table *t = text_table_new(job_event_headings, JOB_EVENT_COLUMNS);
+    if (in->quiet)
+        text_table_hide_headings(t);
     for (size_t i = 0; i < JOB_EVENT_COLUMNS; i++)
         text_table_widen(t, i, widths[i]);
     return t;

@@ -127,8 +127,9 @@ int server_judge(const struct server_answer *answer, bool key_sent)
         return code == CLI_OK ? CLI_FAILED : (int)code;
     }
     const char *advice = advice_for(wire);
-    if (status == 401 && !key_sent)
-        advice = "give --key or set WEIR_API_KEY; `weir client create --with-key` makes one";
+    if (str_is(wire, err_wire(ERR_AUTH_INVALID_CREDENTIALS))) /* here nobody writes headers */
+        advice = key_sent ? "check --key or WEIR_API_KEY"
+                          : "give --key or set WEIR_API_KEY; `weir client create --with-key` makes one";
     tell(title, member_text(problem, "detail"), wire, advice);
     return (int)code;
 }

@@ -146,6 +146,8 @@ struct text_table *text_table_free(struct text_table *t)
     return NULL;
 }
 
+void text_table_hide_headings(struct text_table *t) { t->headed = true; }
+
 void text_table_widen(struct text_table *t, size_t column, size_t columns)
 {
     MUST(column < t->columns);
@@ -216,47 +218,47 @@ static void shrink(const struct text_table *t, size_t width, size_t *widths)
     }
 }
 
-static void pad(FILE *out, size_t count)
-{
-    fprintf(out, "%*s", (int)count, "");
-}
+/* One row, cell by cell. Blanks are owed until something follows: no line ends in them. */
+struct row_printer {
+    FILE *out;
+    bool colour;
+    size_t owed;
+};
 
-static void print_cell(const struct text_table *t, FILE *out, const struct cell *c, size_t column,
-                       size_t width, bool colour)
+static void print_cell(const struct text_table *t, struct row_printer *p, const struct cell *c,
+                       size_t column, size_t width)
 {
     bool cut = c->columns > width;
     struct str text = cut ? text_cut(c->text, width - 1) : c->text;
-    size_t filled = cut ? text_columns(text) + 1 : c->columns;
-    bool last = column + 1 == t->columns;
+    size_t blanks = width - (cut ? text_columns(text) + 1 : c->columns);
     if (t->right[column])
-        pad(out, width - filled);
-    fprintf(out, "%s%.*s%s%s", tone_start(c->tone, colour), STR_ARG(text), cut ? ELLIPSIS : "",
-            tone_end(c->tone, colour));
-    if (!last)
-        pad(out, (t->right[column] ? 0 : width - filled) + GAP);
-    else
-        fputc('\n', out);
-}
-
-static void print_headings(struct text_table *t, FILE *out, const size_t *widths, bool colour)
-{
-    for (size_t i = 0; i < t->columns; i++) {
-        struct str text = str_of(t->headings[i]);
-        print_cell(t, out, &(struct cell){text, text_columns(text), TONE_DIM}, i, widths[i], colour);
+        p->owed += blanks;
+    if (text.len) {
+        fprintf(p->out, "%*s%s%.*s%s%s", (int)p->owed, "", tone_start(c->tone, p->colour),
+                STR_ARG(text), cut ? ELLIPSIS : "", tone_end(c->tone, p->colour));
+        p->owed = 0;
     }
-    t->headed = true;
+    p->owed += (t->right[column] ? 0 : blanks) + GAP;
+    if (column + 1 == t->columns) {
+        fputc('\n', p->out);
+        p->owed = 0;
+    }
 }
 
 void text_table_print(struct text_table *t, FILE *out, size_t width, bool colour)
 {
     size_t widths[TEXT_TABLE_COLUMNS_MAX];
+    struct row_printer p = {out, colour, 0};
     MUST(t->count % t->columns == 0);
     memcpy(widths, t->widths, sizeof widths);
     shrink(t, width, widths);
-    if (!t->headed)
-        print_headings(t, out, widths, colour);
+    for (size_t i = 0; !t->headed && i < t->columns; i++) {
+        struct str text = str_of(t->headings[i]);
+        print_cell(t, &p, &(struct cell){text, text_columns(text), TONE_DIM}, i, widths[i]);
+    }
+    t->headed = true;
     for (size_t i = 0; i < t->count; i++)
-        print_cell(t, out, &t->cells[i], i % t->columns, widths[i % t->columns], colour);
+        print_cell(t, &p, &t->cells[i], i % t->columns, widths[i % t->columns]);
     t->count = 0;
     arena_reset(t->arena);
 }

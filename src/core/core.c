@@ -27,6 +27,7 @@ struct core {
     struct api *api;
     struct http_server *server;
     struct purge purge;
+    int64_t live_at_start;
 };
 
 static int fail(const char *doing, const struct err *err)
@@ -110,6 +111,7 @@ static enum err_code start(struct core *c, struct err *err)
     if (api_new(&a, &c->api, err) != ERR_OK)
         return err->code;
     make_kernel(c);
+    c->live_at_start = live_count(c->store->live); /* the commit thread's own from here on */
     if (open_listeners(c, err) != ERR_OK || kernel_start_thread(c->kernel, err) != ERR_OK)
         return err->code;
     atomic_store(&c->api->started, true);
@@ -136,7 +138,7 @@ int core_main(const struct process_start *process)
     if (start(&c, &err) != ERR_OK)
         return fail("cannot start", &err);
     log_line(LOG_INFO, "core_started", "port", LOG_INT(http_server_port(c.server)), "jobs_live",
-             LOG_INT(live_count(c.store->live)), NULL);
+             LOG_INT(c.live_at_start), NULL);
     process_ready(process);
     process_wait_stop(-1);
     drain(&c);

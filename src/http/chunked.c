@@ -53,8 +53,8 @@ static enum chunked_result extension_byte(struct chunked *c, char byte, struct e
 }
 
 /* The size line is whole: data follows, or after size 0 the trailers. */
-static enum chunked_result size_ends(struct chunked *c, const struct strbuf *body,
-                                     int64_t body_bytes_max, struct err *err)
+static enum chunked_result size_ends(struct chunked *c, const struct strbuf *body, int64_t body_bytes_max,
+                                     struct err *err)
 {
     if (c->left > body_bytes_max - (int64_t)body->len) {
         (void)err_set(err, ERR_REQUEST_PAYLOAD_TOO_LARGE, "the body is larger than %lld bytes",
@@ -69,10 +69,18 @@ static enum chunked_result size_ends(struct chunked *c, const struct strbuf *bod
 
 static bool is_settled_by_the_head(struct str name)
 {
-    static const char *const names[] = {"content-length", "transfer-encoding", "host",
-                                        "authorization",  "content-type",      "content-encoding",
-                                        "connection",     "expect",            "trailer",
-                                        "te",             "idempotency-key",   "cookie"};
+    static const char *const names[] = {"content-length",
+                                        "transfer-encoding",
+                                        "host",
+                                        "authorization",
+                                        "content-type",
+                                        "content-encoding",
+                                        "connection",
+                                        "expect",
+                                        "trailer",
+                                        "te",
+                                        "idempotency-key",
+                                        "cookie"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (str_equal_nocase(name, str_of(names[i])))
             return true;
@@ -123,8 +131,8 @@ static void take_data(struct chunked *c, struct str *in, struct strbuf *body)
         c->state = CHUNKED_DATA_CR;
 }
 
-static enum chunked_result expect_byte(struct chunked *c, char byte, char want,
-                                       enum chunked_state next, struct err *err)
+static enum chunked_result expect_byte(struct chunked *c, char byte, char want, enum chunked_state next,
+                                       struct err *err)
 {
     if (byte != want)
         return bad(err, "CRLF is missing");

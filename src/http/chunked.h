@@ -12,8 +12,8 @@
 #include "base/str.h"
 
 enum {
-    CHUNKED_SIZE_DIGITS_MAX = 15,     /* so a size cannot overflow */
-    CHUNKED_EXTENSION_BYTES_MAX = 128, /* a chunk */
+    CHUNKED_SIZE_DIGITS_MAX = 15,        /* so a size cannot overflow */
+    CHUNKED_EXTENSION_BYTES_MAX = 128,   /* a chunk */
     CHUNKED_EXTENSIONS_BYTES_MAX = 4096, /* a body */
     CHUNKED_TRAILER_LINE_MAX = 256,
     CHUNKED_TRAILERS_MAX = 16,

@@ -98,8 +98,8 @@ static void accept_head(struct http_conn *c, struct str bytes, struct str behind
     uint32_t room = fields < fields_max ? fields : fields_max;
     struct head head;
     struct err why;
-    int status = head_parse(arena_str(x->arena, bytes), ARENA_ARRAY(x->arena, struct http_header, room),
-                            room, &head, &why);
+    int status = head_parse(arena_str(x->arena, bytes), ARENA_ARRAY(x->arena, struct http_header, room), room,
+                            &head, &why);
     x->method = head.method_text.ptr ? head.method : HTTP_OTHER;
     x->method_text = head.method_text;
     x->path = head.path;

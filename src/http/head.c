@@ -52,13 +52,13 @@ static bool all_of(struct str s, uint8_t class)
 }
 
 /* Fields that steer the server or the handler: said twice, they are an attack or a mistake. */
-#define HEAD_SINGLETONS(X)                                                                         \
-    X(HOST, "host")                                                                                \
-    X(CONTENT_LENGTH, "content-length")                                                            \
-    X(TRANSFER_ENCODING, "transfer-encoding")                                                      \
-    X(EXPECT, "expect")                                                                            \
-    X(CONTENT_TYPE, "content-type")                                                                \
-    X(AUTHORIZATION, "authorization")                                                              \
+#define HEAD_SINGLETONS(X)                                                                                   \
+    X(HOST, "host")                                                                                          \
+    X(CONTENT_LENGTH, "content-length")                                                                      \
+    X(TRANSFER_ENCODING, "transfer-encoding")                                                                \
+    X(EXPECT, "expect")                                                                                      \
+    X(CONTENT_TYPE, "content-type")                                                                          \
+    X(AUTHORIZATION, "authorization")                                                                        \
     X(IDEMPOTENCY_KEY, "idempotency-key")
 
 #define X(name, text) ONCE_##name,
@@ -71,7 +71,7 @@ static const struct str once_names[ONCE_COUNT] = {HEAD_SINGLETONS(X)};
 
 struct parsing {
     struct head *head;
-    struct str authority;                        /* of an absolute-form target */
+    struct str authority;                           /* of an absolute-form target */
     struct str values[ONCE_COUNT], raw[ONCE_COUNT]; /* ptr NULL: not seen */
     bool close, keep_alive;
     struct err *err;
@@ -127,7 +127,10 @@ static enum http_method method_of(struct str text)
     return HTTP_OTHER;
 }
 
-static bool is_digit(char c) { return c >= '0' && c <= '9'; }
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
 
 static int parse_version(struct parsing *p, struct str v)
 {
@@ -239,8 +242,7 @@ static int note_field(struct parsing *p, const struct http_header *field, struct
     return 0;
 }
 
-static int parse_fields(struct parsing *p, struct str rest, struct http_header *room,
-                        uint32_t room_count)
+static int parse_fields(struct parsing *p, struct str rest, struct http_header *room, uint32_t room_count)
 {
     p->head->headers = room;
     for (struct str line = next_line(&rest); line.len; line = next_line(&rest)) {
@@ -286,8 +288,7 @@ static int check_framing(struct parsing *p)
     if (has_coding) {
         if (p->head->http_1_0)
             return refuse(p->err, 400, "HTTP/1.0 has no Transfer-Encoding");
-        if (is_padded(p->raw[ONCE_TRANSFER_ENCODING], coding) ||
-            !str_equal_nocase(coding, STR("chunked")))
+        if (is_padded(p->raw[ONCE_TRANSFER_ENCODING], coding) || !str_equal_nocase(coding, STR("chunked")))
             return refuse(p->err, 400, "Transfer-Encoding is not exactly `chunked`");
         p->head->body = HEAD_BODY_CHUNKED;
     }
@@ -310,8 +311,8 @@ static int check_expect(struct parsing *p)
     return 0;
 }
 
-int head_parse(struct str bytes, struct http_header *room, uint32_t room_count,
-               struct head *ret_head, struct err *err)
+int head_parse(struct str bytes, struct http_header *room, uint32_t room_count, struct head *ret_head,
+               struct err *err)
 {
     struct head head = {0};
     struct parsing p = {.head = &head, .err = err};

@@ -26,20 +26,20 @@
 #include "http/server.h"
 
 enum {
-    READ_BYTES = 64 * 1024,          /* one recv() */
-    READS_PER_ROUND = 16,            /* then the other connections get their turn */
+    READ_BYTES = 64 * 1024, /* one recv() */
+    READS_PER_ROUND = 16,   /* then the other connections get their turn */
     REQUESTS_PER_ROUND = 64,
     ACCEPTS_PER_ROUND = 64,
     EVENTS_PER_ROUND = 256,
     ARENA_FIRST_BYTES = 4096,
-    POOLED_EXCHANGES_MAX = 256,      /* a loop */
+    POOLED_EXCHANGES_MAX = 256, /* a loop */
     POOLED_BUFFER_BYTES_MAX = 16 * 1024,
     LINGER_MS = 2000,
     LINGER_BYTES_MAX = 4 * 1024 * 1024,
     STREAM_UNSENT_MAX = 1024 * 1024,
-    ACCEPT_PAUSE_MS = 100,           /* out of file descriptors: look again later */
-    DRAIN_FRESH_MS = 250,            /* a connection accepted while draining may still ask once */
-    REFUSED_CONNECTIONS_MAX = 64,    /* beyond connections_max: told 503; beyond these: just closed */
+    ACCEPT_PAUSE_MS = 100,        /* out of file descriptors: look again later */
+    DRAIN_FRESH_MS = 250,         /* a connection accepted while draining may still ask once */
+    REFUSED_CONNECTIONS_MAX = 64, /* beyond connections_max: told 503; beyond these: just closed */
     LISTENERS_MAX = 4,
 };
 
@@ -49,7 +49,7 @@ enum exchange_phase {
     EXCHANGE_PARKED,   /* somebody will resume it */
     EXCHANGE_ANSWERED, /* http_answer() was called */
     EXCHANGE_STREAM,
-    EXCHANGE_OWED,     /* timed out and answered; kept until its resume comes */
+    EXCHANGE_OWED, /* timed out and answered; kept until its resume comes */
 };
 
 enum stream_state {
@@ -63,21 +63,21 @@ struct exchange {
     struct strbuf out;        /* head of the answer; for a stream everything unsent */
     struct strbuf body_in;    /* a body that came in pieces */
     size_t out_sent, body_sent;
-    int64_t body_left;        /* of Content-Length */
+    int64_t body_left; /* of Content-Length */
     struct chunked chunked;
     bool body_is_chunked;
     bool http_1_0;
-    bool keep_alive;          /* as the client asked */
-    bool unread_input;        /* part of the request was not read: close gently */
-    bool closing;             /* the answer said Connection: close */
-    bool owes_resume;         /* answered by its timeout while the work goes on elsewhere */
-    bool served;              /* the handler has seen it: on_done is due */
+    bool keep_alive;   /* as the client asked */
+    bool unread_input; /* part of the request was not read: close gently */
+    bool closing;      /* the answer said Connection: close */
+    bool owes_resume;  /* answered by its timeout while the work goes on elsewhere */
+    bool served;       /* the handler has seen it: on_done is due */
 
     enum stream_state stream;
-    bool stream_bare;         /* no chunk framing: HTTP/1.0 */
-    bool stream_told;         /* on_stream_end was called, or the handler ended it itself */
+    bool stream_bare; /* no chunk framing: HTTP/1.0 */
+    bool stream_told; /* on_stream_end was called, or the handler ended it itself */
     int64_t ping_ms, next_ping_ms;
-    int64_t stuck_at_ms;      /* 0: the kernel takes all we have; else give up then */
+    int64_t stuck_at_ms; /* 0: the kernel takes all we have; else give up then */
 
     struct exchange *next, *prev; /* in the loop's streams, or owed, or (next only) pool */
 };
@@ -94,22 +94,22 @@ enum conn_state {
 
 struct http_conn {
     struct heap_node timer;
-    int64_t deadline_ms;      /* the truth; the timer may ring earlier and is then set again */
+    int64_t deadline_ms; /* the truth; the timer may ring earlier and is then set again */
     struct http_loop *loop;
     struct exchange *x;
     struct http_conn *next, *prev; /* all of the loop's */
     struct http_conn *next_queued, *next_closed;
-    struct strbuf in;         /* received, not yet taken */
+    struct strbuf in; /* received, not yet taken */
     struct head_scan scan;
     uint32_t lingered_bytes;
-    int fd;                   /* -1: the client is gone while the exchange is still under way */
+    int fd; /* -1: the client is gone while the exchange is still under way */
     enum conn_state state;
     bool over_unix_socket, peer_is_loopback;
-    bool readable;            /* edge-triggered: there may be more to recv() */
-    bool peer_shut;           /* the client will send no more */
-    bool started;             /* a request has begun: the deadline is its own */
-    bool asked;               /* had at least one request */
-    bool queued;              /* in the loop's todo list */
+    bool readable;  /* edge-triggered: there may be more to recv() */
+    bool peer_shut; /* the client will send no more */
+    bool started;   /* a request has begun: the deadline is its own */
+    bool asked;     /* had at least one request */
+    bool queued;    /* in the loop's todo list */
 };
 
 struct listener {
@@ -125,7 +125,7 @@ struct http_loop {
     struct listener listeners[LISTENERS_MAX + 1];
     uint32_t listener_count;
     bool listening;
-    int64_t accept_again_ms;  /* 0: not paused */
+    int64_t accept_again_ms; /* 0: not paused */
 
     int64_t now_ms;
     struct heap timers;
@@ -137,7 +137,7 @@ struct http_loop {
     int64_t date_second;
     char date[32];
     bool drain_begun;
-    char *scratch;            /* READ_BYTES */
+    char *scratch; /* READ_BYTES */
 
     /* touched by other threads */
     _Alignas(64) _Atomic(struct http_exchange *) resumed;
@@ -190,9 +190,9 @@ void reply_bad_request(struct exchange *ex, int status, const struct err *why);
 /* NULL when the kernel has no room for it; fd is closed then. */
 struct http_conn *conn_open(struct http_loop *l, int fd, bool is_unix, bool is_loopback);
 void conn_close(struct http_conn *c);
-void conn_close_socket(struct http_conn *c); /* the exchange, if any, lives on */
+void conn_close_socket(struct http_conn *c);             /* the exchange, if any, lives on */
 void conn_hang_up(struct http_conn *c, bool more_input); /* after the last answer */
-void conn_lost(struct http_conn *c); /* the socket is dead */
+void conn_lost(struct http_conn *c);                     /* the socket is dead */
 void conn_deadline(struct http_conn *c, int64_t at_ms);
 void conn_on_event(struct http_conn *c, uint32_t events);
 void conn_on_deadline(struct http_conn *c);

@@ -125,8 +125,7 @@ static bool somebody_listens(const struct sockaddr_un *address)
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return true;
-    bool alive = connect(fd, (const struct sockaddr *)address, sizeof *address) == 0 ||
-                 errno != ECONNREFUSED;
+    bool alive = connect(fd, (const struct sockaddr *)address, sizeof *address) == 0 || errno != ECONNREFUSED;
     close(fd);
     return alive;
 }
@@ -248,8 +247,7 @@ static bool accept_one(struct http_loop *l, const struct listener *from)
     struct http_conn *c = conn_open(l, fd, from->is_unix, is_loopback(&peer));
     if (c && now >= limit) {
         struct err why;
-        (void)err_set(&why, ERR_EXEC_QUEUE_FULL, "the server has %u connections, which is its limit",
-                      limit);
+        (void)err_set(&why, ERR_EXEC_QUEUE_FULL, "the server has %u connections, which is its limit", limit);
         conn_refuse(c, 503, &why);
     }
     return true;

@@ -6,43 +6,44 @@
 
 #include "base/banned.h"
 
-#define HTTP_STATUSES(X)                                                                           \
-    X(200, "OK")                                                                                   \
-    X(201, "Created")                                                                              \
-    X(202, "Accepted")                                                                             \
-    X(204, "No Content")                                                                           \
-    X(301, "Moved Permanently")                                                                    \
-    X(302, "Found")                                                                                \
-    X(303, "See Other")                                                                            \
-    X(304, "Not Modified")                                                                         \
-    X(307, "Temporary Redirect")                                                                   \
-    X(308, "Permanent Redirect")                                                                   \
-    X(400, "Bad Request")                                                                          \
-    X(401, "Unauthorized")                                                                         \
-    X(403, "Forbidden")                                                                            \
-    X(404, "Not Found")                                                                            \
-    X(405, "Method Not Allowed")                                                                   \
-    X(406, "Not Acceptable")                                                                       \
-    X(408, "Request Timeout")                                                                      \
-    X(409, "Conflict")                                                                             \
-    X(410, "Gone")                                                                                 \
-    X(412, "Precondition Failed")                                                                  \
-    X(413, "Content Too Large")                                                                    \
-    X(415, "Unsupported Media Type")                                                               \
-    X(417, "Expectation Failed")                                                                   \
-    X(422, "Unprocessable Content")                                                                \
-    X(429, "Too Many Requests")                                                                    \
-    X(431, "Request Header Fields Too Large")                                                      \
-    X(500, "Internal Server Error")                                                                \
-    X(501, "Not Implemented")                                                                      \
-    X(502, "Bad Gateway")                                                                          \
-    X(503, "Service Unavailable")                                                                  \
-    X(504, "Gateway Timeout")                                                                      \
+#define HTTP_STATUSES(X)                                                                                     \
+    X(200, "OK")                                                                                             \
+    X(201, "Created")                                                                                        \
+    X(202, "Accepted")                                                                                       \
+    X(204, "No Content")                                                                                     \
+    X(301, "Moved Permanently")                                                                              \
+    X(302, "Found")                                                                                          \
+    X(303, "See Other")                                                                                      \
+    X(304, "Not Modified")                                                                                   \
+    X(307, "Temporary Redirect")                                                                             \
+    X(308, "Permanent Redirect")                                                                             \
+    X(400, "Bad Request")                                                                                    \
+    X(401, "Unauthorized")                                                                                   \
+    X(403, "Forbidden")                                                                                      \
+    X(404, "Not Found")                                                                                      \
+    X(405, "Method Not Allowed")                                                                             \
+    X(406, "Not Acceptable")                                                                                 \
+    X(408, "Request Timeout")                                                                                \
+    X(409, "Conflict")                                                                                       \
+    X(410, "Gone")                                                                                           \
+    X(412, "Precondition Failed")                                                                            \
+    X(413, "Content Too Large")                                                                              \
+    X(415, "Unsupported Media Type")                                                                         \
+    X(417, "Expectation Failed")                                                                             \
+    X(422, "Unprocessable Content")                                                                          \
+    X(429, "Too Many Requests")                                                                              \
+    X(431, "Request Header Fields Too Large")                                                                \
+    X(500, "Internal Server Error")                                                                          \
+    X(501, "Not Implemented")                                                                                \
+    X(502, "Bad Gateway")                                                                                    \
+    X(503, "Service Unavailable")                                                                            \
+    X(504, "Gateway Timeout")                                                                                \
     X(505, "HTTP Version Not Supported")
 
 static void add_status_line(struct strbuf *out, int status)
 {
-#define X(code, reason) [code - 200] = {"HTTP/1.1 " #code " " reason "\r\n", sizeof("HTTP/1.1 " #code " " reason)+1},
+#define X(code, reason)                                                                                      \
+    [code - 200] = {"HTTP/1.1 " #code " " reason "\r\n", sizeof("HTTP/1.1 " #code " " reason) + 1},
     static const struct str lines[] = {HTTP_STATUSES(X)};
 #undef X
     size_t i = (size_t)(status - 200);

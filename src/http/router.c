@@ -24,7 +24,10 @@ struct router {
     struct node root;
 };
 
-static bool is_param(struct str segment) { return segment.len && segment.ptr[0] == '{'; }
+static bool is_param(struct str segment)
+{
+    return segment.len && segment.ptr[0] == '{';
+}
 
 /* What stands behind the '}' of a {name} segment. */
 static struct str suffix_of(struct str segment)
@@ -33,7 +36,10 @@ static struct str suffix_of(struct str segment)
     return segment;
 }
 
-static int rank(const struct node *n) { return !n->is_param ? 0 : n->text.len ? 1 : 2; }
+static int rank(const struct node *n)
+{
+    return !n->is_param ? 0 : n->text.len ? 1 : 2;
+}
 
 static struct node *child_for(struct router *r, struct node *parent, struct str segment)
 {

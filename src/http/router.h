@@ -19,15 +19,18 @@ struct route {
 struct route_match {
     const struct route *route; /* NULL: path known but not this method, or path unknown */
     bool path_known;
-    char allow[64];            /* "GET, POST" when path_known and route is NULL */
+    char allow[64]; /* "GET, POST" when path_known and route is NULL */
     uint32_t param_count;
-    struct { struct str name, value; } params[ROUTE_PARAMS_MAX];
+    struct {
+        struct str name, value;
+    } params[ROUTE_PARAMS_MAX];
 };
 
 struct router;
 struct router *router_new(const struct route *routes, size_t count);
 struct router *router_free(struct router *r);
-void router_find(const struct router *r, enum http_method method, struct str path, struct route_match *ret_match);
+void router_find(const struct router *r, enum http_method method, struct str path,
+                 struct route_match *ret_match);
 struct str route_param(const struct route_match *m, const char *name);
 
 #endif

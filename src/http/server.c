@@ -128,7 +128,10 @@ enum err_code http_server_start(const struct http_config *config, struct http_se
     return code;
 }
 
-uint16_t http_server_port(const struct http_server *s) { return s->port; }
+uint16_t http_server_port(const struct http_server *s)
+{
+    return s->port;
+}
 
 void http_server_drain(struct http_server *s)
 {

@@ -6,7 +6,7 @@
  *          http_answer(), or parks the exchange by simply returning; whoever finishes the work then
  *          calls http_resume() from any thread, and `x->on_resume` runs on the loop's thread.
  * Framing: RFC 9112, strict: anything ambiguous is answered 400 and the connection closed
- *          (reliability.md 2.4). No lenient mode. Chunked and Content-Length bodies. Pipelined requests
+ *          (the corpus of tests/unit/http). No lenient mode. Chunked and Content-Length bodies. Pipelined requests
  *          are answered in order, one at a time. No 1xx but `100 Continue` for a client that sent Expect.
  * Memory:  an idle connection costs a few hundred bytes; buffers exist only while a request does.
  * Bounds:  every number in struct http_limits. Slow clients: a request must arrive whole within
@@ -31,7 +31,7 @@
 #include "base/uuid.h"
 
 #define HTTP_METHODS(X) X(GET) X(HEAD) X(POST) X(PUT) X(PATCH) X(DELETE) X(OPTIONS) X(OTHER)
-#define X(name) HTTP_##name,
+#define X(name)         HTTP_##name,
 enum http_method { HTTP_METHODS(X) HTTP_METHOD_COUNT };
 #undef X
 const char *http_method_text(enum http_method m);
@@ -44,7 +44,7 @@ struct http_server;
 struct http_loop;
 struct http_conn;
 
-struct http_limits { /* 0 = the default in brackets */
+struct http_limits {          /* 0 = the default in brackets */
     uint32_t connections_max; /* [20000] over all loops; more are accepted, told 503 and closed */
     uint32_t head_bytes_max;  /* [16 KiB] request line + headers; more: 431 and close */
     uint32_t headers_max;     /* [100] more: 431 and close */
@@ -60,30 +60,31 @@ struct http_exchange {
     /* request, borrowed from the exchange's arena */
     enum http_method method;
     struct str method_text;
-    struct str path;           /* percent-decoded UTF-8, never NUL, no encoded slash; not normalised:
-                                * empty and dot segments stay and match no route */
-    struct str query;          /* raw, without '?'; absent when there is none */
+    /* Percent-decoded UTF-8 without NUL; never an encoded slash. Not normalised: empty and dot segments
+     * stay and match no route. */
+    struct str path;
+    struct str query; /* raw, without '?'; absent when there is none */
     struct http_header *headers;
     uint32_t header_count;
     struct str body;
     bool body_too_large;
-    bool over_unix_socket;     /* came through the Unix listener: a built-in domain */
-    bool peer_is_loopback;     /* 127/8, ::1, or the Unix socket */
-    struct uuid request_id;    /* v4, made by the server; echoed as X-Request-Id on every answer */
-    int64_t received_us;       /* wall clock at the last byte of the request */
-    struct arena *arena;       /* for anything that dies with the exchange */
+    bool over_unix_socket;  /* came through the Unix listener: a built-in domain */
+    bool peer_is_loopback;  /* 127/8, ::1, or the Unix socket */
+    struct uuid request_id; /* v4, made by the server; echoed as X-Request-Id on every answer */
+    int64_t received_us;    /* wall clock at the last byte of the request */
+    struct arena *arena;    /* for anything that dies with the exchange */
 
     /* answer */
     int status;
-    const char *content_type;  /* NULL with an empty body */
+    const char *content_type;    /* NULL with an empty body */
     struct strbuf reply_headers; /* "Name: value\r\n"...; see http_reply_header. The server adds Date,
                                   * framing, X-Request-Id, and Cache-Control: no-store unless set here */
     struct strbuf reply_body;
     bool close_after;
 
     /* the handler's own */
-    void *context;                            /* server's user pointer */
-    void *data;                               /* free for the handler */
+    void *context; /* server's user pointer */
+    void *data;    /* free for the handler */
     /* Loop thread; must end in http_answer, http_stream_begin or park again. Set before parking. Also
      * called when the client is gone, so every parking has one end. */
     void (*on_resume)(struct http_exchange *x);
@@ -91,7 +92,7 @@ struct http_exchange {
      * answer; the exchange is kept until the pending http_resume() arrives, which then only frees it. */
     void (*on_timeout)(struct http_exchange *x);
     int64_t timeout_at_ms;
-    _Atomic bool gone;         /* the client closed while parked; readable from any thread */
+    _Atomic bool gone; /* the client closed while parked; readable from any thread */
 
     /* the server's own */
     struct http_loop *loop;
@@ -108,9 +109,9 @@ struct http_exchange {
 };
 
 struct http_config {
-    const char *listen_host;   /* numeric address or name; NULL = no TCP listener */
-    uint16_t listen_port;      /* 0 = any free one, see http_server_port */
-    const char *unix_path;     /* NULL = none; made with mode 0600, replaced if stale */
+    const char *listen_host; /* numeric address or name; NULL = no TCP listener */
+    uint16_t listen_port;    /* 0 = any free one, see http_server_port */
+    const char *unix_path;   /* NULL = none; made with mode 0600, replaced if stale */
     uint32_t threads;
     struct http_limits limits;
     const struct clock *clock;

@@ -84,11 +84,9 @@ static bool chunk_is_over(struct str chunk, int64_t cutoff_ms)
     return true;
 }
 
-/* True when the chunk can go; false when it is too young or could not be read. The newest chunk stays: the
- * next one counts on from its number, also after a restart. Its jobs go all the same. */
+/* True when the chunk can go; false when it is too young or could not be read. */
 static bool purge_chunk(struct unit *u, int64_t number, int64_t cutoff_ms)
 {
-    bool stays = number + 1 == u->store->next_chunk;
     struct err err;
     struct str chunk;
     if (u->reader->ops->reader_begin(u->reader, &err) != ERR_OK)
@@ -99,9 +97,9 @@ static bool purge_chunk(struct unit *u, int64_t number, int64_t cutoff_ms)
         return false;
     struct event e;
     for (size_t at = LOG_FIRST_OFFSET; at < chunk.len && event_decode(chunk, at, &e, &at);)
-        if (!purge_event_job(u, &e, cutoff_ms) && !stays)
+        if (!purge_event_job(u, &e, cutoff_ms))
             keep_event(u, &e);
-    return u->load_err.code == ERR_OK && !stays;
+    return u->load_err.code == ERR_OK;
 }
 
 static bool purge_log(struct unit *u)

@@ -23,6 +23,7 @@ enum {
     WORKER_MEMORY_MS = 600000,
     WORKER_COUNT_MS = 100,   /* counting walks all workers: not in every batch */
     WORKER_ALIVE_MS = 40000, /* the longest long poll and a bit */
+    FAILURE_LOG_MS = 1000,
     HOUSEKEEPING_MS = 1000,
     HOUSEKEEPING_AGAIN_MS = 20, /* while there is more to do */
 };
@@ -40,6 +41,7 @@ struct kernel {
     int64_t wall_minus_mono_ms; /* fixed at start: steady = mono + this */
     struct command_list parked;
     int64_t timers_paused_until_ms;
+    int64_t failure_logged_ms; /* a full disk fails every batch: one line a second tells it */
     int64_t workers_swept_ms, workers_counted_ms, housekeeping_ms;
     bool ending; /* the commit thread's own view of `stopping`, taken with each batch */
 
@@ -264,6 +266,15 @@ static void fail_all(struct command_list *decided, const struct err *err)
     }
 }
 
+static void log_failure(struct kernel *k, const char *what, const struct err *err)
+{
+    if (k->unit.steady_ms - k->failure_logged_ms < FAILURE_LOG_MS)
+        return;
+    k->failure_logged_ms = k->unit.steady_ms;
+    log_line(LOG_ERROR, what, "error_code", LOG_TEXT(err_wire(err->code)), "error_message",
+             LOG_TEXT(err->detail), NULL);
+}
+
 static enum err_code commit(struct kernel *k, struct command_list *decided, struct err *ret_err)
 {
     struct err err = {.code = ERR_OK};
@@ -280,8 +291,7 @@ static enum err_code commit(struct kernel *k, struct command_list *decided, stru
         unit_abort(&k->unit);
         fail_all(decided, &err);
         k->timers_paused_until_ms = k->unit.steady_ms + FAILED_PAUSE_MS;
-        log_line(LOG_ERROR, "commit_failed", "error_code", LOG_TEXT(err_wire(code)), "error_message",
-                 LOG_TEXT(err.detail), NULL);
+        log_failure(k, "commit_failed", &err);
     }
     pthread_mutex_lock(&k->lock);
     k->stats.batches++;
@@ -449,8 +459,7 @@ static void tend(struct kernel *k)
     enum err_code code = k->config.store->ops->tend(k->config.store, queue_is_empty(k), &err);
     if (code == ERR_OK)
         return;
-    log_line(LOG_ERROR, "checkpoint_failed", "error_code", LOG_TEXT(err_wire(code)), "error_message",
-             LOG_TEXT(err.detail), NULL);
+    log_failure(k, "checkpoint_failed", &err);
     tell_fatal(k, code, &err);
 }
 

@@ -202,7 +202,11 @@ static void undo(struct unit *u, struct task_touch *x)
 
 /* --- the rest ---------------------------------------------------------------------------------- */
 
-int64_t unit_new_id(struct unit *u) { return uuid_v7_next_key(u->ids, u->now_ms); }
+int64_t unit_new_id(struct unit *u)
+{
+    u->store->last_id = uuid_v7_next_key(u->ids, u->now_ms);
+    return u->store->last_id;
+}
 
 /* Grows an arena array by one element. */
 static void *grow(struct unit *u, void *array, size_t count, size_t *capacity, size_t size)

@@ -83,8 +83,7 @@ static enum err_code load_operation(struct contract *c, struct str path, const c
 {
     const struct json *id = json_get(operation, "operationId");
     if (!id || id->type != JSON_STRING)
-        return err_set(err, ERR_CONFIG_INVALID, "%s %.*s has no operationId", method,
-                       STR_ARG(path));
+        return err_set(err, ERR_CONFIG_INVALID, "%s %.*s has no operationId", method, STR_ARG(path));
     struct contract_operation *op = &c->operations[c->operation_count];
     struct str base = base_path(c->root);
     op->operation_id = arena_copy(c->arena, id->text.ptr, id->text.len);
@@ -101,8 +100,7 @@ static enum err_code load_operations(struct contract *c, struct err *err)
     const struct json *paths = json_get(c->root, "paths");
     if (!paths || paths->type != JSON_OBJECT)
         return err_set(err, ERR_CONFIG_INVALID, "a contract needs paths");
-    c->operations =
-        ARENA_ARRAY(c->arena, struct contract_operation, paths->count * LENGTH_OF(methods));
+    c->operations = ARENA_ARRAY(c->arena, struct contract_operation, paths->count * LENGTH_OF(methods));
     for (const struct json *path = paths->child; path; path = path->next)
         for (size_t m = 0; m < LENGTH_OF(methods); m++) {
             const struct json *operation = json_get(path, methods[m]);

@@ -22,12 +22,11 @@ struct contract;
  * true, false or null exactly when JSON would read it so (~ and nothing are null too), else a
  * string: `no` and `1_000` are text. ERR_CONFIG_INVALID tells line and column. `source` of the
  * values is not set. */
-MUST_CHECK enum err_code yaml_to_json(struct arena *a, struct str yaml,
-                                      const struct json **ret_root, struct err *err);
+MUST_CHECK enum err_code yaml_to_json(struct arena *a, struct str yaml, const struct json **ret_root,
+                                      struct err *err);
 
 /* Keeps nothing of `yaml`. */
-MUST_CHECK enum err_code contract_load(struct str yaml, struct contract **ret_contract,
-                                       struct err *err);
+MUST_CHECK enum err_code contract_load(struct str yaml, struct contract **ret_contract, struct err *err);
 struct contract *contract_free(struct contract *c);
 const struct contract_operation *contract_operations(const struct contract *c, size_t *ret_count);
 const struct contract_operation *contract_find(const struct contract *c, const char *operation_id);

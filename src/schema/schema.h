@@ -26,9 +26,8 @@ struct schema;
 /* `root` is the document that holds `node` and resolves "#/..." references (local $ref only).
  * Everything lives in `a`, which must outlive the schema; root too. ERR_CONFIG_INVALID names the
  * keyword refused. */
-MUST_CHECK enum err_code schema_compile(struct arena *a, const struct json *root,
-                                        const struct json *node, const struct schema **ret_schema,
-                                        struct err *err);
+MUST_CHECK enum err_code schema_compile(struct arena *a, const struct json *root, const struct json *node,
+                                        const struct schema **ret_schema, struct err *err);
 
 struct schema_violation {
     char pointer[128];   /* "/jobs/3/priority"; "" is the whole value */
@@ -36,7 +35,6 @@ struct schema_violation {
     char text[160];      /* "priority must be at most 9" - names the field, says what is wanted */
 };
 /* True when valid. `ret_violation` may be NULL. */
-bool schema_check(const struct schema *s, const struct json *value,
-                  struct schema_violation *ret_violation);
+bool schema_check(const struct schema *s, const struct json *value, struct schema_violation *ret_violation);
 
 #endif

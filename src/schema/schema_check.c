@@ -86,10 +86,9 @@ static void text_name(struct text *t, const struct place *at)
         text_pointer(t, at);
 }
 
-static bool violated(const struct check *c, const struct place *at, const char *keyword,
-                     const char *fmt, ...) __attribute__((format(printf, 4, 5)));
-static bool violated(const struct check *c, const struct place *at, const char *keyword,
-                     const char *fmt, ...)
+static bool violated(const struct check *c, const struct place *at, const char *keyword, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+static bool violated(const struct check *c, const struct place *at, const char *keyword, const char *fmt, ...)
 {
     struct schema_violation *v = c->told;
     if (!v)
@@ -202,14 +201,13 @@ static bool check_number(const struct check *c, const struct schema *s, const st
     if (s->below && json_number_compare(value, s->below) >= 0)
         return violated(c, at, "exclusiveMaximum", "must be below %.*s", STR_ARG(s->below->text));
     if (s->multiple_of && !json_is_multiple(value, s->multiple_of))
-        return violated(c, at, "multipleOf", "must be a multiple of %.*s",
-                        STR_ARG(s->multiple_of->text));
+        return violated(c, at, "multipleOf", "must be a multiple of %.*s", STR_ARG(s->multiple_of->text));
     return true;
 }
 
 /* "must have at least 1 character", "must have at most 3 items" */
-static bool count_wrong(const struct check *c, const struct place *at, const char *keyword,
-                        const char *side, int64_t count, const char *unit)
+static bool count_wrong(const struct check *c, const struct place *at, const char *keyword, const char *side,
+                        int64_t count, const char *unit)
 {
     return violated(c, at, keyword, "must have at %s %lld %s%s", side, (long long)count, unit,
                     count == 1 ? "" : "s");
@@ -344,8 +342,8 @@ static bool check_member(const struct check *c, const struct schema *s, const st
     return check(c, s->additional, member, &place);
 }
 
-static bool check_dependents(const struct check *c, const struct schema *s,
-                             const struct json *value, const struct place *at)
+static bool check_dependents(const struct check *c, const struct schema *s, const struct json *value,
+                             const struct place *at)
 {
     for (uint32_t i = 0; i < s->dependent_required.count; i++) {
         const struct schema_named *d = &s->dependent_required.at[i];
@@ -427,12 +425,10 @@ static bool check_by_type(const struct check *c, const struct schema *s, const s
 static bool check(const struct check *c, const struct schema *s, const struct json *value,
                   const struct place *at)
 {
-    return check_any(c, s, value, at) && check_by_type(c, s, value, at) &&
-           check_combined(c, s, value, at);
+    return check_any(c, s, value, at) && check_by_type(c, s, value, at) && check_combined(c, s, value, at);
 }
 
-bool schema_check(const struct schema *s, const struct json *value,
-                  struct schema_violation *ret_violation)
+bool schema_check(const struct schema *s, const struct json *value, struct schema_violation *ret_violation)
 {
     static const struct place whole = {0};
     struct check c = {ret_violation};

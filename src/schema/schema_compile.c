@@ -18,13 +18,12 @@ struct compiler {
 
 typedef enum err_code (*keyword_fn)(struct compiler *c, struct schema *s, const struct json *value);
 
-static enum err_code compile(struct compiler *c, const struct json *node,
-                             const struct schema **ret_schema);
+static enum err_code compile(struct compiler *c, const struct json *node, const struct schema **ret_schema);
 
 static enum err_code refuse(struct compiler *c, const struct json *value, const char *wanted)
 {
-    return err_set(c->err, ERR_CONFIG_INVALID, "schema keyword \"%.*s\" must be %s",
-                   STR_ARG(value->key), wanted);
+    return err_set(c->err, ERR_CONFIG_INVALID, "schema keyword \"%.*s\" must be %s", STR_ARG(value->key),
+                   wanted);
 }
 
 /* ---- values of keywords ---- */
@@ -36,8 +35,7 @@ static enum err_code take_count(struct compiler *c, const struct json *value, in
     return ERR_OK;
 }
 
-static enum err_code take_number(struct compiler *c, const struct json *value,
-                                 const struct json **ret_number)
+static enum err_code take_number(struct compiler *c, const struct json *value, const struct json **ret_number)
 {
     if (value->type != JSON_NUMBER)
         return refuse(c, value, "a number");
@@ -45,8 +43,7 @@ static enum err_code take_number(struct compiler *c, const struct json *value,
     return ERR_OK;
 }
 
-static enum err_code take_list(struct compiler *c, const struct json *value,
-                               struct schema_list *list)
+static enum err_code take_list(struct compiler *c, const struct json *value, struct schema_list *list)
 {
     if (value->type != JSON_ARRAY || !value->count)
         return refuse(c, value, "a list of schemas, not empty");
@@ -75,8 +72,8 @@ static enum err_code take_members(struct compiler *c, const struct json *value,
     return ERR_OK;
 }
 
-static enum err_code take_names(struct compiler *c, const struct json *value,
-                                struct str **ret_names, uint32_t *ret_count)
+static enum err_code take_names(struct compiler *c, const struct json *value, struct str **ret_names,
+                                uint32_t *ret_count)
 {
     if (value->type != JSON_ARRAY)
         return refuse(c, value, "a list of names");
@@ -99,9 +96,8 @@ static bool type_bits(struct str name, uint32_t *bits)
     static const struct {
         const char *name;
         uint32_t bits;
-    } types[] = {{"null", 1 << JSON_NULL},     {"boolean", TYPE_BOOLEAN},
-                 {"number", 1 << JSON_NUMBER}, {"integer", TYPE_INTEGER},
-                 {"string", 1 << JSON_STRING}, {"array", 1 << JSON_ARRAY},
+    } types[] = {{"null", 1 << JSON_NULL},    {"boolean", TYPE_BOOLEAN},    {"number", 1 << JSON_NUMBER},
+                 {"integer", TYPE_INTEGER},   {"string", 1 << JSON_STRING}, {"array", 1 << JSON_ARRAY},
                  {"object", 1 << JSON_OBJECT}};
     for (size_t i = 0; i < LENGTH_OF(types); i++)
         if (str_is(name, types[i].name)) {
@@ -140,15 +136,13 @@ static enum err_code key_const(struct compiler *c, struct schema *s, const struc
 static enum err_code key_multiple_of(struct compiler *c, struct schema *s, const struct json *value)
 {
     static const struct json zero = {.type = JSON_NUMBER, .text = {"0", 1}};
-    if (value->type != JSON_NUMBER || value->text.len > 18 ||
-        json_number_compare(value, &zero) <= 0)
+    if (value->type != JSON_NUMBER || value->text.len > 18 || json_number_compare(value, &zero) <= 0)
         return refuse(c, value, "a number above zero, written with at most 18 characters");
     s->multiple_of = value;
     return ERR_OK;
 }
 
-static enum err_code key_unique_items(struct compiler *c, struct schema *s,
-                                      const struct json *value)
+static enum err_code key_unique_items(struct compiler *c, struct schema *s, const struct json *value)
 {
     if (value->type != JSON_TRUE && value->type != JSON_FALSE)
         return refuse(c, value, "true or false");
@@ -161,8 +155,7 @@ static enum err_code key_required(struct compiler *c, struct schema *s, const st
     return take_names(c, value, &s->required, &s->required_count);
 }
 
-static enum err_code key_dependent_required(struct compiler *c, struct schema *s,
-                                            const struct json *value)
+static enum err_code key_dependent_required(struct compiler *c, struct schema *s, const struct json *value)
 {
     if (value->type != JSON_OBJECT)
         return refuse(c, value, "an object of lists of names");
@@ -277,10 +270,10 @@ static enum err_code key_ref(struct compiler *c, struct schema *s, const struct 
 
 /* ---- the table ---- */
 
-#define TAKES(name, take, field)                                                                   \
-    static enum err_code name(struct compiler *c, struct schema *s, const struct json *value)      \
-    {                                                                                              \
-        return take(c, value, &s->field);                                                          \
+#define TAKES(name, take, field)                                                                             \
+    static enum err_code name(struct compiler *c, struct schema *s, const struct json *value)                \
+    {                                                                                                        \
+        return take(c, value, &s->field);                                                                    \
     }
 TAKES(key_minimum, take_number, minimum)
 TAKES(key_maximum, take_number, maximum)
@@ -385,8 +378,7 @@ static struct schema *schema_new(struct compiler *c, const struct json *node)
     return s;
 }
 
-static enum err_code compile(struct compiler *c, const struct json *node,
-                             const struct schema **ret_schema)
+static enum err_code compile(struct compiler *c, const struct json *node, const struct schema **ret_schema)
 {
     for (struct schema *s = c->compiled; s; s = s->older)
         if (s->node == node) {
@@ -394,12 +386,10 @@ static enum err_code compile(struct compiler *c, const struct json *node,
             return ERR_OK;
         }
     if (node->type != JSON_OBJECT && node->type != JSON_TRUE && node->type != JSON_FALSE)
-        return err_set(
-            c->err, ERR_CONFIG_INVALID, "\"%.*s\" holds no schema (object, true or false)",
-            (int)(node->key.len > 60 ? 60 : node->key.len), node->key.ptr ? node->key.ptr : "");
+        return err_set(c->err, ERR_CONFIG_INVALID, "\"%.*s\" holds no schema (object, true or false)",
+                       (int)(node->key.len > 60 ? 60 : node->key.len), node->key.ptr ? node->key.ptr : "");
     if (++c->nesting > NESTING_MAX)
-        return err_set(c->err, ERR_CONFIG_INVALID, "schemas are nested deeper than %d",
-                       NESTING_MAX);
+        return err_set(c->err, ERR_CONFIG_INVALID, "schemas are nested deeper than %d", NESTING_MAX);
     struct schema *s = schema_new(c, node);
     s->never = node->type == JSON_FALSE;
     if (node->type == JSON_OBJECT)

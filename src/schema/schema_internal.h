@@ -31,7 +31,7 @@ struct schema_members {
 struct schema {
     const struct json *node; /* where it was compiled from */
     struct schema *older;    /* all schemas of one compilation */
-    int chain; /* longest way of schemas on one value; 0 not known, -1 being counted */
+    int chain;               /* longest way of schemas on one value; 0 not known, -1 being counted */
 
     bool never; /* the schema `false` */
     uint32_t types;
@@ -42,8 +42,7 @@ struct schema {
     int64_t items_min, items_max, contains_min, contains_max;
     int64_t members_min, members_max;
     bool unique_items;
-    const struct schema *items, *contains, *additional, *names, *not, *when, *then, *otherwise,
-        *ref;
+    const struct schema *items, *contains, *additional, *names, *not, *when, *then, *otherwise, *ref;
     struct schema_list prefix_items, all_of, any_of, one_of;
     struct schema_members properties, dependent_required, dependent_schemas;
     struct str *required;

@@ -14,16 +14,15 @@ struct reader {
 
 static enum err_code fail(struct reader *r, yaml_mark_t mark, const char *what)
 {
-    return err_set(r->err, ERR_CONFIG_INVALID, "line %zu, column %zu: %s", mark.line + 1,
-                   mark.column + 1, what);
+    return err_set(r->err, ERR_CONFIG_INVALID, "line %zu, column %zu: %s", mark.line + 1, mark.column + 1,
+                   what);
 }
 
 static enum err_code next_event(struct reader *r, yaml_event_t *event)
 {
     if (yaml_parser_parse(&r->parser, event))
         return ERR_OK;
-    return fail(r, r->parser.problem_mark,
-                r->parser.problem ? r->parser.problem : "cannot be read as YAML");
+    return fail(r, r->parser.problem_mark, r->parser.problem ? r->parser.problem : "cannot be read as YAML");
 }
 
 /* What JSON would read a plain scalar as. */
@@ -55,8 +54,7 @@ static enum err_code read_scalar(struct reader *r, const yaml_event_t *event, st
 static enum err_code read_value(struct reader *r, const yaml_event_t *event, struct json *j);
 
 /* Takes the next event; *ret_end when it closes the container, else the value is read into *j. */
-static enum err_code read_next(struct reader *r, yaml_event_type_t end, struct json *j,
-                               bool *ret_end)
+static enum err_code read_next(struct reader *r, yaml_event_type_t end, struct json *j, bool *ret_end)
 {
     yaml_event_t event;
     enum err_code code = next_event(r, &event);
@@ -77,8 +75,7 @@ static bool has_key(const struct json *object, struct str key)
     return false;
 }
 
-static enum err_code read_key(struct reader *r, const struct json *object, struct str *ret_key,
-                              bool *ret_end)
+static enum err_code read_key(struct reader *r, const struct json *object, struct str *ret_key, bool *ret_end)
 {
     yaml_event_t event;
     enum err_code code = next_event(r, &event);
@@ -181,15 +178,13 @@ static enum err_code read_document(struct reader *r, const struct json **ret_roo
     return code;
 }
 
-enum err_code yaml_to_json(struct arena *a, struct str yaml, const struct json **ret_root,
-                           struct err *err)
+enum err_code yaml_to_json(struct arena *a, struct str yaml, const struct json **ret_root, struct err *err)
 {
     struct reader r = {.arena = a, .err = err};
     if (!yaml_parser_initialize(&r.parser))
         return err_set(err, ERR_INTERNAL, "no memory to read YAML");
     yaml_parser_set_encoding(&r.parser, YAML_UTF8_ENCODING);
-    yaml_parser_set_input_string(&r.parser, (const unsigned char *)(yaml.ptr ? yaml.ptr : ""),
-                                 yaml.len);
+    yaml_parser_set_input_string(&r.parser, (const unsigned char *)(yaml.ptr ? yaml.ptr : ""), yaml.len);
     enum err_code code = read_document(&r, ret_root);
     yaml_parser_delete(&r.parser);
     return code;

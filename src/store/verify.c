@@ -15,7 +15,8 @@ void verify_seen(struct verify *v)
         v->progress(v->arg, v->rows);
 }
 
-static void say(struct verify *v, const char *who, const char *fmt, va_list args)
+__attribute__((format(printf, 3, 0))) static void say(struct verify *v, const char *who, const char *fmt,
+                                                       va_list args)
 {
     char line[LINE_MAX_BYTES];
     int n = snprintf(line, sizeof line, "%s", who);

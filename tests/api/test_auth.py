@@ -39,7 +39,7 @@ def total(weir, key):
 
 def malformed_headers(key):
     """Authorization values that carry no valid key, though some hold the right one."""
-    number, secret = key.split("_")[1:]
+    _, number, secret = key.split("_", 2)
     last = "A" if secret[-1] != "A" else "E"
     return ["", "Bearer", "Bearer ", "Bearer  ", key, "Basic " + key, "Token " + key,
             "Basic " + base64.b64encode(f"{key}:".encode()).decode(),

@@ -158,11 +158,10 @@ void suite_translate(const struct json *schema, struct strbuf *out)
 /* ---- what must be refused ---- */
 
 static const char *const unsupported[] = {
-    "pattern",         "patternProperties", "unevaluatedItems", "unevaluatedProperties",
-    "$anchor",         "$dynamicAnchor",    "$dynamicRef",      "$vocabulary",
-    "contentEncoding", "contentMediaType",  "contentSchema",    "definitions",
-    "additionalItems", "dependencies",      "tilda~field",      "slash/field",
-    "percent%field",
+    "pattern",        "patternProperties", "unevaluatedItems", "unevaluatedProperties", "$anchor",
+    "$dynamicAnchor", "$dynamicRef",       "$vocabulary",      "contentEncoding",       "contentMediaType",
+    "contentSchema",  "definitions",       "additionalItems",  "dependencies",          "tilda~field",
+    "slash/field",    "percent%field",
 };
 
 static const char *refusal(const struct json *schema, bool root);

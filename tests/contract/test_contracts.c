@@ -28,8 +28,8 @@ static enum err_code load_text(const char *yaml, struct err *err)
     return code;
 }
 
-static void check_body(const struct schema *s, const char *body, const char *keyword,
-                       const char *pointer, const char *text)
+static void check_body(const struct schema *s, const char *body, const char *keyword, const char *pointer,
+                       const char *text)
 {
     struct arena *a = arena_new(4096);
     const struct json *value;
@@ -92,9 +92,8 @@ static void submit_refuses_shape_faults_and_names_the_field(void **state)
     struct contract *c = load("jobs");
     const struct schema *s = contract_find(c, "submitJob")->request_body;
     check_body(s, "{\"type\":\"EXECUTE\"}", NULL, NULL, NULL);
-    check_body(s,
-               "{\"type\":\"DEFERRED\",\"execution_at\":null,\"callback\":null,\"priority\":4.0}",
-               NULL, NULL, NULL);
+    check_body(s, "{\"type\":\"DEFERRED\",\"execution_at\":null,\"callback\":null,\"priority\":4.0}", NULL,
+               NULL, NULL);
     check_body(s, "{}", "required", "", "type is required");
     check_body(s, "[]", "type", "", "the value must be an object");
     check_body(s, "{\"type\":5}", "type", "/type", "type must be a string");
@@ -104,10 +103,9 @@ static void submit_refuses_shape_faults_and_names_the_field(void **state)
                "priority must be an integer");
     check_body(s, "{\"type\":\"EXECUTE\",\"execution_at\":7}", "type", "/execution_at",
                "execution_at must be a string or null");
-    check_body(s, "{\"type\":\"EXECUTE\",\"payload\":[]}", "type", "/payload",
-               "payload must be an object");
-    check_body(s, "{\"type\":\"EXECUTE\",\"idempotency_key\":\"\"}", "minLength",
-               "/idempotency_key", "idempotency_key must have at least 1 character");
+    check_body(s, "{\"type\":\"EXECUTE\",\"payload\":[]}", "type", "/payload", "payload must be an object");
+    check_body(s, "{\"type\":\"EXECUTE\",\"idempotency_key\":\"\"}", "minLength", "/idempotency_key",
+               "idempotency_key must have at least 1 character");
     contract_free(c);
 }
 
@@ -117,12 +115,11 @@ static void submit_leaves_values_to_the_job_rules(void **state)
     (void)state;
     struct contract *c = load("jobs");
     const struct schema *s = contract_find(c, "submitJob")->request_body;
-    check_body(s, "{\"type\":\"NOPE\",\"work_kind\":\"NOPE\",\"queue\":\"!\",\"priority\":99}",
-               NULL, NULL, NULL);
-    check_body(s, "{\"type\":\"DEFERRED\",\"execution_at\":\"yesterday\",\"callback\":\"ftp:\"}",
-               NULL, NULL, NULL);
-    check_body(s, "{\"type\":\"EXECUTE\",\"max_runtime_ms\":-1,\"max_retries\":1000000}", NULL,
-               NULL, NULL);
+    check_body(s, "{\"type\":\"NOPE\",\"work_kind\":\"NOPE\",\"queue\":\"!\",\"priority\":99}", NULL, NULL,
+               NULL);
+    check_body(s, "{\"type\":\"DEFERRED\",\"execution_at\":\"yesterday\",\"callback\":\"ftp:\"}", NULL, NULL,
+               NULL);
+    check_body(s, "{\"type\":\"EXECUTE\",\"max_runtime_ms\":-1,\"max_retries\":1000000}", NULL, NULL, NULL);
     contract_free(c);
 }
 
@@ -150,24 +147,23 @@ static void worker_calls_are_checked_strictly(void **state)
     struct contract *c = load("worker");
     const struct schema *claim = contract_find(c, "claimTasks")->request_body;
     const struct schema *finish = contract_find(c, "finishTasks")->request_body;
-    check_body(claim, "{\"worker_id\":\"w\",\"queues\":[\"a\"],\"max\":256,\"wait_ms\":30000}",
-               NULL, NULL, NULL);
+    check_body(claim, "{\"worker_id\":\"w\",\"queues\":[\"a\"],\"max\":256,\"wait_ms\":30000}", NULL, NULL,
+               NULL);
     check_body(claim, "{\"worker_id\":\"w\",\"queues\":[\"a\"],\"max\":257}", "maximum", "/max",
                "max must be at most 256");
     check_body(claim, "{\"worker_id\":\"w\",\"queues\":[\"a\"],\"max\":0}", "minimum", "/max",
                "max must be at least 1");
     check_body(claim, "{\"worker_id\":\"w\",\"queues\":[\"a\",1],\"max\":1}", "type", "/queues/1",
                "/queues/1 must be a string");
-    check_body(claim, "{\"worker_id\":\"\",\"queues\":[\"a\"],\"max\":1}", "minLength",
-               "/worker_id", "worker_id must have at least 1 character");
-    check_body(
-        finish,
-        "{\"tasks\":[{\"task_id\":\"t\",\"token\":\"1\",\"outcome\":\"success\",\"result\":{}}]}",
-        NULL, NULL, NULL);
-    check_body(finish, "{\"tasks\":[{\"task_id\":\"t\",\"outcome\":\"success\"}]}", "required",
-               "/tasks/0", "/tasks/0/token is required");
-    check_body(finish, "{\"tasks\":[{\"task_id\":\"t\",\"token\":\"1\",\"outcome\":\"maybe\"}]}",
-               "enum", "/tasks/0/outcome", "/tasks/0/outcome must be one of success, failure");
+    check_body(claim, "{\"worker_id\":\"\",\"queues\":[\"a\"],\"max\":1}", "minLength", "/worker_id",
+               "worker_id must have at least 1 character");
+    check_body(finish,
+               "{\"tasks\":[{\"task_id\":\"t\",\"token\":\"1\",\"outcome\":\"success\",\"result\":{}}]}",
+               NULL, NULL, NULL);
+    check_body(finish, "{\"tasks\":[{\"task_id\":\"t\",\"outcome\":\"success\"}]}", "required", "/tasks/0",
+               "/tasks/0/token is required");
+    check_body(finish, "{\"tasks\":[{\"task_id\":\"t\",\"token\":\"1\",\"outcome\":\"maybe\"}]}", "enum",
+               "/tasks/0/outcome", "/tasks/0/outcome must be one of success, failure");
     contract_free(c);
 }
 
@@ -233,10 +229,9 @@ static void unknown_keyword_is_refused_by_name(void **state)
     (void)state;
     struct err err;
     assert_int_equal(
-        load_text(
-            "paths:\n  /a:\n    post:\n      operationId: x\n      requestBody:\n        content:\n"
-            "          application/json: {schema: {type: string, pattern: a}}\n",
-            &err),
+        load_text("paths:\n  /a:\n    post:\n      operationId: x\n      requestBody:\n        content:\n"
+                  "          application/json: {schema: {type: string, pattern: a}}\n",
+                  &err),
         ERR_CONFIG_INVALID);
     assert_string_equal(err.detail, "x: schema keyword \"pattern\" is not supported");
 }
@@ -319,8 +314,7 @@ static void circles_on_one_value_are_refused(void **state)
 static void long_chains_of_references_are_refused(void **state)
 {
     (void)state;
-    for (int links = SCHEMA_CHAIN_MAX - 2; links <= 2000;
-         links = links < 40 ? links + 1 : links * 5) {
+    for (int links = SCHEMA_CHAIN_MAX - 2; links <= 2000; links = links < 40 ? links + 1 : links * 5) {
         struct strbuf text = {0};
         strbuf_add_text(&text, "{\"$ref\":\"#/$defs/a0\",\"$defs\":{");
         for (int i = 0; i < links; i++)
@@ -385,8 +379,7 @@ static void yaml_gives_the_json_that_people_mean(void **state)
     static const struct {
         const char *yaml, *json;
     } cases[] = {
-        {"a: 1\nb: [true, null, ~, -1.5e3]\nc:\n",
-         "{\"a\":1,\"b\":[true,null,null,-1500],\"c\":null}"},
+        {"a: 1\nb: [true, null, ~, -1.5e3]\nc:\n", "{\"a\":1,\"b\":[true,null,null,-1500],\"c\":null}"},
         {"'404': x\n404: y2\n", NULL}, /* one key, twice */
         {"a: no\nb: 1_000\nc: 0x10\nd: 2026-11-15\ne: .5\nf: True\ng: 01",
          "{\"a\":\"no\",\"b\":\"1_000\",\"c\":\"0x10\",\"d\":\"2026-11-15\",\"e\":\".5\",\"f\":"
@@ -449,8 +442,7 @@ static void faults_in_a_contract_are_told(void **state)
     } cases[] = {
         {"info: {}\n", "a contract needs paths"},
         {"paths: {/a: {get: {}}}\n", "get /a has no operationId"},
-        {"paths: {/a: {get: {operationId: x}, post: {operationId: x}}}\n",
-         "operationId x is there twice"},
+        {"paths: {/a: {get: {operationId: x}, post: {operationId: x}}}\n", "operationId x is there twice"},
         {"paths: {/a: {post: {operationId: x, requestBody: {}}}}\n",
          "x: its body has no application/json schema"},
         {"paths: {}\ncomponents: {schemas: {A: {$ref: '#/b'}}}\n",
@@ -469,8 +461,7 @@ static void server_url_is_the_prefix_of_paths(void **state)
     struct contract *c;
     struct err err;
     assert_int_equal(
-        contract_load(STR("servers: [{url: /v1/}]\npaths: {/a: {get: {operationId: x}}}\n"), &c,
-                      &err),
+        contract_load(STR("servers: [{url: /v1/}]\npaths: {/a: {get: {operationId: x}}}\n"), &c, &err),
         ERR_OK);
     assert_string_equal(contract_find(c, "x")->path, "/v1/a");
     contract_free(c);

@@ -64,8 +64,7 @@ static void run_data(const char *file, const struct json *group, const struct sc
         struct schema_violation v = {.keyword = NULL};
         bool valid = schema_check(schema, json_get(t, "data"), &v);
         if (valid != wanted)
-            fail_msg("%s: %.*s: %.*s: says %s", file, STR_ARG(name), STR_ARG(test),
-                     valid ? "valid" : v.text);
+            fail_msg("%s: %.*s: %.*s: says %s", file, STR_ARG(name), STR_ARG(test), valid ? "valid" : v.text);
         if (!valid)
             assert_true(v.keyword && v.text[0]);
         assert_int_equal(valid, schema_check(schema, json_get(t, "data"), NULL));
@@ -73,8 +72,7 @@ static void run_data(const char *file, const struct json *group, const struct sc
     }
 }
 
-static void run_group(struct arena *a, const char *file, const struct json *group,
-                      struct tally *tally)
+static void run_group(struct arena *a, const char *file, const struct json *group, struct tally *tally)
 {
     struct strbuf text = {0};
     struct err err;
@@ -122,8 +120,8 @@ static struct tally run_folder(const char *folder)
         arena_free(a);
     }
     closedir(dir);
-    print_message("%s: %d files, %d groups, %d of them refused, %d tests, %d of them differ\n",
-                  folder, tally.files, tally.groups, tally.refused, tally.tests, tally.differ);
+    print_message("%s: %d files, %d groups, %d of them refused, %d tests, %d of them differ\n", folder,
+                  tally.files, tally.groups, tally.refused, tally.tests, tally.differ);
     return tally;
 }
 

@@ -20,7 +20,7 @@
 const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {
-    return "quarantine_size_mb=8:malloc_context_size=4";
+    return "quarantine_size_mb=8:malloc_context_size=4:max_malloc_fill_size=0";
 }
 
 enum {

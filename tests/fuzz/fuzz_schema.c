@@ -34,8 +34,7 @@ static void check_pointer(const struct json *value, const char *pointer)
 }
 
 /* Compiles {keyword: ...copies of root...}; the copies keep root's references. */
-static const struct schema *wrapped(struct arena *a, const struct json *root, const char *keyword,
-                                    bool list)
+static const struct schema *wrapped(struct arena *a, const struct json *root, const char *keyword, bool list)
 {
     struct json *outer = ARENA_NEW(a, struct json), *value = ARENA_NEW(a, struct json);
     *value = *root;
@@ -67,8 +66,7 @@ static void check_value(struct arena *a, const struct json *root, const struct s
         MUST(str_is_utf8(str_of(v.text)) && str_is_utf8(str_of(v.pointer)));
         check_pointer(value, v.pointer);
     }
-    const struct schema *not = wrapped(a, root, "not", false),
-                        *both = wrapped(a, root, "allOf", true);
+    const struct schema *not = wrapped(a, root, "not", false), *both = wrapped(a, root, "allOf", true);
     MUST(!not || schema_check(not, value, NULL) == !valid);
     MUST(!both || schema_check(both, value, NULL) == valid);
 }

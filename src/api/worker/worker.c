@@ -1,5 +1,6 @@
 /* The worker API: batches in, item results out. An item's refusal is in its result, not in the status. */
 #include <stdatomic.h>
+#include <stdlib.h>
 
 #include "api/jobs/encode.h"
 #include "base/must.h"
@@ -50,9 +51,37 @@ static void encode_task(struct json_writer *w, const struct claimed_task *t, con
     jw_object_end(w);
 }
 
+/* A release of our own: nobody waits for its answer. */
+struct give_back {
+    struct worker_command command;
+    struct worker_item items[];
+};
+
+static void given_back(struct command *base) { free(base); }
+
+/* The worker hung up before it could hear of its tasks: they go back now, not when the lease ends. */
+static void give_back(struct call *c, const struct claim_command *claim)
+{
+    struct give_back *g = must_alloc(sizeof *g + claim->task_count * sizeof g->items[0]);
+    for (uint32_t i = 0; i < claim->task_count; i++)
+        g->items[i] = (struct worker_item){
+            .id = claim->tasks[i].id, .token = claim->tasks[i].token, .low = claim->tasks[i].low};
+    g->command.client = claim->client;
+    g->command.items = g->items;
+    g->command.item_count = claim->task_count;
+    g->command.base.type = &release_command_type;
+    g->command.base.done = given_back;
+    kernel_post(c->api->kernel, &g->command.base);
+}
+
 static void claimed(struct call *c)
 {
     const struct claim_command *command = (const struct claim_command *)c->command;
+    uint32_t count = command->task_count;
+    if (count && atomic_load(&c->x->gone)) {
+        give_back(c, command);
+        count = 0; /* one that only half-closed hears of none */
+    }
     struct err err = {.code = ERR_OK};
     struct json_writer w;
     struct reader *r = api_reader(c->api, &err);
@@ -64,7 +93,7 @@ static void claimed(struct call *c)
     jw_object(&w);
     jw_key(&w, "tasks");
     jw_array(&w);
-    for (uint32_t i = 0; i < command->task_count && err.code == ERR_OK; i++) {
+    for (uint32_t i = 0; i < count && err.code == ERR_OK; i++) {
         struct job_row job = {.id = command->tasks[i].id};
         bool found = false;
         if (r->ops->reader_row(r, &table_job_row, &job, c->x->arena, &found, &err) == ERR_OK && found)

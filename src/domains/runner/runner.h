@@ -1,13 +1,13 @@
 /* domains/runner/runner.h - executes jobs of the built-in work catalog, and nothing else.
  *
  * Process:   `weir: runner`. Holds no truth: it leases tasks through worker_client/, lets their
- *            simulated time pass and reports. It may die at any instant; leases bring its jobs
- * back. Threads:   one event loop drives any number of jobs by a heap of timers. Kinds that use the
+ *            simulated time pass and reports. It may die at any instant; leases bring its jobs back.
+ * Threads:   one event loop drives any number of jobs by a heap of timers. Kinds that use the
  *            machine (CPU, memory, files) do so, bounded, on one thread beside it (exercise.h).
  * Invariant: a worker never holds more tasks than its concurrency, a slot is free again only after
- *            core answered the report. No shell, no user code, no outside payload is ever looked
- * at. Time:      durations and runtime limits of the stored definition times `time_scale`;
- * heartbeats, leases and drain are never scaled. */
+ *            core answered the report. No shell, no user code, no outside payload is ever looked at.
+ * Time:      durations and runtime limits of the stored definition times `time_scale`; heartbeats,
+ *            leases and drain are never scaled. */
 #ifndef WEIR_DOMAINS_RUNNER_H
 #define WEIR_DOMAINS_RUNNER_H
 

@@ -35,6 +35,8 @@ CREATE TABLE client_stats(client INTEGER PRIMARY KEY, counts BLOB NOT NULL);
 CREATE TABLE kept(job INTEGER NOT NULL, seq INTEGER NOT NULL, event BLOB NOT NULL, PRIMARY KEY(job, seq)) WITHOUT ROWID;
 -- The log: packed events, at most one page a row; a reference is (g << 16 | offset).
 CREATE TABLE log(g INTEGER PRIMARY KEY, data BLOB NOT NULL);
+-- Numbers that must not start over when the rows they count are purged.
+CREATE TABLE marks(name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
 -- Idempotency keys, append-only; the hash table is in memory.
 CREATE TABLE idem(id INTEGER PRIMARY KEY, h INTEGER NOT NULL);
 -- Listing entries: bucket 0 holds every job, 1 + state the finished ones; pend holds those not merged yet.

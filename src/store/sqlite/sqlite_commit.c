@@ -20,6 +20,7 @@ static const struct {
     {offsetof(struct sqlite_store, rollback), "ROLLBACK"},
     {offsetof(struct sqlite_store, log_insert), "INSERT INTO log(g,data) VALUES(?,?)"},
     {offsetof(struct sqlite_store, log_drop), "DELETE FROM log WHERE g<?"},
+    {offsetof(struct sqlite_store, log_mark), "INSERT OR REPLACE INTO marks(name,value) VALUES('next_chunk',?)"},
     {offsetof(struct sqlite_store, idem_insert), "INSERT INTO idem(id,h) VALUES(?,?)"},
     {offsetof(struct sqlite_store, idem_drop), "DELETE FROM idem WHERE id=?"},
     {offsetof(struct sqlite_store, pend_insert), "INSERT INTO pend(g,data) VALUES(?,?)"},
@@ -58,7 +59,13 @@ static enum err_code write_log(struct sqlite_store *s, const struct change_set *
     if (!c->drop_chunks_below)
         return ERR_OK;
     sqlite3_bind_int64(s->log_drop, 1, c->drop_chunks_below);
-    return sqlite_step_done(s->writer.db, s->log_drop, "log", err);
+    if (sqlite_step_done(s->writer.db, s->log_drop, "log", err) != ERR_OK)
+        return err->code;
+    int64_t next = c->first_chunk + (int64_t)c->chunk_count;
+    if (c->drop_chunks_below < next)
+        return ERR_OK;
+    sqlite3_bind_int64(s->log_mark, 1, next); /* the log is empty: its numbers go on all the same */
+    return sqlite_step_done(s->writer.db, s->log_mark, "marks", err);
 }
 
 static enum err_code write_idem(struct sqlite_store *s, const struct change_set *c, struct err *err)

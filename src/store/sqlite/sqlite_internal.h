@@ -27,7 +27,7 @@ struct sqlite_store {
     struct sqlite_connection writer;
     struct pending_list pending;
     int64_t next_pend;
-    sqlite3_stmt *begin, *commit, *rollback, *log_insert, *log_drop, *idem_insert, *idem_drop,
+    sqlite3_stmt *begin, *commit, *rollback, *log_insert, *log_drop, *log_mark, *idem_insert, *idem_drop,
         *pend_insert, *pend_clear, *list_insert, *list_delete;
     char *path, *vfs;
     int64_t timeout_ms;

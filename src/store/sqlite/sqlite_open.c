@@ -59,7 +59,9 @@ static enum err_code load(struct sqlite_store *s, int64_t wall_ms, struct err *e
     struct loading l = {s, wall_ms};
     struct store *b = &s->base;
     b->live = live_new();
-    if (load_number(s, "SELECT coalesce(max(g),0)+1 FROM log", &b->next_chunk, err) != ERR_OK ||
+    if (load_number(s, "SELECT max(coalesce((SELECT max(g) FROM log),0)+1,"
+                       "coalesce((SELECT value FROM marks WHERE name='next_chunk'),0))",
+                    &b->next_chunk, err) != ERR_OK ||
         load_number(s, "SELECT coalesce(min(g),0) FROM log", &b->first_chunk, err) != ERR_OK ||
         load_number(s, "SELECT max(coalesce((SELECT max(id) FROM jobs),0),"
                        "coalesce((SELECT max(id) FROM api_keys),0),coalesce((SELECT max(id) FROM webhooks),0))",

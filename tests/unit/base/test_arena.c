@@ -80,8 +80,7 @@ static void copies_end_in_nul_and_own_their_bytes(void **state)
     assert_string_equal(arena_copy(a, NULL, 0), "");
     assert_null(arena_str(a, STR_ABSENT).ptr);
     assert_non_null(arena_str(a, STR("")).ptr);
-    struct str text =
-        arena_printf(a, "%d-%s", 42, "long enough to leave the first chunk, surely so");
+    struct str text = arena_printf(a, "%d-%s", 42, "long enough to leave the first chunk, surely so");
     assert_true(str_is(text, "42-long enough to leave the first chunk, surely so"));
     arena_free(a);
 }

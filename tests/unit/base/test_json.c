@@ -86,8 +86,7 @@ static void plain_strings_are_borrowed_from_the_input(void **state)
     const struct json *root = parse(text);
     assert_ptr_equal(root->child->text.ptr, text + 2);
     assert_true(str_is(root->child->next->text, "escaped"));
-    assert_true(root->child->next->text.ptr < text ||
-                root->child->next->text.ptr > text + strlen(text));
+    assert_true(root->child->next->text.ptr < text || root->child->next->text.ptr > text + strlen(text));
 }
 
 static void escapes_become_utf8(void **state)
@@ -105,16 +104,14 @@ static void errors_tell_line_column_and_what_was_expected(void **state)
     (void)state;
     refused(STR(""), "line 1, column 1: expected a value, found the end of the input");
     refused(STR("{\"a\":}"), "line 1, column 6: expected a value, found '}'");
-    refused(STR("{\n  \"a\": 1,\n  b: 2\n}"),
-            "line 3, column 3: expected a key in double quotes, found 'b'");
+    refused(STR("{\n  \"a\": 1,\n  b: 2\n}"), "line 3, column 3: expected a key in double quotes, found 'b'");
     refused(STR("{\"a\" 1}"), "line 1, column 6: expected ':' after a key, found '1'");
     refused(STR("{\"a\":1 \"b\"}"), "line 1, column 8: expected ',' or '}', found '\"'");
     refused(STR("[1\n,2\n3]"), "line 3, column 1: expected ',' or ']', found '3'");
     refused(STR("[1] x"), "line 1, column 5: expected the end of the input, found 'x'");
     refused(STR("[\"abc"),
             "line 1, column 6: expected the closing '\"' of a string, found the end of the input");
-    refused(STR("[tru]"),
-            "line 1, column 2: expected a value; the only words are true, false and null");
+    refused(STR("[tru]"), "line 1, column 2: expected a value; the only words are true, false and null");
     refused(STR("[\"\xC3\xA4\xE2\x82\xAC\x01\"]"),
             "line 1, column 5: control characters in a string must be escaped");
     refused(STR("[\"a\\q\"]"), "line 1, column 4: unknown escape in a string");
@@ -126,8 +123,7 @@ static void errors_tell_line_column_and_what_was_expected(void **state)
     refused(STR("[-]"), "line 1, column 3: expected a digit, found ']'");
     refused(STR("[\0]"), "line 1, column 2: expected a value, found byte 0x00");
     refused(STR("{\"k\":1,\n \"k\":2}"), "line 2, column 2: duplicate key \"k\"");
-    refused((struct str){NULL, 0},
-            "line 1, column 1: expected a value, found the end of the input");
+    refused((struct str){NULL, 0}, "line 1, column 1: expected a value, found the end of the input");
 }
 
 static void long_duplicate_keys_are_cut_between_characters(void **state)

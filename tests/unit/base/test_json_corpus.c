@@ -131,8 +131,7 @@ static void check_oracle(const char *name, const char *bytes, size_t len)
     char *text = NULL;
     bool accepted = ours(bytes, len, a, &root);
     enum oracle_verdict theirs = oracle_json(bytes, len, &text);
-    bool too_deep =
-        strstr(name, "depth_65") || strstr(name, "nested_100"); /* theirs goes to 2048 */
+    bool too_deep = strstr(name, "depth_65") || strstr(name, "nested_100"); /* theirs goes to 2048 */
     if (theirs == ORACLE_ACCEPT && accepted)
         check_same_value(name, root, text);
     else if (theirs == ORACLE_ACCEPT && !too_deep)

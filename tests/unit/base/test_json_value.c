@@ -147,19 +147,16 @@ static void multiples_are_exact(void **state)
         const char *number, *divisor;
         bool multiple;
     } cases[] = {
-        {"0.3", "0.1", true},     {"0.35", "0.1", false},
-        {"1e300", "0.001", true}, {"7", "2", false},
-        {"-8", "2", true},        {"0", "5", true},
-        {"1e20", "64", true},     {"1e1", "64", false},
-        {"1e100", "3", false},    {"4500", "1500", true},
-        {"500", "1500", false},   {"123456789012345678901234567890", "10", true},
+        {"0.3", "0.1", true},   {"0.35", "0.1", false}, {"1e300", "0.001", true},
+        {"7", "2", false},      {"-8", "2", true},      {"0", "5", true},
+        {"1e20", "64", true},   {"1e1", "64", false},   {"1e100", "3", false},
+        {"4500", "1500", true}, {"500", "1500", false}, {"123456789012345678901234567890", "10", true},
         {"1e-5", "1", false},
     };
     for (size_t i = 0; i < LENGTH_OF(cases); i++)
         if (json_is_multiple(parse(cases[i].number), parse(cases[i].divisor)) != cases[i].multiple)
             fail_msg("%s by %s", cases[i].number, cases[i].divisor);
-    assert_true(
-        json_is_multiple(parse("1e59"), parse("576460752303423488"))); /* 2^59 divides 10^59 */
+    assert_true(json_is_multiple(parse("1e59"), parse("576460752303423488"))); /* 2^59 divides 10^59 */
     assert_false(json_is_multiple(parse("1e58"), parse("576460752303423488")));
     assert_true(json_is_multiple(parse("1e999999"), parse("576460752303423488")));
 }
@@ -229,8 +226,7 @@ static void canonical_text_is_one_for_equal_values(void **state)
     canonical("[0.10,1e-1,10e-2]", NULL, "[0.1,0.1,0.1]");
     canonical("[12.50,-0.05,123.456e1]", NULL, "[12.5,-0.05,1234.56]");
     canonical("[123456789012345678901234567890]", NULL, "[123456789012345678901234567890]");
-    canonical("[1e39,1e40,1.5e999]", NULL,
-              "[1000000000000000000000000000000000000000,1e40,15e998]");
+    canonical("[1e39,1e40,1.5e999]", NULL, "[1000000000000000000000000000000000000000,1e40,15e998]");
     canonical("[1e-40,1e-41]", NULL, "[0.0000000000000000000000000000000000000001,1e-41]");
     canonical("[\"\\u0061\\/\\u001f\\u00e4\\\"\"]", NULL, "[\"a/\\u001f\xC3\xA4\\\"\"]");
     canonical("{\"aa\":1,\"a\":2,\"\":3,\"B\":4}", NULL, "{\"\":3,\"B\":4,\"a\":2,\"aa\":1}");
@@ -247,8 +243,7 @@ static void canonical_text_of_a_huge_exponent_stays_short(void **state)
     strbuf_clear(&out); /* digits before and behind the point move the exponent further */
     json_canonical(parse("[0.001e-1000000000000000,1000e1000000000000000]"), NULL, &out);
     assert_string_equal(out.ptr, "[1e-1000000000000000,1e1000000000000000]");
-    assert_true(
-        json_equal(parse(out.ptr), parse("[0.001e-1000000000000000,1000e1000000000000000]")));
+    assert_true(json_equal(parse(out.ptr), parse("[0.001e-1000000000000000,1000e1000000000000000]")));
     strbuf_free(&out);
 }
 

@@ -40,9 +40,8 @@ static void commas_and_quotes_are_the_writers_business(void **state)
     jw_key(&w, "text");
     jw_text(&w, "");
     jw_object_end(&w);
-    assert_string_equal(out.ptr,
-                        "{\"empty\":[],\"list\":[-9223372036854775808,{},[null],true,{\"raw\":1}],"
-                        "\"a\\\"b\":false,\"absent\":null,\"none\":null,\"text\":\"\"}");
+    assert_string_equal(out.ptr, "{\"empty\":[],\"list\":[-9223372036854775808,{},[null],true,{\"raw\":1}],"
+                                 "\"a\\\"b\":false,\"absent\":null,\"none\":null,\"text\":\"\"}");
     strbuf_free(&out);
 }
 

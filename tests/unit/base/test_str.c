@@ -76,8 +76,7 @@ static void integers_are_whole_decimal_and_in_range(void **state)
         {"9223372036854775808", INT64_MIN, INT64_MAX, false, 0},
         {"-9223372036854775809", INT64_MIN, INT64_MAX, false, 0},
         {"99999999999999999999", INT64_MIN, INT64_MAX, false, 0},
-        {"000000000000000000000001", INT64_MIN, INT64_MAX, false,
-         0}, /* longer than any number is */
+        {"000000000000000000000001", INT64_MIN, INT64_MAX, false, 0}, /* longer than any number is */
     };
     for (size_t i = 0; i < LENGTH_OF(cases); i++) {
         int64_t value = 77;
@@ -139,8 +138,7 @@ static void utf8_accepts_exactly_the_code_points_of_up_to_three_bytes(void **sta
         for (unsigned b = 0; b < 256; b++) {
             two += str_utf8_sequence((struct str){(char[]){(char)a, (char)b}, 2}) == 2;
             for (unsigned c = 0; c < 256; c++)
-                three +=
-                    str_utf8_sequence((struct str){(char[]){(char)a, (char)b, (char)c}, 3}) == 3;
+                three += str_utf8_sequence((struct str){(char[]){(char)a, (char)b, (char)c}, 3}) == 3;
         }
     }
     assert_int_equal(one, 0x80);

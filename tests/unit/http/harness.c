@@ -324,11 +324,26 @@ bool harness_await(bool (*holds)(struct harness *h, uint32_t n), struct harness 
     return true;
 }
 
-bool busy_is(struct harness *h, uint32_t n) { return http_server_busy(h->server) == n; }
-bool connections_are(struct harness *h, uint32_t n) { return http_server_connections(h->server) == n; }
-bool dones_are(struct harness *h, uint32_t n) { return h->dones == n; }
-bool ticks_at_least(struct harness *h, uint32_t n) { return h->ticks >= n; }
-bool stream_ends_are(struct harness *h, uint32_t n) { return h->stream_ends == n; }
+bool busy_is(struct harness *h, uint32_t n)
+{
+    return http_server_busy(h->server) == n;
+}
+bool connections_are(struct harness *h, uint32_t n)
+{
+    return http_server_connections(h->server) == n;
+}
+bool dones_are(struct harness *h, uint32_t n)
+{
+    return h->dones == n;
+}
+bool ticks_at_least(struct harness *h, uint32_t n)
+{
+    return h->ticks >= n;
+}
+bool stream_ends_are(struct harness *h, uint32_t n)
+{
+    return h->stream_ends == n;
+}
 
 /* ---- client side ---- */
 
@@ -374,7 +389,10 @@ void client_send(struct client *c, const void *bytes, size_t len)
     }
 }
 
-void client_text(struct client *c, const char *text) { client_send(c, text, strlen(text)); }
+void client_text(struct client *c, const char *text)
+{
+    client_send(c, text, strlen(text));
+}
 
 bool client_send_and_wait(struct client *c, const void *bytes, size_t len)
 {
@@ -502,7 +520,10 @@ struct answer client_answer(struct client *c)
     return a;
 }
 
-struct answer client_answer_to_head(struct client *c) { return take_head(c); }
+struct answer client_answer_to_head(struct client *c)
+{
+    return take_head(c);
+}
 
 bool client_at_end(struct client *c)
 {

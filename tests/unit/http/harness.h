@@ -23,8 +23,8 @@ struct harness {
     _Atomic uint32_t ticks, stream_ends;
     _Atomic int last_bad_status;
     _Atomic bool stop_resumer;
-    int64_t ping_ms;          /* of /stream */
-    const char *stream_piece; /* written at every tick */
+    int64_t ping_ms;            /* of /stream */
+    const char *stream_piece;   /* written at every tick */
     uint32_t stream_pieces_max; /* then the stream ends itself; 0: never */
 };
 

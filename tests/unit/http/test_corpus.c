@@ -100,8 +100,7 @@ static void check(struct harness *h, const struct corpus_case *c, struct client 
             fail_msg("%s (%s): the canary was served", c->name, how);
     } else {
         struct answer second = client_answer(client);
-        if (second.status != 200 || strcmp(second.body, "canary") != 0 ||
-            h->canaries != canaries_before + 1)
+        if (second.status != 200 || strcmp(second.body, "canary") != 0 || h->canaries != canaries_before + 1)
             fail_msg("%s (%s): the next request was lost", c->name, how);
     }
     client_close(client);

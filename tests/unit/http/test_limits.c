@@ -113,7 +113,10 @@ static void beyond_the_limit_a_connection_is_told_503(void **state)
     harness_stop(h);
 }
 
-static size_t heap_bytes(void) { return mallinfo2().uordblks + mallinfo2().hblkhd; }
+static size_t heap_bytes(void)
+{
+    return mallinfo2().uordblks + mallinfo2().hblkhd;
+}
 
 static uint32_t raise_fd_limit(uint32_t wanted)
 {

@@ -281,8 +281,7 @@ static void query_parameters_are_found_and_decoded(void **state)
     assert_null(value.ptr);
     static const char *const broken[] = {"q=%", "q=%2", "q=%zz", "q=%00", "q=%ff", "a&q=x%"};
     for (size_t i = 0; i < LENGTH_OF(broken); i++)
-        assert_int_equal(target_query(a, str_of(broken[i]), STR("q"), &value, &err),
-                         ERR_REQUEST_MALFORMED);
+        assert_int_equal(target_query(a, str_of(broken[i]), STR("q"), &value, &err), ERR_REQUEST_MALFORMED);
     arena_free(a);
 }
 

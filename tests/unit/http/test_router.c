@@ -89,10 +89,24 @@ static void parameters_carry_the_names_of_their_route(void **state)
 
 static void unknown_paths_are_unknown(void **state)
 {
-    static const char *const paths[] = {
-        "",        "*",          "/v1",        "/v1/",         "/v1/jobs/",    "//v1/jobs", "/v1//jobs",
-        "/V1/jobs", "/v1/jobs/a/", "/v1/jobs/.", "/v1/jobs/..", "/v1/jobs/../report", "/ui", "/ui/x",
-        "/v1/webhooks/",         "/v1/clients/c/keys", "/v1/jobs/a/report/b", "v1/jobs"};
+    static const char *const paths[] = {"",
+                                        "*",
+                                        "/v1",
+                                        "/v1/",
+                                        "/v1/jobs/",
+                                        "//v1/jobs",
+                                        "/v1//jobs",
+                                        "/V1/jobs",
+                                        "/v1/jobs/a/",
+                                        "/v1/jobs/.",
+                                        "/v1/jobs/..",
+                                        "/v1/jobs/../report",
+                                        "/ui",
+                                        "/ui/x",
+                                        "/v1/webhooks/",
+                                        "/v1/clients/c/keys",
+                                        "/v1/jobs/a/report/b",
+                                        "v1/jobs"};
     for (size_t i = 0; i < LENGTH_OF(paths); i++) {
         struct route_match m = find(state, HTTP_GET, paths[i]);
         if (m.path_known || m.route)

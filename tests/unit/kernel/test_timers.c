@@ -174,7 +174,7 @@ static void test_a_due_job_that_meets_a_full_queue_stays_created_and_is_tried_ea
     assert_int_equal(rig_state(r, job.id), JOB_QUEUED);
 }
 
-/* [JOB-131]: the part behind the process start. */
+/* JOB-131, the part behind the process start. */
 static void test_a_schedule_survives_a_restart(void **state)
 {
     struct rig *r = *state;
@@ -191,7 +191,7 @@ static void test_a_schedule_survives_a_restart(void **state)
     assert_int_equal(rig_state(r, job.id), JOB_QUEUED);
 }
 
-/* [JOB-132]: the part behind the process start. */
+/* JOB-132, the part behind the process start. */
 static void test_a_schedule_missed_while_down_is_queued_by_the_first_batch(void **state)
 {
     struct rig *r = *state;

@@ -207,7 +207,7 @@ static void test_a_running_job_whose_worker_is_silent_fails_as_worker_lost(void 
     assert_int_equal(rig_retry(r, client, &job)->state, JOB_QUEUED);
 }
 
-/* [JOB-144]: the commit loop's side of it. */
+/* The commit loop's side of JOB-144. */
 static void test_heartbeats_keep_a_running_job_alive(void **state)
 {
     struct rig *r = *state;

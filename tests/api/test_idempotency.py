@@ -1,0 +1,280 @@
+"""The same request twice: one job, one answer; another body under a used key: refused."""
+import json
+import uuid
+from datetime import datetime, timedelta, timezone
+
+import pytest
+
+from harness.together import at_once
+from harness.weir_server import wait_for
+
+CONFLICT = "RFA_EXEC_IDEMPOTENCY_CONFLICT"
+
+
+def new_key():
+    """An idempotency key nobody used."""
+    return "k-" + uuid.uuid4().hex
+
+
+def total(weir, key):
+    """How many jobs the client has."""
+    return weir.api("GET", "/v1/reports/summary", key=key).expect(200)["total"]
+
+
+def replayed(answer):
+    """True when the answer says that it repeats an earlier one."""
+    return answer.headers.get("idempotency-replayed") == "true"
+
+
+def test_a_repeated_submit_gives_the_first_job_again(weir, client):
+    """[JOB-070 JOB-071] Same job_id and created_at, current state, one job; marked as a replay."""
+    key = new_key()
+    first = weir.try_submit(client.api_key, idempotency_key=key, queue="outside")
+    second = weir.try_submit(client.api_key, idempotency_key=key, queue="outside")
+    assert first.expect(202) == second.expect(202)
+    assert not replayed(first) and replayed(second)
+    assert total(weir, client.api_key) == 1
+    assert len(weir.events(client.api_key, first.json["job_id"])) == 2
+
+
+def test_a_replay_after_the_end_tells_the_state_of_now(weir, client):
+    """[JOB-071] Submit, wait until final, submit again: same id, state SUCCEEDED, nothing runs."""
+    key = new_key()
+    first = weir.submit(client.api_key, idempotency_key=key, work_kind="DUPLICATE_SUBMIT_SAME_KEY")
+    weir.wait_state(client.api_key, first["job_id"], "SUCCEEDED")
+    events = weir.events(client.api_key, first["job_id"])
+    again = weir.submit(client.api_key, idempotency_key=key, work_kind="DUPLICATE_SUBMIT_SAME_KEY")
+    assert again == {**first, "state": "SUCCEEDED"}
+    assert weir.events(client.api_key, first["job_id"]) == events
+    assert total(weir, client.api_key) == 1
+
+
+def test_without_a_key_each_submit_is_a_job(weir, client):
+    ids = {weir.submit(client.api_key, queue="outside")["job_id"] for _ in range(3)}
+    assert len(ids) == 3
+
+
+def test_another_body_under_a_used_key_is_a_conflict(weir, client):
+    """[JOB-213 JOB-092] 409, the first job untouched, no second job."""
+    key = new_key()
+    first = weir.submit(client.api_key, idempotency_key=key, queue="outside", priority=4)
+    before = weir.job(client.api_key, first["job_id"])
+    for fields in ({"priority": 5}, {"queue": "other"}, {"work_kind": "SUCCESS_FAST"},
+                   {"payload": {}}, {"type": "EMIT_EVENT"}, {"callback": None}):
+        body = {"queue": "outside", "priority": 4, **fields, "idempotency_key": key}
+        weir.try_submit(client.api_key, **body).expect_problem(409, CONFLICT)
+    assert weir.job(client.api_key, first["job_id"]) == before
+    assert total(weir, client.api_key) == 1
+
+
+@pytest.mark.parametrize("first, second", [
+    ('{"type":"EXECUTE","queue":"o","priority":4}', '{ "priority" : 4,"queue":"o",\n"type":"EXECUTE"}'),
+    ('{"type":"EXECUTE","queue":"o","priority":4}', '{"type":"EXECUTE","queue":"o","priority":4.0}'),
+    ('{"type":"EXECUTE","queue":"o","payload":{"a":100,"b":"x"}}',
+     '{"type":"EXECUTE","queue":"o","payload":{"b":"\\u0078","a":1e2}}'),
+])
+def test_bodies_are_compared_by_value(weir, client, first, second):
+    """[JOB-070] Order of keys, white space and spelling do not matter."""
+    headers = {"Idempotency-Key": new_key()}
+    one = weir.api("POST", "/v1/jobs", first, client.api_key, headers)
+    two = weir.api("POST", "/v1/jobs", second, client.api_key, headers)
+    assert one.expect(202) == two.expect(202) and replayed(two)
+
+
+def test_the_body_key_beats_the_header(weir, client):
+    """[JOB-091] Body K1 with header K2, then K1 alone: same job; header K2 alone: a new job."""
+    k1, k2 = new_key(), new_key()
+    both = weir.submit(client.api_key, {"Idempotency-Key": k2}, idempotency_key=k1, queue="o")
+    body_only = weir.submit(client.api_key, idempotency_key=k1, queue="o")
+    header_as_k1 = weir.submit(client.api_key, {"Idempotency-Key": k1}, queue="o")
+    header_only = weir.submit(client.api_key, {"Idempotency-Key": k2}, queue="o")
+    assert both == body_only == header_as_k1
+    assert header_only["job_id"] != both["job_id"]
+
+
+def test_a_bad_header_key_is_malformed(weir, client):
+    for value in ("", "k" * 256, "caf\u00e9", "tab\there"):
+        weir.try_submit(client.api_key, {"Idempotency-Key": value}, queue="o").expect_problem(
+            400, "RFA_REQUEST_MALFORMED")
+    assert total(weir, client.api_key) == 0
+
+
+def test_keys_of_two_clients_do_not_meet(weir, client):
+    """Scope is the client: B's key of the same text makes B's own job, and shows nothing of A."""
+    key, other = new_key(), weir.new_client()
+    mine = weir.submit(client.api_key, idempotency_key=key, queue="o")
+    theirs = weir.try_submit(other.api_key, idempotency_key=key, queue="o")
+    assert theirs.expect(202)["job_id"] != mine["job_id"] and not replayed(theirs)
+    other_body = weir.try_submit(weir.new_client().api_key, idempotency_key=key, queue="p")
+    other_body.expect(202)
+
+
+@pytest.mark.tsan
+def test_64_parallel_duplicates_make_one_job(weir, client):
+    """[JOB-183 JOB-070] One job, one id in all answers, exactly one of them not a replay."""
+    key = new_key()
+    answers = at_once(64, lambda _: weir.try_submit(client.api_key, idempotency_key=key, queue="o"))
+    jobs = [a.expect(202) for a in answers]
+    assert len({j["job_id"] for j in jobs}) == 1
+    assert sum(not replayed(a) for a in answers) == 1
+    assert total(weir, client.api_key) == 1
+    assert len(weir.events(client.api_key, jobs[0]["job_id"])) == 2
+
+
+@pytest.mark.tsan
+def test_parallel_different_bodies_under_one_key_have_one_winner(weir, client):
+    """Every caller with the winner's body gets its job, every other one 409."""
+    key = new_key()
+    answers = at_once(32, lambda i: weir.try_submit(client.api_key, idempotency_key=key, queue="o",
+                                                    priority=i % 2))
+    won = {i % 2 for i, a in enumerate(answers) if a.status == 202}
+    assert len(won) == 1 and total(weir, client.api_key) == 1
+    for i, answer in enumerate(answers):
+        if i % 2 in won:
+            answer.expect(202)
+        else:
+            answer.expect_problem(409, CONFLICT)
+
+
+def test_a_replay_is_found_before_the_values_are_checked(weir, client):
+    """A repeated submit succeeds although its execution_at has passed meanwhile."""
+    at = datetime.now(timezone.utc) + timedelta(milliseconds=200)
+    fields = {"type": "DEFERRED", "execution_at": at.isoformat(timespec="milliseconds"),
+              "queue": "o", "idempotency_key": new_key()}
+    fields["execution_at"] = fields["execution_at"].replace("+00:00", "Z")
+    first = weir.submit(client.api_key, **fields)
+    wait_for(lambda: datetime.now(timezone.utc) > at, 5, "execution_at")
+    again = weir.try_submit(client.api_key, **fields)
+    assert again.expect(202)["job_id"] == first["job_id"] and replayed(again)
+    late = {**fields, "idempotency_key": new_key()}
+    weir.try_submit(client.api_key, **late).expect_problem(400, "RFA_JOB_VALIDATION_FAILED")
+
+
+def test_a_refused_submit_does_not_use_up_its_key(weir, client):
+    key = new_key()
+    weir.try_submit(client.api_key, idempotency_key=key, queue="BAD").expect_problem(
+        400, "RFA_JOB_VALIDATION_FAILED")
+    answer = weir.try_submit(client.api_key, idempotency_key=key, queue="good")
+    answer.expect(202)
+    assert not replayed(answer)
+
+
+def test_a_bad_value_under_a_used_key_is_told_as_a_bad_value(weir, client):
+    """Fields come before state in the order of checks."""
+    key = new_key()
+    weir.submit(client.api_key, idempotency_key=key, queue="o")
+    weir.try_submit(client.api_key, idempotency_key=key, queue="BAD").expect_problem(
+        400, "RFA_JOB_VALIDATION_FAILED")
+
+
+def test_a_batch_shares_the_scope_of_single_submits(weir, client):
+    """A key used in a batch replays singly and the other way round; twice in one batch is once."""
+    single, batched = new_key(), new_key()
+    job = {"type": "EXECUTE", "queue": "o"}
+    first = weir.submit(client.api_key, idempotency_key=single, queue="o")
+    body = {"jobs": [{**job, "idempotency_key": k} for k in (single, batched, batched)]
+            + [{**job, "idempotency_key": batched, "priority": 9}]}
+    results = weir.api("POST", "/v1/jobs:batch", body, client.api_key).expect(202)["results"]
+    assert results[0] == first
+    assert results[1] == results[2] and results[1]["job_id"] != first["job_id"]
+    assert results[3]["error"]["code"] == CONFLICT and results[3]["error"]["status"] == 409
+    again = weir.try_submit(client.api_key, idempotency_key=batched, queue="o")
+    assert again.expect(202) == results[1] and replayed(again)
+    assert total(weir, client.api_key) == 2
+
+
+def test_every_creating_call_takes_the_header(weir):
+    """[JOB-078] Client, key, job and webhook: the same resource id, secrets not shown twice."""
+    headers = {"Idempotency-Key": new_key()}
+    one = weir.api("POST", "/v1/clients", headers=headers)
+    two = weir.api("POST", "/v1/clients", {}, headers=headers)
+    assert one.expect(201)["client_id"] == two.expect(201)["client_id"] and replayed(two)
+    assert one.json["webhook_secret"] and two.json["webhook_secret"] is None
+    path = f"/v1/clients/{one.json['client_id']}/keys"
+    first = weir.api("POST", path, {}, headers=headers).expect(201)
+    key = first["api_key"]
+    again = weir.api("POST", path, {}, key, headers)
+    assert replayed(again) and again.expect(201) == {**first, "api_key": None}
+    rotate = {"Idempotency-Key": new_key()}
+    rotated = weir.api("POST", path, {"rotate": True}, key, rotate).expect(201)
+    key = rotated["api_key"]
+    assert weir.api("POST", path, {"rotate": True}, key, rotate).expect(201) == {
+        **rotated, "api_key": None}
+    weir.api("POST", path, {"rotate": False}, key, rotate).expect_problem(409, CONFLICT)
+    hook = {"url": "http://example.com/", "events": ["job.failed"]}
+    made = weir.api("POST", "/v1/webhooks", hook, key, headers)
+    repeated = weir.api("POST", "/v1/webhooks", hook, key, headers)
+    assert made.expect(201)["webhook_id"] == repeated.expect(201)["webhook_id"]
+    assert replayed(repeated) and repeated.json["secret"] is None
+    weir.api("POST", "/v1/webhooks", {**hook, "events": ["*"]}, key, headers).expect_problem(
+        409, CONFLICT)
+
+
+def test_keys_outlive_a_stop_and_a_kill(fresh_weir):
+    """[JOB-070 JOB-071] Replays after SIGTERM and after kill -9, of jobs, clients and webhooks."""
+    weir = fresh_weir(settings={"runner.processes": 0})
+    maker = {"Idempotency-Key": new_key()}
+    client_id = weir.api("POST", "/v1/clients", headers=maker).expect(201)["client_id"]
+    api_key = weir.api("POST", f"/v1/clients/{client_id}/keys").expect(201)["api_key"]
+    keys = [new_key() for _ in range(30)]
+    first = [weir.submit(api_key, idempotency_key=k) for k in keys]
+    hook = {"url": "http://example.com/", "events": ["*"]}
+    hooked = weir.api("POST", "/v1/webhooks", hook, api_key, maker).expect(201)["webhook_id"]
+    weir.restart()
+    assert [weir.submit(api_key, idempotency_key=k) for k in keys[:15]] == first[:15]
+    fresh = weir.submit(api_key, idempotency_key=new_key())
+    weir.kill9()
+    weir.start()
+    assert [weir.submit(api_key, idempotency_key=k) for k in keys] == first
+    weir.try_submit(api_key, idempotency_key=keys[0], priority=9).expect_problem(409, CONFLICT)
+    assert weir.api("POST", "/v1/clients", headers=maker).expect(201)["client_id"] == client_id
+    again = weir.api("POST", "/v1/webhooks", hook, api_key, maker).expect(201)
+    assert again["webhook_id"] == hooked
+    assert total(weir, api_key) == len(keys) + 1 and fresh["job_id"]
+
+
+def test_duplicates_against_a_dying_server_never_make_two_jobs(fresh_weir):
+    """Callers that got no answer repeat after the restart: one job per key, whatever was told."""
+    weir = fresh_weir(settings={"runner.processes": 0})
+    api_key = weir.new_client().api_key
+    keys = [new_key() for _ in range(8)]
+    told = {}
+
+    def caller(i):
+        if i == 8:
+            wait_for(lambda: len(told) >= 2, 10, "two answers")
+            weir.kill9()
+            return
+        try:
+            told[i] = weir.submit(api_key, idempotency_key=keys[i])["job_id"]
+            while True:  # goes on until the server is gone
+                weir.submit(api_key, idempotency_key=keys[i])
+        except (OSError, ValueError, AssertionError):
+            pass  # no answer is what this test is about
+
+    at_once(9, caller)
+    weir.start()
+    after = [weir.submit(api_key, idempotency_key=k)["job_id"] for k in keys]
+    assert all(after[i] == job_id for i, job_id in told.items())
+    assert len(set(after)) == 8 and total(weir, api_key) == 8
+
+
+def test_replays_are_counted_apart_from_new_jobs(weir, client):
+    """[JOB-274] One new and one replay: 1 and 1."""
+    new, old = weir.metric("jobs_submitted_total"), weir.metric("weir_idempotent_replays_total")
+    key = new_key()
+    for _ in range(2):
+        weir.submit(client.api_key, idempotency_key=key, queue="o")
+    assert weir.metric("jobs_submitted_total") == new + 1
+    assert weir.metric("weir_idempotent_replays_total") == old + 1
+
+
+def test_the_key_is_not_part_of_the_body(weir, client):
+    """Header K with a body, then the same body with K inside: the same request."""
+    key = new_key()
+    body = {"type": "EXECUTE", "queue": "o", "payload": {"idempotency_key": "inner"}}
+    one = weir.api("POST", "/v1/jobs", json.dumps(body), client.api_key, {"Idempotency-Key": key})
+    two = weir.api("POST", "/v1/jobs", {**body, "idempotency_key": key}, client.api_key)
+    assert one.expect(202) == two.expect(202) and replayed(two)
+    other = {**body, "payload": {"idempotency_key": "another"}, "idempotency_key": key}
+    weir.api("POST", "/v1/jobs", other, client.api_key).expect_problem(409, CONFLICT)

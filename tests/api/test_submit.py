@@ -1,0 +1,224 @@
+"""Submitting a job: what comes back, what is stored, what follows."""
+import re
+import time
+import uuid
+from datetime import datetime, timedelta, timezone
+
+from harness.together import at_once
+
+UTC_MS = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")
+FIELDS = {"job_id", "type", "state", "outcome", "created_at", "execution_at", "updated_at",
+          "attempt", "callback"}
+
+
+def later(seconds):
+    """An RFC 3339 time in UTC, from now."""
+    at = datetime.now(timezone.utc) + timedelta(seconds=seconds)
+    return at.strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
+
+
+def test_submit_answers_202_with_three_texts(weir, client):
+    """[JOB-087] job_id, state and created_at, all strings; created_at is UTC."""
+    before = datetime.now(timezone.utc) - timedelta(seconds=1)
+    answer = weir.try_submit(client.api_key, queue="outside")
+    job = answer.expect(202)
+    assert set(job) == {"job_id", "state", "created_at"}
+    assert all(isinstance(value, str) for value in job.values())
+    assert str(uuid.UUID(job["job_id"])) == job["job_id"]
+    assert UTC_MS.match(job["created_at"])
+    made = datetime.fromisoformat(job["created_at"].replace("Z", "+00:00"))
+    assert before <= made <= datetime.now(timezone.utc)
+    assert answer.headers["location"] == "/v1/jobs/" + job["job_id"]
+
+
+def test_an_instant_job_is_queued_and_a_deferred_one_waits(weir, client):
+    """[JOB-006 JOB-127] Without execution_at: QUEUED at once; with it: CREATED until it is due."""
+    instant = weir.submit(client.api_key, queue="outside")
+    deferred = weir.submit(client.api_key, type="DEFERRED", execution_at=later(3600))
+    assert instant["job_id"] != deferred["job_id"]
+    assert (instant["state"], deferred["state"]) == ("QUEUED", "CREATED")
+    first = weir.job(client.api_key, instant["job_id"])
+    assert first["execution_at"] is None and first["type"] == "EXECUTE"
+    second = weir.job(client.api_key, deferred["job_id"])
+    assert second["type"] == "DEFERRED" and UTC_MS.match(second["execution_at"])
+
+
+def test_a_job_changes_state_and_updated_at_over_time(weir, client):
+    """[JOB-006] Mutable: GET shows other states and a later updated_at, the same id and creation."""
+    job = weir.submit(client.api_key, queue="outside")
+    queued = weir.job(client.api_key, job["job_id"])
+    task = weir.claim(client.api_key)[0]
+    assigned = weir.job(client.api_key, job["job_id"])
+    weir.tell("start", client.api_key, task)
+    running = weir.job(client.api_key, job["job_id"])
+    weir.tell("finish", client.api_key, task, outcome="success", result={"n": 1})
+    done = weir.job(client.api_key, job["job_id"])
+    views = [queued, assigned, running, done]
+    assert [v["state"] for v in views] == ["QUEUED", "ASSIGNED", "RUNNING", "SUCCEEDED"]
+    assert [v["outcome"] for v in views] == [None, None, None, "SUCCESS"]
+    times = [v["updated_at"] for v in views]
+    assert times == sorted(times) and len(set(times)) == 4
+    assert len({(v["job_id"], v["created_at"]) for v in views}) == 1
+
+
+def test_every_state_shows_the_nine_fields(weir, client):
+    """[JOB-097 JOB-238 JOB-107] Present and typed in CREATED, QUEUED, ASSIGNED, RUNNING, final."""
+    key = client.api_key
+    created = weir.submit(key, type="DEFERRED", execution_at=later(3600))["job_id"]
+    seen = {"CREATED": weir.job(key, created)}
+    worked = weir.submit(key, queue="outside", callback="http://127.0.0.1:9/hook")["job_id"]
+    seen["QUEUED"] = weir.job(key, worked)
+    task = weir.claim(key)[0]
+    seen["ASSIGNED"] = weir.job(key, worked)
+    weir.tell("start", key, task)
+    seen["RUNNING"] = weir.job(key, worked)
+    weir.tell("finish", key, task, outcome="failure",
+              error={"code": "broken", "message": "it broke", "retryable": False})
+    seen["FAILED"] = weir.job(key, worked)
+    weir.cancel(key, created).expect(200)
+    seen["CANCELED"] = weir.job(key, created)
+    for state, job in seen.items():
+        assert FIELDS <= set(job), state
+        assert job["state"] == state
+        assert isinstance(job["attempt"], int) and job["attempt"] == 1
+        assert job["outcome"] == (state if state in ("FAILED", "CANCELED") else None)
+    assert seen["QUEUED"]["callback"] == "http://127.0.0.1:9/hook"
+    assert seen["CREATED"]["callback"] is None and seen["QUEUED"]["execution_at"] is None
+
+
+def test_outcome_is_null_until_final_and_then_one_of_three(weir, client):
+    """[JOB-098 JOB-109] SUCCEEDED shows SUCCESS; FAILED and CANCELED their own name."""
+    key = client.api_key
+    good = weir.submit(key, queue="good")["job_id"]
+    assert weir.job(key, good)["outcome"] is None
+    weir.end_outside(key, good, "success", queue="good")
+    bad = weir.failed_job(key)
+    gone = weir.submit(key, queue="other")["job_id"]
+    weir.cancel(key, gone).expect(200)
+    for job_id, outcome in ((good, "SUCCESS"), (bad, "FAILED"), (gone, "CANCELED")):
+        assert weir.job(key, job_id)["outcome"] == outcome
+        assert weir.report(key, job_id)["outcome"] == outcome
+
+
+def test_only_the_type_is_needed_and_the_rest_is_generated(weir, client):
+    """[JOB-011 JOB-054 JOB-066] The definition is filled in from the catalog."""
+    job = weir.submit(client.api_key, queue="outside")
+    definition = weir.job(client.api_key, job["job_id"])["definition"]
+    assert isinstance(definition["work_kind"], str)
+    assert definition["duration_ms"] > 0 and definition["payload_size"] > 0
+    assert isinstance(definition["should_fail"], bool)
+    assert definition["seed"] > 1_600_000_000_000
+
+
+def test_a_deferred_definition_holds_its_four_fields(weir, client):
+    """[JOB-060] work_kind, execution_at, duration_ms, should_fail."""
+    at = later(3600)
+    job = weir.submit(client.api_key, type="DEFERRED", execution_at=at)
+    definition = weir.job(client.api_key, job["job_id"])["definition"]
+    assert definition["execution_at"] == at
+    assert {"work_kind", "duration_ms", "should_fail"} <= set(definition)
+
+
+def test_a_named_kind_gives_the_catalog_row(weir, client):
+    """[JOB-013] CPU_BURST: 8000 ms, no failure, 4 KB, whatever the time of the request."""
+    for _ in range(2):
+        job = weir.submit(client.api_key, work_kind="CPU_BURST", queue="outside")
+        definition = weir.job(client.api_key, job["job_id"])["definition"]
+        assert {k: definition[k] for k in definition if k != "seed"} == {
+            "work_kind": "CPU_BURST", "execution_at": None, "duration_ms": 8000,
+            "should_fail": False, "payload_size": 4096}
+
+
+def test_without_a_kind_one_is_drawn_from_the_seed(weir, client):
+    """[JOB-014 JOB-020] Several kinds appear; equal seeds give equal definitions."""
+    key = client.api_key
+    jobs = []
+    for _ in range(4):  # each batch spreads its items over seeds of its own
+        body = {"jobs": [{"type": "EXECUTE", "queue": "outside"}] * 50}
+        jobs += weir.api("POST", "/v1/jobs:batch", body, key).expect(202)["results"]
+    by_seed = {}
+    for job in jobs:
+        definition = weir.job(key, job["job_id"])["definition"]
+        by_seed.setdefault(definition.pop("seed"), []).append(definition)
+    kinds = {d["work_kind"] for found in by_seed.values() for d in found}
+    assert len(jobs) == 200 and len(kinds) >= 5
+    assert not any(k.startswith(("CANCEL_", "DUPLICATE_", "WEBHOOK_", "SCHEDULED_")) or
+                   k == "PAYLOAD_INVALID" for k in kinds)
+    for found in by_seed.values():
+        assert all(d == found[0] for d in found)
+
+
+def test_emit_event_runs_as_success_fast(weir, client):
+    """[JOB-088] EMIT_EVENT is accepted, is instant, and its kind is SUCCESS_FAST unless named."""
+    job = weir.submit(client.api_key, type="EMIT_EVENT")
+    done = weir.wait_final(client.api_key, job["job_id"])
+    assert done["definition"]["work_kind"] == "SUCCESS_FAST" and done["state"] == "SUCCEEDED"
+    named = weir.submit(client.api_key, type="EMIT_EVENT", work_kind="CPU_BURST", queue="outside")
+    assert weir.job(client.api_key, named["job_id"])["definition"]["work_kind"] == "CPU_BURST"
+
+
+def test_the_first_event_of_every_job_creates_it(weir, client):
+    """[JOB-108] next_state CREATED, no previous state; then the scenario is in each payload."""
+    for fields in ({}, {"type": "DEFERRED", "execution_at": later(3600)}):
+        job = weir.submit(client.api_key, queue="outside", **fields)
+        events = weir.events(client.api_key, job["job_id"])
+        assert events[0]["event_name"] == "job.created"
+        assert (events[0]["prev_state"], events[0]["next_state"]) == (None, "CREATED")
+
+
+def test_every_event_names_the_scenario(weir, client):
+    """[JOB-019] payload.scenario is the work kind, from the first event to the last."""
+    job = weir.submit(client.api_key, work_kind="FAIL_IMMEDIATE")
+    weir.wait_final(client.api_key, job["job_id"])
+    events = weir.events(client.api_key, job["job_id"])
+    assert len(events) == 5
+    assert {e["payload"]["scenario"] for e in events} == {"FAIL_IMMEDIATE"}
+
+
+def test_submitted_values_come_back_as_sent(weir, client):
+    payload = {"text": "grüße \u0001 \U0001F600", "n": 1.50, "list": [1, {"deep": None}]}
+    job = weir.submit(client.api_key, queue="a-queue.of_mine", payload=payload, priority=9,
+                      max_runtime_ms=1, max_retries=0, callback=None, execution_at=None)
+    seen = weir.job(client.api_key, job["job_id"])
+    assert seen["payload"] == payload
+    assert (seen["queue"], seen["priority"]) == ("a-queue.of_mine", 9)
+    assert (seen["max_runtime_ms"], seen["max_retries"]) == (1, 0)
+    assert weir.claim(client.api_key, "a-queue.of_mine")[0]["payload"] == payload
+
+
+def test_parallel_submits_give_distinct_ids(weir, client):
+    """[JOB-149] No id twice over parallel single and batch submits."""
+    def some(i):
+        if i % 2:
+            return [weir.submit(client.api_key, queue="outside")["job_id"] for _ in range(10)]
+        body = {"jobs": [{"type": "EXECUTE", "queue": "outside"}] * 200}
+        results = weir.api("POST", "/v1/jobs:batch", body, client.api_key).expect(202)["results"]
+        return [r["job_id"] for r in results]
+
+    ids = [job_id for found in at_once(8, some) for job_id in found]
+    assert len(ids) == 4 * 10 + 4 * 200 and len(set(ids)) == len(ids)
+    summary = weir.api("GET", "/v1/reports/summary", key=client.api_key).expect(200)
+    assert summary["total"] == len(ids)
+
+
+def test_an_accepted_job_survives_the_death_of_the_server(fresh_weir):
+    """The 202 is sent after the commit: kill -9 right behind it loses nothing."""
+    weir = fresh_weir(settings={"runner.processes": 0})
+    key = weir.new_client().api_key
+    ids = [weir.submit(key, payload={"n": n})["job_id"] for n in range(20)]
+    weir.kill9()
+    weir.start()
+    for n, job_id in enumerate(ids):
+        assert weir.job(key, job_id)["payload"] == {"n": n}
+    assert weir.metric("job_queue_depth") == 20
+
+
+def test_execution_at_in_the_next_moment_is_taken_and_never_early(weir, client):
+    at = datetime.now(timezone.utc) + timedelta(milliseconds=300)
+    text = at.strftime("%Y-%m-%dT%H:%M:%S.%f") + "Z"
+    job = weir.submit(client.api_key, type="DEFERRED", execution_at=text, work_kind="SUCCESS_FAST")
+    assert job["state"] == "CREATED"
+    weir.wait_state(client.api_key, job["job_id"], "SUCCEEDED")
+    queued = weir.events(client.api_key, job["job_id"])[1]
+    assert queued["event_name"] == "job.queued" and queued["timestamp"] >= text
+    assert time.time() >= at.timestamp()

@@ -1,0 +1,58 @@
+/* Any bytes as a submit body: JSON, then the contract's schema, then the decider's value rules. What is
+ * accepted must be storable: known type and kind, numbers in range, a sound queue name, a future time. */
+#include "api/jobs/submit.h"
+#include "base/must.h"
+#include "jobs/submit_values.h"
+#include "schema/contract.h"
+
+#include "base/banned.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static const struct schema *submit_schema(void)
+{
+    static const struct schema *schema;
+    if (!schema) {
+        static struct contract *c; /* lives as long as the schema */
+        struct err err;
+        MUST(contract_load(contract_embedded("jobs"), &c, &err) == ERR_OK);
+        schema = contract_find(c, "submitJob")->request_body;
+    }
+    return schema;
+}
+
+static void check_accepted(const struct settings *s, const struct submit_values *v, int64_t now_us)
+{
+    MUST(v->type < JOB_TYPE_COUNT && v->kind < WORK_KIND_COUNT);
+    MUST(v->priority >= 0 && v->priority <= JOB_PRIORITY_MAX);
+    MUST(v->max_runtime_ms >= 1 && v->max_runtime_ms <= s->jobs_max_runtime_ms);
+    MUST(v->max_retries >= 0 && v->max_retries <= s->jobs_retry_max);
+    MUST(queue_name_is_valid(v->queue));
+    MUST((v->type == JOB_TYPE_DEFERRED) == (v->execution_ms != 0));
+    MUST(!v->execution_ms || v->execution_ms * 1000 > now_us);
+    MUST(v->definition.payload_size >= 0 && v->definition.payload_size <= WORK_PAYLOAD_BYTES_MAX);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    const int64_t now_us = INT64_C(1794787316255000);
+    struct settings s;
+    struct err err;
+    struct arena *a = arena_new(4096);
+    const struct json *body;
+    struct schema_violation violation;
+    settings_init(&s);
+    if (json_parse(a, (struct str){(const char *)data, size}, &body, &err) == ERR_OK &&
+        schema_check(submit_schema(), body, &violation)) {
+        struct submit_item item;
+        struct submit_values v;
+        submit_decode(body, &item);
+        if (submit_check_values(&s, &item, now_us, now_us / 1000, &v, &err) == ERR_OK)
+            check_accepted(&s, &v, now_us);
+        else
+            MUST(err.code == ERR_JOB_VALIDATION_FAILED && err.detail[0]);
+    }
+    settings_free(&s);
+    arena_free(a);
+    return 0;
+}

@@ -1,0 +1,357 @@
+/* Clients, API keys, callback secrets and webhooks. On both stores. */
+#include "unit/kernel/rig.h"
+
+#include "jobs/webhook_fingerprint.h"
+
+#include "base/banned.h"
+
+enum { DAY_MS = 86400000, TTL_MS_DAYS = 90 };
+static const int64_t TTL_MS = (int64_t)TTL_MS_DAYS * DAY_MS;
+
+struct keys_client {
+    struct uuid id;
+    int64_t num;
+};
+
+static struct keys_client new_client(struct rig *r)
+{
+    struct keys_client c;
+    c.num = rig_new_client(r, &c.id);
+    return c;
+}
+
+static struct key_command *post_key(struct rig *r, const struct keys_client *client, enum key_action action,
+                                    struct principal who)
+{
+    struct key_command *c = ARENA_NEW(r->arena, struct key_command);
+    c->action = action;
+    c->who = who;
+    c->client_id = client->id;
+    memset(c->new_hash, 5, sizeof c->new_hash);
+    rig_post(r, &c->base, &key_command_type);
+    return c;
+}
+
+static const struct principal nobody = {.kind = PRINCIPAL_NONE}, operator = {.kind = PRINCIPAL_OPERATOR};
+
+static struct principal holder(const struct keys_client *client, const struct key_command *key)
+{
+    return (struct principal){.kind = PRINCIPAL_KEY, .client = client->num, .key = key->key_id};
+}
+
+static struct key_command *key_now(struct rig *r, const struct keys_client *client, enum key_action action,
+                                   struct principal who)
+{
+    struct key_command *c = post_key(r, client, action, who);
+    rig_step(r);
+    return c;
+}
+
+static struct key_command *rotate_now(struct rig *r, const struct keys_client *client, struct principal who)
+{
+    struct key_command *c = post_key(r, client, KEY_CREATE, who);
+    c->rotate = true;
+    rig_step(r);
+    return c;
+}
+
+static struct key_command *revoke_now(struct rig *r, const struct keys_client *client, struct principal who,
+                                      const struct key_command *key)
+{
+    struct key_command *c = post_key(r, client, KEY_REVOKE, who);
+    c->key_id = key->key_id;
+    c->key_low = key->key_low;
+    rig_step(r);
+    return c;
+}
+
+static struct api_key_row key_row(struct rig *r, int64_t id)
+{
+    struct api_key_row row = {.id = id};
+    struct err err;
+    bool found = false;
+    assert_int_equal(r->reader->ops->reader_begin(r->reader, &err), ERR_OK);
+    assert_int_equal(r->reader->ops->reader_row(r->reader, &table_api_key_row, &row, r->arena, &found, &err), ERR_OK);
+    r->reader->ops->reader_end(r->reader);
+    assert_true(found);
+    return row;
+}
+
+/* AJ-07 */
+static void test_the_first_key_needs_no_credentials_and_later_ones_do(void **state)
+{
+    struct rig *r = *state;
+    struct keys_client client = new_client(r), other = new_client(r);
+    struct key_command *first = key_now(r, &client, KEY_CREATE, nobody);
+    assert_int_equal(first->base.result, ERR_OK);
+    assert_true(first->fresh);
+    assert_int_equal(first->created_ms, r->wall_us / 1000);
+    assert_int_equal(first->expires_ms, first->created_ms + TTL_MS);
+    assert_int_equal(key_now(r, &client, KEY_CREATE, nobody)->base.result, ERR_AUTH_INVALID_CREDENTIALS);
+    assert_int_equal(rotate_now(r, &client, nobody)->base.result, ERR_AUTH_INVALID_CREDENTIALS);
+    assert_int_equal(key_now(r, &client, KEY_RENEW, nobody)->base.result, ERR_AUTH_INVALID_CREDENTIALS);
+    assert_int_equal(revoke_now(r, &client, nobody, first)->base.result, ERR_AUTH_INVALID_CREDENTIALS);
+    assert_int_equal(key_now(r, &other, KEY_CREATE, holder(&client, first))->base.result, ERR_AUTH_FORBIDDEN);
+    assert_int_equal(revoke_now(r, &client, operator, first)->base.result, ERR_OK);
+    assert_int_equal(key_now(r, &client, KEY_CREATE, nobody)->base.result, ERR_AUTH_INVALID_CREDENTIALS);
+    struct keys_client unknown = {.id = uuid_v4()};
+    assert_int_equal(key_now(r, &unknown, KEY_CREATE, nobody)->base.result, ERR_CLIENT_NOT_FOUND);
+}
+
+/* AJ-08 [JOB-074] */
+static void test_creating_again_gives_the_same_key_and_rotating_revokes_it(void **state)
+{
+    struct rig *r = *state;
+    struct keys_client client = new_client(r);
+    struct key_command *first = key_now(r, &client, KEY_CREATE, nobody);
+    rig_pass(r, 1000);
+    struct key_command *again = key_now(r, &client, KEY_CREATE, holder(&client, first));
+    assert_int_equal(again->key_id, first->key_id);
+    assert_int_equal(again->key_low, first->key_low);
+    assert_int_equal(again->created_ms, first->created_ms);
+    assert_int_equal(again->expires_ms, first->expires_ms);
+    assert_false(again->fresh);
+    struct key_command *rotated = rotate_now(r, &client, holder(&client, first));
+    assert_true(rotated->fresh);
+    assert_int_not_equal(rotated->key_id, first->key_id);
+    assert_int_equal(key_row(r, first->key_id).revoked_ms, r->wall_us / 1000);
+    assert_int_equal(key_row(r, rotated->key_id).revoked_ms, 0);
+    assert_true(str_equal(key_row(r, rotated->key_id).client_uuid, (struct str){(char *)client.id.bytes, 16}));
+}
+
+static void test_an_idempotent_create_names_the_key_it_made_and_never_shows_it_again(void **state)
+{
+    struct rig *r = *state;
+    struct keys_client client = new_client(r);
+    struct key_command *all[3];
+    for (int i = 0; i < 3; i++) {
+        all[i] = post_key(r, &client, KEY_CREATE, operator);
+        all[i]->once.name = STR("once");
+        all[i]->rotate = true;
+    }
+    rig_step(r);
+    assert_true(all[0]->fresh && !all[0]->replayed);
+    for (int i = 1; i < 3; i++) {
+        assert_true(!all[i]->fresh && all[i]->replayed);
+        assert_int_equal(all[i]->key_id, all[0]->key_id);
+        assert_int_equal(all[i]->expires_ms, all[0]->expires_ms);
+    }
+    struct key_command *other = post_key(r, &client, KEY_CREATE, operator);
+    other->once.name = STR("once");
+    other->once.fingerprint[3] = 1;
+    rig_step(r);
+    assert_int_equal(other->base.result, ERR_EXEC_IDEMPOTENCY_CONFLICT);
+}
+
+/* AJ-09 JOB-083: the decider's side. */
+static void test_renewing_replaces_the_presenting_key(void **state)
+{
+    struct rig *r = *state;
+    struct keys_client client = new_client(r);
+    struct key_command *first = key_now(r, &client, KEY_CREATE, nobody);
+    rig_pass(r, DAY_MS);
+    struct key_command *renewed = post_key(r, &client, KEY_RENEW, holder(&client, first));
+    struct key_command *raced = post_key(r, &client, KEY_RENEW, holder(&client, first));
+    rig_step(r);
+    assert_int_equal(renewed->base.result, ERR_OK);
+    assert_true(renewed->fresh && renewed->expires_ms > first->expires_ms);
+    assert_int_equal(raced->base.result, ERR_AUTH_KEY_CONFLICT); /* one winner */
+    assert_true(key_row(r, first->key_id).revoked_ms != 0);
+    assert_int_equal(key_row(r, renewed->key_id).revoked_ms, 0);
+}
+
+static void test_without_an_active_key_there_is_nothing_to_renew(void **state)
+{
+    struct rig *r = *state;
+    struct keys_client client = new_client(r);
+    assert_int_equal(key_now(r, &client, KEY_RENEW, operator)->base.result, ERR_AUTH_KEY_CONFLICT);
+    struct key_command *key = key_now(r, &client, KEY_CREATE, nobody);
+    revoke_now(r, &client, operator, key);
+    assert_int_equal(key_now(r, &client, KEY_RENEW, operator)->base.result, ERR_AUTH_KEY_CONFLICT);
+    key_now(r, &client, KEY_CREATE, operator);
+    rig_pass(r, TTL_MS); /* expired */
+    assert_int_equal(key_now(r, &client, KEY_RENEW, operator)->base.result, ERR_AUTH_KEY_CONFLICT);
+    assert_true(key_now(r, &client, KEY_CREATE, operator)->fresh);
+}
+
+/* AJ-10 */
+static void test_revoking_is_idempotent_and_foreign_keys_are_not_found(void **state)
+{
+    struct rig *r = *state;
+    struct keys_client client = new_client(r), other = new_client(r);
+    struct key_command *key = key_now(r, &client, KEY_CREATE, nobody), *theirs = key_now(r, &other, KEY_CREATE, nobody);
+    assert_int_equal(revoke_now(r, &client, holder(&client, key), theirs)->base.result, ERR_AUTH_KEY_NOT_FOUND);
+    struct key_command half = *key;
+    half.key_low ^= 1;
+    assert_int_equal(revoke_now(r, &client, holder(&client, key), &half)->base.result, ERR_AUTH_KEY_NOT_FOUND);
+    assert_int_equal(revoke_now(r, &client, holder(&client, key), key)->base.result, ERR_OK);
+    int64_t when = key_row(r, key->key_id).revoked_ms;
+    assert_int_equal(when, r->wall_us / 1000);
+    rig_pass(r, 5000);
+    assert_int_equal(revoke_now(r, &client, operator, key)->base.result, ERR_OK);
+    assert_int_equal(key_row(r, key->key_id).revoked_ms, when);
+    assert_int_equal(key_row(r, theirs->key_id).revoked_ms, 0);
+}
+
+/* JOB-158 and JOB-159, the part behind the API: nothing changes when the store refuses. */
+static void test_a_failed_commit_leaves_keys_as_they_were(void **state)
+{
+    struct rig *r = *state;
+    struct keys_client client = new_client(r);
+    struct key_command *key = key_now(r, &client, KEY_CREATE, nobody);
+    r->failures = 3;
+    assert_int_equal(key_now(r, &client, KEY_RENEW, holder(&client, key))->base.result, ERR_STORAGE_DB_ERROR);
+    assert_int_equal(rotate_now(r, &client, holder(&client, key))->base.result, ERR_STORAGE_DB_ERROR);
+    assert_int_equal(revoke_now(r, &client, operator, key)->base.result, ERR_STORAGE_DB_ERROR);
+    assert_int_equal(key_row(r, key->key_id).revoked_ms, 0);
+    assert_int_equal(key_now(r, &client, KEY_CREATE, operator)->key_id, key->key_id);
+}
+
+static void test_create_rotate_revoke_in_one_batch_end_in_one_state(void **state)
+{
+    struct rig *r = *state;
+    struct keys_client client = new_client(r);
+    struct key_command *a = post_key(r, &client, KEY_CREATE, operator), *b = post_key(r, &client, KEY_CREATE, operator);
+    b->rotate = true;
+    struct key_command *c = post_key(r, &client, KEY_RENEW, operator), *d = post_key(r, &client, KEY_CREATE, operator);
+    rig_step(r);
+    assert_true(a->fresh && b->fresh && c->fresh && !d->fresh);
+    assert_int_equal(d->key_id, c->key_id);
+    assert_true(key_row(r, a->key_id).revoked_ms && key_row(r, b->key_id).revoked_ms);
+    assert_int_equal(key_row(r, c->key_id).revoked_ms, 0);
+}
+
+static void test_an_idempotent_client_is_created_once(void **state)
+{
+    struct rig *r = *state;
+    struct create_client_command c[3] = {{.once = {.name = STR("n")}}, {.once = {.name = STR("n")}}, {.once = {.name = STR("n")}}};
+    for (int i = 0; i < 3; i++) {
+        c[i].client_id = uuid_v4();
+        if (i == 2)
+            c[i].once.fingerprint[0] = 9;
+        rig_post(r, &c[i].base, &create_client_command_type);
+    }
+    rig_step(r);
+    assert_true(!c[0].replayed && c[1].replayed);
+    assert_memory_equal(c[0].client_id.bytes, c[1].client_id.bytes, 16);
+    assert_int_equal(c[2].base.result, ERR_EXEC_IDEMPOTENCY_CONFLICT);
+    assert_int_equal(r->store->next_client, 2);
+}
+
+static void test_a_rotated_callback_secret_keeps_the_former_one(void **state)
+{
+    struct rig *r = *state;
+    struct keys_client client = new_client(r), other = new_client(r);
+    struct rotate_secret_command c = {.who = operator, .client_id = client.id};
+    memset(c.secret, 9, sizeof c.secret);
+    rig_post(r, &c.base, &rotate_secret_command_type);
+    rig_step(r);
+    assert_int_equal(c.base.result, ERR_OK);
+    struct client_secret_row row = {.client = client.num};
+    struct err err;
+    bool found = false;
+    assert_int_equal(r->store->ops->fetch(r->store, &table_client_secret_row, &row, r->arena, &found, &err), ERR_OK);
+    assert_true(found && row.secret.ptr[0] == 9 && row.former.ptr[0] == 7);
+    assert_int_equal(row.rotated_ms, r->wall_us / 1000);
+    struct rotate_secret_command foreign = {
+        .who = {.kind = PRINCIPAL_KEY, .client = other.num}, .client_id = client.id};
+    rig_post(r, &foreign.base, &rotate_secret_command_type);
+    rig_step(r);
+    assert_int_equal(foreign.base.result, ERR_AUTH_FORBIDDEN);
+}
+
+/* --- webhooks ---------------------------------------------------------------------------------- */
+
+static struct create_webhook_command *post_hook(struct rig *r, int64_t client, const char *url, const char *events)
+{
+    struct create_webhook_command *c = ARENA_NEW(r->arena, struct create_webhook_command);
+    c->client = client;
+    c->url = str_of(url);
+    c->events = str_of(events);
+    webhook_fingerprint(c->url, c->events, c->fingerprint);
+    rig_post(r, &c->base, &create_webhook_command_type);
+    return c;
+}
+
+static struct delete_webhook_command *post_unhook(struct rig *r, int64_t client,
+                                                  const struct create_webhook_command *hook)
+{
+    struct delete_webhook_command *c = ARENA_NEW(r->arena, struct delete_webhook_command);
+    c->client = client;
+    c->id = hook->id;
+    c->low = hook->low;
+    rig_post(r, &c->base, &delete_webhook_command_type);
+    return c;
+}
+
+static void test_the_same_url_and_events_again_are_a_conflict(void **state)
+{
+    struct rig *r = *state;
+    int64_t client = rig_new_client(r, NULL), other = rig_new_client(r, NULL);
+    struct create_webhook_command *first = post_hook(r, client, "http://a", "job.failed");
+    struct create_webhook_command *same = post_hook(r, client, "http://a", "job.failed");
+    struct create_webhook_command *more = post_hook(r, client, "http://a", "job.failed,job.queued");
+    struct create_webhook_command *theirs = post_hook(r, other, "http://a", "job.failed");
+    rig_step(r);
+    assert_int_equal(first->base.result, ERR_OK);
+    assert_int_equal(same->base.result, ERR_WEBHOOK_CONFLICT);
+    assert_int_equal(more->base.result, ERR_OK);
+    assert_int_equal(theirs->base.result, ERR_OK);
+    same = post_hook(r, client, "http://a", "job.failed");
+    rig_step(r);
+    assert_int_equal(same->base.result, ERR_WEBHOOK_CONFLICT);
+}
+
+static void test_a_deleted_webhook_frees_its_url_also_within_one_batch(void **state)
+{
+    struct rig *r = *state;
+    int64_t client = rig_new_client(r, NULL), other = rig_new_client(r, NULL);
+    struct create_webhook_command *hook = post_hook(r, client, "http://a", "*");
+    rig_step(r);
+    struct delete_webhook_command *foreign = post_unhook(r, other, hook);
+    rig_step(r);
+    assert_int_equal(foreign->base.result, ERR_AUTH_FORBIDDEN);
+    struct delete_webhook_command *gone = post_unhook(r, client, hook), *twice = post_unhook(r, client, hook);
+    struct create_webhook_command *again = post_hook(r, client, "http://a", "*");
+    rig_step(r);
+    assert_int_equal(gone->base.result, ERR_OK);
+    assert_int_equal(twice->base.result, ERR_WEBHOOK_NOT_FOUND);
+    assert_int_equal(again->base.result, ERR_OK);
+    assert_int_not_equal(again->id, hook->id);
+}
+
+static void test_an_idempotent_webhook_is_registered_once(void **state)
+{
+    struct rig *r = *state;
+    int64_t client = rig_new_client(r, NULL);
+    struct create_webhook_command *c[2];
+    for (int i = 0; i < 2; i++) {
+        c[i] = post_hook(r, client, "http://a", "*");
+        c[i]->once.name = STR("once");
+        rig_step(r);
+        assert_int_equal(c[i]->base.result, ERR_OK);
+    }
+    assert_true(c[1]->replayed);
+    assert_int_equal(c[1]->id, c[0]->id);
+    assert_int_equal(c[1]->low, c[0]->low);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        RIG_TEST(test_the_first_key_needs_no_credentials_and_later_ones_do),
+        RIG_TEST(test_creating_again_gives_the_same_key_and_rotating_revokes_it),
+        RIG_TEST(test_an_idempotent_create_names_the_key_it_made_and_never_shows_it_again),
+        RIG_TEST(test_renewing_replaces_the_presenting_key),
+        RIG_TEST(test_without_an_active_key_there_is_nothing_to_renew),
+        RIG_TEST(test_revoking_is_idempotent_and_foreign_keys_are_not_found),
+        RIG_TEST(test_a_failed_commit_leaves_keys_as_they_were),
+        RIG_TEST(test_create_rotate_revoke_in_one_batch_end_in_one_state),
+        RIG_TEST(test_an_idempotent_client_is_created_once),
+        RIG_TEST(test_a_rotated_callback_secret_keeps_the_former_one),
+        RIG_TEST(test_the_same_url_and_events_again_are_a_conflict),
+        RIG_TEST(test_a_deleted_webhook_frees_its_url_also_within_one_batch),
+        RIG_TEST(test_an_idempotent_webhook_is_registered_once),
+    };
+    return RIG_RUN_BOTH(tests);
+}

@@ -1,0 +1,355 @@
+/* Submit: what is accepted, replayed, refused, and what stands in the store afterwards. On both stores. */
+#include "unit/kernel/rig.h"
+
+#include "base/time_text.h"
+#include "jobs/submit_values.h"
+
+#include "base/banned.h"
+
+/* [JOB-108] [JOB-110] and AJ-27 */
+static void test_an_instant_job_is_created_and_queued_in_one_transaction(void **state)
+{
+    struct rig *r = *state;
+    int64_t client = rig_new_client(r, NULL);
+    size_t commits = r->commits;
+    struct submit_item job = rig_submit_default(r, client);
+    assert_int_equal(r->commits, commits + 1);
+    assert_int_equal(job.state, JOB_QUEUED);
+    struct event e[RIG_EVENTS_MAX];
+    assert_int_equal(rig_events(r, job.id, e), 2);
+    assert_int_equal(e[0].event, JOB_EVENT_CREATED);
+    assert_int_equal(e[0].prev, JOB_NO_STATE);
+    assert_int_equal(e[0].next, JOB_CREATED);
+    assert_int_equal(e[1].event, JOB_EVENT_QUEUED);
+    assert_int_equal(e[1].prev, JOB_CREATED);
+    struct job_view v = rig_view(r, job.id);
+    assert_int_equal(v.job.created_ms, r->wall_us / 1000);
+    assert_int_equal(v.job.low, (int64_t)job.low);
+    assert_int_equal(v.job.execution_ms, 0);
+    assert_int_equal(v.attempt, 1);
+    assert_true(str_is(v.job.queue, "default"));
+    assert_null(v.job.callback.ptr);
+    struct client_counts counts = rig_counts(r, client);
+    assert_int_equal(counts.by_state[JOB_QUEUED], 1);
+    assert_int_equal(counts.by_kind[WORK_SUCCESS_FAST], 1);
+}
+
+static void test_everything_asked_for_is_stored(void **state)
+{
+    struct rig *r = *state;
+    int64_t client = rig_new_client(r, NULL);
+    struct submit_item item = {.type = STR("EMIT_EVENT"),
+                               .work_kind = STR("LARGE_OUTPUT"),
+                               .callback = STR("https://example.com:8443/x?y=z"),
+                               .queue = STR("mine-1.a_b"),
+                               .priority = 0,
+                               .has_priority = true,
+                               .max_runtime_ms = 1,
+                               .has_max_runtime = true,
+                               .max_retries = 0,
+                               .has_max_retries = true,
+                               .payload = STR("{\"a\":[1,2,3]}"),
+                               .idem_key = STR("key"),
+                               .traceparent = STR("00-1-2-01")};
+    item = rig_submit(r, client, &item);
+    assert_int_equal(item.err.code, ERR_OK);
+    struct job_row j = rig_view(r, item.id).job;
+    assert_int_equal(j.type, JOB_TYPE_EMIT_EVENT);
+    assert_int_equal(j.kind, WORK_LARGE_OUTPUT);
+    assert_int_equal(j.priority, 0);
+    assert_int_equal(j.max_runtime_ms, 1);
+    assert_int_equal(j.max_retries, 0);
+    assert_int_equal(j.duration_ms, 9000);
+    assert_int_equal(j.payload_size, 262144);
+    assert_int_equal(j.seed, r->wall_us / 1000);
+    assert_true(str_equal(j.callback, item.callback));
+    assert_true(str_equal(j.queue, item.queue));
+    assert_true(str_equal(j.payload, item.payload));
+    assert_true(str_equal(j.idem_key, item.idem_key));
+    assert_true(str_equal(j.traceparent, item.traceparent));
+}
+
+/* [JOB-071] */
+static void test_a_used_key_gives_the_first_job_again_with_its_state_of_now(void **state)
+{
+    struct rig *r = *state;
+    int64_t client = rig_new_client(r, NULL), other = rig_new_client(r, NULL);
+    struct submit_item item = rig_item();
+    item.idem_key = STR("key");
+    struct submit_item job = rig_submit(r, client, &item);
+    rig_run(r, true);
+    rig_pass(r, 1000);
+    size_t commits = r->commits;
+    struct submit_item again = rig_submit(r, client, &item);
+    assert_true(again.replayed);
+    assert_int_equal(again.id, job.id);
+    assert_int_equal(again.created_ms, job.created_ms);
+    assert_int_equal(again.state, JOB_SUCCEEDED);
+    assert_int_equal(r->commits, commits);
+    struct submit_item theirs = rig_submit(r, other, &item); /* keys are a client's own */
+    assert_false(theirs.replayed);
+    assert_int_not_equal(theirs.id, job.id);
+}
+
+static void test_a_key_with_another_body_is_a_conflict_and_bad_values_come_first(void **state)
+{
+    struct rig *r = *state;
+    int64_t client = rig_new_client(r, NULL);
+    struct submit_item item = rig_item();
+    item.idem_key = STR("key");
+    rig_submit(r, client, &item);
+    struct submit_item other = item;
+    other.fingerprint[0] = 1;
+    assert_int_equal(rig_submit(r, client, &other).err.code, ERR_EXEC_IDEMPOTENCY_CONFLICT);
+    other.work_kind = STR("NOTHING");
+    assert_int_equal(rig_submit(r, client, &other).err.code, ERR_JOB_VALIDATION_FAILED);
+    assert_int_equal(live_count(r->store->live), 1);
+}
+
+static void test_a_replay_comes_before_value_checks_and_limits(void **state)
+{
+    struct rig *r = *state;
+    int64_t client = rig_new_client(r, NULL);
+    struct submit_item item = rig_item();
+    char text[TIME_TEXT_MAX];
+    item.type = STR("DEFERRED");
+    item.execution_at = time_text_us(r->wall_us + 1000000, text);
+    item.idem_key = STR("key");
+    struct submit_item job = rig_submit(r, client, &item);
+    r->settings.jobs_max_active = 1;
+    rig_pass(r, 5000); /* its time has passed */
+    struct submit_item again = rig_submit(r, client, &item);
+    assert_int_equal(again.err.code, ERR_OK);
+    assert_int_equal(again.id, job.id);
+    assert_int_equal(again.state, JOB_QUEUED);
+}
+
+/* [JOB-287] [JOB-293] */
+static void test_at_the_limit_of_unfinished_jobs_a_submit_is_refused(void **state)
+{
+    struct rig *r = *state;
+    int64_t client = rig_new_client(r, NULL);
+    r->settings.jobs_max_active = 3;
+    rig_submit_deferred(r, client, 5000);
+    rig_submit_default(r, client);
+    rig_submit_default(r, client);
+    struct submit_item item = rig_item();
+    struct submit_item refused = rig_submit(r, client, &item);
+    assert_int_equal(refused.err.code, ERR_REQUEST_RATE_LIMITED);
+    assert_true(refused.err.retry_after_s > 0);
+    assert_int_equal(live_count(r->store->live), 3);
+    rig_run(r, true);
+    rig_submit_default(r, client);
+}
+
+/* [JOB-172] [JOB-288] [JOB-294] */
+static void test_a_full_queue_refuses_instant_jobs_and_takes_scheduled_ones(void **state)
+{
+    struct rig *r = *state;
+    int64_t client = rig_new_client(r, NULL);
+    r->settings.jobs_queue_size = 5;
+    struct submit_item items[6];
+    for (int i = 0; i < 6; i++)
+        items[i] = rig_item();
+    struct submit_command *c = rig_post_submit(r, client, items, 6);
+    rig_step(r);
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(c->items[i].err.code, ERR_OK);
+    assert_int_equal(c->items[5].err.code, ERR_EXEC_QUEUE_FULL);
+    assert_true(c->items[5].err.retry_after_s > 0);
+    assert_int_equal(rig_counts(r, client).by_state[JOB_QUEUED], 5);
+    rig_submit_deferred(r, client, 1000);
+}
+
+static void test_from_85_percent_on_low_priorities_are_refused_first(void **state)
+{
+    struct rig *r = *state;
+    int64_t client = rig_new_client(r, NULL);
+    r->settings.jobs_queue_size = 20;
+    struct submit_item low = rig_item(), normal = rig_item();
+    low.has_priority = normal.has_priority = true;
+    low.priority = 2;
+    normal.priority = 3;
+    for (int i = 0; i < 17; i++)
+        assert_int_equal(rig_submit(r, client, &low).err.code, ERR_OK);
+    assert_int_equal(rig_submit(r, client, &low).err.code, ERR_EXEC_QUEUE_FULL);
+    for (int i = 17; i < 20; i++)
+        assert_int_equal(rig_submit(r, client, &normal).err.code, ERR_OK);
+    assert_int_equal(rig_submit(r, client, &normal).err.code, ERR_EXEC_QUEUE_FULL);
+}
+
+static void test_items_of_a_list_stand_alone(void **state)
+{
+    struct rig *r = *state;
+    int64_t client = rig_new_client(r, NULL);
+    struct submit_item items[3] = {rig_item(), rig_item(), rig_item()};
+    items[1].type = STR("nonsense");
+    items[2].err.code = ERR_REQUEST_MALFORMED; /* refused before it came here */
+    struct submit_command *c = rig_post_submit(r, client, items, 3);
+    rig_step(r);
+    assert_int_equal(c->base.result, ERR_OK);
+    assert_int_equal(c->items[0].err.code, ERR_OK);
+    assert_int_equal(c->items[1].err.code, ERR_JOB_VALIDATION_FAILED);
+    assert_int_equal(c->items[2].err.code, ERR_REQUEST_MALFORMED);
+    assert_int_equal(live_count(r->store->live), 1);
+}
+
+/* [JOB-012]: the seed draws the kind, and the same seed draws the same. */
+static void test_a_job_without_a_kind_gets_one_drawn_from_its_receive_time(void **state)
+{
+    struct rig *r = *state;
+    int64_t client = rig_new_client(r, NULL);
+    struct submit_item item = rig_item();
+    item.work_kind = STR_ABSENT;
+    for (int i = 0; i < 20; i++) {
+        struct job_row a = rig_view(r, rig_submit(r, client, &item).id).job;
+        struct job_row b = rig_view(r, rig_submit(r, client, &item).id).job;
+        assert_int_equal(a.kind, work_draw(r->wall_us / 1000, r->settings.jobs_failure_probability));
+        assert_int_equal(a.kind, b.kind);
+        assert_int_not_equal(a.id, b.id);
+        rig_pass(r, 7);
+    }
+}
+
+/* --- value checks, without a store -------------------------------------------------------------- */
+
+struct value_case {
+    const char *field, *value;
+    bool good;
+};
+
+static void test_values_are_checked_and_the_field_is_named(void **state)
+{
+    struct rig *r = *state;
+    static const struct value_case cases[] = {
+        {"type", "EXECUTE", true},
+        {"type", "EMIT_EVENT", true},
+        {"type", "execute", false},
+        {"type", "", false},
+        {"type", "DEFERRED", false}, /* without execution_at */
+        {"execution_at", "2030-01-31T08:00:00Z", false}, /* with EXECUTE */
+        {"work_kind", "CPU_BURST", true},
+        {"work_kind", "cpu_burst", false},
+        {"work_kind", "PAYLOAD_INVALID", false},
+        {"queue", "a", true},
+        {"queue", "9.x_y-z", true},
+        {"queue", "", false},
+        {"queue", "A", false},
+        {"queue", "-a", false},
+        {"queue", "a b", false},
+        {"callback", "http://h", true},
+        {"callback", "https://[::1]:9/x#y", true},
+        {"callback", "ftp://h", false},
+        {"callback", "http://", false},
+        {"callback", "http://u:p@h/", false},
+        {"callback", "http://h:99999/", false},
+        {"callback", "http://h/ x", false},
+        {"callback", "h", false},
+    };
+    for (size_t i = 0; i < LENGTH_OF(cases); i++) {
+        struct submit_item item = rig_item();
+        struct str value = str_of(cases[i].value), field = str_of(cases[i].field);
+        if (str_is(field, "type"))
+            item.type = value;
+        else if (str_is(field, "execution_at"))
+            item.execution_at = value;
+        else if (str_is(field, "work_kind"))
+            item.work_kind = value;
+        else if (str_is(field, "queue"))
+            item.queue = value;
+        else
+            item.callback = value;
+        struct submit_values v;
+        struct err err = {.code = ERR_OK};
+        enum err_code code = submit_check_values(&r->settings, &item, r->wall_us, 1, &v, &err);
+        assert_int_equal(code, cases[i].good ? ERR_OK : ERR_JOB_VALIDATION_FAILED);
+        if (!cases[i].good)
+            assert_non_null(strstr(err.detail, str_is(value, "DEFERRED") ? "execution_at" : cases[i].field));
+    }
+}
+
+static enum err_code check_number(const struct rig *r, int field, int64_t value)
+{
+    struct submit_item item = rig_item();
+    item.has_priority = field == 0;
+    item.has_max_runtime = field == 1;
+    item.has_max_retries = field == 2;
+    item.priority = item.max_runtime_ms = item.max_retries = value;
+    struct submit_values v;
+    struct err err = {.code = ERR_OK};
+    return submit_check_values(&r->settings, &item, r->wall_us, 1, &v, &err);
+}
+
+static void test_numbers_are_accepted_exactly_within_their_bounds(void **state)
+{
+    struct rig *r = *state;
+    const struct {
+        int field;
+        int64_t min, max;
+    } bounds[] = {{0, 0, 9}, {1, 1, 125000}, {2, 0, 3}};
+    for (size_t i = 0; i < LENGTH_OF(bounds); i++) {
+        assert_int_equal(check_number(r, bounds[i].field, bounds[i].min), ERR_OK);
+        assert_int_equal(check_number(r, bounds[i].field, bounds[i].max), ERR_OK);
+        assert_int_equal(check_number(r, bounds[i].field, bounds[i].min - 1), ERR_JOB_VALIDATION_FAILED);
+        assert_int_equal(check_number(r, bounds[i].field, bounds[i].max + 1), ERR_JOB_VALIDATION_FAILED);
+        assert_int_equal(check_number(r, bounds[i].field, INT64_MIN), ERR_JOB_VALIDATION_FAILED);
+    }
+}
+
+/* [JOB-130] and AJ-38: strictly later than now. */
+static void test_execution_at_must_lie_in_the_future(void **state)
+{
+    struct rig *r = *state;
+    static const int64_t after_us[] = {-60000000, -1, 0, 1, 1000};
+    for (size_t i = 0; i < LENGTH_OF(after_us); i++) {
+        struct submit_item item = rig_item();
+        char text[TIME_TEXT_MAX];
+        item.type = STR("DEFERRED");
+        item.execution_at = time_text_us(r->wall_us + after_us[i], text);
+        struct submit_values v;
+        struct err err = {.code = ERR_OK};
+        enum err_code code = submit_check_values(&r->settings, &item, r->wall_us, 1, &v, &err);
+        assert_int_equal(code, after_us[i] > 0 ? ERR_OK : ERR_JOB_VALIDATION_FAILED);
+        if (code == ERR_OK)
+            assert_true(v.execution_ms * 1000 >= r->wall_us + after_us[i]);
+    }
+}
+
+/* [JOB-289] [JOB-298] */
+static void test_payload_size_and_allowed_types_follow_the_settings(void **state)
+{
+    struct rig *r = *state;
+    struct submit_item item = rig_item();
+    struct submit_values v;
+    struct err err = {.code = ERR_OK};
+    r->settings.jobs_payload_max_bytes = 7;
+    item.payload = STR("{\"a\":1}");
+    assert_int_equal(submit_check_values(&r->settings, &item, r->wall_us, 1, &v, &err), ERR_OK);
+    item.payload = STR("{\"a\":10}");
+    assert_int_equal(submit_check_values(&r->settings, &item, r->wall_us, 1, &v, &err), ERR_JOB_VALIDATION_FAILED);
+    assert_int_equal(settings_set(&r->settings, "jobs.types", "EXECUTE,DEFERRED", ORIGIN_FLAG, &err), ERR_OK);
+    item = rig_item();
+    item.type = STR("EMIT_EVENT");
+    assert_int_equal(submit_check_values(&r->settings, &item, r->wall_us, 1, &v, &err), ERR_JOB_VALIDATION_FAILED);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        RIG_TEST(test_an_instant_job_is_created_and_queued_in_one_transaction),
+        RIG_TEST(test_everything_asked_for_is_stored),
+        RIG_TEST(test_a_used_key_gives_the_first_job_again_with_its_state_of_now),
+        RIG_TEST(test_a_key_with_another_body_is_a_conflict_and_bad_values_come_first),
+        RIG_TEST(test_a_replay_comes_before_value_checks_and_limits),
+        RIG_TEST(test_at_the_limit_of_unfinished_jobs_a_submit_is_refused),
+        RIG_TEST(test_a_full_queue_refuses_instant_jobs_and_takes_scheduled_ones),
+        RIG_TEST(test_from_85_percent_on_low_priorities_are_refused_first),
+        RIG_TEST(test_items_of_a_list_stand_alone),
+        RIG_TEST(test_a_job_without_a_kind_gets_one_drawn_from_its_receive_time),
+        RIG_TEST(test_values_are_checked_and_the_field_is_named),
+        RIG_TEST(test_numbers_are_accepted_exactly_within_their_bounds),
+        RIG_TEST(test_execution_at_must_lie_in_the_future),
+        RIG_TEST(test_payload_size_and_allowed_types_follow_the_settings),
+    };
+    return RIG_RUN_BOTH(tests);
+}
