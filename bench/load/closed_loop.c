@@ -52,6 +52,16 @@ static void save_ids(FILE *out, struct str body)
         fprintf(out, "%.*s\n", STR_ARG(id));
 }
 
+/* An item refused inside an accepted batch is an error too. */
+static void count_jobs(struct closed_loop *l, const struct answer *a)
+{
+    if (!l->jobs_per_request || a->status != 202)
+        return;
+    uint32_t accepted = count_text(a->body, STR("\"job_id\":"));
+    l->run->jobs += accepted;
+    l->run->errors += l->jobs_per_request - accepted;
+}
+
 struct lane {
     struct closed_loop *loop;
     size_t own;
@@ -63,8 +73,7 @@ static void on_answer(struct conn *c, const struct answer *a, void *self)
     struct closed_loop *l = lane->loop;
     l->on_way--;
     run_answer(l->run, l->times, a);
-    if (a->status >= 200 && a->status < 300)
-        l->run->jobs += l->jobs_per_request;
+    count_jobs(l, a);
     if (l->ids_out)
         save_ids(l->ids_out, a->body);
     if (!is_over(l))

@@ -90,6 +90,15 @@ struct str next_member(struct str *at, struct str quoted_name)
     return text;
 }
 
+uint32_t count_text(struct str in, struct str what)
+{
+    uint32_t count = 0;
+    const char *end = in.ptr + in.len;
+    for (const char *at = in.ptr; (at = memmem(at, (size_t)(end - at), what.ptr, what.len)); at += what.len)
+        count++;
+    return count;
+}
+
 /* The member's text from a POST without a body. */
 static void post_for(struct run *r, const char *path, struct str quoted_name, char *out, size_t size)
 {

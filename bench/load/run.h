@@ -42,6 +42,7 @@ struct strbuf ask(struct run *r, struct str request);
 void make_client_and_key(struct run *r);
 /* The text of the member `name` at or after *at; moves *at behind it. ptr NULL: none left. */
 struct str next_member(struct str *at, struct str quoted_name);
+uint32_t count_text(struct str in, struct str what);
 
 void report_print(const struct run *r);
 

@@ -70,8 +70,8 @@ static void submitted(struct conn *c, const struct answer *a, void *self)
     (void)c;
     struct submitter *s = self;
     run_answer(s->field->run, s->field->batch_times, a);
-    if (a->status != 202)
-        give_up("a batch was refused with status %d", a->status);
+    if (a->status != 202 || count_text(a->body, STR("\"job_id\":")) != s->field->run->options.batch)
+        give_up("a batch was refused: status %d, %.300s", a->status, a->body.ptr);
     s->field->accepted += s->field->run->options.batch;
     submit_next(s);
 }
@@ -117,14 +117,7 @@ static void name_tasks(struct worker *w, struct strbuf *request, const char *pat
 
 static uint32_t items_ok(struct str body)
 {
-    static const struct str ok = {"\"ok\":true", 9};
-    uint32_t count = 0;
-    const char *at = body.ptr, *end = body.ptr + body.len;
-    while ((at = memmem(at, (size_t)(end - at), ok.ptr, ok.len))) {
-        count++;
-        at += ok.len;
-    }
-    return count;
+    return count_text(body, STR("\"ok\":true"));
 }
 
 static void claimed(struct worker *w, const struct answer *a)

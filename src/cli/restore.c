@@ -71,8 +71,8 @@ static enum err_code copy_and_verify(const struct invocation *in, struct restore
         return err->code;
     if (r->check.result.problems)
         return err_set(err, ERR_STORE_CORRUPT,
-                       "%.160s does not agree with its log: %" PRIu64 " differences; nothing was changed",
-                       r->from, r->check.result.problems);
+                       "it does not agree with its log: %" PRIu64 " differences; nothing was changed",
+                       r->check.result.problems);
     return ERR_OK;
 }
 
@@ -120,7 +120,7 @@ static int restore(const struct invocation *in, struct restore *r)
     name_files(r);
     if (copy_and_verify(in, r, &err) == ERR_OK && put_in_place(r, &err) == ERR_OK)
         return CLI_OK;
-    cli_fault("%s", err.detail);
+    cli_fault("%s: %s", r->from, err.detail);
     (void)!remove_with(r->copy, "", &ignored);
     (void)!remove_with(r->copy, "-wal", &ignored);
     (void)!remove_with(r->copy, "-shm", &ignored);

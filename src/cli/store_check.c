@@ -151,7 +151,7 @@ int command_verify(const struct invocation *in)
     if (code != CLI_OK)
         return code;
     if (store_check_run(in, path, &check, &err) != ERR_OK) {
-        cli_fault("%s", err.detail);
+        cli_fault("%s: %s", path, err.detail);
         return CLI_FAILED;
     }
     if (in->json)

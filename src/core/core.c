@@ -3,6 +3,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "api/api.h"
@@ -134,6 +135,7 @@ int core_main(const struct process_start *process)
     struct err err = {.code = ERR_OK};
     log_process("core");
     log_minimum(settings_log_level(process->settings));
+    umask(0077); /* the database and its log are nobody else's to read */
     process_signals_install(process);
     if (start(&c, &err) != ERR_OK)
         return fail("cannot start", &err);

@@ -11,11 +11,6 @@ def batch(weir, key, jobs):
     return weir.api("POST", PATH, {"jobs": jobs}, key).expect(202)["results"]
 
 
-def total(weir, key):
-    """How many jobs the client has."""
-    return weir.api("GET", "/v1/reports/summary", key=key).expect(200)["total"]
-
-
 def test_results_come_in_request_order(weir, client):
     jobs = [{"type": "EXECUTE", "queue": "o", "payload": {"n": n}} for n in range(100)]
     results = batch(weir, client.api_key, jobs)
@@ -40,21 +35,21 @@ def test_a_bad_item_is_told_in_its_place_and_disturbs_no_other(weir, client):
             problem = result["error"]
             assert problem["status"] == 400 and problem["detail"] and problem["title"]
             assert problem["instance"] == answer.headers["x-request-id"]
-    assert total(weir, client.api_key) == 3
+    assert weir.total(client.api_key) == 3
 
 
 def test_a_batch_of_only_bad_items_is_still_202(weir, client):
     results = batch(weir, client.api_key, [{"type": "NO"}] * 3)
-    assert all("error" in r for r in results) and total(weir, client.api_key) == 0
+    assert all("error" in r for r in results) and weir.total(client.api_key) == 0
 
 
 def test_a_thousand_items_fit_and_one_more_does_not(weir, client):
     item = {"type": "EXECUTE", "queue": "o"}
     assert len(batch(weir, client.api_key, [item] * 1000)) == 1000
-    assert total(weir, client.api_key) == 1000
+    assert weir.total(client.api_key) == 1000
     weir.api("POST", PATH, {"jobs": [item] * 1001}, client.api_key).expect_problem(
         400, "RFA_REQUEST_MALFORMED")
-    assert total(weir, client.api_key) == 1000
+    assert weir.total(client.api_key) == 1000
 
 
 def test_the_envelope_is_checked_as_a_whole(weir, client):
@@ -63,7 +58,7 @@ def test_the_envelope_is_checked_as_a_whole(weir, client):
         weir.api("POST", PATH, body, client.api_key).expect_problem(400, "RFA_REQUEST_MALFORMED")
     weir.api("POST", PATH, '{"jobs":[{"type":"EXECUTE"},]}', client.api_key).expect_problem(
         400, "RFA_REQUEST_MALFORMED")
-    assert total(weir, client.api_key) == 0
+    assert weir.total(client.api_key) == 0
 
 
 def test_the_header_key_is_not_used(weir, client):
@@ -87,7 +82,7 @@ def test_a_batch_over_the_body_limit_is_413_and_stores_nothing(weir, client):
     assert len(body) > 1048576
     weir.api("POST", PATH, body, client.api_key).expect_problem(
         413, "RFA_REQUEST_PAYLOAD_TOO_LARGE")
-    assert total(weir, client.api_key) == 0
+    assert weir.total(client.api_key) == 0
 
 
 def test_parallel_batches_keep_their_items_together(weir, client):
@@ -101,7 +96,7 @@ def test_parallel_batches_keep_their_items_together(weir, client):
         last = weir.job(client.api_key, results[-1]["job_id"])
         assert (first["queue"], first["payload"]) == (f"q{i}", {"n": 0})
         assert (last["queue"], last["payload"]) == (f"q{i}", {"n": 49})
-    assert total(weir, client.api_key) == 400
+    assert weir.total(client.api_key) == 400
 
 
 def test_a_full_queue_refuses_the_rest_of_a_batch_item_by_item(fresh_weir):
@@ -111,4 +106,4 @@ def test_a_full_queue_refuses_the_rest_of_a_batch_item_by_item(fresh_weir):
     results = batch(weir, key, [{"type": "EXECUTE"}] * 8)
     assert ["error" in r for r in results] == [False] * 5 + [True] * 3
     assert {r["error"]["code"] for r in results[5:]} == {"RFA_EXEC_QUEUE_FULL"}
-    assert total(weir, key) == 5
+    assert weir.total(key) == 5

@@ -11,12 +11,6 @@ FIELDS = {"job_id", "type", "state", "outcome", "created_at", "execution_at", "u
           "attempt", "callback"}
 
 
-def later(seconds):
-    """An RFC 3339 time in UTC, from now."""
-    at = datetime.now(timezone.utc) + timedelta(seconds=seconds)
-    return at.strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
-
-
 def test_submit_answers_202_with_three_texts(weir, client):
     """[JOB-087] job_id, state and created_at, all strings; created_at is UTC."""
     before = datetime.now(timezone.utc) - timedelta(seconds=1)
@@ -34,7 +28,7 @@ def test_submit_answers_202_with_three_texts(weir, client):
 def test_an_instant_job_is_queued_and_a_deferred_one_waits(weir, client):
     """[JOB-006 JOB-127] Without execution_at: QUEUED at once; with it: CREATED until it is due."""
     instant = weir.submit(client.api_key, queue="outside")
-    deferred = weir.submit(client.api_key, type="DEFERRED", execution_at=later(3600))
+    deferred = weir.submit(client.api_key, type="DEFERRED", execution_at=weir.soon(3600))
     assert instant["job_id"] != deferred["job_id"]
     assert (instant["state"], deferred["state"]) == ("QUEUED", "CREATED")
     first = weir.job(client.api_key, instant["job_id"])
@@ -64,7 +58,7 @@ def test_a_job_changes_state_and_updated_at_over_time(weir, client):
 def test_every_state_shows_the_nine_fields(weir, client):
     """[JOB-097 JOB-238 JOB-107] Present and typed in CREATED, QUEUED, ASSIGNED, RUNNING, final."""
     key = client.api_key
-    created = weir.submit(key, type="DEFERRED", execution_at=later(3600))["job_id"]
+    created = weir.submit(key, type="DEFERRED", execution_at=weir.soon(3600))["job_id"]
     seen = {"CREATED": weir.job(key, created)}
     worked = weir.submit(key, queue="outside", callback="http://127.0.0.1:9/hook")["job_id"]
     seen["QUEUED"] = weir.job(key, worked)
@@ -112,7 +106,7 @@ def test_only_the_type_is_needed_and_the_rest_is_generated(weir, client):
 
 def test_a_deferred_definition_holds_its_four_fields(weir, client):
     """[JOB-060] work_kind, execution_at, duration_ms, should_fail."""
-    at = later(3600)
+    at = weir.soon(3600)
     job = weir.submit(client.api_key, type="DEFERRED", execution_at=at)
     definition = weir.job(client.api_key, job["job_id"])["definition"]
     assert definition["execution_at"] == at
@@ -159,7 +153,7 @@ def test_emit_event_runs_as_success_fast(weir, client):
 
 def test_the_first_event_of_every_job_creates_it(weir, client):
     """[JOB-108] next_state CREATED, no previous state; then the scenario is in each payload."""
-    for fields in ({}, {"type": "DEFERRED", "execution_at": later(3600)}):
+    for fields in ({}, {"type": "DEFERRED", "execution_at": weir.soon(3600)}):
         job = weir.submit(client.api_key, queue="outside", **fields)
         events = weir.events(client.api_key, job["job_id"])
         assert events[0]["event_name"] == "job.created"

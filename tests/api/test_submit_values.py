@@ -9,17 +9,12 @@ INVALID = "RFA_JOB_VALIDATION_FAILED"
 FUTURE = "2099-01-31T08:00:00Z"
 
 
-def total(weir, key):
-    """How many jobs the client has."""
-    return weir.api("GET", "/v1/reports/summary", key=key).expect(200)["total"]
-
-
 def refused(weir, client, body, code, field):
     """Asserts 400, the code, the field's name in the detail, and that nothing was stored."""
     before = weir.metrics()
     problem = weir.api("POST", "/v1/jobs", body, client.api_key).expect_problem(400, code)
     assert field in problem["detail"], problem
-    assert total(weir, client.api_key) == 0
+    assert weir.total(client.api_key) == 0
     after = weir.metrics()
     for name in ("jobs_submitted_total", "jobs_queued_total", "job_queue_depth"):
         assert after[name] == before[name], f"{name} changed although {body} was refused"
@@ -180,7 +175,7 @@ def test_values_at_the_edge_are_taken(weir, client, fields):
 def test_a_body_that_is_no_object_is_malformed(weir, client, body):
     """[JOB-200 JOB-161]"""
     weir.api("POST", "/v1/jobs", body, client.api_key).expect_problem(400, MALFORMED)
-    assert total(weir, client.api_key) == 0
+    assert weir.total(client.api_key) == 0
 
 
 def test_a_payload_over_its_limit_is_invalid_and_one_at_it_is_taken(weir, client):
@@ -194,7 +189,7 @@ def test_a_payload_over_its_limit_is_invalid_and_one_at_it_is_taken(weir, client
     problem = weir.api("POST", "/v1/jobs", '{"type":"EXECUTE","queue":"big","payload":%s}' % over,
                        client.api_key).expect_problem(400, INVALID)
     assert "payload" in problem["detail"]
-    assert total(weir, client.api_key) == 1
+    assert weir.total(client.api_key) == 1
 
 
 def test_duplicate_keys_in_a_body_are_malformed(weir, client):
@@ -202,4 +197,4 @@ def test_duplicate_keys_in_a_body_are_malformed(weir, client):
                  '{"type":"EXECUTE","payload":{"a":1,"a":2}}',
                  '{"type":"EXECUTE","t\\u0079pe":"DEFERRED"}'):
         weir.api("POST", "/v1/jobs", body, client.api_key).expect_problem(400, MALFORMED)
-    assert total(weir, client.api_key) == 0
+    assert weir.total(client.api_key) == 0

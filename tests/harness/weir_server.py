@@ -19,6 +19,7 @@ import subprocess
 import tempfile
 import time
 from collections import namedtuple
+from datetime import datetime, timedelta, timezone
 
 from harness import processes, wire
 
@@ -305,6 +306,16 @@ class Weir:
     def submit(self, key, headers=None, **fields):
         """Submits, EXECUTE unless given, and asserts 202; gives job_id, state, created_at."""
         return self.try_submit(key, headers, **fields).expect(202)
+
+    @staticmethod
+    def soon(seconds):
+        """The time in `seconds` from now, as execution_at wants it."""
+        at = datetime.now(timezone.utc) + timedelta(seconds=seconds)
+        return at.strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
+
+    def total(self, key):
+        """How many jobs the client has."""
+        return self.api("GET", "/v1/reports/summary", key=key).expect(200)["total"]
 
     def try_submit(self, key, headers=None, **fields):
         """Submits and gives the answer, whatever it is."""
