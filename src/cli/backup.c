@@ -15,7 +15,10 @@ struct backup {
     int64_t bytes, duration_ms;
 };
 
-static void backup_free(struct backup *b) { store_check_free(&b->check); }
+static void backup_free(struct backup *b)
+{
+    store_check_free(&b->check);
+}
 
 /* A reader of a WAL database leaves these beside it. */
 static void remove_sidecars(const char *path)
@@ -33,13 +36,15 @@ static enum err_code write_partial(const struct invocation *in, struct backup *b
 {
     /* SQLite fills the empty file; made here because it holds secrets and would be open to all. */
     if (file_create_private(b->partial, err) != ERR_OK ||
-        store_backup_sqlite(b->from, b->partial, err) != ERR_OK ||
-        file_sync(b->partial, err) != ERR_OK || store_check_run(in, b->partial, &b->check, err) != ERR_OK)
+        store_backup_sqlite(b->from, b->partial, err) != ERR_OK || file_sync(b->partial, err) != ERR_OK ||
+        store_check_run(in, b->partial, &b->check, err) != ERR_OK)
         return err->code;
     remove_sidecars(b->partial);
     if (b->check.result.problems)
-        return err_set(err, ERR_STORE_CORRUPT, "the copy does not agree with its log: %" PRIu64
-                       " differences; run `weir verify` on the source", b->check.result.problems);
+        return err_set(err, ERR_STORE_CORRUPT,
+                       "the copy does not agree with its log: %" PRIu64
+                       " differences; run `weir verify` on the source",
+                       b->check.result.problems);
     return ERR_OK;
 }
 

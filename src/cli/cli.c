@@ -10,15 +10,14 @@
 
 #include "base/banned.h"
 
-#define SERVER (FLAG_BIT(URL) | FLAG_BIT(KEY) | FLAG_BIT(OUTPUT) | FLAG_BIT(QUIET))
-#define LOCAL (FLAG_BIT(DATA) | FLAG_BIT(STORE) | FLAG_BIT(CONFIG) | FLAG_BIT(SET) | FLAG_BIT(OUTPUT))
-#define KEYS (SERVER | FLAG_BIT(OPERATOR_TOKEN))
+#define SERVER  (FLAG_BIT(URL) | FLAG_BIT(KEY) | FLAG_BIT(OUTPUT) | FLAG_BIT(QUIET))
+#define LOCAL   (FLAG_BIT(DATA) | FLAG_BIT(STORE) | FLAG_BIT(CONFIG) | FLAG_BIT(SET) | FLAG_BIT(OUTPUT))
+#define KEYS    (SERVER | FLAG_BIT(OPERATOR_TOKEN))
 #define FILTERS (FLAG_BIT(STATE) | FLAG_BIT(TYPE) | FLAG_BIT(KIND) | FLAG_BIT(QUEUE) | FLAG_BIT(OUTCOME))
 
 const struct command command_table[] = {
     {"serve", "", "run the server until SIGTERM or Ctrl-C",
-     FLAG_BIT(LISTEN) | FLAG_BIT(DATA) | FLAG_BIT(STORE) | FLAG_BIT(CONFIG) | FLAG_BIT(SET) |
-         FLAG_BIT(QUIET),
+     FLAG_BIT(LISTEN) | FLAG_BIT(DATA) | FLAG_BIT(STORE) | FLAG_BIT(CONFIG) | FLAG_BIT(SET) | FLAG_BIT(QUIET),
      0, 0, command_serve},
 
     {"client create", "", "make a client; --with-key makes its first API key too",
@@ -32,8 +31,8 @@ const struct command command_table[] = {
 
     {"job submit", "", "hand in a job",
      SERVER | FLAG_BIT(TYPE) | FLAG_BIT(KIND) | FLAG_BIT(AT) | FLAG_BIT(QUEUE) | FLAG_BIT(PAYLOAD) |
-         FLAG_BIT(PRIORITY) | FLAG_BIT(CALLBACK) | FLAG_BIT(IDEMPOTENCY_KEY) |
-         FLAG_BIT(MAX_RUNTIME_MS) | FLAG_BIT(MAX_RETRIES) | FLAG_BIT(WAIT) | FLAG_BIT(TIMEOUT),
+         FLAG_BIT(PRIORITY) | FLAG_BIT(CALLBACK) | FLAG_BIT(IDEMPOTENCY_KEY) | FLAG_BIT(MAX_RUNTIME_MS) |
+         FLAG_BIT(MAX_RETRIES) | FLAG_BIT(WAIT) | FLAG_BIT(TIMEOUT),
      0, 0, command_job_submit},
     {"job get", "JOB_ID", "show a job", SERVER, 1, 1, command_job_get},
     {"job list", "", "show jobs, newest first",
@@ -45,14 +44,14 @@ const struct command command_table[] = {
      command_job_watch},
     {"job explain", "JOB_ID", "say what a job waits for", SERVER, 1, 1, command_job_explain},
 
-    {"verify", "", "replay the whole log and compare it with what is stored", LOCAL | FLAG_BIT(QUIET), 0,
-     0, command_verify},
+    {"verify", "", "replay the whole log and compare it with what is stored", LOCAL | FLAG_BIT(QUIET), 0, 0,
+     command_verify},
     {"backup", "FILE", "write a verified copy of the database, also beside a running server",
      LOCAL | FLAG_BIT(QUIET), 1, 1, command_backup},
     {"restore", "FILE", "put a backup in place; the server must be stopped",
      LOCAL | FLAG_BIT(FORCE) | FLAG_BIT(QUIET), 1, 1, command_restore},
-    {"doctor", "", "check this machine, its data directory and the server",
-     LOCAL | FLAG_BIT(URL), 0, 0, command_doctor},
+    {"doctor", "", "check this machine, its data directory and the server", LOCAL | FLAG_BIT(URL), 0, 0,
+     command_doctor},
     {"config show", "", "show every setting and its value", LOCAL | FLAG_BIT(ORIGIN), 0, 0,
      command_config_show},
     {"config markdown", "", "print the manual of all settings", 0, 0, 0, command_config_markdown},
@@ -179,8 +178,7 @@ static bool check_use(const struct invocation *in)
     uint64_t foreign = flags_given(in->flags) & ~(c->flags | FLAGS_COMMON);
     for (int i = 0; foreign && i < FLAG_COUNT; i++)
         if (foreign & UINT64_C(1) << i) {
-            cli_fault("weir %s takes no --%s; see `weir %s --help`", c->name, flag_table[i].name,
-                      c->name);
+            cli_fault("weir %s takes no --%s; see `weir %s --help`", c->name, flag_table[i].name, c->name);
             return false;
         }
     if (in->arg_count < c->args_min) {

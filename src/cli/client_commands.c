@@ -5,8 +5,7 @@
 
 #include "base/banned.h"
 
-static void add_pairs(struct text_table *t, const struct json *object, const char *const *names,
-                      size_t count)
+static void add_pairs(struct text_table *t, const struct json *object, const char *const *names, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         if (json_get(object, names[i]))
@@ -103,8 +102,7 @@ int command_client_create(const struct invocation *in)
     else
         show_client(made.json, NULL);
     if (!in->json && id)
-        cli_note(in, "\nThe secret is shown only now. Next: weir client key create %.*s",
-                 STR_ARG(id->text));
+        cli_note(in, "\nThe secret is shown only now. Next: weir client key create %.*s", STR_ARG(id->text));
     return CLI_OK;
 }
 
@@ -129,8 +127,7 @@ static int show_new_key(const struct invocation *in, const struct server_answer 
 
 /* A first key needs no credentials, and the ones lying around may be another client's: a refusal of
  * those is not the last word. */
-static int create_key(const struct invocation *in, struct server_call *call,
-                      struct server_answer *ret_made)
+static int create_key(const struct invocation *in, struct server_call *call, struct server_answer *ret_made)
 {
     int code = server_try(in, call, ret_made);
     bool refused = ret_made->http.status == 401 || ret_made->http.status == 403;

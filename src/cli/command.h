@@ -23,9 +23,9 @@ struct command {
 };
 
 /* Taken everywhere, so that an alias or a script may always give them. */
-#define FLAGS_COMMON                                                                               \
-    (FLAG_BIT(URL) | FLAG_BIT(KEY) | FLAG_BIT(OUTPUT) | FLAG_BIT(DATA) | FLAG_BIT(CONFIG) |        \
-     FLAG_BIT(SET) | FLAG_BIT(QUIET) | FLAG_BIT(VERSION) | FLAG_BIT(HELP))
+#define FLAGS_COMMON                                                                                         \
+    (FLAG_BIT(URL) | FLAG_BIT(KEY) | FLAG_BIT(OUTPUT) | FLAG_BIT(DATA) | FLAG_BIT(CONFIG) | FLAG_BIT(SET) |  \
+     FLAG_BIT(QUIET) | FLAG_BIT(VERSION) | FLAG_BIT(HELP))
 
 struct invocation {
     const struct command *command;
@@ -65,11 +65,11 @@ int cli_settings(const struct invocation *in, struct settings *ret_settings);
 MUST_CHECK enum err_code cli_settings_load(const struct invocation *in, struct settings *ret_settings,
                                            struct err *err);
 
-#define COMMAND_FUNCTIONS(X)                                                                       \
-    X(serve) X(help) X(version) X(config_show) X(config_markdown)                                  \
-    X(client_create) X(client_key_create) X(client_key_renew) X(client_key_revoke)                 \
-    X(job_submit) X(job_get) X(job_list) X(job_cancel) X(job_retry) X(job_report) X(job_watch)     \
-    X(job_explain) X(verify) X(backup) X(restore) X(doctor)
+#define COMMAND_FUNCTIONS(X)                                                                                 \
+    X(serve)                                                                                                 \
+    X(help) X(version) X(config_show) X(config_markdown) X(client_create) X(client_key_create)               \
+        X(client_key_renew) X(client_key_revoke) X(job_submit) X(job_get) X(job_list) X(job_cancel)          \
+            X(job_retry) X(job_report) X(job_watch) X(job_explain) X(verify) X(backup) X(restore) X(doctor)
 #define X(name) command_fn command_##name;
 COMMAND_FUNCTIONS(X)
 #undef X

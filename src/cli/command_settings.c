@@ -8,7 +8,10 @@
 
 #include "base/banned.h"
 
-static void free_text(char **text) { free(*text); }
+static void free_text(char **text)
+{
+    free(*text);
+}
 
 static enum err_code apply_set(struct settings *s, const char *text, struct err *err)
 {
@@ -39,8 +42,7 @@ static enum err_code apply_flags(struct settings *s, const struct flags *f, stru
     return ERR_OK;
 }
 
-enum err_code cli_settings_load(const struct invocation *in, struct settings *ret_settings,
-                                struct err *err)
+enum err_code cli_settings_load(const struct invocation *in, struct settings *ret_settings, struct err *err)
 {
     const char *file = in->flags->value[FLAG_CONFIG];
     settings_init(ret_settings);

@@ -24,17 +24,17 @@ struct doctor {
 };
 
 /* X(function, name shown), in the order of the list */
-#define DOCTOR_CHECKS(X)                                                                           \
-    X(config, "settings")                                                                          \
-    X(data_dir, "data directory")                                                                  \
-    X(disk_space, "disk space")                                                                    \
-    X(disk_sync, "disk sync time")                                                                 \
-    X(sqlite, "SQLite")                                                                            \
-    X(schema, "database schema")                                                                   \
-    X(store, "database content")                                                                   \
-    X(lock, "data directory lock")                                                                 \
-    X(server, "server")                                                                            \
-    X(open_files, "open file limit")                                                               \
+#define DOCTOR_CHECKS(X)                                                                                     \
+    X(config, "settings")                                                                                    \
+    X(data_dir, "data directory")                                                                            \
+    X(disk_space, "disk space")                                                                              \
+    X(disk_sync, "disk sync time")                                                                           \
+    X(sqlite, "SQLite")                                                                                      \
+    X(schema, "database schema")                                                                             \
+    X(store, "database content")                                                                             \
+    X(lock, "data directory lock")                                                                           \
+    X(server, "server")                                                                                      \
+    X(open_files, "open file limit")                                                                         \
     X(clock, "clock")
 
 #define X(function, name) struct finding doctor_##function(const struct doctor *d);

@@ -31,10 +31,10 @@ struct finding doctor_data_dir(const struct doctor *d)
     const char *dir = d->settings.data_dir;
     struct stat info;
     if (stat(dir, &info) != 0)
-        return errno == ENOENT ? finding(FINDING_WARN, "`weir serve` makes it; --data DIR names another",
-                                         "%.200s does not exist yet", dir)
-                               : finding(FINDING_FAIL, "let this user reach it", "%.200s: %s", dir,
-                                         strerror(errno));
+        return errno == ENOENT
+                   ? finding(FINDING_WARN, "`weir serve` makes it; --data DIR names another",
+                             "%.200s does not exist yet", dir)
+                   : finding(FINDING_FAIL, "let this user reach it", "%.200s: %s", dir, strerror(errno));
     if (!S_ISDIR(info.st_mode))
         return finding(FINDING_FAIL, "give another --data DIR", "%.200s is no directory", dir);
     if (access(dir, W_OK | X_OK) != 0)
@@ -54,7 +54,7 @@ struct finding doctor_disk_space(const struct doctor *d)
         return finding(FINDING_WARN, "", "cannot tell: %s", strerror(errno));
     uint64_t free_mib = (uint64_t)fs.f_bavail * fs.f_frsize >> 20;
     uint64_t all_mib = (uint64_t)fs.f_blocks * fs.f_frsize >> 20;
-    enum finding_level level = free_mib < DISK_FAIL_MIB    ? FINDING_FAIL
+    enum finding_level level = free_mib < DISK_FAIL_MIB   ? FINDING_FAIL
                                : free_mib < DISK_WARN_MIB ? FINDING_WARN
                                                           : FINDING_OK;
     return finding(level, "make room: with a full disk nothing is accepted",
@@ -110,11 +110,10 @@ struct finding doctor_disk_sync(const struct doctor *d)
         advice = "a slow disk makes every commit slow; use a local SSD";
     else if (median < SYNC_SUSPECT_US)
         advice = "is it a RAM disk, or one that ignores sync? What is accepted there is lost with the power";
-    return finding(*advice ? FINDING_WARN : FINDING_OK, advice,
-                   "median %" PRId64 ".%03" PRId64 " ms, slowest %" PRId64 ".%03" PRId64
-                   " ms of %d syncs of %d bytes",
-                   median / 1000, median % 1000, us[SYNCS - 1] / 1000, us[SYNCS - 1] % 1000, SYNCS,
-                   SYNC_BYTES);
+    return finding(
+        *advice ? FINDING_WARN : FINDING_OK, advice,
+        "median %" PRId64 ".%03" PRId64 " ms, slowest %" PRId64 ".%03" PRId64 " ms of %d syncs of %d bytes",
+        median / 1000, median % 1000, us[SYNCS - 1] / 1000, us[SYNCS - 1] % 1000, SYNCS, SYNC_BYTES);
 }
 
 struct finding doctor_open_files(const struct doctor *d)

@@ -106,7 +106,8 @@ struct finding doctor_store(const struct doctor *d)
     }
     reader->ops->reader_close(reader);
     if (code != ERR_OK)
-        return finding(FINDING_FAIL, "run `weir verify`; restore a backup if it is damaged", "%s", err.detail);
+        return finding(FINDING_FAIL, "run `weir verify`; restore a backup if it is damaged", "%s",
+                       err.detail);
     return finding(q.unsound ? FINDING_FAIL : FINDING_OK, "run `weir verify`, then restore a backup",
                    "%" PRIu64 " live tasks, %" PRIu64 " log chunks looked at%s, %" PRIu64
                    " damaged (`weir verify` checks everything)",
@@ -151,8 +152,8 @@ static void write_checks(const struct json *checks, char *out, size_t size)
     size_t used = 0;
     out[0] = 0;
     for (const struct json *c = checks ? checks->child : NULL; c && used < size; c = c->next)
-        used += (size_t)snprintf(out + used, size - used, "%s%.*s %.*s", used ? ", " : "",
-                                 STR_ARG(c->key), STR_ARG(c->text));
+        used += (size_t)snprintf(out + used, size - used, "%s%.*s %.*s", used ? ", " : "", STR_ARG(c->key),
+                                 STR_ARG(c->text));
 }
 
 struct finding doctor_server(const struct doctor *d)

@@ -5,13 +5,13 @@
 #include "base/err.h"
 
 /* X(name, number, meaning) */
-#define EXIT_LIST(X)                                                                               \
-    X(OK, 0, "ok")                                                                                 \
-    X(FAILED, 1, "failed")                                                                         \
-    X(USAGE, 2, "usage")                                                                           \
-    X(NOT_FOUND, 3, "not found")                                                                   \
-    X(AUTH, 4, "auth")                                                                             \
-    X(CONFLICT, 5, "conflict")                                                                     \
+#define EXIT_LIST(X)                                                                                         \
+    X(OK, 0, "ok")                                                                                           \
+    X(FAILED, 1, "failed")                                                                                   \
+    X(USAGE, 2, "usage")                                                                                     \
+    X(NOT_FOUND, 3, "not found")                                                                             \
+    X(AUTH, 4, "auth")                                                                                       \
+    X(CONFLICT, 5, "conflict")                                                                               \
     X(TIMEOUT, 6, "timeout")
 
 #define X(name, number, meaning) CLI_##name = number,

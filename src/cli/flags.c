@@ -58,8 +58,7 @@ static enum err_code add_set(struct flags *f, const char *value, struct err *err
 static enum err_code check_value(enum flag_id id, const char *value, struct err *err)
 {
     if (id == FLAG_OUTPUT && strcmp(value, "table") != 0 && strcmp(value, "json") != 0)
-        return err_set(err, ERR_CONFIG_INVALID, "--output must be table or json, not \"%.40s\"",
-                       value);
+        return err_set(err, ERR_CONFIG_INVALID, "--output must be table or json, not \"%.40s\"", value);
     return ERR_OK;
 }
 
@@ -77,8 +76,8 @@ static enum err_code take(struct flags *f, enum flag_id id, const char *attached
     if (!attached) {
         bool another = *at + 1 < argc && strncmp(argv[*at + 1], "--", 2) == 0;
         if (*at + 1 >= argc || another)
-            return err_set(err, ERR_CONFIG_INVALID, "--%s needs a value: --%s %s", flag->name,
-                           flag->name, flag->value);
+            return err_set(err, ERR_CONFIG_INVALID, "--%s needs a value: --%s %s", flag->name, flag->name,
+                           flag->value);
         attached = argv[++*at];
     }
     if (id == FLAG_SET)

@@ -11,39 +11,39 @@
 #include "base/str.h"
 
 /* X(id, name, short form or 0, name of its value or NULL for a switch, help) */
-#define FLAG_LIST(X)                                                                               \
-    X(LISTEN, "listen", 0, "HOST:PORT", "address to serve on (server.listen)")                     \
-    X(TYPE, "type", 0, "TYPE", "EXECUTE, DEFERRED or EMIT_EVENT; default EXECUTE, or DEFERRED with --at") \
-    X(KIND, "kind", 0, "KIND", "work kind of the catalog, such as SUCCESS_FAST")                   \
-    X(AT, "at", 0, "TIME", "run at 2030-01-01T06:00:00Z, or after +90s, +5m, +2h")                 \
-    X(QUEUE, "queue", 0, "NAME", "queue; `default` is served by the built-in runner")              \
-    X(PAYLOAD, "payload", 0, "JSON", "object for the worker; @FILE reads a file, - reads stdin")   \
-    X(PRIORITY, "priority", 0, "0..9", "higher is claimed first; default 4")                       \
-    X(CALLBACK, "callback", 0, "URL", "is sent every event of the job")                            \
-    X(IDEMPOTENCY_KEY, "idempotency-key", 0, "TEXT", "makes the call safe to repeat")              \
-    X(MAX_RUNTIME_MS, "max-runtime-ms", 0, "N", "longest run of one attempt")                      \
-    X(MAX_RETRIES, "max-retries", 0, "N", "how often a failed job may be retried")                 \
-    X(WAIT, "wait", 0, NULL, "follow the job until it is final, as `job watch` does")              \
-    X(TIMEOUT, "timeout", 0, "TIME", "stop waiting after 30s, 5m, ... with exit code 6")           \
-    X(STATE, "state", 0, "STATE", "only jobs in this state")                                       \
-    X(OUTCOME, "outcome", 0, "OUTCOME", "only jobs that ended SUCCESS, FAILED or CANCELED")        \
-    X(LIMIT, "limit", 0, "N", "jobs on a page, 1 to 200; default 50")                              \
-    X(CURSOR, "cursor", 0, "CURSOR", "go on where an earlier page ended")                          \
-    X(ALL, "all", 0, NULL, "every page")                                                           \
-    X(WITH_KEY, "with-key", 0, NULL, "make an API key too, ready to export")                       \
-    X(ROTATE, "rotate", 0, NULL, "make a new key and revoke the former one")                       \
-    X(OPERATOR_TOKEN, "operator-token", 0, "TOKEN", "default WEIR_OPERATOR_TOKEN; for keys of any client") \
-    X(FORCE, "force", 0, NULL, "replace the database that is there; it is kept aside")             \
-    X(ORIGIN, "origin", 0, NULL, "also show where each value comes from")                          \
-    X(STORE, "store", 0, "URL", "sqlite:FILE; default sqlite:DATA/weir.db")                        \
-    X(DATA, "data", 0, "DIR", "data directory; default WEIR_DATA or ./data")                       \
-    X(CONFIG, "config", 0, "FILE", "settings in YAML")                                             \
-    X(SET, "set", 0, "KEY=VALUE", "one setting; may be repeated")                                  \
-    X(URL, "url", 0, "URL", "server; default WEIR_URL or http://127.0.0.1:8080")                   \
-    X(KEY, "key", 0, "API_KEY", "default WEIR_API_KEY")                                            \
-    X(OUTPUT, "output", 'o', "table|json", "how to print the answer")                              \
-    X(QUIET, "quiet", 'q', NULL, "no hints; only the answer itself")                               \
-    X(VERSION, "version", 0, NULL, "same as `weir version`")                                       \
+#define FLAG_LIST(X)                                                                                         \
+    X(LISTEN, "listen", 0, "HOST:PORT", "address to serve on (server.listen)")                               \
+    X(TYPE, "type", 0, "TYPE", "EXECUTE, DEFERRED or EMIT_EVENT; default EXECUTE, or DEFERRED with --at")    \
+    X(KIND, "kind", 0, "KIND", "work kind of the catalog, such as SUCCESS_FAST")                             \
+    X(AT, "at", 0, "TIME", "run at 2030-01-01T06:00:00Z, or after +90s, +5m, +2h")                           \
+    X(QUEUE, "queue", 0, "NAME", "queue; `default` is served by the built-in runner")                        \
+    X(PAYLOAD, "payload", 0, "JSON", "object for the worker; @FILE reads a file, - reads stdin")             \
+    X(PRIORITY, "priority", 0, "0..9", "higher is claimed first; default 4")                                 \
+    X(CALLBACK, "callback", 0, "URL", "is sent every event of the job")                                      \
+    X(IDEMPOTENCY_KEY, "idempotency-key", 0, "TEXT", "makes the call safe to repeat")                        \
+    X(MAX_RUNTIME_MS, "max-runtime-ms", 0, "N", "longest run of one attempt")                                \
+    X(MAX_RETRIES, "max-retries", 0, "N", "how often a failed job may be retried")                           \
+    X(WAIT, "wait", 0, NULL, "follow the job until it is final, as `job watch` does")                        \
+    X(TIMEOUT, "timeout", 0, "TIME", "stop waiting after 30s, 5m, ... with exit code 6")                     \
+    X(STATE, "state", 0, "STATE", "only jobs in this state")                                                 \
+    X(OUTCOME, "outcome", 0, "OUTCOME", "only jobs that ended SUCCESS, FAILED or CANCELED")                  \
+    X(LIMIT, "limit", 0, "N", "jobs on a page, 1 to 200; default 50")                                        \
+    X(CURSOR, "cursor", 0, "CURSOR", "go on where an earlier page ended")                                    \
+    X(ALL, "all", 0, NULL, "every page")                                                                     \
+    X(WITH_KEY, "with-key", 0, NULL, "make an API key too, ready to export")                                 \
+    X(ROTATE, "rotate", 0, NULL, "make a new key and revoke the former one")                                 \
+    X(OPERATOR_TOKEN, "operator-token", 0, "TOKEN", "default WEIR_OPERATOR_TOKEN; for keys of any client")   \
+    X(FORCE, "force", 0, NULL, "replace the database that is there; it is kept aside")                       \
+    X(ORIGIN, "origin", 0, NULL, "also show where each value comes from")                                    \
+    X(STORE, "store", 0, "URL", "sqlite:FILE; default sqlite:DATA/weir.db")                                  \
+    X(DATA, "data", 0, "DIR", "data directory; default WEIR_DATA or ./data")                                 \
+    X(CONFIG, "config", 0, "FILE", "settings in YAML")                                                       \
+    X(SET, "set", 0, "KEY=VALUE", "one setting; may be repeated")                                            \
+    X(URL, "url", 0, "URL", "server; default WEIR_URL or http://127.0.0.1:8080")                             \
+    X(KEY, "key", 0, "API_KEY", "default WEIR_API_KEY")                                                      \
+    X(OUTPUT, "output", 'o', "table|json", "how to print the answer")                                        \
+    X(QUIET, "quiet", 'q', NULL, "no hints; only the answer itself")                                         \
+    X(VERSION, "version", 0, NULL, "same as `weir version`")                                                 \
     X(HELP, "help", 'h', NULL, "show this text")
 
 #define X(id, name, short_form, value, help) FLAG_##id,
@@ -73,7 +73,10 @@ struct flags {
 
 /* Texts are borrowed from argv. ERR_CONFIG_INVALID with one clear line on any fault. */
 MUST_CHECK enum err_code flags_parse(int argc, char **argv, struct flags *ret_flags, struct err *err);
-static inline bool flags_has(const struct flags *f, enum flag_id id) { return f->value[id] != NULL; }
+static inline bool flags_has(const struct flags *f, enum flag_id id)
+{
+    return f->value[id] != NULL;
+}
 uint64_t flags_given(const struct flags *f); /* as a set of FLAG_BITs */
 
 /* The flag's value as an integer; ERR_CONFIG_INVALID names the flag. Absent: *ret is left alone. */

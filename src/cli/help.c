@@ -25,8 +25,8 @@ static void print_flag(FILE *out, const struct flag *f)
 {
     char left[80];
     snprintf(left, sizeof left, "%s%c%s--%s%s%s", f->short_form ? "-" : " ",
-             f->short_form ? f->short_form : ' ', f->short_form ? ", " : "  ", f->name,
-             f->value ? " " : "", f->value ? f->value : "");
+             f->short_form ? f->short_form : ' ', f->short_form ? ", " : "  ", f->name, f->value ? " " : "",
+             f->value ? f->value : "");
     fprintf(out, "  %-*s %s\n", NAME_WIDTH, left, f->help);
 }
 

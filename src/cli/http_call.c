@@ -14,7 +14,10 @@ struct transfer {
     bool too_large;
 };
 
-void http_answer_free(struct http_answer *a) { strbuf_free(&a->body); }
+void http_answer_free(struct http_answer *a)
+{
+    strbuf_free(&a->body);
+}
 
 void http_escape(struct strbuf *out, struct str text)
 {
@@ -139,13 +142,14 @@ static enum err_code explain(const struct transfer *t, CURLcode rc, const char *
     struct str url = shown_url(t->call->url);
     url.len = url.len < 100 ? url.len : 100;
     if (t->too_large)
-        return err_set(err, ERR_STORAGE_UNAVAILABLE, "%.*s: the answer is larger than %d MiB",
-                       STR_ARG(url), HTTP_BODY_BYTES_MAX >> 20);
+        return err_set(err, ERR_STORAGE_UNAVAILABLE, "%.*s: the answer is larger than %d MiB", STR_ARG(url),
+                       HTTP_BODY_BYTES_MAX >> 20);
     switch ((int)rc) {
     case CURLE_COULDNT_CONNECT:
         return err_set(err, ERR_STORAGE_UNAVAILABLE,
                        "nothing answers at %.*s; start a server with `weir serve`, or name another "
-                       "with --url", STR_ARG(url));
+                       "with --url",
+                       STR_ARG(url));
     case CURLE_OPERATION_TIMEDOUT:
         return err_set(err, ERR_DEPENDENCY_TIMEOUT, "no answer in time from %.*s", STR_ARG(url));
     case CURLE_COULDNT_RESOLVE_HOST:
@@ -171,8 +175,7 @@ static enum err_code check_headers(const struct http_call *call, struct err *err
     for (size_t i = 0; i < LENGTH_OF(headers); i++)
         for (const char *c = headers[i].value; c && *c; c++)
             if ((unsigned char)*c < 0x20 || *c == 0x7F)
-                return err_set(err, ERR_CONFIG_INVALID, "%s holds a control character",
-                               headers[i].name);
+                return err_set(err, ERR_CONFIG_INVALID, "%s holds a control character", headers[i].name);
     return ERR_OK;
 }
 

@@ -19,11 +19,11 @@ enum {
 struct http_call {
     const char *method;
     const char *url;
-    const char *bearer;      /* NULL: no Authorization */
-    const char *accept;      /* NULL: application/json */
+    const char *bearer;                          /* NULL: no Authorization */
+    const char *accept;                          /* NULL: application/json */
     const char *idempotency_key, *last_event_id; /* NULL: not sent */
-    struct str body;         /* JSON; absent: none */
-    int64_t timeout_ms;      /* of the whole call; 0: none */
+    struct str body;                             /* JSON; absent: none */
+    int64_t timeout_ms;                          /* of the whole call; 0: none */
 
     /* For a stream: on_bytes gets the body of a 200 as it comes, on_idle is asked several times a
      * second. Either ends the call by false. Other answers are collected as usual. */

@@ -15,9 +15,8 @@ int job_call(const struct invocation *in, const char *method, const char *rest,
              struct server_answer *ret_answer)
 {
     struct arena *a = arena_new(512);
-    struct server_call call = {.method = method,
-                               .path = job_path(a, str_of(in->args[0]), rest),
-                               .bearer = server_key(in)};
+    struct server_call call = {
+        .method = method, .path = job_path(a, str_of(in->args[0]), rest), .bearer = server_key(in)};
     int code = server_call(in, &call, ret_answer);
     arena_free(a);
     return code;
@@ -50,9 +49,9 @@ static int call_and_show(const struct invocation *in, const char *method, const 
 int command_job_get(const struct invocation *in)
 {
     static const char *const names[] = {
-        "job_id",     "type",         "state",      "outcome",        "attempt",     "work_kind",
-        "queue",      "priority",     "created_at", "execution_at",   "updated_at",  "callback",
-        "definition", "max_runtime_ms", "max_retries", "payload",     "result",      "error",
+        "job_id",     "type",           "state",       "outcome",      "attempt",    "work_kind",
+        "queue",      "priority",       "created_at",  "execution_at", "updated_at", "callback",
+        "definition", "max_runtime_ms", "max_retries", "payload",      "result",     "error",
     };
     struct server_answer job CLEANUP(server_answer_free) = {0};
     return call_and_show(in, "GET", "", names, LENGTH_OF(names), &job);

@@ -42,11 +42,9 @@ static struct str text_of(const struct json *object, const char *name)
 static void add_row(struct text_table *t, const struct json *job)
 {
     struct str kind = text_of(job, "work_kind");
-    struct str state = text_of(job, "state"), outcome = text_of(job, "outcome");
+    struct str state = text_of(job, "state");
     text_table_add_json(t, json_get(job, "job_id"));
     text_table_add_tone(t, state, tone_of_state(state));
-    text_table_add_tone(t, outcome, tone_of_state(outcome));
-    text_table_add_json(t, json_get(job, "type"));
     text_table_add(t, kind.ptr ? kind : text_of(json_get(job, "definition"), "work_kind"));
     text_table_add_json(t, json_get(job, "queue"));
     text_table_add_json(t, json_get(job, "attempt"));
@@ -108,8 +106,8 @@ static void end_json(const struct invocation *in, struct str cursor)
 
 int command_job_list(const struct invocation *in)
 {
-    static const char *const headings[] = {"JOB ID", "STATE", "OUTCOME",  "TYPE",
-                                           "KIND",   "QUEUE", ">ATTEMPT", "CREATED"};
+    /* What tells jobs apart at a glance and fits a terminal; -o json has everything. */
+    static const char *const headings[] = {"!JOB ID", "!STATE", "KIND", "QUEUE", ">TRY", "CREATED"};
     struct strbuf cursor CLEANUP(strbuf_free) = {0};
     struct err err;
     int64_t limit;

@@ -87,15 +87,15 @@ static void add_text(struct json_writer *w, const char *name, const char *value)
     }
 }
 
-static enum err_code add_int(struct json_writer *w, const char *name, const struct flags *f,
-                             enum flag_id id, struct err *err)
+static enum err_code add_int(struct json_writer *w, const char *name, const struct flags *f, enum flag_id id,
+                             struct err *err)
 {
     int64_t number;
     if (!flags_has(f, id))
         return ERR_OK;
     if (flags_int(f, id, INT64_MIN, INT64_MAX, &number, err) != ERR_OK)
-        return err_set(err, ERR_CONFIG_INVALID, "--%s must be an integer, not \"%.40s\"",
-                       flag_table[id].name, f->value[id]);
+        return err_set(err, ERR_CONFIG_INVALID, "--%s must be an integer, not \"%.40s\"", flag_table[id].name,
+                       f->value[id]);
     jw_key(w, name);
     jw_int(w, number);
     return ERR_OK;
@@ -146,16 +146,15 @@ int command_job_submit(const struct invocation *in)
     struct err err;
     int64_t ignored;
     if (flags_has(in->flags, FLAG_TIMEOUT) &&
-        (!flags_has(in->flags, FLAG_WAIT) || !duration_parse(str_of(in->flags->value[FLAG_TIMEOUT]), &ignored))) {
+        (!flags_has(in->flags, FLAG_WAIT) ||
+         !duration_parse(str_of(in->flags->value[FLAG_TIMEOUT]), &ignored))) {
         cli_fault("--timeout needs --wait, and a time such as 30s");
         return CLI_USAGE;
     }
     if (write_job(in->flags, &body, &err) != ERR_OK)
         return cli_err(&err);
-    struct server_call call = {.method = "POST",
-                               .path = STR("/v1/jobs"),
-                               .body = strbuf_str(&body),
-                               .bearer = server_key(in)};
+    struct server_call call = {
+        .method = "POST", .path = STR("/v1/jobs"), .body = strbuf_str(&body), .bearer = server_key(in)};
     int code = server_call(in, &call, &job);
     if (code != CLI_OK)
         return code;

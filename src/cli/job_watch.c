@@ -22,13 +22,16 @@ struct watch {
     struct event_stream stream;
     struct text_table *table;
     int64_t previous_us;
-    int64_t deadline_ms; /* INT64_MAX: none */
+    int64_t deadline_ms;    /* INT64_MAX: none */
     int64_t final_since_ms; /* 0: not final */
     int64_t heard_ms;       /* when the server was last heard of */
     enum job_state state;
 };
 
-static int64_t now_ms(void) { return clock_mono_ms(&clock_system); }
+static int64_t now_ms(void)
+{
+    return clock_mono_ms(&clock_system);
+}
 
 static bool is_final(const struct watch *w)
 {
@@ -189,4 +192,7 @@ int job_follow(const struct invocation *in, struct str job_id)
     return code;
 }
 
-int command_job_watch(const struct invocation *in) { return job_follow(in, str_of(in->args[0])); }
+int command_job_watch(const struct invocation *in)
+{
+    return job_follow(in, str_of(in->args[0]));
+}

@@ -29,7 +29,10 @@ struct restore {
     struct store_check check;
 };
 
-static void restore_free(struct restore *r) { store_check_free(&r->check); }
+static void restore_free(struct restore *r)
+{
+    store_check_free(&r->check);
+}
 
 static void name_with(char out[PATH_MAX + 2 * NAME_MORE], const char *path, const char *ending)
 {
@@ -66,8 +69,8 @@ static int refuse(const struct invocation *in, const struct restore *r)
 static enum err_code copy_and_verify(const struct invocation *in, struct restore *r, struct err *err)
 {
     if (remove_with(r->copy, "", err) != ERR_OK || file_copy_synced(r->from, r->copy, err) != ERR_OK ||
-        store_check_run(in, r->copy, &r->check, err) != ERR_OK || remove_with(r->copy, "-wal", err) != ERR_OK ||
-        remove_with(r->copy, "-shm", err) != ERR_OK)
+        store_check_run(in, r->copy, &r->check, err) != ERR_OK ||
+        remove_with(r->copy, "-wal", err) != ERR_OK || remove_with(r->copy, "-shm", err) != ERR_OK)
         return err->code;
     if (r->check.result.problems)
         return err_set(err, ERR_STORE_CORRUPT,
@@ -88,9 +91,8 @@ static enum err_code link_aside(const struct restore *r, const char *ending, str
 
 static enum err_code put_in_place(const struct restore *r, struct err *err)
 {
-    if (r->replaces &&
-        (link_aside(r, "", err) != ERR_OK || link_aside(r, "-wal", err) != ERR_OK ||
-         file_sync_directory_of(r->to, err) != ERR_OK))
+    if (r->replaces && (link_aside(r, "", err) != ERR_OK || link_aside(r, "-wal", err) != ERR_OK ||
+                        file_sync_directory_of(r->to, err) != ERR_OK))
         return err->code;
     if (remove_with(r->to, "", err) != ERR_OK || remove_with(r->to, "-wal", err) != ERR_OK ||
         remove_with(r->to, "-shm", err) != ERR_OK || file_sync_directory_of(r->to, err) != ERR_OK)
@@ -132,8 +134,8 @@ static void show_restore(const struct invocation *in, const struct restore *r)
     struct strbuf text CLEANUP(strbuf_free) = {0};
     struct json_writer w;
     if (!in->json) {
-        printf("%s: restored, %" PRIu64 " jobs, %" PRIu64 " events, verified\n", r->to,
-               r->check.result.jobs, r->check.result.events);
+        printf("%s: restored, %" PRIu64 " jobs, %" PRIu64 " events, verified\n", r->to, r->check.result.jobs,
+               r->check.result.events);
         if (r->replaces)
             printf("the database before it is kept as %s\n", r->aside);
         return;
@@ -158,7 +160,8 @@ int command_restore(const struct invocation *in)
     int code = cli_settings(in, &s);
     if (code != CLI_OK)
         return code;
-    if (settings_store_path(&s, r.to, sizeof r.to, &err) != ERR_OK || data_dir_create(s.data_dir, &err) != ERR_OK)
+    if (settings_store_path(&s, r.to, sizeof r.to, &err) != ERR_OK ||
+        data_dir_create(s.data_dir, &err) != ERR_OK)
         return cli_err(&err);
     if (data_lock_take(s.data_dir, 0, &lock, &err) != ERR_OK) {
         cli_fault("%s", err.detail);

@@ -50,7 +50,8 @@ static void print_first_job(const char *url)
 {
     printf("\nA first job with curl:\n"
            "  client=$(curl -sS -X POST %s/v1/clients | sed 's/.*\"client_id\":\"\\([^\"]*\\)\".*/\\1/')\n"
-           "  key=$(curl -sS -X POST %s/v1/clients/$client/keys | sed 's/.*\"api_key\":\"\\([^\"]*\\)\".*/\\1/')\n"
+           "  key=$(curl -sS -X POST %s/v1/clients/$client/keys | sed "
+           "'s/.*\"api_key\":\"\\([^\"]*\\)\".*/\\1/')\n"
            "  curl -sS %s/v1/jobs -H \"Authorization: Bearer $key\" -H 'Content-Type: application/json' "
            "-d '{\"type\":\"EXECUTE\",\"work_kind\":\"SUCCESS_FAST\"}'\n",
            url, url, url);

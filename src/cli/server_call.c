@@ -55,8 +55,7 @@ void server_answer_free(struct server_answer *a)
     a->arena = arena_free(a->arena);
 }
 
-int server_try(const struct invocation *in, const struct server_call *call,
-               struct server_answer *ret_answer)
+int server_try(const struct invocation *in, const struct server_call *call, struct server_answer *ret_answer)
 {
     struct strbuf url CLEANUP(strbuf_free) = {0};
     struct err err;
@@ -134,8 +133,7 @@ int server_judge(const struct server_answer *answer, bool key_sent)
     return (int)code;
 }
 
-int server_call(const struct invocation *in, const struct server_call *call,
-                struct server_answer *ret_answer)
+int server_call(const struct invocation *in, const struct server_call *call, struct server_answer *ret_answer)
 {
     int code = server_try(in, call, ret_answer);
     return code == CLI_OK ? server_judge(ret_answer, call->bearer != NULL) : code;

@@ -27,8 +27,7 @@ struct server_answer {
 int server_call(const struct invocation *in, const struct server_call *call,
                 struct server_answer *ret_answer);
 /* Without words about refusals: CLI_OK means there is an answer, whatever its status. */
-int server_try(const struct invocation *in, const struct server_call *call,
-               struct server_answer *ret_answer);
+int server_try(const struct invocation *in, const struct server_call *call, struct server_answer *ret_answer);
 /* Tells the problem, if it is one; gives the exit code of its status. */
 int server_judge(const struct server_answer *answer, bool key_sent);
 void server_answer_free(struct server_answer *a);
@@ -38,7 +37,7 @@ void server_print_json(const struct server_answer *a);
 
 /* "http://127.0.0.1:8080", without a slash at the end; into `out`. */
 void server_url(const struct invocation *in, struct strbuf *out);
-const char *server_key(const struct invocation *in);            /* --key or WEIR_API_KEY, or NULL */
+const char *server_key(const struct invocation *in);             /* --key or WEIR_API_KEY, or NULL */
 const char *server_operator_or_key(const struct invocation *in); /* the operator token first */
 bool server_key_is_flag(const struct invocation *in);            /* given by hand, not found around */
 

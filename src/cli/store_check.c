@@ -50,12 +50,11 @@ static void show_progress(void *arg, uint64_t rows)
 
 static enum err_code check_reader(struct running *r, struct reader *reader, struct err *err)
 {
-    return store_verify(reader, take_problem, r->progress ? show_progress : NULL, r,
-                        &r->check->result, err);
+    return store_verify(reader, take_problem, r->progress ? show_progress : NULL, r, &r->check->result, err);
 }
 
-enum err_code store_check_run(const struct invocation *in, const char *path,
-                              struct store_check *ret_check, struct err *err)
+enum err_code store_check_run(const struct invocation *in, const char *path, struct store_check *ret_check,
+                              struct err *err)
 {
     struct running r = {.in = in, .check = ret_check, .progress = terminal_is(stderr) && !in->quiet};
     struct sqlite_options options = {.path = path, .timeout_ms = 10000};
@@ -74,7 +73,10 @@ enum err_code store_check_run(const struct invocation *in, const char *path,
     return code;
 }
 
-void store_check_free(struct store_check *c) { strbuf_free(&c->differences); }
+void store_check_free(struct store_check *c)
+{
+    strbuf_free(&c->differences);
+}
 
 void store_check_write(const struct store_check *c, struct json_writer *w)
 {
@@ -82,8 +84,8 @@ void store_check_write(const struct store_check *c, struct json_writer *w)
         const char *name;
         uint64_t value;
     } numbers[] = {
-        {"jobs", c->result.jobs},     {"live", c->result.live},       {"ended", c->result.ended},
-        {"events", c->result.events}, {"chunks", c->result.chunks},   {"clients", c->result.clients},
+        {"jobs", c->result.jobs},         {"live", c->result.live},     {"ended", c->result.ended},
+        {"events", c->result.events},     {"chunks", c->result.chunks}, {"clients", c->result.clients},
         {"problems", c->result.problems},
     };
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
@@ -101,7 +103,7 @@ void store_check_write(const struct store_check *c, struct json_writer *w)
 
 static void show_table(const struct store_check *c)
 {
-    static const char *const headings[] = {">JOBS",   ">LIVE",    ">ENDED", ">EVENTS",
+    static const char *const headings[] = {">JOBS",   ">LIVE",    ">ENDED",   ">EVENTS",
                                            ">CHUNKS", ">CLIENTS", ">PROBLEMS"};
     struct text_table *t = text_table_new(headings, 7);
     const uint64_t values[] = {c->result.jobs,   c->result.live,    c->result.ended,   c->result.events,
@@ -137,8 +139,7 @@ int store_check_path(const struct invocation *in, char *ret_path, size_t size)
         return cli_err(&err);
     if (stat(ret_path, &info) == 0)
         return CLI_OK;
-    cli_fault("there is no database at %s; `weir serve` makes one, --data DIR names another place",
-              ret_path);
+    cli_fault("there is no database at %s; `weir serve` makes one, --data DIR names another place", ret_path);
     return CLI_NOT_FOUND;
 }
 

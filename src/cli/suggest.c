@@ -2,7 +2,10 @@
 
 #include "base/banned.h"
 
-static size_t least(size_t a, size_t b) { return a < b ? a : b; }
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
 
 /* Letters to put in, take out, change, or swap with their neighbour (Damerau's distance). */
 static size_t distance(struct str a, struct str b)

@@ -10,7 +10,7 @@
 
 #include "base/banned.h"
 
-enum { GAP = 2, COLUMN_MIN = 8 };
+enum { GAP = 2, COLUMN_MIN = 6 };
 #define ELLIPSIS "\xe2\x80\xa6"
 
 struct cell {
@@ -23,7 +23,7 @@ struct text_table {
     struct arena *arena; /* of the cells' texts; emptied by each print */
     const char *headings[TEXT_TABLE_COLUMNS_MAX];
     size_t widths[TEXT_TABLE_COLUMNS_MAX];
-    bool right[TEXT_TABLE_COLUMNS_MAX];
+    bool right[TEXT_TABLE_COLUMNS_MAX], whole[TEXT_TABLE_COLUMNS_MAX];
     bool headed;
     size_t columns;
     struct cell *cells;
@@ -55,10 +55,9 @@ static bool in_ranges(uint32_t c, const uint32_t (*ranges)[2], size_t count)
 static size_t columns_of(uint32_t c)
 {
     static const uint32_t none[][2] = {{0x300, 0x36F}, {0x200B, 0x200F}, {0x20D0, 0x20FF}, {0xFE00, 0xFE0F}};
-    static const uint32_t two[][2] = {{0x1100, 0x115F}, {0x2E80, 0xA4CF},   {0xAC00, 0xD7A3},
-                                      {0xF900, 0xFAFF}, {0xFE30, 0xFE6F},   {0xFF00, 0xFF60},
-                                      {0xFFE0, 0xFFE6}, {0x1F300, 0x1F64F}, {0x1F900, 0x1F9FF},
-                                      {0x20000, 0x3FFFD}};
+    static const uint32_t two[][2] = {
+        {0x1100, 0x115F}, {0x2E80, 0xA4CF}, {0xAC00, 0xD7A3},   {0xF900, 0xFAFF},   {0xFE30, 0xFE6F},
+        {0xFF00, 0xFF60}, {0xFFE0, 0xFFE6}, {0x1F300, 0x1F64F}, {0x1F900, 0x1F9FF}, {0x20000, 0x3FFFD}};
     if (in_ranges(c, none, LENGTH_OF(none)))
         return 0;
     return in_ranges(c, two, LENGTH_OF(two)) ? 2 : 1;
@@ -130,7 +129,8 @@ struct text_table *text_table_new(const char *const *headings, size_t columns)
     t->headed = headings == NULL;
     for (size_t i = 0; headings && i < columns; i++) {
         t->right[i] = headings[i][0] == '>';
-        t->headings[i] = headings[i] + t->right[i];
+        t->whole[i] = headings[i][0] == '!';
+        t->headings[i] = headings[i] + (t->right[i] || t->whole[i]);
         t->widths[i] = text_columns(str_of(t->headings[i]));
     }
     return t;
@@ -146,7 +146,10 @@ struct text_table *text_table_free(struct text_table *t)
     return NULL;
 }
 
-void text_table_hide_headings(struct text_table *t) { t->headed = true; }
+void text_table_hide_headings(struct text_table *t)
+{
+    t->headed = true;
+}
 
 void text_table_widen(struct text_table *t, size_t column, size_t columns)
 {
@@ -167,7 +170,10 @@ void text_table_add_tone(struct text_table *t, struct str text, enum tone tone)
     text_table_widen(t, column, columns);
 }
 
-void text_table_add(struct text_table *t, struct str text) { text_table_add_tone(t, text, TONE_PLAIN); }
+void text_table_add(struct text_table *t, struct str text)
+{
+    text_table_add_tone(t, text, TONE_PLAIN);
+}
 
 void text_table_addf(struct text_table *t, const char *fmt, ...)
 {
@@ -201,17 +207,24 @@ void text_table_pair(struct text_table *t, const char *name, const struct json *
 
 /* ---- printing ---- */
 
-/* Takes columns from the widest until the row fits or every column is at its minimum. */
+/* The widest column that may still lose something; t->columns when there is none. */
+static size_t widest_to_cut(const struct text_table *t, const size_t *widths)
+{
+    size_t widest = t->columns;
+    for (size_t i = 0; i < t->columns; i++)
+        if (!t->whole[i] && widths[i] > COLUMN_MIN && (widest == t->columns || widths[i] >= widths[widest]))
+            widest = i;
+    return widest;
+}
+
 static void shrink(const struct text_table *t, size_t width, size_t *widths)
 {
     size_t total = (t->columns - 1) * GAP;
     for (size_t i = 0; i < t->columns; i++)
         total += widths[i];
     while (width && total > width) {
-        size_t widest = 0;
-        for (size_t i = 1; i < t->columns; i++)
-            widest = widths[i] >= widths[widest] ? i : widest;
-        if (widths[widest] <= COLUMN_MIN)
+        size_t widest = widest_to_cut(t, widths);
+        if (widest == t->columns)
             return;
         widths[widest]--;
         total--;
@@ -225,8 +238,8 @@ struct row_printer {
     size_t owed;
 };
 
-static void print_cell(const struct text_table *t, struct row_printer *p, const struct cell *c,
-                       size_t column, size_t width)
+static void print_cell(const struct text_table *t, struct row_printer *p, const struct cell *c, size_t column,
+                       size_t width)
 {
     bool cut = c->columns > width;
     struct str text = cut ? text_cut(c->text, width - 1) : c->text;
@@ -234,8 +247,8 @@ static void print_cell(const struct text_table *t, struct row_printer *p, const 
     if (t->right[column])
         p->owed += blanks;
     if (text.len) {
-        fprintf(p->out, "%*s%s%.*s%s%s", (int)p->owed, "", tone_start(c->tone, p->colour),
-                STR_ARG(text), cut ? ELLIPSIS : "", tone_end(c->tone, p->colour));
+        fprintf(p->out, "%*s%s%.*s%s%s", (int)p->owed, "", tone_start(c->tone, p->colour), STR_ARG(text),
+                cut ? ELLIPSIS : "", tone_end(c->tone, p->colour));
         p->owed = 0;
     }
     p->owed += (t->right[column] ? 0 : blanks) + GAP;
@@ -270,7 +283,10 @@ void text_table_show(struct text_table *t, FILE *out)
 
 /* ---- the terminal ---- */
 
-bool terminal_is(FILE *out) { return isatty(fileno(out)) == 1; }
+bool terminal_is(FILE *out)
+{
+    return isatty(fileno(out)) == 1;
+}
 
 size_t terminal_width(FILE *out)
 {
@@ -289,7 +305,7 @@ bool terminal_colour(FILE *out)
 const char *tone_start(enum tone tone, bool colour)
 {
     static const char *const codes[TONE_COUNT] = {
-        [TONE_PLAIN] = "", [TONE_GOOD] = "\033[32m", [TONE_BAD] = "\033[31m",
+        [TONE_PLAIN] = "",        [TONE_GOOD] = "\033[32m", [TONE_BAD] = "\033[31m",
         [TONE_BUSY] = "\033[36m", [TONE_DIM] = "\033[2m",
     };
     return colour ? codes[tone] : "";

@@ -18,8 +18,8 @@ enum { TEXT_TABLE_COLUMNS_MAX = 12 };
 
 struct text_table;
 
-/* Headings are borrowed; one that starts with '>' stands for a column of numbers, aligned right.
- * NULL headings: none are printed. */
+/* Headings are borrowed; one that starts with '>' stands for a column of numbers, aligned right, one
+ * that starts with '!' for a column that is never cut. NULL headings: none are printed. */
 struct text_table *text_table_new(const char *const *headings, size_t columns);
 struct text_table *text_table_free(struct text_table *t); /* NULL is fine; always returns NULL */
 
@@ -44,8 +44,8 @@ enum tone tone_of_state(struct str state); /* of a job state on the wire */
 
 size_t text_columns(struct str text); /* how many columns of a terminal it fills */
 bool terminal_is(FILE *out);
-size_t terminal_width(FILE *out);   /* 0 when it is no terminal */
-bool terminal_colour(FILE *out);    /* a terminal, and NO_COLOR is not set */
+size_t terminal_width(FILE *out);                    /* 0 when it is no terminal */
+bool terminal_colour(FILE *out);                     /* a terminal, and NO_COLOR is not set */
 const char *tone_start(enum tone tone, bool colour); /* "" without colour */
 const char *tone_end(enum tone tone, bool colour);
 

@@ -420,7 +420,8 @@ def on_terminal(weir, columns, *args, key, **variables):
     main, side = pty.openpty()
     fcntl.ioctl(side, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     env = server_environment({"WEIR_URL": weir.url, "WEIR_API_KEY": key, **variables})
-    env.pop("NO_COLOR", None) if "NO_COLOR" not in variables else None
+    if "NO_COLOR" not in variables:
+        env.pop("NO_COLOR", None)
     process = subprocess.Popen(weir.program + list(args), env=env, stdin=side, stdout=side,
                                stderr=subprocess.DEVNULL)
     os.close(side)
@@ -436,12 +437,12 @@ def on_terminal(weir, columns, *args, key, **variables):
 
 
 def test_colours_and_cutting_are_for_terminals_only(weir, client):
-    """A narrow terminal cuts, a pipe never does; NO_COLOR is obeyed."""
-    weir.submit(client.api_key, queue="outside")
-    shown = on_terminal(weir, 60, "job", "list", key=client.api_key)
-    assert "\033[" in shown and "\u2026" in shown
+    """A narrow terminal cuts, but not ids; a pipe never does; NO_COLOR is obeyed."""
+    job = weir.submit(client.api_key, queue="outside-" + "x" * 50)
+    shown = on_terminal(weir, 90, "job", "list", key=client.api_key)
     plain = re.sub(r"\033\[\d+m", "", shown)
-    assert max(len(line) for line in plain.splitlines()) <= 60 + 20  # columns have a minimum
+    assert "\033[" in shown and "\u2026" in shown and job["job_id"] in shown
+    assert max(len(line) for line in plain.splitlines()) == 90
     grey = on_terminal(weir, 200, "job", "list", key=client.api_key, NO_COLOR="1")
     assert "\033[" not in grey and "\u2026" not in grey
     piped = run(weir, "job", "list", key=client.api_key).stdout

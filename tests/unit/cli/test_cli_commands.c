@@ -70,7 +70,7 @@ static void test_the_head_of_a_name_is_its_first_words(void **state)
 }
 
 #define RUN(...) cli_main((int)LENGTH_OF(((char *[]){__VA_ARGS__})), (char *[]){__VA_ARGS__})
-#define T(text) ((char[]){text})
+#define T(text)  ((char[]){text})
 
 /* What they say goes to stderr; here only the exit code counts. */
 static void test_a_mistake_on_the_command_line_gives_exit_code_2(void **state)

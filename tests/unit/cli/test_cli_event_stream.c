@@ -29,8 +29,8 @@ static void heard_is(const char *stream, size_t piece, const char *expected)
     struct event_stream s = {0};
     struct heard h = {0};
     for (size_t at = 0, len = strlen(stream); at < len; at += piece)
-        assert_true(event_stream_feed(
-            &s, (struct str){stream + at, len - at < piece ? len - at : piece}, hear, &h));
+        assert_true(
+            event_stream_feed(&s, (struct str){stream + at, len - at < piece ? len - at : piece}, hear, &h));
     assert_string_equal(h.text.ptr ? h.text.ptr : "", expected);
     strbuf_free(&h.text);
     event_stream_free(&s);

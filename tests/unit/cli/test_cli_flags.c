@@ -10,10 +10,9 @@
 
 #include "base/banned.h"
 
-#define ARGS(...) ((char *[]){(char[]){"weir"}, __VA_ARGS__})
-#define PARSE(f, err, ...)                                                                         \
-    flags_parse((int)LENGTH_OF(ARGS(__VA_ARGS__)), ARGS(__VA_ARGS__), (f), (err))
-#define T(text) ((char[]){text})
+#define ARGS(...)          ((char *[]){(char[]){"weir"}, __VA_ARGS__})
+#define PARSE(f, err, ...) flags_parse((int)LENGTH_OF(ARGS(__VA_ARGS__)), ARGS(__VA_ARGS__), (f), (err))
+#define T(text)            ((char[]){text})
 
 static void refused_with(enum err_code code, const struct err *err, const char *part)
 {
@@ -28,8 +27,8 @@ static void test_flags_and_words_may_be_mixed_in_any_order(void **state)
     struct flags f;
     struct err err;
     (void)state;
-    assert_int_equal(PARSE(&f, &err, T("--url"), T("http://a"), T("job"), T("--limit=5"), T("list"),
-                           T("-o"), T("json"), T("x")),
+    assert_int_equal(PARSE(&f, &err, T("--url"), T("http://a"), T("job"), T("--limit=5"), T("list"), T("-o"),
+                           T("json"), T("x")),
                      ERR_OK);
     assert_int_equal(f.word_count, 3);
     assert_string_equal(f.words[0], "job");
@@ -140,7 +139,8 @@ static void test_an_integer_flag_is_checked_against_its_bounds(void **state)
     assert_int_equal(flags_int(&f, FLAG_LIMIT, 1, 200, &n, &err), ERR_OK);
     assert_int_equal(n, 200);
     assert_int_equal(PARSE(&f, &err, T("--limit"), T("201")), ERR_OK);
-    refused_with(flags_int(&f, FLAG_LIMIT, 1, 200, &n, &err), &err, "--limit must be an integer from 1 to 200");
+    refused_with(flags_int(&f, FLAG_LIMIT, 1, 200, &n, &err), &err,
+                 "--limit must be an integer from 1 to 200");
     n = 7;
     assert_int_equal(flags_int(&f, FLAG_PRIORITY, 0, 9, &n, &err), ERR_OK);
     assert_int_equal(n, 7);

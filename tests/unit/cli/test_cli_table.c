@@ -68,7 +68,10 @@ static void test_text_from_outside_cannot_steer_the_terminal(void **state)
 {
     struct text_table *t = text_table_new(NULL, 1);
     (void)state;
-    text_table_add(t, STR("a\033[31mb\nc\x7f\xc2\x9b" "d\xff" "e\xe2\x80\xae" "f"));
+    text_table_add(t, STR("a\033[31mb\nc\x7f\xc2\x9b"
+                          "d\xff"
+                          "e\xe2\x80\xae"
+                          "f"));
     looks_like(t, 0, true, "a?[31mb?c??d?e?f\n");
     text_table_free(t);
 }
@@ -86,7 +89,34 @@ static void test_only_a_given_width_cuts_and_it_cuts_the_widest_column(void **st
     looks_like(t, 0, false, "abcdefghijklmnopqrstuvwxyz  12345678\n");
     text_table_add(t, wide);
     text_table_add(t, small);
-    looks_like(t, 5, false, "abcdefg\xe2\x80\xa6  12345678\n"); /* never narrower than readable */
+    looks_like(t, 5, false, "abcde\xe2\x80\xa6  12345\xe2\x80\xa6\n"); /* never narrower than readable */
+    text_table_free(t);
+}
+
+static void test_a_column_that_must_stay_whole_is_never_cut(void **state)
+{
+    static const char *const headings[] = {"!ID", "NAME"};
+    struct text_table *t = text_table_new(headings, 2);
+    (void)state;
+    text_table_add(t, STR("0123456789abcdef"));
+    text_table_add(t, STR("a long name"));
+    looks_like(t, 25, false,
+               "ID                NAME\n"
+               "0123456789abcdef  a long\xe2\x80\xa6\n");
+    text_table_free(t);
+}
+
+static void test_no_line_ends_in_blanks(void **state)
+{
+    struct text_table *t = text_table_new(NULL, 3);
+    (void)state;
+    text_table_add(t, STR("a"));
+    text_table_add(t, STR("b"));
+    text_table_add(t, STR("c"));
+    text_table_add(t, STR("long"));
+    text_table_add(t, STR(""));
+    text_table_add(t, STR(""));
+    looks_like(t, 0, false, "a     b  c\nlong\n");
     text_table_free(t);
 }
 
@@ -158,6 +188,8 @@ int main(void)
         cmocka_unit_test(test_characters_are_counted_as_they_are_seen),
         cmocka_unit_test(test_text_from_outside_cannot_steer_the_terminal),
         cmocka_unit_test(test_only_a_given_width_cuts_and_it_cuts_the_widest_column),
+        cmocka_unit_test(test_a_column_that_must_stay_whole_is_never_cut),
+        cmocka_unit_test(test_no_line_ends_in_blanks),
         cmocka_unit_test(test_a_cut_never_splits_a_character),
         cmocka_unit_test(test_headings_come_once_and_later_pages_keep_the_widths),
         cmocka_unit_test(test_colours_are_written_only_when_asked_for),

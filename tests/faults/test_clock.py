@@ -1,0 +1,122 @@
+"""The wall clock of a running server jumps; the shim of fail_io.c shifts what it reads.
+
+Retention, expiry and far schedules are proved so, and leases are shown not to care."""
+import time
+from datetime import datetime, timedelta, timezone
+
+import pytest
+
+from fail_io import FailIo
+from harness.history import check_chain
+from harness.weir_server import wait_for
+from harness.worker_calls import Worker
+
+HOUR_MS, DAY_MS = 3600 * 1000, 86400 * 1000
+
+
+@pytest.fixture
+def io():
+    """The clock of one test."""
+    return FailIo()
+
+
+@pytest.fixture
+def weir(fresh_weir, io):
+    """A server with that clock; a short lease."""
+    return fresh_weir(env=io.environment(), settings={
+        "queue.lease_ms": 1500, "queue.heartbeat_ms": 300, "keys.ttl_seconds": 400 * 86400,
+        "keys.revoked_retention_seconds": 90 * 86400})
+
+
+def ahead(**delta):
+    """A moment from now on the wire."""
+    return (datetime.now(timezone.utc) + timedelta(**delta)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def test_a_job_a_year_ahead_runs_when_its_time_comes(weir, io, client):
+    """[JOB-048] SCHEDULED_FAR_FUTURE stays CREATED, also a day before; past its time it SUCCEEDS."""
+    job_id = weir.submit(client.api_key, type="DEFERRED", work_kind="SCHEDULED_FAR_FUTURE",
+                         execution_at=ahead(days=365))["job_id"]
+    io.clock_shift_ms = 364 * DAY_MS
+    time.sleep(0.7)  # the server looks at the clock every half second
+    assert weir.job(client.api_key, job_id)["state"] == "CREATED"
+    io.clock_shift_ms = 365 * DAY_MS + 2000
+    assert weir.wait_final(client.api_key, job_id)["state"] == "SUCCEEDED"
+    check_chain(weir, client.api_key, job_id)
+
+
+def test_a_clock_set_back_delays_a_schedule_and_never_hastens_it(weir, io, client):
+    """[JOB-129] [JOB-151] Set back an hour, a job due in half a second waits; its events still rise in time
+    when the clock is right again."""
+    job_id = weir.submit(client.api_key, type="DEFERRED", execution_at=ahead(seconds=2))["job_id"]
+    io.clock_shift_ms = -HOUR_MS
+    time.sleep(2.5)
+    assert weir.job(client.api_key, job_id)["state"] == "CREATED"
+    running = weir.submit(client.api_key, work_kind="SUCCESS_FAST")["job_id"]
+    weir.wait_final(client.api_key, running)
+    check_chain(weir, client.api_key, running)
+    io.clock_shift_ms = 0
+    weir.wait_final(client.api_key, job_id)
+    check_chain(weir, client.api_key, job_id)
+
+
+@pytest.mark.parametrize("shift_ms", [HOUR_MS, -HOUR_MS], ids=["forward", "back"])
+def test_a_jump_of_the_clock_neither_ends_nor_lengthens_a_lease(weir, io, client, shift_ms):
+    """[JOB-143] [JOB-176] A running job keeps its lease over the jump as long as it beats, and loses it
+    one lease after the last beat."""
+    job_id = weir.submit(client.api_key, queue="outside", max_runtime_ms=100000)["job_id"]
+    with Worker(weir, client.api_key) as worker:
+        tasks = worker.claim()
+        worker.start(tasks)
+        io.clock_shift_ms = shift_ms
+        until = time.monotonic() + 2
+        while time.monotonic() < until:
+            assert worker.heartbeat(tasks)[0]["ok"] is True
+            time.sleep(0.2)
+        silent = time.monotonic()
+        job = weir.wait_final(client.api_key, job_id)
+        assert 1.2 <= time.monotonic() - silent <= 2.5
+        assert job["error"]["code"] == "worker_lost"
+    check_chain(weir, client.api_key, job_id)
+
+
+def test_final_jobs_live_thirty_days_and_unfinished_ones_for_ever(weir, io, client):
+    """[JOB-244] [JOB-245] [JOB-246] [JOB-236] [JOB-237] At 29 days job, events and report are there; after 30
+    all three are gone and the job is unknown; one that waits since then is still there."""
+    key = client.api_key
+    final = weir.submit(key, work_kind="SUCCESS_FAST")["job_id"]
+    waiting = weir.submit(key, queue="outside")["job_id"]
+    report = weir.wait_final(key, final) and weir.report(key, final)
+    io.clock_shift_ms = 29 * DAY_MS
+    time.sleep(1.5)  # the purge looks once a second
+    assert weir.report(key, final) == report
+    io.clock_shift_ms = 30 * DAY_MS + HOUR_MS
+    wait_for(lambda: weir.api("GET", f"/v1/jobs/{final}", key=key).status == 404, 10, "purge", weir)
+    for path in ("", "/report", "/events"):
+        weir.api("GET", f"/v1/jobs/{final}{path}", key=key).expect_problem(404, "RFA_JOB_NOT_FOUND")
+    assert weir.job(key, waiting)["state"] == "QUEUED"
+    assert weir.job(key, weir.submit(key, queue="outside")["job_id"])
+    weir.stop()
+    done = weir.cli("verify")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_key_expires_when_its_time_is_over(weir, io, client):
+    """[JOB-156] [JOB-207] A day before it works, a day after it is 401 RFA_AUTH_TOKEN_EXPIRED."""
+    io.clock_shift_ms = 399 * DAY_MS
+    weir.submit(client.api_key, queue="outside")
+    io.clock_shift_ms = 401 * DAY_MS
+    weir.try_submit(client.api_key).expect_problem(401, "RFA_AUTH_TOKEN_EXPIRED")
+
+
+def test_a_revoked_key_is_remembered_ninety_days(weir, io):
+    """[JOB-247] At 89 days the revoked key is known as revoked (403); after 90 it is unknown (401)."""
+    client_id, key = weir.new_client()
+    rotated = weir.api("POST", f"/v1/clients/{client_id}/keys", {"rotate": True}, key).expect(201)
+    weir.try_submit(key).expect_problem(403, "RFA_AUTH_API_KEY_DISABLED")
+    io.clock_shift_ms = 89 * DAY_MS
+    time.sleep(1.5)
+    weir.try_submit(key).expect_problem(403, "RFA_AUTH_API_KEY_DISABLED")
+    io.clock_shift_ms = 90 * DAY_MS + HOUR_MS
+    wait_for(lambda: weir.try_submit(key).status == 401, 10, "the key to be forgotten", weir)
+    weir.submit(rotated["api_key"], queue="outside")
