@@ -65,13 +65,12 @@ int cli_settings(const struct invocation *in, struct settings *ret_settings);
 MUST_CHECK enum err_code cli_settings_load(const struct invocation *in, struct settings *ret_settings,
                                            struct err *err);
 
-#define COMMAND_FUNCTIONS(X)                                                                                 \
-    X(serve)                                                                                                 \
-    X(help) X(version) X(config_show) X(config_markdown) X(client_create) X(client_key_create)               \
-        X(client_key_renew) X(client_key_revoke) X(job_submit) X(job_get) X(job_list) X(job_cancel)          \
-            X(job_retry) X(job_report) X(job_watch) X(job_explain) X(verify) X(backup) X(restore) X(doctor)
-#define X(name) command_fn command_##name;
-COMMAND_FUNCTIONS(X)
-#undef X
+/* What the table of cli.c calls. */
+command_fn command_serve, command_help, command_version, command_config_show, command_config_markdown;
+command_fn command_client_create, command_client_key_create, command_client_key_renew,
+    command_client_key_revoke;
+command_fn command_job_submit, command_job_get, command_job_list, command_job_cancel, command_job_retry,
+    command_job_report, command_job_watch, command_job_explain;
+command_fn command_verify, command_backup, command_restore, command_doctor;
 
 #endif

@@ -114,19 +114,37 @@ struct finding doctor_store(const struct doctor *d)
                    q.tasks, q.chunks, q.cut_short ? " in 2 s" : "", q.unsound);
 }
 
-/* The kernel's list of locks names device and inode, so nothing has to be locked to find out. */
+/* What the lock file says; 0 when it says nothing. */
+static int64_t lock_pid(const char *path)
+{
+    char text[24] = "";
+    int64_t pid = 0;
+    FILE *file = fopen(path, "re");
+    if (file && fgets(text, sizeof text, file)) {
+        struct str rest = str_of(text);
+        if (!str_to_int(str_cut(&rest, '\n'), 1, INT_MAX, &pid))
+            pid = 0;
+    }
+    if (file)
+        fclose(file);
+    return pid;
+}
+
+/* The kernel's list of locks names pid, device and inode, so nothing has to be locked to find out. Some
+ * file systems show another device there than stat does; then the pid has to be the one expected. */
 static bool lock_is_held(const char *path)
 {
     struct stat info;
-    char line[256], wanted[64];
+    char line[256], device[64], inode[32], pid[32];
     bool held = false;
     if (stat(path, &info) != 0)
         return false;
-    snprintf(wanted, sizeof wanted, "%02x:%02x:%" PRIu64 " ", major(info.st_dev), minor(info.st_dev),
-             (uint64_t)info.st_ino);
+    snprintf(inode, sizeof inode, ":%" PRIu64 " ", (uint64_t)info.st_ino);
+    snprintf(device, sizeof device, " %02x:%02x%s", major(info.st_dev), minor(info.st_dev), inode);
+    snprintf(pid, sizeof pid, " %" PRId64 " ", lock_pid(path));
     FILE *locks = fopen("/proc/locks", "re");
     while (locks && !held && fgets(line, sizeof line, locks))
-        held = strstr(line, "FLOCK") && strstr(line, wanted);
+        held = strstr(line, "FLOCK") && strstr(line, inode) && (strstr(line, device) || strstr(line, pid));
     if (locks)
         fclose(locks);
     return held;
@@ -134,16 +152,9 @@ static bool lock_is_held(const char *path)
 
 struct finding doctor_lock(const struct doctor *d)
 {
-    char pid[24] = "";
     if (!lock_is_held(d->lock_path))
         return finding(FINDING_OK, "", "free: no server uses the data directory");
-    FILE *file = fopen(d->lock_path, "re");
-    if (file && !fgets(pid, sizeof pid, file))
-        pid[0] = 0;
-    if (file)
-        fclose(file);
-    pid[strcspn(pid, "\n")] = 0;
-    return finding(FINDING_OK, "", "held by process %s", *pid ? pid : "(unknown)");
+    return finding(FINDING_OK, "", "held by process %" PRId64, lock_pid(d->lock_path));
 }
 
 /* "store ok, workers degraded" */

@@ -104,6 +104,7 @@ static void set_up(CURL *c, struct transfer *t, struct curl_slist *headers, char
 {
     const struct http_call *call = t->call;
     curl_easy_setopt(c, CURLOPT_URL, call->url);
+    curl_easy_setopt(c, CURLOPT_PATH_AS_IS, 1L); /* an id of ".." must not become another path */
     curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
     curl_easy_setopt(c, CURLOPT_FOLLOWLOCATION, 0L);
     curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);

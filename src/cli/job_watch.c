@@ -12,7 +12,7 @@
 
 enum {
     RECONNECT_PAUSE_MS = 500,
-    RECONNECT_GIVE_UP_MS = 30000, /* without a single event or answer */
+    RECONNECT_GIVE_UP_MS = 30000, /* without being connected once */
     FINAL_GRACE_MS = 1000,        /* the server ends the stream behind the last event; if not, we do */
 };
 
@@ -24,7 +24,8 @@ struct watch {
     int64_t previous_us;
     int64_t deadline_ms;    /* INT64_MAX: none */
     int64_t final_since_ms; /* 0: not final */
-    int64_t heard_ms;       /* when the server was last heard of */
+    bool connected;         /* the last connection was answered with a stream */
+    int64_t lost_since_ms;
     enum job_state state;
 };
 
@@ -65,7 +66,6 @@ static bool take_event(void *self, struct str id, struct str data)
 static bool take_bytes(void *self, struct str bytes)
 {
     struct watch *w = self;
-    w->heard_ms = now_ms();
     return event_stream_feed(&w->stream, bytes, take_event, w);
 }
 
@@ -105,6 +105,7 @@ static int follow_once(struct watch *w, struct err *ret_lost)
         .self = w,
     };
     ret_lost->code = http_call(&call, &answer.http, ret_lost);
+    w->connected = answer.http.status == 200;
     if (ret_lost->code != ERR_OK || answer.http.status == 200)
         return CLI_OK;
     struct err err;
@@ -121,8 +122,8 @@ static int give_up_or_pause(const struct watch *w, const struct err *lost, bool 
 {
     bool never_heard = !w->stream.last_id.len && w->state == JOB_NO_STATE;
     if (lost->code == ERR_CONFIG_INVALID || (lost->code != ERR_OK && never_heard) ||
-        now_ms() >= w->heard_ms + RECONNECT_GIVE_UP_MS)
-        return lost->code == ERR_OK ? CLI_FAILED : cli_err(lost);
+        now_ms() >= w->lost_since_ms + RECONNECT_GIVE_UP_MS)
+        return cli_err(lost);
     if (!*told)
         cli_note(w->in, "The connection was lost; trying again.");
     *told = true;
@@ -135,7 +136,6 @@ static int watch_until_final(struct watch *w)
     bool told = false;
     for (;;) {
         struct err lost = {.code = ERR_OK};
-        int64_t heard_before_ms = w->heard_ms;
         int code = follow_once(w, &lost);
         if (code != CLI_OK)
             return code;
@@ -149,7 +149,10 @@ static int watch_until_final(struct watch *w)
             cli_fault(w->stream.broken ? "the server sent an event without end" : "cannot write the output");
             return CLI_FAILED;
         }
-        told = told && w->heard_ms == heard_before_ms;
+        if (w->connected) {
+            w->lost_since_ms = now_ms();
+            told = false;
+        }
         code = give_up_or_pause(w, &lost, &told);
         if (code != CLI_OK)
             return code;
@@ -176,7 +179,7 @@ int job_follow(const struct invocation *in, struct str job_id)
         .in = in,
         .job_id = job_id,
         .deadline_ms = INT64_MAX,
-        .heard_ms = now_ms(),
+        .lost_since_ms = now_ms(),
         .state = JOB_NO_STATE,
     };
     if (timeout && !duration_parse(str_of(timeout), &timeout_ms)) {

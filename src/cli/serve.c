@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/log.h"
+#include "base/must.h"
 #include "cli/command.h"
 #include "core/core.h"
 #include "domains/runner/runner.h"
@@ -46,7 +47,7 @@ static bool base_url(const struct settings *s, char *out, size_t size)
     return true;
 }
 
-static void print_first_job(const char *url)
+static void print_first_job(const char *url, const char *program)
 {
     printf("\nA first job with curl:\n"
            "  client=$(curl -sS -X POST %s/v1/clients | sed 's/.*\"client_id\":\"\\([^\"]*\\)\".*/\\1/')\n"
@@ -57,13 +58,14 @@ static void print_first_job(const char *url)
            url, url, url);
     printf("or:\n"
            "  export WEIR_URL=%s\n"
-           "  eval \"$(weir client create --with-key --quiet)\"\n"
-           "  weir job submit --kind SUCCESS_FAST --wait\n",
-           url);
+           "  eval \"$(%s client create --with-key --quiet)\"\n"
+           "  %s job submit --kind SUCCESS_FAST --wait\n",
+           url, program, program);
 }
 
 struct greeting {
     const struct settings *settings;
+    const char *program; /* as it was called, so that the lines shown can be pasted */
     bool quiet;
 };
 
@@ -77,7 +79,7 @@ static void greet(void *self)
     if (base_url(g->settings, url, sizeof url)) {
         printf("weir " WEIR_VERSION " serves %s; data in %s (%s)\n", url, g->settings->data_dir, store);
         if (!g->quiet)
-            print_first_job(url);
+            print_first_job(url, g->program);
     } else { /* port 0: the port was chosen by the system and stands in core's log line */
         printf("weir " WEIR_VERSION " serves %s; data in %s (%s)\n", g->settings->listen,
                g->settings->data_dir, store);
@@ -87,7 +89,9 @@ static void greet(void *self)
 
 static int run_with_greeting(const struct settings *s, bool quiet, int argc, char **argv)
 {
-    struct greeting greeting = {s, quiet};
+    /* Process titles are written over argv, so its text has to be kept. */
+    char *program = must_strdup(argc > 0 && argv ? argv[0] : "weir");
+    struct greeting greeting = {s, program, quiet};
     const struct supervisor_config config = {
         .settings = s,
         .mains = {[PROCESS_CORE] = core_main, [PROCESS_RUNNER] = run_runner},
@@ -97,7 +101,9 @@ static int run_with_greeting(const struct settings *s, bool quiet, int argc, cha
         .on_ready_self = &greeting,
     };
     log_minimum(settings_log_level(s));
-    return supervisor_run(&config);
+    int code = supervisor_run(&config);
+    free(program);
+    return code;
 }
 
 int serve_run(const struct settings *s, int argc, char **argv)

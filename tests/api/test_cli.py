@@ -227,6 +227,8 @@ def test_problems_become_exit_codes_and_say_what_to_do(weir, client):
                   code=3)
     assert missing.stdout == "" and "No such job" in missing.stderr
     assert "RFA_JOB_NOT_FOUND" in missing.stderr and "check the job_id" in missing.stderr
+    for odd in ("", "..", "a?b", "\u00e9"):
+        run(weir, "job", "get", odd, key=client.api_key, code=3)
     nobody = run(weir, "job", "list", code=4)
     assert "WEIR_API_KEY" in nobody.stderr
     run(weir, "job", "submit", "--idempotency-key", "a", "--kind", "SUCCESS_FAST", key=client.api_key)

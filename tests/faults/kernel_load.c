@@ -54,6 +54,8 @@ struct kernel_load {
     uint64_t seed, keys_used;
     unsigned done, posted, fatal_calls;
     struct kernel_load_stats stats;
+    void (*committed)(void *arg);
+    void *committed_arg;
     int64_t client;
     struct uuid client_id;
     struct known_job *jobs;
@@ -98,6 +100,14 @@ static void on_fatal(void *self, const struct err *err)
     ((struct kernel_load *)self)->fatal_calls++;
 }
 
+static void on_committed(void *self, const struct unit *u)
+{
+    const struct kernel_load *l = self;
+    (void)u;
+    if (l->committed)
+        l->committed(l->committed_arg);
+}
+
 struct kernel_load *kernel_load_new(struct store *s, uint64_t seed)
 {
     struct kernel_load *l = must_alloc(sizeof *l);
@@ -113,7 +123,7 @@ struct kernel_load *kernel_load_new(struct store *s, uint64_t seed)
     struct kernel_config config = {.store = s,
                                    .settings = &l->settings,
                                    .clock = &l->clock,
-                                   .watch = {.fatal = on_fatal, .self = l},
+                                   .watch = {.committed = on_committed, .fatal = on_fatal, .self = l},
                                    .housekeep = purge_housekeep,
                                    .housekeep_self = &l->purge};
     l->kernel = kernel_new(&config);
@@ -128,6 +138,12 @@ void kernel_load_free(struct kernel_load *l)
     settings_free(&l->settings);
     free(l->jobs);
     free(l);
+}
+
+void kernel_load_watch(struct kernel_load *l, void (*committed)(void *arg), void *arg)
+{
+    l->committed = committed;
+    l->committed_arg = arg;
 }
 
 unsigned kernel_load_fatal_calls(const struct kernel_load *l)
@@ -185,11 +201,9 @@ static void fill_item(struct kernel_load *l, size_t i, uint64_t key)
     struct submit_item *item = &l->items[i];
     char *key_text = l->texts[i][0], *payload = l->texts[i][1];
     *item = (struct submit_item){.type = STR("EXECUTE"), .work_kind = STR("SUCCESS_FAST")};
-    item->idem_key =
-        text_of(key_text, snprintf(key_text, TEXT_BYTES, "key-%llu", (unsigned long long)key));
-    item->payload =
-        text_of(payload, snprintf(payload, TEXT_BYTES, "{\"n\":\"%0*llu\"}",
-                                  (int)(1 + sim_next(&dice) % 300), (unsigned long long)key));
+    item->idem_key = text_of(key_text, snprintf(key_text, TEXT_BYTES, "key-%llu", (unsigned long long)key));
+    item->payload = text_of(payload, snprintf(payload, TEXT_BYTES, "{\"n\":\"%0*llu\"}",
+                                              (int)(1 + sim_next(&dice) % 300), (unsigned long long)key));
     item->queue = queues[sim_next(&dice) % LENGTH_OF(queues)];
     item->has_priority = true;
     item->priority = (int64_t)(sim_next(&dice) % 10);
@@ -241,9 +255,8 @@ static void add_finish(struct kernel_load *l, const struct task *t)
     if (o->success)
         o->result = STR("{\"rows\":12}");
     else
-        *o = (struct task_outcome){.error_code = STR("broken"),
-                                   .error_message = STR("it did not work"),
-                                   .retryable = true};
+        *o = (struct task_outcome){
+            .error_code = STR("broken"), .error_message = STR("it did not work"), .retryable = true};
 }
 
 static void post_work(struct kernel_load *l)
@@ -294,14 +307,14 @@ static void post_keys_and_webhooks(struct kernel_load *l)
     if (l->hook_posted) {
         l->hook = (struct create_webhook_command){.client = l->client, .events = STR("job.*")};
         char *url = l->texts[ITEMS_MAX - 1][2];
-        l->hook.url = text_of(url, snprintf(url, TEXT_BYTES, "https://example.net/%llu",
-                                            (unsigned long long)l->stats.steps));
+        l->hook.url = text_of(
+            url, snprintf(url, TEXT_BYTES, "https://example.net/%llu", (unsigned long long)l->stats.steps));
         webhook_fingerprint(l->hook.url, l->hook.events, l->hook.fingerprint);
         post(l, &l->hook.base, &create_webhook_command_type);
     }
     if (l->unhook_posted) {
-        l->unhook = (struct delete_webhook_command){
-            .client = l->client, .id = l->webhook, .low = l->webhook_low};
+        l->unhook =
+            (struct delete_webhook_command){.client = l->client, .id = l->webhook, .low = l->webhook_low};
         post(l, &l->unhook.base, &delete_webhook_command_type);
     }
 }
@@ -439,8 +452,7 @@ static void check_told(struct kernel_load *l)
         bool found = false;
         MUST(job_view_read(l->reader, a, l->told[i].id, &v, &found, &err) == ERR_OK);
         MUST(found);
-        MUST(v.state == l->told[i].state ||
-             (l->told[i].state == JOB_SUCCEEDED && v.state == JOB_FAILED));
+        MUST(v.state == l->told[i].state || (l->told[i].state == JOB_SUCCEEDED && v.state == JOB_FAILED));
         arena_reset(a);
     }
     l->reader->ops->reader_end(l->reader);

@@ -17,6 +17,9 @@ struct kernel_load;
 
 /* The first step creates the client. Borrows the store. */
 struct kernel_load *kernel_load_new(struct store *s, uint64_t seed);
+/* Called after each durable commit, before its answers are heard: a step may make two, the purge's
+ * and the commands'. */
+void kernel_load_watch(struct kernel_load *l, void (*committed)(void *arg), void *arg);
 void kernel_load_free(struct kernel_load *l);
 
 /* ERR_OK: acknowledged. Otherwise every command of the batch was refused with this error. */

@@ -1,5 +1,6 @@
 /* tests/faults/sim_cuts.c - one run, then a power cut at every operation of it. */
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -160,54 +161,54 @@ static void report_add(struct sim_cut_report *sum, const struct sim_cut_report *
         sum->by_mode[i] += part->by_mode[i];
 }
 
-/* A process of its own for one share; its report comes back through the pipe. */
-static pid_t start_share(struct run run, const struct sim_disk *d, unsigned share, int *ret_pipe)
+/* Leaks of the checks are found in the process that made them. */
+int __lsan_do_recoverable_leak_check(void) __attribute__((weak));
+
+static pid_t start_share(const struct run *run, const struct sim_disk *d)
 {
-    int ends[2];
-    MUST(pipe(ends) == 0);
     pid_t child = fork();
     MUST(child >= 0);
-    if (child > 0) {
-        close(ends[1]);
-        *ret_pipe = ends[0];
+    if (child > 0)
         return child;
-    }
-    struct sim_cut_report own = {.operations = 0};
-    run.report = &own;
-    run.share = share;
-    cut_share(&run, d);
-    _exit(write(ends[1], &own, sizeof own) == sizeof own ? 0 : 1);
+    struct run own = *run;
+    cut_share(&own, d);
+    _exit(__lsan_do_recoverable_leak_check && __lsan_do_recoverable_leak_check() ? 1 : 0);
 }
 
-static void end_share(struct sim_cut_report *sum, pid_t child, int from)
+static void end_share(struct sim_cut_report *sum, struct sim_cut_report *part, pid_t child)
 {
-    struct sim_cut_report part;
     int status = 0;
-    bool came = read(from, &part, sizeof part) == sizeof part;
-    close(from);
     MUST(waitpid(child, &status, 0) == child);
-    if (!came || status != 0) { /* a check that crashes is a check that fails */
-        part = (struct sim_cut_report){.cuts = 1, .verdicts[SIM_UNREADABLE] = 1};
-        snprintf(part.why, sizeof part.why, "the process that checked ended with %d", status);
+    if (status != 0) { /* a check that crashes or leaks is a check that fails */
+        part->cuts++;
+        part->verdicts[SIM_UNREADABLE]++;
+        snprintf(part->why, sizeof part->why, "a process that checked ended with status %d", status);
     }
-    report_add(sum, &part);
+    report_add(sum, part);
 }
 
+/* The checks run in processes of their own, one per CPU, so that one that crashes is counted; their
+ * reports are shared memory. */
 static void cut_everywhere(struct run *run, const struct sim_disk *d)
 {
     pid_t children[PARTS_MAX];
-    int pipes[PARTS_MAX];
     long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-    run->images = images_per_operation(d, run->plan, &run->report->operations);
+    struct sim_cut_report *sum = run->report;
+    struct sim_cut_report *parts =
+        mmap(NULL, PARTS_MAX * sizeof *parts, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    MUST(parts != MAP_FAILED);
+    run->images = images_per_operation(d, run->plan, &sum->operations);
     run->parts = run->plan->stop_at_first || cpus < 2 ? 1 : (unsigned)cpus;
     if (run->parts > PARTS_MAX)
         run->parts = PARTS_MAX;
     fflush(NULL);
-    for (unsigned i = 1; i < run->parts; i++)
-        children[i] = start_share(*run, d, i, &pipes[i]);
-    cut_share(run, d);
-    for (unsigned i = 1; i < run->parts; i++)
-        end_share(run->report, children[i], pipes[i]);
+    for (run->share = 0; run->share < run->parts; run->share++) {
+        run->report = &parts[run->share];
+        children[run->share] = start_share(run, d);
+    }
+    for (unsigned i = 0; i < run->parts; i++)
+        end_share(sum, &parts[i], children[i]);
+    munmap(parts, PARTS_MAX * sizeof *parts);
 }
 
 struct sim_cut_report sim_run_cuts(const struct sim_cut_plan *plan, sim_workload_fn *workload,
@@ -242,15 +243,15 @@ void sim_report_print(FILE *out, const char *title, const struct sim_cut_report 
     static const char *const modes[] = {SIM_CUT_MODES(X)};
 #undef X
     fprintf(out, "%s: %llu operations, %llu cuts (%llu during recovery) in %.1f s;", title,
-            (unsigned long long)r->operations, (unsigned long long)r->cuts,
-            (unsigned long long)r->recuts, r->seconds);
+            (unsigned long long)r->operations, (unsigned long long)r->cuts, (unsigned long long)r->recuts,
+            r->seconds);
     for (int v = 0; v < SIM_VERDICT_COUNT; v++)
         if (r->verdicts[v] > 0)
             fprintf(out, " %llu %s;", (unsigned long long)r->verdicts[v], verdicts[v]);
     if (sim_unsound(r) > 0)
         fprintf(out, " first at operation %llu (%s, seed %llx, depth %u, %llu acked of %llu): %s",
-                (unsigned long long)r->first.point, modes[r->first.mode],
-                (unsigned long long)r->first.seed, r->first.depth,
-                (unsigned long long)r->first.acked, (unsigned long long)r->first.begun, r->why);
+                (unsigned long long)r->first.point, modes[r->first.mode], (unsigned long long)r->first.seed,
+                r->first.depth, (unsigned long long)r->first.acked, (unsigned long long)r->first.begun,
+                r->why);
     fprintf(out, "\n");
 }

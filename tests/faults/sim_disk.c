@@ -130,8 +130,7 @@ uint64_t sim_disk_calls(const struct sim_disk *d, enum sim_call call)
 }
 
 /* The fault that strikes this call, or NULL. Every matching fault counts the call. */
-static const struct sim_fault *fault_strikes(struct sim_disk *d, enum sim_call call,
-                                             enum sim_file_kind kind)
+static const struct sim_fault *fault_strikes(struct sim_disk *d, enum sim_call call, enum sim_file_kind kind)
 {
     const struct sim_fault *hit = NULL;
     for (size_t i = 0; i < d->faults_len; i++) {
@@ -222,8 +221,7 @@ int disk_read(struct sim_disk *d, struct sim_file *f, int64_t offset, void *out,
     return got == len ? SQLITE_OK : SQLITE_IOERR_SHORT_READ;
 }
 
-static void write_now(struct sim_disk *d, struct sim_file *f, int64_t offset, const void *data,
-                      size_t len)
+static void write_now(struct sim_disk *d, struct sim_file *f, int64_t offset, const void *data, size_t len)
 {
     if (!f->name) {
         sim_content_write(&f->live, offset, data, len);

@@ -48,13 +48,13 @@ void sim_disk_mount(struct sim_disk *d);
 
 /* --- faults ---------------------------------------------------------------------------------- */
 
-#define SIM_CALLS(X)                                                                               \
-    X(OPEN, "open")                                                                                \
-    X(READ, "read")                                                                                \
-    X(WRITE, "write")                                                                              \
-    X(TRUNCATE, "truncate")                                                                        \
-    X(SYNC, "sync")                                                                                \
-    X(DELETE, "delete")                                                                            \
+#define SIM_CALLS(X)                                                                                         \
+    X(OPEN, "open")                                                                                          \
+    X(READ, "read")                                                                                          \
+    X(WRITE, "write")                                                                                        \
+    X(TRUNCATE, "truncate")                                                                                  \
+    X(SYNC, "sync")                                                                                          \
+    X(DELETE, "delete")                                                                                      \
     X(SHM_MAP, "shm map")
 #define X(name, text) SIM_CALL_##name,
 enum sim_call { SIM_CALLS(X) SIM_CALL_COUNT };
@@ -82,13 +82,13 @@ const char *sim_call_text(enum sim_call call);
 
 /* --- power cuts ------------------------------------------------------------------------------ */
 
-#define SIM_CUT_MODES(X)                                                                           \
-    X(DROP_ALL, "drop all") /* nothing unsynced survives */                                        \
-    X(KEEP_ALL, "keep all") /* everything does */                                                  \
-    X(PREFIX, "prefix")     /* what was written before some instant */                             \
-    X(TORN, "torn")         /* a prefix whose last write is torn */                                \
-    X(PER_FILE, "per file") /* each file has its own instant */                                    \
-    X(WRITES, "writes")     /* each write survives or not */                                       \
+#define SIM_CUT_MODES(X)                                                                                     \
+    X(DROP_ALL, "drop all") /* nothing unsynced survives */                                                  \
+    X(KEEP_ALL, "keep all") /* everything does */                                                            \
+    X(PREFIX, "prefix")     /* what was written before some instant */                                       \
+    X(TORN, "torn")         /* a prefix whose last write is torn */                                          \
+    X(PER_FILE, "per file") /* each file has its own instant */                                              \
+    X(WRITES, "writes")     /* each write survives or not */                                                 \
     X(SECTORS, "sectors")   /* each sector survives, is torn, is garbage or not */
 #define X(name, text) SIM_CUT_##name,
 enum sim_cut_mode { SIM_CUT_MODES(X) SIM_CUT_MODE_COUNT };
@@ -117,11 +117,11 @@ struct sim_cut {
     unsigned depth; /* 2: the power failed again while the check recovered */
 };
 
-#define SIM_VERDICTS(X)                                                                            \
-    X(SOUND, "sound")                                                                              \
-    X(LOST, "lost an acknowledged commit")                                                         \
-    X(HALF, "holds half a commit")                                                                 \
-    X(PHANTOM, "holds what nobody wrote")                                                          \
+#define SIM_VERDICTS(X)                                                                                      \
+    X(SOUND, "sound")                                                                                        \
+    X(LOST, "lost an acknowledged commit")                                                                   \
+    X(HALF, "holds half a commit")                                                                           \
+    X(PHANTOM, "holds what nobody wrote")                                                                    \
     X(UNREADABLE, "cannot be read")
 #define X(name, text) SIM_##name,
 enum sim_verdict { SIM_VERDICTS(X) SIM_VERDICT_COUNT };

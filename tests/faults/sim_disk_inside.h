@@ -32,8 +32,7 @@ struct sim_disk *sim_disk_of(struct sim_state *image); /* takes the image */
 int disk_open(struct sim_disk *d, const char *name, enum sim_file_kind kind, bool create,
               struct sim_file **ret_file);
 int disk_read(struct sim_disk *d, struct sim_file *f, int64_t offset, void *out, size_t len);
-int disk_write(struct sim_disk *d, struct sim_file *f, int64_t offset, const void *data,
-               size_t len);
+int disk_write(struct sim_disk *d, struct sim_file *f, int64_t offset, const void *data, size_t len);
 int disk_truncate(struct sim_disk *d, struct sim_file *f, int64_t size);
 int disk_sync(struct sim_disk *d, struct sim_file *f, bool directory_too);
 int disk_delete(struct sim_disk *d, const char *name, bool sync_directory);

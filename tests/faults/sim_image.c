@@ -452,8 +452,8 @@ static struct cut_dice dice_for(const struct sim_state *s, const struct sim_file
 {
     if (all->mode != SIM_CUT_PER_FILE)
         return *all;
-    static const enum sim_cut_mode own[] = {SIM_CUT_DROP_ALL, SIM_CUT_KEEP_ALL, SIM_CUT_PREFIX,
-                                            SIM_CUT_TORN, SIM_CUT_SECTORS};
+    static const enum sim_cut_mode own[] = {SIM_CUT_DROP_ALL, SIM_CUT_KEEP_ALL, SIM_CUT_PREFIX, SIM_CUT_TORN,
+                                            SIM_CUT_SECTORS};
     struct cut_dice dice = *all;
     dice.mode = own[sim_next(all->seed) % LENGTH_OF(own)];
     dice.limit = pick_limit(s, f, all->seed);
@@ -468,8 +468,8 @@ static bool entry_survives(enum sim_cut_mode mode, uint64_t *seed)
     return mode == SIM_CUT_KEEP_ALL || chance(seed, 128);
 }
 
-static void file_cut(const struct sim_state *s, const struct sim_file *f,
-                     const struct cut_dice *all, struct sim_state *into)
+static void file_cut(const struct sim_state *s, const struct sim_file *f, const struct cut_dice *all,
+                     struct sim_state *into)
 {
     struct sim_file *copy = file_copy_durable(f);
     struct cut_dice dice = dice_for(s, f, all);

@@ -75,7 +75,7 @@ void sim_file_free(struct sim_file *f);
 
 struct sim_file *sim_state_by_name(const struct sim_state *s, const char *name);
 void sim_state_apply(struct sim_state *s, const struct sim_op *op);
-bool sim_state_is_settled(const struct sim_state *s); /* nothing waits: every cut looks the same */
+bool sim_state_is_settled(const struct sim_state *s);        /* nothing waits: every cut looks the same */
 struct sim_state sim_state_clone(const struct sim_state *s); /* durable content only, not running */
 void sim_state_free(struct sim_state *s);
 

@@ -190,8 +190,7 @@ static int sim_check_reserved(sqlite3_file *file, int *ret_reserved)
 /* --- shared memory of the WAL index ------------------------------------------------------------
  */
 
-static int sim_shm_map(sqlite3_file *file, int region, int bytes, int extend,
-                       void volatile **ret_at)
+static int sim_shm_map(sqlite3_file *file, int region, int bytes, int extend, void volatile **ret_at)
 {
     struct sim_handle *h = handle_of(file);
     *ret_at = NULL;
@@ -380,13 +379,11 @@ static void handle_open(struct sim_handle *h, struct sim_disk *d, struct sim_fil
     h->file = f;
     h->locks = f->locks;
     h->read_only = flags & SQLITE_OPEN_READONLY;
-    h->sync_directory =
-        (flags & SQLITE_OPEN_CREATE) && (f->kind & (SIM_FILE_WAL | SIM_FILE_JOURNAL));
+    h->sync_directory = (flags & SQLITE_OPEN_CREATE) && (f->kind & (SIM_FILE_WAL | SIM_FILE_JOURNAL));
     h->delete_on_close = flags & SQLITE_OPEN_DELETEONCLOSE;
 }
 
-static int sim_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags,
-                    int *ret_flags)
+static int sim_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags, int *ret_flags)
 {
     (void)vfs;
     struct sim_handle *h = handle_of(file);

@@ -57,8 +57,8 @@ static bool digest_tables(uint64_t *d, sqlite3 *db)
 {
     sqlite3_stmt *q = NULL;
     bool ok = true;
-    int rc = sqlite3_prepare_v2(
-        db, "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name", -1, &q, NULL);
+    int rc = sqlite3_prepare_v2(db, "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name", -1,
+                                &q, NULL);
     if (rc == SQLITE_OK)
         while (ok && (rc = sqlite3_step(q)) == SQLITE_ROW)
             ok = digest_table(d, db, (const char *)sqlite3_column_text(q, 0));
@@ -87,7 +87,8 @@ static bool read_rows(struct store_page *p)
         p->idem = ask(db, "SELECT count(*) FROM idem");
         p->last_id = ask(db, "SELECT coalesce(max(id), 0) FROM (SELECT id FROM jobs UNION ALL"
                              " SELECT id FROM api_keys UNION ALL SELECT id FROM webhooks)");
-        p->next_chunk = ask(db, "SELECT coalesce(max(g), 0) + 1 FROM log");
+        p->next_chunk = ask(db, "SELECT max(coalesce((SELECT max(g) FROM log), 0) + 1, coalesce("
+                                "(SELECT value FROM marks WHERE name = 'next_chunk'), 0))");
         p->first_chunk = ask(db, "SELECT coalesce(min(g), 0) FROM log");
         p->merged = ask(db, "SELECT count(*) FROM list");
         ok = digest_tables(&p->rows, db);
@@ -152,20 +153,18 @@ enum err_code store_book_open(const char *synchronous, struct store **ret_store,
     return store_open_sqlite(&options, ret_store, err);
 }
 
-static bool memory_agrees(const struct store_page *memory, const struct store_page *p,
-                          char why[256])
+static bool memory_agrees(const struct store_page *memory, const struct store_page *p, char why[256])
 {
-    snprintf(why, 256,
-             "in memory %lld tasks, %lld keys, id %llx, chunk %lld; stored %lld, %lld, %llx, %lld",
+    snprintf(why, 256, "in memory %lld tasks, %lld keys, id %llx, chunk %lld; stored %lld, %lld, %llx, %lld",
              (long long)memory->tasks, (long long)memory->idem, (long long)memory->last_id,
-             (long long)memory->next_chunk, (long long)p->tasks, (long long)p->idem,
-             (long long)p->last_id, (long long)p->next_chunk);
+             (long long)memory->next_chunk, (long long)p->tasks, (long long)p->idem, (long long)p->last_id,
+             (long long)p->next_chunk);
     return memory->tasks == p->tasks && memory->idem == p->idem && memory->last_id == p->last_id &&
            memory->next_chunk == p->next_chunk;
 }
 
-enum sim_verdict store_book_judge(const struct store_book *b, struct sim_disk *d,
-                                  const struct sim_cut *cut, char why[256])
+enum sim_verdict store_book_judge(const struct store_book *b, struct sim_disk *d, const struct sim_cut *cut,
+                                  char why[256])
 {
     struct store *s = NULL;
     struct err err = {.code = ERR_OK};

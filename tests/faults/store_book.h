@@ -39,8 +39,8 @@ void store_book_note(struct store_book *b, struct sim_disk *d, uint64_t n);
 
 /* Opens the mounted disk with the real store, compares its memory with the book, closes it, and
  * compares the database with the book. */
-enum sim_verdict store_book_judge(const struct store_book *b, struct sim_disk *d,
-                                  const struct sim_cut *cut, char why[256]);
+enum sim_verdict store_book_judge(const struct store_book *b, struct sim_disk *d, const struct sim_cut *cut,
+                                  char why[256]);
 
 /* Is batch n the last one on `d`? `d` stays mounted. */
 bool store_book_is(const struct store_book *b, struct sim_disk *d, uint64_t n);

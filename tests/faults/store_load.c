@@ -72,8 +72,7 @@ static void add_list(struct build *b, int64_t id, uint8_t bucket, bool removed)
     b->list[b->list_count++] = (struct list_entry){LOAD_CLIENT, id, bucket, removed};
 }
 
-static void add_event(struct build *b, struct load_job *j, enum job_event event,
-                      enum job_state next)
+static void add_event(struct build *b, struct load_job *j, enum job_event event, enum job_state next)
 {
     struct event e = {.job = j->id,
                       .seq = j->seq + 1,
@@ -117,9 +116,8 @@ static void submit(struct build *b, struct load_job *j)
     char key[32];
     int len = snprintf(key, sizeof key, "key-%llx", (unsigned long long)j->id);
     struct str idem_key = arena_str(b->arena, (struct str){key, (size_t)len});
-    struct str payload =
-        arena_printf(b->arena, "{\"n\":%0*llu}", (int)(20 + sim_next(&b->load->seed) % 400),
-                     (unsigned long long)j->id);
+    struct str payload = arena_printf(b->arena, "{\"n\":%0*llu}", (int)(20 + sim_next(&b->load->seed) % 400),
+                                      (unsigned long long)j->id);
     struct job_row row = {.id = j->id,
                           .client = LOAD_CLIENT,
                           .priority = 4,

@@ -88,8 +88,7 @@ static enum err_code step(struct trial *t, struct err *err)
 {
     if (store_load_step(t->load, t->store, err) != ERR_OK)
         return err->code;
-    return store_load_batches(t->load) == CHECKPOINT_AFTER ? store_book_checkpoint(t->store, err)
-                                                           : ERR_OK;
+    return store_load_batches(t->load) == CHECKPOINT_AFTER ? store_book_checkpoint(t->store, err) : ERR_OK;
 }
 
 static void expect_refused_whole(struct trial *t, const struct err *err)

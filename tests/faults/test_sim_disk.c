@@ -95,8 +95,8 @@ static int commit_one(sqlite3 *db, unsigned n)
     char sql[BODY_BYTES + 64];
     int rc = run_sql(db, "BEGIN IMMEDIATE");
     for (unsigned i = 0; i < ROWS_PER_COMMIT && rc == SQLITE_OK; i++) {
-        snprintf(sql, sizeof sql, "INSERT INTO rows VALUES(%u, '%*u')",
-                 (n - 1) * ROWS_PER_COMMIT + i, BODY_BYTES, n);
+        snprintf(sql, sizeof sql, "INSERT INTO rows VALUES(%u, '%*u')", (n - 1) * ROWS_PER_COMMIT + i,
+                 BODY_BYTES, n);
         rc = run_sql(db, sql);
     }
     snprintf(sql, sizeof sql, "UPDATE total SET n = %u", n);
@@ -170,8 +170,7 @@ static enum sim_verdict judge_rows(sqlite3 *db, const struct sim_cut *cut, char 
     return rows == n * ROWS_PER_COMMIT && right == rows ? SIM_SOUND : SIM_HALF;
 }
 
-static enum sim_verdict check(struct sim_disk *d, const struct sim_cut *cut, void *ctx,
-                              char why[256])
+static enum sim_verdict check(struct sim_disk *d, const struct sim_cut *cut, void *ctx, char why[256])
 {
     (void)d;
     (void)ctx;
@@ -185,8 +184,7 @@ static enum sim_verdict check(struct sim_disk *d, const struct sim_cut *cut, voi
     return verdict;
 }
 
-static struct sim_cut_report cut_plain(const char *title, struct bench *b, uint32_t cuts,
-                                       bool first)
+static struct sim_cut_report cut_plain(const char *title, struct bench *b, uint32_t cuts, bool first)
 {
     struct sim_cut_plan plan = {.seed = 20, .cuts = cuts, .recut_each = 5, .stop_at_first = first};
     struct sim_cut_report r = sim_run_cuts(&plan, workload, check, b);
@@ -241,11 +239,10 @@ static void test_control_a_disk_that_skips_every_wal_sync_is_caught(void **state
 static void test_control_one_skipped_wal_sync_in_the_whole_run_is_caught(void **state)
 {
     (void)state;
-    struct bench b = {
-        .synchronous = "FULL",
-        .commits = 30,
-        .broken = true,
-        .fault = {.call = SIM_CALL_SYNC, .files = SIM_FILE_WAL, .nth = 12, .times = 1}};
+    struct bench b = {.synchronous = "FULL",
+                      .commits = 30,
+                      .broken = true,
+                      .fault = {.call = SIM_CALL_SYNC, .files = SIM_FILE_WAL, .nth = 12, .times = 1}};
     struct sim_cut_report r = cut_plain("one WAL sync skipped", &b, 500, true);
     assert_true(sim_unsound(&r) > 0);
 }
@@ -264,11 +261,10 @@ static void test_control_a_checkpoint_without_database_sync_is_caught(void **sta
 static void test_control_a_lost_database_write_is_caught(void **state)
 {
     (void)state;
-    struct bench b = {
-        .synchronous = "FULL",
-        .commits = 60,
-        .broken = true,
-        .fault = {.call = SIM_CALL_WRITE, .files = SIM_FILE_DB, .nth = 9, .times = 1}};
+    struct bench b = {.synchronous = "FULL",
+                      .commits = 60,
+                      .broken = true,
+                      .fault = {.call = SIM_CALL_WRITE, .files = SIM_FILE_DB, .nth = 9, .times = 1}};
     struct sim_cut_report r = cut_plain("one database write lost", &b, 500, true);
     assert_true(sim_unsound(&r) > 0);
 }
@@ -350,9 +346,8 @@ static void test_readers_keep_their_snapshot_while_the_writer_commits_and_checkp
     must_sql(reader, "BEGIN; SELECT n FROM total");
     int frames = 0, copied = 0;
     assert_int_equal(commit_one(db, 1), SQLITE_OK);
-    assert_int_equal(
-        sqlite3_wal_checkpoint_v2(db, NULL, SQLITE_CHECKPOINT_PASSIVE, &frames, &copied),
-        SQLITE_OK);
+    assert_int_equal(sqlite3_wal_checkpoint_v2(db, NULL, SQLITE_CHECKPOINT_PASSIVE, &frames, &copied),
+                     SQLITE_OK);
     assert_true(copied < frames); /* stops at the reader's mark */
     assert_int_equal(ask(reader, "SELECT n FROM total"), 0);
     must_sql(reader, "COMMIT");
@@ -426,17 +421,15 @@ static void test_every_nth_read_write_or_truncate_may_fail_once_and_no_commit_is
 
 /* Why an fsync error must end the process: SQLite itself goes on, and what it then acknowledges may
  * stand on frames that were never written. */
-static void
-test_a_failed_sync_forgets_the_writes_and_the_next_sync_does_not_bring_them_back(void **state)
+static void test_a_failed_sync_forgets_the_writes_and_the_next_sync_does_not_bring_them_back(void **state)
 {
     (void)state;
     struct sim_disk *d = mount_new();
     sqlite3 *db = writer_with_tables("FULL");
     assert_int_equal(commit_one(db, 1), SQLITE_OK);
-    sim_disk_fault(d, &(struct sim_fault){.call = SIM_CALL_SYNC,
-                                          .files = SIM_FILE_WAL,
-                                          .times = 1,
-                                          .code = SQLITE_IOERR_FSYNC});
+    sim_disk_fault(d,
+                   &(struct sim_fault){
+                       .call = SIM_CALL_SYNC, .files = SIM_FILE_WAL, .times = 1, .code = SQLITE_IOERR_FSYNC});
     int rc = commit_one(db, 2);
     assert_int_not_equal(rc, SQLITE_OK);
     assert_int_equal(sqlite3_extended_errcode(db) & 0xff, SQLITE_IOERR);
@@ -479,11 +472,9 @@ int main(void)
         cmocka_unit_test(test_an_unsynced_commit_goes_with_the_power_and_a_synced_one_stays),
         cmocka_unit_test(test_a_handle_of_a_disk_without_power_only_fails),
         cmocka_unit_test(test_readers_keep_their_snapshot_while_the_writer_commits_and_checkpoints),
-        cmocka_unit_test(
-            test_a_full_disk_refuses_a_commit_whole_and_works_again_when_there_is_room),
+        cmocka_unit_test(test_a_full_disk_refuses_a_commit_whole_and_works_again_when_there_is_room),
         cmocka_unit_test(test_every_nth_read_write_or_truncate_may_fail_once_and_no_commit_is_lost),
-        cmocka_unit_test(
-            test_a_failed_sync_forgets_the_writes_and_the_next_sync_does_not_bring_them_back),
+        cmocka_unit_test(test_a_failed_sync_forgets_the_writes_and_the_next_sync_does_not_bring_them_back),
         cmocka_unit_test(test_a_new_file_without_sync_may_be_absent_and_a_delete_may_come_undone),
         cmocka_unit_test(test_synchronous_full_loses_nothing_in_any_cut),
         cmocka_unit_test(test_control_synchronous_normal_is_seen_to_lose_commits_but_stays_whole),

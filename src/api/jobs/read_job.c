@@ -141,7 +141,7 @@ void handle_explain(struct call *c)
     struct reason why =
         explain_live(&v, c->x->received_us / 1000, stats.queued, c->api->config.settings->jobs_queue_size);
     int64_t position = 0;
-    if (v.state == JOB_QUEUED)
+    if (v.state == JOB_QUEUED && v.task.due_ms <= c->x->received_us / 1000)
         (void)!own_position(r, c->x->arena, &v, &position, &err);
     r->ops->reader_end(r);
     if (err.code != ERR_OK) {

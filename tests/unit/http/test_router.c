@@ -114,6 +114,27 @@ static void unknown_paths_are_unknown(void **state)
     }
 }
 
+static void a_way_that_led_nowhere_leaves_no_parameters_behind(void **state)
+{
+    (void)state;
+    static const struct route routes[] = {
+        {HTTP_GET, "/p/literal/{y}/r", "far", NULL},
+        {HTTP_GET, "/p/{x}/q", "near", NULL},
+        {HTTP_GET, "/p/{x}:go", "go", NULL},
+    };
+    struct router *r = router_new(routes, LENGTH_OF(routes));
+    static const char *const paths[] = {"/p/literal/q", "/p/a:go/q"};
+    for (size_t i = 0; i < LENGTH_OF(paths); i++) {
+        struct route_match m;
+        router_find(r, HTTP_GET, str_of(paths[i]), &m);
+        assert_non_null(m.route);
+        assert_string_equal(m.route->operation_id, "near");
+        assert_int_equal(m.param_count, 1);
+        assert_true(str_is(route_param(&m, "x"), i ? "a:go" : "literal"));
+    }
+    router_free(r);
+}
+
 static void a_suffix_needs_a_name_before_it(void **state)
 {
     struct route_match m = find(state, HTTP_POST, "/v1/webhooks/:test");
@@ -243,6 +264,7 @@ int main(void)
         cmocka_unit_test(a_literal_beats_a_name_and_a_name_catches_what_the_literal_leaves),
         cmocka_unit_test(parameters_carry_the_names_of_their_route),
         cmocka_unit_test(unknown_paths_are_unknown),
+        cmocka_unit_test(a_way_that_led_nowhere_leaves_no_parameters_behind),
         cmocka_unit_test(a_suffix_needs_a_name_before_it),
         cmocka_unit_test(a_known_path_with_another_method_lists_what_is_allowed),
         cmocka_unit_test(head_is_served_by_get),

@@ -1,0 +1,233 @@
+"""Limits: requests per minute and day, overrides, active jobs, queue size, priorities, runtime."""
+import time
+
+import pytest
+
+from harness.together import at_once
+
+LIMITED = "RFA_REQUEST_RATE_LIMITED"
+FULL = "RFA_EXEC_QUEUE_FULL"
+
+
+def early_in_the_minute(seconds):
+    """Waits until at least `seconds` are left of the wall clock's minute, which windows follow."""
+    left = 60 - time.time() % 60
+    if left < seconds:
+        time.sleep(left + 0.05)
+
+
+@pytest.fixture(scope="module")
+def five(module_weir):
+    """A server that takes five requests a minute."""
+    early_in_the_minute(12)
+    return module_weir(settings={"limits.requests_per_minute": 5, "runner.processes": 0})
+
+
+@pytest.mark.limit(150)
+def test_the_sixth_request_of_a_minute_is_refused(five):
+    """[JOB-191 JOB-205 JOB-286 JOB-092] 429 with Retry-After; nothing stored; others unaffected."""
+    weir = five
+    key, other = weir.new_client().api_key, weir.new_client().api_key
+    for _ in range(5):
+        weir.submit(key, queue="o")
+    for _ in range(3):
+        answer = weir.try_submit(key, queue="o")
+        answer.expect_problem(429, LIMITED)
+        assert 1 <= int(answer.headers["retry-after"]) <= 60
+    for method, path in (("GET", "/v1/jobs"), ("GET", "/v1/reports"), ("GET", "/v1/webhooks")):
+        weir.api(method, path, key=key).expect_problem(429, LIMITED)
+    assert weir.total(other) == 0  # another client has a window of its own
+    assert weir.metric("jobs_submitted_total") == 5
+
+
+@pytest.mark.limit(150)
+def test_the_limit_is_checked_after_the_key_and_before_the_rest(five):
+    """A bad key costs nothing; a malformed request counts, and is 429 once the window is used."""
+    key = five.new_client().api_key
+    for _ in range(10):
+        five.api("GET", "/v1/jobs", key=key[:-1]).expect_problem(
+            401, "RFA_AUTH_INVALID_CREDENTIALS")
+    for _ in range(5):
+        five.api("POST", "/v1/jobs", "{", key).expect_problem(400, "RFA_REQUEST_MALFORMED")
+    five.api("POST", "/v1/jobs", "{", key, {"Accept": "text/html"}).expect_problem(429, LIMITED)
+
+
+@pytest.mark.limit(150)
+def test_worker_calls_and_probes_do_not_count(five):
+    key = five.new_client().api_key
+    for _ in range(8):
+        assert five.claim(key) == []
+        five.api("GET", "/healthz", key=key).expect(200)
+    five.submit(key, queue="o")
+
+
+@pytest.mark.limit(150)
+def test_parallel_requests_are_counted_exactly(five):
+    key = five.new_client().api_key
+    answers = at_once(20, lambda _: five.api("GET", "/v1/jobs", key=key))
+    assert sorted(a.status for a in answers) == [200] * 5 + [429] * 15
+
+
+@pytest.mark.long
+@pytest.mark.limit(150)
+def test_a_new_minute_opens_a_new_window(five):
+    """[JOB-286] After Retry-After seconds requests pass again."""
+    key = five.new_client().api_key
+    for _ in range(5):
+        five.api("GET", "/v1/jobs", key=key).expect(200)
+    answer = five.api("GET", "/v1/jobs", key=key)
+    answer.expect_problem(429, LIMITED)
+    time.sleep(int(answer.headers["retry-after"]) + 0.1)
+    five.api("GET", "/v1/jobs", key=key).expect(200)
+
+
+@pytest.mark.limit(150)
+def test_an_override_beats_the_default_for_its_client_only(fresh_weir):
+    """[JOB-292] Change values and restart: the new limits hold, per client and for all."""
+    weir = fresh_weir(settings={"runner.processes": 0})
+    special, usual = weir.new_client(), weir.new_client()
+    early_in_the_minute(10)
+    weir.restart({"limits.requests_per_minute": 2,
+                  "limits.overrides": f"{special.client_id}=4"})
+    for client, allowed in ((special, 4), (usual, 2)):
+        statuses = [weir.api("GET", "/v1/jobs", key=client.api_key).status for _ in range(6)]
+        assert statuses == [200] * allowed + [429] * (6 - allowed)
+    early_in_the_minute(10)
+    weir.restart({"limits.requests_per_minute": 3, "limits.overrides": f"{special.client_id}=0"})
+    for client, allowed in ((special, 6), (usual, 3)):
+        statuses = [weir.api("GET", "/v1/jobs", key=client.api_key).status for _ in range(6)]
+        assert statuses == [200] * allowed + [429] * (6 - allowed)
+
+
+def test_a_used_up_daily_quota_is_429(fresh_weir):
+    """[JOB-192] Quota 10: the eleventh request is refused, no job is made; others go on."""
+    weir = fresh_weir(settings={"limits.requests_per_day": 10, "runner.processes": 0})
+    key = weir.new_client().api_key
+    for _ in range(10):
+        weir.submit(key, queue="o")
+    answer = weir.try_submit(key, queue="o")
+    problem = answer.expect_problem(429, LIMITED)
+    assert "day" in problem["detail"] and 1 <= int(answer.headers["retry-after"]) <= 86400
+    assert weir.total(weir.new_client().api_key) == 0
+    assert weir.metric("jobs_submitted_total") == 10
+
+
+def test_active_jobs_are_limited_over_all_clients(fresh_weir):
+    """[JOB-193 JOB-287 JOB-293] Three unfinished: 429; accepted again after one finished."""
+    weir = fresh_weir(settings={"jobs.max_active": 3, "runner.processes": 0})
+    key, other = weir.new_client().api_key, weir.new_client().api_key
+    jobs = [weir.submit(key, queue="o")["job_id"], weir.submit(other, queue="o")["job_id"],
+            weir.submit(key, type="DEFERRED", execution_at=weir.soon(3600))["job_id"]]
+    for fields in ({"queue": "o"}, {"type": "DEFERRED", "execution_at": weir.soon(3600)}):
+        answer = weir.try_submit(other, **fields)
+        answer.expect_problem(429, LIMITED)
+        assert int(answer.headers["retry-after"]) >= 1
+    assert weir.total(key) == 2 and weir.total(other) == 1
+    weir.cancel(key, jobs[2]).expect(200)
+    weir.submit(other, queue="o")
+    weir.try_submit(key, queue="o").expect_problem(429, LIMITED)
+    weir.restart({"jobs.max_active": 4})
+    weir.submit(key, queue="o")
+    weir.try_submit(key, queue="o").expect_problem(429, LIMITED)
+
+
+def test_a_full_queue_refuses_and_drops_nothing(fresh_weir):
+    """[JOB-172 JOB-217 JOB-288 JOB-294 JOB-092] Capacity 5: the sixth is 503, no row; claimed
+    jobs make room; the setting moves the limit."""
+    weir = fresh_weir(settings={"jobs.queue_size": 5, "runner.processes": 0})
+    key = weir.new_client().api_key
+    jobs = [weir.submit(key, queue="outside")["job_id"] for _ in range(5)]
+    for _ in range(2):
+        answer = weir.try_submit(key, queue="outside")
+        answer.expect_problem(503, FULL)
+        assert int(answer.headers["retry-after"]) >= 1
+    assert weir.total(key) == 5 and weir.metric("job_queue_depth") == 5
+    deferred = weir.submit(key, type="DEFERRED", execution_at=weir.soon(3600))
+    assert deferred["state"] == "CREATED"  # it does not stand in the queue
+    assert [t["job_id"] for t in weir.claim(key, most=2)] == jobs[:2]
+    for _ in range(2):
+        weir.submit(key, queue="outside")
+    weir.try_submit(key, queue="outside").expect_problem(503, FULL)
+    weir.restart({"jobs.queue_size": 6})
+    weir.submit(key, queue="outside")
+    weir.try_submit(key, queue="outside").expect_problem(503, FULL)
+    assert weir.total(key) == 9
+
+
+def test_a_replay_is_answered_although_the_queue_is_full(fresh_weir):
+    weir = fresh_weir(settings={"jobs.queue_size": 1, "runner.processes": 0})
+    key = weir.new_client().api_key
+    first = weir.submit(key, idempotency_key="a", queue="o")
+    assert weir.submit(key, idempotency_key="a", queue="o") == first
+    weir.try_submit(key, idempotency_key="b", queue="o").expect_problem(503, FULL)
+
+
+def test_the_queue_limit_tells_the_same_from_every_door(fresh_weir):
+    """[JOB-194] Submit, batch and retry give one code and one status, as does a low priority."""
+    weir = fresh_weir(settings={"jobs.queue_size": 1, "runner.processes": 0})
+    key = weir.new_client().api_key
+    failed = weir.failed_job(key)
+    weir.submit(key, queue="o")
+    single = weir.try_submit(key, queue="o").expect_problem(503, FULL)
+    retry = weir.retry(key, failed).expect_problem(503, FULL)
+    low = weir.try_submit(key, queue="o", priority=0).expect_problem(503, FULL)
+    batch = weir.api("POST", "/v1/jobs:batch", {"jobs": [{"type": "EXECUTE"}]}, key).expect(202)
+    found = [single, retry, low, batch["results"][0]["error"]]
+    assert {(p["code"], p["status"], p["title"], p["type"]) for p in found} == {
+        (FULL, 503, single["title"], single["type"])}
+
+
+def test_low_priorities_are_refused_first(fresh_weir):
+    """From 85 % on 0 to 2 are refused; 3 to 9 until the queue is full."""
+    weir = fresh_weir(settings={"jobs.queue_size": 20, "runner.processes": 0})
+    key = weir.new_client().api_key
+    for _ in range(17):
+        weir.submit(key, queue="o", priority=2)
+    for priority in (0, 1, 2):
+        weir.try_submit(key, queue="o", priority=priority).expect_problem(503, FULL)
+    for priority in (3, 4, 9):
+        weir.submit(key, queue="o", priority=priority)
+    weir.try_submit(key, queue="o", priority=9).expect_problem(503, FULL)
+    assert weir.total(key) == 20
+
+
+@pytest.mark.tsan
+def test_parallel_submits_fill_the_queue_exactly(fresh_weir):
+    """Never one too many, whatever the batches of the commit loop look like."""
+    weir = fresh_weir(settings={"jobs.queue_size": 10, "runner.processes": 0})
+    key = weir.new_client().api_key
+    answers = at_once(40, lambda _: weir.try_submit(key, queue="o"))
+    assert sorted(a.status for a in answers) == [202] * 10 + [503] * 30
+    assert weir.metric("job_queue_depth") == weir.total(key) == 10
+
+
+def test_payload_and_body_limits_follow_their_settings(fresh_weir):
+    """[JOB-289] A large payload in a well-sized body is 400, a large body 413."""
+    weir = fresh_weir(settings={"jobs.payload_max_bytes": 100, "server.body_max_bytes": 2048,
+                                "runner.processes": 0})
+    key = weir.new_client().api_key
+    weir.submit(key, queue="o", payload={"x": "a" * 80})
+    weir.try_submit(key, queue="o", payload={"x": "a" * 200}).expect_problem(
+        400, "RFA_JOB_VALIDATION_FAILED")
+    weir.try_submit(key, queue="o", payload={"x": "a" * 3000}).expect_problem(
+        413, "RFA_REQUEST_PAYLOAD_TOO_LARGE")
+    assert weir.total(key) == 1
+
+
+def test_a_run_over_the_limit_fails_with_timeout(fresh_weir):
+    """[JOB-290 JOB-295] The limit of the setting, or the job's own smaller one."""
+    weir = fresh_weir(settings={"jobs.max_runtime_ms": 300, "runner.processes": 0})
+    key = weir.new_client().api_key
+    weir.try_submit(key, max_runtime_ms=301).expect_problem(400, "RFA_JOB_VALIDATION_FAILED")
+    for fields in ({}, {"max_runtime_ms": 100}):
+        job_id = weir.submit(key, queue="outside", **fields)["job_id"]
+        task = weir.claim(key)[0]
+        assert task["max_runtime_ms"] == fields.get("max_runtime_ms", 300)
+        weir.tell("start", key, task)
+        job = weir.wait_state(key, job_id, "FAILED", timeout=5)
+        assert job["error"]["code"] == "timeout"
+        assert weir.event_names(key, job_id)[-1] == "job.timed_out"
+        assert weir.report(key, job_id)["duration_ms"] >= fields.get("max_runtime_ms", 300)
+        assert weir.tell("finish", key, task, outcome="success", result={})["ok"] is False
+    over = weir.submit(key, work_kind="RUNS_OVER_TIMEOUT", queue="o")["job_id"]
+    assert weir.job(key, over)["definition"]["duration_ms"] == 300 + 1000

@@ -1,0 +1,259 @@
+"""Restarts, asked for and not: what was stored is there, what was due runs, leases go on, drains are clean."""
+import os
+import signal
+import socket
+import sqlite3
+import threading
+import time
+from datetime import datetime, timedelta, timezone
+
+from harness import processes
+from harness.history import check_chain, check_client, list_jobs
+from harness.weir_server import wait_for
+from harness.worker_calls import Worker
+
+NOBODY = {"runner.processes": 0}
+
+
+def moment_of(text):
+    """The moment a time on the wire means."""
+    return datetime.fromisoformat(text.replace("Z", "+00:00"))
+
+
+def deferred(weir, key, seconds, **fields):
+    """A DEFERRED job due in so many seconds: (job id, due)."""
+    due = datetime.now(timezone.utc) + timedelta(seconds=seconds)
+    text = due.strftime("%Y-%m-%dT%H:%M:%S.") + f"{due.microsecond // 1000:03}Z"
+    job = weir.submit(key, type="DEFERRED", execution_at=text, **fields)
+    return job["job_id"], moment_of(text)
+
+
+def first_queued(weir, key, job_id):
+    """When it became QUEUED."""
+    return next(moment_of(e["timestamp"]) for e in weir.events(key, job_id) if e["next_state"] == "QUEUED")
+
+
+def test_a_schedule_survives_a_kill_and_is_kept(fresh_weir):
+    """[JOB-131] Killed and started again before the due time: QUEUED at its time, not before."""
+    weir = fresh_weir()
+    _, key = weir.new_client()
+    job_id, due = deferred(weir, key, 2.0, work_kind="SUCCESS_FAST")
+    weir.kill9()
+    weir.start()
+    assert weir.job(key, job_id)["state"] == "CREATED"
+    assert weir.wait_final(key, job_id)["state"] == "SUCCEEDED"
+    assert 0 <= (first_queued(weir, key, job_id) - due).total_seconds() <= 1
+    check_chain(weir, key, job_id)
+
+
+def test_a_schedule_missed_while_down_is_queued_at_once(fresh_weir):
+    """[JOB-132] [JOB-047] SCHEDULED_LATE_RECOVERY: down across the due time; QUEUED within a second of
+    the start, then SUCCEEDED."""
+    weir = fresh_weir()
+    _, key = weir.new_client()
+    job_id, due = deferred(weir, key, 0.6, work_kind="SCHEDULED_LATE_RECOVERY")
+    weir.stop()
+    time.sleep(max(0, (due - datetime.now(timezone.utc)).total_seconds()) + 0.3)
+    started = datetime.now(timezone.utc)
+    weir.start()
+    ready = datetime.now(timezone.utc)
+    assert weir.wait_final(key, job_id)["state"] == "SUCCEEDED"
+    assert started <= first_queued(weir, key, job_id) <= ready + timedelta(seconds=1)
+
+
+def test_the_queue_survives_kill_9_in_its_order(fresh_weir):
+    """[JOB-146] 50 queued jobs of mixed priority, no workers, kill -9: all 50 are QUEUED and claimed in order."""
+    weir = fresh_weir(settings=NOBODY)
+    _, key = weir.new_client()
+    jobs = [(weir.submit(key, queue="outside", priority=n % 3)["job_id"], n % 3) for n in range(50)]
+    weir.kill9()
+    weir.start()
+    assert {job["state"] for job in list_jobs(weir, key)} == {"QUEUED"}
+    with Worker(weir, key) as worker:
+        claimed = [task["job_id"] for task in worker.claim(most=100)]
+    assert claimed == [job for job, _ in sorted(jobs, key=lambda pair: -pair[1])]
+
+
+def test_finished_jobs_and_their_reports_are_the_same_after_kill_9(fresh_weir):
+    """[JOB-303] [JOB-239] Job, events and report of every kind of end are byte for byte the same."""
+    weir = fresh_weir()
+    _, key = weir.new_client()
+    ids = [weir.submit(key, work_kind=kind)["job_id"]
+           for kind in ("SUCCESS_FAST", "FAIL_IMMEDIATE", "LARGE_OUTPUT")]
+    ids.append(weir.submit(key, queue="nobody")["job_id"])
+    weir.cancel(key, ids[-1]).expect(200)
+    for job_id in ids:
+        weir.wait_final(key, job_id)
+    paths = [f"/v1/jobs/{job_id}{part}" for job_id in ids for part in ("", "/events", "/report")]
+    before = [weir.api("GET", path, key=key).body for path in paths]
+    weir.kill9()
+    weir.start()
+    assert [weir.api("GET", path, key=key).body for path in paths] == before
+
+
+def test_keys_survive_a_restart_and_only_their_hash_is_stored(fresh_weir):
+    """[JOB-233] The key works after kill -9, a revoked one is still refused, and neither secret is in any file."""
+    weir = fresh_weir()
+    client_id, old = weir.new_client()
+    new = weir.api("POST", f"/v1/clients/{client_id}/keys/renew", {}, old).expect(200)["api_key"]
+    weir.kill9()
+    weir.start()
+    weir.submit(new, queue="nobody")
+    weir.try_submit(old).expect_problem(403, "RFA_AUTH_API_KEY_DISABLED")
+    for directory, _, files in os.walk(weir.data):
+        for name in files:
+            with open(os.path.join(directory, name), "rb") as file:
+                content = file.read()
+            for secret in (old, new):
+                assert secret.encode() not in content, name
+
+
+def test_idempotency_holds_over_a_restart(fresh_weir):
+    """[JOB-071] [JOB-213] The same key and body give the first job; another body is still a conflict."""
+    weir = fresh_weir(settings=NOBODY)
+    _, key = weir.new_client()
+    first = weir.submit(key, idempotency_key="k", queue="outside")["job_id"]
+    weir.kill9()
+    weir.start()
+    assert weir.submit(key, idempotency_key="k", queue="outside")["job_id"] == first
+    weir.try_submit(key, idempotency_key="k", queue="other").expect_problem(
+        409, "RFA_EXEC_IDEMPOTENCY_CONFLICT")
+    assert len(list_jobs(weir, key)) == 1
+
+
+def test_leases_outlive_a_restart_of_core(fresh_weir):
+    """[JOB-143] [JOB-176] A worker with one claimed and one running task goes on with its old tokens; nothing
+    was requeued, lost or handed out again."""
+    weir = fresh_weir(settings=NOBODY)
+    _, key = weir.new_client()
+    for _ in range(2):
+        weir.submit(key, queue="outside")
+    with Worker(weir, key) as worker:
+        running, claimed = worker.claim(most=2)
+        worker.start([running])
+        core, = weir.pids("core")
+        os.kill(core, signal.SIGKILL)
+        weir.wait_pids("core", 1, other_than=[core])
+        weir.wait_ready()
+        worker.close()
+        assert worker.claim() == []
+        assert worker.heartbeat([running])[0]["ok"] is True
+        assert worker.start([claimed])[0]["ok"] is True
+        assert [result["ok"] for result in worker.finish([running, claimed])] == [True, True]
+    for _, events in check_client(weir, key).values():
+        assert [e["event_name"] for e in events].count("job.assigned") == 1
+
+
+def test_a_dead_workers_lease_ends_after_a_restart_of_core_too(fresh_weir):
+    """[JOB-174] [JOB-176] The worker never comes back: requeued and failed within a lease of the restart."""
+    weir = fresh_weir(settings={**NOBODY, "queue.lease_ms": 1000, "queue.heartbeat_ms": 200})
+    _, key = weir.new_client()
+    for _ in range(2):
+        weir.submit(key, queue="outside")
+    running, claimed = weir.claim(key, most=2)
+    assert weir.tell("start", key, running)["ok"] is True
+    weir.kill9()
+    weir.start()
+    began = time.monotonic()
+    weir.wait_state(key, claimed["job_id"], "QUEUED", timeout=5)
+    assert weir.wait_final(key, running["job_id"], timeout=5)["error"]["code"] == "worker_lost"
+    assert time.monotonic() - began <= 1 + 1
+    assert weir.tell("finish", key, running, outcome="success")["code"] == "lease_lost"
+
+
+def test_sigterm_lets_running_jobs_end_and_answers_what_is_under_way(fresh_weir):
+    """[JOB-301] Exit 0; the running job is finished by its runner, the queued one is still there; a request
+    that has been sent is answered; a waiting claim ends; nothing accepts a connection afterwards."""
+    weir = fresh_weir(settings={"runner.processes": 1, "runner.workers": 1, "runner.time_scale": 0.6})
+    _, key = weir.new_client()
+    running = weir.submit(key, work_kind="SUCCESS_FAST")["job_id"]  # 0.6 s
+    queued = weir.submit(key, work_kind="SUCCESS_FAST")["job_id"]
+    weir.wait_state(key, running, "RUNNING")
+    answers = {}
+    poll = threading.Thread(target=lambda: answers.update(
+        claim=weir.api("POST", "/worker/v1/claim", {"worker_id": "w", "queues": ["outside"], "max": 1,
+                                                    "wait_ms": 20000}, key)))
+    poll.start()
+    wait_for(lambda: weir.metric("weir_http_connections") >= 2, 5, "the claim to wait", weir)
+    before = time.monotonic()
+    weir.process.send_signal(signal.SIGTERM)
+    submitted = []
+    while weir.process.poll() is None and time.monotonic() - before < 10:
+        try:
+            answer = weir.try_submit(key, queue="outside")
+            assert answer.status in (202, 503), answer
+            submitted += [answer.json["job_id"]] if answer.status == 202 else []
+        except OSError:
+            pass  # refused or closed before it was read: not accepted
+        time.sleep(0.01)
+    assert weir.process.wait(timeout=5) == 0
+    weir.process = None
+    poll.join(timeout=5)
+    assert answers["claim"].expect(200)["tasks"] == []
+    assert time.monotonic() - before < 4
+    weir.assert_no_sanitizer_report()
+    weir.start()
+    assert weir.job(key, running)["state"] == "SUCCEEDED"
+    assert weir.job(key, queued)["state"] in ("QUEUED", "ASSIGNED", "RUNNING", "SUCCEEDED")
+    listed = {job["job_id"] for job in list_jobs(weir, key)}
+    assert set(submitted) <= listed and submitted, "an acknowledged job is lost, or none was accepted"
+
+
+def test_a_drain_that_takes_too_long_reports_the_job_as_shut_down(fresh_weir):
+    """[JOB-176] A job longer than runtime.drain_ms is FAILED, reason shutdown, retryable; exit 0 in time."""
+    weir = fresh_weir(settings={"runner.time_scale": 1.0, "runtime.drain_ms": 300})
+    _, key = weir.new_client()
+    job_id = weir.submit(key, work_kind="RUNS_LONG")["job_id"]
+    weir.wait_state(key, job_id, "RUNNING")
+    before = time.monotonic()
+    weir.stop()
+    assert time.monotonic() - before < 3
+    weir.start()
+    job = weir.job(key, job_id)
+    assert job["state"] == "FAILED"
+    assert (job["error"]["code"], job["error"]["retryable"]) == ("shutdown", True)
+    check_chain(weir, key, job_id)
+
+
+def test_a_second_sigterm_ends_at_once_and_loses_nothing(fresh_weir):
+    """A long drain is cut short; the job is found lost or shut down after the next start, never RUNNING for ever."""
+    weir = fresh_weir(settings={"runner.time_scale": 1.0, "queue.lease_ms": 1000, "queue.heartbeat_ms": 200})
+    _, key = weir.new_client()
+    job_id = weir.submit(key, work_kind="RUNS_LONG")["job_id"]
+    weir.wait_state(key, job_id, "RUNNING")
+    family = weir.pids()
+    weir.process.send_signal(signal.SIGTERM)
+    wait_for(lambda: weir.logs(event="draining"), 5, "the drain", weir)
+    before = time.monotonic()
+    weir.process.send_signal(signal.SIGTERM)
+    assert weir.process.wait(timeout=5) == 0
+    assert time.monotonic() - before < 2
+    weir.process = None
+    assert not processes.wait_gone(family, 2)
+    weir.start()
+    assert weir.wait_final(key, job_id, timeout=5)["state"] == "FAILED"
+
+
+def test_a_half_sent_request_does_not_hold_up_the_stop(fresh_weir):
+    """[JOB-301] A client that stalls in the middle of its body: the server still ends in time with 0."""
+    weir = fresh_weir(settings=NOBODY)
+    with socket.create_connection(weir.address) as stalled:
+        stalled.sendall(b"POST /v1/clients HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{")
+        wait_for(lambda: weir.metric("weir_http_connections") >= 2, 5, "the connection", weir)
+        before = time.monotonic()
+        weir.stop()
+        assert time.monotonic() - before < 6
+
+
+def test_the_database_is_whole_after_a_clean_stop(fresh_weir):
+    """[JOB-303] SQLite itself finds nothing wrong, and `weir verify` neither."""
+    weir = fresh_weir()
+    _, key = weir.new_client()
+    for _ in range(20):
+        weir.submit(key, work_kind="SUCCESS_FAST")
+    weir.stop()
+    with sqlite3.connect(os.path.join(weir.data, "weir.db")) as db:
+        assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    assert weir.cli("verify").returncode == 0
+    with socket.socket() as probe:
+        assert probe.connect_ex(weir.address) != 0
