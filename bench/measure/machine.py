@@ -60,7 +60,7 @@ def cpu_model():
 
 def file_system(folder):
     """Type of the file system that holds the folder."""
-    return output_of("stat", "-f", "-c", "%T", folder)
+    return output_of("findmnt", "-n", "-o", "FSTYPE", "-T", folder)
 
 
 def commit(repository):

@@ -63,7 +63,7 @@ def summary(results):
 
 def change(row, value, empty, state):
     """Share by which a row on a full store is better (+) or worse (-) than on an empty one."""
-    if state == "empty" or row.key not in empty:
+    if state == "empty" or row not in rows.TRAFFIC or row.key not in empty:
         return None
     before = statistics.median(r["value"] for r in empty[row.key])
     ratio = value / before if row.higher_is_better else before / value

@@ -44,7 +44,7 @@ def measured(subject, step, per="jobs"):
     row["load_cpu_share"] = round(load_s / row["seconds"], 3)
     row["others_cpu_share"] = round(
         max(0.0, busy_after - busy - server_s - load_s) / (passed_after - passed), 3)
-    if commits is not None:
+    if commits is not None and per == "jobs":
         row["per_commit"] = round(count / max(1, subject.commits() - commits), 1)
     return row
 
@@ -105,6 +105,12 @@ def memory(subject, _plan, _folder):
     return found | {"value": round(found["rss"], 1)}
 
 
+def rest(subject, _plan, _folder):
+    """All processes after start, before any traffic."""
+    found = processes.memory_mb(subject.root_pid)
+    return found | {"value": round(found["rss"], 1)}
+
+
 def disk(subject, plan, _folder):
     """Bytes kept and bytes written for a job's whole life, from an empty store."""
     written = processes.written_bytes(subject.root_pid)
@@ -131,6 +137,8 @@ class Row:
         return value >= self.goal if self.higher_is_better else value < self.goal
 
 
+START = Row("start", "start to ready", "ms", None, None, False)
+REST = Row("rest", "resident memory after start, runners off", "MB", rest, None, False)
 # In this order, on one server: drain empties what the rows above it left behind.
 TRAFFIC = [
     Row("null", "load generator's ceiling (GET /healthz, 64 connections)", "req/s", null),
@@ -144,8 +152,7 @@ TRAFFIC = [
     Row("get", "GET of random jobs, 16 in flight", "req/s", get),
 ]
 # Each on a fresh server of its own.
-START = Row("start", "start to ready", "ms", None, None, False)
 MEMORY = Row("memory", f"resident memory, all processes, {STORED_JOBS} jobs stored", "MB", memory,
              64, False)
 DISK = Row("disk", "disk per finished job", "bytes", disk, None, False)
-ROWS = TRAFFIC + [START, MEMORY, DISK]
+ROWS = [START, REST] + TRAFFIC + [MEMORY, DISK]

@@ -113,8 +113,8 @@ static enum err_code bind_operations(struct api *a, struct err *err)
         operations += count;
     }
     if (operations != route_count)
-        return err_set(err, ERR_CONFIG_INVALID, "the contracts have %zu operations, the routes %zu", operations,
-                       route_count);
+        return err_set(err, ERR_CONFIG_INVALID, "the contracts have %zu operations, the routes %zu",
+                       operations, route_count);
     a->submit_schema = find_operation(a, "submitJob")->request_body;
     return ERR_OK;
 }

@@ -43,9 +43,8 @@ struct route_info {
 };
 
 /* A row of a route table. tools/contract_lint.py reads these rows and compares them with contracts/. */
-#define ROUTE(method, pattern, operation, auth, action, accepts, limited, handler)                 \
-    {HTTP_##method, pattern, #operation,                                                           \
-     &(const struct route_info){auth, action, accepts, limited, handler}},
+#define ROUTE(method, pattern, operation, auth, action, accepts, limited, handler)                           \
+    {HTTP_##method, pattern, #operation, &(const struct route_info){auth, action, accepts, limited, handler}},
 
 struct api_config {
     const struct settings *settings;
@@ -62,12 +61,12 @@ struct call {
     const struct route_info *info;
     size_t route_number;
     struct principal who;
-    const struct json *body;   /* an object; never NULL for a handler (absent body = empty object) */
-    unsigned accept;           /* the one kind chosen */
+    const struct json *body; /* an object; never NULL for a handler (absent body = empty object) */
+    unsigned accept;         /* the one kind chosen */
     struct command *command;
     void (*finish)(struct call *c); /* after the command is done */
-    struct str job_id;         /* for the log line */
-    struct err err;            /* what was answered, for the log line */
+    struct str job_id;              /* for the log line */
+    struct err err;                 /* what was answered, for the log line */
     void *data;
 };
 
@@ -101,15 +100,15 @@ const struct route *api_routes(size_t *ret_count);
 /* This HTTP thread's reader; NULL with err set when the store cannot be read. */
 struct reader *api_reader(struct api *a, struct err *err);
 
-void call_problem(struct call *c, const struct err *err);  /* answers */
+void call_problem(struct call *c, const struct err *err); /* answers */
 void call_fail(struct call *c, enum err_code code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 /* A JSON answer: write with the writer, then call_send. */
 void call_json(struct call *c, int status, struct json_writer *w);
 void call_send(struct call *c);
 /* Posts the command and comes back in `finish` on the loop thread; a failed command is answered already. */
-void call_post(struct call *c, struct command *command, const struct command_type *type, int64_t extra_wait_ms,
-               void (*finish)(struct call *c));
+void call_post(struct call *c, struct command *command, const struct command_type *type,
+               int64_t extra_wait_ms, void (*finish)(struct call *c));
 /* The {job_id} of the path. Malformed: 404 on GET, 400 on POST. False: answered. */
 bool call_job_id(struct call *c, int64_t *ret_key, uint64_t *ret_low);
 bool call_uuid_param(struct call *c, const char *name, struct uuid *ret);

@@ -43,7 +43,10 @@ struct auth *auth_free(struct auth *a)
     return NULL;
 }
 
-void auth_keys_changed(struct auth *a) { atomic_fetch_add(&a->generation, 1); }
+void auth_keys_changed(struct auth *a)
+{
+    atomic_fetch_add(&a->generation, 1);
+}
 
 void auth_make_key(struct new_key *ret)
 {
@@ -144,10 +147,8 @@ static enum err_code look_up(struct reader *r, struct arena *arena, int64_t id, 
     r->ops->reader_end(r);
     if (code != ERR_OK || !*ret_found)
         return code;
-    *slot = (struct cached_key){.id = id,
-                                .client = row.client,
-                                .expires_ms = row.expires_ms,
-                                .revoked = row.revoked_ms != 0};
+    *slot = (struct cached_key){
+        .id = id, .client = row.client, .expires_ms = row.expires_ms, .revoked = row.revoked_ms != 0};
     if (row.hash.len != KEY_HASH_BYTES || row.client_uuid.len != sizeof slot->client_id.bytes)
         return err_set(err, ERR_STORE_CORRUPT, "an API key row is damaged");
     memcpy(slot->hash, row.hash.ptr, KEY_HASH_BYTES);

@@ -1,5 +1,5 @@
-/* api/auth.h - who is calling. API keys: `weir_<16 hex: key number>_<43 base64url: 256 random bits>`; stored is
- * the SHA-256 of the secret part, compared in constant time.
+/* api/auth.h - who is calling. API keys: `weir_<16 hex: key number>_<43 base64url: 256 random bits>`;
+ * stored is the SHA-256 of the secret part, compared in constant time.
  *
  * Every HTTP thread caches keys it has seen; a commit that changes any key raises the generation, and stale
  * caches are dropped before the next request is looked at: a revocation holds from its answer on. */

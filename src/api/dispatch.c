@@ -37,7 +37,10 @@ void call_json(struct call *c, int status, struct json_writer *w)
     jw_start(w, &c->x->reply_body);
 }
 
-void call_send(struct call *c) { http_answer(c->x); }
+void call_send(struct call *c)
+{
+    http_answer(c->x);
+}
 
 /* --- the way to the commit thread and back ------------------------------------------------------- */
 
@@ -66,8 +69,8 @@ static void timed_out(struct http_exchange *x)
               "the server did not get to it in time; it may still be done: ask again with the same key");
 }
 
-void call_post(struct call *c, struct command *command, const struct command_type *type, int64_t extra_wait_ms,
-               void (*finish)(struct call *c))
+void call_post(struct call *c, struct command *command, const struct command_type *type,
+               int64_t extra_wait_ms, void (*finish)(struct call *c))
 {
     command->type = type;
     command->owner = c;
@@ -78,8 +81,8 @@ void call_post(struct call *c, struct command *command, const struct command_typ
     c->finish = finish;
     c->x->on_resume = resumed;
     c->x->on_timeout = timed_out;
-    c->x->timeout_at_ms = clock_mono_ms(c->api->config.clock) + extra_wait_ms +
-                          c->api->config.settings->request_timeout_ms;
+    c->x->timeout_at_ms =
+        clock_mono_ms(c->api->config.clock) + extra_wait_ms + c->api->config.settings->request_timeout_ms;
     kernel_post(c->api->kernel, command);
 }
 
@@ -178,8 +181,8 @@ static bool check_rate(struct call *c)
 {
     struct err err;
     if (!c->info->rate_limited || c->who.kind != PRINCIPAL_KEY ||
-        rate_limit_take(c->api->rate_limit, c->who.client, &c->who.client_id, c->x->received_us / 1000, &err) ==
-            ERR_OK)
+        rate_limit_take(c->api->rate_limit, c->who.client, &c->who.client_id, c->x->received_us / 1000,
+                        &err) == ERR_OK)
         return true;
     call_problem(c, &err);
     return false;
@@ -209,7 +212,8 @@ static unsigned accept_one(struct str range, unsigned offers)
     if (str_is(type, "*/*"))
         return offers & -offers;
     for (size_t i = 0; i < LENGTH_OF(media); i++)
-        if (offers & media[i].kind && (str_equal_nocase(type, str_of(media[i].type)) || str_is(type, media[i].range)))
+        if (offers & media[i].kind &&
+            (str_equal_nocase(type, str_of(media[i].type)) || str_is(type, media[i].range)))
             return media[i].kind;
     if (str_equal_nocase(type, STR("application/problem+json")) ||
         (offers & ACCEPT_TEXT && str_equal_nocase(type, STR("application/openmetrics-text"))))
@@ -228,7 +232,8 @@ static bool check_accept(struct call *c)
         if ((c->accept = accept_one(str_trim(str_cut(&rest, ',')), offers)))
             return true;
     call_fail(c, ERR_REQUEST_NOT_ACCEPTABLE, "this call answers application/json%s%s",
-              offers & ACCEPT_CSV ? " or text/csv" : "", offers & ACCEPT_EVENTS ? " or text/event-stream" : "");
+              offers & ACCEPT_CSV ? " or text/csv" : "",
+              offers & ACCEPT_EVENTS ? " or text/event-stream" : "");
     return false;
 }
 
@@ -252,7 +257,8 @@ static bool check_body_head(struct call *c)
         return false;
     }
     if (x->body_too_large) {
-        call_fail(c, ERR_REQUEST_PAYLOAD_TOO_LARGE, "the body is larger than %lld bytes (server.body_max_bytes)",
+        call_fail(c, ERR_REQUEST_PAYLOAD_TOO_LARGE,
+                  "the body is larger than %lld bytes (server.body_max_bytes)",
                   (long long)c->api->config.settings->body_max_bytes);
         return false;
     }

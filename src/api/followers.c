@@ -82,7 +82,10 @@ void followers_leave(struct followers *f, struct followed *j)
     pthread_mutex_unlock(&f->lock);
 }
 
-uint32_t followed_seq(const struct followed *j) { return atomic_load(&j->seq); }
+uint32_t followed_seq(const struct followed *j)
+{
+    return atomic_load(&j->seq);
+}
 
 bool followers_publish(struct followers *f, const struct unit *u)
 {

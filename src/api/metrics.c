@@ -11,7 +11,8 @@
 enum { BUCKETS = 14 };
 
 /* Every status a handler answers; anything else would be counted as 0, which no answer has. */
-static const int statuses[] = {0, 200, 201, 202, 400, 401, 403, 404, 405, 406, 409, 413, 415, 429, 500, 503, 504};
+static const int statuses[] = {0,   200, 201, 202, 400, 401, 403, 404, 405,
+                               406, 409, 413, 415, 429, 500, 503, 504};
 enum { STATUSES = sizeof statuses / sizeof *statuses };
 
 static const double bucket_seconds[BUCKETS] = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1,
@@ -53,7 +54,10 @@ static void add(_Atomic uint64_t *counter, uint64_t n)
     atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
 }
 
-static uint64_t get(_Atomic uint64_t *counter) { return atomic_load_explicit(counter, memory_order_relaxed); }
+static uint64_t get(_Atomic uint64_t *counter)
+{
+    return atomic_load_explicit(counter, memory_order_relaxed);
+}
 
 static void observe(struct histogram *h, int64_t ms)
 {
@@ -99,7 +103,10 @@ void metrics_request(struct metrics *m, size_t route_number, int status)
     add(&m->requests[route][place], 1);
 }
 
-void metrics_idempotent_replay(struct metrics *m) { add(&m->replays, 1); }
+void metrics_idempotent_replay(struct metrics *m)
+{
+    add(&m->replays, 1);
+}
 
 static void head(struct strbuf *out, const char *name, const char *type, const char *help)
 {

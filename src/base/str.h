@@ -51,7 +51,13 @@ void strbuf_add(struct strbuf *b, const void *bytes, size_t len);
 void strbuf_addf(struct strbuf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 static inline void strbuf_add_str(struct strbuf *b, struct str s) { strbuf_add(b, s.ptr, s.len); }
 static inline void strbuf_add_text(struct strbuf *b, const char *t) { strbuf_add(b, t, strlen(t)); }
-static inline void strbuf_add_char(struct strbuf *b, char c) { strbuf_add(b, &c, 1); }
+static inline void strbuf_add_char(struct strbuf *b, char c)
+{
+    if (b->cap < b->len + 2)
+        strbuf_reserve(b, 1);
+    b->ptr[b->len++] = c;
+    b->ptr[b->len] = 0;
+}
 void strbuf_add_int(struct strbuf *b, int64_t value);
 static inline struct str strbuf_str(const struct strbuf *b) { return (struct str){b->ptr, b->len}; }
 

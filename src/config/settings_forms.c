@@ -2,6 +2,7 @@
 #include <arpa/inet.h>
 
 #include "base/must.h"
+#include "base/uuid.h"
 #include "config/settings_internal.h"
 
 #include "base/banned.h"
@@ -49,9 +50,10 @@ static bool is_type(struct str item)
 
 static bool is_override(struct str item)
 {
-    struct str id = str_cut(&item, '=');
+    struct uuid id;
+    struct str name = str_trim(str_cut(&item, '='));
     int64_t per_minute;
-    return id.len && str_to_int(item, 0, 1000000000, &per_minute);
+    return uuid_parse(name, &id) && str_to_int(str_trim(item), 0, 1000000000, &per_minute);
 }
 
 /* Copies into a NUL-terminated buffer, since inet_pton wants one; false when it does not fit. */

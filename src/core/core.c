@@ -3,6 +3,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,8 +18,9 @@ enum {
     HEAD_BYTES_MAX = 32768,
     HEADERS_MAX = 100,
     WRITE_MS = 30000,
-    FATAL_GRACE_MS = 200, /* the 503 answers leave before the process does */
-    EXIT_STORE = 75,      /* restart me: the store has to be recovered */
+    FATAL_GRACE_MS = 200,      /* the 503 answers leave before the process does */
+    EXIT_STORE = 75,           /* restart me: the store has to be recovered */
+    OWN_DESCRIPTORS_MAX = 256, /* files, sockets and pipes besides the connections */
 };
 
 struct core {
@@ -129,6 +131,27 @@ static void drain(struct core *c)
         usleep(5000);
 }
 
+/* A soft limit of 1024 is common; the connections we promise to hold need more. */
+static void raise_descriptor_limit(const struct settings *s)
+{
+    struct rlimit limit;
+    rlim_t wanted = (rlim_t)s->connections_max + OWN_DESCRIPTORS_MAX;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted)
+        return;
+    limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
+    if (setrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur < wanted)
+        log_line(LOG_WARN, "few_descriptors", "limit", LOG_INT((int64_t)limit.rlim_cur), "wanted",
+                 LOG_INT((int64_t)wanted), NULL);
+}
+
+static void close_all(struct core *c)
+{
+    http_server_stop(c->server);
+    kernel_free(c->kernel);
+    api_free(c->api);
+    store_close(c->store);
+}
+
 int core_main(const struct process_start *process)
 {
     struct core c = {.start = process};
@@ -137,17 +160,17 @@ int core_main(const struct process_start *process)
     log_minimum(settings_log_level(process->settings));
     umask(0077); /* the database and its log are nobody else's to read */
     process_signals_install(process);
-    if (start(&c, &err) != ERR_OK)
+    raise_descriptor_limit(process->settings);
+    if (start(&c, &err) != ERR_OK) {
+        close_all(&c);
         return fail("cannot start", &err);
+    }
     log_line(LOG_INFO, "core_started", "port", LOG_INT(http_server_port(c.server)), "jobs_live",
              LOG_INT(c.live_at_start), NULL);
     process_ready(process);
     process_wait_stop(-1);
     drain(&c);
-    http_server_stop(c.server);
-    kernel_free(c.kernel);
-    api_free(c.api);
-    store_close(c.store);
+    close_all(&c);
     log_line(LOG_INFO, "core_stopped", NULL);
     return 0;
 }

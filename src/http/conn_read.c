@@ -239,6 +239,14 @@ static void read_end(struct http_conn *c)
         conn_close(c);
 }
 
+/* A body is read in large pieces. Otherwise little is taken at a time: what is read beyond a request
+ * that gets parked stays in our memory until it is answered. */
+static size_t read_size(const struct http_conn *c)
+{
+    int64_t left = c->state == CONN_BODY && !c->x->body_is_chunked ? c->x->body_left : 0;
+    return left > READ_BYTES ? READ_BYTES : left > READ_AHEAD_BYTES ? (size_t)left : READ_AHEAD_BYTES;
+}
+
 void conn_read(struct http_conn *c)
 {
     char *scratch = c->loop->scratch;
@@ -247,7 +255,8 @@ void conn_read(struct http_conn *c)
             loop_queue(c);
             return;
         }
-        ssize_t n = recv(c->fd, scratch, READ_BYTES, 0);
+        size_t size = read_size(c);
+        ssize_t n = recv(c->fd, scratch, size, 0);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0 && errno == EAGAIN) {
@@ -259,7 +268,7 @@ void conn_read(struct http_conn *c)
         } else {
             /* A short read has emptied the socket; what comes later rings again. But the end of
              * input does not ring twice. */
-            c->readable = n == READ_BYTES || c->peer_shut;
+            c->readable = (size_t)n == size || c->peer_shut;
             feed(c, (struct str){scratch, (size_t)n});
         }
     }

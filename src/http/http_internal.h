@@ -26,8 +26,9 @@
 #include "http/server.h"
 
 enum {
-    READ_BYTES = 64 * 1024, /* one recv() */
-    READS_PER_ROUND = 16,   /* then the other connections get their turn */
+    READ_BYTES = 64 * 1024, /* the largest recv() */
+    READ_AHEAD_BYTES = 16 * 1024,
+    READS_PER_ROUND = 16, /* then the other connections get their turn */
     REQUESTS_PER_ROUND = 64,
     ACCEPTS_PER_ROUND = 64,
     EVENTS_PER_ROUND = 256,

@@ -32,8 +32,6 @@ static int bind_tcp(const struct sockaddr *address, socklen_t len, bool share_po
     set_option(fd, SOL_SOCKET, SO_REUSEADDR);
     if (share_port)
         set_option(fd, SOL_SOCKET, SO_REUSEPORT);
-    if (address->sa_family == AF_INET6)
-        set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY);
     set_option(fd, IPPROTO_TCP, TCP_NODELAY); /* accepted sockets inherit it */
     if (bind(fd, address, len) < 0) {
         int saved = errno;

@@ -101,8 +101,6 @@ static void write_end(struct unit *u, struct task *t, const struct job_ending *e
                             .result = ending ? ending->result : STR_ABSENT,
                             .error = ending ? ending->error : STR_ABSENT,
                             .refs = arena_str(u->arena, t->row.refs)};
-    if (end->finished_ms < end->started_ms) /* the clock was set back while it ran */
-        end->finished_ms = end->started_ms;
     unit_insert(u, &table_end_row, end);
     unit_list(u, t->row.client, (uint8_t)(1 + t->row.state), t->row.id, false);
     unit_task_end(u, t);

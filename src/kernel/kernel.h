@@ -44,7 +44,8 @@ struct kernel_watch {
     void (*committed)(void *self, const struct unit *u);
     /* After the done calls of a batch: wake whoever waits for answers. */
     void (*batch_end)(void *self);
-    /* The store said the result of a commit is unknown (fsync failed): answers are out, stop the process. */
+    /* The store said the result of a commit is unknown (fsync failed): the answers are out, end the process.
+     * Must not return. */
     void (*fatal)(void *self, const struct err *err);
     void *self;
 };

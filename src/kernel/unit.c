@@ -2,6 +2,7 @@
 
 #include "base/hash.h"
 #include "base/must.h"
+#include "store/row_rules.h"
 
 #include "base/banned.h"
 
@@ -284,6 +285,7 @@ static size_t touch_changes(const struct task_touch *x, struct row_change *out)
 {
     if (x->is_new && x->ended)
         return 0;
+    MUST(x->ended || !task_broken_rule(&x->task->row));
     enum row_op op = x->is_new ? ROW_INSERT : x->ended ? ROW_DELETE : ROW_UPDATE;
     *out = (struct row_change){&table_task_row, op, &x->task->row};
     return 1;

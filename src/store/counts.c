@@ -3,12 +3,13 @@
 #include <stdlib.h>
 
 #include "base/must.h"
+#include "store/row_rules.h"
 
 #include "base/banned.h"
 
 struct client_counts *counts_of(struct counts_table *t, int64_t client)
 {
-    MUST(client > 0 && client < INT32_MAX);
+    MUST(client > 0 && client < CLIENT_NUMBER_MAX);
     size_t i = (size_t)client;
     if (i >= t->capacity) {
         size_t capacity = t->capacity ? t->capacity : 64;

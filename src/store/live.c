@@ -196,24 +196,31 @@ static void timers_remove(struct live *l, struct task *t)
     heap_remove(steady ? &l->steady_timers : &l->wall_timers, &t->timer);
 }
 
-static bool is_in(const struct live *l, const struct task *t) { return live_find(l, t->row.id) == t; }
-
-void live_take(struct live *l, struct task *t)
+/* Out of every index but the one by id, which no change of a task moves it in. */
+static void leave_phase(struct live *l, struct task *t)
 {
     ready_remove(l, t);
     timers_remove(l, t);
-    if (is_in(l, t)) {
-        map_remove(&l->by_id, &t->node);
+    if (t->placed)
         l->phase_counts[t->phase]--;
-    }
+}
+
+void live_take(struct live *l, struct task *t)
+{
+    leave_phase(l, t);
+    if (t->placed)
+        map_remove(&l->by_id, &t->node);
+    t->placed = false;
 }
 
 void live_place(struct live *l, struct task *t, int64_t wall_ms)
 {
-    live_take(l, t);
+    leave_phase(l, t);
     t->phase = job_state_phase((enum job_state)t->row.state);
     MUST(t->phase != TASK_ENDED);
-    map_put(&l->by_id, &t->node, id_hash(t->row.id));
+    if (!t->placed)
+        map_put(&l->by_id, &t->node, id_hash(t->row.id));
+    t->placed = true;
     l->phase_counts[t->phase]++;
     bool leased = t->phase == TASK_LEASED || t->phase == TASK_RUNNING;
     if (leased) {

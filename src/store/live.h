@@ -38,6 +38,7 @@ struct task {
     struct heap_node ready, timer;
     struct ready_list *list;
     uint32_t refs_capacity;
+    bool placed; /* found by live_find() */
 };
 
 struct live;

@@ -1,75 +1,9 @@
 /* The rows of jobs: each one sound by itself, and each job in exactly one place. */
 #include "base/hash.h"
+#include "store/row_rules.h"
 #include "store/verify_internal.h"
 
 #include "base/banned.h"
-
-/* --- rules of one row: NULL when sound, else the rule that is broken, in words -------------------- */
-
-static bool is_sound_refs(struct str refs, int64_t seq)
-{
-    return refs.len % sizeof(uint64_t) == 0 && (int64_t)log_ref_count(refs) == seq;
-}
-
-static const char *job_broken_rule(const struct job_row *j)
-{
-    if (j->id <= 0)
-        return "the id is a time and a counter";
-    if (j->type < 0 || j->type >= JOB_TYPE_COUNT)
-        return "the type is a known one";
-    if (j->kind < 0 || j->kind >= WORK_KIND_COUNT)
-        return "the work kind is a known one";
-    if (j->priority < 0 || j->priority > 9)
-        return "the priority is 0 to 9";
-    if (j->max_retries < 0 || j->max_runtime_ms < 1)
-        return "the limits are not negative";
-    if (!j->queue.len)
-        return "the queue has a name";
-    if ((j->idem_key.ptr != NULL) != (j->idem_fingerprint.ptr != NULL))
-        return "an idempotency key has a fingerprint";
-    return NULL;
-}
-
-static const char *task_broken_rule(const struct task_row *t)
-{
-    if (t->state < 0 || t->state >= JOB_STATE_COUNT || job_state_is_final((enum job_state)t->state))
-        return "a live row holds an unfinished state";
-    bool leased = t->state == JOB_ASSIGNED || t->state == JOB_RUNNING;
-    if (leased != (t->lease_ms != 0) || leased != (t->worker.ptr != NULL))
-        return "a lease and its worker stand exactly in ASSIGNED and RUNNING";
-    if (leased && t->token < 1)
-        return "a lease has a token";
-    if ((t->state == JOB_RUNNING) != (t->started_ms != 0))
-        return "a start time stands exactly in RUNNING";
-    if (t->state == JOB_CREATED && !t->due_ms)
-        return "a job that waits knows until when";
-    if (t->owner < 0 || t->owner >= TASK_OWNER_COUNT)
-        return "the owner is a known one";
-    if (t->attempt < 1 || t->attempt > t->max_retries + 1)
-        return "the attempt is within the limit";
-    if (!is_sound_refs(t->refs, t->seq))
-        return "there is one reference per event";
-    return NULL;
-}
-
-static const char *end_broken_rule(const struct end_row *e)
-{
-    if (e->state < 0 || !job_state_is_final((enum job_state)e->state))
-        return "a final row holds a final state";
-    if (e->state != JOB_CANCELED && !e->started_ms)
-        return "what succeeded or failed was started";
-    if (e->finished_ms != e->last_us / 1000 || e->finished_ms < e->started_ms)
-        return "the end is the time of the last event";
-    if ((e->state == JOB_FAILED) != (e->error.ptr != NULL))
-        return "an error stands exactly in FAILED";
-    if (e->state != JOB_SUCCEEDED && e->result.ptr)
-        return "a result stands only in SUCCEEDED";
-    if (e->attempt < 1)
-        return "attempts count from 1";
-    if (!is_sound_refs(e->refs, e->seq))
-        return "there is one reference per event";
-    return NULL;
-}
 
 /* --- jobs -------------------------------------------------------------------------------------- */
 

@@ -84,7 +84,8 @@ def test_cancel_of_a_final_job_changes_nothing(weir, client):
 
 
 def test_retry_puts_a_failed_job_back_with_one_more_attempt(weir, client):
-    """[JOB-065 JOB-095] 200 with state QUEUED, attempt 2, updated_at; GET agrees."""
+    """[JOB-065 JOB-095 JOB-242] 200 with state QUEUED, attempt 2, updated_at; GET agrees; with the
+    report gone while the job exists, the report endpoint says not found."""
     job_id = weir.failed_job(client.api_key)
     told = weir.retry(client.api_key, job_id).expect(200)
     assert set(told) == {"job_id", "state", "updated_at", "attempt"}

@@ -27,6 +27,7 @@ enum {
     TEXT_BYTES = 400,
     RETENTION_SECONDS = 60,
 };
+static const int64_t START_MS = INT64_C(1700000000000);
 
 struct known_job {
     int64_t id;
@@ -52,10 +53,12 @@ struct kernel_load {
     struct hands hands;
     struct purge purge;
     uint64_t seed, keys_used;
-    unsigned done, posted, fatal_calls;
+    unsigned done, posted;
     struct kernel_load_stats stats;
     void (*committed)(void *arg);
-    void *committed_arg;
+    void (*fatal)(void *arg);
+    void *watch_arg;
+    struct err fatal_err;
     int64_t client;
     struct uuid client_id;
     struct known_job *jobs;
@@ -96,16 +99,18 @@ static int64_t mono_ms(void *self)
 
 static void on_fatal(void *self, const struct err *err)
 {
-    (void)err;
-    ((struct kernel_load *)self)->fatal_calls++;
+    struct kernel_load *l = self;
+    l->fatal_err = *err;
+    if (l->fatal)
+        l->fatal(l->watch_arg);
 }
 
 static void on_committed(void *self, const struct unit *u)
 {
     const struct kernel_load *l = self;
     (void)u;
-    if (l->committed)
-        l->committed(l->committed_arg);
+    if (l->committed && l->fatal_err.code == ERR_OK)
+        l->committed(l->watch_arg);
 }
 
 struct kernel_load *kernel_load_new(struct store *s, uint64_t seed)
@@ -118,7 +123,10 @@ struct kernel_load *kernel_load_new(struct store *s, uint64_t seed)
     settings_init(&l->settings);
     l->settings.jobs_retention_seconds = RETENTION_SECONDS;
     l->settings.jobs_retry_base_ms = 200;
-    l->hands = (struct hands){.wall_us = INT64_C(1700000000000000), .mono_ms = 5000};
+    int64_t last_ms = uuid_v7_ms(s->last_id); /* a restart comes later than what is stored */
+    if (last_ms < START_MS)
+        last_ms = START_MS;
+    l->hands = (struct hands){.wall_us = last_ms * 1000, .mono_ms = 5000};
     l->clock = (struct clock){wall_us, mono_ms, &l->hands};
     struct kernel_config config = {.store = s,
                                    .settings = &l->settings,
@@ -140,15 +148,12 @@ void kernel_load_free(struct kernel_load *l)
     free(l);
 }
 
-void kernel_load_watch(struct kernel_load *l, void (*committed)(void *arg), void *arg)
+void kernel_load_watch(struct kernel_load *l, void (*committed)(void *arg), void (*fatal)(void *arg),
+                       void *arg)
 {
     l->committed = committed;
-    l->committed_arg = arg;
-}
-
-unsigned kernel_load_fatal_calls(const struct kernel_load *l)
-{
-    return l->fatal_calls;
+    l->fatal = fatal;
+    l->watch_arg = arg;
 }
 
 const struct kernel_load_stats *kernel_load_stats(const struct kernel_load *l)
@@ -504,6 +509,10 @@ enum err_code kernel_load_step_blind(struct kernel_load *l, struct err *err)
     struct command *first = l->client == 0 ? &l->create.base : &l->submit.base;
     stepping = l;
     kernel_step(l->kernel);
+    if (l->fatal_err.code != ERR_OK) {
+        *err = l->fatal_err;
+        return err->code;
+    }
     MUST(l->done == l->posted);
     if (first->result == ERR_OK) {
         hear_all(l);
@@ -520,7 +529,8 @@ enum err_code kernel_load_step(struct kernel_load *l, struct err *err)
     enum err_code code = kernel_load_step_blind(l, err);
     if (code == ERR_OK)
         check_told(l);
-    kernel_load_compare(l);
+    if (code != ERR_STORE_FSYNC)
+        kernel_load_compare(l);
     return code;
 }
 

@@ -17,18 +17,18 @@ struct kernel_load;
 
 /* The first step creates the client. Borrows the store. */
 struct kernel_load *kernel_load_new(struct store *s, uint64_t seed);
-/* Called after each durable commit, before its answers are heard: a step may make two, the purge's
- * and the commands'. */
-void kernel_load_watch(struct kernel_load *l, void (*committed)(void *arg), void *arg);
+/* `committed` is called after each durable commit, before its answers are heard (a step may make two, the
+ * purge's and the commands'); `fatal` when the kernel says that the process must end. */
+void kernel_load_watch(struct kernel_load *l, void (*committed)(void *arg), void (*fatal)(void *arg),
+                       void *arg);
 void kernel_load_free(struct kernel_load *l);
 
-/* ERR_OK: acknowledged. Otherwise every command of the batch was refused with this error. */
+/* ERR_OK: acknowledged. Otherwise every command of the batch was refused with this error.
+ * ERR_STORE_FSYNC: the process would have ended in this step; only kernel_load_free is left to call. */
 enum err_code kernel_load_step(struct kernel_load *l, struct err *err);
 /* The same with the commands alone: no reading back. For a disk whose reads may fail. */
 enum err_code kernel_load_step_blind(struct kernel_load *l, struct err *err);
 void kernel_load_compare(struct kernel_load *l); /* what kernel_load_step does after a refusal */
-
-unsigned kernel_load_fatal_calls(const struct kernel_load *l);
 
 /* What happened, so that a test can say that its load was a load. */
 struct kernel_load_stats {

@@ -242,7 +242,7 @@ class Weir:
     def logs(self, **fields):
         """Log lines as dicts, those whose fields have these values."""
         found = []
-        for line in self.log_text().splitlines():
+        for line in self.log_text().split("\n"):
             try:
                 entry = json.loads(line)
             except ValueError:

@@ -72,8 +72,14 @@ static void encode_key(struct call *c, int status)
     call_send(c);
 }
 
-static void key_created(struct call *c) { encode_key(c, 201); }
-static void key_renewed(struct call *c) { encode_key(c, 200); }
+static void key_created(struct call *c)
+{
+    encode_key(c, 201);
+}
+static void key_renewed(struct call *c)
+{
+    encode_key(c, 200);
+}
 
 static void key_revoked(struct call *c)
 {

@@ -126,7 +126,10 @@ void encode_event(struct json_writer *w, const struct event *e, uint64_t low)
     jw_object_end(w);
 }
 
-int64_t job_ran_ms(const struct job_view *v) { return v->started_ms ? v->finished_ms - v->started_ms : 0; }
+int64_t job_ran_ms(const struct job_view *v)
+{
+    return v->started_ms ? v->finished_ms - v->started_ms : 0;
+}
 
 void encode_report_members(struct json_writer *w, const struct job_view *v)
 {

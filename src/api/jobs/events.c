@@ -83,7 +83,7 @@ struct follower {
     uint64_t low;
     int64_t ping_at_ms;
     struct followed *followed;
-    bool started; /* the first tick sends what there is */
+    bool started;  /* the first tick sends what there is */
     uint32_t sent; /* seq of the last event the client has */
     struct arena *scratch;
 };

@@ -23,8 +23,14 @@ static void acted(struct call *c, bool with_attempt)
     call_send(c);
 }
 
-static void canceled(struct call *c) { acted(c, false); }
-static void retried(struct call *c) { acted(c, true); }
+static void canceled(struct call *c)
+{
+    acted(c, false);
+}
+static void retried(struct call *c)
+{
+    acted(c, true);
+}
 
 static void act(struct call *c, const struct command_type *type, void (*finish)(struct call *c))
 {
@@ -34,5 +40,11 @@ static void act(struct call *c, const struct command_type *type, void (*finish)(
         call_post(c, &command->base, type, 0, finish);
 }
 
-void handle_cancel(struct call *c) { act(c, &cancel_command_type, canceled); }
-void handle_retry(struct call *c) { act(c, &retry_command_type, retried); }
+void handle_cancel(struct call *c)
+{
+    act(c, &cancel_command_type, canceled);
+}
+void handle_retry(struct call *c)
+{
+    act(c, &retry_command_type, retried);
+}

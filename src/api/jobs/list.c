@@ -183,8 +183,9 @@ static void csv_row(struct strbuf *out, const struct job_view *v)
 static void send_csv(struct call *c, const struct page *p)
 {
     struct strbuf *out = &c->x->reply_body;
-    strbuf_add_text(out, "job_id,type,work_kind,queue,state,outcome,attempt,created_at,started_at,finished_at,"
-                         "duration_ms\r\n");
+    strbuf_add_text(out,
+                    "job_id,type,work_kind,queue,state,outcome,attempt,created_at,started_at,finished_at,"
+                    "duration_ms\r\n");
     for (size_t i = 0; i < p->count; i++)
         csv_row(out, &p->views[i]);
     if (p->next_below)

@@ -1,4 +1,5 @@
-/* api/jobs/list_filter.h - the filters of GET /v1/jobs and GET /v1/reports, and their cursors. Pure, fuzzed. */
+/* api/jobs/list_filter.h - the filters of GET /v1/jobs and GET /v1/reports, and their cursors.
+ * Pure, fuzzed. */
 #ifndef WEIR_API_JOBS_LIST_FILTER_H
 #define WEIR_API_JOBS_LIST_FILTER_H
 

@@ -17,7 +17,8 @@ void handle_get_job(struct call *c)
     call_send(c);
 }
 
-static void encode_events(struct json_writer *w, const struct job_view *v, const struct event *events, size_t count)
+static void encode_events(struct json_writer *w, const struct job_view *v, const struct event *events,
+                          size_t count)
 {
     jw_array(w);
     for (size_t i = 0; i < count; i++)
@@ -74,19 +75,21 @@ struct reason {
     int64_t since_us;
 };
 
-static struct reason explain_live(const struct job_view *v, int64_t now_ms, int64_t queued, int64_t queue_size)
+static struct reason explain_live(const struct job_view *v, int64_t now_ms, int64_t queued,
+                                  int64_t queue_size)
 {
     const struct task_row *t = &v->task;
     switch (v->state) {
     case JOB_CREATED:
         if (t->due_ms <= now_ms || v->job.execution_ms < t->due_ms)
-            return (struct reason){queued >= queue_size ? "queue_full" : "schedule",
-                                   queued >= queue_size ? "it is due, but the queue is full" : "it is due now",
-                                   v->updated_us};
+            return (struct reason){
+                queued >= queue_size ? "queue_full" : "schedule",
+                queued >= queue_size ? "it is due, but the queue is full" : "it is due now", v->updated_us};
         return (struct reason){"schedule", "it is queued when execution_at comes", v->updated_us};
     case JOB_QUEUED:
         if (t->due_ms > now_ms)
-            return (struct reason){"backoff", "a retry waits a while before it may be claimed", v->updated_us};
+            return (struct reason){"backoff", "a retry waits a while before it may be claimed",
+                                   v->updated_us};
         return (struct reason){"worker", "it waits for a worker of its queue to claim it", v->updated_us};
     case JOB_ASSIGNED:
         return (struct reason){"lease", "a worker claimed it and has not started it yet", v->updated_us};

@@ -3,7 +3,8 @@
 
 #include "base/banned.h"
 
-/* clang-format off: a table reads best as a table */
+/* A table reads best as a table. */
+/* clang-format off */
 const struct route job_routes[] = {
     ROUTE(POST,   "/v1/clients",                                   createClient,        AUTH_NONE,     "create_client",   ACCEPT_JSON, false, handle_create_client)
     ROUTE(POST,   "/v1/clients/{client_id}/keys",                  createKey,           AUTH_OPTIONAL, "create_key",      ACCEPT_JSON, true,  handle_create_key)

@@ -44,9 +44,10 @@ static void submitted(struct call *c)
         metrics_idempotent_replay(c->api->metrics);
     }
     struct uuid id = uuid_from_v7(item->id, item->low);
-    char location[16 + UUID_TEXT_LEN] = "/v1/jobs/";
-    uuid_text(&id, location + 9);
-    http_reply_header(c->x, "Location", str_of(location));
+    char text[UUID_TEXT_LEN + 1];
+    uuid_text(&id, text);
+    c->job_id = arena_str(c->x->arena, str_of(text));
+    http_reply_header(c->x, "Location", arena_printf(c->x->arena, "/v1/jobs/%s", text));
     call_json(c, 202, &w);
     encode_accepted(&w, item);
     call_send(c);

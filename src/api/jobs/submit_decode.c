@@ -5,7 +5,8 @@
 static struct str text_of(const struct json *body, const char *key)
 {
     const struct json *j = json_get(body, key);
-    return j && j->type == JSON_STRING ? (struct str){j->text.ptr ? j->text.ptr : "", j->text.len} : STR_ABSENT;
+    return j && j->type == JSON_STRING ? (struct str){j->text.ptr ? j->text.ptr : "", j->text.len}
+                                       : STR_ABSENT;
 }
 
 /* An integer beyond int64 is far out of every range: -1 makes the value check say so. */

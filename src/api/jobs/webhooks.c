@@ -124,7 +124,8 @@ void handle_list_webhooks(struct call *c)
     jw_object(&w);
     jw_key(&w, "items");
     jw_array(&w);
-    enum err_code code = r->ops->reader_of_client(r, &table_webhook_row, c->who.client, encode_webhook, &w, &err);
+    enum err_code code =
+        r->ops->reader_of_client(r, &table_webhook_row, c->who.client, encode_webhook, &w, &err);
     r->ops->reader_end(r);
     if (code != ERR_OK) {
         call_problem(c, &err);

@@ -23,7 +23,10 @@ static void send_status(struct call *c, bool good, const char *yes, const char *
     call_send(c);
 }
 
-static void handle_health(struct call *c) { send_status(c, !atomic_load(&c->api->fatal), "ok", "error"); }
+static void handle_health(struct call *c)
+{
+    send_status(c, !atomic_load(&c->api->fatal), "ok", "error");
+}
 
 static void handle_startup(struct call *c)
 {
@@ -94,7 +97,8 @@ static void handle_contract(struct call *c)
 {
     struct str name = route_param(&c->match, "name");
     for (const char *const *n = contract_names(); *n; n++) {
-        if (name.len != strlen(*n) + 5 || !str_starts(name, *n) || memcmp(name.ptr + name.len - 5, ".yaml", 5) != 0)
+        if (name.len != strlen(*n) + 5 || !str_starts(name, *n) ||
+            memcmp(name.ptr + name.len - 5, ".yaml", 5) != 0)
             continue;
         strbuf_add_str(&c->x->reply_body, contract_embedded(*n));
         c->x->status = 200;
@@ -105,7 +109,8 @@ static void handle_contract(struct call *c)
     call_fail(c, ERR_REQUEST_ROUTE_NOT_FOUND, "there is no contract of this name");
 }
 
-/* clang-format off: a table reads best as a table */
+/* A table reads best as a table. */
+/* clang-format off */
 const struct route ops_routes[] = {
     ROUTE(GET, "/healthz",        getHealth,    AUTH_NONE, "health",   ACCEPT_JSON | ACCEPT_TEXT, false, handle_health)
     ROUTE(GET, "/readyz",         getReadiness, AUTH_NONE, "ready",    ACCEPT_JSON | ACCEPT_TEXT, false, handle_ready)

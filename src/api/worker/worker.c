@@ -9,7 +9,10 @@
 
 #include "base/banned.h"
 
-static int64_t client_of(const struct call *c) { return c->who.kind == PRINCIPAL_KEY ? c->who.client : 0; }
+static int64_t client_of(const struct call *c)
+{
+    return c->who.kind == PRINCIPAL_KEY ? c->who.client : 0;
+}
 
 static void encode_code(struct json_writer *w, enum err_code code)
 {
@@ -57,7 +60,10 @@ struct give_back {
     struct worker_item items[];
 };
 
-static void given_back(struct command *base) { free(base); }
+static void given_back(struct command *base)
+{
+    free(base);
+}
 
 /* The worker hung up before it could hear of its tasks: they go back now, not when the lease ends. */
 static void give_back(struct call *c, const struct claim_command *claim)
@@ -167,8 +173,14 @@ static void items_done(struct call *c, bool heartbeat)
     call_send(c);
 }
 
-static void results(struct call *c) { items_done(c, false); }
-static void heartbeat_results(struct call *c) { items_done(c, true); }
+static void results(struct call *c)
+{
+    items_done(c, false);
+}
+static void heartbeat_results(struct call *c)
+{
+    items_done(c, true);
+}
 
 static struct str member_text(const struct json *object, const char *key)
 {
@@ -203,12 +215,25 @@ static void post_items(struct call *c, const struct command_type *type, void (*f
     call_post(c, &command->base, type, 0, finish);
 }
 
-static void handle_start(struct call *c) { post_items(c, &start_command_type, results); }
-static void handle_heartbeat(struct call *c) { post_items(c, &heartbeat_command_type, heartbeat_results); }
-static void handle_finish(struct call *c) { post_items(c, &finish_command_type, results); }
-static void handle_release(struct call *c) { post_items(c, &release_command_type, results); }
+static void handle_start(struct call *c)
+{
+    post_items(c, &start_command_type, results);
+}
+static void handle_heartbeat(struct call *c)
+{
+    post_items(c, &heartbeat_command_type, heartbeat_results);
+}
+static void handle_finish(struct call *c)
+{
+    post_items(c, &finish_command_type, results);
+}
+static void handle_release(struct call *c)
+{
+    post_items(c, &release_command_type, results);
+}
 
-/* clang-format off: a table reads best as a table */
+/* A table reads best as a table. */
+/* clang-format off */
 const struct route worker_routes[] = {
     ROUTE(POST, "/worker/v1/claim",     claimTasks,     AUTH_WORKER, "claim",     ACCEPT_JSON, false, handle_claim)
     ROUTE(POST, "/worker/v1/start",     startTasks,     AUTH_WORKER, "start",     ACCEPT_JSON, false, handle_start)

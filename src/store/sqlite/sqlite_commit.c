@@ -121,11 +121,14 @@ enum err_code sqlite_commit_changes(struct store *base, const struct change_set 
     return err->code;
 }
 
+/* A reader may keep the WAL from starting over; then it goes on growing behind what was copied, and only the
+ * growth counts, or every batch would pay for a checkpoint. */
 enum err_code sqlite_tend(struct store *base, bool idle, struct err *err)
 {
     struct sqlite_store *s = (struct sqlite_store *)base;
-    sqlite3_int64 pages = base->wal_pages;
-    if (pages < (idle ? IDLE_PAGES : BUSY_PAGES))
+    if (base->wal_pages < s->pages_copied)
+        s->pages_copied = 0; /* it started over */
+    if (base->wal_pages - s->pages_copied < (idle ? IDLE_PAGES : BUSY_PAGES))
         return ERR_OK;
     int in_log = 0, copied = 0;
     int rc = sqlite3_wal_checkpoint_v2(s->writer.db, NULL, SQLITE_CHECKPOINT_PASSIVE, &in_log, &copied);
@@ -133,7 +136,6 @@ enum err_code sqlite_tend(struct store *base, bool idle, struct err *err)
         return ERR_OK;
     if (rc != SQLITE_OK)
         return sqlite_err(s->writer.db, rc, "checkpoint", err);
-    if (in_log == copied)
-        base->wal_pages = 0; /* the next commit starts the WAL over */
+    s->pages_copied = copied;
     return ERR_OK;
 }

@@ -27,6 +27,7 @@ struct sqlite_store {
     struct sqlite_connection writer;
     struct pending_list pending;
     int64_t next_pend;
+    int64_t pages_copied; /* of the WAL, by the last checkpoint */
     sqlite3_stmt *begin, *commit, *rollback, *log_insert, *log_drop, *log_mark, *idem_insert, *idem_drop,
         *pend_insert, *pend_clear, *list_insert, *list_delete;
     char *path, *vfs;

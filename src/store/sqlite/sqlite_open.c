@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/must.h"
+#include "store/row_rules.h"
 #include "store/sqlite/sqlite_internal.h"
 
 #include "base/banned.h"
@@ -10,12 +11,18 @@
 struct loading {
     struct sqlite_store *store;
     int64_t wall_ms;
+    const char *broken; /* rule that a row breaks: nothing is loaded beyond it */
+    int64_t broken_id;
 };
 
 static bool load_task(const void *row, void *arg)
 {
     struct loading *l = arg;
     const struct task_row *r = row;
+    l->broken = task_broken_rule(r);
+    l->broken_id = r->id;
+    if (l->broken)
+        return false;
     struct task *t = live_task_new(l->store->base.live, r);
     live_set_worker(l->store->base.live, t, r->worker, 0);
     t->run_until_ms = INT64_MAX; /* the kernel grants leases and limits anew at start */
@@ -27,6 +34,11 @@ static bool load_counts(const void *row, void *arg)
 {
     struct loading *l = arg;
     const struct stats_row *r = row;
+    if (r->client <= 0 || r->client >= CLIENT_NUMBER_MAX) {
+        l->broken = "the client is a known number";
+        l->broken_id = r->client;
+        return false;
+    }
     counts_from_bytes(counts_of(&l->store->base.counts, r->client), r->counts);
     return true;
 }
@@ -56,7 +68,7 @@ static enum err_code load_number(struct sqlite_store *s, const char *sql, int64_
 
 static enum err_code load(struct sqlite_store *s, int64_t wall_ms, struct err *err)
 {
-    struct loading l = {s, wall_ms};
+    struct loading l = {.store = s, .wall_ms = wall_ms};
     struct store *b = &s->base;
     b->live = live_new();
     if (load_number(s, "SELECT max(coalesce((SELECT max(g) FROM log),0)+1,"
@@ -71,6 +83,10 @@ static enum err_code load(struct sqlite_store *s, int64_t wall_ms, struct err *e
         rows_scan(&s->writer, &table_stats_row, load_counts, &l, err) != ERR_OK ||
         load_idem(s, err) != ERR_OK || list_load(s, err) != ERR_OK)
         return err->code;
+    if (l.broken)
+        return err_set(err, ERR_STORE_CORRUPT,
+                       "row %lld of tasks or client_stats is damaged (broken rule: %s); restore a backup",
+                       (long long)l.broken_id, l.broken);
     if (!b->first_chunk)
         b->first_chunk = b->next_chunk;
     return ERR_OK;
@@ -98,6 +114,9 @@ static enum err_code open_writer(struct sqlite_store *s, const struct sqlite_opt
 
 enum err_code store_open_sqlite(const struct sqlite_options *o, struct store **ret_store, struct err *err)
 {
+    /* Without it every allocation inside SQLite takes one lock of the whole process. Refused, and no
+     * harm done, once SQLite has been used. */
+    (void)sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
     struct sqlite_store *s = must_alloc(sizeof *s);
     s->base.ops = &store_sqlite_ops;
     s->path = must_strdup(o->path);

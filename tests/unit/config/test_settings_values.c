@@ -11,6 +11,9 @@
 
 #include "base/banned.h"
 
+#define ONE_CLIENT   "6f1c2a54-9a35-4b3e-8f0e-3d7a9f5f8f10"
+#define OTHER_CLIENT "0b7c6a0e-53a5-4f0e-a1a8-9b2b7c1f7d55"
+
 static int set_up(void **state)
 {
     struct settings *s = must_alloc(sizeof *s);
@@ -164,8 +167,9 @@ static void test_every_text_with_a_form_refuses_another_form(void **state)
         {"jobs.types", ""},
         {"limits.overrides", "abc"},
         {"limits.overrides", "=5"},
-        {"limits.overrides", "abc=-1"},
-        {"limits.overrides", "abc=5,"},
+        {"limits.overrides", "abc=5"},
+        {"limits.overrides", ONE_CLIENT "=-1"},
+        {"limits.overrides", ONE_CLIENT "=5,"},
         {"webhooks.allow_private", "yes"},
         {"webhooks.allow_cidrs", "10.0.0.0/33"},
         {"webhooks.allow_cidrs", "10.0.0.0/"},
@@ -186,8 +190,8 @@ static void test_good_texts_are_kept_and_lists_lose_their_spaces(void **state)
     struct settings *s = *state;
     set(s, "webhooks.allow_cidrs", "10.0.0.0/8, fd00::/8 ,192.168.1.1", ORIGIN_FLAG);
     assert_string_equal(s->webhooks_allow_cidrs, "10.0.0.0/8,fd00::/8,192.168.1.1");
-    set(s, "limits.overrides", "a=0,b=100", ORIGIN_FLAG);
-    assert_string_equal(s->limits_overrides, "a=0,b=100");
+    set(s, "limits.overrides", ONE_CLIENT "=0," OTHER_CLIENT "=100", ORIGIN_FLAG);
+    assert_string_equal(s->limits_overrides, ONE_CLIENT "=0," OTHER_CLIENT "=100");
     set(s, "jobs.types", "EXECUTE", ORIGIN_FLAG);
     assert_string_equal(s->jobs_types, "EXECUTE");
     set(s, "data", "/srv/we ir", ORIGIN_FLAG);

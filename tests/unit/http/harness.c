@@ -404,7 +404,7 @@ bool client_send_and_wait(struct client *c, const void *bytes, size_t len)
         MUST(ioctl(c->fd, SIOCOUTQ, &unread) == 0); /* Unix sockets: what the peer has not read */
         if (unread <= 0)
             return true;
-        struct pollfd p = {c->fd, POLLRDHUP, 0};
+        struct pollfd p = {c->fd, 0, 0}; /* closed both ways, not just done sending */
         if (poll(&p, 1, 0) > 0)
             return false;
         MUST(clock_mono_ms(&clock_system) < until);

@@ -409,6 +409,19 @@ static void the_handler_may_ask_for_the_end_of_the_connection(void **state)
     client_close(&c);
 }
 
+static void a_client_that_writes_on_after_the_last_answer_is_not_reset(void **state)
+{
+    struct harness *h = *state;
+    struct client c = client_unix(h);
+    client_text(&c, GET("/close"));
+    assert_answer(&c, 200, "GET /close||");
+    assert_true(client_at_end(&c));
+    assert_true(client_send_and_wait(&c, GET("/canary"), strlen(GET("/canary")))); /* read away */
+    assert_int_equal(h->canaries, 0);
+    client_close(&c);
+    assert_true(harness_await(connections_are, h, 0)); /* the client's close ends the wait */
+}
+
 /* ---- listening ---- */
 
 static void a_taken_port_is_refused(void **state)
@@ -528,6 +541,7 @@ int main(void)
         TEST(a_timeout_fires_even_when_the_client_is_gone),
         TEST(a_resume_in_time_beats_the_timeout),
         TEST(the_handler_may_ask_for_the_end_of_the_connection),
+        TEST(a_client_that_writes_on_after_the_last_answer_is_not_reset),
         TEST(a_taken_port_is_refused),
         TEST(the_unix_socket_is_private_and_never_stolen_while_alive),
         cmocka_unit_test(a_stale_unix_socket_is_replaced_and_removed_at_the_end),

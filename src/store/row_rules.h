@@ -1,0 +1,15 @@
+/* store/row_rules.h - what a sound row looks like, written once and used twice: before a write a broken rule is
+ * our bug (MUST), in a row read back it is damage (refused and reported, by the opening of the store and by
+ * verify). NULL when sound, else the rule that is broken, in words. */
+#ifndef WEIR_STORE_ROW_RULES_H
+#define WEIR_STORE_ROW_RULES_H
+
+#include "store/rows.h"
+
+enum { CLIENT_NUMBER_MAX = INT32_MAX };
+
+const char *job_broken_rule(const struct job_row *j);
+const char *task_broken_rule(const struct task_row *t);
+const char *end_broken_rule(const struct end_row *e);
+
+#endif

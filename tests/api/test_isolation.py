@@ -1,0 +1,210 @@
+"""One client never sees or changes another's things: every operation of the contracts against every
+kind of id, generated from the served contracts. An operation this file does not know fails."""
+import itertools
+import re
+import uuid
+
+import pytest
+import yaml
+
+METHODS = ("get", "put", "post", "delete", "patch")
+
+# For every operation with an id in its path: its body, and what it must answer to the key of a client
+# that does not own the thing. An operation without an id is in OWN_ONLY, OPEN or WORKER.
+FOREIGN = {
+    "createKey": ({"rotate": True}, 403, "RFA_AUTH_FORBIDDEN"),
+    "renewKey": ({}, 403, "RFA_AUTH_FORBIDDEN"),
+    "revokeKey": ("revoke", 403, "RFA_AUTH_FORBIDDEN"),
+    "rotateWebhookSecret": (None, 403, "RFA_AUTH_FORBIDDEN"),
+    "getJob": (None, 403, "RFA_AUTH_FORBIDDEN"),
+    "cancelJob": (None, 403, "RFA_AUTH_FORBIDDEN"),
+    "retryJob": (None, 403, "RFA_AUTH_FORBIDDEN"),
+    "getReport": (None, 403, "RFA_AUTH_FORBIDDEN"),
+    "getJobEvents": (None, 403, "RFA_AUTH_FORBIDDEN"),
+    "explainJob": (None, 403, "RFA_AUTH_FORBIDDEN"),
+    "deleteWebhook": (None, 403, "RFA_AUTH_FORBIDDEN"),
+}
+# Answer with the caller's own things only.
+OWN_ONLY = {"listJobs", "listReports", "getReportSummary", "listWebhooks"}
+# Make a thing of the caller's own, or are nobody's.
+OPEN = {"createClient", "submitJob", "submitJobBatch", "createWebhook", "getHealth", "getReadiness",
+        "getStartup", "getMetrics", "getContract"}
+# Ids are in the body and refusals in the items.
+WORKER = {"claimTasks", "startTasks", "heartbeatTasks", "finishTasks", "releaseTasks"}
+
+
+class Owner:
+    """A client with one thing of every kind, and everything a stranger must not see of it."""
+
+    def __init__(self, weir, name):
+        self.weir, self.name = weir, name
+        self.client_id, self.key = weir.new_client()
+        created = weir.api("POST", f"/v1/clients/{self.client_id}/keys", {}, self.key).expect(201)
+        self.key_id = created["key_id"]
+        mark = {"payload": {"secret": f"of-{name}"}, "callback": f"http://{name}.example/cb"}
+        self.queued = weir.submit(self.key, queue=f"queue-{name}", **mark)["job_id"]
+        self.failed = weir.submit(self.key, queue="outside", **mark)["job_id"]
+        weir.end_outside(self.key, self.failed)
+        self.leased = weir.submit(self.key, queue="outside", **mark)["job_id"]
+        self.task = weir.claim(self.key)[0]
+        self.running = weir.submit(self.key, queue="outside", **mark)["job_id"]
+        self.running_task = weir.claim(self.key)[0]
+        weir.tell("start", self.key, self.running_task)
+        hook = {"url": f"http://{name}.example/hook", "events": ["job.failed"]}
+        self.webhook = weir.api("POST", "/v1/webhooks", hook, self.key).expect(201)["webhook_id"]
+        self.ids = {"job_id": [self.queued, self.failed, self.leased, self.running],
+                    "client_id": [self.client_id], "webhook_id": [self.webhook],
+                    "key_id": [self.key_id]}
+
+    def everything(self):
+        """All that exists of this client, to compare before and after."""
+        weir, found = self.weir, []
+        for path in ("/v1/jobs?limit=200", "/v1/reports", "/v1/reports/summary", "/v1/webhooks"):
+            found.append(weir.api("GET", path, key=self.key).expect(200))
+        for job_id in self.ids["job_id"]:
+            found.append(weir.events(self.key, job_id))
+        path = f"/v1/clients/{self.client_id}/keys"
+        found.append(weir.api("POST", path, {}, self.key).expect(201))
+        return found
+
+    def assert_hidden(self, answer, asked=()):
+        """Nothing of this client stands in an answer but the ids the stranger asked with."""
+        text = answer.text + repr(answer.headers)
+        marks = [f"of-{self.name}", f"{self.name}.example", f"queue-{self.name}", self.key]
+        for word in marks + [i for ids in self.ids.values() for i in ids if i not in asked]:
+            assert word not in text, f"{word} shows in {answer!r}"
+
+
+@pytest.fixture(scope="module")
+def operations(weir):
+    """(operationId, METHOD, path) of every operation in every contract the server serves."""
+    found = []
+    for name in ("jobs", "worker", "ops"):
+        contract = yaml.safe_load(weir.api("GET", f"/openapi/{name}.yaml").text)
+        for path, item in contract["paths"].items():
+            found += [(item[m]["operationId"], m.upper(), path) for m in METHODS if m in item]
+    return found
+
+
+@pytest.fixture(scope="module")
+def owner(weir):
+    """Client A."""
+    return Owner(weir, "alpha")
+
+
+@pytest.fixture(scope="module")
+def stranger(weir):
+    """Client B, with things of its own."""
+    return Owner(weir, "beta")
+
+
+def test_the_matrix_knows_every_operation(operations):
+    """A new route has to say here how it treats strangers."""
+    known = set(FOREIGN) | OWN_ONLY | OPEN | WORKER
+    served = {operation for operation, _, _ in operations}
+    assert served == known
+    for operation, _, path in operations:
+        has_id = set(re.findall(r"{(\w+)}", path)) - {"name"}
+        assert bool(has_id) == (operation in FOREIGN), f"{operation} {path}"
+
+
+def body_for(operation, victim):
+    """The body that would do harm if it were let through."""
+    body = FOREIGN[operation][0]
+    return {"key_id": victim.key_id} if body == "revoke" else body
+
+
+def test_a_foreign_id_is_refused_without_effect_or_data(weir, operations, owner, stranger):
+    """[JOB-152 JOB-160 JOB-208 JOB-082 JOB-084 JOB-086 JOB-094 JOB-096 JOB-099 JOB-102 JOB-106]
+    B's key against each of A's ids, on every operation that takes one."""
+    before, tried = owner.everything(), 0
+    for operation, method, path in operations:
+        if operation not in FOREIGN:
+            continue
+        parameter = re.search(r"{(\w+)}", path).group(1)
+        for one in owner.ids[parameter]:
+            answer = weir.api(method, path.replace("{%s}" % parameter, one),
+                              body_for(operation, owner), stranger.key)
+            answer.expect_problem(*FOREIGN[operation][1:])
+            owner.assert_hidden(answer, asked=(one,))
+            tried += 1
+    assert tried == 4 + 6 * 4 + 1
+    assert owner.everything() == before
+
+
+def test_an_id_of_another_kind_finds_nothing(weir, operations, owner):
+    """The owner's own key: a job id is no webhook, a key id no job, a client id no key."""
+    before = owner.everything()
+    for operation, method, path in operations:
+        if operation not in FOREIGN:
+            continue
+        parameter = re.search(r"{(\w+)}", path).group(1)
+        wrong = [i for kind, ids in owner.ids.items() if kind != parameter for i in ids]
+        for one in wrong + [str(uuid.uuid4())]:
+            answer = weir.api(method, path.replace("{%s}" % parameter, one),
+                              body_for(operation, owner), owner.key)
+            assert answer.status == 404, f"{operation} with {one}: {answer!r}"
+            assert answer.json["code"].endswith("_NOT_FOUND")
+            owner.assert_hidden(answer, asked=(one,))
+    assert owner.everything() == before
+
+
+def test_a_foreign_key_id_in_the_body_finds_nothing(weir, owner, stranger):
+    """[JOB-086 JOB-069] B revokes A's key under B's own client: 404, and A's key works."""
+    path = f"/v1/clients/{stranger.client_id}/keys/revoke"
+    answer = weir.api("POST", path, {"key_id": owner.key_id}, stranger.key)
+    answer.expect_problem(404, "RFA_AUTH_KEY_NOT_FOUND")
+    weir.api("GET", "/v1/jobs", key=owner.key).expect(200)
+
+
+@pytest.mark.parametrize("query", ["", "?limit=200", "?state=QUEUED", "?state=FAILED",
+                                   "?queue=queue-alpha", "?outcome=FAILED"])
+def test_lists_hold_the_callers_own_things_only(weir, operations, owner, stranger, query):
+    """[JOB-152] Whatever the filter, and with a cursor of another client too."""
+    paths = {operation: path for operation, _, path in operations if operation in OWN_ONLY}
+    assert set(paths) == OWN_ONLY
+    for path in paths.values():
+        answer = weir.api("GET", path + query, key=stranger.key)
+        answer.expect(200)
+        owner.assert_hidden(answer)
+    page = weir.api("GET", "/v1/jobs?limit=1", key=owner.key).expect(200)
+    answer = weir.api("GET", f"/v1/jobs?cursor={page['next_cursor']}", key=stranger.key)
+    assert {j["job_id"] for j in answer.expect(200)["items"]} <= set(stranger.ids["job_id"])
+
+
+def test_the_summary_counts_own_jobs_only(weir, owner):
+    fresh = weir.new_client()
+    summary = weir.api("GET", "/v1/reports/summary", key=fresh.api_key).expect(200)
+    assert summary["total"] == 0 and not any(summary["by_state"].values())
+    assert weir.total(owner.key) == 4
+
+
+def test_a_worker_gets_and_touches_its_own_clients_tasks_only(weir, operations, owner, stranger):
+    """[JOB-152] Claims of B see no job of A; A's tasks and tokens in B's hand are lease_lost."""
+    verbs = {path.rsplit("/", 1)[1] for operation, _, path in operations if operation in WORKER}
+    assert verbs == {"claim", "start", "heartbeat", "finish", "release"}
+    before = owner.everything()
+    for queue in ("queue-alpha", "outside", "default"):
+        assert weir.claim(stranger.key, queue, most=256) == []
+    for verb, task in itertools.product(sorted(verbs - {"claim"}),
+                                        (owner.task, owner.running_task)):
+        fields = {"outcome": "success", "result": {}} if verb == "finish" else {}
+        for token in (task["token"], "1", "2", "x"):
+            told = weir.tell(verb, stranger.key, {**task, "token": token}, **fields)
+            assert told["ok"] is False and told["code"] == "lease_lost", f"{verb}: {told}"
+    assert owner.everything() == before
+    assert weir.tell("heartbeat", owner.key, owner.running_task)["ok"] is True
+
+
+def test_a_stream_of_a_foreign_job_is_refused(weir, owner, stranger):
+    for one in owner.ids["job_id"]:
+        answer = weir.api("GET", f"/v1/jobs/{one}/events", key=stranger.key,
+                          headers={"Accept": "text/event-stream"})
+        answer.expect_problem(403, "RFA_AUTH_FORBIDDEN")
+        owner.assert_hidden(answer, asked=(one,))
+
+
+def test_public_pages_show_no_clients_data(weir, owner):
+    """Metrics, probes and contracts hold counts and names, never ids, payloads or queues."""
+    for path in ("/metrics", "/healthz", "/readyz", "/startupz", "/openapi/jobs.yaml"):
+        owner.assert_hidden(weir.api("GET", path))

@@ -1,0 +1,198 @@
+"""Root and its children: a crash stays where it happened, what dies comes back within a second, there are never
+two cores, and a program that cannot run says why and ends."""
+import os
+import signal
+import threading
+import time
+
+import pytest
+
+from harness import processes
+from harness.weir_server import Weir
+
+RESTART_SECONDS_MAX = 1.0
+# A planted crash is not the sanitizer's business here.
+PLAIN_CRASHES = {"ASAN_OPTIONS": "handle_segv=0:handle_abort=0:handle_sigbus=0"}
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT, signal.SIGTERM],
+                         ids=["KILL", "SEGV", "ABRT", "TERM"])
+@pytest.mark.parametrize("kind", ["core", "runner"])
+def test_a_crash_is_contained_and_the_process_is_back_within_a_second(fresh_weir, kind, number):
+    """[JOB-301] [JOB-176] The others keep their pids; the new one serves within a second; work goes on."""
+    weir = fresh_weir(env=PLAIN_CRASHES)
+    _, key = weir.new_client()
+    kinds = {pid: "core" if pid in weir.pids("core") else "runner" for pid in weir.pids()}
+    victim = weir.pids(kind)[0]
+    others = set(kinds) - {victim}
+    before = time.monotonic()
+    os.kill(victim, number)
+    new, = weir.wait_pids(kind, 1, other_than=kinds, timeout=3)
+    weir.wait_ready()
+    assert time.monotonic() - before <= RESTART_SECONDS_MAX
+    assert others <= set(weir.pids()), "another process was taken along"
+    job_id = weir.submit(key, work_kind="SUCCESS_FAST")["job_id"]
+    assert weir.wait_final(key, job_id)["state"] == "SUCCEEDED"
+    ended = weir.wait_log(event="process_ended", pid=victim)
+    assert ended["failure_class"] == "recoverable" and new != victim
+
+
+def test_there_are_never_two_cores(fresh_weir):
+    """Watched every few milliseconds over ten kills, there is one core or none."""
+    weir = fresh_weir(settings={"runtime.root.max_restarts": 100, "runtime.root.max_seconds": 1})
+    seen, over = [], threading.Event()
+
+    def watch():
+        while not over.is_set():
+            seen.append(len(weir.pids("core")))
+            time.sleep(0.005)
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    for _ in range(10):
+        old, = weir.wait_pids("core", 1)
+        os.kill(old, signal.SIGKILL)
+        weir.wait_pids("core", 1, other_than=[old])
+        weir.wait_ready()
+    over.set()
+    watcher.join()
+    assert max(seen) == 1 and min(seen) == 0 and len(seen) > 50, (max(seen), min(seen), len(seen))
+
+
+def second_start(weir):
+    """Another server on the same data, ended: (exit code, what it said)."""
+    other = Weir(settings=weir.settings, data=weir.data)
+    try:
+        other.spawn()
+        code = other.process.wait(timeout=20)
+        other.process = None
+        return code, other.log_text()
+    finally:
+        other.close()
+
+
+def test_a_second_start_on_the_same_data_is_refused(fresh_weir):
+    """Exit 1 with one line that names the first one's pid; the first does not notice."""
+    weir = fresh_weir()
+    _, key = weir.new_client()
+    core = weir.pids("core")
+    code, said = second_start(weir)
+    assert code == 1
+    assert str(weir.process.pid) in said and "in use" in said
+    assert weir.pids("core") == core
+    weir.submit(key)
+
+
+def test_a_second_start_is_also_refused_while_core_is_down(fresh_weir):
+    """Root holds the lock itself: frozen between two cores, the data are still its own."""
+    weir = fresh_weir()
+    weir.process.send_signal(signal.SIGSTOP)
+    try:
+        weir.kill9_kind("core")
+        assert second_start(weir)[0] == 1
+    finally:
+        weir.process.send_signal(signal.SIGCONT)
+    weir.wait_pids("core", 1)
+    weir.wait_ready()
+
+
+def test_children_of_a_killed_root_leave_and_a_new_start_takes_over(fresh_weir):
+    """kill -9 of root alone: no orphan stays, and the next start waits for the old core, then serves."""
+    weir = fresh_weir(settings={"runtime.drain_ms": 1000})
+    _, key = weir.new_client()
+    job_id = weir.submit(key, queue="outside")["job_id"]
+    family = weir.pids()
+    os.kill(weir.process.pid, signal.SIGKILL)
+    weir.process.wait()
+    weir.process = None
+    weir.spawn()
+    assert not processes.wait_gone(family, 4), "orphans"
+    weir.wait_ready()
+    assert weir.job(key, job_id)["state"] == "QUEUED"
+    assert len(weir.pids("core")) == 1
+
+
+def test_a_core_that_keeps_dying_ends_the_program_and_says_so(fresh_weir):
+    """Three restarts in ten seconds are allowed; the fourth death ends Weir with exit 1, nothing stays behind."""
+    weir = fresh_weir()
+    for n in range(4):
+        old, = weir.wait_pids("core", 1)
+        family = weir.pids()
+        os.kill(old, signal.SIGKILL)
+        if n < 3:
+            weir.wait_pids("core", 1, other_than=[old])
+    assert weir.process.wait(timeout=10) == 1
+    weir.process = None
+    assert not processes.wait_gone(family, 5)
+    assert "giving up" in weir.log_text()
+    fatal = weir.logs(event="root_gave_up")
+    assert fatal and fatal[0]["failure_class"] == "fatal" and fatal[0]["source_child"] == "core"
+
+
+def test_runners_that_keep_dying_end_their_domain_only(fresh_weir):
+    """Beyond the window of its domain: a fatal event names it, core is untouched, the domain starts afresh and
+    works."""
+    weir = fresh_weir(settings={"runtime.agents.max_restarts": 2, "runner.processes": 1, "runtime.drain_ms": 200})
+    _, key = weir.new_client()
+    core = weir.pids("core")
+    for _ in range(3):
+        old, = weir.wait_pids("runner", 1)
+        os.kill(old, signal.SIGKILL)
+        weir.wait_pids("runner", 1, other_than=[old])
+    ended = weir.wait_log(event="domain_ended")
+    assert (ended["domain"], ended["failure_class"]) == ("agents", "fatal")
+    assert weir.pids("core") == core
+    job_id = weir.submit(key, work_kind="SUCCESS_FAST")["job_id"]
+    assert weir.wait_final(key, job_id)["state"] == "SUCCEEDED"
+
+
+def test_a_port_in_use_ends_the_start_with_one_clear_line(fresh_weir):
+    """[JOB-221] Exit 78, the line names the address; no crash loop, no process left."""
+    weir = fresh_weir()
+    other = Weir()
+    other.port = weir.port
+    try:
+        other.spawn()
+        assert other.process.wait(timeout=20) == 78
+        other.process = None
+        assert f"127.0.0.1:{weir.port}" in other.log_text()
+        assert len(other.logs(event="process_started", name="core")) == 1
+        other.assert_no_sanitizer_report()
+    finally:
+        other.close()
+    assert weir.api("GET", "/healthz").status == 200
+
+
+def test_a_bad_setting_is_one_line_and_exit_2(fresh_weir):
+    """[JOB-221] An unknown key and a bad value: exit 2, the key is named, nothing starts."""
+    for settings in ({"jobs.nonsense": 1}, {"jobs.queue_size": "many"}):
+        weir = fresh_weir(start=False, settings=settings)
+        weir.spawn()
+        assert weir.process.wait(timeout=20) == 2
+        weir.process = None
+        said = weir.log_text().strip()
+        assert list(settings)[0] in said and len(said.splitlines()) == 1, said
+        assert not os.path.exists(weir.data)
+
+
+def test_a_damaged_database_is_told_and_never_served(fresh_weir):
+    """[JOB-168] Core refuses to start on a file that is no database, says so, and root gives up with exit 1; the file
+    is left as it was."""
+    weir = fresh_weir()
+    weir.stop()
+    path = os.path.join(weir.data, "weir.db")
+    for name in os.listdir(weir.data):
+        if name.startswith("weir.db-"):
+            os.unlink(os.path.join(weir.data, name))
+    with open(path, "r+b") as file:
+        file.write(b"this is no database" * 50)
+    with open(path, "rb") as file:
+        damaged = file.read()
+    weir.spawn()
+    assert weir.process.wait(timeout=20) != 0
+    weir.process = None
+    assert "database" in weir.log_text()
+    with open(path, "rb") as file:
+        assert file.read() == damaged
+    weir.assert_no_sanitizer_report()
+    assert len(weir.logs(event="core_started")) == 1, "served after the damage"

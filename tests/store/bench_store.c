@@ -1,0 +1,201 @@
+#include "store/bench_store.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/banned.h"
+
+static bool use_disk;
+
+int bench_group_memory(void **state)
+{
+    (void)state;
+    use_disk = false;
+    return 0;
+}
+
+int bench_group_disk(void **state)
+{
+    (void)state;
+    use_disk = true;
+    return 0;
+}
+
+struct store *bench_open_again(struct bench *b, enum err_code *ret_code, struct err *err)
+{
+    struct sqlite_options o = {.path = b->path, .timeout_ms = 2000, .synchronous = "OFF", .wall_ms = 1000};
+    struct store *s = NULL;
+    *ret_code = store_open_sqlite(&o, &s, err);
+    return s;
+}
+
+static void open_store(struct bench *b)
+{
+    struct err err;
+    enum err_code code = ERR_OK;
+    b->store = b->on_disk ? bench_open_again(b, &code, &err) : store_open_memory();
+    assert_int_equal(code, ERR_OK);
+    assert_int_equal(b->store->ops->reader_open(b->store, &b->reader, &err), ERR_OK);
+}
+
+int bench_up(void **state)
+{
+    struct bench *b = must_alloc(sizeof *b);
+    b->on_disk = use_disk;
+    b->arena = arena_new(1 << 16);
+    b->random = 42;
+    if (b->on_disk) {
+        snprintf(b->path, sizeof b->path, "/tmp/weir-store-XXXXXX");
+        int fd = mkstemp(b->path);
+        assert_true(fd >= 0);
+        close(fd);
+    }
+    open_store(b);
+    *state = b;
+    return 0;
+}
+
+static void close_store(struct bench *b)
+{
+    if (b->reader)
+        b->reader->ops->reader_close(b->reader);
+    b->reader = NULL;
+    b->store = store_close(b->store);
+}
+
+int bench_down(void **state)
+{
+    struct bench *b = *state;
+    close_store(b);
+    static const char *const ends[] = {"", "-wal", "-shm"};
+    for (size_t i = 0; b->on_disk && i < LENGTH_OF(ends); i++) {
+        char name[80];
+        snprintf(name, sizeof name, "%s%s", b->path, ends[i]);
+        unlink(name);
+    }
+    arena_free(b->arena);
+    free(b);
+    return 0;
+}
+
+void bench_reopen(struct bench *b)
+{
+    assert_true(b->on_disk);
+    close_store(b);
+    open_store(b);
+}
+
+uint64_t bench_draw(struct bench *b, uint64_t below)
+{
+    b->random = hash_mix(b->random + UINT64_C(0x9E3779B97F4A7C15));
+    return b->random % below;
+}
+
+/* --- rows -------------------------------------------------------------------------------------- */
+
+static bool may_be_absent(const char *column)
+{
+    static const char *const names[] = {"former",  "callback",    "idem_key", "idem_fingerprint",
+                                        "payload", "traceparent", "result",   "error",
+                                        "worker"};
+    for (size_t i = 0; i < LENGTH_OF(names); i++)
+        if (str_is(str_of(column), names[i]))
+            return true;
+    return false;
+}
+
+/* Absent, empty, short, and now and then longer than a page. */
+static struct str made_text(struct bench *b, const struct column *c, uint64_t h, bool is_key)
+{
+    size_t len = h % 5 == 0 ? 0 : h % 97 == 1 ? 70000 : h % 60;
+    if (is_key)
+        return arena_printf(b->arena, "key %llu of %s", (unsigned long long)h, c->name);
+    if (may_be_absent(c->name) && h % 3 == 0)
+        return STR_ABSENT;
+    char *p = arena_alloc(b->arena, len + 1);
+    for (size_t i = 0; i < len; i++) {
+        uint64_t x = hash_mix(h + i);
+        p[i] = (char)(c->type == COLUMN_BLOB ? x % 256 : 32 + x % 95);
+    }
+    return (struct str){p, len};
+}
+
+static int64_t made_int(const struct table *t, const struct column *c, uint64_t h)
+{
+    static const int64_t edges[] = {0, -1, INT64_MAX, INT64_MIN, 1, INT64_C(1) << 53};
+    if (str_is(str_of(c->name), "state")) /* the schema checks it */
+        return t == &table_end_row ? 4 + (int64_t)(h % 3) : (int64_t)(h % 4);
+    return h % 4 == 0 ? edges[h / 4 % LENGTH_OF(edges)] : (int64_t)h;
+}
+
+void *bench_row(struct bench *b, const struct table *t, uint64_t n, uint64_t version)
+{
+    assert_true(t->row_size <= BENCH_ROW_MAX);
+    char *row = arena_alloc(b->arena, t->row_size);
+    for (unsigned i = 0; i < t->column_count; i++) {
+        const struct column *c = &t->columns[i];
+        bool is_key = i < t->key_count;
+        uint64_t h = is_key ? n * 31 + i : hash_mix(hash_mix(n + 1) + i + (i < t->fixed_count ? 0 : version * 1000));
+        if (c->type == COLUMN_INT)
+            *(int64_t *)(void *)(row + c->offset) = is_key ? (int64_t)(n / (i + 1)) : made_int(t, c, h);
+        else
+            *(struct str *)(void *)(row + c->offset) = made_text(b, c, h, is_key);
+    }
+    return row;
+}
+
+void bench_expect_equal(const struct table *t, const void *a, const void *b)
+{
+    for (unsigned i = 0; i < t->column_count; i++) {
+        const struct column *c = &t->columns[i];
+        if (c->type == COLUMN_INT) {
+            assert_int_equal(row_int(a, c), row_int(b, c));
+            continue;
+        }
+        struct str x = row_str(a, c), y = row_str(b, c);
+        assert_int_equal(x.ptr == NULL, y.ptr == NULL);
+        assert_int_equal(x.len, y.len);
+        assert_true(str_equal(x, y));
+    }
+}
+
+/* --- doing ------------------------------------------------------------------------------------- */
+
+enum err_code bench_commit(struct bench *b, const struct change_set *c)
+{
+    struct err err = {.code = ERR_OK};
+    return b->store->ops->commit(b->store, c, &err);
+}
+
+enum err_code bench_change(struct bench *b, const struct table *t, enum row_op op, const void *row)
+{
+    struct row_change change = {t, op, row};
+    struct change_set c = {.rows = &change, .row_count = 1, .first_chunk = b->store->next_chunk};
+    return bench_commit(b, &c);
+}
+
+void bench_begin(struct bench *b)
+{
+    struct err err;
+    assert_int_equal(b->reader->ops->reader_begin(b->reader, &err), ERR_OK);
+}
+
+void bench_end(struct bench *b) { b->reader->ops->reader_end(b->reader); }
+
+void *bench_fetch(struct bench *b, const struct table *t, const void *key)
+{
+    struct err err;
+    bool found = false, seen = false;
+    void *row = arena_alloc(b->arena, t->row_size), *again = arena_alloc(b->arena, t->row_size);
+    memcpy(row, key, t->row_size);
+    memcpy(again, key, t->row_size);
+    assert_int_equal(b->store->ops->fetch(b->store, t, row, b->arena, &found, &err), ERR_OK);
+    bench_begin(b);
+    assert_int_equal(b->reader->ops->reader_row(b->reader, t, again, b->arena, &seen, &err), ERR_OK);
+    bench_end(b);
+    assert_int_equal(found, seen);
+    if (found)
+        bench_expect_equal(t, row, again);
+    return found ? row : NULL;
+}

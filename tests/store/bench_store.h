@@ -1,0 +1,56 @@
+/* store/bench_store.h - a store on a bench: one of the backends, rows made up by number.
+ *
+ * The conformance suite is one set of tests; each group of them runs for every backend. */
+#ifndef WEIR_TESTS_BENCH_STORE_H
+#define WEIR_TESTS_BENCH_STORE_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/hash.h"
+#include "base/must.h"
+#include "store/store.h"
+
+enum { BENCH_ROW_MAX = 512 };
+
+struct bench {
+    bool on_disk;
+    char path[64];
+    struct store *store;
+    struct reader *reader;
+    struct arena *arena;
+    uint64_t random;
+};
+
+int bench_group_memory(void **state);
+int bench_group_disk(void **state);
+int bench_up(void **state);
+int bench_down(void **state);
+void bench_reopen(struct bench *b); /* disk only */
+struct store *bench_open_again(struct bench *b, enum err_code *ret_code, struct err *err);
+
+uint64_t bench_draw(struct bench *b, uint64_t below);
+
+/* Row number `n` of a table, the same every time; `version` changes what an UPDATE writes. In the arena. */
+void *bench_row(struct bench *b, const struct table *t, uint64_t n, uint64_t version);
+void bench_expect_equal(const struct table *t, const void *a, const void *b);
+
+/* One commit. */
+enum err_code bench_commit(struct bench *b, const struct change_set *c);
+enum err_code bench_change(struct bench *b, const struct table *t, enum row_op op, const void *row);
+/* By the writer and by a reader: both must agree. NULL when there is none. */
+void *bench_fetch(struct bench *b, const struct table *t, const void *key);
+
+void bench_begin(struct bench *b);
+void bench_end(struct bench *b);
+
+#define BENCH_TEST(f) cmocka_unit_test_setup_teardown(f, bench_up, bench_down)
+#define BENCH_RUN_BOTH(tests)                                                                      \
+    (cmocka_run_group_tests_name("memory", tests, bench_group_memory, NULL) +                      \
+     cmocka_run_group_tests_name("sqlite", tests, bench_group_disk, NULL))
+
+#endif

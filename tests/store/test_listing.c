@@ -1,0 +1,181 @@
+/* Listings against a naive model: thousands of random entries, removed ones, merges, failing commits; and live
+ * tasks of a client. On both stores. */
+#include "store/bench_store.h"
+
+#include <stdlib.h>
+
+#include "base/banned.h"
+
+enum { CLIENTS = 4, BUCKETS = 4, IDS = 900, COMMITS = 900, MODEL_MAX = CLIENTS * BUCKETS * IDS };
+
+struct naive {
+    bool in[CLIENTS][BUCKETS][IDS];
+};
+
+static void random_entries(struct bench *b, struct naive *next, struct list_entry *entries, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        uint64_t client = bench_draw(b, CLIENTS), bucket = bench_draw(b, BUCKETS), id = bench_draw(b, IDS);
+        bool removed = bench_draw(b, 3) == 0;
+        entries[i] = (struct list_entry){
+            .client = (int64_t)client + 1, .bucket = (uint8_t)bucket, .id = (int64_t)id + 1, .removed = removed};
+        next->in[client][bucket][id] = !removed;
+    }
+}
+
+static void expect_list(struct bench *b, const struct naive *m, const struct list_query *q)
+{
+    int64_t got[IDS], want[IDS];
+    size_t got_count, want_count = 0;
+    struct err err;
+    for (int64_t id = IDS; id-- > 0 && want_count < q->limit;)
+        if (m->in[q->client - 1][q->bucket][id] && id + 1 < q->below_id && id + 1 >= q->from_id)
+            want[want_count++] = id + 1;
+    bench_begin(b);
+    assert_int_equal(b->reader->ops->reader_list(b->reader, q, got, &got_count, &err), ERR_OK);
+    bench_end(b);
+    assert_int_equal(got_count, want_count);
+    assert_memory_equal(got, want, want_count * sizeof *want);
+}
+
+static void random_queries(struct bench *b, const struct naive *m)
+{
+    for (int i = 0; i < 3; i++) {
+        struct list_query q = {.client = 1 + (int64_t)bench_draw(b, CLIENTS),
+                               .bucket = (uint8_t)bench_draw(b, BUCKETS),
+                               .below_id = bench_draw(b, 2) ? INT64_MAX : (int64_t)bench_draw(b, IDS + 2),
+                               .from_id = bench_draw(b, 2) ? 0 : (int64_t)bench_draw(b, IDS + 2),
+                               .limit = 1 + bench_draw(b, bench_draw(b, 2) ? 30 : IDS)};
+        expect_list(b, m, &q);
+    }
+}
+
+struct seen_entries {
+    const struct naive *model;
+    struct list_entry last;
+    size_t count;
+};
+
+static bool see_entry(const struct list_entry *e, void *arg)
+{
+    struct seen_entries *s = arg;
+    const struct list_entry *x = &s->last;
+    assert_true(s->model->in[e->client - 1][e->bucket][e->id - 1]);
+    if (s->count)
+        assert_true(x->client < e->client ||
+                    (x->client == e->client &&
+                     (x->bucket < e->bucket || (x->bucket == e->bucket && x->id < e->id))));
+    s->last = *e;
+    s->count++;
+    return true;
+}
+
+static void expect_all(struct bench *b, const struct naive *m)
+{
+    struct seen_entries s = {.model = m};
+    struct err err;
+    size_t want = 0;
+    for (size_t i = 0; i < MODEL_MAX; i++)
+        want += (&m->in[0][0][0])[i];
+    bench_begin(b);
+    assert_int_equal(b->reader->ops->reader_scan_list(b->reader, see_entry, &s, &err), ERR_OK);
+    bench_end(b);
+    assert_int_equal(s.count, want);
+}
+
+static void test_listings_agree_with_a_naive_model(void **state)
+{
+    struct bench *b = *state;
+    struct naive *now = must_alloc(sizeof *now), *next = must_alloc(sizeof *next);
+    struct job_row absent = {.id = 5};
+    struct row_change bad = {&table_job_row, ROW_DELETE, &absent};
+    for (int i = 0; i < COMMITS; i++) {
+        struct list_entry entries[60];
+        *next = *now;
+        size_t count = 1 + bench_draw(b, LENGTH_OF(entries)), fails = bench_draw(b, 10) == 0;
+        random_entries(b, next, entries, count);
+        struct change_set c = {.list = entries,
+                               .list_count = count,
+                               .rows = &bad,
+                               .row_count = fails,
+                               .first_chunk = b->store->next_chunk};
+        assert_int_equal(bench_commit(b, &c) == ERR_OK, !fails);
+        if (!fails)
+            *now = *next;
+        random_queries(b, now);
+        if (i % 100 == 0)
+            expect_all(b, now);
+        if (b->on_disk && bench_draw(b, 80) == 0)
+            bench_reopen(b);
+    }
+    expect_all(b, now);
+    free(now);
+    free(next);
+}
+
+/* A large commit passes the merge threshold alone; the next ones start over. */
+static void test_one_large_commit_is_listed_whole(void **state)
+{
+    struct bench *b = *state;
+    enum { MANY = 5000 };
+    struct list_entry *entries = ARENA_ARRAY(b->arena, struct list_entry, MANY);
+    int64_t *ids = ARENA_ARRAY(b->arena, int64_t, MANY + 1);
+    for (int i = 0; i < MANY; i++)
+        entries[i] = (struct list_entry){.client = 1, .id = (int64_t)i * 7919 % MANY + 1};
+    struct change_set c = {.list = entries, .list_count = MANY, .first_chunk = b->store->next_chunk};
+    assert_int_equal(bench_commit(b, &c), ERR_OK);
+    c.list = &(struct list_entry){.client = 1, .id = MANY + 1};
+    c.list_count = 1;
+    assert_int_equal(bench_commit(b, &c), ERR_OK);
+    struct list_query q = {.client = 1, .below_id = INT64_MAX, .limit = MANY + 1};
+    struct err err;
+    size_t count;
+    bench_begin(b);
+    assert_int_equal(b->reader->ops->reader_list(b->reader, &q, ids, &count, &err), ERR_OK);
+    bench_end(b);
+    assert_int_equal(count, MANY + 1);
+    for (int i = 0; i <= MANY; i++)
+        assert_int_equal(ids[i], MANY + 1 - i);
+}
+
+static size_t live_ids(struct bench *b, const struct list_query *q, int64_t task_state, int64_t *ids)
+{
+    struct err err;
+    size_t count;
+    bench_begin(b);
+    assert_int_equal(b->reader->ops->reader_live(b->reader, q, task_state, ids, &count, &err), ERR_OK);
+    bench_end(b);
+    return count;
+}
+
+static void test_live_tasks_of_a_client_are_listed_newest_first(void **state)
+{
+    struct bench *b = *state;
+    for (int64_t id = 1; id <= 120; id++) {
+        struct task_row t = {.id = id, .client = id % 3, .state = id % 4, .queue = STR("q"), .refs = {"", 0}};
+        assert_int_equal(bench_change(b, &table_task_row, ROW_INSERT, &t), ERR_OK);
+    }
+    int64_t ids[200];
+    for (int64_t client = 0; client < 3; client++)
+        for (int64_t wanted = -1; wanted < 4; wanted++) {
+            struct list_query q = {
+                .client = client, .below_id = 100, .from_id = 10, .limit = 5 + (size_t)client * 50};
+            size_t n = live_ids(b, &q, wanted, ids), at = 0;
+            for (int64_t id = 99; id >= 10 && at < q.limit; id--)
+                if (id % 3 == client && (wanted < 0 || id % 4 == wanted))
+                    assert_int_equal(ids[at++], id);
+            assert_int_equal(n, at);
+        }
+    struct list_query stranger = {.client = 9, .below_id = INT64_MAX, .limit = 10};
+    assert_int_equal(live_ids(b, &stranger, -1, ids), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        BENCH_TEST(test_listings_agree_with_a_naive_model),
+        BENCH_TEST(test_one_large_commit_is_listed_whole),
+        BENCH_TEST(test_live_tasks_of_a_client_are_listed_newest_first),
+    };
+    return BENCH_RUN_BOTH(tests);
+}

@@ -1,0 +1,225 @@
+/* The log: events in bytes and chunks in the store. On both stores. */
+#include "store/bench_store.h"
+
+#include <stdlib.h>
+
+#include "base/banned.h"
+
+static struct event made_event(struct bench *b, uint64_t n)
+{
+    size_t len = n % 7 == 0 ? LOG_EXTRA_BYTES_MAX : n % 3 == 0 ? 0 : n % 300;
+    char *extra = arena_alloc(b->arena, len + 1);
+    memset(extra, 'a' + (int)(n % 26), len);
+    struct event e = {.job = (int64_t)(n * 1000003),
+                      .seq = (uint32_t)n + 1,
+                      .event = (enum job_event)(n % JOB_EVENT_COUNT),
+                      .prev = (enum job_state)(n % (JOB_STATE_COUNT + 1)),
+                      .next = (enum job_state)(n % JOB_STATE_COUNT),
+                      .at_us = INT64_C(1763248200000000) + (int64_t)n,
+                      .attempt = (uint32_t)(n % 5),
+                      .kind = (uint8_t)(n % 31),
+                      .extra = {extra, len}};
+    memset(e.id.bytes, (int)n, sizeof e.id.bytes);
+    return e;
+}
+
+static void expect_same_event(const struct event *a, const struct event *b)
+{
+    assert_int_equal(a->job, b->job);
+    assert_int_equal(a->seq, b->seq);
+    assert_int_equal(a->event, b->event);
+    assert_int_equal(a->prev, b->prev);
+    assert_int_equal(a->next, b->next);
+    assert_int_equal(a->at_us, b->at_us);
+    assert_int_equal(a->attempt, b->attempt);
+    assert_int_equal(a->kind, b->kind);
+    assert_memory_equal(a->id.bytes, b->id.bytes, 16);
+    assert_true(str_equal(a->extra, b->extra));
+}
+
+enum { EVENTS = 400 };
+
+/* Builds a log of EVENTS events; gives their refs. */
+static void build(struct bench *b, struct log_builder *log, uint64_t *refs)
+{
+    log_builder_start(log, b->arena, b->store->next_chunk);
+    for (uint64_t n = 0; n < EVENTS; n++) {
+        struct event e = made_event(b, n);
+        refs[n] = log_append(log, &e);
+    }
+    log_builder_finish(log);
+}
+
+static void test_events_come_back_from_their_references_and_in_order(void **state)
+{
+    struct bench *b = *state;
+    struct log_builder log;
+    uint64_t refs[EVENTS];
+    build(b, &log, refs);
+    struct change_set c = {.chunks = log.chunks, .chunk_count = log.chunk_count, .first_chunk = log.first_chunk};
+    assert_int_equal(bench_commit(b, &c), ERR_OK);
+    assert_int_equal(b->store->next_chunk, 1 + (int64_t)log.chunk_count);
+    assert_true(log.chunk_count > 5);
+    uint64_t n = 0;
+    bench_begin(b);
+    for (size_t i = 0; i < log.chunk_count; i++) {
+        struct str chunk;
+        struct err err;
+        assert_int_equal(b->reader->ops->reader_chunk(b->reader, 1 + (int64_t)i, b->arena, &chunk, &err), ERR_OK);
+        assert_true(chunk.len <= LOG_CHUNK_BYTES);
+        assert_true(log_chunk_is_sound(chunk));
+        for (size_t at = LOG_FIRST_OFFSET; at < chunk.len; n++) {
+            struct event got, want = made_event(b, n);
+            assert_int_equal(log_ref_chunk(refs[n]), 1 + (int64_t)i);
+            assert_int_equal(log_ref_offset(refs[n]), at);
+            assert_true(event_decode(chunk, at, &got, &at));
+            expect_same_event(&got, &want);
+        }
+    }
+    bench_end(b);
+    assert_int_equal(n, EVENTS);
+}
+
+static void test_an_event_on_its_own_is_the_same_bytes(void **state)
+{
+    struct bench *b = *state;
+    for (uint64_t n = 0; n < 30; n++) {
+        struct event want = made_event(b, n), got;
+        struct str alone = event_encode_in(b->arena, &want);
+        size_t next;
+        assert_true(event_decode(alone, 0, &got, &next));
+        assert_int_equal(next, alone.len);
+        expect_same_event(&got, &want);
+    }
+}
+
+/* Whatever bytes stand there: no read beyond the end, and every single changed byte of a chunk is noticed. */
+static void test_damaged_chunks_are_noticed_and_never_read_beyond(void **state)
+{
+    struct bench *b = *state;
+    struct log_builder log;
+    uint64_t refs[EVENTS];
+    build(b, &log, refs);
+    struct str whole = log.chunks[0];
+    for (size_t i = 0; i < whole.len; i++) {
+        char *copy = must_alloc(whole.len);
+        memcpy(copy, whole.ptr, whole.len);
+        copy[i] = (char)(copy[i] ^ (1 << (i % 8)));
+        struct str damaged = {copy, whole.len};
+        assert_false(log_chunk_is_sound(damaged));
+        struct event e;
+        for (size_t at = LOG_FIRST_OFFSET; at < damaged.len && event_decode(damaged, at, &e, &at);)
+            assert_true(at <= damaged.len);
+        free(copy);
+    }
+    for (size_t len = 0; len < whole.len; len++) {
+        char *cut = must_alloc(len);
+        memcpy(cut, whole.ptr, len);
+        struct str chunk = {cut, len};
+        assert_false(log_chunk_is_sound(chunk));
+        struct event e;
+        size_t next;
+        for (size_t at = 0; at <= len + 8; at++)
+            assert_true(!event_decode(chunk, at, &e, &next) || next <= len);
+        free(cut);
+    }
+}
+
+struct numbers {
+    int64_t seen[64];
+    size_t count, stop_after;
+};
+
+static bool see_number(int64_t number, struct str chunk, void *arg)
+{
+    struct numbers *n = arg;
+    assert_int_equal(chunk.len, (size_t)number * 10);
+    n->seen[n->count++] = number;
+    return n->count != n->stop_after;
+}
+
+static void expect_numbers(struct bench *b, int64_t from, int64_t first, int64_t last)
+{
+    struct numbers n = {.count = 0};
+    struct err err;
+    bench_begin(b);
+    assert_int_equal(b->reader->ops->reader_scan_log(b->reader, from, see_number, &n, &err), ERR_OK);
+    bench_end(b);
+    assert_int_equal(n.count, last - first + 1);
+    for (size_t i = 0; i < n.count; i++)
+        assert_int_equal(n.seen[i], first + (int64_t)i);
+}
+
+static void append_chunks(struct bench *b, size_t count, int64_t drop_below)
+{
+    static const char bytes[1000];
+    struct str chunks[8];
+    for (size_t i = 0; i < count; i++)
+        chunks[i] = (struct str){bytes, (size_t)(b->store->next_chunk + (int64_t)i) * 10};
+    struct change_set c = {.chunks = chunks,
+                           .chunk_count = count,
+                           .first_chunk = b->store->next_chunk,
+                           .drop_chunks_below = drop_below};
+    assert_int_equal(bench_commit(b, &c), ERR_OK);
+}
+
+static void test_chunks_are_numbered_through_and_dropped_from_the_front(void **state)
+{
+    struct bench *b = *state;
+    expect_numbers(b, 0, 1, 0);
+    assert_int_equal(b->store->first_chunk, 1);
+    for (int i = 0; i < 5; i++)
+        append_chunks(b, 4, 0);
+    expect_numbers(b, 0, 1, 20);
+    expect_numbers(b, 15, 15, 20);
+    append_chunks(b, 2, 11);
+    assert_int_equal(b->store->first_chunk, 11);
+    expect_numbers(b, 0, 11, 22);
+    struct numbers n = {.stop_after = 3};
+    struct err err;
+    struct str chunk;
+    bench_begin(b);
+    assert_int_equal(b->reader->ops->reader_scan_log(b->reader, 0, see_number, &n, &err), ERR_OK);
+    assert_int_equal(b->reader->ops->reader_chunk(b->reader, 10, b->arena, &chunk, &err), ERR_OK);
+    bench_end(b);
+    assert_int_equal(n.count, 3);
+    assert_null(chunk.ptr);
+}
+
+static void test_an_emptied_log_counts_on(void **state)
+{
+    struct bench *b = *state;
+    append_chunks(b, 5, 0);
+    append_chunks(b, 0, 6);
+    expect_numbers(b, 0, 1, 0);
+    assert_int_equal(b->store->first_chunk, 6);
+    if (b->on_disk)
+        bench_reopen(b);
+    assert_int_equal(b->store->next_chunk, 6);
+    assert_int_equal(b->store->first_chunk, 6);
+    append_chunks(b, 2, 0);
+    expect_numbers(b, 0, 6, 7);
+}
+
+static void test_a_chunk_number_is_used_once(void **state)
+{
+    struct bench *b = *state;
+    append_chunks(b, 3, 0);
+    struct str chunk = STR("again");
+    struct change_set c = {.chunks = &chunk, .chunk_count = 1, .first_chunk = 3};
+    assert_int_equal(bench_commit(b, &c), ERR_STORAGE_DB_ERROR);
+    assert_int_equal(b->store->next_chunk, 4);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        BENCH_TEST(test_events_come_back_from_their_references_and_in_order),
+        BENCH_TEST(test_an_event_on_its_own_is_the_same_bytes),
+        BENCH_TEST(test_damaged_chunks_are_noticed_and_never_read_beyond),
+        BENCH_TEST(test_chunks_are_numbered_through_and_dropped_from_the_front),
+        BENCH_TEST(test_an_emptied_log_counts_on),
+        BENCH_TEST(test_a_chunk_number_is_used_once),
+    };
+    return BENCH_RUN_BOTH(tests);
+}

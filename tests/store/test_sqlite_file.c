@@ -1,0 +1,292 @@
+/* The SQLite file: its schema, its version, and what a restart reads back from it. */
+#include "store/bench_store.h"
+
+#include <sqlite3.h>
+#include <stdio.h>
+
+#include "base/banned.h"
+
+static sqlite3 *open_raw(struct bench *b)
+{
+    sqlite3 *db;
+    assert_int_equal(sqlite3_open(b->path, &db), SQLITE_OK);
+    return db;
+}
+
+static void run_raw(struct bench *b, const char *sql)
+{
+    sqlite3 *db = open_raw(b);
+    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+}
+
+static const char *sql_type(enum column_type type)
+{
+    return type == COLUMN_INT ? "INTEGER" : type == COLUMN_TEXT ? "TEXT" : "BLOB";
+}
+
+/* The lists of rows.h and the migrated schema are the same: names, order, types, keys. */
+static void test_the_schema_has_exactly_the_columns_of_the_row_lists(void **state)
+{
+    struct bench *b = *state;
+    sqlite3 *db = open_raw(b);
+    for (int i = 0; i < TABLE_COUNT; i++) {
+        char sql[80];
+        sqlite3_stmt *q;
+        snprintf(sql, sizeof sql, "SELECT name,type,pk FROM pragma_table_info('%s') ORDER BY cid", tables[i]->name);
+        assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &q, NULL), SQLITE_OK);
+        unsigned n = 0;
+        for (; sqlite3_step(q) == SQLITE_ROW; n++) {
+            assert_true(n < tables[i]->column_count);
+            const struct column *c = &tables[i]->columns[n];
+            assert_string_equal((const char *)sqlite3_column_text(q, 0), c->name);
+            assert_string_equal((const char *)sqlite3_column_text(q, 1), sql_type(c->type));
+            assert_int_equal(sqlite3_column_int(q, 2), n < tables[i]->key_count ? n + 1 : 0);
+        }
+        sqlite3_finalize(q);
+        assert_int_equal(n, tables[i]->column_count);
+    }
+    sqlite3_close(db);
+}
+
+/* [JOB-107]: no other value is storable. */
+static void test_the_schema_refuses_states_that_do_not_belong_there(void **state)
+{
+    struct bench *b = *state;
+    for (int64_t s = -1; s <= JOB_STATE_COUNT; s++) {
+        bool known = s >= 0 && s < JOB_STATE_COUNT, final = known && job_state_is_final((enum job_state)s);
+        struct end_row end = {.id = s, .state = s, .refs = {"", 0}};
+        struct task_row task = {.id = s, .state = s, .queue = STR("q"), .refs = {"", 0}};
+        assert_int_equal(bench_change(b, &table_end_row, ROW_INSERT, &end) == ERR_OK, final);
+        assert_int_equal(bench_change(b, &table_task_row, ROW_INSERT, &task) == ERR_OK, known && !final);
+    }
+}
+
+static void test_a_second_open_migrates_nothing(void **state)
+{
+    struct bench *b = *state;
+    struct job_row job = {.id = 1, .queue = STR("q")};
+    assert_int_equal(bench_change(b, &table_job_row, ROW_INSERT, &job), ERR_OK);
+    for (int i = 0; i < 3; i++) {
+        bench_reopen(b);
+        assert_non_null(bench_fetch(b, &table_job_row, &job));
+        sqlite3 *db = open_raw(b);
+        sqlite3_stmt *q;
+        assert_int_equal(sqlite3_prepare_v2(db, "PRAGMA user_version", -1, &q, NULL), SQLITE_OK);
+        assert_int_equal(sqlite3_step(q), SQLITE_ROW);
+        assert_int_equal(sqlite3_column_int(q, 0), STORE_SCHEMA_VERSION);
+        sqlite3_finalize(q);
+        sqlite3_close(db);
+    }
+}
+
+static void test_a_newer_schema_is_refused_by_number_and_left_alone(void **state)
+{
+    struct bench *b = *state;
+    b->reader->ops->reader_close(b->reader);
+    b->reader = NULL;
+    b->store = store_close(b->store);
+    run_raw(b, "PRAGMA user_version=77");
+    struct err err = {.code = ERR_OK};
+    enum err_code code;
+    assert_null(bench_open_again(b, &code, &err));
+    assert_int_equal(code, ERR_CONFIG_INVALID);
+    assert_non_null(strstr(err.detail, "77"));
+    struct sqlite_options o = {.path = b->path, .timeout_ms = 100};
+    struct reader *r;
+    assert_int_equal(store_open_sqlite_reader(&o, &r, &err), ERR_CONFIG_INVALID);
+    run_raw(b, "PRAGMA user_version=1");
+    b->store = bench_open_again(b, &code, &err); /* the refusals changed nothing */
+    assert_int_equal(code, ERR_OK);
+}
+
+static void test_a_reader_needs_a_migrated_file_and_creates_none(void **state)
+{
+    (void)state;
+    struct sqlite_options o = {.path = "/tmp/weir-no-such-file.db", .timeout_ms = 100};
+    struct reader *r;
+    struct err err;
+    assert_int_equal(store_open_sqlite_reader(&o, &r, &err), ERR_STORAGE_UNAVAILABLE);
+    assert_null(fopen(o.path, "r"));
+}
+
+static void test_a_file_that_is_no_database_is_refused(void **state)
+{
+    struct bench *b = *state;
+    b->reader->ops->reader_close(b->reader);
+    b->reader = NULL;
+    b->store = store_close(b->store);
+    FILE *f = fopen(b->path, "w");
+    for (int i = 0; i < 5000; i++)
+        fputs("not a database\n", f);
+    fclose(f);
+    struct err err = {.code = ERR_OK};
+    enum err_code code;
+    assert_null(bench_open_again(b, &code, &err));
+    assert_int_equal(code, ERR_STORE_CORRUPT);
+}
+
+/* --- what a restart reads back ----------------------------------------------------------------- */
+
+static void test_a_restart_reads_back_live_tasks_with_worker_refs_and_place(void **state)
+{
+    struct bench *b = *state;
+    const uint64_t refs[] = {1 << 16 | 8, 2 << 16 | 99};
+    for (int64_t id = 1; id <= 4; id++) {
+        struct task_row t = {.id = id,
+                             .low = id * 7,
+                             .client = 3,
+                             .priority = id % 3,
+                             .queue = STR("q"),
+                             .state = id - 1,
+                             .token = id + 10,
+                             .lease_ms = id > 2 ? 5000 + id : 0,
+                             .due_ms = id == 1 ? 9999 : 0,
+                             .seq = 2,
+                             .worker = id > 2 ? STR("w") : STR_ABSENT,
+                             .refs = {(const char *)refs, sizeof refs}};
+        assert_int_equal(bench_change(b, &table_task_row, ROW_INSERT, &t), ERR_OK);
+    }
+    bench_reopen(b);
+    struct live *l = b->store->live;
+    assert_int_equal(live_count(l), 4);
+    for (int p = TASK_WAITING; p <= TASK_RUNNING; p++)
+        assert_int_equal(live_phase_count(l, (enum task_phase)p), 1);
+    for (int64_t id = 1; id <= 4; id++) {
+        const struct task *t = live_find(l, id);
+        bench_expect_equal(&table_task_row, &t->row, bench_fetch(b, &table_task_row, &t->row));
+        assert_int_equal(t->worker != NULL, id > 2);
+    }
+    struct str queue = STR("q");
+    assert_int_equal(live_best(l, &(struct live_claim){&queue, 1, 0})->row.id, 2);
+    assert_int_equal(live_next_wall(l), 9999);
+    assert_int_equal(live_next_steady(l), 5003);
+    assert_int_equal(live_worker_count(l, 0), 1);
+}
+
+static void test_a_restart_reads_back_numbers_counters_and_idempotency_hashes(void **state)
+{
+    struct bench *b = *state;
+    struct client_counts counts = {.by_state = {1, 2, 3}, .by_kind = {4}};
+    struct stats_row stats = {.client = 2, .counts = counts_bytes(&counts)};
+    struct client_row client = {.uuid = STR("0123456789abcdef"), .num = 41};
+    struct job_row job = {.id = 500, .queue = STR("q")};
+    struct webhook_row hook = {.id = 900, .url = STR("u"), .events = STR("e"), .secret = STR("s")};
+    const struct row_change rows[] = {{&table_stats_row, ROW_INSERT, &stats},
+                                      {&table_client_row, ROW_INSERT, &client},
+                                      {&table_job_row, ROW_INSERT, &job},
+                                      {&table_webhook_row, ROW_INSERT, &hook}};
+    const struct idem_entry idem[] = {{UINT64_C(0xFFFFFFFFFFFFFFF0), 500}, {12345, 501}, {12345, 502}};
+    struct str chunks[] = {STR("a"), STR("b")};
+    struct change_set c = {.rows = rows,
+                           .row_count = LENGTH_OF(rows),
+                           .chunks = chunks,
+                           .chunk_count = 2,
+                           .first_chunk = 1,
+                           .idem_add = idem,
+                           .idem_add_count = LENGTH_OF(idem)};
+    assert_int_equal(bench_commit(b, &c), ERR_OK);
+    c = (struct change_set){.first_chunk = 3, .drop_chunks_below = 2, .idem_drop = &idem[1], .idem_drop_count = 1};
+    assert_int_equal(bench_commit(b, &c), ERR_OK);
+    bench_reopen(b);
+    struct store *s = b->store;
+    assert_int_equal(s->next_chunk, 3);
+    assert_int_equal(s->first_chunk, 2);
+    assert_int_equal(s->next_client, 42);
+    assert_int_equal(s->last_id, 900);
+    assert_memory_equal(counts_of(&s->counts, 2), &counts, sizeof counts);
+    size_t cursor = 0;
+    assert_int_equal(idem_find(&s->idem, idem[0].hash, &cursor), 500);
+    assert_int_equal(idem_find(&s->idem, idem[0].hash, &cursor), 0);
+    cursor = 0;
+    assert_int_equal(idem_find(&s->idem, 12345, &cursor), 502);
+    assert_int_equal(idem_find(&s->idem, 12345, &cursor), 0);
+}
+
+static void test_an_empty_file_starts_with_the_first_numbers(void **state)
+{
+    struct bench *b = *state;
+    assert_int_equal(b->store->next_chunk, 1);
+    assert_int_equal(b->store->first_chunk, 1);
+    assert_int_equal(b->store->next_client, 1);
+    assert_int_equal(b->store->last_id, 0);
+    assert_int_equal(live_count(b->store->live), 0);
+}
+
+/* --- around it --------------------------------------------------------------------------------- */
+
+/* JOB-197, the store's side: a lock that is held too long is an error, and nothing was written. */
+static void test_a_database_locked_by_another_program_fails_the_commit_whole(void **state)
+{
+    struct bench *b = *state;
+    sqlite3 *other = open_raw(b);
+    assert_int_equal(sqlite3_exec(other, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+    struct job_row job = {.id = 1, .queue = STR("q")};
+    assert_int_equal(bench_change(b, &table_job_row, ROW_INSERT, &job), ERR_STORAGE_DB_ERROR);
+    assert_int_equal(sqlite3_exec(other, "ROLLBACK", NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(other);
+    assert_null(bench_fetch(b, &table_job_row, &job));
+    assert_int_equal(bench_change(b, &table_job_row, ROW_INSERT, &job), ERR_OK);
+}
+
+static void test_a_backup_beside_the_writer_is_a_store_of_its_own(void **state)
+{
+    struct bench *b = *state;
+    struct job_row one = {.id = 1, .queue = STR("q")}, two = {.id = 2, .queue = STR("q")};
+    assert_int_equal(bench_change(b, &table_job_row, ROW_INSERT, &one), ERR_OK);
+    char path[80];
+    snprintf(path, sizeof path, "%s-backup", b->path);
+    struct err err;
+    assert_int_equal(store_backup_sqlite(b->path, path, &err), ERR_OK);
+    assert_int_equal(bench_change(b, &table_job_row, ROW_INSERT, &two), ERR_OK);
+    struct sqlite_options o = {.path = path, .timeout_ms = 100};
+    struct reader *r;
+    bool found;
+    assert_int_equal(store_open_sqlite_reader(&o, &r, &err), ERR_OK);
+    assert_int_equal(r->ops->reader_begin(r, &err), ERR_OK);
+    assert_int_equal(r->ops->reader_row(r, &table_job_row, &one, b->arena, &found, &err), ERR_OK);
+    assert_true(found);
+    assert_int_equal(r->ops->reader_row(r, &table_job_row, &two, b->arena, &found, &err), ERR_OK);
+    assert_false(found);
+    r->ops->reader_end(r);
+    r->ops->reader_close(r);
+    assert_int_not_equal(store_backup_sqlite(b->path, path, &err), ERR_OK); /* never over an existing file */
+    remove(path);
+}
+
+/* The WAL is copied back between batches and starts over; it does not grow for ever. */
+static void test_tending_keeps_the_wal_short(void **state)
+{
+    struct bench *b = *state;
+    struct err err;
+    char *bytes = arena_alloc(b->arena, 200000);
+    int64_t longest = 0;
+    for (int64_t i = 1; i <= 200; i++) {
+        struct kept_row row = {.job = i, .seq = 1, .event = {bytes, 200000}};
+        assert_int_equal(bench_change(b, &table_kept_row, ROW_INSERT, &row), ERR_OK);
+        if (b->store->wal_pages > longest)
+            longest = b->store->wal_pages;
+        assert_int_equal(b->store->ops->tend(b->store, false, &err), ERR_OK);
+    }
+    assert_true(longest > 1000 && longest < 2200); /* of about 10000 pages written */
+    assert_int_equal(bench_change(b, &table_kept_row, ROW_INSERT, &(struct kept_row){.job = 999, .seq = 1, .event = {bytes, 9}}), ERR_OK);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        BENCH_TEST(test_the_schema_has_exactly_the_columns_of_the_row_lists),
+        BENCH_TEST(test_the_schema_refuses_states_that_do_not_belong_there),
+        BENCH_TEST(test_a_second_open_migrates_nothing),
+        BENCH_TEST(test_a_newer_schema_is_refused_by_number_and_left_alone),
+        BENCH_TEST(test_a_reader_needs_a_migrated_file_and_creates_none),
+        BENCH_TEST(test_a_file_that_is_no_database_is_refused),
+        BENCH_TEST(test_a_restart_reads_back_live_tasks_with_worker_refs_and_place),
+        BENCH_TEST(test_a_restart_reads_back_numbers_counters_and_idempotency_hashes),
+        BENCH_TEST(test_an_empty_file_starts_with_the_first_numbers),
+        BENCH_TEST(test_a_database_locked_by_another_program_fails_the_commit_whole),
+        BENCH_TEST(test_a_backup_beside_the_writer_is_a_store_of_its_own),
+        BENCH_TEST(test_tending_keeps_the_wal_short),
+    };
+    return cmocka_run_group_tests_name("sqlite", tests, bench_group_disk, NULL);
+}
