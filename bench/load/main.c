@@ -24,7 +24,8 @@ static const struct mode {
 
 int main(int argc, char **argv)
 {
-    struct run *r = must_alloc(sizeof *r);
+    static struct run run; /* its histograms are too large for a stack */
+    struct run *r = &run;
     options_parse(&r->options, argc, argv);
     const struct mode *mode = NULL;
     for (size_t i = 0; i < LENGTH_OF(modes); i++)

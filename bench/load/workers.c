@@ -74,6 +74,8 @@ static void submitted(struct conn *c, const struct answer *a, void *self)
         give_up("a batch was refused: status %d, %.300s", a->status, a->body.ptr);
     s->field->accepted += s->field->run->options.batch;
     submit_next(s);
+    if (all_is_done(s->field)) /* workers may have finished its jobs before this answer came */
+        loop_stop(s->field->run->loop);
 }
 
 static void wake_submitters(struct field *f)

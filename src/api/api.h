@@ -32,7 +32,7 @@ enum auth_need {
     AUTH_WORKER,   /* an API key, or the Unix socket of a built-in domain */
 };
 
-enum accept_kinds { ACCEPT_JSON = 1, ACCEPT_CSV = 2, ACCEPT_EVENTS = 4, ACCEPT_TEXT = 8 };
+enum accept_kinds { ACCEPT_JSON = 1, ACCEPT_CSV = 2, ACCEPT_EVENTS = 4, ACCEPT_TEXT = 8, ACCEPT_YAML = 16 };
 
 struct route_info {
     enum auth_need auth;

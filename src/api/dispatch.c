@@ -192,10 +192,9 @@ static const struct {
     unsigned kind;
     const char *type, *range;
 } media[] = {
-    {ACCEPT_JSON, "application/json", "application/*"},
-    {ACCEPT_CSV, "text/csv", "text/*"},
-    {ACCEPT_EVENTS, "text/event-stream", "text/*"},
-    {ACCEPT_TEXT, "text/plain", "text/*"},
+    {ACCEPT_JSON, "application/json", "application/*"}, {ACCEPT_CSV, "text/csv", "text/*"},
+    {ACCEPT_EVENTS, "text/event-stream", "text/*"},     {ACCEPT_TEXT, "text/plain", "text/*"},
+    {ACCEPT_YAML, "application/yaml", "application/*"},
 };
 
 /* One media range of an Accept header, q=0 refuses. Earlier ranges win; q values beyond 0 do not reorder. */
@@ -231,9 +230,12 @@ static bool check_accept(struct call *c)
     while (rest.len)
         if ((c->accept = accept_one(str_trim(str_cut(&rest, ',')), offers)))
             return true;
-    call_fail(c, ERR_REQUEST_NOT_ACCEPTABLE, "this call answers application/json%s%s",
-              offers & ACCEPT_CSV ? " or text/csv" : "",
-              offers & ACCEPT_EVENTS ? " or text/event-stream" : "");
+    struct strbuf known = {0};
+    for (size_t i = 0; i < LENGTH_OF(media); i++)
+        if (offers & media[i].kind)
+            strbuf_addf(&known, "%s%s", known.len ? " or " : "", media[i].type);
+    call_fail(c, ERR_REQUEST_NOT_ACCEPTABLE, "this call answers %.*s", STR_ARG(strbuf_str(&known)));
+    strbuf_free(&known);
     return false;
 }
 

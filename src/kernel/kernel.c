@@ -18,8 +18,8 @@ enum {
     BATCH_BYTES_MAX = 8 << 20, /* of arena: a batch of large bodies ends early */
     BATCH_TIMERS_MAX = 1024,
     ARENA_FIRST_BYTES = 1 << 18,
-    LOOK_AGAIN_MS = 500,    /* longest sleep while timers wait: a clock that was set is noticed */
-    FAILED_PAUSE_MS = 200,  /* after a failed commit, before timers try again */
+    LOOK_AGAIN_MS = 500,   /* longest sleep while timers wait: a clock that was set is noticed */
+    FAILED_PAUSE_MS = 200, /* after a failed commit, before timers try again */
     WORKER_MEMORY_MS = 600000,
     WORKER_COUNT_MS = 100,   /* counting walks all workers: not in every batch */
     WORKER_ALIVE_MS = 40000, /* the longest long poll and a bit */
@@ -54,7 +54,10 @@ struct kernel {
     struct kernel_stats stats;
 };
 
-static void list_init(struct command_list *l) { *l = (struct command_list){.tail = &l->first}; }
+static void list_init(struct command_list *l)
+{
+    *l = (struct command_list){.tail = &l->first};
+}
 
 static void list_add(struct command_list *l, struct command *c)
 {
@@ -81,7 +84,10 @@ void task_leave_ghost(struct unit *u, const struct task *t)
     ghosts_add(unit_ghosts(u), t->row.id, t->row.token, t->row.client, t->row.lease_ms);
 }
 
-struct ghosts *unit_ghosts(struct unit *u) { return &CONTAINER_OF(u, struct kernel, unit)->ghosts; }
+struct ghosts *unit_ghosts(struct unit *u)
+{
+    return &CONTAINER_OF(u, struct kernel, unit)->ghosts;
+}
 
 static int64_t steady_now(const struct kernel *k)
 {
@@ -404,7 +410,8 @@ size_t kernel_step(struct kernel *k)
 static int64_t idle_ms(const struct kernel *k)
 {
     int64_t steady = steady_now(k), wall = clock_wall_ms(k->config.clock), ms = 60000;
-    int64_t next_steady = live_next_steady(k->unit.store->live), next_wall = live_next_wall(k->unit.store->live);
+    int64_t next_steady = live_next_steady(k->unit.store->live),
+            next_wall = live_next_wall(k->unit.store->live);
     if (next_steady < INT64_MAX && next_steady - steady < ms)
         ms = next_steady - steady;
     if (next_wall < INT64_MAX) {

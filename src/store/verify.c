@@ -16,7 +16,7 @@ void verify_seen(struct verify *v)
 }
 
 __attribute__((format(printf, 3, 0))) static void say(struct verify *v, const char *who, const char *fmt,
-                                                       va_list args)
+                                                      va_list args)
 {
     char line[LINE_MAX_BYTES];
     int n = snprintf(line, sizeof line, "%s", who);
@@ -99,7 +99,8 @@ static void check_against_log(struct verify *v, const struct checked_job *j)
     if (j->seq != j->row_seq)
         verify_say_job(v, j, "its row says %u events, the log has %u", j->row_seq, j->seq);
     else if (j->state != j->row_state)
-        verify_say_job(v, j, "its row says %s, its events say %s", job_state_text((enum job_state)j->row_state),
+        verify_say_job(v, j, "its row says %s, its events say %s",
+                       job_state_text((enum job_state)j->row_state),
                        j->seq ? job_state_text((enum job_state)j->state) : "nothing");
     else if (j->attempt != j->row_attempt)
         verify_say_job(v, j, "its row says attempt %u, its events say %u", j->row_attempt, j->attempt);

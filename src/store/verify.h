@@ -1,14 +1,17 @@
 /* store/verify.h - replays the whole log and compares it with every stored row.
  *
- * Checks, in one snapshot: the backend's own file check; every chunk is sound and numbered without a gap; each
- * job's events are 1..n, legal moves only (lifecycle table), strictly rising in time; the folded state equals
- * the live or final row; a job is either live or ended, never both or neither; every ended job has exactly one
- * outcome and report, and one archived report per earlier attempt; refs point at the job's own events; events
- * whose chunk was purged are in `kept`; counters equal a recount; listings hold every job exactly once;
- * idempotency keys are those of the jobs; keys, secrets and webhooks belong to a client that exists.
+ * Checks, in one snapshot:
+ * - the backend's own file check; every chunk is sound and numbered without a gap;
+ * - each job's events are 1..n, legal moves only (lifecycle table), strictly rising in time;
+ * - the folded state equals the live or final row; a job is either live or ended, never both or neither;
+ * - every ended job has exactly one outcome and report, and one archived report per earlier attempt;
+ * - refs point at the job's own events; events whose chunk was purged are in `kept`;
+ * - counters equal a recount; listings hold every job exactly once; idempotency keys are those of the jobs;
+ * - keys, secrets and webhooks belong to a client that exists.
  *
  * Memory: one small struct per job and per client. Files: verify.c (the passes and the comparison),
- * verify_rows.c (rules of a row), verify_log.c (the fold), verify_clients.c, verify_beside.c. */
+ * verify_rows.c, verify_log.c (the fold), verify_clients.c, verify_beside.c; the rules of single rows are in
+ * row_rules.h. */
 #ifndef WEIR_STORE_VERIFY_H
 #define WEIR_STORE_VERIFY_H
 

@@ -8,7 +8,7 @@
 struct checked_named {
     struct map_node node;
     int64_t id, client;
-    bool usable; /* a key that was not revoked */
+    bool usable;  /* a key that was not revoked */
     bool guarded; /* a webhook whose url and events are taken */
 };
 
@@ -109,7 +109,8 @@ static bool note_guard(const void *row, void *arg)
     verify_seen(p->v);
     struct checked_named *hook = find_named(&p->webhooks, r->webhook);
     if (!hook || hook->client != r->client || hook->guarded)
-        verify_say(p->v, "webhook %lld: its guard row stands for no webhook of its own", (long long)r->webhook);
+        verify_say(p->v, "webhook %lld: its guard row stands for no webhook of its own",
+                   (long long)r->webhook);
     else
         hook->guarded = true;
     return true;

@@ -34,7 +34,10 @@ static bool is_legal_move(const struct event *e)
     return is_exhausted_note(e);
 }
 
-static bool is_retry(const struct event *e) { return e->prev == JOB_FAILED && e->next == JOB_QUEUED; }
+static bool is_retry(const struct event *e)
+{
+    return e->prev == JOB_FAILED && e->next == JOB_QUEUED;
+}
 
 static const char *event_broken_rule(const struct checked_job *j, const struct event *e)
 {

@@ -29,9 +29,9 @@ def test_a_scheduled_job_is_canceled_before_its_time(weir, client):
 
 
 def test_a_canceled_schedule_never_fires(weir, client):
-    job_id = weir.submit(client.api_key, type="DEFERRED", execution_at=weir.soon(0.3))["job_id"]
+    job_id = weir.submit(client.api_key, type="DEFERRED", execution_at=weir.soon(0.6))["job_id"]
     weir.cancel(client.api_key, job_id).expect(200)
-    probe = weir.submit(client.api_key, type="DEFERRED", execution_at=weir.soon(0.4),
+    probe = weir.submit(client.api_key, type="DEFERRED", execution_at=weir.soon(0.7),
                         work_kind="SUCCESS_FAST")["job_id"]
     weir.wait_state(client.api_key, probe, "SUCCEEDED")
     assert weir.event_names(client.api_key, job_id) == ["job.created", "job.canceled"]

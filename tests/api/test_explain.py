@@ -71,7 +71,7 @@ def test_a_due_job_that_meets_a_full_queue_says_so(fresh_weir):
     """Stays CREATED, waits on queue_full; goes on when there is room."""
     weir = fresh_weir(settings={"runner.processes": 0, "jobs.queue_size": 1})
     key = weir.new_client().api_key
-    at = weir.soon(0.3)
+    at = weir.soon(0.8)
     late = weir.submit(key, type="DEFERRED", execution_at=at, queue="outside")["job_id"]
     filler = weir.submit(key, queue="outside")["job_id"]
     wait_for(lambda: explain(weir, key, late)["waiting_on"] == "queue_full", 5, "queue_full", weir)

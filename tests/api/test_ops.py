@@ -52,6 +52,22 @@ def test_the_contracts_are_served_as_the_files_are(weir):
         assert weir.api("GET", f"/openapi/{name}").status == 404
 
 
+@pytest.mark.parametrize("path, accept, status", [
+    ("/openapi/jobs.yaml", "application/yaml", 200), ("/openapi/jobs.yaml", "*/*", 200),
+    ("/openapi/jobs.yaml", "text/plain", 200), ("/openapi/jobs.yaml", "application/json", 406),
+    ("/metrics", "text/plain;version=0.0.4;q=0.5,*/*;q=0.1", 200), ("/metrics", "application/json", 406),
+    ("/metrics", "application/openmetrics-text;version=1.0.0", 200), ("/metrics", "text/html", 406),
+    ("/healthz", "application/json", 200), ("/readyz", "text/plain", 200), ("/healthz", "image/png", 406),
+])
+def test_accept_is_met_with_what_the_page_is(weir, path, accept, status):
+    answer = weir.api("GET", path, headers={"Accept": accept})
+    if status == 200:
+        assert answer.status == 200
+    else:
+        problem = answer.expect_problem(406, "RFA_REQUEST_NOT_ACCEPTABLE")
+        assert "this call answers" in problem["detail"]
+
+
 def test_metrics_are_prometheus_text(weir, client):
     weir.submit(client.api_key, work_kind="SUCCESS_FAST")
     answer = weir.api("GET", "/metrics", headers={"Accept": "text/plain; version=0.0.4"})

@@ -208,7 +208,7 @@ def test_an_accepted_job_survives_the_death_of_the_server(fresh_weir):
 
 
 def test_execution_at_in_the_next_moment_is_taken_and_never_early(weir, client):
-    at = datetime.now(timezone.utc) + timedelta(milliseconds=300)
+    at = datetime.now(timezone.utc) + timedelta(milliseconds=600)
     text = at.strftime("%Y-%m-%dT%H:%M:%S.%f") + "Z"
     job = weir.submit(client.api_key, type="DEFERRED", execution_at=text, work_kind="SUCCESS_FAST")
     assert job["state"] == "CREATED"

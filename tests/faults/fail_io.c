@@ -1,8 +1,8 @@
 /* fail_io.c - LD_PRELOAD: makes the disk fail, stall or the wall clock jump while a real server runs.
  *
- * FAIL_IO_CONTROL names a file of CONTROL_WORDS 64-bit numbers that the test and every process of the server map;
- * fail_io.py is the other side. Only files whose path holds "weir.db" are touched. With all numbers zero each
- * call goes straight to the kernel, which is the negative control of every test that uses it.
+ * FAIL_IO_CONTROL names a file of CONTROL_WORDS 64-bit numbers that the test and every process of the
+ * server map; fail_io.py is the other side. Only files whose path holds "weir.db" are touched. With all
+ * numbers zero each call goes straight to the kernel: the negative control of every test that uses it.
  * Calls the kernel itself: no dlsym, so it also works behind a sanitizer's own interceptors. */
 #include <errno.h>
 #include <fcntl.h>

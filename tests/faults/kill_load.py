@@ -1,8 +1,10 @@
-"""Load for the kill tests: clients that never give a submit up, and write everything into a History.
+"""Load for the kill tests: clients that never give a submit up, and write everything into a
+History.
 
-A submit whose answer was cut off is unknown and is sent again with the same key until somebody answers: that
-is what an honest client does, and what must never make a second job. The name of a job is its idempotency
-key and stands in its payload, so that the judge can tell whose work a stored job is."""
+A submit whose answer was cut off is unknown and is sent again with the same key until somebody
+answers: that is what an honest client does, and what must never make a second job. The name of a
+job is its idempotency key and stands in its payload, so that the judge can tell whose work a stored
+job is."""
 import http.client
 import random
 import threading

@@ -99,15 +99,19 @@ static struct str refs_of(const struct load_job *j)
 
 static struct task_row task_row_of(const struct load_job *j)
 {
+    bool leased = j->state == JOB_ASSIGNED || j->state == JOB_RUNNING;
     return (struct task_row){.id = j->id,
                              .client = LOAD_CLIENT,
                              .priority = 4,
                              .queue = STR("default"),
                              .state = (int64_t)j->state,
                              .attempt = j->attempt,
+                             .max_retries = j->attempt,
                              .token = j->seq,
+                             .lease_ms = leased,
+                             .started_ms = j->state == JOB_RUNNING,
                              .seq = j->seq,
-                             .worker = STR_ABSENT,
+                             .worker = leased ? STR("worker") : STR_ABSENT,
                              .refs = refs_of(j)};
 }
 

@@ -34,7 +34,8 @@ def ahead(**delta):
 
 
 def test_a_job_a_year_ahead_runs_when_its_time_comes(weir, io, client):
-    """[JOB-048] SCHEDULED_FAR_FUTURE stays CREATED, also a day before; past its time it SUCCEEDS."""
+    """[JOB-048] SCHEDULED_FAR_FUTURE stays CREATED, also a day before; past its time it
+    SUCCEEDS."""
     job_id = weir.submit(client.api_key, type="DEFERRED", work_kind="SCHEDULED_FAR_FUTURE",
                          execution_at=ahead(days=365))["job_id"]
     io.clock_shift_ms = 364 * DAY_MS
@@ -46,8 +47,8 @@ def test_a_job_a_year_ahead_runs_when_its_time_comes(weir, io, client):
 
 
 def test_a_clock_set_back_delays_a_schedule_and_never_hastens_it(weir, io, client):
-    """[JOB-129] [JOB-151] Set back an hour, a job due in half a second waits; its events still rise in time
-    when the clock is right again."""
+    """[JOB-129] [JOB-151] Set back an hour, a job due in half a second waits; its events still rise
+    in time when the clock is right again."""
     job_id = weir.submit(client.api_key, type="DEFERRED", execution_at=ahead(seconds=2))["job_id"]
     io.clock_shift_ms = -HOUR_MS
     time.sleep(2.5)
@@ -62,8 +63,8 @@ def test_a_clock_set_back_delays_a_schedule_and_never_hastens_it(weir, io, clien
 
 @pytest.mark.parametrize("shift_ms", [HOUR_MS, -HOUR_MS], ids=["forward", "back"])
 def test_a_jump_of_the_clock_neither_ends_nor_lengthens_a_lease(weir, io, client, shift_ms):
-    """[JOB-143] [JOB-176] A running job keeps its lease over the jump as long as it beats, and loses it
-    one lease after the last beat."""
+    """[JOB-143] [JOB-176] A running job keeps its lease over the jump as long as it beats, and
+    loses it one lease after the last beat."""
     job_id = weir.submit(client.api_key, queue="outside", max_runtime_ms=100000)["job_id"]
     with Worker(weir, client.api_key) as worker:
         tasks = worker.claim()
@@ -81,8 +82,9 @@ def test_a_jump_of_the_clock_neither_ends_nor_lengthens_a_lease(weir, io, client
 
 
 def test_final_jobs_live_thirty_days_and_unfinished_ones_for_ever(weir, io, client):
-    """[JOB-244] [JOB-245] [JOB-246] [JOB-236] [JOB-237] At 29 days job, events and report are there; after 30
-    all three are gone and the job is unknown; one that waits since then is still there."""
+    """[JOB-244] [JOB-245] [JOB-246] [JOB-236] [JOB-237] At 29 days job, events and report are
+    there; after 30 all three are gone and the job is unknown; one that waits since then is still
+    there."""
     key = client.api_key
     final = weir.submit(key, work_kind="SUCCESS_FAST")["job_id"]
     waiting = weir.submit(key, queue="outside")["job_id"]
@@ -110,7 +112,8 @@ def test_a_key_expires_when_its_time_is_over(weir, io, client):
 
 
 def test_a_revoked_key_is_remembered_ninety_days(weir, io):
-    """[JOB-247] At 89 days the revoked key is known as revoked (403); after 90 it is unknown (401)."""
+    """[JOB-247] At 89 days the revoked key is known as revoked (403); after 90 it is unknown
+    (401)."""
     client_id, key = weir.new_client()
     rotated = weir.api("POST", f"/v1/clients/{client_id}/keys", {"rotate": True}, key).expect(201)
     weir.try_submit(key).expect_problem(403, "RFA_AUTH_API_KEY_DISABLED")

@@ -1,4 +1,5 @@
-"""The disk fills under a running server: no success without durability, reads go on, and it heals by itself."""
+"""The disk fills under a running server: no success without durability, reads go on, and it heals
+by itself."""
 import os
 
 from harness.history import check_client, list_jobs
@@ -35,9 +36,9 @@ def test_a_disk_with_room_refuses_nothing(fresh_weir):
 
 
 def test_a_full_disk_refuses_keeps_and_recovers(fresh_weir):
-    """[JOB-167] [JOB-168] [JOB-169] [JOB-175] [JOB-197] Full: 503 with Retry-After and never 2xx; what was
-    acknowledged is read in full; a cancel happens or is refused, as it was told; core does not crash; with
-    room again it goes on by itself; nothing refused is there, nothing is half written."""
+    """[JOB-167] [JOB-169] [JOB-175] Full: 503 with Retry-After and never 2xx; what was acknowledged
+    is read in full; a cancel happens or is refused, as it was told; core does not crash; with room
+    again it goes on by itself; nothing refused is there, nothing is half written."""
     with small_disk(DISK_BYTES) as disk:
         weir = fresh_weir(data=str(disk.path), settings=NOBODY)
         _, key = weir.new_client()
@@ -74,8 +75,8 @@ def test_a_full_disk_refuses_keeps_and_recovers(fresh_weir):
 
 
 def test_a_start_on_a_full_disk_says_so_and_a_later_one_works(fresh_weir):
-    """[JOB-221] Killed when the disk is full, and started on it: it serves what it holds or tells why it cannot;
-    with room it serves everything."""
+    """Killed when the disk is full, and started on it: it serves what it holds or tells why it
+    cannot; with room it serves everything."""
     with small_disk(DISK_BYTES) as disk:
         weir = fresh_weir(data=str(disk.path), settings={**NOBODY, "runtime.drain_ms": 0})
         _, key = weir.new_client()

@@ -1,5 +1,6 @@
-"""kill -9 of core, runners and root, again and again, under load: nothing acknowledged is lost, nothing is
-done twice by one key, everything ends. What a missing fsync would lose only a power cut shows: test_power_cut.c."""
+"""kill -9 of core, runners and root, again and again, under load: nothing acknowledged is lost,
+nothing is done twice by one key, everything ends. What a missing fsync would lose only a power cut
+shows: test_power_cut.c."""
 import os
 import random
 import signal
@@ -52,9 +53,9 @@ def verify(weir):
 
 @pytest.mark.limit(1800 if os.environ.get("WEIR_TEST_LONG") == "1" else 120)
 def test_kills_of_core_runners_and_root_lose_nothing(fresh_weir, long_run):
-    """[JOB-003] [JOB-146] [JOB-153] [JOB-151] [JOB-070] [JOB-071] 60 kills of core, 30 of runners and 3 of root
-    under load: every acknowledged job is there and final, no phantom, one job per key also over a restart,
-    legal chains, one outcome and report each; `weir verify` finds nothing."""
+    """[JOB-003] [JOB-146] [JOB-153] [JOB-151] [JOB-070] [JOB-071] 60 kills of core, 30 of runners
+    and 3 of root under load: every acknowledged job is there and final, no phantom, one job per key
+    also over a restart, legal chains, one outcome and report each; `weir verify` finds nothing."""
     weir = fresh_weir(settings=SETTINGS)
     _, key = weir.new_client()
     history, rng, times = History(), random.Random(7), []
@@ -71,7 +72,8 @@ def test_kills_of_core_runners_and_root_lose_nothing(fresh_weir, long_run):
     weir.stop()
     verify(weir)
     acknowledged = len({op.name for op in history.of("submit", "ok")})
-    print(f"{core_kills} core, {core_kills // 2} runner, {ROOT_KILLS} root kills; {acknowledged} jobs acknowledged, "
+    print(f"{core_kills} core, {core_kills // 2} runner, {ROOT_KILLS} root kills; "
+          f"{acknowledged} jobs acknowledged, "
           f"{history.count('submit', 'unknown')} answers cut off, {len(jobs)} jobs; core back after "
           f"{sorted(times)[len(times) // 2]:.2f} s (median), {max(times):.2f} s (longest)")
     assert core_kills // 2 >= RUNNER_KILLS
@@ -92,7 +94,8 @@ def the_judge_sees_a_planted_loss(history, jobs):
 
 
 def test_kill_of_the_whole_family_under_load_loses_nothing(fresh_weir, long_run):
-    """[JOB-146] [JOB-303] Everything killed at the same instant, as a power cut does to processes, ten times."""
+    """[JOB-146] [JOB-303] Everything killed at the same instant, as a power cut does to processes,
+    eight times."""
     weir = fresh_weir(settings=SETTINGS)
     _, key = weir.new_client()
     history, rng = History(), random.Random(3)
@@ -107,7 +110,8 @@ def test_kill_of_the_whole_family_under_load_loses_nothing(fresh_weir, long_run)
 
 
 def test_verify_sees_a_row_that_is_missing(fresh_weir):
-    """The negative control of `weir verify`: one row taken out of a sound database is told, with exit 1."""
+    """The negative control of `weir verify`: one row taken out of a sound database is told, with
+    exit 1."""
     weir = fresh_weir(settings=SETTINGS)
     _, key = weir.new_client()
     ids = [weir.submit(key, work_kind="SUCCESS_FAST")["job_id"] for _ in range(5)]

@@ -1,4 +1,5 @@
-"""Restarts, asked for and not: what was stored is there, what was due runs, leases go on, drains are clean."""
+"""Restarts, asked for and not: what was stored is there, what was due runs, leases go on, drains
+are clean."""
 import os
 import signal
 import socket
@@ -48,8 +49,8 @@ def test_a_schedule_survives_a_kill_and_is_kept(fresh_weir):
 
 
 def test_a_schedule_missed_while_down_is_queued_at_once(fresh_weir):
-    """[JOB-132] [JOB-047] SCHEDULED_LATE_RECOVERY: down across the due time; QUEUED within a second of
-    the start, then SUCCEEDED."""
+    """[JOB-132] [JOB-047] SCHEDULED_LATE_RECOVERY: down across the due time; QUEUED within a second
+    of the start, then SUCCEEDED."""
     weir = fresh_weir()
     _, key = weir.new_client()
     job_id, due = deferred(weir, key, 0.6, work_kind="SCHEDULED_LATE_RECOVERY")
@@ -63,7 +64,8 @@ def test_a_schedule_missed_while_down_is_queued_at_once(fresh_weir):
 
 
 def test_the_queue_survives_kill_9_in_its_order(fresh_weir):
-    """[JOB-146] 50 queued jobs of mixed priority, no workers, kill -9: all 50 are QUEUED and claimed in order."""
+    """[JOB-146] 50 queued jobs of mixed priority, no workers, kill -9: all 50 are QUEUED and
+    claimed in order."""
     weir = fresh_weir(settings=NOBODY)
     _, key = weir.new_client()
     jobs = [(weir.submit(key, queue="outside", priority=n % 3)["job_id"], n % 3) for n in range(50)]
@@ -76,7 +78,7 @@ def test_the_queue_survives_kill_9_in_its_order(fresh_weir):
 
 
 def test_finished_jobs_and_their_reports_are_the_same_after_kill_9(fresh_weir):
-    """[JOB-303] [JOB-239] Job, events and report of every kind of end are byte for byte the same."""
+    """[JOB-303] Job, events and report of every kind of end are byte for byte the same."""
     weir = fresh_weir()
     _, key = weir.new_client()
     ids = [weir.submit(key, work_kind=kind)["job_id"]
@@ -93,7 +95,8 @@ def test_finished_jobs_and_their_reports_are_the_same_after_kill_9(fresh_weir):
 
 
 def test_keys_survive_a_restart_and_only_their_hash_is_stored(fresh_weir):
-    """[JOB-233] The key works after kill -9, a revoked one is still refused, and neither secret is in any file."""
+    """[JOB-233] The key works after kill -9, a revoked one is still refused, and neither secret is
+    in any file."""
     weir = fresh_weir()
     client_id, old = weir.new_client()
     new = weir.api("POST", f"/v1/clients/{client_id}/keys/renew", {}, old).expect(200)["api_key"]
@@ -109,7 +112,8 @@ def test_keys_survive_a_restart_and_only_their_hash_is_stored(fresh_weir):
 
 
 def test_idempotency_holds_over_a_restart(fresh_weir):
-    """[JOB-071] [JOB-213] The same key and body give the first job; another body is still a conflict."""
+    """[JOB-071] [JOB-213] The same key and body give the first job; another body is still a
+    conflict."""
     weir = fresh_weir(settings=NOBODY)
     _, key = weir.new_client()
     first = weir.submit(key, idempotency_key="k", queue="outside")["job_id"]
@@ -122,7 +126,7 @@ def test_idempotency_holds_over_a_restart(fresh_weir):
 
 
 def test_leases_outlive_a_restart_of_core(fresh_weir):
-    """[JOB-143] [JOB-176] A worker with one claimed and one running task goes on with its old tokens; nothing
+    """A worker with one claimed and one running task goes on with its old tokens; nothing
     was requeued, lost or handed out again."""
     weir = fresh_weir(settings=NOBODY)
     _, key = weir.new_client()
@@ -145,7 +149,8 @@ def test_leases_outlive_a_restart_of_core(fresh_weir):
 
 
 def test_a_dead_workers_lease_ends_after_a_restart_of_core_too(fresh_weir):
-    """[JOB-174] [JOB-176] The worker never comes back: requeued and failed within a lease of the restart."""
+    """[JOB-174] [JOB-176] The worker never comes back: requeued and failed within a lease of the
+    restart."""
     weir = fresh_weir(settings={**NOBODY, "queue.lease_ms": 1000, "queue.heartbeat_ms": 200})
     _, key = weir.new_client()
     for _ in range(2):
@@ -162,8 +167,9 @@ def test_a_dead_workers_lease_ends_after_a_restart_of_core_too(fresh_weir):
 
 
 def test_sigterm_lets_running_jobs_end_and_answers_what_is_under_way(fresh_weir):
-    """[JOB-301] Exit 0; the running job is finished by its runner, the queued one is still there; a request
-    that has been sent is answered; a waiting claim ends; nothing accepts a connection afterwards."""
+    """Exit 0; the running job is finished by its runner, the queued one is still there; a request
+    that has been sent is answered; a waiting claim ends; nothing accepts a connection
+    afterwards."""
     weir = fresh_weir(settings={"runner.processes": 1, "runner.workers": 1, "runner.time_scale": 0.6})
     _, key = weir.new_client()
     running = weir.submit(key, work_kind="SUCCESS_FAST")["job_id"]  # 0.6 s
@@ -200,7 +206,7 @@ def test_sigterm_lets_running_jobs_end_and_answers_what_is_under_way(fresh_weir)
 
 
 def test_a_drain_that_takes_too_long_reports_the_job_as_shut_down(fresh_weir):
-    """[JOB-176] A job longer than runtime.drain_ms is FAILED, reason shutdown, retryable; exit 0 in time."""
+    """A job longer than runtime.drain_ms is FAILED, reason shutdown, retryable; exit 0 in time."""
     weir = fresh_weir(settings={"runner.time_scale": 1.0, "runtime.drain_ms": 300})
     _, key = weir.new_client()
     job_id = weir.submit(key, work_kind="RUNS_LONG")["job_id"]
@@ -216,7 +222,8 @@ def test_a_drain_that_takes_too_long_reports_the_job_as_shut_down(fresh_weir):
 
 
 def test_a_second_sigterm_ends_at_once_and_loses_nothing(fresh_weir):
-    """A long drain is cut short; the job is found lost or shut down after the next start, never RUNNING for ever."""
+    """A long drain is cut short; the job is found lost or shut down after the next start, never
+    RUNNING for ever."""
     weir = fresh_weir(settings={"runner.time_scale": 1.0, "queue.lease_ms": 1000, "queue.heartbeat_ms": 200})
     _, key = weir.new_client()
     job_id = weir.submit(key, work_kind="RUNS_LONG")["job_id"]
@@ -235,7 +242,7 @@ def test_a_second_sigterm_ends_at_once_and_loses_nothing(fresh_weir):
 
 
 def test_a_half_sent_request_does_not_hold_up_the_stop(fresh_weir):
-    """[JOB-301] A client that stalls in the middle of its body: the server still ends in time with 0."""
+    """A client that stalls in the middle of its body: the server still ends in time with 0."""
     weir = fresh_weir(settings=NOBODY)
     with socket.create_connection(weir.address) as stalled:
         stalled.sendall(b"POST /v1/clients HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{")

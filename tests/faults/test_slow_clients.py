@@ -1,4 +1,5 @@
-"""Clients that are slow, idle, many or boundless: memory stays bounded and everybody else is served at once."""
+"""Clients that are slow, idle, many or boundless: memory stays bounded and everybody else is served
+at once."""
 import contextlib
 import resource
 import socket
@@ -14,8 +15,8 @@ from harness.weir_server import wait_for
 
 FAST_SECONDS_MAX = 0.25  # a request beside the slow ones, on a shared machine under sanitizers
 IDLE_CONNECTIONS = 10000
-RSS_PER_CONNECTION_MAX = 16 << 10
-RSS_SLACK = 64 << 20
+RSS_PER_CONNECTION_MAX = 2 << 10
+RSS_SLACK = 24 << 20
 READ_SECONDS = 1.0  # a request has to be there within twice the request timeout
 
 # A sanitizer keeps freed memory for a while; not here, where memory is measured.
@@ -24,7 +25,8 @@ HONEST_MEMORY = {"ASAN_OPTIONS": "quarantine_size_mb=1:thread_local_quarantine_s
 
 @pytest.fixture(scope="module")
 def weir():
-    """Short limits for slow requests; no runner. Started with the usual soft limit of 1024 descriptors."""
+    """Short limits for slow requests; no runner. Started with the usual soft limit of 1024
+    descriptors."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (1024, hard))
     server = start_server(settings={"runner.processes": 0, "server.request_timeout_ms": 500},
@@ -58,7 +60,8 @@ def longest_call(weir, key, count=30):
 
 @contextlib.contextmanager
 def connections(weir, count, first_bytes=b"", receive_bytes=0):
-    """Open connections, each with a few bytes sent; a small receive buffer keeps answers at the server."""
+    """Open connections, each with a few bytes sent; a small receive buffer keeps answers at the
+    server."""
     opened = []
     try:
         for _ in range(count):
@@ -89,22 +92,22 @@ def closed_by_server(connection, seconds):
 
 
 def test_ten_thousand_idle_connections_cost_little_and_slow_nobody(weir, client):
-    """Core raises its own descriptor limit, holds all of them in bounded memory, answers others fast, and
-    lets go of everything afterwards."""
+    """Core raises its own descriptor limit, holds all of them in bounded memory, answers others
+    fast, and lets go of everything afterwards."""
     longest_call(weir, client.api_key)
     before = rss_bytes(weir)
     with connections(weir, IDLE_CONNECTIONS):
         wait_for(lambda: weir.metric("weir_http_connections") >= IDLE_CONNECTIONS, 20, "all of them", weir)
         grown = rss_bytes(weir) - before
         longest = longest_call(weir, client.api_key)
-    print(f"grew {grown>>10} KiB, longest {longest:.3f}")
     assert grown <= IDLE_CONNECTIONS * RSS_PER_CONNECTION_MAX + RSS_SLACK, f"grew by {grown >> 20} MiB"
     assert longest <= FAST_SECONDS_MAX, f"{longest:.3f} s"
     wait_for(lambda: weir.metric("weir_http_connections") < 10, 20, "the end of them", weir)
 
 
 def test_connections_that_have_sent_half_a_head_are_bounded_too(weir, client):
-    """A thousand heads of 8 KB that never end: bounded memory, and all are closed when their time is over."""
+    """A thousand heads of 8 KB that never end: bounded memory, and all are closed when their time
+    is over."""
     longest_call(weir, client.api_key)
     before = rss_bytes(weir)
     half = b"GET /v1/jobs HTTP/1.1\r\nHost: x\r\nX-Filling: " + b"y" * 8000
@@ -113,8 +116,7 @@ def test_connections_that_have_sent_half_a_head_are_bounded_too(weir, client):
         assert longest_call(weir, client.api_key, 10) <= FAST_SECONDS_MAX
         deadline = time.monotonic() + READ_SECONDS + 4
         assert all(closed_by_server(c, max(0.1, deadline - time.monotonic())) for c in opened)
-    print(f"grew {grown>>10} KiB")
-    assert grown <= 1000 * (64 << 10) + RSS_SLACK, f"grew by {grown >> 20} MiB"
+    assert grown <= 1000 * (16 << 10) + RSS_SLACK, f"grew by {grown >> 20} MiB"
 
 
 def test_a_head_that_trickles_is_cut_off_and_others_do_not_wait(weir, client):
@@ -163,7 +165,7 @@ def test_a_body_that_never_comes_is_cut_off(weir):
 
 @pytest.mark.parametrize("chunked", [False, True], ids=["length", "chunked"])
 def test_a_boundless_body_is_refused_and_never_held(weir, client, chunked):
-    """[JOB-166] [JOB-204] A gigabyte announced, or endless chunks: 413 and the end of the connection; memory
+    """A gigabyte announced, or endless chunks: 413 and the end of the connection; memory
     does not follow."""
     before, sent = rss_bytes(weir), 0
     head = f"POST /v1/jobs HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {client.api_key}\r\n" \
@@ -183,7 +185,7 @@ def test_a_boundless_body_is_refused_and_never_held(weir, client, chunked):
             pass  # it has closed: that is what we want
         reader.join(timeout=10)
     assert sent < 64 << 20, "the server read on and on"
-    assert answer and (answer[0].startswith(b"HTTP/1.1 413") or answer[0] == b""), answer
+    assert answer and answer[0].startswith(b"HTTP/1.1 413"), answer
     assert rss_bytes(weir) - before <= RSS_SLACK
 
 
@@ -199,8 +201,8 @@ def read_all(connection):
 
 
 def test_clients_that_do_not_read_their_answers_hold_up_nobody(weir, client):
-    """Fifty ask for a large job four times over and never read: what waits for them is bounded, and others are
-    served."""
+    """Fifty ask for a large job four times over and never read: what waits for them is bounded, and
+    others are served."""
     with Kept(weir.address, client.api_key) as kept:
         job = kept.call("POST", "/v1/jobs", {"type": "EXECUTE", "queue": "slow",
                                              "payload": {"x": "y" * 200000}}).expect(202)
@@ -216,8 +218,8 @@ def test_clients_that_do_not_read_their_answers_hold_up_nobody(weir, client):
 
 
 def test_idle_connections_end_and_a_full_house_turns_the_next_away(fresh_weir):
-    """server.idle_timeout_ms and server.connections_max are kept: those inside are served, one more is not
-    held, and there is room again when one leaves."""
+    """server.idle_timeout_ms and server.connections_max are kept: those inside are served, one more
+    is not held, and there is room again when one leaves."""
     weir = fresh_weir(settings={"server.connections_max": 32, "server.idle_timeout_ms": 1500,
                                 "runner.processes": 0})
     with connections(weir, 40) as opened:

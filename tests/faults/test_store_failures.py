@@ -1,4 +1,5 @@
-"""The disk under a running server refuses: syncs, writes and reads fail, stall, or another program holds the lock.
+"""The disk under a running server refuses: syncs, writes and reads fail, stall, or another program
+holds the lock.
 
 The shim (fail_io.c) with nothing armed is the negative control of this file."""
 import errno
@@ -86,8 +87,8 @@ def test_a_failed_fsync_is_never_acknowledged_and_core_starts_anew(weir, io, cli
 
 @pytest.mark.parametrize("number", [errno.EIO, errno.ENOSPC], ids=["EIO", "ENOSPC"])
 def test_a_failed_write_leaves_nothing_and_is_over_when_the_disk_is_well(weir, io, client, number):
-    """[JOB-167] [JOB-169] [JOB-175] [JOB-215] [JOB-276] 503 without a job id; no job, event or queue entry
-    afterwards; the same core goes on; the error is counted."""
+    """[JOB-167] [JOB-169] [JOB-175] [JOB-215] [JOB-276] 503 without a job id; no job, event or
+    queue entry afterwards; the same core goes on; the error is counted."""
     key = client.api_key
     kept = weir.submit(key, queue="outside")["job_id"]
     core = weir.pids("core")
@@ -112,8 +113,8 @@ def test_a_failed_write_leaves_nothing_and_is_over_when_the_disk_is_well(weir, i
 
 
 def test_a_finish_that_cannot_be_stored_does_not_finish_the_job(weir, io, client):
-    """[JOB-179] [JOB-153] While writes fail the job stays RUNNING without outcome or report; the worker
-    asks again when the disk is well, and then all three are there."""
+    """[JOB-179] [JOB-153] While writes fail the job stays RUNNING without outcome or report; the
+    worker asks again when the disk is well, and then all three are there."""
     key = client.api_key
     job_id = weir.submit(key, queue="outside")["job_id"]
     with Worker(weir, key) as worker:
@@ -133,7 +134,7 @@ def test_a_finish_that_cannot_be_stored_does_not_finish_the_job(weir, io, client
 
 
 def test_a_failed_read_is_told_and_nothing_half_is_shown(weir, io, client):
-    """[JOB-168] [JOB-099] [JOB-102] GET job and report answer 503 and only a problem; afterwards whole."""
+    """[JOB-168] GET job and report answer 503 and only a problem; afterwards whole."""
     key = client.api_key
     ids = [weir.submit(key, work_kind="SUCCESS_FAST")["job_id"] for _ in range(3)]
     for job_id in ids:
@@ -181,8 +182,8 @@ def told(weir, key):
 
 
 def test_a_store_locked_by_another_program_is_503_and_nothing_is_written_later(weir, client):
-    """[JOB-197] [JOB-171] Locked beyond store.timeout_ms: 503, not a success; after the lock is gone
-    there is no trace of the refused job."""
+    """[JOB-197] [JOB-171] Locked beyond store.timeout_ms: 503, not a success; after the lock is
+    gone there is no trace of the refused job."""
     key = client.api_key
     weir.submit(key, queue="outside")
     other = sqlite3.connect(os.path.join(weir.data, "weir.db"), isolation_level=None)
@@ -200,7 +201,7 @@ def test_a_store_locked_by_another_program_is_503_and_nothing_is_written_later(w
 
 
 def test_a_key_that_cannot_be_renewed_or_revoked_stays_as_it_was(weir, io):
-    """[JOB-158] [JOB-159] [JOB-082] [JOB-084] [JOB-086] 503, no new secret, never revoked:true; the old
+    """[JOB-158] [JOB-159] 503, no new secret, never revoked:true; the old
     key still works, also after the disk is well."""
     client_id = weir.api("POST", "/v1/clients").expect(201)["client_id"]
     made = weir.api("POST", f"/v1/clients/{client_id}/keys", {}).expect(201)

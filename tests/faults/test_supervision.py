@@ -1,5 +1,5 @@
-"""Root and its children: a crash stays where it happened, what dies comes back within a second, there are never
-two cores, and a program that cannot run says why and ends."""
+"""Root and its children: a crash stays where it happened, what dies comes back within a second,
+there are never two cores, and a program that cannot run says why and ends."""
 import os
 import signal
 import threading
@@ -19,7 +19,7 @@ PLAIN_CRASHES = {"ASAN_OPTIONS": "handle_segv=0:handle_abort=0:handle_sigbus=0"}
                          ids=["KILL", "SEGV", "ABRT", "TERM"])
 @pytest.mark.parametrize("kind", ["core", "runner"])
 def test_a_crash_is_contained_and_the_process_is_back_within_a_second(fresh_weir, kind, number):
-    """[JOB-301] [JOB-176] The others keep their pids; the new one serves within a second; work goes on."""
+    """The others keep their pids; the new one serves within a second; work goes on."""
     weir = fresh_weir(env=PLAIN_CRASHES)
     _, key = weir.new_client()
     kinds = {pid: "core" if pid in weir.pids("core") else "runner" for pid in weir.pids()}
@@ -97,7 +97,8 @@ def test_a_second_start_is_also_refused_while_core_is_down(fresh_weir):
 
 
 def test_children_of_a_killed_root_leave_and_a_new_start_takes_over(fresh_weir):
-    """kill -9 of root alone: no orphan stays, and the next start waits for the old core, then serves."""
+    """kill -9 of root alone: no orphan stays, and the next start waits for the old core, then
+    serves."""
     weir = fresh_weir(settings={"runtime.drain_ms": 1000})
     _, key = weir.new_client()
     job_id = weir.submit(key, queue="outside")["job_id"]
@@ -113,7 +114,8 @@ def test_children_of_a_killed_root_leave_and_a_new_start_takes_over(fresh_weir):
 
 
 def test_a_core_that_keeps_dying_ends_the_program_and_says_so(fresh_weir):
-    """Three restarts in ten seconds are allowed; the fourth death ends Weir with exit 1, nothing stays behind."""
+    """Three restarts in ten seconds are allowed; the fourth death ends Weir with exit 1, nothing
+    stays behind."""
     weir = fresh_weir()
     for n in range(4):
         old, = weir.wait_pids("core", 1)
@@ -130,9 +132,10 @@ def test_a_core_that_keeps_dying_ends_the_program_and_says_so(fresh_weir):
 
 
 def test_runners_that_keep_dying_end_their_domain_only(fresh_weir):
-    """Beyond the window of its domain: a fatal event names it, core is untouched, the domain starts afresh and
-    works."""
-    weir = fresh_weir(settings={"runtime.agents.max_restarts": 2, "runner.processes": 1, "runtime.drain_ms": 200})
+    """Beyond the window of its domain: a fatal event names it, core is untouched, the domain starts
+    afresh and works."""
+    weir = fresh_weir(settings={"runtime.agents.max_restarts": 2, "runner.processes": 1,
+                                "runtime.drain_ms": 200})
     _, key = weir.new_client()
     core = weir.pids("core")
     for _ in range(3):
@@ -176,8 +179,8 @@ def test_a_bad_setting_is_one_line_and_exit_2(fresh_weir):
 
 
 def test_a_damaged_database_is_told_and_never_served(fresh_weir):
-    """[JOB-168] Core refuses to start on a file that is no database, says so, and root gives up with exit 1; the file
-    is left as it was."""
+    """Core refuses to start on a file that is no database, says so, and root gives up with exit 1;
+    the file is left as it was."""
     weir = fresh_weir()
     weir.stop()
     path = os.path.join(weir.data, "weir.db")

@@ -1,4 +1,5 @@
-"""Workers that die or freeze, built-in and outside: found within lease + 1 s, never believed when they come back."""
+"""Workers that die or freeze, built-in and outside: found within lease + 1 s, never believed when
+they come back."""
 import json
 import os
 import signal
@@ -17,7 +18,7 @@ from harness.worker_calls import Worker
 LEASE_SECONDS = 2.0
 FOUND_SECONDS_MAX = LEASE_SECONDS + 1.0
 
-# A worker process of our own: claims one task, starts it when told to, says so, then beats until it is stopped.
+# A worker process of our own: claims one task, starts it when told to, says so, then beats.
 OUTSIDE_WORKER = textwrap.dedent("""
     import json, sys, time
     sys.path.insert(0, sys.argv[1])
@@ -73,8 +74,8 @@ def outside_worker(weir, client):
 
 
 def test_workers_lost_before_the_start_give_their_jobs_back(weir, client, outside_worker):
-    """[JOB-143] [JOB-174] One killed, one frozen after the claim: both jobs are QUEUED within lease + 1 s, no attempt
-    spent, and another worker runs them to the end."""
+    """[JOB-143] [JOB-174] One killed, one frozen after the claim: both jobs are QUEUED within lease
+    + 1 s, no attempt spent, and another worker runs them to the end."""
     jobs = [weir.submit(client.api_key, queue="outside")["job_id"] for _ in range(2)]
     killed, first = outside_worker("hold")
     frozen, second = outside_worker("hold")
@@ -97,8 +98,8 @@ def test_workers_lost_before_the_start_give_their_jobs_back(weir, client, outsid
 
 
 def test_a_worker_killed_in_the_run_fails_the_job_and_a_retry_succeeds(weir, client, outside_worker):
-    """[JOB-144] [JOB-176] Beats keep it beyond its lease; after the kill FAILED with worker_lost within lease
-    + 1 s, never stuck in RUNNING; the retry runs elsewhere."""
+    """[JOB-144] [JOB-176] Beats keep it beyond its lease; after the kill FAILED with worker_lost
+    within lease + 1 s, never stuck in RUNNING; the retry runs elsewhere."""
     job_id = weir.submit(client.api_key, queue="outside")["job_id"]
     process, _ = outside_worker("run")
     time.sleep(LEASE_SECONDS + 0.5)
@@ -119,7 +120,7 @@ def test_a_worker_killed_in_the_run_fails_the_job_and_a_retry_succeeds(weir, cli
 
 
 def test_a_frozen_worker_that_wakes_up_is_not_believed(weir, client, outside_worker):
-    """[JOB-176] [JOB-185] SIGSTOP past the lease, a retry finished by another, SIGCONT: the zombie's beat
+    """[JOB-176] SIGSTOP past the lease, a retry finished by another, SIGCONT: the zombie's beat
     and finish are lease_lost, and the other's result stays."""
     job_id = weir.submit(client.api_key, queue="outside")["job_id"]
     process, _ = outside_worker("run")
@@ -140,8 +141,9 @@ def test_a_frozen_worker_that_wakes_up_is_not_believed(weir, client, outside_wor
 
 
 def test_lost_runners_are_found_and_their_jobs_can_be_retried(weir, client):
-    """[JOB-174] [JOB-176] [JOB-275] One runner killed, the other frozen in the middle of their work: every job is FAILED
-    with worker_lost within lease + 1 s; a retry succeeds on the runner that root started, or that woke up."""
+    """[JOB-174] [JOB-176] One runner killed, the other frozen in the middle of their work: every
+    job is FAILED with worker_lost within lease + 1 s; a retry succeeds on the runner that root
+    started, or that woke up."""
     jobs = [weir.submit(client.api_key, work_kind="SUCCESS_SLOW")["job_id"] for _ in range(4)]  # 0.9 s
     for job_id in jobs:
         weir.wait_state(client.api_key, job_id, "RUNNING")
@@ -164,17 +166,22 @@ def test_lost_runners_are_found_and_their_jobs_can_be_retried(weir, client):
 
 
 def test_the_runner_beats_while_it_works(fresh_weir):
-    """[JOB-144] [JOB-148] RUNS_LONG for five leases: heartbeats arrive at their interval and the job SUCCEEDS."""
-    weir = fresh_weir(settings={"queue.lease_ms": 500, "queue.heartbeat_ms": 100, "runner.time_scale": 0.0227})
+    """[JOB-028] [JOB-144] [JOB-147] [JOB-148] RUNS_LONG for five leases: heartbeats arrive at their interval and the
+    job SUCCEEDS."""
+    weir = fresh_weir(settings={"queue.lease_ms": 500, "queue.heartbeat_ms": 100,
+                                "runner.time_scale": 0.0227})
     _, key = weir.new_client()
     job_id = weir.submit(key, work_kind="RUNS_LONG")["job_id"]  # 2.5 s
     assert weir.wait_final(key, job_id)["state"] == "SUCCEEDED"
     assert 15 <= weir.metric("weir_http_requests_total", operation="heartbeatTasks") <= 30
+    defaults = weir.cli("config", "show").stdout.split()
+    assert defaults[defaults.index("queue.heartbeat_ms") + 1] == "5000"
+    assert defaults[defaults.index("queue.lease_ms") + 1] == "30000"
 
 
 def test_without_workers_a_job_waits_in_queued(fresh_weir):
-    """[JOB-173] [JOB-218] No runner: 202, QUEUED, never RUNNING; readiness says degraded, and 503 when workers
-    are required; the job runs as soon as there is a worker."""
+    """[JOB-173] [JOB-218] No runner: 202, QUEUED, never RUNNING; readiness says degraded, and 503
+    when workers are required; the job runs as soon as there is a worker."""
     weir = fresh_weir(settings={"runner.processes": 0})
     _, key = weir.new_client()
     job_id = weir.submit(key, work_kind="SUCCESS_FAST")["job_id"]

@@ -1,12 +1,13 @@
 """Judges what a server did from the outside; shares no code with it.
 
-check_chain() walks the events of one job: each step legal, seq without a gap, timestamps rising, the
-last event equal to the stored state, one report. check_client() does it for every job of a client.
+check_chain() walks the events of one job: each step legal, seq without a gap, timestamps rising,
+the last event equal to the stored state, one report. check_client() does it for every job of a
+client.
 
-History is the log of a fault run: each operation is invoked, then ok, refused (the server answered that
-it did nothing) or unknown (cut off: it happened or not, for ever one of the two). judge() compares it
-with what the healed server holds: nothing acknowledged is lost, nothing is there that nobody asked for,
-one idempotency key is one job, and a final state that was once read stays.
+History is the log of a fault run: each operation is invoked, then ok, refused (the server answered
+that it did nothing) or unknown (cut off: it happened or not, for ever one of the two). judge()
+compares it with what the healed server holds: nothing acknowledged is lost, nothing is there that
+nobody asked for, one idempotency key is one job, and a final state that was once read stays.
 """
 import threading
 import time
@@ -90,7 +91,8 @@ def check_chain(weir, key, job_id):
 
 
 def read_and_judge(kept, job_id):
-    """(faults, job, events) of one job. The report is read before the job and again when it moved."""
+    """(faults, job, events) of one job. The report is read before the job and again when it
+    moved."""
     while True:
         job = kept.call("GET", f"/v1/jobs/{job_id}").expect(200)
         answer = kept.call("GET", f"/v1/jobs/{job_id}/report")

@@ -57,7 +57,8 @@ class Worker:
                            error={"code": code, "message": "as asked", "retryable": retryable})
 
     def drain(self, wait_ms=500, most=64, seen=None):
-        """Claims, starts and finishes until a long poll brings nothing; gives every task claimed."""
+        """Claims, starts and finishes until a long poll brings nothing; gives every task
+        claimed."""
         seen = [] if seen is None else seen
         while tasks := self.claim(most, wait_ms):
             seen += tasks

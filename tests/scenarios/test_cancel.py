@@ -46,7 +46,8 @@ def test_an_assigned_job_is_cancelled_and_never_runs(weir, client):
 
 def test_a_running_job_is_cancelled_and_its_runner_is_free_again(fresh_weir):
     """[JOB-036] [JOB-118] CANCEL_DURING_RUN on the only worker there is: CANCELED at once, no
-    SUCCEEDED event, and the worker takes the next job long before the cancelled one would have ended."""
+    SUCCEEDED event, and the worker takes the next job long before the cancelled one would have
+    ended."""
     weir = fresh_weir(settings={"runner.processes": 1, "runner.workers": 1, "runner.time_scale": 6,
                                 "queue.heartbeat_ms": 200})
     _, key = weir.new_client()
@@ -59,7 +60,8 @@ def test_a_running_job_is_cancelled_and_its_runner_is_free_again(fresh_weir):
 
 
 def test_cancel_on_a_final_job_changes_nothing(weir, client):
-    """[JOB-181] [JOB-072] SUCCEEDED, FAILED and CANCELED answer their state; no event, no update."""
+    """[JOB-181] [JOB-072] SUCCEEDED, FAILED and CANCELED answer their state; no event, no
+    update."""
     key = client.api_key
     queued = weir.submit(key, queue="nobody")["job_id"]
     weir.cancel(key, queued).expect(200)
@@ -84,7 +86,7 @@ def test_many_cancels_at_once_are_one(weir, client):
 
 @pytest.mark.parametrize("how", ["unknown", "malformed", "foreign"])
 def test_what_is_not_the_callers_is_not_cancelled(weir, client, how):
-    """[JOB-094] [JOB-152] Unknown 404, malformed 400, foreign 403; the foreign job is untouched."""
+    """Unknown 404, malformed 400, foreign 403; the foreign job is untouched."""
     stranger = weir.new_client()
     job_id = weir.submit(client.api_key, queue="nobody")["job_id"]
     asked, status, code = {

@@ -1,6 +1,8 @@
-"""Thousands of mixed jobs from several threads: none lost, none twice, none stuck; races have one winner.
+"""Thousands of mixed jobs from several threads: none lost, none twice, none stuck; races have one
+winner.
 
-Commit size is a minute's work of a small machine under sanitizers; `make test-long` multiplies it."""
+Commit size is a minute's work of a small machine under sanitizers; `make test-long` multiplies
+it."""
 import random
 import threading
 from collections import Counter
@@ -49,8 +51,8 @@ def mixed_body(rng, i):
 
 
 def test_thousands_of_mixed_jobs_end_as_they_should(weir, long_run):
-    """[JOB-003] [JOB-151] [JOB-153] [JOB-149] [JOB-183] Four threads submit, some cancel and retry:
-    as many jobs as were accepted with different keys, each once, each final with outcome and report, each
+    """[JOB-003] [JOB-151] [JOB-153] [JOB-183] Four threads submit, some cancel and retry: as many
+    jobs as were accepted with different keys, each once, each final with outcome and report, each
     chain legal, each end the one its kind has."""
     _, key = weir.new_client()
     count = (20000 if long_run else 2000) // SUBMITTERS
@@ -170,8 +172,8 @@ def test_one_key_from_fifty_callers_is_one_job(weir):
 
 
 def test_a_worker_holds_no_more_than_its_concurrency(fresh_weir):
-    """[JOB-140] [JOB-145] One runner with one worker: never two jobs at once by default, up to three with
-    runner.concurrency=3. Read from the event times of all jobs."""
+    """[JOB-140] [JOB-145] One runner with one worker: never two jobs at once by default, up to
+    three with runner.concurrency=3. Read from the event times of all jobs."""
     for concurrency in (1, 3):
         weir = fresh_weir(settings={"runner.processes": 1, "runner.workers": 1,
                                     "runner.concurrency": concurrency})

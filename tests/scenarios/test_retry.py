@@ -28,8 +28,8 @@ def seconds_of(text):
 
 
 def test_retry_on_fail_fails_once_and_then_succeeds(weir, client):
-    """[JOB-037] [JOB-065] [JOB-095] [JOB-119] [JOB-136] FAILED at attempt 1; the retry answers QUEUED
-    and attempt 2; SUCCEEDED at attempt 2."""
+    """[JOB-037] [JOB-065] [JOB-095] [JOB-119] [JOB-136] FAILED at attempt 1; the retry answers
+    QUEUED and attempt 2; SUCCEEDED at attempt 2."""
     key, job_id = client.api_key, weir.submit(client.api_key, work_kind="RETRY_ON_FAIL")["job_id"]
     first = weir.wait_final(key, job_id)
     assert (first["state"], first["attempt"], first["error"]["retryable"]) == ("FAILED", 1, True)
@@ -43,8 +43,8 @@ def test_retry_on_fail_fails_once_and_then_succeeds(weir, client):
 
 
 def test_retries_are_used_up_and_told_once(weir, client):
-    """[JOB-038] [JOB-135] [JOB-138] [JOB-212] RETRY_LIMIT_REACHED: three retries accepted, each attempt
-    FAILED, one final event with the last; every further call is 409 and adds nothing."""
+    """[JOB-038] [JOB-135] [JOB-138] [JOB-212] RETRY_LIMIT_REACHED: three retries accepted, each
+    attempt FAILED, one final event with the last; every further call is 409 and adds nothing."""
     key, job_id = client.api_key, weir.submit(client.api_key,
                                               work_kind="RETRY_LIMIT_REACHED")["job_id"]
     for attempt in (1, 2, 3, 4):
@@ -76,7 +76,8 @@ def test_the_maximum_is_a_setting_and_a_job_may_ask_for_less(fresh_weir):
 
 
 def test_only_failed_jobs_are_retried(weir, client):
-    """[JOB-134] [JOB-182] [JOB-073] In each other state: 200 with the current state, nothing changes."""
+    """[JOB-134] [JOB-182] [JOB-073] In each other state: 200 with the current state, nothing
+    changes."""
     key = client.api_key
     created = weir.submit(key, type="DEFERRED", execution_at="2099-01-01T00:00:00Z")["job_id"]
     canceled = weir.submit(key, queue="outside")["job_id"]

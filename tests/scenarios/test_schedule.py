@@ -1,5 +1,5 @@
-"""Deferred jobs: CREATED until due, then QUEUED, never early. Times are real, so they are short here;
-restarts across a due time are in ../faults/test_restart.py."""
+"""Deferred jobs: CREATED until due, then QUEUED, never early. Times are real, so they are short
+here; restarts across a due time are in ../faults/test_restart.py."""
 import time
 from datetime import datetime, timedelta, timezone
 
@@ -37,15 +37,15 @@ def queued_at(events):
 
 
 def test_without_execution_at_a_job_is_instant(weir, client):
-    """[JOB-127] [JOB-053] [JOB-110] QUEUED in the answer, execution_at null."""
+    """[JOB-127] [JOB-110] QUEUED in the answer, execution_at null."""
     answer = weir.submit(client.api_key, work_kind="SUCCESS_FAST", queue="nobody")
     assert answer["state"] == "QUEUED"
     assert weir.job(client.api_key, answer["job_id"])["execution_at"] is None
 
 
 def test_a_deferred_job_stays_created_until_due_and_then_runs(weir, client):
-    """[JOB-128] [JOB-059] [JOB-046] [JOB-060] [JOB-110] SCHEDULED_ON_TIME: CREATED until due, QUEUED
-    within a second of it, then SUCCEEDED."""
+    """[JOB-128] [JOB-059] [JOB-046] [JOB-060] [JOB-110] SCHEDULED_ON_TIME: CREATED until due,
+    QUEUED within a second of it, then SUCCEEDED."""
     due = in_seconds(1.2)
     answer = deferred(weir, client.api_key, due, work_kind="SCHEDULED_ON_TIME")
     assert answer["state"] == "CREATED"
@@ -89,8 +89,8 @@ def test_a_past_execution_at_is_refused(weir, client):
 
 
 def test_the_far_future_is_accepted_and_waits(weir, client):
-    """[JOB-048] SCHEDULED_FAR_FUTURE a year ahead stays CREATED and can be cancelled; that it runs
-    when its time comes is proved with a moved clock in the simulation."""
+    """SCHEDULED_FAR_FUTURE a year ahead stays CREATED and can be cancelled; that it runs
+    when its time comes is proved with a moved clock in ../faults/test_clock.py."""
     answer = deferred(weir, client.api_key, in_seconds(365 * 86400),
                       work_kind="SCHEDULED_FAR_FUTURE")
     explained = weir.api("GET", f"/v1/jobs/{answer['job_id']}/explain",
@@ -100,7 +100,7 @@ def test_the_far_future_is_accepted_and_waits(weir, client):
 
 
 def test_a_due_job_that_meets_a_full_queue_waits_and_is_not_lost(fresh_weir):
-    """[JOB-172] [JOB-175] It stays CREATED, is tried again, and runs when there is room."""
+    """It stays CREATED, is tried again, and runs when there is room."""
     weir = fresh_weir(settings={"jobs.queue_size": 2, "runner.processes": 0})
     client = weir.new_client()
     waiting = deferred(weir, client.api_key, in_seconds(0.3), queue="outside")["job_id"]

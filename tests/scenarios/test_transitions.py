@@ -38,8 +38,9 @@ def drive_every_move(weir, key):
 
 def test_every_allowed_move_happens_and_no_other(fresh_weir):
     """[JOB-107] [JOB-108] [JOB-109] [JOB-110] [JOB-111] [JOB-112] [JOB-113] [JOB-114] [JOB-115]
-    [JOB-116] [JOB-117] [JOB-118] [JOB-119] [JOB-150] [JOB-151] All ten moves, the recovery edge and all
-    event names appear; each chain is legal, starts in CREATED and ends in the stored state."""
+    [JOB-116] [JOB-117] [JOB-118] [JOB-119] [JOB-150] [JOB-151] [JOB-239] All ten moves, the
+    recovery edge and all event names appear; each chain is legal, starts in CREATED and ends in the
+    stored state."""
     weir = fresh_weir(settings={"jobs.retry_base_ms": 10})
     _, key = weir.new_client()
     drive_every_move(weir, key)
@@ -54,8 +55,9 @@ def test_every_allowed_move_happens_and_no_other(fresh_weir):
 
 
 def test_a_storm_of_conflicting_calls_leaves_a_linear_history(weir, client, long_run):
-    """[JOB-150] [JOB-151] [JOB-153] Cancel, claim, start, finish, fail, release and retry of the same
-    jobs from eight threads at once: every chain is linear, legal and ends in the stored state."""
+    """[JOB-150] [JOB-151] [JOB-153] Cancel, claim, start, finish, fail, release and retry of the
+    same jobs from eight threads at once: every chain is linear, legal and ends in the stored
+    state."""
     key, count = client.api_key, 200 if long_run else 24
     jobs = [outside_job(weir, key) for _ in range(count)]
 

@@ -42,8 +42,8 @@ def submit(weir, client, worker, **fields):
 
 
 def test_a_job_goes_from_claim_to_its_report(weir, client, worker):
-    """[JOB-141] [JOB-112] [JOB-114] [JOB-116] Claim gives a lease of queue.lease_ms and names the
-    worker; start, heartbeat and finish carry its token; the result is in the report."""
+    """[JOB-141] [JOB-147] [JOB-112] [JOB-114] [JOB-116] Claim gives a lease of queue.lease_ms and
+    names the worker; start, heartbeat and finish carry its token; the result is in the report."""
     job_id = submit(weir, client, worker, payload={"n": 7})
     before = time.time()
     task, = worker.claim()
@@ -127,10 +127,13 @@ def test_at_most_256_tasks_a_claim(weir, client, worker):
 
 
 def test_a_stale_token_is_refused_by_every_call_and_changes_nothing(weir, client, worker):
-    """[JOB-184] Older, newer, foreign and garbled tokens give lease_lost."""
+    """[JOB-184] A finish of a QUEUED job, and older, newer, foreign and garbled tokens give
+    lease_lost."""
     job_id = submit(weir, client, worker)
     old, = worker.claim()
     assert worker.release([old])[0]["ok"] is True
+    assert worker.finish([old])[0]["code"] == "lease_lost"
+    assert weir.job(client.api_key, job_id)["state"] == "QUEUED"
     new, = worker.claim()
     assert int(new["token"]) > int(old["token"])
     before = weir.events(client.api_key, job_id)
@@ -148,7 +151,7 @@ def test_a_stale_token_is_refused_by_every_call_and_changes_nothing(weir, client
 
 
 def test_an_unstarted_task_cannot_be_finished(weir, client, worker):
-    """[JOB-184] finish from ASSIGNED is refused; the job is untouched and can still run."""
+    """finish from ASSIGNED is refused; the job is untouched and can still run."""
     job_id = submit(weir, client, worker)
     task, = worker.claim()
     refused = worker.finish([task])[0]
@@ -167,7 +170,7 @@ def test_a_second_start_of_the_same_lease_changes_nothing(weir, client, worker):
 
 
 def test_release_gives_an_unstarted_task_back_at_once(weir, client, worker):
-    """[JOB-143] QUEUED by the recovery edge, reason released, no attempt spent; a started task is
+    """QUEUED by the recovery edge, reason released, no attempt spent; a started task is
     refused with not_releasable."""
     job_id = submit(weir, client, worker)
     task, = worker.claim()
@@ -216,7 +219,7 @@ def test_a_cancel_before_start_stops_the_start(weir, client, worker):
 
 
 def test_a_worker_sees_and_touches_its_own_clients_tasks_only(weir, client, worker):
-    """[JOB-152] Another client's key claims nothing of ours, and our token helps it nothing."""
+    """Another client's key claims nothing of ours, and our token helps it nothing."""
     other = weir.new_client()
     job_id = submit(weir, client, worker)
     with Worker(weir, other.api_key, worker.queues) as thief:
@@ -229,7 +232,7 @@ def test_a_worker_sees_and_touches_its_own_clients_tasks_only(weir, client, work
 
 
 def test_a_worker_needs_a_key(weir):
-    """[JOB-154] No key, junk key: 401."""
+    """No key, junk key: 401."""
     body = {"worker_id": "w", "queues": ["outside"], "max": 1, "wait_ms": 0}
     for key in (None, "wk_junk"):
         weir.api("POST", "/worker/v1/claim", body, key).expect_problem(

@@ -96,9 +96,9 @@ uint64_t bench_draw(struct bench *b, uint64_t below)
 
 static bool may_be_absent(const char *column)
 {
-    static const char *const names[] = {"former",  "callback",    "idem_key", "idem_fingerprint",
-                                        "payload", "traceparent", "result",   "error",
-                                        "worker"};
+    static const char *const names[] = {"former",           "callback", "idem_key",
+                                        "idem_fingerprint", "payload",  "traceparent",
+                                        "result",           "error",    "worker"};
     for (size_t i = 0; i < LENGTH_OF(names); i++)
         if (str_is(str_of(column), names[i]))
             return true;
@@ -136,7 +136,8 @@ void *bench_row(struct bench *b, const struct table *t, uint64_t n, uint64_t ver
     for (unsigned i = 0; i < t->column_count; i++) {
         const struct column *c = &t->columns[i];
         bool is_key = i < t->key_count;
-        uint64_t h = is_key ? n * 31 + i : hash_mix(hash_mix(n + 1) + i + (i < t->fixed_count ? 0 : version * 1000));
+        uint64_t h =
+            is_key ? n * 31 + i : hash_mix(hash_mix(n + 1) + i + (i < t->fixed_count ? 0 : version * 1000));
         if (c->type == COLUMN_INT)
             *(int64_t *)(void *)(row + c->offset) = is_key ? (int64_t)(n / (i + 1)) : made_int(t, c, h);
         else
@@ -181,7 +182,10 @@ void bench_begin(struct bench *b)
     assert_int_equal(b->reader->ops->reader_begin(b->reader, &err), ERR_OK);
 }
 
-void bench_end(struct bench *b) { b->reader->ops->reader_end(b->reader); }
+void bench_end(struct bench *b)
+{
+    b->reader->ops->reader_end(b->reader);
+}
 
 void *bench_fetch(struct bench *b, const struct table *t, const void *key)
 {

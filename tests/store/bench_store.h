@@ -49,8 +49,8 @@ void bench_begin(struct bench *b);
 void bench_end(struct bench *b);
 
 #define BENCH_TEST(f) cmocka_unit_test_setup_teardown(f, bench_up, bench_down)
-#define BENCH_RUN_BOTH(tests)                                                                      \
-    (cmocka_run_group_tests_name("memory", tests, bench_group_memory, NULL) +                      \
+#define BENCH_RUN_BOTH(tests)                                                                                \
+    (cmocka_run_group_tests_name("memory", tests, bench_group_memory, NULL) +                                \
      cmocka_run_group_tests_name("sqlite", tests, bench_group_disk, NULL))
 
 #endif

@@ -98,8 +98,8 @@ static struct task *naive_best(struct task **all, const struct live_claim *c, in
         bool named = false;
         for (size_t q = 0; t && q < c->queue_count; q++)
             named |= str_equal(c->queues[q], t->row.queue);
-        if (named && t->row.state == JOB_QUEUED && t->row.due_ms <= now && (!c->client || t->row.client == c->client) &&
-            (!best || is_before(t, best)))
+        if (named && t->row.state == JOB_QUEUED && t->row.due_ms <= now &&
+            (!c->client || t->row.client == c->client) && (!best || is_before(t, best)))
             best = t;
     }
     return best;
@@ -114,12 +114,16 @@ static uint32_t naive_position(struct task **all, const struct task *of, int64_t
     return before;
 }
 
-static void randomize(struct task *t, int64_t now)
+/* Another state, with what a sound row of that state has. */
+static void randomize(struct live *l, struct task *t, int64_t now)
 {
     t->row.state = (int64_t)draw(4);
-    t->row.due_ms = draw(2) ? 0 : now + (int64_t)draw(2000);
-    t->row.lease_ms = now + (int64_t)draw(2000);
+    bool leased = t->row.state == JOB_ASSIGNED || t->row.state == JOB_RUNNING;
+    t->row.due_ms = t->row.state != JOB_CREATED && draw(2) ? 0 : now + (int64_t)draw(2000);
+    t->row.lease_ms = leased ? now + (int64_t)draw(2000) : 0;
+    t->row.started_ms = t->row.state == JOB_RUNNING;
     t->run_until_ms = now + (int64_t)draw(2000);
+    live_set_worker(l, t, leased ? STR("w") : STR_ABSENT, now);
 }
 
 static void expect_timers(struct live *l, struct task **all, int64_t now)
@@ -160,7 +164,9 @@ static void test_the_live_queue_agrees_with_a_naive_one(void **state)
                                .client = 1 + (int64_t)draw(CLIENTS),
                                .priority = (int64_t)draw(10),
                                .queue = queue_names[draw(QUEUES)],
-                               .state = JOB_QUEUED};
+                               .state = JOB_QUEUED,
+                               .attempt = 1,
+                               .token = 1};
         if (!all[at])
             all[at] = live_task_new(l, &row);
         else if (draw(4) == 0) {
@@ -169,7 +175,7 @@ static void test_the_live_queue_agrees_with_a_naive_one(void **state)
             all[at] = NULL;
             continue;
         }
-        randomize(all[at], now);
+        randomize(l, all[at], now);
         live_place(l, all[at], now);
         assert_ptr_equal(live_find(l, (int64_t)at + 1), all[at]);
         struct live_claim c = {queue_names, 1 + draw(QUEUES), (int64_t)draw(CLIENTS + 1)};
@@ -187,7 +193,13 @@ static void test_workers_are_remembered_while_they_are_seen_or_hold_a_task(void 
 {
     (void)state;
     struct live *l = live_new();
-    struct task_row row = {.id = 1, .client = 1, .queue = STR("q"), .state = JOB_ASSIGNED, .lease_ms = 50};
+    struct task_row row = {.id = 1,
+                           .client = 1,
+                           .queue = STR("q"),
+                           .state = JOB_ASSIGNED,
+                           .attempt = 1,
+                           .token = 1,
+                           .lease_ms = 50};
     struct task *t = live_task_new(l, &row);
     live_set_worker(l, t, STR("holder"), 100);
     live_place(l, t, 0);
@@ -199,8 +211,8 @@ static void test_workers_are_remembered_while_they_are_seen_or_hold_a_task(void 
     live_forget_workers(l, 1000);
     assert_int_equal(live_worker_count(l, 0), 2);
     assert_true(str_is(t->row.worker, "holder"));
-    live_set_worker(l, t, STR_ABSENT, 0);
-    assert_null(t->row.worker.ptr);
+    live_take(l, t);
+    live_task_free(l, t); /* it lets go of its worker */
     live_forget_workers(l, 1000);
     assert_int_equal(live_worker_count(l, 0), 1);
     live_free(l);

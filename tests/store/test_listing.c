@@ -1,5 +1,5 @@
-/* Listings against a naive model: thousands of random entries, removed ones, merges, failing commits; and live
- * tasks of a client. On both stores. */
+/* Listings against a naive model: thousands of random entries, removed ones, merges, failing commits; and
+ * live tasks of a client. On both stores. */
 #include "store/bench_store.h"
 
 #include <stdlib.h>
@@ -17,8 +17,10 @@ static void random_entries(struct bench *b, struct naive *next, struct list_entr
     for (size_t i = 0; i < count; i++) {
         uint64_t client = bench_draw(b, CLIENTS), bucket = bench_draw(b, BUCKETS), id = bench_draw(b, IDS);
         bool removed = bench_draw(b, 3) == 0;
-        entries[i] = (struct list_entry){
-            .client = (int64_t)client + 1, .bucket = (uint8_t)bucket, .id = (int64_t)id + 1, .removed = removed};
+        entries[i] = (struct list_entry){.client = (int64_t)client + 1,
+                                         .bucket = (uint8_t)bucket,
+                                         .id = (int64_t)id + 1,
+                                         .removed = removed};
         next->in[client][bucket][id] = !removed;
     }
 }
@@ -62,9 +64,9 @@ static bool see_entry(const struct list_entry *e, void *arg)
     const struct list_entry *x = &s->last;
     assert_true(s->model->in[e->client - 1][e->bucket][e->id - 1]);
     if (s->count)
-        assert_true(x->client < e->client ||
-                    (x->client == e->client &&
-                     (x->bucket < e->bucket || (x->bucket == e->bucket && x->id < e->id))));
+        assert_true(
+            x->client < e->client ||
+            (x->client == e->client && (x->bucket < e->bucket || (x->bucket == e->bucket && x->id < e->id))));
     s->last = *e;
     s->count++;
     return true;

@@ -56,7 +56,8 @@ static void test_events_come_back_from_their_references_and_in_order(void **stat
     struct log_builder log;
     uint64_t refs[EVENTS];
     build(b, &log, refs);
-    struct change_set c = {.chunks = log.chunks, .chunk_count = log.chunk_count, .first_chunk = log.first_chunk};
+    struct change_set c = {
+        .chunks = log.chunks, .chunk_count = log.chunk_count, .first_chunk = log.first_chunk};
     assert_int_equal(bench_commit(b, &c), ERR_OK);
     assert_int_equal(b->store->next_chunk, 1 + (int64_t)log.chunk_count);
     assert_true(log.chunk_count > 5);
@@ -65,7 +66,8 @@ static void test_events_come_back_from_their_references_and_in_order(void **stat
     for (size_t i = 0; i < log.chunk_count; i++) {
         struct str chunk;
         struct err err;
-        assert_int_equal(b->reader->ops->reader_chunk(b->reader, 1 + (int64_t)i, b->arena, &chunk, &err), ERR_OK);
+        assert_int_equal(b->reader->ops->reader_chunk(b->reader, 1 + (int64_t)i, b->arena, &chunk, &err),
+                         ERR_OK);
         assert_true(chunk.len <= LOG_CHUNK_BYTES);
         assert_true(log_chunk_is_sound(chunk));
         for (size_t at = LOG_FIRST_OFFSET; at < chunk.len; n++) {

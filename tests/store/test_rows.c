@@ -1,4 +1,5 @@
-/* Rows of every table: written, changed, deleted, read back whole; all of a commit or nothing. On both stores. */
+/* Rows of every table: written, changed, deleted, read back whole; all of a commit or nothing. On both
+ * stores. */
 #include "store/bench_store.h"
 
 #include "base/banned.h"
@@ -61,7 +62,8 @@ static void test_absent_and_empty_texts_are_different_things(void **state)
     empty.payload = empty.idem_key = empty.idem_fingerprint = (struct str){"", 0};
     assert_int_equal(bench_change(b, &table_job_row, ROW_INSERT, &absent), ERR_OK);
     assert_int_equal(bench_change(b, &table_job_row, ROW_INSERT, &empty), ERR_OK);
-    const struct job_row *x = bench_fetch(b, &table_job_row, &absent), *y = bench_fetch(b, &table_job_row, &empty);
+    const struct job_row *x = bench_fetch(b, &table_job_row, &absent),
+                         *y = bench_fetch(b, &table_job_row, &empty);
     assert_null(x->payload.ptr);
     assert_null(x->idem_fingerprint.ptr);
     assert_non_null(y->payload.ptr);
@@ -87,16 +89,18 @@ static void test_large_texts_and_blobs_come_back_whole(void **state)
     }
 }
 
-static struct job_row job(int64_t id) { return (struct job_row){.id = id, .queue = STR("q")}; }
+static struct job_row job(int64_t id)
+{
+    return (struct job_row){.id = id, .queue = STR("q")};
+}
 
 /* What fails comes last, so everything before it was written already when it does. */
 static void expect_nothing_left(struct bench *b, struct row_change bad, struct str chunk)
 {
     struct job_row fresh = job(100);
     struct client_secret_row secret = {.client = 1, .secret = STR("changed")};
-    const struct row_change rows[] = {{&table_job_row, ROW_INSERT, &fresh},
-                                      {&table_client_secret_row, ROW_UPDATE, &secret},
-                                      bad};
+    const struct row_change rows[] = {
+        {&table_job_row, ROW_INSERT, &fresh}, {&table_client_secret_row, ROW_UPDATE, &secret}, bad};
     struct list_entry listed = {.client = 1, .id = 100};
     struct idem_entry idem = {.hash = 77, .job = 100};
     struct change_set c = {.rows = rows,
@@ -128,7 +132,8 @@ static void expect_nothing_left(struct bench *b, struct row_change bad, struct s
     assert_int_equal(bench_commit(b, &c), ERR_OK);
     assert_int_equal(b->store->next_chunk, next + 1);
     assert_non_null(bench_fetch(b, &table_job_row, &fresh));
-    c = (struct change_set){.first_chunk = next + 1, .drop_chunks_below = next + 1, .idem_drop = &idem, .idem_drop_count = 1};
+    c = (struct change_set){
+        .first_chunk = next + 1, .drop_chunks_below = next + 1, .idem_drop = &idem, .idem_drop_count = 1};
     const struct row_change undo[] = {{&table_job_row, ROW_DELETE, &fresh}};
     c.rows = undo;
     c.row_count = 1;
@@ -159,7 +164,8 @@ static void test_a_key_inserted_twice_in_one_commit_is_refused_and_replacing_a_r
     struct bench *b = *state;
     struct job_row one = job(1), two = job(1);
     two.queue = STR("other");
-    const struct row_change twice[] = {{&table_job_row, ROW_INSERT, &one}, {&table_job_row, ROW_INSERT, &two}};
+    const struct row_change twice[] = {{&table_job_row, ROW_INSERT, &one},
+                                       {&table_job_row, ROW_INSERT, &two}};
     struct change_set c = {.rows = twice, .row_count = 2, .first_chunk = b->store->next_chunk};
     assert_int_equal(bench_commit(b, &c), ERR_STORAGE_DB_ERROR);
     assert_null(bench_fetch(b, &table_job_row, &one));
@@ -254,8 +260,10 @@ static void test_rows_of_a_client_are_its_own_in_key_order(void **state)
 {
     struct bench *b = *state;
     for (int64_t n = 1; n <= 60; n++) {
-        struct webhook_row hook = {.id = n * 37 % 61, .client = n % 3 + 1, .url = STR("u"), .events = STR("e"), .secret = STR("s")};
-        struct api_key_row key = {.id = n * 41 % 61, .client = n % 4 + 1, .client_uuid = STR("u"), .hash = STR("h")};
+        struct webhook_row hook = {
+            .id = n * 37 % 61, .client = n % 3 + 1, .url = STR("u"), .events = STR("e"), .secret = STR("s")};
+        struct api_key_row key = {
+            .id = n * 41 % 61, .client = n % 4 + 1, .client_uuid = STR("u"), .hash = STR("h")};
         assert_int_equal(bench_change(b, &table_webhook_row, ROW_INSERT, &hook), ERR_OK);
         assert_int_equal(bench_change(b, &table_api_key_row, ROW_INSERT, &key), ERR_OK);
     }
@@ -268,7 +276,8 @@ static void test_rows_of_a_client_are_its_own_in_key_order(void **state)
         struct scan s = {.table = want[i].table, .client = want[i].client, .arena = b->arena};
         struct err err;
         bench_begin(b);
-        assert_int_equal(b->reader->ops->reader_of_client(b->reader, s.table, s.client, see_row, &s, &err), ERR_OK);
+        assert_int_equal(b->reader->ops->reader_of_client(b->reader, s.table, s.client, see_row, &s, &err),
+                         ERR_OK);
         bench_end(b);
         assert_int_equal(s.count, want[i].count);
     }

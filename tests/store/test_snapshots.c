@@ -32,7 +32,7 @@ static bool count_chunk(int64_t number, struct str chunk, void *arg)
     return true;
 }
 
-/* Batch n inserts five jobs, appends one chunk, lists five entries and sets the head to n, all in one commit. */
+/* Batch n inserts five jobs, appends one chunk, lists five entries and sets the head to n, in one commit. */
 static const char *look(struct reader *r, struct arena *a, int64_t *highest)
 {
     struct key_head_row head = {.client = 1};
@@ -47,7 +47,8 @@ static const char *look(struct reader *r, struct arena *a, int64_t *highest)
     if (r->ops->reader_scan(r, &table_job_row, count_row, &rows, &err) != ERR_OK ||
         rows != (uint64_t)head.active * ROWS_A_BATCH)
         return "rows and head are of one commit";
-    if (r->ops->reader_scan_log(r, 0, count_chunk, &chunks, &err) != ERR_OK || chunks != (uint64_t)head.active)
+    if (r->ops->reader_scan_log(r, 0, count_chunk, &chunks, &err) != ERR_OK ||
+        chunks != (uint64_t)head.active)
         return "log and head are of one commit";
     if (r->ops->reader_list(r, &q, ids, &listed, &err) != ERR_OK ||
         listed != (size_t)head.active * ROWS_A_BATCH)
@@ -143,8 +144,8 @@ static void test_readers_beside_the_writer_see_whole_batches(void **state)
         assert_null(readings[i].fault);
 }
 
-/* A snapshot that is held does not move; the next one does. Disk only: the memory store's snapshot is its lock,
- * so nobody could write beside it. */
+/* A snapshot that is held does not move; the next one does. Disk only: the memory store's snapshot is its
+ * lock, so nobody could write beside it. */
 static void test_a_held_snapshot_stays_as_it_was(void **state)
 {
     struct bench *b = *state;
@@ -154,17 +155,20 @@ static void test_a_held_snapshot_stays_as_it_was(void **state)
     assert_int_equal(bench_change(b, &table_key_head_row, ROW_INSERT, &head), ERR_OK);
     write_batch(b, 1);
     bench_begin(b);
-    assert_int_equal(b->reader->ops->reader_row(b->reader, &table_key_head_row, &head, b->arena, &found, &err), ERR_OK);
+    assert_int_equal(
+        b->reader->ops->reader_row(b->reader, &table_key_head_row, &head, b->arena, &found, &err), ERR_OK);
     assert_int_equal(head.active, 1);
     write_batch(b, 2);
     uint64_t rows = 0;
-    assert_int_equal(b->reader->ops->reader_row(b->reader, &table_key_head_row, &head, b->arena, &found, &err), ERR_OK);
+    assert_int_equal(
+        b->reader->ops->reader_row(b->reader, &table_key_head_row, &head, b->arena, &found, &err), ERR_OK);
     assert_int_equal(b->reader->ops->reader_scan(b->reader, &table_job_row, count_row, &rows, &err), ERR_OK);
     assert_int_equal(head.active, 1);
     assert_int_equal(rows, ROWS_A_BATCH);
     bench_end(b);
     bench_begin(b);
-    assert_int_equal(b->reader->ops->reader_row(b->reader, &table_key_head_row, &head, b->arena, &found, &err), ERR_OK);
+    assert_int_equal(
+        b->reader->ops->reader_row(b->reader, &table_key_head_row, &head, b->arena, &found, &err), ERR_OK);
     bench_end(b);
     assert_int_equal(head.active, 2);
 }

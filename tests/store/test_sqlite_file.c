@@ -33,7 +33,8 @@ static void test_the_schema_has_exactly_the_columns_of_the_row_lists(void **stat
     for (int i = 0; i < TABLE_COUNT; i++) {
         char sql[80];
         sqlite3_stmt *q;
-        snprintf(sql, sizeof sql, "SELECT name,type,pk FROM pragma_table_info('%s') ORDER BY cid", tables[i]->name);
+        snprintf(sql, sizeof sql, "SELECT name,type,pk FROM pragma_table_info('%s') ORDER BY cid",
+                 tables[i]->name);
         assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &q, NULL), SQLITE_OK);
         unsigned n = 0;
         for (; sqlite3_step(q) == SQLITE_ROW; n++) {
@@ -139,7 +140,9 @@ static void test_a_restart_reads_back_live_tasks_with_worker_refs_and_place(void
                              .priority = id % 3,
                              .queue = STR("q"),
                              .state = id - 1,
+                             .attempt = 1,
                              .token = id + 10,
+                             .started_ms = id == 4 ? 77 : 0,
                              .lease_ms = id > 2 ? 5000 + id : 0,
                              .due_ms = id == 1 ? 9999 : 0,
                              .seq = 2,
@@ -164,6 +167,23 @@ static void test_a_restart_reads_back_live_tasks_with_worker_refs_and_place(void
     assert_int_equal(live_worker_count(l, 0), 1);
 }
 
+/* A damaged row is refused and told, not worked on. */
+static void test_a_store_with_a_broken_live_row_is_not_opened(void **state)
+{
+    struct bench *b = *state;
+    struct task_row t = {
+        .id = 9, .client = 3, .queue = STR("q"), .state = JOB_ASSIGNED, .attempt = 1, .refs = {"", 0}};
+    assert_int_equal(bench_change(b, &table_task_row, ROW_INSERT, &t), ERR_OK);
+    b->reader->ops->reader_close(b->reader);
+    b->reader = NULL;
+    b->store = store_close(b->store);
+    struct err err = {.code = ERR_OK};
+    enum err_code code;
+    assert_null(bench_open_again(b, &code, &err));
+    assert_int_equal(code, ERR_STORE_CORRUPT);
+    assert_non_null(strstr(err.detail, "a lease and its worker"));
+}
+
 static void test_a_restart_reads_back_numbers_counters_and_idempotency_hashes(void **state)
 {
     struct bench *b = *state;
@@ -186,7 +206,8 @@ static void test_a_restart_reads_back_numbers_counters_and_idempotency_hashes(vo
                            .idem_add = idem,
                            .idem_add_count = LENGTH_OF(idem)};
     assert_int_equal(bench_commit(b, &c), ERR_OK);
-    c = (struct change_set){.first_chunk = 3, .drop_chunks_below = 2, .idem_drop = &idem[1], .idem_drop_count = 1};
+    c = (struct change_set){
+        .first_chunk = 3, .drop_chunks_below = 2, .idem_drop = &idem[1], .idem_drop_count = 1};
     assert_int_equal(bench_commit(b, &c), ERR_OK);
     bench_reopen(b);
     struct store *s = b->store;
@@ -269,7 +290,9 @@ static void test_tending_keeps_the_wal_short(void **state)
         assert_int_equal(b->store->ops->tend(b->store, false, &err), ERR_OK);
     }
     assert_true(longest > 1000 && longest < 2200); /* of about 10000 pages written */
-    assert_int_equal(bench_change(b, &table_kept_row, ROW_INSERT, &(struct kept_row){.job = 999, .seq = 1, .event = {bytes, 9}}), ERR_OK);
+    assert_int_equal(bench_change(b, &table_kept_row, ROW_INSERT,
+                                  &(struct kept_row){.job = 999, .seq = 1, .event = {bytes, 9}}),
+                     ERR_OK);
 }
 
 int main(void)
@@ -282,6 +305,7 @@ int main(void)
         BENCH_TEST(test_a_reader_needs_a_migrated_file_and_creates_none),
         BENCH_TEST(test_a_file_that_is_no_database_is_refused),
         BENCH_TEST(test_a_restart_reads_back_live_tasks_with_worker_refs_and_place),
+        BENCH_TEST(test_a_store_with_a_broken_live_row_is_not_opened),
         BENCH_TEST(test_a_restart_reads_back_numbers_counters_and_idempotency_hashes),
         BENCH_TEST(test_an_empty_file_starts_with_the_first_numbers),
         BENCH_TEST(test_a_database_locked_by_another_program_fails_the_commit_whole),

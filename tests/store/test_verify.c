@@ -1,5 +1,5 @@
-/* The check that checks the store: a store with everything in it is sound, and each of many small damages to a
- * closed copy of it is seen and told by its own words. */
+/* The check that checks the store: a store with everything in it is sound, and each of many small damages
+ * to a closed copy of it is seen and told by its own words. */
 #include "unit/kernel/rig.h"
 
 #include <sqlite3.h>
@@ -58,7 +58,8 @@ static void finish_many(struct rig *r, int64_t client)
     }
 }
 
-/* Old jobs that were purged, one that lived through it, hundreds that ended, retried ones, each live state. */
+/* Old jobs that were purged, two that lived through it, hundreds that ended, a retried one, each live
+ * state. */
 static void fill(struct rig *r)
 {
     struct uuid one_id, two_id;
@@ -127,13 +128,13 @@ static int remove_master(void **state)
 /* --- damages ----------------------------------------------------------------------------------- */
 
 /* An ended job with five events or more, all in the log; a failed, a live one; ids by SQL. */
-#define ENDED "(SELECT id FROM ends WHERE state=4 AND length(refs)=40 ORDER BY id LIMIT 1)"
-#define FAILED "(SELECT id FROM ends WHERE state=5 AND length(refs)=40 ORDER BY id LIMIT 1)"
-#define QUEUED "(SELECT max(id) FROM tasks WHERE state=1)"
-#define ASSIGNED "(SELECT id FROM tasks WHERE state=2)"
-#define RUNNING "(SELECT id FROM tasks WHERE state=3)"
+#define ENDED     "(SELECT id FROM ends WHERE state=4 AND length(refs)=40 ORDER BY id LIMIT 1)"
+#define FAILED    "(SELECT id FROM ends WHERE state=5 AND length(refs)=40 ORDER BY id LIMIT 1)"
+#define QUEUED    "(SELECT max(id) FROM tasks WHERE state=1)"
+#define ASSIGNED  "(SELECT id FROM tasks WHERE state=2)"
+#define RUNNING   "(SELECT id FROM tasks WHERE state=3)"
 #define SCHEDULED "(SELECT id FROM tasks WHERE state=0)"
-#define RETRIED "(SELECT job FROM archives ORDER BY job LIMIT 1)"
+#define RETRIED   "(SELECT job FROM archives ORDER BY job LIMIT 1)"
 
 struct damage {
     const char *what, *sql, *told;
@@ -144,7 +145,8 @@ struct damage {
 static void edit_event(sqlite3 *db, uint32_t seq, size_t offset, const void *bytes, size_t len)
 {
     sqlite3_stmt *q;
-    assert_int_equal(sqlite3_prepare_v2(db, "SELECT refs FROM ends WHERE id=" ENDED, -1, &q, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_prepare_v2(db, "SELECT refs FROM ends WHERE id=" ENDED, -1, &q, NULL),
+                     SQLITE_OK);
     assert_int_equal(sqlite3_step(q), SQLITE_ROW);
     struct str refs = {sqlite3_column_blob(q, 0), (size_t)sqlite3_column_bytes(q, 0)};
     uint64_t ref = log_ref_at(refs, seq - 1);
@@ -168,21 +170,55 @@ static void edit_event(sqlite3 *db, uint32_t seq, size_t offset, const void *byt
 }
 
 /* Where things stand in an event, from the format's description. */
-enum { AT_LENGTH = 0, AT_EVENT = 2, AT_PREV = 3, AT_NEXT = 4, AT_KIND = 5, AT_SEQ = 6, AT_JOB = 10, AT_TIME = 18, AT_ATTEMPT = 26 };
+enum {
+    AT_LENGTH = 0,
+    AT_EVENT = 2,
+    AT_PREV = 3,
+    AT_NEXT = 4,
+    AT_KIND = 5,
+    AT_SEQ = 6,
+    AT_JOB = 10,
+    AT_TIME = 18,
+    AT_ATTEMPT = 26
+};
 
 static void swap_seqs(sqlite3 *db)
 {
     edit_event(db, 3, AT_SEQ, &(uint32_t){4}, 4);
     edit_event(db, 4, AT_SEQ, &(uint32_t){3}, 4);
 }
-static void other_job(sqlite3 *db) { edit_event(db, 5, AT_JOB, &(int64_t){4711}, 8); }
-static void earlier_time(sqlite3 *db) { edit_event(db, 4, AT_TIME, &(int64_t){5}, 8); }
-static void later_time(sqlite3 *db) { edit_event(db, 5, AT_TIME, &(int64_t){INT64_C(1) << 60}, 8); }
-static void other_attempt(sqlite3 *db) { edit_event(db, 4, AT_ATTEMPT, &(uint32_t){2}, 4); }
-static void other_kind(sqlite3 *db) { edit_event(db, 2, AT_KIND, "\x05", 1); }
-static void illegal_move(sqlite3 *db) { edit_event(db, 3, AT_NEXT, "\x03", 1); } /* QUEUED to RUNNING */
-static void other_event(sqlite3 *db) { edit_event(db, 5, AT_EVENT, "\x06", 1); } /* job.canceled to SUCCEEDED */
-static void no_length(sqlite3 *db) { edit_event(db, 1, AT_LENGTH, "\x01\x00", 2); }
+static void other_job(sqlite3 *db)
+{
+    edit_event(db, 5, AT_JOB, &(int64_t){4711}, 8);
+}
+static void earlier_time(sqlite3 *db)
+{
+    edit_event(db, 4, AT_TIME, &(int64_t){5}, 8);
+}
+static void later_time(sqlite3 *db)
+{
+    edit_event(db, 5, AT_TIME, &(int64_t){INT64_C(1) << 60}, 8);
+}
+static void other_attempt(sqlite3 *db)
+{
+    edit_event(db, 4, AT_ATTEMPT, &(uint32_t){2}, 4);
+}
+static void other_kind(sqlite3 *db)
+{
+    edit_event(db, 2, AT_KIND, "\x05", 1);
+}
+static void illegal_move(sqlite3 *db)
+{
+    edit_event(db, 3, AT_NEXT, "\x03", 1);
+} /* QUEUED to RUNNING */
+static void other_event(sqlite3 *db)
+{
+    edit_event(db, 5, AT_EVENT, "\x06", 1);
+} /* job.canceled to SUCCEEDED */
+static void no_length(sqlite3 *db)
+{
+    edit_event(db, 1, AT_LENGTH, "\x01\x00", 2);
+}
 
 static void spoil_index(sqlite3 *db)
 {
@@ -201,34 +237,65 @@ static void spoil_index(sqlite3 *db)
 }
 
 static const struct damage damages[] = {
-    {"an ended job's state is another one", "UPDATE ends SET state=6 WHERE id=" ENDED, "its row says CANCELED", NULL},
-    {"a live job's state is another one", "UPDATE tasks SET state=0,due_ms=5 WHERE id=" QUEUED, "its row says CREATED", NULL},
-    {"a state the schema forbids", "PRAGMA ignore_check_constraints=1; UPDATE ends SET state=1 WHERE id=" ENDED, "a final row holds a final state", NULL},
-    {"a chunk in the middle is gone", "DELETE FROM log WHERE g=(SELECT (min(g)+max(g))/2 FROM log)", "follows chunk", NULL},
-    {"the first chunk is gone", "DELETE FROM log WHERE g=(SELECT min(g) FROM log)", "breaks a rule: events are numbered", NULL},
-    {"the last chunk is gone", "DELETE FROM log WHERE g=(SELECT max(g) FROM log)", "the log has", NULL},
-    {"a chunk has another number", "UPDATE log SET g=g+1000 WHERE g=(SELECT max(g) FROM log)", "follows chunk", NULL},
-    {"a byte of a chunk", "UPDATE log SET data=CAST(substr(data,1,99)||x'FF'||substr(data,101) AS BLOB) WHERE g=(SELECT max(g) FROM log)", "is damaged", NULL},
-    {"a chunk is cut short", "UPDATE log SET data=substr(data,1,length(data)-3) WHERE g=(SELECT max(g) FROM log)", "is damaged", NULL},
-    {"an end row is gone", "DELETE FROM ends WHERE id=" ENDED, "neither a live nor a final state", NULL},
-    {"a live row is gone", "DELETE FROM tasks WHERE id=" QUEUED, "neither a live nor a final state", NULL},
-    {"a job row is gone", "DELETE FROM jobs WHERE id=" ENDED, "has ended and has no job row", NULL},
-    {"a live job's row is gone", "DELETE FROM jobs WHERE id=" RUNNING, "is live and has no job row", NULL},
-    {"an unfinished job is gone altogether", "DELETE FROM jobs WHERE id=" QUEUED "; DELETE FROM tasks WHERE id=" QUEUED, "and no row", NULL},
-    {"a job is live and ended", "INSERT INTO ends SELECT id,client,kind,4,attempt,token,1,last_us/1000,last_us,seq,NULL,NULL,refs FROM tasks WHERE id=" QUEUED, "is live and has ended", NULL},
-    {"counters by state", "UPDATE client_stats SET counts=CAST(x'07'||substr(counts,2) AS BLOB) WHERE client=1", "jobs CREATED", NULL},
-    {"counters by kind", "UPDATE client_stats SET counts=CAST(substr(counts,1,56)||x'0909'||substr(counts,59) AS BLOB) WHERE client=1", "jobs of kind", NULL},
-    {"counters are gone", "DELETE FROM client_stats WHERE client=2", "has no counters", NULL},
-    {"a listing entry is gone", "DELETE FROM list WHERE client=1 AND bucket=0 AND id=" ENDED, "is missing in its client's list", NULL},
-    {"a listing entry by state is gone", "DELETE FROM list WHERE client=1 AND bucket=5 AND id=" ENDED, "is missing in its client's list of SUCCEEDED", NULL},
-    {"pending listing entries are gone", "DELETE FROM pend WHERE g=(SELECT max(g) FROM pend)", "is missing in its client's list", NULL},
-    {"a job is listed under another state", "INSERT INTO list VALUES(1,6," ENDED ")", "which is not its state", NULL},
-    {"a job is listed for another client", "INSERT INTO list VALUES(2,0," ENDED ")", "is listed for client 2", NULL},
-    {"a job that is not there is listed", "INSERT INTO list VALUES(1,0,99)", "is listed and has no job row", NULL},
-    {"two references are swapped", "UPDATE ends SET refs=CAST(substr(refs,1,8)||substr(refs,17,8)||substr(refs,9,8)||substr(refs,25) AS BLOB) WHERE id=" ENDED, "references do not point", NULL},
-    {"the references are another job's", "UPDATE ends SET refs=(SELECT refs FROM ends WHERE id=" FAILED ") WHERE id=" ENDED, "references do not point", NULL},
-    {"a reference is missing", "UPDATE ends SET refs=substr(refs,1,32) WHERE id=" ENDED, "one reference per event", NULL},
-    {"an event is missing in row and references", "UPDATE ends SET refs=substr(refs,1,32),seq=4 WHERE id=" ENDED, "the log has 5", NULL},
+    {"an ended job's state is another one", "UPDATE ends SET state=6 WHERE id=" ENDED,
+     "its row says CANCELED"},
+    {"a live job's state is another one", "UPDATE tasks SET state=0,due_ms=5 WHERE id=" QUEUED,
+     "its row says CREATED"},
+    {"a state the schema forbids",
+     "PRAGMA ignore_check_constraints=1; UPDATE ends SET state=1 WHERE id=" ENDED,
+     "a final row holds a final state"},
+    {"a chunk in the middle is gone", "DELETE FROM log WHERE g=(SELECT (min(g)+max(g))/2 FROM log)",
+     "follows chunk"},
+    {"the first chunk is gone", "DELETE FROM log WHERE g=(SELECT min(g) FROM log)",
+     "breaks a rule: events are numbered"},
+    {"the last chunk is gone", "DELETE FROM log WHERE g=(SELECT max(g) FROM log)", "the log has"},
+    {"a chunk has another number", "UPDATE log SET g=g+1000 WHERE g=(SELECT max(g) FROM log)",
+     "follows chunk"},
+    {"a byte of a chunk",
+     "UPDATE log SET data=CAST(substr(data,1,99)||x'FF'||substr(data,101) AS BLOB) WHERE g=(SELECT max(g) "
+     "FROM log)",
+     "is damaged"},
+    {"a chunk is cut short",
+     "UPDATE log SET data=substr(data,1,length(data)-3) WHERE g=(SELECT max(g) FROM log)", "is damaged"},
+    {"an end row is gone", "DELETE FROM ends WHERE id=" ENDED, "neither a live nor a final state"},
+    {"a live row is gone", "DELETE FROM tasks WHERE id=" QUEUED, "neither a live nor a final state"},
+    {"a job row is gone", "DELETE FROM jobs WHERE id=" ENDED, "has ended and has no job row"},
+    {"a live job's row is gone", "DELETE FROM jobs WHERE id=" RUNNING, "is live and has no job row"},
+    {"an unfinished job is gone altogether",
+     "DELETE FROM jobs WHERE id=" QUEUED "; DELETE FROM tasks WHERE id=" QUEUED, "and no row"},
+    {"a job is live and ended",
+     "INSERT INTO ends SELECT id,client,kind,4,attempt,token,1,last_us/1000,last_us,seq,NULL,NULL,refs FROM "
+     "tasks WHERE id=" QUEUED,
+     "is live and has ended"},
+    {"counters by state",
+     "UPDATE client_stats SET counts=CAST(x'07'||substr(counts,2) AS BLOB) WHERE client=1", "jobs CREATED"},
+    {"counters by kind",
+     "UPDATE client_stats SET counts=CAST(substr(counts,1,56)||x'0909'||substr(counts,59) AS BLOB) WHERE "
+     "client=1",
+     "jobs of kind"},
+    {"counters are gone", "DELETE FROM client_stats WHERE client=2", "has no counters"},
+    {"a listing entry is gone", "DELETE FROM list WHERE client=1 AND bucket=0 AND id=" ENDED,
+     "is missing in its client's list"},
+    {"a listing entry by state is gone", "DELETE FROM list WHERE client=1 AND bucket=5 AND id=" ENDED,
+     "is missing in its client's list of SUCCEEDED"},
+    {"pending listing entries are gone", "DELETE FROM pend WHERE g=(SELECT max(g) FROM pend)",
+     "is missing in its client's list"},
+    {"a job is listed under another state", "INSERT INTO list VALUES(1,6," ENDED ")",
+     "which is not its state"},
+    {"a job is listed for another client", "INSERT INTO list VALUES(2,0," ENDED ")",
+     "is listed for client 2"},
+    {"a job that is not there is listed", "INSERT INTO list VALUES(1,0,99)", "is listed and has no job row"},
+    {"two references are swapped",
+     "UPDATE ends SET refs=CAST(substr(refs,1,8)||substr(refs,17,8)||substr(refs,9,8)||substr(refs,25) AS "
+     "BLOB) WHERE id=" ENDED,
+     "references do not point"},
+    {"the references are another job's",
+     "UPDATE ends SET refs=(SELECT refs FROM ends WHERE id=" FAILED ") WHERE id=" ENDED,
+     "references do not point"},
+    {"a reference is missing", "UPDATE ends SET refs=substr(refs,1,32) WHERE id=" ENDED,
+     "one reference per event"},
+    {"an event is missing in row and references",
+     "UPDATE ends SET refs=substr(refs,1,32),seq=4 WHERE id=" ENDED, "the log has 5"},
     {"sequence numbers are swapped", NULL, "events are numbered", swap_seqs},
     {"an event is another job's", NULL, "its row says 5 events, the log has 4", other_job},
     {"an event's time lies before the one before it", NULL, "times of a job's events rise", earlier_time},
@@ -238,36 +305,50 @@ static const struct damage damages[] = {
     {"an event moves where no move leads", NULL, "every move is one of the lifecycle's", illegal_move},
     {"an event has another name", NULL, "every move is one of the lifecycle's", other_event},
     {"an event has no length", NULL, "holds no event at", no_length},
-    {"a kept event is gone", "DELETE FROM kept WHERE job=" SCHEDULED, "the log has 0", NULL},
-    {"a kept event is damaged", "UPDATE kept SET event=CAST(x'00'||substr(event,2) AS BLOB) WHERE job=" SCHEDULED, "is damaged", NULL},
-    {"an event is kept and in the log", "INSERT INTO kept SELECT " ENDED ",1,event FROM kept LIMIT 1", "kept event 1 is damaged", NULL},
-    {"a kept event of nobody", "INSERT INTO kept SELECT 99,1,event FROM kept LIMIT 1", "has a kept event and no job row", NULL},
-    {"an archived report is gone", "DELETE FROM archives WHERE job=" RETRIED " AND attempt=1", "archived report", NULL},
-    {"an archived report of nobody", "INSERT INTO archives VALUES(99,1,1,1,NULL,'{}')", "has an archived report and no job row", NULL},
-    {"an idempotency entry is gone", "DELETE FROM idem WHERE id=(SELECT max(id) FROM idem)", "that no restart would find", NULL},
-    {"an idempotency entry has another hash", "UPDATE idem SET h=h+1 WHERE id=(SELECT max(id) FROM idem)", "is not the one of its key", NULL},
-    {"an idempotency entry of nobody", "INSERT INTO idem VALUES(99,5)", "is not the one of its key", NULL},
-    {"the attempt of a row", "UPDATE ends SET attempt=2 WHERE id=" ENDED, "its row says attempt 2", NULL},
-    {"a failure without an error", "UPDATE ends SET error=NULL WHERE id=" FAILED, "an error stands exactly in FAILED", NULL},
-    {"a failure with a result", "UPDATE ends SET result='{}' WHERE id=" FAILED, "a result stands only in SUCCEEDED", NULL},
-    {"a success that never started", "UPDATE ends SET started_ms=0 WHERE id=" ENDED, "was started", NULL},
-    {"another end time", "UPDATE ends SET finished_ms=finished_ms+1 WHERE id=" ENDED, "time of the last event", NULL},
-    {"the end row is another client's", "UPDATE ends SET client=2 WHERE id=" ENDED, "its final row differs", NULL},
-    {"no word that retries are used up", "UPDATE jobs SET max_retries=0 WHERE id=" FAILED, "job.retries_exhausted must stand", NULL},
-    {"a lease without a worker", "UPDATE tasks SET worker=NULL WHERE id=" ASSIGNED, "a lease and its worker", NULL},
-    {"a lease without a token", "UPDATE tasks SET token=0 WHERE id=" ASSIGNED, "a lease has a token", NULL},
-    {"a run without a start", "UPDATE tasks SET started_ms=0 WHERE id=" RUNNING, "a start time", NULL},
-    {"a schedule without a time", "UPDATE tasks SET due_ms=0 WHERE id=" SCHEDULED, "knows until when", NULL},
-    {"a live row with another priority", "UPDATE tasks SET priority=9 WHERE id=" QUEUED, "its live row differs", NULL},
-    {"a live row in another queue", "UPDATE tasks SET queue='other' WHERE id=" QUEUED, "its live row differs", NULL},
-    {"a job of an unknown kind", "UPDATE jobs SET kind=99 WHERE id=" ENDED, "the work kind is a known one", NULL},
-    {"a client is gone", "DELETE FROM clients WHERE num=2", "which does not exist", NULL},
-    {"two clients have one number", "UPDATE clients SET num=1", "two clients have this number", NULL},
-    {"a client's secret is gone", "DELETE FROM client_secrets WHERE client=2", "has no secret", NULL},
-    {"the active key is revoked", "UPDATE api_keys SET revoked_ms=5", "its active key is revoked", NULL},
-    {"a key of another client", "UPDATE api_keys SET client=1", "its client does not exist or is another one", NULL},
-    {"a webhook's guard is gone", "DELETE FROM webhook_keys WHERE client=2", "has no guard row", NULL},
-    {"a guard without a webhook", "DELETE FROM webhooks WHERE client=2", "stands for no webhook", NULL},
+    {"a kept event is gone", "DELETE FROM kept WHERE job=" SCHEDULED, "the log has 0"},
+    {"a kept event is damaged",
+     "UPDATE kept SET event=CAST(x'00'||substr(event,2) AS BLOB) WHERE job=" SCHEDULED, "is damaged"},
+    {"an event is kept and in the log", "INSERT INTO kept SELECT " ENDED ",1,event FROM kept LIMIT 1",
+     "kept event 1 is damaged"},
+    {"a kept event of nobody", "INSERT INTO kept SELECT 99,1,event FROM kept LIMIT 1",
+     "has a kept event and no job row"},
+    {"an archived report is gone", "DELETE FROM archives WHERE job=" RETRIED " AND attempt=1",
+     "archived report"},
+    {"an archived report of nobody", "INSERT INTO archives VALUES(99,1,1,1,NULL,'{}')",
+     "has an archived report and no job row"},
+    {"an idempotency entry is gone", "DELETE FROM idem WHERE id=(SELECT max(id) FROM idem)",
+     "that no restart would find"},
+    {"an idempotency entry has another hash", "UPDATE idem SET h=h+1 WHERE id=(SELECT max(id) FROM idem)",
+     "is not the one of its key"},
+    {"an idempotency entry of nobody", "INSERT INTO idem VALUES(99,5)", "is not the one of its key"},
+    {"the attempt of a row", "UPDATE ends SET attempt=2 WHERE id=" ENDED, "its row says attempt 2"},
+    {"a failure without an error", "UPDATE ends SET error=NULL WHERE id=" FAILED,
+     "an error stands exactly in FAILED"},
+    {"a failure with a result", "UPDATE ends SET result='{}' WHERE id=" FAILED,
+     "a result stands only in SUCCEEDED"},
+    {"a success that never started", "UPDATE ends SET started_ms=0 WHERE id=" ENDED, "was started"},
+    {"another end time", "UPDATE ends SET finished_ms=finished_ms+1 WHERE id=" ENDED,
+     "time of the last event"},
+    {"the end row is another client's", "UPDATE ends SET client=2 WHERE id=" ENDED, "its final row differs"},
+    {"no word that retries are used up", "UPDATE jobs SET max_retries=0 WHERE id=" FAILED,
+     "job.retries_exhausted must stand"},
+    {"a lease without a worker", "UPDATE tasks SET worker=NULL WHERE id=" ASSIGNED, "a lease and its worker"},
+    {"a lease without a token", "UPDATE tasks SET token=0 WHERE id=" ASSIGNED, "a lease has a token"},
+    {"a run without a start", "UPDATE tasks SET started_ms=0 WHERE id=" RUNNING, "a start time"},
+    {"a schedule without a time", "UPDATE tasks SET due_ms=0 WHERE id=" SCHEDULED, "knows until when"},
+    {"a live row with another priority", "UPDATE tasks SET priority=9 WHERE id=" QUEUED,
+     "its live row differs"},
+    {"a live row in another queue", "UPDATE tasks SET queue='other' WHERE id=" QUEUED,
+     "its live row differs"},
+    {"a job of an unknown kind", "UPDATE jobs SET kind=99 WHERE id=" ENDED, "the work kind is a known one"},
+    {"a client is gone", "DELETE FROM clients WHERE num=2", "which does not exist"},
+    {"two clients have one number", "UPDATE clients SET num=1", "two clients have this number"},
+    {"a client's secret is gone", "DELETE FROM client_secrets WHERE client=2", "has no secret"},
+    {"the active key is revoked", "UPDATE api_keys SET revoked_ms=5", "its active key is revoked"},
+    {"a key of another client", "UPDATE api_keys SET client=1",
+     "its client does not exist or is another one"},
+    {"a webhook's guard is gone", "DELETE FROM webhook_keys WHERE client=2", "has no guard row"},
+    {"a guard without a webhook", "DELETE FROM webhooks WHERE client=2", "stands for no webhook"},
     {"a page of the file", NULL, "file: ", spoil_index},
 };
 

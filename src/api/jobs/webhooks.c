@@ -9,8 +9,6 @@
 
 #include "base/banned.h"
 
-enum { EVENT_NAMES_MAX = 64 };
-
 static bool event_name_is_known(struct str name)
 {
     enum job_event e;
@@ -29,9 +27,9 @@ static int by_text(const void *a, const void *b)
 static bool read_events(struct call *c, struct str *ret_events)
 {
     const struct json *list = json_get(c->body, "events");
-    struct str names[EVENT_NAMES_MAX];
+    struct str *names = ARENA_ARRAY(c->x->arena, struct str, list->count);
     size_t count = 0;
-    for (const struct json *j = list->child; j && count < EVENT_NAMES_MAX; j = j->next) {
+    for (const struct json *j = list->child; j; j = j->next) {
         if (!event_name_is_known(j->text)) {
             call_fail(c, ERR_JOB_VALIDATION_FAILED, "events: \"%.*s\" is no event name",
                       (int)(j->text.len > 60 ? 60 : j->text.len), j->text.ptr);

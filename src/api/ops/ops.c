@@ -115,8 +115,8 @@ const struct route ops_routes[] = {
     ROUTE(GET, "/healthz",        getHealth,    AUTH_NONE, "health",   ACCEPT_JSON | ACCEPT_TEXT, false, handle_health)
     ROUTE(GET, "/readyz",         getReadiness, AUTH_NONE, "ready",    ACCEPT_JSON | ACCEPT_TEXT, false, handle_ready)
     ROUTE(GET, "/startupz",       getStartup,   AUTH_NONE, "startup",  ACCEPT_JSON | ACCEPT_TEXT, false, handle_startup)
-    ROUTE(GET, "/metrics",        getMetrics,   AUTH_NONE, "metrics",  ACCEPT_TEXT | ACCEPT_JSON, false, handle_metrics)
-    ROUTE(GET, "/openapi/{name}", getContract,  AUTH_NONE, "contract", ACCEPT_JSON | ACCEPT_TEXT, false, handle_contract)
+    ROUTE(GET, "/metrics",        getMetrics,   AUTH_NONE, "metrics",  ACCEPT_TEXT,               false, handle_metrics)
+    ROUTE(GET, "/openapi/{name}", getContract,  AUTH_NONE, "contract", ACCEPT_YAML | ACCEPT_TEXT, false, handle_contract)
 };
 /* clang-format on */
 const size_t ops_route_count = LENGTH_OF(ops_routes);

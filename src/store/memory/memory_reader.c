@@ -16,9 +16,15 @@ enum err_code memory_reader_open(struct store *base, struct reader **ret_reader,
     return ERR_OK;
 }
 
-void memory_reader_close(struct reader *r) { free(r); }
+void memory_reader_close(struct reader *r)
+{
+    free(r);
+}
 
-static struct memory_store *of(struct reader *r) { return (struct memory_store *)r->store; }
+static struct memory_store *of(struct reader *r)
+{
+    return (struct memory_store *)r->store;
+}
 
 enum err_code memory_reader_begin(struct reader *r, struct err *err)
 {
@@ -27,18 +33,21 @@ enum err_code memory_reader_begin(struct reader *r, struct err *err)
     return ERR_OK;
 }
 
-void memory_reader_end(struct reader *r) { pthread_mutex_unlock(&of(r)->lock); }
+void memory_reader_end(struct reader *r)
+{
+    pthread_mutex_unlock(&of(r)->lock);
+}
 
 enum err_code memory_reader_row(struct reader *r, const struct table *t, void *row, struct arena *a,
-                                     bool *ret_found, struct err *err)
+                                bool *ret_found, struct err *err)
 {
     (void)err;
     memory_fetch_locked(of(r), t, row, a, ret_found);
     return ERR_OK;
 }
 
-enum err_code memory_reader_chunk(struct reader *r, int64_t number, struct arena *a,
-                                       struct str *ret_chunk, struct err *err)
+enum err_code memory_reader_chunk(struct reader *r, int64_t number, struct arena *a, struct str *ret_chunk,
+                                  struct err *err)
 {
     (void)err;
     *ret_chunk = STR_ABSENT;
@@ -54,7 +63,8 @@ static int newest_first(const void *a, const void *b)
     return x > y ? -1 : x < y;
 }
 
-static void keep_newest(int64_t *all, size_t count, const struct list_query *q, int64_t *ret_ids, size_t *ret_count)
+static void keep_newest(int64_t *all, size_t count, const struct list_query *q, int64_t *ret_ids,
+                        size_t *ret_count)
 {
     qsort(all, count, sizeof *all, newest_first);
     *ret_count = count < q->limit ? count : q->limit;
@@ -155,7 +165,8 @@ enum err_code memory_reader_scan_log(struct reader *r, int64_t from, store_chunk
 
 static int listed_order(const void *a, const void *b)
 {
-    const struct list_entry *x = *(const struct list_entry *const *)a, *y = *(const struct list_entry *const *)b;
+    const struct list_entry *x = *(const struct list_entry *const *)a,
+                            *y = *(const struct list_entry *const *)b;
     if (x->client != y->client)
         return x->client < y->client ? -1 : 1;
     if (x->bucket != y->bucket)
@@ -181,7 +192,8 @@ enum err_code memory_reader_scan_list(struct reader *r, store_list_fn *fn, void 
 
 static int idem_order(const void *a, const void *b)
 {
-    const struct idem_entry *x = *(const struct idem_entry *const *)a, *y = *(const struct idem_entry *const *)b;
+    const struct idem_entry *x = *(const struct idem_entry *const *)a,
+                            *y = *(const struct idem_entry *const *)b;
     return x->job < y->job ? -1 : x->job > y->job;
 }
 

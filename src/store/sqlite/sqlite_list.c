@@ -103,8 +103,9 @@ enum err_code list_write(struct sqlite_store *s, const struct change_set *c, str
 }
 
 /* Calls `fn` for each entry of every pend row, oldest first. */
-static enum err_code each_pending(sqlite3 *db, sqlite3_stmt *q, void (*fn)(const struct list_entry *e, void *arg),
-                                  void *arg, struct err *err)
+static enum err_code each_pending(sqlite3 *db, sqlite3_stmt *q,
+                                  void (*fn)(const struct list_entry *e, void *arg), void *arg,
+                                  struct err *err)
 {
     int rc;
     while ((rc = sqlite3_step(q)) == SQLITE_ROW) {
@@ -119,7 +120,10 @@ static enum err_code each_pending(sqlite3 *db, sqlite3_stmt *q, void (*fn)(const
     return rc == SQLITE_DONE ? ERR_OK : sqlite_err(db, rc, "pend", err);
 }
 
-static void remember(const struct list_entry *e, void *arg) { pending_add(arg, e, 1); }
+static void remember(const struct list_entry *e, void *arg)
+{
+    pending_add(arg, e, 1);
+}
 
 enum err_code list_load(struct sqlite_store *s, struct err *err)
 {
@@ -128,7 +132,8 @@ enum err_code list_load(struct sqlite_store *s, struct err *err)
         return err->code;
     enum err_code code = each_pending(s->writer.db, q, remember, &s->pending, err);
     sqlite3_finalize(q);
-    if (code != ERR_OK || sqlite_prepare(s->writer.db, "SELECT coalesce(max(g),0)+1 FROM pend", &q, err) != ERR_OK)
+    if (code != ERR_OK ||
+        sqlite_prepare(s->writer.db, "SELECT coalesce(max(g),0)+1 FROM pend", &q, err) != ERR_OK)
         return err->code;
     sqlite3_step(q);
     s->next_pend = sqlite3_column_int64(q, 0);
@@ -204,8 +209,7 @@ static enum err_code merge_read(struct sqlite_reader *r, const struct overlay *o
     }
     sqlite3_reset(q);
     *ret_count = n;
-    return rc == SQLITE_ROW || rc == SQLITE_DONE ? ERR_OK
-                                                 : sqlite_err(r->connection.db, rc, "list", err);
+    return rc == SQLITE_ROW || rc == SQLITE_DONE ? ERR_OK : sqlite_err(r->connection.db, rc, "list", err);
 }
 
 enum err_code list_read(struct reader *base, const struct list_query *q, int64_t *ret_ids, size_t *ret_count,
@@ -264,8 +268,7 @@ static enum err_code scan_merged(struct sqlite_reader *r, const struct list_entr
             rc = sqlite3_step(q);
     }
     sqlite3_reset(q);
-    return rc == SQLITE_ROW || rc == SQLITE_DONE ? ERR_OK
-                                                 : sqlite_err(r->connection.db, rc, "list", err);
+    return rc == SQLITE_ROW || rc == SQLITE_DONE ? ERR_OK : sqlite_err(r->connection.db, rc, "list", err);
 }
 
 enum err_code list_scan(struct reader *base, store_list_fn *fn, void *arg, struct err *err)

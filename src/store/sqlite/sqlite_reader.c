@@ -21,7 +21,8 @@ static const struct {
     {offsetof(struct sqlite_reader, live_state),
      "SELECT id FROM tasks WHERE client=? AND id<? AND id>=? AND state=? ORDER BY id DESC LIMIT ?"},
     {offsetof(struct sqlite_reader, scan_log), "SELECT g,data FROM log WHERE g>=? ORDER BY g"},
-    {offsetof(struct sqlite_reader, scan_list), "SELECT client,bucket,id FROM list ORDER BY client,bucket,id"},
+    {offsetof(struct sqlite_reader, scan_list),
+     "SELECT client,bucket,id FROM list ORDER BY client,bucket,id"},
     {offsetof(struct sqlite_reader, scan_idem), "SELECT id,h FROM idem ORDER BY id"},
     {offsetof(struct sqlite_reader, check), "PRAGMA quick_check"},
 };
@@ -98,8 +99,8 @@ static enum err_code reader_row(struct reader *base, const struct table *t, void
     return rows_fetch(&((struct sqlite_reader *)base)->connection, t, row, a, ret_found, err);
 }
 
-static enum err_code reader_chunk(struct reader *base, int64_t number, struct arena *a,
-                                  struct str *ret_chunk, struct err *err)
+static enum err_code reader_chunk(struct reader *base, int64_t number, struct arena *a, struct str *ret_chunk,
+                                  struct err *err)
 {
     struct sqlite_reader *r = (struct sqlite_reader *)base;
     sqlite3_bind_int64(r->chunk, 1, number);
@@ -153,8 +154,7 @@ static enum err_code reader_scan_log(struct reader *base, int64_t from, store_ch
     sqlite3_bind_int64(r->scan_log, 1, from);
     int rc;
     while ((rc = sqlite3_step(r->scan_log)) == SQLITE_ROW) {
-        struct str data = {sqlite3_column_blob(r->scan_log, 1),
-                           (size_t)sqlite3_column_bytes(r->scan_log, 1)};
+        struct str data = {sqlite3_column_blob(r->scan_log, 1), (size_t)sqlite3_column_bytes(r->scan_log, 1)};
         if (!fn(sqlite3_column_int64(r->scan_log, 0), data, arg)) {
             rc = SQLITE_DONE;
             break;

@@ -100,13 +100,10 @@ static void test_a_bad_value_names_file_line_and_key(void **state)
 {
     refused(*state, "# first\n\njobs:\n  retry_max: many\n",
             "weir.yaml:4: jobs.retry_max must be an integer from 0 to 1000, got \"many\"", NULL);
-    refused(*state, "jobs.retry_max: [1]\n", "weir.yaml:1: jobs.retry_max must be one value",
-            "list");
-    refused(*state, "jobs.retry_max: {a: 1}\n", "weir.yaml:1: jobs.retry_max must be one value",
-            "map");
+    refused(*state, "jobs.retry_max: [1]\n", "weir.yaml:1: jobs.retry_max must be one value", "list");
+    refused(*state, "jobs.retry_max: {a: 1}\n", "weir.yaml:1: jobs.retry_max must be one value", "map");
     refused(*state, "jobs.retry_max:\n", "weir.yaml:1: jobs.retry_max must be an integer", NULL);
-    refused(*state, "jobs.types:\n  - EXECUTE\n  - Fun\n",
-            "weir.yaml:", "jobs.types must be a comma list");
+    refused(*state, "jobs.types:\n  - EXECUTE\n  - Fun\n", "weir.yaml:", "jobs.types must be a comma list");
     refused(*state, "jobs.types: [[EXECUTE]]\n", "weir.yaml:1: jobs.types", NULL);
     refused(*state, "jobs.types: ['EXECUTE,DEFERRED']\n", "weir.yaml:1: jobs.types", "comma");
     refused(*state, "store.url: postgres://db/weir\n",
@@ -143,8 +140,7 @@ static void test_what_is_not_a_tree_of_keys_is_refused_with_its_line(void **stat
     refused(*state, "just text\n", "weir.yaml:1: expected lines such as", NULL);
     refused(*state, "jobs.retry_max: &a 1\n", "weir.yaml:1: anchors and aliases", NULL);
     refused(*state, "jobs.retry_max: *a\n", "weir.yaml:1: ", NULL);
-    refused(*state, "jobs.retry_max: 1\n---\njobs.retry_cap_ms: 2\n",
-            "weir.yaml:2: a second document", NULL);
+    refused(*state, "jobs.retry_max: 1\n---\njobs.retry_cap_ms: 2\n", "weir.yaml:2: a second document", NULL);
 }
 
 static void test_a_file_is_read_from_disk_and_a_missing_one_is_named(void **state)

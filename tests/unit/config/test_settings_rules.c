@@ -119,8 +119,7 @@ static void test_the_store_path_comes_from_the_url_or_the_data_directory(void **
     assert_int_equal(settings_store_path(s, path, sizeof path, &err), ERR_OK);
     assert_string_equal(path, "/other/place.db");
     assert_int_equal(settings_store_path(s, path, 8, &err), ERR_CONFIG_INVALID);
-    assert_int_equal(settings_set(s, "store.url", "postgres://h/db", ORIGIN_FLAG, &err),
-                     ERR_CONFIG_INVALID);
+    assert_int_equal(settings_set(s, "store.url", "postgres://h/db", ORIGIN_FLAG, &err), ERR_CONFIG_INVALID);
     assert_string_equal(err.detail, "store.url: postgres:// is not built into this program");
 }
 
@@ -184,8 +183,7 @@ static void test_show_never_reveals_the_operator_token(void **state)
 {
     struct settings *s = *state;
     set(s, "operator.token", "planted-secret-value");
-    void (*const prints[])(const struct settings *, FILE *) = {show_table, show_json,
-                                                               show_json_origin};
+    void (*const prints[])(const struct settings *, FILE *) = {show_table, show_json, show_json_origin};
     for (size_t i = 0; i < LENGTH_OF(prints); i++) {
         char *text = printed(prints[i], s);
         assert_null(strstr(text, "planted-secret-value"));
@@ -205,8 +203,7 @@ static void test_show_gives_json_with_values_and_origins(void **state)
     char *text = printed(show_json_origin, s);
     struct arena *a = arena_new(4096);
     const struct json *root;
-    assert_int_equal(json_parse(a, str_trim((struct str){text, strlen(text) - 1}), &root, &err),
-                     ERR_OK);
+    assert_int_equal(json_parse(a, str_trim((struct str){text, strlen(text) - 1}), &root, &err), ERR_OK);
     const struct json *retry = json_get(root, "jobs.retry_max");
     assert_true(json_to_int(json_get(retry, "value"), &value));
     assert_int_equal(value, 8);

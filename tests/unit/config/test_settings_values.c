@@ -83,8 +83,7 @@ static void test_flag_beats_environment_beats_file_beats_default_in_any_order(vo
         enum settings_origin origin;
         const char *value;
     } sources[] = {{ORIGIN_FILE, "11"}, {ORIGIN_ENVIRONMENT, "12"}, {ORIGIN_FLAG, "13"}};
-    static const int orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
-                                     {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+    static const int orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
     for (size_t o = 0; o < LENGTH_OF(orders); o++) {
         settings_free(s);
         settings_init(s);
@@ -211,10 +210,8 @@ static void test_a_bad_value_of_a_weaker_source_is_refused_all_the_same(void **s
     struct settings *s = *state;
     struct err err;
     set(s, "jobs.retry_max", "5", ORIGIN_FLAG);
-    assert_int_equal(settings_set(s, "jobs.retry_max", "many", ORIGIN_FILE, &err),
-                     ERR_CONFIG_INVALID);
-    assert_string_equal(err.detail,
-                        "jobs.retry_max must be an integer from 0 to 1000, got \"many\"");
+    assert_int_equal(settings_set(s, "jobs.retry_max", "many", ORIGIN_FILE, &err), ERR_CONFIG_INVALID);
+    assert_string_equal(err.detail, "jobs.retry_max must be an integer from 0 to 1000, got \"many\"");
     assert_int_equal(s->jobs_retry_max, 5);
 }
 
@@ -238,8 +235,7 @@ static void test_an_unknown_key_is_refused_with_the_nearest_one(void **state)
                  {"", NULL}};
     for (size_t i = 0; i < LENGTH_OF(cases); i++) {
         struct err err;
-        assert_int_equal(settings_set(*state, cases[i].key, "1", ORIGIN_FLAG, &err),
-                         ERR_CONFIG_INVALID);
+        assert_int_equal(settings_set(*state, cases[i].key, "1", ORIGIN_FLAG, &err), ERR_CONFIG_INVALID);
         assert_non_null(strstr(err.detail, cases[i].key));
         if (cases[i].near && !strstr(err.detail, cases[i].near))
             fail_msg("expected a hint at %s in: %s", cases[i].near, err.detail);

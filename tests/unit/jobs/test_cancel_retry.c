@@ -4,9 +4,11 @@
 #include "base/banned.h"
 
 /* Brings a fresh job of the client into the state. */
-static struct submit_item job_in(struct rig *r, int64_t client, enum job_state want, struct claimed_task *ret_task)
+static struct submit_item job_in(struct rig *r, int64_t client, enum job_state want,
+                                 struct claimed_task *ret_task)
 {
-    struct submit_item job = want == JOB_CREATED ? rig_submit_deferred(r, client, 60000) : rig_submit_default(r, client);
+    struct submit_item job =
+        want == JOB_CREATED ? rig_submit_deferred(r, client, 60000) : rig_submit_default(r, client);
     if (want == JOB_CREATED || want == JOB_QUEUED)
         return job;
     if (want == JOB_CANCELED) {
@@ -310,7 +312,8 @@ static void test_the_report_of_each_retried_attempt_is_archived(void **state)
     struct err err;
     struct archive_seen seen = {job.id, 0};
     assert_int_equal(r->reader->ops->reader_begin(r->reader, &err), ERR_OK);
-    assert_int_equal(r->reader->ops->reader_scan(r->reader, &table_archive_row, see_archive, &seen, &err), ERR_OK);
+    assert_int_equal(r->reader->ops->reader_scan(r->reader, &table_archive_row, see_archive, &seen, &err),
+                     ERR_OK);
     r->reader->ops->reader_end(r->reader);
     assert_int_equal(seen.count, 3);
     struct job_view v = rig_view(r, job.id);
@@ -367,7 +370,8 @@ static void test_an_error_of_any_length_is_cut_to_fit(void **state)
             for (size_t i = 0; i < count; i++)
                 strbuf_add_text(&text, pieces[p]);
             struct worker_command *c = rig_post_work(r, &finish_command_type, &task, false);
-            c->items[0].outcome.error_code = c->items[0].outcome.error_message = arena_str(r->arena, strbuf_str(&text));
+            c->items[0].outcome.error_code = c->items[0].outcome.error_message =
+                arena_str(r->arena, strbuf_str(&text));
             strbuf_free(&text);
             rig_step(r);
             assert_int_equal(rig_state(r, job.id), JOB_FAILED);

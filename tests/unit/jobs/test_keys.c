@@ -32,7 +32,7 @@ static struct key_command *post_key(struct rig *r, const struct keys_client *cli
     return c;
 }
 
-static const struct principal nobody = {.kind = PRINCIPAL_NONE}, operator = {.kind = PRINCIPAL_OPERATOR};
+static const struct principal nobody = {.kind = PRINCIPAL_NONE}, operator= {.kind = PRINCIPAL_OPERATOR};
 
 static struct principal holder(const struct keys_client *client, const struct key_command *key)
 {
@@ -71,7 +71,8 @@ static struct api_key_row key_row(struct rig *r, int64_t id)
     struct err err;
     bool found = false;
     assert_int_equal(r->reader->ops->reader_begin(r->reader, &err), ERR_OK);
-    assert_int_equal(r->reader->ops->reader_row(r->reader, &table_api_key_row, &row, r->arena, &found, &err), ERR_OK);
+    assert_int_equal(r->reader->ops->reader_row(r->reader, &table_api_key_row, &row, r->arena, &found, &err),
+                     ERR_OK);
     r->reader->ops->reader_end(r->reader);
     assert_true(found);
     return row;
@@ -116,7 +117,8 @@ static void test_creating_again_gives_the_same_key_and_rotating_revokes_it(void 
     assert_int_not_equal(rotated->key_id, first->key_id);
     assert_int_equal(key_row(r, first->key_id).revoked_ms, r->wall_us / 1000);
     assert_int_equal(key_row(r, rotated->key_id).revoked_ms, 0);
-    assert_true(str_equal(key_row(r, rotated->key_id).client_uuid, (struct str){(char *)client.id.bytes, 16}));
+    assert_true(
+        str_equal(key_row(r, rotated->key_id).client_uuid, (struct str){(char *)client.id.bytes, 16}));
 }
 
 static void test_an_idempotent_create_names_the_key_it_made_and_never_shows_it_again(void **state)
@@ -179,11 +181,14 @@ static void test_revoking_is_idempotent_and_foreign_keys_are_not_found(void **st
 {
     struct rig *r = *state;
     struct keys_client client = new_client(r), other = new_client(r);
-    struct key_command *key = key_now(r, &client, KEY_CREATE, nobody), *theirs = key_now(r, &other, KEY_CREATE, nobody);
-    assert_int_equal(revoke_now(r, &client, holder(&client, key), theirs)->base.result, ERR_AUTH_KEY_NOT_FOUND);
+    struct key_command *key = key_now(r, &client, KEY_CREATE, nobody),
+                       *theirs = key_now(r, &other, KEY_CREATE, nobody);
+    assert_int_equal(revoke_now(r, &client, holder(&client, key), theirs)->base.result,
+                     ERR_AUTH_KEY_NOT_FOUND);
     struct key_command half = *key;
     half.key_low ^= 1;
-    assert_int_equal(revoke_now(r, &client, holder(&client, key), &half)->base.result, ERR_AUTH_KEY_NOT_FOUND);
+    assert_int_equal(revoke_now(r, &client, holder(&client, key), &half)->base.result,
+                     ERR_AUTH_KEY_NOT_FOUND);
     assert_int_equal(revoke_now(r, &client, holder(&client, key), key)->base.result, ERR_OK);
     int64_t when = key_row(r, key->key_id).revoked_ms;
     assert_int_equal(when, r->wall_us / 1000);
@@ -211,9 +216,11 @@ static void test_create_rotate_revoke_in_one_batch_end_in_one_state(void **state
 {
     struct rig *r = *state;
     struct keys_client client = new_client(r);
-    struct key_command *a = post_key(r, &client, KEY_CREATE, operator), *b = post_key(r, &client, KEY_CREATE, operator);
+    struct key_command *a = post_key(r, &client, KEY_CREATE, operator),
+                       *b = post_key(r, &client, KEY_CREATE, operator);
     b->rotate = true;
-    struct key_command *c = post_key(r, &client, KEY_RENEW, operator), *d = post_key(r, &client, KEY_CREATE, operator);
+    struct key_command *c = post_key(r, &client, KEY_RENEW, operator),
+                       *d = post_key(r, &client, KEY_CREATE, operator);
     rig_step(r);
     assert_true(a->fresh && b->fresh && c->fresh && !d->fresh);
     assert_int_equal(d->key_id, c->key_id);
@@ -224,7 +231,8 @@ static void test_create_rotate_revoke_in_one_batch_end_in_one_state(void **state
 static void test_an_idempotent_client_is_created_once(void **state)
 {
     struct rig *r = *state;
-    struct create_client_command c[3] = {{.once = {.name = STR("n")}}, {.once = {.name = STR("n")}}, {.once = {.name = STR("n")}}};
+    struct create_client_command c[3] = {
+        {.once = {.name = STR("n")}}, {.once = {.name = STR("n")}}, {.once = {.name = STR("n")}}};
     for (int i = 0; i < 3; i++) {
         c[i].client_id = uuid_v4();
         if (i == 2)
@@ -242,7 +250,7 @@ static void test_a_rotated_callback_secret_keeps_the_former_one(void **state)
 {
     struct rig *r = *state;
     struct keys_client client = new_client(r), other = new_client(r);
-    struct rotate_secret_command c = {.who = operator, .client_id = client.id};
+    struct rotate_secret_command c = {.who = operator, .client_id = client.id };
     memset(c.secret, 9, sizeof c.secret);
     rig_post(r, &c.base, &rotate_secret_command_type);
     rig_step(r);
@@ -250,11 +258,12 @@ static void test_a_rotated_callback_secret_keeps_the_former_one(void **state)
     struct client_secret_row row = {.client = client.num};
     struct err err;
     bool found = false;
-    assert_int_equal(r->store->ops->fetch(r->store, &table_client_secret_row, &row, r->arena, &found, &err), ERR_OK);
+    assert_int_equal(r->store->ops->fetch(r->store, &table_client_secret_row, &row, r->arena, &found, &err),
+                     ERR_OK);
     assert_true(found && row.secret.ptr[0] == 9 && row.former.ptr[0] == 7);
     assert_int_equal(row.rotated_ms, r->wall_us / 1000);
-    struct rotate_secret_command foreign = {
-        .who = {.kind = PRINCIPAL_KEY, .client = other.num}, .client_id = client.id};
+    struct rotate_secret_command foreign = {.who = {.kind = PRINCIPAL_KEY, .client = other.num},
+                                            .client_id = client.id};
     rig_post(r, &foreign.base, &rotate_secret_command_type);
     rig_step(r);
     assert_int_equal(foreign.base.result, ERR_AUTH_FORBIDDEN);
@@ -262,7 +271,8 @@ static void test_a_rotated_callback_secret_keeps_the_former_one(void **state)
 
 /* --- webhooks ---------------------------------------------------------------------------------- */
 
-static struct create_webhook_command *post_hook(struct rig *r, int64_t client, const char *url, const char *events)
+static struct create_webhook_command *post_hook(struct rig *r, int64_t client, const char *url,
+                                                const char *events)
 {
     struct create_webhook_command *c = ARENA_NEW(r->arena, struct create_webhook_command);
     c->client = client;

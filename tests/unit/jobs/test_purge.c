@@ -214,6 +214,35 @@ static void test_a_purge_that_cannot_commit_is_undone_and_done_later(void **stat
     assert_false(rig_submit(r, client, &item).replayed);
 }
 
+/* Whichever row of a purge cannot be read: the turn is undone whole, and the next one does it all. */
+static void test_a_purge_that_cannot_read_a_row_is_undone_whole(void **state)
+{
+    struct rig *r = *state;
+    int64_t client = rig_new_client(r, NULL);
+    struct submit_item job = rig_submit_default(r, client);
+    for (int i = 0; i < 2; i++) {
+        rig_run(r, false);
+        rig_retry(r, client, &job);
+        rig_pass(r, 60000);
+    }
+    rig_run(r, true);
+    rig_submit_deferred(r, client, 2 * RETENTION_MS);
+    rig_pass(r, RETENTION_MS + 1000);
+    struct job_view v;
+    int turns = 0;
+    for (; rig_find(r, job.id, &v); turns++) {
+        assert_true(turns < 100);
+        r->fetches_left = turns;
+        rig_step(r);
+        rig_expect_sound(r);
+        rig_pass(r, 1000);
+    }
+    assert_true(turns > 4); /* it did fail at several places before it went through */
+    r->fetches_left = -1;
+    purge(r);
+    assert_int_equal(rows_of(r, &table_archive_row), 0);
+}
+
 static void test_commands_of_the_same_turn_do_not_suffer_from_a_failing_purge(void **state)
 {
     struct rig *r = *state;
@@ -282,6 +311,7 @@ int main(void)
         RIG_TEST(test_a_job_older_than_the_log_keeps_its_history_across_a_restart_and_ends_well),
         RIG_TEST(test_neighbours_in_the_log_do_not_hold_each_other),
         RIG_TEST(test_a_purge_that_cannot_commit_is_undone_and_done_later),
+        RIG_TEST(test_a_purge_that_cannot_read_a_row_is_undone_whole),
         RIG_TEST(test_commands_of_the_same_turn_do_not_suffer_from_a_failing_purge),
         RIG_TEST(test_revoked_keys_stay_90_days_and_active_ones_for_ever),
         RIG_TEST(test_a_history_with_a_purged_chunk_and_no_copy_is_told_without_it),

@@ -1,5 +1,5 @@
-/* Thousands of random commands, time steps, clock changes, restarts and failing commits against a naive model of
- * what each job must be; the whole store is checked again and again. On both stores. */
+/* Thousands of random commands, time steps, restarts and failing commits against a naive model of what each
+ * job must be; the whole store is checked again and again. On both stores. */
 #include "unit/kernel/rig.h"
 
 #include <stdlib.h>
@@ -39,8 +39,14 @@ static uint64_t draw(struct model *m, uint64_t below)
     return m->random % below;
 }
 
-static int64_t wall_ms(const struct model *m) { return m->rig->wall_us / 1000; }
-static int64_t steady_ms(const struct model *m) { return m->rig->mono_ms + m->steady_offset_ms; }
+static int64_t wall_ms(const struct model *m)
+{
+    return m->rig->wall_us / 1000;
+}
+static int64_t steady_ms(const struct model *m)
+{
+    return m->rig->mono_ms + m->steady_offset_ms;
+}
 
 static struct model_job *job_of(struct model *m, int64_t id)
 {
@@ -86,7 +92,7 @@ struct step {
     struct worker_command *work;
     struct job_command *job;
     enum verb verb;
-    int64_t due_ms;      /* submit: 0 is now */
+    int64_t due_ms;       /* submit: 0 is now */
     struct model_job *of; /* cancel, retry */
 };
 
@@ -413,7 +419,10 @@ static uint64_t seed(void)
 }
 
 /* [JOB-150] [JOB-151] [JOB-153] under random commands and failing commits */
-static void test_random_commands_agree_with_a_naive_model(void **state) { run(*state, seed(), false); }
+static void test_random_commands_agree_with_a_naive_model(void **state)
+{
+    run(*state, seed(), false);
+}
 
 static void test_random_commands_agree_with_a_naive_model_while_old_jobs_are_purged(void **state)
 {

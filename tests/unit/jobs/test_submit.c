@@ -226,7 +226,7 @@ static void test_values_are_checked_and_the_field_is_named(void **state)
         {"type", "EMIT_EVENT", true},
         {"type", "execute", false},
         {"type", "", false},
-        {"type", "DEFERRED", false}, /* without execution_at */
+        {"type", "DEFERRED", false},                     /* without execution_at */
         {"execution_at", "2030-01-31T08:00:00Z", false}, /* with EXECUTE */
         {"work_kind", "CPU_BURST", true},
         {"work_kind", "cpu_burst", false},
@@ -326,11 +326,13 @@ static void test_payload_size_and_allowed_types_follow_the_settings(void **state
     item.payload = STR("{\"a\":1}");
     assert_int_equal(submit_check_values(&r->settings, &item, r->wall_us, 1, &v, &err), ERR_OK);
     item.payload = STR("{\"a\":10}");
-    assert_int_equal(submit_check_values(&r->settings, &item, r->wall_us, 1, &v, &err), ERR_JOB_VALIDATION_FAILED);
+    assert_int_equal(submit_check_values(&r->settings, &item, r->wall_us, 1, &v, &err),
+                     ERR_JOB_VALIDATION_FAILED);
     assert_int_equal(settings_set(&r->settings, "jobs.types", "EXECUTE,DEFERRED", ORIGIN_FLAG, &err), ERR_OK);
     item = rig_item();
     item.type = STR("EMIT_EVENT");
-    assert_int_equal(submit_check_values(&r->settings, &item, r->wall_us, 1, &v, &err), ERR_JOB_VALIDATION_FAILED);
+    assert_int_equal(submit_check_values(&r->settings, &item, r->wall_us, 1, &v, &err),
+                     ERR_JOB_VALIDATION_FAILED);
 }
 
 int main(void)

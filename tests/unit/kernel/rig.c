@@ -30,8 +30,14 @@ int rig_group_disk(void **state)
 
 /* --- clock and store --------------------------------------------------------------------------- */
 
-static int64_t wall_us(void *self) { return ((struct rig *)self)->wall_us; }
-static int64_t mono_ms(void *self) { return ((struct rig *)self)->mono_ms; }
+static int64_t wall_us(void *self)
+{
+    return ((struct rig *)self)->wall_us;
+}
+static int64_t mono_ms(void *self)
+{
+    return ((struct rig *)self)->mono_ms;
+}
 
 void rig_pass(struct rig *r, int64_t ms)
 {
@@ -39,7 +45,10 @@ void rig_pass(struct rig *r, int64_t ms)
     r->mono_ms += ms;
 }
 
-void rig_set_wall(struct rig *r, int64_t ms) { r->wall_us += ms * 1000; }
+void rig_set_wall(struct rig *r, int64_t ms)
+{
+    r->wall_us += ms * 1000;
+}
 
 static enum err_code counted_commit(struct store *s, const struct change_set *c, struct err *err)
 {
@@ -55,7 +64,19 @@ static enum err_code counted_commit(struct store *s, const struct change_set *c,
     return r->real->commit(s, c, err);
 }
 
-static void committed(void *self, const struct unit *u) { ((struct rig *)self)->notices = u->notice_count; }
+static enum err_code counted_fetch(struct store *s, const struct table *t, void *row, struct arena *a,
+                                   bool *ret_found, struct err *err)
+{
+    struct rig *r = the_rig;
+    if (r->fetches_left >= 0 && r->fetches_left-- == 0)
+        return err_set(err, ERR_STORAGE_DB_ERROR, "told to fail");
+    return r->real->fetch(s, t, row, a, ret_found, err);
+}
+
+static void committed(void *self, const struct unit *u)
+{
+    ((struct rig *)self)->notices = u->notice_count;
+}
 
 static void fatal(void *self, const struct err *err)
 {
@@ -79,6 +100,7 @@ static void open_store(struct rig *r)
         r->real = r->store->ops;
         r->ops = *r->real;
         r->ops.commit = counted_commit;
+        r->ops.fetch = counted_fetch;
         r->store->ops = &r->ops;
     }
     assert_int_equal(r->real->reader_open(r->store, &r->reader, &err), ERR_OK);
@@ -114,9 +136,11 @@ int rig_up(void **state)
     r->wall_us = START_WALL_US;
     r->mono_ms = START_MONO_MS;
     r->failure = ERR_STORAGE_DB_ERROR;
+    r->fetches_left = -1;
     r->arena = arena_new(1 << 16);
     settings_init(&r->settings);
-    log_minimum((enum log_level)(LOG_ERROR + 1)); /* failed commits are told to fail: nothing to read in them */
+    log_minimum(
+        (enum log_level)(LOG_ERROR + 1)); /* failed commits are told to fail: nothing to read in them */
     if (r->on_disk) {
         snprintf(r->path, sizeof r->path, "/tmp/weir-rig-XXXXXX");
         int fd = mkstemp(r->path);
@@ -156,7 +180,10 @@ void rig_restart(struct rig *r, int64_t down_ms)
     open_kernel(r);
 }
 
-size_t rig_step(struct rig *r) { return kernel_step(r->kernel); }
+size_t rig_step(struct rig *r)
+{
+    return kernel_step(r->kernel);
+}
 
 static void print_problem(void *arg, const char *line)
 {
@@ -182,7 +209,10 @@ static void note_done(struct command *c)
     c->type = NULL;
 }
 
-bool rig_is_done(const struct command *c) { return !c->type; }
+bool rig_is_done(const struct command *c)
+{
+    return !c->type;
+}
 
 void rig_post(struct rig *r, struct command *c, const struct command_type *type)
 {
@@ -374,7 +404,10 @@ struct job_view rig_view(struct rig *r, int64_t id)
     return v;
 }
 
-enum job_state rig_state(struct rig *r, int64_t id) { return rig_view(r, id).state; }
+enum job_state rig_state(struct rig *r, int64_t id)
+{
+    return rig_view(r, id).state;
+}
 
 size_t rig_events(struct rig *r, int64_t id, struct event *ret_events)
 {
@@ -412,7 +445,8 @@ struct client_counts rig_counts(struct rig *r, int64_t client)
     struct client_counts counts;
     bool found = false;
     assert_int_equal(r->reader->ops->reader_begin(r->reader, &err), ERR_OK);
-    enum err_code code = r->reader->ops->reader_row(r->reader, &table_stats_row, &row, r->arena, &found, &err);
+    enum err_code code =
+        r->reader->ops->reader_row(r->reader, &table_stats_row, &row, r->arena, &found, &err);
     r->reader->ops->reader_end(r->reader);
     assert_int_equal(code, ERR_OK);
     assert_true(found);

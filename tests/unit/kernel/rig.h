@@ -1,5 +1,5 @@
-/* unit/kernel/rig.h - a kernel on a bench: either store, a clock whose hands the test turns, commits that fail
- * when told to. Every test ends with a full check of the store (store_verify): no problem may be left.
+/* unit/kernel/rig.h - a kernel on a bench: either store, a clock whose hands the test turns, commits that
+ * fail when told to. Every test ends with a full check of the store (store_verify): no problem may be left.
  *
  * One rig at a time; commands live in its arena until rig_down. */
 #ifndef WEIR_TESTS_RIG_H
@@ -35,11 +35,12 @@ struct rig {
     struct reader *reader;
     struct purge purge;
     struct arena *arena;
-    int failures;                 /* so many commits to come fail */
-    enum err_code failure;        /* with this; nothing is written */
-    size_t commits;               /* that reached the backend */
-    size_t writes[TABLE_COUNT];   /* row changes of the last commit */
-    size_t notices;               /* of the last committed batch */
+    int failures;               /* so many commits to come fail */
+    enum err_code failure;      /* with this; nothing is written */
+    int fetches_left;           /* the one after so many row reads fails; negative: none does */
+    size_t commits;             /* that reached the backend */
+    size_t writes[TABLE_COUNT]; /* row changes of the last commit */
+    size_t notices;             /* of the last committed batch */
     int fatal;
 };
 
@@ -99,8 +100,8 @@ struct event rig_last_event(struct rig *r, int64_t id);
 struct client_counts rig_counts(struct rig *r, int64_t client); /* as stored */
 
 #define RIG_TEST(f) cmocka_unit_test_setup_teardown(f, rig_up, rig_down)
-#define RIG_RUN_BOTH(tests)                                                                        \
-    (cmocka_run_group_tests_name("memory", tests, rig_group_memory, NULL) +                        \
+#define RIG_RUN_BOTH(tests)                                                                                  \
+    (cmocka_run_group_tests_name("memory", tests, rig_group_memory, NULL) +                                  \
      cmocka_run_group_tests_name("sqlite", tests, rig_group_disk, NULL))
 
 #endif

@@ -1,5 +1,5 @@
-/* One batch, one transaction: what a failed commit undoes, what is written once, who is answered when. On both
- * stores. */
+/* One batch, one transaction: what a failed commit undoes, what is written once, who is answered when. On
+ * both stores. */
 #include "unit/kernel/rig.h"
 
 #include "base/banned.h"
@@ -120,6 +120,32 @@ static void test_a_failed_commit_undoes_several_changes_of_one_job(void **state)
         assert_int_equal(rig_state(r, job.id), round ? JOB_CANCELED : JOB_RUNNING);
     }
     assert_int_equal(rig_event_count(r, job.id), 7);
+}
+
+/* What cannot be read may be half decided, so the whole batch is undone, timers too. */
+static void test_a_row_that_cannot_be_read_fails_its_batch_and_nothing_changes(void **state)
+{
+    struct rig *r = *state;
+    int64_t client = rig_new_client(r, NULL);
+    struct submit_item job = rig_submit_default(r, client), scheduled = rig_submit_deferred(r, client, 1000);
+    rig_pass(r, 1000);
+    rig_step(r); /* housekeeping has been */
+    struct submit_item later = rig_submit_deferred(r, client, 500), item = rig_item();
+    rig_pass(r, 500);
+    r->fetches_left = 0;
+    struct submit_command *submit = rig_post_submit(r, client, &item, 1);
+    struct job_command *cancel = rig_post_job(r, &cancel_command_type, client, &job);
+    rig_step(r);
+    assert_int_equal(r->fetches_left, -1);
+    assert_int_equal(cancel->base.result, ERR_STORAGE_DB_ERROR);
+    assert_int_equal(submit->base.result, ERR_STORAGE_DB_ERROR);
+    assert_int_equal(rig_state(r, job.id), JOB_QUEUED);
+    assert_int_equal(rig_state(r, later.id), JOB_CREATED);
+    assert_int_equal(rig_state(r, scheduled.id), JOB_QUEUED);
+    assert_int_equal(live_count(r->store->live), 3);
+    rig_pass(r, 200);
+    assert_true(rig_cancel(r, client, &job)->changed);
+    assert_int_equal(rig_state(r, later.id), JOB_QUEUED);
 }
 
 static void test_a_row_changed_many_times_in_a_batch_is_written_once(void **state)
@@ -257,6 +283,33 @@ static void test_many_commands_are_answered_in_the_order_they_came(void **state)
     assert_int_equal(live_count(r->store->live), MANY);
 }
 
+/* Rows that are read count against the batch's memory: it ends early, and the rest comes next, in order. */
+static void test_a_batch_of_large_rows_ends_early_and_loses_nothing(void **state)
+{
+    struct rig *r = *state;
+    enum { JOBS = 50, BYTES = 250000 }; /* more than a batch may hold */
+    int64_t client = rig_new_client(r, NULL);
+    struct submit_item job[JOBS], item = rig_item();
+    struct job_command *cancel[JOBS];
+    char *bytes = arena_alloc(r->arena, BYTES);
+    memset(bytes, ' ', BYTES);
+    memcpy(bytes, "{}", 2);
+    item.payload = (struct str){bytes, BYTES};
+    for (int i = 0; i < JOBS; i++)
+        job[i] = rig_submit(r, client, &item);
+    for (int i = 0; i < JOBS; i++)
+        cancel[i] = rig_post_job(r, &cancel_command_type, client, &job[i]);
+    size_t first = rig_step(r);
+    assert_true(first > 0 && first < JOBS);
+    for (int i = 0; i < JOBS; i++)
+        assert_int_equal(rig_is_done(&cancel[i]->base), (size_t)i < first);
+    struct job_command *last = rig_post_job(r, &retry_command_type, client, &job[0]);
+    for (size_t done = first; done < JOBS + 1;)
+        done += rig_step(r);
+    assert_int_equal(last->state, JOB_CANCELED);
+    assert_int_equal(rig_counts(r, client).by_state[JOB_CANCELED], JOBS);
+}
+
 static void test_a_failed_sync_is_told_to_the_watcher_after_the_answers(void **state)
 {
     struct rig *r = *state;
@@ -309,6 +362,7 @@ int main(void)
         RIG_TEST(test_a_failed_commit_undoes_cancel_and_retry),
         RIG_TEST(test_a_failed_commit_undoes_timers_which_try_again_after_a_pause),
         RIG_TEST(test_a_failed_commit_undoes_several_changes_of_one_job),
+        RIG_TEST(test_a_row_that_cannot_be_read_fails_its_batch_and_nothing_changes),
         RIG_TEST(test_a_row_changed_many_times_in_a_batch_is_written_once),
         RIG_TEST(test_a_batch_that_changes_nothing_commits_nothing),
         RIG_TEST(test_a_heartbeat_costs_no_commit),
@@ -316,6 +370,7 @@ int main(void)
         RIG_TEST(test_one_key_makes_one_job_within_a_list_across_restarts_and_failures),
         RIG_TEST(test_cancel_and_finish_in_one_batch_have_one_winner),
         RIG_TEST(test_many_commands_are_answered_in_the_order_they_came),
+        RIG_TEST(test_a_batch_of_large_rows_ends_early_and_loses_nothing),
         RIG_TEST(test_a_failed_sync_is_told_to_the_watcher_after_the_answers),
         RIG_TEST(test_stats_say_what_lives_and_whether_the_store_stores),
     };

@@ -55,7 +55,8 @@ static void test_a_client_claims_only_its_own_jobs_and_only_from_the_queues_it_n
     submit_with(r, one, 9, "other");
     struct submit_item mine = submit_with(r, one, 0, "outside");
     static const struct str outside[] = {{"outside", 7}, {"nobody", 6}};
-    struct claim_command c = {.worker_id = STR("w"), .queues = outside, .queue_count = 2, .client = one, .max = 5};
+    struct claim_command c = {
+        .worker_id = STR("w"), .queues = outside, .queue_count = 2, .client = one, .max = 5};
     struct claimed_task tasks[5];
     c.tasks = tasks;
     rig_post(r, &c.base, &claim_command_type);
@@ -376,7 +377,8 @@ static void test_a_parked_claim_wakes_in_the_batch_of_the_submit(void **state)
 {
     struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
-    struct claim_command *first = rig_post_claim(r, "a", 1, 20000), *second = rig_post_claim(r, "b", 5, 20000);
+    struct claim_command *first = rig_post_claim(r, "a", 1, 20000),
+                         *second = rig_post_claim(r, "b", 5, 20000);
     assert_int_equal(rig_step(r), 0);
     assert_false(rig_is_done(&first->base));
     size_t commits = r->commits;
@@ -450,7 +452,8 @@ static void test_tokens_are_texts_that_round_trip(void **state)
         assert_true(token_parse(token_text(tokens[i], out), &back));
         assert_int_equal(back, tokens[i]);
     }
-    static const char *const strangers[] = {"", "0", "-1", "1x", " 1", "9223372036854775808", "99999999999999999999"};
+    static const char *const strangers[] = {
+        "", "0", "-1", "1x", " 1", "9223372036854775808", "99999999999999999999"};
     for (size_t i = 0; i < LENGTH_OF(strangers); i++) {
         int64_t back;
         assert_false(token_parse(str_of(strangers[i]), &back));

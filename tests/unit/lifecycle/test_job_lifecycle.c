@@ -16,9 +16,9 @@ struct pair {
 };
 
 static const struct pair allowed[] = {
-    {"CREATED", "QUEUED"},     {"CREATED", "CANCELED"}, {"QUEUED", "ASSIGNED"},  {"QUEUED", "CANCELED"},
-    {"ASSIGNED", "RUNNING"},   {"ASSIGNED", "CANCELED"}, {"RUNNING", "SUCCEEDED"}, {"RUNNING", "FAILED"},
-    {"RUNNING", "CANCELED"},   {"FAILED", "QUEUED"},
+    {"CREATED", "QUEUED"},   {"CREATED", "CANCELED"},  {"QUEUED", "ASSIGNED"},   {"QUEUED", "CANCELED"},
+    {"ASSIGNED", "RUNNING"}, {"ASSIGNED", "CANCELED"}, {"RUNNING", "SUCCEEDED"}, {"RUNNING", "FAILED"},
+    {"RUNNING", "CANCELED"}, {"FAILED", "QUEUED"},
 };
 
 /* In the specification's list of forbidden pairs, but what a lease that expires must do (AJ-22). */
@@ -149,8 +149,9 @@ static void test_seven_states_with_their_names_outcomes_and_phases(void **state)
         const char *text, *outcome;
         enum task_phase phase;
     } want[] = {
-        {"CREATED", NULL, TASK_WAITING}, {"QUEUED", NULL, TASK_READY},          {"ASSIGNED", NULL, TASK_LEASED},
-        {"RUNNING", NULL, TASK_RUNNING}, {"SUCCEEDED", "SUCCESS", TASK_ENDED}, {"FAILED", "FAILED", TASK_ENDED},
+        {"CREATED", NULL, TASK_WAITING},      {"QUEUED", NULL, TASK_READY},
+        {"ASSIGNED", NULL, TASK_LEASED},      {"RUNNING", NULL, TASK_RUNNING},
+        {"SUCCEEDED", "SUCCESS", TASK_ENDED}, {"FAILED", "FAILED", TASK_ENDED},
         {"CANCELED", "CANCELED", TASK_ENDED},
     };
     assert_int_equal(LENGTH_OF(want), JOB_STATE_COUNT);
@@ -177,8 +178,8 @@ static void test_event_and_type_names_round_trip_and_others_are_refused(void **s
 {
     (void)state;
     static const char *const events[] = {
-        "job.created",   "job.queued",   "job.assigned",      "job.running",   "job.succeeded",
-        "job.failed",    "job.canceled", "job.lease_expired", "job.timed_out", "job.retries_exhausted",
+        "job.created", "job.queued",   "job.assigned",      "job.running",   "job.succeeded",
+        "job.failed",  "job.canceled", "job.lease_expired", "job.timed_out", "job.retries_exhausted",
     };
     static const char *const types[] = {"EXECUTE", "DEFERRED", "EMIT_EVENT"};
     assert_int_equal(LENGTH_OF(events), JOB_EVENT_COUNT);
@@ -195,7 +196,8 @@ static void test_event_and_type_names_round_trip_and_others_are_refused(void **s
         assert_true(job_type_parse(str_of(types[i]), &t));
         assert_int_equal(t, i);
     }
-    static const char *const strangers[] = {"", "queued", "QUEUED ", "QUEUE", "QUEUEDX", "job.", "SUCCESSFUL", "execute"};
+    static const char *const strangers[] = {"",        "queued", "QUEUED ",    "QUEUE",
+                                            "QUEUEDX", "job.",   "SUCCESSFUL", "execute"};
     for (size_t i = 0; i < LENGTH_OF(strangers); i++) {
         enum job_state s;
         enum job_event e;

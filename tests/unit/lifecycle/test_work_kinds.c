@@ -215,8 +215,7 @@ static void test_the_draw_covers_all_families_and_no_kind_that_needs_outside_hel
     assert_true(family[WORK_FAMILY_SLOW] > 0);
     assert_true(family[WORK_FAMILY_FAIL] > 0);
     for (unsigned k = 0; k < WORK_KIND_COUNT; k++) {
-        bool drawn =
-            !needs_outside_help(work_kind_text((enum work_kind)k)) && k != WORK_RUNS_OVER_TIMEOUT;
+        bool drawn = !needs_outside_help(work_kind_text((enum work_kind)k)) && k != WORK_RUNS_OVER_TIMEOUT;
         assert_int_equal(seen[k] > 0, drawn);
     }
 }

@@ -218,8 +218,7 @@ static const char *do_item(struct fake_core *f, enum fake_verb verb, struct fake
     return NULL;
 }
 
-static void do_batch(struct fake_core *f, enum fake_verb verb, const struct json *body,
-                     struct strbuf *out)
+static void do_batch(struct fake_core *f, enum fake_verb verb, const struct json *body, struct strbuf *out)
 {
     struct json_writer w;
     const struct json *items = json_get(body, "tasks");
@@ -280,8 +279,8 @@ static void answer(struct connection *c, int status, struct str body)
 }
 
 /* A whole request in c->in? Then its verb and body. */
-static bool request_complete(struct fake_core *f, const struct connection *c,
-                             enum fake_verb *ret_verb, struct str *ret_body, size_t *ret_bytes)
+static bool request_complete(struct fake_core *f, const struct connection *c, enum fake_verb *ret_verb,
+                             struct str *ret_body, size_t *ret_bytes)
 {
     const char *end = c->in.len ? memmem(c->in.ptr, c->in.len, "\r\n\r\n", 4) : NULL;
     if (!end)
@@ -526,8 +525,7 @@ void fake_core_free(struct fake_core *f)
     free(f);
 }
 
-int fake_core_add(struct fake_core *f, const char *definition, int64_t max_runtime_ms,
-                  int64_t attempt)
+int fake_core_add(struct fake_core *f, const char *definition, int64_t max_runtime_ms, int64_t attempt)
 {
     pthread_mutex_lock(&f->lock);
     MUST(f->task_count < TASKS_MAX);

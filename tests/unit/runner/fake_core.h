@@ -46,8 +46,7 @@ void fake_core_stop(struct fake_core *f); /* the socket file and all connections
 void fake_core_free(struct fake_core *f);
 
 /* Index of the new task; ids are "task-<index>" and "job-<index>". */
-int fake_core_add(struct fake_core *f, const char *definition, int64_t max_runtime_ms,
-                  int64_t attempt);
+int fake_core_add(struct fake_core *f, const char *definition, int64_t max_runtime_ms, int64_t attempt);
 struct fake_task fake_core_task(struct fake_core *f, int index);
 struct fake_counts fake_core_counts(struct fake_core *f);
 void fake_core_cancel(struct fake_core *f, int index);     /* heartbeats answer cancel:true */

@@ -39,13 +39,13 @@ static int close_exerciser(void **state)
 }
 
 /* The thread tells nobody what it has done: the loop never waits for it. So the test looks. */
-#define UNTIL(fact)                                                                                \
-    do {                                                                                           \
-        int64_t until_ms = clock_mono_ms(&clock_system) + PATIENCE_MS;                             \
-        while (!(fact)) {                                                                          \
-            assert_true(clock_mono_ms(&clock_system) < until_ms);                                  \
-            nanosleep(&(struct timespec){0, 1000000}, NULL);                                       \
-        }                                                                                          \
+#define UNTIL(fact)                                                                                          \
+    do {                                                                                                     \
+        int64_t until_ms = clock_mono_ms(&clock_system) + PATIENCE_MS;                                       \
+        while (!(fact)) {                                                                                    \
+            assert_true(clock_mono_ms(&clock_system) < until_ms);                                            \
+            nanosleep(&(struct timespec){0, 1000000}, NULL);                                                 \
+        }                                                                                                    \
     } while (0)
 
 static void test_kinds_that_use_nothing_have_no_exercise(void **state)

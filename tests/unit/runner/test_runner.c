@@ -143,7 +143,7 @@ static bool is_finished(struct fake_core *f, void *index)
 }
 
 /* A macro, so that a failure names the line that waited. */
-#define await(world, fact, number)                                                                 \
+#define await(world, fact, number)                                                                           \
     assert_true(fake_core_await((world)->core, fact, &(int){number}, PATIENCE_MS))
 
 /* ---- the catalog ---- */
@@ -353,8 +353,7 @@ static void test_five_thousand_jobs_run_at_once_in_one_small_process(void **stat
         add_plain(w, LONG_MS);
     await(w, all_running, jobs);
     long grown_kb = private_kb(w->pid) - before_kb;
-#if !defined(__SANITIZE_ADDRESS__) &&                                                              \
-    !defined(__SANITIZE_THREAD__) /* they use memory of their own */
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* they use memory of their own */
     assert_true(grown_kb < 5 * 1024);
 #endif
     assert_true(grown_kb > 0);
@@ -528,8 +527,7 @@ static void test_drain_lets_short_jobs_end_and_reports_the_rest_as_shutdown(void
 static bool one_start_and_two_assigned(struct fake_core *f, void *self)
 {
     (void)self;
-    return fake_core_counts(f).calls[FAKE_START] == 1 &&
-           fake_core_task(f, 0).state == FAKE_ASSIGNED &&
+    return fake_core_counts(f).calls[FAKE_START] == 1 && fake_core_task(f, 0).state == FAKE_ASSIGNED &&
            fake_core_task(f, 1).state == FAKE_ASSIGNED;
 }
 

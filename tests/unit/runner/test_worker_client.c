@@ -176,10 +176,8 @@ static void test_a_failure_carries_code_message_and_retryable(void **state)
     struct worker_task_ref ref = last_ref(w);
     worker_client_start(w->client, &ref, 1, answered, w);
     drive(w, 2);
-    struct worker_finish f = {.ref = ref,
-                              .error_code = STR("work_failed"),
-                              .error_message = STR("said \"no\""),
-                              .retryable = true};
+    struct worker_finish f = {
+        .ref = ref, .error_code = STR("work_failed"), .error_message = STR("said \"no\""), .retryable = true};
     worker_client_finish(w->client, &f, 1, answered, w);
     drive(w, 3);
     struct fake_task t = fake_core_task(w->core, 0);
@@ -331,28 +329,24 @@ static void test_an_abandoned_call_never_answers(void **state)
 static void test_unreadable_answers_are_errors_and_items_without_ids_are_left_out(void **state)
 {
     (void)state;
-    static const char *const bad[] = {
-        "", "{", "[]", "null", "{}", "\xff", "{\"tasks\":1}", "{\"tasks\":[]"};
+    static const char *const bad[] = {"", "{", "[]", "null", "{}", "\xff", "{\"tasks\":1}", "{\"tasks\":[]"};
     struct arena *a = arena_new(4096);
     struct worker_answer answer = {0};
     struct err err;
     for (size_t i = 0; i < LENGTH_OF(bad); i++)
-        assert_int_not_equal(worker_message_read_tasks(a, str_of(bad[i]), 9, &answer, &err),
-                             ERR_OK);
+        assert_int_not_equal(worker_message_read_tasks(a, str_of(bad[i]), 9, &answer, &err), ERR_OK);
     assert_int_equal(answer.task_count, 0);
-    struct str mixed =
-        STR("{\"tasks\":[1,{\"task_id\":\"a\"},{\"task_id\":\"b\",\"token\":7},"
-            "{\"task_id\":\"c\",\"token\":\"1\",\"attempt\":\"x\"},"
-            "{\"task_id\":\"d\",\"token\":\"1\"},{\"task_id\":\"e\",\"token\":\"1\"}]}");
+    struct str mixed = STR("{\"tasks\":[1,{\"task_id\":\"a\"},{\"task_id\":\"b\",\"token\":7},"
+                           "{\"task_id\":\"c\",\"token\":\"1\",\"attempt\":\"x\"},"
+                           "{\"task_id\":\"d\",\"token\":\"1\"},{\"task_id\":\"e\",\"token\":\"1\"}]}");
     assert_int_equal(worker_message_read_tasks(a, mixed, 2, &answer, &err), ERR_OK);
     assert_int_equal(answer.task_count, 2); /* c and d: no more than was asked for */
     assert_true(str_is(answer.tasks[0].ref.task_id, "c"));
     assert_int_equal(answer.tasks[0].attempt, 1);
     assert_null(answer.tasks[0].definition);
-    assert_int_equal(
-        worker_message_read_results(a, STR("{\"results\":[{\"ok\":true},{\"task_id\":\"z\"}]}"),
-                                    &answer, &err),
-        ERR_OK);
+    assert_int_equal(worker_message_read_results(a, STR("{\"results\":[{\"ok\":true},{\"task_id\":\"z\"}]}"),
+                                                 &answer, &err),
+                     ERR_OK);
     assert_int_equal(answer.result_count, 1);
     assert_false(answer.results[0].ok);
     arena_free(a);

@@ -70,8 +70,7 @@ static void test_a_second_taker_is_refused_at_once_with_the_pid_of_the_first(voi
     assert_int_equal(data_lock_take(base, 10000, &first, &err), ERR_OK);
     int64_t before_ms = clock_mono_ms(&clock_system);
     assert_int_not_equal(data_lock_take(base, 10000, &second, &err), ERR_OK);
-    assert_true(clock_mono_ms(&clock_system) - before_ms <
-                5000); /* did not wait for a living holder */
+    assert_true(clock_mono_ms(&clock_system) - before_ms < 5000); /* did not wait for a living holder */
     snprintf(pid, sizeof pid, "process %d;", (int)getpid());
     assert_non_null(strstr(err.detail, pid));
     data_lock_release(first);

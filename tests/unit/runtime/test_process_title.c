@@ -46,8 +46,7 @@ int main(int argc, char **argv)
 {
     if (!getenv("WEIR_TITLE_TEST")) { /* an environment of known content, laid out by the kernel */
         char *again[] = {(char[]){"t"}, NULL};
-        char *environment[] = {(char[]){"WEIR_TITLE_TEST=still here"},
-                               (char[]){"PADDING=0123456789"}, NULL};
+        char *environment[] = {(char[]){"WEIR_TITLE_TEST=still here"}, (char[]){"PADDING=0123456789"}, NULL};
         execve("/proc/self/exe", again, environment);
         return 1;
     }

@@ -16,8 +16,7 @@ static struct restart_window w;
 /* [TOP-012] [TOP-016] [TOP-022] [TOP-024] the limits of seed 004's matrix, each by the same rule */
 static void test_the_restart_after_the_last_allowed_one_in_the_window_is_refused(void **state)
 {
-    static const struct domain_limits matrix[] = {{3, 10},  {10, 60}, {6, 30},
-                                                  {30, 60}, {15, 60}, {0, 1}};
+    static const struct domain_limits matrix[] = {{3, 10}, {10, 60}, {6, 30}, {30, 60}, {15, 60}, {0, 1}};
     (void)state;
     for (size_t m = 0; m < LENGTH_OF(matrix); m++) {
         int64_t delay;

@@ -104,15 +104,14 @@ static void test_nothing_else_starts_while_core_is_not_ready(void **state)
     fake_await(&root, EVENT_STARTED, PROCESS_CORE, 1);
     struct fake_event e;
     assert_false(fake_next_within(&root, 300, &e));
-    fake_await_topology(
-        &root, "\"name\":\"runner 1\",\"domain\":\"agents\",\"pid\":null,\"state\":\"waiting\"");
+    fake_await_topology(&root,
+                        "\"name\":\"runner 1\",\"domain\":\"agents\",\"pid\":null,\"state\":\"waiting\"");
     kill(root.pid, SIGTERM); /* and it can be stopped while it waits */
     assert_int_equal(fake_await_exit(&root), 0);
 }
 
 /* [TOP-017] */
-static void
-test_a_killed_runner_is_back_within_a_second_and_the_others_keep_their_pids(void **state)
+static void test_a_killed_runner_is_back_within_a_second_and_the_others_keep_their_pids(void **state)
 {
     (void)state;
     struct fleet fleet = started();
@@ -127,9 +126,8 @@ test_a_killed_runner_is_back_within_a_second_and_the_others_keep_their_pids(void
     assert_int_equal(topology_pid("runner 1"), e.pid);
     assert_int_equal(topology_pid("runner 2"), fleet.runner[2]);
     assert_int_equal(topology_pid("core"), fleet.core);
-    fake_await_topology(&root,
-                        "\"name\":\"agents\",\"intensity\":\"10/60s\",\"restarts_in_window\":1,"
-                        "\"state\":\"running\"");
+    fake_await_topology(&root, "\"name\":\"agents\",\"intensity\":\"10/60s\",\"restarts_in_window\":1,"
+                               "\"state\":\"running\"");
 }
 
 /* [TOP-013] first half */
@@ -145,8 +143,7 @@ static void test_a_killed_core_is_back_within_a_second_and_the_runners_stay(void
     assert_true(e.at_ms - killed_ms <= RESTART_LIMIT_MS);
     assert_false(fake_next_within(&root, 200, &e)); /* no runner moved, no second banner */
     assert_int_equal(kill(fleet.runner[1], 0) | kill(fleet.runner[2], 0), 0);
-    fake_await_topology(&root,
-                        "\"name\":\"root\",\"intensity\":\"3/10s\",\"restarts_in_window\":1");
+    fake_await_topology(&root, "\"name\":\"root\",\"intensity\":\"3/10s\",\"restarts_in_window\":1");
 }
 
 /* [TOP-013] second half, [TOP-030], [TOP-037] */
@@ -178,8 +175,7 @@ static void test_a_core_that_dies_three_times_and_then_lives_goes_on(void **stat
 }
 
 /* [TOP-029] [TOP-051] [TOP-052] */
-static void
-test_a_domain_beyond_its_window_ends_alone_and_comes_back_as_one_restart_of_root(void **state)
+static void test_a_domain_beyond_its_window_ends_alone_and_comes_back_as_one_restart_of_root(void **state)
 {
     (void)state;
     root.plans.runner_1 = FAKE_DIE_UNTIL;
@@ -195,9 +191,8 @@ test_a_domain_beyond_its_window_ends_alone_and_comes_back_as_one_restart_of_root
         back += fake_await(&root, EVENT_STARTED, PROCESS_RUNNER, 0).pid != 0;
     fake_await_topology(&root, "\"name\":\"root\",\"intensity\":\"3/10s\",\"restarts_in_window\":1,"
                                "\"state\":\"running\"");
-    fake_await_topology(&root,
-                        "\"name\":\"agents\",\"intensity\":\"2/60s\",\"restarts_in_window\":0,"
-                        "\"state\":\"running\"");
+    fake_await_topology(&root, "\"name\":\"agents\",\"intensity\":\"2/60s\",\"restarts_in_window\":0,"
+                               "\"state\":\"running\"");
     assert_int_equal(topology_pid("core"), core);
     said("\"event\":\"domain_ended\",\"component\":\"supervisor\",\"failure_class\":\"fatal\","
          "\"domain\":\"agents\",\"source_child\":\"runner 1\",\"restart_count\":2,\"window_s\":60");

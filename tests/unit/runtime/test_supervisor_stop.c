@@ -65,8 +65,7 @@ static void test_core_is_asked_to_stop_only_after_the_last_runner_has_left(void 
     assert_true(fake_gone_within(pids[1], 0) && fake_gone_within(pids[2], 0));
     assert_int_equal(fake_await_exit(&root), 0);
     char *text = fake_topology(&root);
-    assert_non_null(
-        strstr(text, "\"name\":\"core\",\"domain\":\"root\",\"pid\":null,\"state\":\"stopped\""));
+    assert_non_null(strstr(text, "\"name\":\"core\",\"domain\":\"root\",\"pid\":null,\"state\":\"stopped\""));
     free(text);
 }
 
@@ -171,8 +170,7 @@ static void test_a_start_right_after_a_killed_root_waits_for_the_old_core_and_su
     kill_root();
     fake_start(&root);
     fake_await(&root, EVENT_ON_READY, PROCESS_CORE, 0);
-    assert_true(
-        fake_gone_within(pids[0], 1000)); /* its lock was free, so it was past its last write */
+    assert_true(fake_gone_within(pids[0], 1000)); /* its lock was free, so it was past its last write */
     kill(root.pid, SIGTERM);
     assert_int_equal(fake_await_exit(&root), 0);
 }
