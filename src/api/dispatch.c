@@ -1,9 +1,9 @@
 /* The one order of checks (AJ-12), and the steps every handler shares. */
-#include <openssl/sha.h>
 #include <stdatomic.h>
 #include <stdio.h>
 
 #include "api/api.h"
+#include "api/digest.h"
 #include "base/log.h"
 #include "base/must.h"
 
@@ -13,8 +13,10 @@ void call_problem(struct call *c, const struct err *err)
 {
     c->err = *err;
     struct err shown = *err;
-    if (shown.code == ERR_STORE_CORRUPT || shown.code == ERR_STORE_FSYNC)
-        shown.code = ERR_STORAGE_DB_ERROR; /* the catalog's code; the log has the exact one */
+    if (shown.code == ERR_STORE_FSYNC)
+        shown.code = ERR_STORAGE_DB_ERROR; /* the catalog's codes and words; the log has the exact ones */
+    if (shown.code == ERR_STORE_CORRUPT)
+        err_set(&shown, ERR_INTERNAL, "stored data of this request is damaged; the log says which");
     problem_reply(c->x, &shown);
     http_answer(c->x);
 }
@@ -122,10 +124,10 @@ bool call_idempotency_key(struct call *c, struct str *ret_key)
 
 void call_body_fingerprint(const struct json *body, const char *skip_key, uint8_t out[16])
 {
-    uint8_t digest[SHA256_DIGEST_LENGTH];
+    uint8_t digest[DIGEST_BYTES];
     struct strbuf text = {0};
     json_canonical(body, skip_key, &text);
-    SHA256((const unsigned char *)text.ptr, text.len, digest);
+    digest_sha256(text.ptr, text.len, digest);
     memcpy(out, digest, 16);
     strbuf_free(&text);
 }
@@ -304,7 +306,7 @@ void api_on_request(struct http_exchange *x)
         c->info->handle(c);
 }
 
-static void log_request(const struct call *c)
+static void log_request(const struct call *c, int64_t duration_us)
 {
     bool failed = c->err.code != ERR_OK;
     enum log_level level = c->x->status >= 500 ? LOG_ERROR : failed ? LOG_INFO : LOG_DEBUG;
@@ -318,8 +320,7 @@ static void log_request(const struct call *c)
              LOG_TEXT(c->info ? c->info->action : "none"), "method", LOG_STR(c->x->method_text), "path",
              LOG_STR(c->x->path), "status", LOG_INT(c->x->status), "error_code",
              LOG_TEXT(failed ? err_wire(c->err.code) : NULL), "error_message",
-             LOG_TEXT(failed ? c->err.detail : NULL), "duration_us",
-             LOG_INT(clock_wall_us(c->api->config.clock) - c->x->received_us), NULL);
+             LOG_TEXT(failed ? c->err.detail : NULL), "duration_us", LOG_INT(duration_us), NULL);
 }
 
 void api_on_done(struct http_exchange *x)
@@ -327,6 +328,9 @@ void api_on_done(struct http_exchange *x)
     struct call *c = x->data;
     if (!c)
         return;
+    int64_t duration_us = clock_wall_us(c->api->config.clock) - x->received_us;
     metrics_request(c->api->metrics, c->route_number, x->status);
-    log_request(c);
+    if (!x->on_stream_tick)
+        metrics_latency(c->api->metrics, c->route_number, duration_us);
+    log_request(c, duration_us);
 }

@@ -1,6 +1,7 @@
 #include "api/metrics.h"
 
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/must.h"
@@ -19,17 +20,18 @@ static const double bucket_seconds[BUCKETS] = {0.001, 0.0025, 0.005, 0.01, 0.025
                                                0.25,  0.5,    1,     2.5,  10,    60,   300};
 
 struct histogram {
-    _Atomic uint64_t buckets[BUCKETS], count, sum_ms;
+    _Atomic uint64_t buckets[BUCKETS], count, sum_us;
 };
 
 struct metrics {
     const struct route *const *routes;
     size_t route_count;
     _Atomic uint64_t (*requests)[STATUSES]; /* by route (the last: no route) and place in statuses */
+    struct histogram *latencies;            /* by route */
     _Atomic uint64_t events[JOB_EVENT_COUNT];
     _Atomic uint64_t scenario_submitted[WORK_KIND_COUNT], scenario_ended[WORK_KIND_COUNT][JOB_STATE_COUNT];
-    _Atomic uint64_t replays, retries;
-    struct histogram queue_wait, execution;
+    _Atomic uint64_t replays, retries, retry_successes;
+    struct histogram queue_wait, assigned, execution;
 };
 
 struct metrics *metrics_new(const struct route *const *routes, size_t route_count)
@@ -38,13 +40,16 @@ struct metrics *metrics_new(const struct route *const *routes, size_t route_coun
     m->routes = routes;
     m->route_count = route_count;
     m->requests = must_alloc((route_count + 1) * sizeof *m->requests);
+    m->latencies = must_alloc(route_count * sizeof *m->latencies);
     return m;
 }
 
 struct metrics *metrics_free(struct metrics *m)
 {
-    if (m)
-        free(m->requests);
+    if (!m)
+        return NULL;
+    free(m->requests);
+    free(m->latencies);
     free(m);
     return NULL;
 }
@@ -59,17 +64,17 @@ static uint64_t get(_Atomic uint64_t *counter)
     return atomic_load_explicit(counter, memory_order_relaxed);
 }
 
-static void observe(struct histogram *h, int64_t ms)
+static void observe_us(struct histogram *h, int64_t us)
 {
-    if (ms < 0)
-        ms = 0;
+    if (us < 0) /* the clock was set back */
+        us = 0;
     for (int i = 0; i < BUCKETS; i++)
-        if ((double)ms <= bucket_seconds[i] * 1000) {
+        if ((double)us <= bucket_seconds[i] * 1000000) {
             add(&h->buckets[i], 1);
             break;
         }
     add(&h->count, 1);
-    add(&h->sum_ms, (uint64_t)ms);
+    add(&h->sum_us, (uint64_t)us);
 }
 
 static void count_notice(struct metrics *m, const struct notice *n)
@@ -81,12 +86,16 @@ static void count_notice(struct metrics *m, const struct notice *n)
     if (e->event == JOB_EVENT_QUEUED && e->prev == JOB_FAILED)
         add(&m->retries, 1);
     if (e->event == JOB_EVENT_ASSIGNED)
-        observe(&m->queue_wait, n->waited_ms);
+        observe_us(&m->queue_wait, n->waited_ms * 1000);
+    if (e->event == JOB_EVENT_RUNNING)
+        observe_us(&m->assigned, n->waited_ms * 1000);
+    if (e->event == JOB_EVENT_SUCCEEDED && e->attempt > 1)
+        add(&m->retry_successes, 1);
     if (e->event == JOB_EVENT_RETRIES_EXHAUSTED || !job_state_is_final(e->next))
         return;
     add(&m->scenario_ended[e->kind][e->next], 1);
     if (n->ran_ms >= 0)
-        observe(&m->execution, n->ran_ms);
+        observe_us(&m->execution, n->ran_ms * 1000);
 }
 
 void metrics_committed(struct metrics *m, const struct unit *u)
@@ -101,6 +110,12 @@ void metrics_request(struct metrics *m, size_t route_number, int status)
     while (place && statuses[place] != status)
         place--;
     add(&m->requests[route][place], 1);
+}
+
+void metrics_latency(struct metrics *m, size_t route_number, int64_t us)
+{
+    if (route_number < m->route_count)
+        observe_us(&m->latencies[route_number], us);
 }
 
 void metrics_idempotent_replay(struct metrics *m)
@@ -119,17 +134,27 @@ static void number(struct strbuf *out, const char *name, const char *type, const
     strbuf_addf(out, "%s %llu\n", name, (unsigned long long)value);
 }
 
+/* `labels` are as in {name="value"}, without the braces; empty for none. */
+static void series(struct strbuf *out, const char *name, const char *labels, struct histogram *h)
+{
+    const char *comma = *labels ? "," : "", *open = *labels ? "{" : "", *close = *labels ? "}" : "";
+    uint64_t below = 0, count = get(&h->count);
+    for (int i = 0; i < BUCKETS; i++) {
+        below += get(&h->buckets[i]);
+        strbuf_addf(out, "%s_bucket{%s%sle=\"%g\"} %llu\n", name, labels, comma, bucket_seconds[i],
+                    (unsigned long long)below);
+    }
+    if (count < below) /* counted by others between the reads; a bucket may not exceed its successor */
+        count = below;
+    strbuf_addf(out, "%s_bucket{%s%sle=\"+Inf\"} %llu\n", name, labels, comma, (unsigned long long)count);
+    strbuf_addf(out, "%s_sum%s%s%s %.6f\n", name, open, labels, close, (double)get(&h->sum_us) / 1000000);
+    strbuf_addf(out, "%s_count%s%s%s %llu\n", name, open, labels, close, (unsigned long long)count);
+}
+
 static void histogram(struct strbuf *out, const char *name, const char *help, struct histogram *h)
 {
     head(out, name, "histogram", help);
-    uint64_t below = 0;
-    for (int i = 0; i < BUCKETS; i++) {
-        below += get(&h->buckets[i]);
-        strbuf_addf(out, "%s_bucket{le=\"%g\"} %llu\n", name, bucket_seconds[i], (unsigned long long)below);
-    }
-    strbuf_addf(out, "%s_bucket{le=\"+Inf\"} %llu\n", name, (unsigned long long)get(&h->count));
-    strbuf_addf(out, "%s_sum %.3f\n", name, (double)get(&h->sum_ms) / 1000);
-    strbuf_addf(out, "%s_count %llu\n", name, (unsigned long long)get(&h->count));
+    series(out, name, "", h);
 }
 
 static void write_jobs(struct metrics *m, struct strbuf *out)
@@ -144,11 +169,14 @@ static void write_jobs(struct metrics *m, struct strbuf *out)
     number(out, "jobs_canceled_total", "counter", "Entries into CANCELED",
            get(&m->events[JOB_EVENT_CANCELED]));
     number(out, "weir_job_retries_total", "counter", "Retries accepted", get(&m->retries));
+    number(out, "weir_job_retry_successes_total", "counter", "Jobs that succeeded after a retry",
+           get(&m->retry_successes));
     number(out, "weir_lease_expired_total", "counter", "Leases that ended before a start",
            get(&m->events[JOB_EVENT_LEASE_EXPIRED]));
     number(out, "weir_idempotent_replays_total", "counter", "Submits answered from an earlier one",
            get(&m->replays));
     histogram(out, "job_queue_wait_seconds", "From claimable to claimed", &m->queue_wait);
+    histogram(out, "weir_job_assigned_seconds", "From claimed to started", &m->assigned);
     histogram(out, "job_execution_seconds", "From start to end", &m->execution);
 }
 
@@ -180,6 +208,19 @@ static void write_requests(struct metrics *m, struct strbuf *out)
                             (unsigned long long)get(&m->requests[r][s]));
 }
 
+static void write_latencies(struct metrics *m, struct strbuf *out)
+{
+    head(out, "weir_http_request_seconds", "histogram",
+         "From the last byte of a request to the last of its answer");
+    for (size_t r = 0; r < m->route_count; r++) {
+        char labels[96];
+        if (!get(&m->latencies[r].count))
+            continue;
+        snprintf(labels, sizeof labels, "operation=\"%s\"", m->routes[r]->operation_id);
+        series(out, "weir_http_request_seconds", labels, &m->latencies[r]);
+    }
+}
+
 void metrics_write(struct metrics *m, const struct kernel_stats *k, uint32_t connections, struct strbuf *out)
 {
     write_jobs(m, out);
@@ -197,4 +238,5 @@ void metrics_write(struct metrics *m, const struct kernel_stats *k, uint32_t con
     number(out, "weir_http_connections", "gauge", "Open connections", connections);
     write_scenarios(m, out);
     write_requests(m, out);
+    write_latencies(m, out);
 }

@@ -11,6 +11,8 @@ struct metrics *metrics_new(const struct route *const *routes, size_t route_coun
 struct metrics *metrics_free(struct metrics *m);
 void metrics_committed(struct metrics *m, const struct unit *u);
 void metrics_request(struct metrics *m, size_t route_number, int status);
+/* Of an answer that was sent at once or after its commit; streams have no latency. */
+void metrics_latency(struct metrics *m, size_t route_number, int64_t us);
 void metrics_idempotent_replay(struct metrics *m);
 void metrics_write(struct metrics *m, const struct kernel_stats *k, uint32_t connections, struct strbuf *out);
 

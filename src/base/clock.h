@@ -11,6 +11,7 @@ struct clock {
     int64_t (*wall_us)(void *self);
     int64_t (*mono_ms)(void *self);
     void *self;
+    int64_t (*mono_us)(void *self); /* finer mono_ms; NULL: it has whole milliseconds only */
 };
 
 extern const struct clock clock_system;
@@ -18,5 +19,9 @@ extern const struct clock clock_system;
 static inline int64_t clock_wall_us(const struct clock *c) { return c->wall_us(c->self); }
 static inline int64_t clock_wall_ms(const struct clock *c) { return c->wall_us(c->self) / 1000; }
 static inline int64_t clock_mono_ms(const struct clock *c) { return c->mono_ms(c->self); }
+static inline int64_t clock_mono_us(const struct clock *c)
+{
+    return c->mono_us ? c->mono_us(c->self) : c->mono_ms(c->self) * 1000;
+}
 
 #endif

@@ -27,6 +27,8 @@ static void load_key(struct unit *u, struct command *base)
         return;
     struct key_head_row head_key = {.client = client->num};
     unit_want(u, &table_key_head_row, &head_key);
+    if (c->who.kind == PRINCIPAL_KEY)
+        unit_want(u, &table_api_key_row, &(struct api_key_row){.id = c->who.key});
     if (c->action == KEY_CREATE)
         creates_want(u, scope_of(u, client->num), &c->once);
     if (c->action == KEY_REVOKE)
@@ -48,15 +50,25 @@ static struct api_key_row *active_key(struct unit *u, const struct key_head_row 
     return row && !row->revoked_ms && row->expires_ms > u->now_ms ? row : NULL;
 }
 
-static enum err_code check_allowed(const struct key_command *c, const struct client_row *client,
-                                   const struct key_head_row *head, struct err *err)
+/* A key that was valid when its request was read may have been revoked by a command before this one. */
+static enum err_code check_still_valid(struct unit *u, const struct key_command *c, struct err *err)
+{
+    const struct api_key_row *key = unit_row(u, &table_api_key_row, &(struct api_key_row){.id = c->who.key});
+    if (key && !key->revoked_ms)
+        return ERR_OK;
+    return err_set(err, ERR_AUTH_KEY_CONFLICT, "the key was replaced or revoked meanwhile");
+}
+
+static enum err_code check_allowed(struct unit *u, const struct key_command *c,
+                                   const struct client_row *client, const struct key_head_row *head,
+                                   struct err *err)
 {
     switch (c->who.kind) {
     case PRINCIPAL_OPERATOR:
         return ERR_OK;
     case PRINCIPAL_KEY:
         if (c->who.client == client->num)
-            return ERR_OK;
+            return check_still_valid(u, c, err);
         return err_set(err, ERR_AUTH_FORBIDDEN, "the client is another one");
     case PRINCIPAL_DOMAIN:
     case PRINCIPAL_NONE:
@@ -178,8 +190,9 @@ static enum err_code decide_key(struct unit *u, struct command *base, struct err
     const struct client_row *client = unit_row(u, &table_client_row, &key);
     if (!client)
         return err_set(err, ERR_CLIENT_NOT_FOUND, "no client has this id");
-    struct key_head_row *head = unit_row(u, &table_key_head_row, &(struct key_head_row){.client = client->num});
-    if (check_allowed(c, client, head, err) != ERR_OK)
+    struct key_head_row *head =
+        unit_row(u, &table_key_head_row, &(struct key_head_row){.client = client->num});
+    if (check_allowed(u, c, client, head, err) != ERR_OK)
         return err->code;
     switch (c->action) {
     case KEY_CREATE:

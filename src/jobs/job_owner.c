@@ -43,6 +43,14 @@ static void job_started(struct unit *u, struct task *t)
     MUST(job_move(u, t, JOB_ON_START, STR_ABSENT, NULL));
 }
 
+/* `reason` goes into the event, `code` into the report; they differ where a code of the API exists. */
+static void fail_as(struct unit *u, struct task *t, enum job_trigger on, const char *reason, struct str code,
+                    struct str message, bool retryable)
+{
+    struct job_ending ending = {.error = job_error(u, code, message, retryable)};
+    MUST(job_move(u, t, on, job_reason(u, reason, message), &ending));
+}
+
 static void fail(struct unit *u, struct task *t, enum job_trigger on, struct str code, struct str message,
                  bool retryable)
 {
@@ -50,8 +58,7 @@ static void fail(struct unit *u, struct task *t, enum job_trigger on, struct str
     size_t n = code.len < sizeof reason - 1 ? code.len : sizeof reason - 1;
     memcpy(reason, code.ptr, n);
     reason[n] = 0;
-    struct job_ending ending = {.error = job_error(u, code, message, retryable)};
-    MUST(job_move(u, t, on, job_reason(u, reason, message), &ending));
+    fail_as(u, t, on, reason, code, message, retryable);
 }
 
 static void job_finished(struct unit *u, struct task *t, const struct task_outcome *o)
@@ -88,7 +95,8 @@ static void job_worker_lost(struct unit *u, struct task *t)
 static void job_timed_out(struct unit *u, struct task *t)
 {
     task_leave_ghost(u, t);
-    fail(u, t, JOB_ON_TIMEOUT, STR("timeout"), STR("RFA_EXEC_TIMEOUT: ran longer than max_runtime_ms"), true);
+    fail_as(u, t, JOB_ON_TIMEOUT, "timeout", str_of(err_wire(ERR_EXEC_TIMEOUT)),
+            STR("it ran longer than max_runtime_ms"), true);
 }
 
 const struct task_owner job_task_owner = {

@@ -38,7 +38,7 @@ struct kernel {
     struct kernel_config config;
     struct uuid_v7_source ids;
     struct ghosts ghosts;
-    int64_t wall_minus_mono_ms; /* fixed at start: steady = mono + this */
+    int64_t wall_minus_mono_us; /* fixed at start: steady = mono + this */
     struct command_list parked;
     int64_t timers_paused_until_ms;
     int64_t failure_logged_ms; /* a full disk fails every batch: one line a second tells it */
@@ -89,10 +89,12 @@ struct ghosts *unit_ghosts(struct unit *u)
     return &CONTAINER_OF(u, struct kernel, unit)->ghosts;
 }
 
-static int64_t steady_now(const struct kernel *k)
+static int64_t steady_now_us(const struct kernel *k)
 {
-    return clock_mono_ms(k->config.clock) + k->wall_minus_mono_ms;
+    return clock_mono_us(k->config.clock) + k->wall_minus_mono_us;
 }
+
+static int64_t steady_now(const struct kernel *k) { return steady_now_us(k) / 1000; }
 
 /* A lease read back from disk is granted anew: the worker could not beat while core was down. */
 static void regrant(struct task *t, void *arg)
@@ -100,7 +102,7 @@ static void regrant(struct task *t, void *arg)
     struct kernel *k = arg;
     if (t->phase != TASK_LEASED && t->phase != TASK_RUNNING)
         return;
-    int64_t steady = steady_now(k), wall = clock_wall_ms(k->config.clock);
+    int64_t steady = (steady_now_us(k) + 999) / 1000, wall = clock_wall_ms(k->config.clock);
     t->row.lease_ms = steady + k->config.settings->queue_lease_ms;
     if (t->phase == TASK_RUNNING) {
         int64_t left = task_runtime_limit_ms(k->config.settings, t) - (wall - t->row.started_ms);
@@ -135,7 +137,7 @@ struct kernel *kernel_new(const struct kernel_config *config)
 {
     struct kernel *k = must_alloc(sizeof *k);
     k->config = *config;
-    k->wall_minus_mono_ms = clock_wall_ms(config->clock) - clock_mono_ms(config->clock);
+    k->wall_minus_mono_us = clock_wall_us(config->clock) - clock_mono_us(config->clock);
     k->ids.last_key = config->store->last_id;
     k->unit = (struct unit){.store = config->store,
                             .arena = arena_new(ARENA_FIRST_BYTES),
@@ -355,7 +357,9 @@ static void start_unit(struct kernel *k)
     unit_start(&k->unit);
     k->unit.now_us = clock_wall_us(k->config.clock);
     k->unit.now_ms = k->unit.now_us / 1000;
-    k->unit.steady_ms = steady_now(k);
+    int64_t steady_us = steady_now_us(k);
+    k->unit.steady_ms = steady_us / 1000;
+    k->unit.steady_up_ms = (steady_us + 999) / 1000;
 }
 
 static void tell_fatal(struct kernel *k, enum err_code code, const struct err *err)

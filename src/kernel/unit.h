@@ -37,7 +37,8 @@ struct unit {
     struct uuid_v7_source *ids;
     struct reader *reader;    /* housekeeping's own snapshot reader; may be NULL in tests */
     int64_t now_us, now_ms;   /* wall clock, one instant for the whole batch */
-    int64_t steady_ms;        /* wall clock that never jumps: leases and limits */
+    int64_t steady_ms;        /* wall clock that never jumps, cut to ms: what has passed is asked of it */
+    int64_t steady_up_ms;     /* the same, rounded up: deadlines are counted from it, so none is early */
 
     struct log_builder log;
     struct map rows;

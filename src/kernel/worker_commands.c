@@ -23,7 +23,7 @@ static void assign(struct unit *u, struct task *t, struct claim_command *c)
 {
     unit_task_touch(u, t);
     t->row.token++;
-    t->row.lease_ms = u->steady_ms + u->settings->queue_lease_ms;
+    t->row.lease_ms = u->steady_up_ms + u->settings->queue_lease_ms;
     live_set_worker(u->store->live, t, c->worker_id, u->steady_ms);
     task_owner_of(t)->assigned(u, t);
     unit_task_place(u, t);
@@ -87,8 +87,8 @@ static void start_one(struct unit *u, struct worker_command *c, struct worker_it
         return;
     unit_task_touch(u, t);
     seen(u, t);
-    t->row.lease_ms = item->lease_expires_ms = u->steady_ms + u->settings->queue_lease_ms;
-    t->run_until_ms = u->steady_ms + task_runtime_limit_ms(u->settings, t);
+    t->row.lease_ms = item->lease_expires_ms = u->steady_up_ms + u->settings->queue_lease_ms;
+    t->run_until_ms = u->steady_up_ms + task_runtime_limit_ms(u->settings, t);
     task_owner_of(t)->started(u, t);
     unit_task_place(u, t);
 }
@@ -106,7 +106,7 @@ static void beat_one(struct unit *u, struct worker_command *c, struct worker_ite
     if (t) {
         seen(u, t);
         if (t->phase == TASK_RUNNING && !t->touch) {
-            t->row.lease_ms = u->steady_ms + u->settings->queue_lease_ms;
+            t->row.lease_ms = u->steady_up_ms + u->settings->queue_lease_ms;
             unit_task_place(u, t);
         }
         item->lease_expires_ms = t->row.lease_ms;

@@ -1,8 +1,10 @@
 """Rows that went missing behind the server's back: what remains is served, nothing is made up."""
 import contextlib
+import os
 import sqlite3
 
 from harness import wire
+from harness.weir_server import wait_for
 
 
 def edit(weir, *statements):
@@ -13,6 +15,14 @@ def edit(weir, *statements):
             touched += database.execute(statement).rowcount
         database.commit()
     return touched
+
+
+def alive(weir):
+    """The process answers; the store was not asked."""
+    try:
+        return weir.api("GET", "/healthz").status == 200
+    except OSError:
+        return False
 
 
 def test_a_key_whose_record_is_gone_is_unknown(fresh_weir):
@@ -49,3 +59,53 @@ def test_lost_events_leave_the_job_usable(fresh_weir):
     assert weir.report(key, whole) == before[2]
     assert weir.retry(key, lost).expect(200)["attempt"] == 2
     assert weir.events(key, lost)[-1]["event_name"] == "job.queued"
+
+
+def test_a_job_without_its_definition_fails_and_is_not_run(fresh_weir):
+    """[JOB-177] ASSIGNED, RUNNING, FAILED with a reason; nothing is executed; a sound one beside it runs."""
+    weir = fresh_weir(settings={"runner.processes": 0})
+    key = weir.new_client().api_key
+    lost = weir.submit(key, type="EXECUTE", work_kind="SUCCESS_FAST")["job_id"]
+    sound = weir.submit(key, type="EXECUTE", work_kind="SUCCESS_FAST")["job_id"]
+    weir.stop()
+    assert edit(weir, "UPDATE jobs SET duration_ms = -1 WHERE id = (SELECT min(id) FROM jobs)") == 1
+    weir.restart(settings={"runner.processes": 1})
+    job = weir.wait_final(key, lost)
+    assert (job["state"], job["definition"]) == ("FAILED", None)
+    assert job["error"]["code"] == "definition_missing"
+    assert weir.event_names(key, lost)[-3:] == ["job.assigned", "job.running", "job.failed"]
+    assert weir.wait_final(key, sound)["state"] == "SUCCEEDED"
+    started = [line["job_id"] for line in weir.logs(event="job_started")]
+    assert sound in started and lost not in started
+
+
+def test_damage_that_cannot_be_is_an_internal_error_without_internals(fresh_weir):
+    """[JOB-214] A job that is neither live nor final: 500 RFA_INTERNAL; the log names it, the answer does not."""
+    weir = fresh_weir(settings={"runner.processes": 0})
+    key = weir.new_client().api_key
+    lost = weir.submit(key, type="EXECUTE")["job_id"]
+    other = weir.submit(key, type="EXECUTE")["job_id"]
+    weir.stop()
+    assert edit(weir, "DELETE FROM tasks WHERE id = (SELECT min(id) FROM jobs)") == 1
+    weir.start()
+    for method, path in (("GET", ""), ("GET", "/report"), ("POST", "/cancel"), ("POST", "/retry")):
+        problem = weir.api(method, f"/v1/jobs/{lost}{path}", key=key).expect_problem(500, "RFA_INTERNAL")
+        assert not any(word in problem["detail"].lower() for word in ("sql", "row", "table", "tasks"))
+    assert weir.logs(error_code="RFA_STORAGE_CORRUPT")
+    assert weir.job(key, other)["state"] == "QUEUED"
+
+
+def test_a_store_that_is_not_there_is_unavailable(fresh_weir):
+    """[JOB-216] The file cannot be opened: 503 RFA_STORAGE_UNAVAILABLE with Retry-After, and it heals by itself."""
+    weir = fresh_weir(settings={"runner.processes": 0, "server.threads": 1})
+    key = weir.new_client().api_key
+    weir.stop()
+    weir.spawn()
+    wait_for(lambda: alive(weir), 10, "the server lives")  # /healthz opens no reader, /readyz would
+    (weir_db,) = [f for f in weir.data_files() if f.endswith("weir.db")]
+    os.rename(weir_db, weir_db + ".away")
+    answer = weir.api("GET", "/v1/jobs", key=key)
+    answer.expect_problem(503, "RFA_STORAGE_UNAVAILABLE")
+    assert int(answer.headers["retry-after"]) >= 1
+    os.rename(weir_db + ".away", weir_db)
+    weir.api("GET", "/v1/jobs", key=key).expect(200)

@@ -227,7 +227,7 @@ def test_a_run_over_the_limit_fails_with_timeout(fresh_weir):
         assert task["max_runtime_ms"] == fields.get("max_runtime_ms", 300)
         weir.tell("start", key, task)
         job = weir.wait_state(key, job_id, "FAILED", timeout=5)
-        assert job["error"]["code"] == "timeout"
+        assert job["error"]["code"] == "RFA_EXEC_TIMEOUT"
         assert weir.event_names(key, job_id)[-1] == "job.timed_out"
         assert weir.report(key, job_id)["duration_ms"] >= fields.get("max_runtime_ms", 300)
         assert weir.tell("finish", key, task, outcome="success", result={})["ok"] is False

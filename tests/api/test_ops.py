@@ -2,6 +2,7 @@
 import json
 import re
 import uuid
+from datetime import datetime
 
 import pytest
 import yaml
@@ -79,7 +80,7 @@ def test_metrics_are_prometheus_text(weir, client):
             assert name not in typed
             typed[name] = previous = kind and name
         elif not line.startswith("#"):
-            series = re.match(r'^([a-z_]+)(\{[a-z_]+="[^"]*"(,[a-z_]+="[^"]*")*\})? \d+(\.\d+)?$', line)
+            series = re.match(r'^([a-z_]+)(\{[a-z_]+="[^"]*"(,[a-z_]+="[^"]*")*\})? [\d.]+$', line)
             assert series and series.group(1).startswith(previous), line
     for name in ("jobs_submitted_total", "jobs_queued_total", "jobs_running_total",
                  "jobs_succeeded_total", "jobs_failed_total", "jobs_canceled_total",
@@ -108,6 +109,92 @@ def test_job_counters_follow_a_script(idle):
     assert grown() == {"jobs_submitted_total": 4, "jobs_queued_total": 4, "jobs_running_total": 2,
                        "jobs_succeeded_total": 1, "jobs_failed_total": 1, "jobs_canceled_total": 1,
                        "job_queue_depth": 1}
+
+
+def quantile(weir, name, share, **labels):
+    """The upper bound in seconds below which this share of a histogram's values lies."""
+    wanted = ",".join(f'{k}="{v}"' for k, v in labels.items())
+    found = []
+    for series, value in weir.metrics().items():
+        match = re.match(rf'{name}_bucket{{(.*?),?le="(.*)"}}$', series)
+        if match and match.group(1) == wanted:
+            found.append((float(match.group(2).replace("+Inf", "inf")), value))
+    assert found and found == sorted(found), f"buckets of {name}: {found}"
+    assert [n for _, n in found] == sorted(n for _, n in found)
+    return next(bound for bound, n in found if n >= share * found[-1][1])
+
+
+def test_waits_and_runs_are_measured(idle):
+    """[JOB-261 JOB-262 JOB-265 JOB-266 JOB-267 JOB-272] One job: each histogram one more; sums
+    near the times seen in its events; submits per minute and quantiles follow from the scrape."""
+    weir = idle
+    key, before = weir.new_client().api_key, weir.metrics()
+    job_id = weir.submit(key, queue="outside")["job_id"]
+    weir.end_outside(key, job_id, "success", result={})
+    report, after = weir.report(key, job_id), weir.metrics()
+    at = {e["next_state"]: datetime.fromisoformat(e["timestamp"]) for e in report["events"]}
+    for name, first, last in (("job_queue_wait_seconds", "QUEUED", "ASSIGNED"),
+                              ("weir_job_assigned_seconds", "ASSIGNED", "RUNNING"),
+                              ("job_execution_seconds", "RUNNING", "SUCCEEDED")):
+        seen = (at[last] - at[first]).total_seconds()
+        assert after[name + "_count"] == before[name + "_count"] + 1
+        assert abs(after[name + "_sum"] - before[name + "_sum"] - seen) < 0.01
+        assert 0 < quantile(weir, name, 0.95) <= quantile(weir, name, 0.99)
+    assert after["jobs_submitted_total"] - before["jobs_submitted_total"] == 1
+
+
+def test_request_latency_has_quantiles_per_operation(weir, client):
+    """[JOB-271] p95 and p99 of each endpoint from its histogram."""
+    for _ in range(20):
+        weir.submit(client.api_key, queue="o")
+        weir.api("GET", "/v1/jobs", key=client.api_key).expect(200)
+    for operation in ("submitJob", "listJobs"):
+        wait_for(lambda: weir.metric("weir_http_request_seconds_count", operation=operation) >= 20, 5,
+                 operation)
+        p95 = quantile(weir, "weir_http_request_seconds", 0.95, operation=operation)
+        assert 0 < p95 <= quantile(weir, "weir_http_request_seconds", 0.99, operation=operation) < 60
+    answered = weir.metric("weir_http_requests_total", operation="listJobs")
+    assert abs(weir.metric("weir_http_request_seconds_count", operation="listJobs") - answered) <= 1
+
+
+def test_retries_and_their_successes_are_counted(module_weir):
+    """[JOB-273] RETRY_ON_FAIL retried once: one attempt more, one success."""
+    weir = module_weir(settings={"jobs.retry_base_ms": 0})
+    key = weir.new_client().api_key
+    job_id = weir.submit(key, work_kind="RETRY_ON_FAIL")["job_id"]
+    weir.wait_state(key, job_id, "FAILED")
+    assert weir.metric("weir_job_retries_total") == 0
+    weir.retry(key, job_id).expect(200)
+    weir.wait_state(key, job_id, "SUCCEEDED")
+    assert weir.metric("weir_job_retries_total") == weir.metric("weir_job_retry_successes_total") == 1
+
+
+def test_a_failed_job_is_logged_with_its_reason(weir, client):
+    """[JOB-278] At the usual level, with the worker's code and message."""
+    job_id = weir.submit(client.api_key, queue="outside")["job_id"]
+    weir.end_outside(client.api_key, job_id, error={"code": "disk-7", "message": "bad sector",
+                                                    "retryable": True})
+    line = weir.wait_log(job_id=job_id, next_state="FAILED")
+    assert "disk-7" in json.dumps(line) and "bad sector" in json.dumps(line)
+
+
+@pytest.mark.long
+@pytest.mark.limit(120)
+def test_live_workers_and_heartbeats_show_and_dead_ones_leave(fresh_weir):
+    """[JOB-275] The gauge equals the workers heard of and drops when they fall silent."""
+    weir = fresh_weir(settings={"runner.processes": 0})
+    key = weir.new_client().api_key
+    weir.submit(key, queue="outside")
+    task = weir.claim(key, worker_id="w0")[0]
+    weir.tell("start", key, task)
+    for n in (1, 2):
+        weir.claim(key, worker_id=f"w{n}")
+    wait_for(lambda: weir.metric("weir_workers") == 3, 5, "three workers", weir)
+    weir.tell("heartbeat", key, task)
+    wait_for(lambda: weir.metric("weir_http_requests_total", operation="heartbeatTasks") == 1, 5,
+             "a heartbeat", weir)
+    wait_for(lambda: weir.metric("weir_workers") == 0, 60, "no worker", weir)
+    weir.api("GET", "/readyz?require=workers").expect_problem(503, "RFA_EXEC_WORKER_UNAVAILABLE")
 
 
 def test_scenarios_are_counted(idle):

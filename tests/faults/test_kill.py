@@ -60,7 +60,7 @@ def test_kills_of_core_runners_and_root_lose_nothing(fresh_weir, long_run):
     _, key = weir.new_client()
     history, rng, times = History(), random.Random(7), []
     core_kills = CORE_KILLS * (LONG_FACTOR if long_run else 1)
-    with Load(weir, key, history, threads=4, pause=0.1 if long_run else 0.005):
+    with Load(weir, key, history, threads=4, pause=0.03 if long_run else 0.005):
         for n in range(core_kills):
             time.sleep(rng.random() * 0.1)
             if n % 2:

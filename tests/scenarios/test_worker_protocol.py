@@ -334,7 +334,7 @@ def test_a_finish_after_the_runtime_limit_is_a_timeout(weir, client, worker):
     tasks = worker.claim()
     worker.start(tasks)
     job = weir.wait_final(client.api_key, job_id)
-    assert job["state"] == "FAILED" and job["error"]["code"] == "timeout"
+    assert job["state"] == "FAILED" and job["error"]["code"] == "RFA_EXEC_TIMEOUT"
     assert worker.finish(tasks)[0]["ok"] is False
     assert weir.event_names(client.api_key, job_id)[-1] == "job.timed_out"
 

@@ -407,11 +407,50 @@ static void test_damage_is_seen(void **state)
     assert_string_equal(v.told, "");
 }
 
+/* JOB-240, the store's side: what is damaged is left out, the job itself is there. */
+static void test_a_job_whose_chunks_are_damaged_is_read_without_its_events(void **state)
+{
+    (void)state;
+    struct sqlite_options o = {.path = copy_path, .timeout_ms = 1000};
+    struct arena *a = arena_new(1 << 16);
+    struct err err = {.code = ERR_OK};
+    struct job_view v;
+    struct event events[RIG_EVENTS_MAX];
+    size_t count = 0;
+    bool found = false;
+    sqlite3 *db;
+    sqlite3_stmt *q;
+    fresh_copy();
+    assert_int_equal(sqlite3_open(copy_path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db,
+                                  "UPDATE log SET data=CAST(substr(data,1,3)||x'77'||substr(data,5) AS BLOB)",
+                                  NULL, NULL, NULL),
+                     SQLITE_OK);
+    assert_int_equal(sqlite3_prepare_v2(db, "SELECT " ENDED, -1, &q, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_step(q), SQLITE_ROW);
+    int64_t id = sqlite3_column_int64(q, 0);
+    sqlite3_finalize(q);
+    sqlite3_close(db);
+    struct reader *r;
+    assert_int_equal(store_open_sqlite_reader(&o, &r, &err), ERR_OK);
+    assert_int_equal(r->ops->reader_begin(r, &err), ERR_OK);
+    assert_int_equal(job_view_read(r, a, id, &v, &found, &err), ERR_OK);
+    assert_true(found && v.state == JOB_SUCCEEDED && v.seq == 5);
+    assert_int_equal(job_view_events(r, a, &v, 0, RIG_EVENTS_MAX, events, &count, &err), ERR_OK);
+    assert_int_equal(count, 0);
+    r->ops->reader_end(r);
+    r->ops->reader_close(r);
+    arena_free(a);
+}
+
 int main(void)
 {
-    struct CMUnitTest tests[1 + LENGTH_OF(damages)] = {cmocka_unit_test(test_the_untouched_store_is_sound)};
+    struct CMUnitTest tests[2 + LENGTH_OF(damages)] = {
+        cmocka_unit_test(test_the_untouched_store_is_sound),
+        cmocka_unit_test(test_a_job_whose_chunks_are_damaged_is_read_without_its_events),
+    };
     for (size_t i = 0; i < LENGTH_OF(damages); i++)
-        tests[1 + i] = (struct CMUnitTest){damages[i].what, test_damage_is_seen, NULL, NULL,
+        tests[2 + i] = (struct CMUnitTest){damages[i].what, test_damage_is_seen, NULL, NULL,
                                            (void *)(uintptr_t)&damages[i]};
     return cmocka_run_group_tests(tests, build_master, remove_master);
 }

@@ -162,6 +162,25 @@ static void test_renewing_replaces_the_presenting_key(void **state)
     assert_int_equal(key_row(r, renewed->key_id).revoked_ms, 0);
 }
 
+/* Requests that were let in together: the key is checked again where it counts. */
+static void test_a_key_revoked_by_an_earlier_command_of_its_batch_manages_no_keys(void **state)
+{
+    struct rig *r = *state;
+    struct keys_client client = new_client(r);
+    struct key_command *key = key_now(r, &client, KEY_CREATE, nobody);
+    struct key_command *revoke = post_key(r, &client, KEY_REVOKE, operator);
+    revoke->key_id = key->key_id;
+    revoke->key_low = key->key_low;
+    struct key_command *rotate = post_key(r, &client, KEY_CREATE, holder(&client, key));
+    rotate->rotate = true;
+    struct key_command *renew = post_key(r, &client, KEY_RENEW, holder(&client, key));
+    rig_step(r);
+    assert_int_equal(revoke->base.result, ERR_OK);
+    assert_int_equal(rotate->base.result, ERR_AUTH_KEY_CONFLICT);
+    assert_int_equal(renew->base.result, ERR_AUTH_KEY_CONFLICT);
+    assert_false(rotate->fresh || renew->fresh);
+}
+
 static void test_without_an_active_key_there_is_nothing_to_renew(void **state)
 {
     struct rig *r = *state;
@@ -353,6 +372,7 @@ int main(void)
         RIG_TEST(test_creating_again_gives_the_same_key_and_rotating_revokes_it),
         RIG_TEST(test_an_idempotent_create_names_the_key_it_made_and_never_shows_it_again),
         RIG_TEST(test_renewing_replaces_the_presenting_key),
+        RIG_TEST(test_a_key_revoked_by_an_earlier_command_of_its_batch_manages_no_keys),
         RIG_TEST(test_without_an_active_key_there_is_nothing_to_renew),
         RIG_TEST(test_revoking_is_idempotent_and_foreign_keys_are_not_found),
         RIG_TEST(test_a_failed_commit_leaves_keys_as_they_were),

@@ -40,6 +40,7 @@ static void test_a_failed_commit_undoes_claim_start_and_finish(void **state)
     struct claim_command *c = rig_post_claim(r, "a", 1, 0);
     rig_step(r);
     assert_int_equal(c->base.result, ERR_STORAGE_DB_ERROR);
+    assert_null(live_find(r->store->live, job.id)->worker);
     rig_pass(r, 1000);
     struct claimed_task t = rig_claim(r, "b");
     assert_int_equal(t.id, job.id);
@@ -89,6 +90,7 @@ static void test_a_failed_commit_undoes_timers_which_try_again_after_a_pause(voi
     r->failures = 1;
     rig_step(r);
     assert_int_equal(rig_state(r, job.id), JOB_ASSIGNED);
+    assert_true(str_is(live_find(r->store->live, job.id)->worker->id, "w"));
     rig_pass(r, 199);
     rig_step(r);
     assert_int_equal(rig_state(r, job.id), JOB_ASSIGNED);

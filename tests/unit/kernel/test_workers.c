@@ -247,7 +247,7 @@ static void test_a_job_that_runs_past_its_limit_is_timed_out_and_its_worker_told
     rig_step(r);
     struct job_view v = rig_view(r, job.id);
     assert_int_equal(v.state, JOB_FAILED);
-    assert_non_null(strstr(v.error.ptr, "\"code\":\"timeout\""));
+    assert_non_null(strstr(v.error.ptr, "\"code\":\"RFA_EXEC_TIMEOUT\""));
     assert_int_equal(rig_last_event(r, job.id).event, JOB_EVENT_TIMED_OUT);
     struct worker_item beat = rig_work(r, &heartbeat_command_type, &task);
     assert_int_equal(beat.code, ERR_OK);

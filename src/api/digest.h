@@ -1,0 +1,13 @@
+/* api/digest.h - SHA-256, with the algorithm looked up once: OpenSSL 3's SHA256() looks it up at every call,
+ * which costs more than the hashing of a key. */
+#ifndef WEIR_API_DIGEST_H
+#define WEIR_API_DIGEST_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { DIGEST_BYTES = 32 };
+
+void digest_sha256(const void *bytes, size_t len, uint8_t out[DIGEST_BYTES]);
+
+#endif
