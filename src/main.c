@@ -2,4 +2,7 @@
 
 #include "base/banned.h"
 
-int main(int argc, char **argv) { return cli_main(argc, argv); }
+int main(int argc, char **argv)
+{
+    return cli_main(argc, argv);
+}

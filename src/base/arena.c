@@ -60,7 +60,10 @@ struct arena *arena_free(struct arena *a)
     return NULL;
 }
 
-size_t arena_bytes(const struct arena *a) { return a->bytes; }
+size_t arena_bytes(const struct arena *a)
+{
+    return a->bytes;
+}
 
 static void *arena_take(struct arena *a, size_t size)
 {

@@ -16,13 +16,12 @@ struct arena *arena_free(struct arena *a); /* NULL is fine; always returns NULL 
 void arena_reset(struct arena *a);         /* empties it, keeps the first chunk for reuse */
 size_t arena_bytes(const struct arena *a); /* handed out since the last reset */
 
-void *arena_alloc(struct arena *a, size_t size); /* zeroed, aligned for any type */
+void *arena_alloc(struct arena *a, size_t size);                  /* zeroed, aligned for any type */
 char *arena_copy(struct arena *a, const void *bytes, size_t len); /* adds a NUL behind it */
 struct str arena_str(struct arena *a, struct str s);
-struct str arena_printf(struct arena *a, const char *fmt, ...)
-    __attribute__((format(printf, 2, 3)));
+struct str arena_printf(struct arena *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-#define ARENA_NEW(arena, type) ((type *)arena_alloc((arena), sizeof(type)))
+#define ARENA_NEW(arena, type)          ((type *)arena_alloc((arena), sizeof(type)))
 #define ARENA_ARRAY(arena, type, count) ((type *)arena_alloc((arena), sizeof(type) * (count)))
 
 #endif

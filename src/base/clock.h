@@ -16,9 +16,18 @@ struct clock {
 
 extern const struct clock clock_system;
 
-static inline int64_t clock_wall_us(const struct clock *c) { return c->wall_us(c->self); }
-static inline int64_t clock_wall_ms(const struct clock *c) { return c->wall_us(c->self) / 1000; }
-static inline int64_t clock_mono_ms(const struct clock *c) { return c->mono_ms(c->self); }
+static inline int64_t clock_wall_us(const struct clock *c)
+{
+    return c->wall_us(c->self);
+}
+static inline int64_t clock_wall_ms(const struct clock *c)
+{
+    return c->wall_us(c->self) / 1000;
+}
+static inline int64_t clock_mono_ms(const struct clock *c)
+{
+    return c->mono_ms(c->self);
+}
 static inline int64_t clock_mono_us(const struct clock *c)
 {
     return c->mono_us ? c->mono_us(c->self) : c->mono_ms(c->self) * 1000;

@@ -24,7 +24,19 @@ enum err_code err_set(struct err *err, enum err_code code, const char *fmt, ...)
     return code;
 }
 
-const char *err_wire(enum err_code code) { return err_table[code].wire; }
-const char *err_title(enum err_code code) { return err_table[code].title; }
-const char *err_advice(enum err_code code) { return err_table[code].advice; }
-int err_http_status(enum err_code code) { return err_table[code].http; }
+const char *err_wire(enum err_code code)
+{
+    return err_table[code].wire;
+}
+const char *err_title(enum err_code code)
+{
+    return err_table[code].title;
+}
+const char *err_advice(enum err_code code)
+{
+    return err_table[code].advice;
+}
+int err_http_status(enum err_code code)
+{
+    return err_table[code].http;
+}

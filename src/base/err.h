@@ -10,56 +10,55 @@
 #include <stdbool.h>
 
 /* X(name, wire code, HTTP status, title, what to do next) */
-#define ERR_LIST(X)                                                                                \
-    X(OK, "OK", 200, "OK", "")                                                                     \
-    X(REQUEST_MALFORMED, "RFA_REQUEST_MALFORMED", 400, "Malformed request",                        \
-      "fix the request; the contract is at /openapi/jobs.yaml")                                    \
-    X(REQUEST_UNSUPPORTED_MEDIA_TYPE, "RFA_REQUEST_UNSUPPORTED_MEDIA_TYPE", 415,                   \
-      "Unsupported media type", "send Content-Type: application/json")                             \
-    X(REQUEST_METHOD_NOT_ALLOWED, "RFA_REQUEST_METHOD_NOT_ALLOWED", 405, "Method not allowed",     \
-      "use a method listed in the Allow header")                                                   \
-    X(REQUEST_NOT_ACCEPTABLE, "RFA_REQUEST_NOT_ACCEPTABLE", 406, "Not acceptable",                 \
-      "accept application/json")                                                                   \
-    X(REQUEST_PAYLOAD_TOO_LARGE, "RFA_REQUEST_PAYLOAD_TOO_LARGE", 413, "Payload too large",        \
-      "send a smaller body or raise server.body_max_bytes")                                        \
-    X(REQUEST_RATE_LIMITED, "RFA_REQUEST_RATE_LIMITED", 429, "Too many requests",                  \
-      "wait for Retry-After seconds, then retry")                                                  \
-    X(REQUEST_ROUTE_NOT_FOUND, "RFA_REQUEST_ROUTE_NOT_FOUND", 404, "No such route",                \
-      "see /openapi/jobs.yaml for the routes")                                                     \
-    X(AUTH_INVALID_CREDENTIALS, "RFA_AUTH_INVALID_CREDENTIALS", 401,                               \
-      "Missing or invalid credentials", "send Authorization: Bearer <api_key>")                    \
-    X(AUTH_TOKEN_EXPIRED, "RFA_AUTH_TOKEN_EXPIRED", 401, "Credentials expired",                    \
-      "renew the key before it expires, or ask the operator for a new one")                        \
-    X(AUTH_FORBIDDEN, "RFA_AUTH_FORBIDDEN", 403, "Forbidden", "use the owner's key")               \
-    X(AUTH_API_KEY_DISABLED, "RFA_AUTH_API_KEY_DISABLED", 403, "API key disabled or revoked",      \
-      "use another key")                                                                           \
-    X(AUTH_KEY_NOT_FOUND, "RFA_AUTH_KEY_NOT_FOUND", 404, "No such API key", "check the key_id")    \
-    X(AUTH_KEY_CONFLICT, "RFA_AUTH_KEY_CONFLICT", 409, "API key conflict",                         \
-      "create a key first, or read the keys again")                                                \
-    X(CLIENT_NOT_FOUND, "RFA_CLIENT_NOT_FOUND", 404, "No such client", "check the client_id")      \
-    X(JOB_VALIDATION_FAILED, "RFA_JOB_VALIDATION_FAILED", 400, "Job validation failed",            \
-      "fix the field named in detail")                                                             \
-    X(JOB_NOT_FOUND, "RFA_JOB_NOT_FOUND", 404, "No such job", "check the job_id")                  \
-    X(JOB_REPORT_NOT_FOUND, "RFA_JOB_REPORT_NOT_FOUND", 404, "No report",                          \
-      "a report exists once the job is final")                                                     \
-    X(JOB_CONFLICT, "RFA_JOB_CONFLICT", 409, "Job state conflict", "read the job again")           \
-    X(WEBHOOK_NOT_FOUND, "RFA_WEBHOOK_NOT_FOUND", 404, "No such webhook", "check the webhook_id")  \
-    X(WEBHOOK_CONFLICT, "RFA_WEBHOOK_CONFLICT", 409, "Webhook already registered",                 \
-      "delete the other one first, or change url or events")                                       \
-    X(EXEC_QUEUE_FULL, "RFA_EXEC_QUEUE_FULL", 503, "Queue full", "retry later")                    \
-    X(EXEC_TIMEOUT, "RFA_EXEC_TIMEOUT", 504, "Operation timed out", "retry later")                 \
-    X(EXEC_IDEMPOTENCY_CONFLICT, "RFA_EXEC_IDEMPOTENCY_CONFLICT", 409,                             \
-      "Idempotency key reused with another body", "send the first body again or use a new key")    \
-    X(EXEC_WORKER_UNAVAILABLE, "RFA_EXEC_WORKER_UNAVAILABLE", 503, "No workers available",         \
-      "start a worker")                                                                            \
-    X(STORAGE_DB_ERROR, "RFA_STORAGE_DB_ERROR", 503, "Database error", "retry later")              \
-    X(STORAGE_UNAVAILABLE, "RFA_STORAGE_UNAVAILABLE", 503, "Storage unavailable", "retry later")   \
-    X(DEPENDENCY_TIMEOUT, "RFA_DEPENDENCY_TIMEOUT", 504, "Dependency timed out", "retry later")    \
-    X(CONFIG_INVALID, "RFA_CONFIG_INVALID", 503, "Server misconfigured", "fix the configuration")  \
-    X(INTERNAL, "RFA_INTERNAL", 500, "Internal error", "retry later; report it if it persists")    \
-    X(LEASE_LOST, "lease_lost", 409, "Lease lost", "stop work; another worker may have it")        \
-    X(NOT_RELEASABLE, "not_releasable", 409, "Not releasable", "finish it instead")                \
-    X(STORE_CORRUPT, "RFA_STORAGE_CORRUPT", 503, "Stored row refused", "run weir verify")          \
+#define ERR_LIST(X)                                                                                          \
+    X(OK, "OK", 200, "OK", "")                                                                               \
+    X(REQUEST_MALFORMED, "RFA_REQUEST_MALFORMED", 400, "Malformed request",                                  \
+      "fix the request; the contract is at /openapi/jobs.yaml")                                              \
+    X(REQUEST_UNSUPPORTED_MEDIA_TYPE, "RFA_REQUEST_UNSUPPORTED_MEDIA_TYPE", 415, "Unsupported media type",   \
+      "send Content-Type: application/json")                                                                 \
+    X(REQUEST_METHOD_NOT_ALLOWED, "RFA_REQUEST_METHOD_NOT_ALLOWED", 405, "Method not allowed",               \
+      "use a method listed in the Allow header")                                                             \
+    X(REQUEST_NOT_ACCEPTABLE, "RFA_REQUEST_NOT_ACCEPTABLE", 406, "Not acceptable",                           \
+      "accept application/json")                                                                             \
+    X(REQUEST_PAYLOAD_TOO_LARGE, "RFA_REQUEST_PAYLOAD_TOO_LARGE", 413, "Payload too large",                  \
+      "send a smaller body or raise server.body_max_bytes")                                                  \
+    X(REQUEST_RATE_LIMITED, "RFA_REQUEST_RATE_LIMITED", 429, "Too many requests",                            \
+      "wait for Retry-After seconds, then retry")                                                            \
+    X(REQUEST_ROUTE_NOT_FOUND, "RFA_REQUEST_ROUTE_NOT_FOUND", 404, "No such route",                          \
+      "see /openapi/jobs.yaml for the routes")                                                               \
+    X(AUTH_INVALID_CREDENTIALS, "RFA_AUTH_INVALID_CREDENTIALS", 401, "Missing or invalid credentials",       \
+      "send Authorization: Bearer <api_key>")                                                                \
+    X(AUTH_TOKEN_EXPIRED, "RFA_AUTH_TOKEN_EXPIRED", 401, "Credentials expired",                              \
+      "renew the key before it expires, or ask the operator for a new one")                                  \
+    X(AUTH_FORBIDDEN, "RFA_AUTH_FORBIDDEN", 403, "Forbidden", "use the owner's key")                         \
+    X(AUTH_API_KEY_DISABLED, "RFA_AUTH_API_KEY_DISABLED", 403, "API key disabled or revoked",                \
+      "use another key")                                                                                     \
+    X(AUTH_KEY_NOT_FOUND, "RFA_AUTH_KEY_NOT_FOUND", 404, "No such API key", "check the key_id")              \
+    X(AUTH_KEY_CONFLICT, "RFA_AUTH_KEY_CONFLICT", 409, "API key conflict",                                   \
+      "create a key first, or read the keys again")                                                          \
+    X(CLIENT_NOT_FOUND, "RFA_CLIENT_NOT_FOUND", 404, "No such client", "check the client_id")                \
+    X(JOB_VALIDATION_FAILED, "RFA_JOB_VALIDATION_FAILED", 400, "Job validation failed",                      \
+      "fix the field named in detail")                                                                       \
+    X(JOB_NOT_FOUND, "RFA_JOB_NOT_FOUND", 404, "No such job", "check the job_id")                            \
+    X(JOB_REPORT_NOT_FOUND, "RFA_JOB_REPORT_NOT_FOUND", 404, "No report",                                    \
+      "a report exists once the job is final")                                                               \
+    X(JOB_CONFLICT, "RFA_JOB_CONFLICT", 409, "Job state conflict", "read the job again")                     \
+    X(WEBHOOK_NOT_FOUND, "RFA_WEBHOOK_NOT_FOUND", 404, "No such webhook", "check the webhook_id")            \
+    X(WEBHOOK_CONFLICT, "RFA_WEBHOOK_CONFLICT", 409, "Webhook already registered",                           \
+      "delete the other one first, or change url or events")                                                 \
+    X(EXEC_QUEUE_FULL, "RFA_EXEC_QUEUE_FULL", 503, "Queue full", "retry later")                              \
+    X(EXEC_TIMEOUT, "RFA_EXEC_TIMEOUT", 504, "Operation timed out", "retry later")                           \
+    X(EXEC_IDEMPOTENCY_CONFLICT, "RFA_EXEC_IDEMPOTENCY_CONFLICT", 409,                                       \
+      "Idempotency key reused with another body", "send the first body again or use a new key")              \
+    X(EXEC_WORKER_UNAVAILABLE, "RFA_EXEC_WORKER_UNAVAILABLE", 503, "No workers available", "start a worker") \
+    X(STORAGE_DB_ERROR, "RFA_STORAGE_DB_ERROR", 503, "Database error", "retry later")                        \
+    X(STORAGE_UNAVAILABLE, "RFA_STORAGE_UNAVAILABLE", 503, "Storage unavailable", "retry later")             \
+    X(DEPENDENCY_TIMEOUT, "RFA_DEPENDENCY_TIMEOUT", 504, "Dependency timed out", "retry later")              \
+    X(CONFIG_INVALID, "RFA_CONFIG_INVALID", 503, "Server misconfigured", "fix the configuration")            \
+    X(INTERNAL, "RFA_INTERNAL", 500, "Internal error", "retry later; report it if it persists")              \
+    X(LEASE_LOST, "lease_lost", 409, "Lease lost", "stop work; another worker may have it")                  \
+    X(NOT_RELEASABLE, "not_releasable", 409, "Not releasable", "finish it instead")                          \
+    X(STORE_CORRUPT, "RFA_STORAGE_CORRUPT", 503, "Stored row refused", "run weir verify")                    \
     X(STORE_FSYNC, "RFA_STORAGE_FSYNC", 503, "Disk refused to sync", "core restarts by itself")
 
 #define X(name, wire, http, title, advice) ERR_##name,
@@ -72,7 +71,7 @@ struct err {
     char detail[256];
 };
 
-#define MUST_CHECK __attribute__((warn_unused_result))
+#define MUST_CHECK  __attribute__((warn_unused_result))
 #define CLEANUP(fn) __attribute__((cleanup(fn)))
 
 /* Fills *err and gives the code back, so a caller writes: return err_set(err, ERR_X, "..."). */

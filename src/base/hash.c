@@ -4,7 +4,10 @@
 
 #include "base/banned.h"
 
-static uint64_t rotl(uint64_t x, int b) { return x << b | x >> (64 - b); }
+static uint64_t rotl(uint64_t x, int b)
+{
+    return x << b | x >> (64 - b);
+}
 
 static void sip_round(uint64_t v[4])
 {

@@ -18,14 +18,17 @@ struct heap {
     uint32_t count, capacity;
 };
 
-void heap_free(struct heap *h); /* forgets the nodes, frees the array */
+void heap_free(struct heap *h);                                   /* forgets the nodes, frees the array */
 void heap_put(struct heap *h, struct heap_node *n, uint64_t key); /* inserts, or moves if it is in */
 void heap_remove(struct heap *h, struct heap_node *n);            /* no-op when it is not in */
 static inline struct heap_node *heap_first(const struct heap *h)
 {
     return h->count ? h->nodes[0] : NULL;
 }
-static inline bool heap_holds(const struct heap_node *n) { return n->place != 0; }
+static inline bool heap_holds(const struct heap_node *n)
+{
+    return n->place != 0;
+}
 
 #define CONTAINER_OF(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 

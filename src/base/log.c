@@ -13,9 +13,18 @@ static const char *process_name = "weir";
 static enum log_level minimum = LOG_INFO;
 static const char *const level_names[] = {"debug", "info", "warn", "error"};
 
-void log_process(const char *name) { process_name = name; }
-void log_minimum(enum log_level level) { minimum = level; }
-bool log_enabled(enum log_level level) { return level >= minimum; }
+void log_process(const char *name)
+{
+    process_name = name;
+}
+void log_minimum(enum log_level level)
+{
+    minimum = level;
+}
+bool log_enabled(enum log_level level)
+{
+    return level >= minimum;
+}
 
 void log_line(enum log_level level, const char *event, ...)
 {

@@ -18,9 +18,9 @@ struct log_value {
     struct str text;
     int64_t number;
 };
-#define LOG_STR(s) (&(const struct log_value){LOG_VALUE_STR, (s), 0})
+#define LOG_STR(s)  (&(const struct log_value){LOG_VALUE_STR, (s), 0})
 #define LOG_TEXT(t) (&(const struct log_value){LOG_VALUE_STR, str_of(t), 0})
-#define LOG_INT(n) (&(const struct log_value){LOG_VALUE_INT, {0}, (n)})
+#define LOG_INT(n)  (&(const struct log_value){LOG_VALUE_INT, {0}, (n)})
 
 void log_process(const char *name); /* names this process in every line; kept by pointer */
 void log_minimum(enum log_level level);

@@ -77,7 +77,10 @@ struct map_node *map_first(const struct map *m, uint64_t hash)
     return m->slot_count ? skip_to(m->slots[hash & (m->slot_count - 1)], hash) : NULL;
 }
 
-struct map_node *map_next(const struct map_node *n) { return skip_to(n->next, n->hash); }
+struct map_node *map_next(const struct map_node *n)
+{
+    return skip_to(n->next, n->hash);
+}
 
 void map_drain(struct map *m, void (*fn)(struct map_node *n, void *arg), void *arg)
 {

@@ -17,7 +17,7 @@ struct map {
     size_t count, slot_count; /* slot_count is a power of two or 0 */
 };
 
-void map_free(struct map *m); /* frees the table, not the entries */
+void map_free(struct map *m);                                   /* frees the table, not the entries */
 void map_put(struct map *m, struct map_node *n, uint64_t hash); /* equal hashes may stand together */
 void map_remove(struct map *m, struct map_node *n);             /* must be in */
 struct map_node *map_first(const struct map *m, uint64_t hash); /* an entry of that hash, or NULL */

@@ -6,8 +6,7 @@
 
 #include <stddef.h>
 
-#define MUST(condition)                                                                            \
-    ((condition) ? (void)0 : must_fail(#condition, __FILE__, __LINE__, __func__))
+#define MUST(condition) ((condition) ? (void)0 : must_fail(#condition, __FILE__, __LINE__, __func__))
 
 _Noreturn void must_fail(const char *condition, const char *file, int line, const char *function);
 

@@ -16,8 +16,8 @@ struct str {
 };
 
 #define STR(literal) ((struct str){(literal), sizeof(literal) - 1})
-#define STR_ABSENT ((struct str){NULL, 0})
-#define STR_ARG(s) (int)(s).len, (s).ptr ? (s).ptr : "" /* for "%.*s" */
+#define STR_ABSENT   ((struct str){NULL, 0})
+#define STR_ARG(s)   (int)(s).len, (s).ptr ? (s).ptr : "" /* for "%.*s" */
 
 static inline struct str str_of(const char *text)
 {
@@ -27,7 +27,10 @@ static inline bool str_equal(struct str a, struct str b)
 {
     return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
 }
-static inline bool str_is(struct str a, const char *text) { return str_equal(a, str_of(text)); }
+static inline bool str_is(struct str a, const char *text)
+{
+    return str_equal(a, str_of(text));
+}
 bool str_equal_nocase(struct str a, struct str b); /* ASCII */
 bool str_starts(struct str s, const char *prefix);
 struct str str_trim(struct str s); /* spaces and tabs at both ends */
@@ -49,8 +52,14 @@ void strbuf_clear(struct strbuf *b); /* keeps the memory */
 void strbuf_reserve(struct strbuf *b, size_t more);
 void strbuf_add(struct strbuf *b, const void *bytes, size_t len);
 void strbuf_addf(struct strbuf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-static inline void strbuf_add_str(struct strbuf *b, struct str s) { strbuf_add(b, s.ptr, s.len); }
-static inline void strbuf_add_text(struct strbuf *b, const char *t) { strbuf_add(b, t, strlen(t)); }
+static inline void strbuf_add_str(struct strbuf *b, struct str s)
+{
+    strbuf_add(b, s.ptr, s.len);
+}
+static inline void strbuf_add_text(struct strbuf *b, const char *t)
+{
+    strbuf_add(b, t, strlen(t));
+}
 static inline void strbuf_add_char(struct strbuf *b, char c)
 {
     if (b->cap < b->len + 2)
@@ -59,6 +68,9 @@ static inline void strbuf_add_char(struct strbuf *b, char c)
     b->ptr[b->len] = 0;
 }
 void strbuf_add_int(struct strbuf *b, int64_t value);
-static inline struct str strbuf_str(const struct strbuf *b) { return (struct str){b->ptr, b->len}; }
+static inline struct str strbuf_str(const struct strbuf *b)
+{
+    return (struct str){b->ptr, b->len};
+}
 
 #endif

@@ -120,10 +120,9 @@ bool time_parse_us(struct str text, int64_t *ret_wall_us)
 {
     struct str s = text;
     int64_t y, m, d, hh, mm, ss, us = 0;
-    if (!take_digits(&s, 4, &y) || !take_char(&s, "-") || !take_digits(&s, 2, &m) ||
-        !take_char(&s, "-") || !take_digits(&s, 2, &d) || !take_char(&s, "Tt") ||
-        !take_digits(&s, 2, &hh) || !take_char(&s, ":") || !take_digits(&s, 2, &mm) ||
-        !take_char(&s, ":") || !take_digits(&s, 2, &ss))
+    if (!take_digits(&s, 4, &y) || !take_char(&s, "-") || !take_digits(&s, 2, &m) || !take_char(&s, "-") ||
+        !take_digits(&s, 2, &d) || !take_char(&s, "Tt") || !take_digits(&s, 2, &hh) || !take_char(&s, ":") ||
+        !take_digits(&s, 2, &mm) || !take_char(&s, ":") || !take_digits(&s, 2, &ss))
         return false;
     if (take_char(&s, ".") && !take_fraction_us(&s, &us))
         return false;

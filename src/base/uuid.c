@@ -13,7 +13,10 @@ struct uuid uuid_v4(void)
     return u;
 }
 
-static bool dash_before(int byte) { return byte == 4 || byte == 6 || byte == 8 || byte == 10; }
+static bool dash_before(int byte)
+{
+    return byte == 4 || byte == 6 || byte == 8 || byte == 10;
+}
 
 void uuid_text(const struct uuid *u, char out[UUID_TEXT_LEN + 1])
 {
@@ -93,4 +96,7 @@ int64_t uuid_v7_next_key(struct uuid_v7_source *source, int64_t now_ms)
     return key;
 }
 
-uint64_t uuid_v7_random_low(void) { return (random_u64() >> 2) | (UINT64_C(2) << 62); }
+uint64_t uuid_v7_random_low(void)
+{
+    return (random_u64() >> 2) | (UINT64_C(2) << 62);
+}

@@ -23,7 +23,10 @@ bool uuid_parse(struct str text, struct uuid *ret_uuid); /* 8-4-4-4-12 hex, any 
 struct uuid uuid_from_v7(int64_t key, uint64_t low);
 /* False unless it is a well-formed version 7 id. */
 bool uuid_split_v7(const struct uuid *u, int64_t *ret_key, uint64_t *ret_low);
-static inline int64_t uuid_v7_ms(int64_t key) { return key >> 12; }
+static inline int64_t uuid_v7_ms(int64_t key)
+{
+    return key >> 12;
+}
 
 /* Gives keys that only rise, 4096 a millisecond; runs ahead of the clock when asked for more, and
  * never back when the clock does. One generator per store: the commit thread's. */

@@ -8,28 +8,28 @@
 
 #include "base/banned.h"
 
-#define INT(f, k, def, min, max, m)                                                                \
-    {.key = k,                                                                                     \
-     .meaning = m,                                                                                 \
-     .offset = offsetof(struct settings, f),                                                       \
-     .type = SETTING_INT,                                                                          \
-     .int_default = def,                                                                           \
-     .int_min = min,                                                                               \
+#define INT(f, k, def, min, max, m)                                                                          \
+    {.key = k,                                                                                               \
+     .meaning = m,                                                                                           \
+     .offset = offsetof(struct settings, f),                                                                 \
+     .type = SETTING_INT,                                                                                    \
+     .int_default = def,                                                                                     \
+     .int_min = min,                                                                                         \
      .int_max = max},
-#define REAL(f, k, def, min, max, m)                                                               \
-    {.key = k,                                                                                     \
-     .meaning = m,                                                                                 \
-     .offset = offsetof(struct settings, f),                                                       \
-     .type = SETTING_REAL,                                                                         \
-     .real_default = def,                                                                          \
-     .real_min = min,                                                                              \
+#define REAL(f, k, def, min, max, m)                                                                         \
+    {.key = k,                                                                                               \
+     .meaning = m,                                                                                           \
+     .offset = offsetof(struct settings, f),                                                                 \
+     .type = SETTING_REAL,                                                                                   \
+     .real_default = def,                                                                                    \
+     .real_min = min,                                                                                        \
      .real_max = max},
-#define TEXT(f, k, form_name, def, m)                                                              \
-    {.key = k,                                                                                     \
-     .meaning = m,                                                                                 \
-     .offset = offsetof(struct settings, f),                                                       \
-     .type = SETTING_TEXT,                                                                         \
-     .form = FORM_##form_name,                                                                     \
+#define TEXT(f, k, form_name, def, m)                                                                        \
+    {.key = k,                                                                                               \
+     .meaning = m,                                                                                           \
+     .offset = offsetof(struct settings, f),                                                                 \
+     .type = SETTING_TEXT,                                                                                   \
+     .form = FORM_##form_name,                                                                               \
      .text_default = def},
 const struct setting settings_table[SETTING_COUNT] = {SETTINGS_LIST(INT, REAL, TEXT)};
 #undef INT
@@ -114,26 +114,24 @@ static const char *quoted(struct str value, char *out, size_t size)
     return out;
 }
 
-static enum err_code refuse(const struct setting *d, struct str value, const char *where,
-                            struct err *err)
+static enum err_code refuse(const struct setting *d, struct str value, const char *where, struct err *err)
 {
     char shown[80];
     const char *got = setting_is_secret(d) ? "another value" : quoted(value, shown, sizeof shown);
     switch (d->type) {
     case SETTING_INT:
         return err_set(err, ERR_CONFIG_INVALID,
-                       "%s%s must be an integer from %" PRId64 " to %" PRId64 ", got %s", where,
-                       d->key, d->int_min, d->int_max, got);
+                       "%s%s must be an integer from %" PRId64 " to %" PRId64 ", got %s", where, d->key,
+                       d->int_min, d->int_max, got);
     case SETTING_REAL:
-        return err_set(err, ERR_CONFIG_INVALID, "%s%s must be a number from %g to %g, got %s",
-                       where, d->key, d->real_min, d->real_max, got);
+        return err_set(err, ERR_CONFIG_INVALID, "%s%s must be a number from %g to %g, got %s", where, d->key,
+                       d->real_min, d->real_max, got);
     case SETTING_TEXT:
         break;
     }
-    if (d->form == FORM_STORE &&
-        (str_starts(value, "postgres:") || str_starts(value, "postgresql:")))
-        return err_set(err, ERR_CONFIG_INVALID, "%s%s: postgres:// is not built into this program",
-                       where, d->key);
+    if (d->form == FORM_STORE && (str_starts(value, "postgres:") || str_starts(value, "postgresql:")))
+        return err_set(err, ERR_CONFIG_INVALID, "%s%s: postgres:// is not built into this program", where,
+                       d->key);
     return err_set(err, ERR_CONFIG_INVALID, "%s%s must be %s, got %s", where, d->key,
                    setting_form_text(d->form), got);
 }

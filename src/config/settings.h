@@ -19,68 +19,64 @@
 /* INT(field, key, default, min, max, meaning)  REAL(same)  TEXT(field, key, form, default, meaning)
  * A TEXT default of NULL means unset. Times are milliseconds unless the key says seconds. The form
  * of a TEXT is a name from SETTING_FORMS (settings_internal.h): what its value must look like. */
-#define SETTINGS_LIST(INT, REAL, TEXT)                                                             \
-    TEXT(environment, "environment", ENVIRONMENT, "dev",                                           \
-         "dev, stage or prod; sets defaults and warnings")                                         \
-    TEXT(data_dir, "data", ANY, "./data", "directory that holds everything Weir keeps")            \
-    TEXT(store_url, "store.url", STORE, NULL, "sqlite:FILE; default sqlite:DATA/weir.db")          \
-    INT(store_timeout_ms, "store.timeout_ms", 2000, 10, 600000, "longest wait for the store")      \
-    TEXT(listen, "server.listen", LISTEN, "127.0.0.1:8080", "HOST:PORT of the HTTP API")           \
-    INT(server_threads, "server.threads", 0, 0, 256, "HTTP threads; 0 = online CPUs")              \
-    INT(body_max_bytes, "server.body_max_bytes", 1048576, 1024, 1073741824, "largest HTTP body")   \
-    INT(request_timeout_ms, "server.request_timeout_ms", 5000, 100, 600000,                        \
-        "a request that takes longer is answered 504")                                             \
-    INT(connections_max, "server.connections_max", 16384, 16, 1000000, "open connections")         \
-    INT(idle_timeout_ms, "server.idle_timeout_ms", 60000, 100, 3600000, "idle connection closed")  \
-    TEXT(operator_token, "operator.token", SECRET, NULL,                                           \
-         "secret that may manage any client's keys")                                               \
-    INT(jobs_max_active, "jobs.max_active", 10000, 1, 100000000, "unfinished jobs, all clients")   \
-    INT(jobs_queue_size, "jobs.queue_size", 10000, 1, 100000000, "QUEUED jobs, all queues")        \
-    INT(jobs_max_runtime_ms, "jobs.max_runtime_ms", 125000, 1, 86400000, "longest run of a job")   \
-    INT(jobs_payload_max_bytes, "jobs.payload_max_bytes", 262144, 0, 104857600, "largest payload") \
-    INT(jobs_retry_max, "jobs.retry_max", 3, 0, 1000, "retries of a failed job")                   \
-    INT(jobs_retry_base_ms, "jobs.retry_base_ms", 1000, 0, 86400000, "first backoff")              \
-    INT(jobs_retry_cap_ms, "jobs.retry_cap_ms", 30000, 0, 86400000, "longest backoff")             \
-    REAL(jobs_retry_jitter, "jobs.retry_jitter", 0.2, 0, 1, "backoff spread, part of it")          \
-    INT(jobs_retention_seconds, "jobs.retention_seconds", 2592000, 1, 3153600000,                  \
-        "finished jobs are kept this long")                                                        \
-    REAL(jobs_failure_probability, "jobs.failure_probability", 0.2, 0, 1,                          \
-         "share of failing kinds among drawn ones")                                                \
-    TEXT(jobs_types, "jobs.types", TYPES, "EXECUTE,DEFERRED,EMIT_EVENT", "job types accepted")     \
-    INT(keys_ttl_seconds, "keys.ttl_seconds", 7776000, 1, 3153600000, "life of an API key")        \
-    INT(keys_revoked_retention_seconds, "keys.revoked_retention_seconds", 7776000, 1, 3153600000,  \
-        "revoked keys are kept this long")                                                         \
-    INT(limits_requests_per_minute, "limits.requests_per_minute", 600, 0, 1000000000,              \
-        "per client; 0 = off; worker calls do not count")                                          \
-    INT(limits_requests_per_day, "limits.requests_per_day", 0, 0, 1000000000,                      \
-        "per client; 0 = off")                                                                     \
-    TEXT(limits_overrides, "limits.overrides", OVERRIDES, NULL,                                    \
-         "CLIENT_ID=PER_MINUTE,... beats the default")                                             \
-    INT(queue_lease_ms, "queue.lease_ms", 30000, 100, 86400000, "life of a lease")                 \
-    INT(queue_heartbeat_ms, "queue.heartbeat_ms", 5000, 10, 86400000, "workers renew this often")  \
-    INT(runner_processes, "runner.processes", 2, 0, 64, "built-in runner processes")               \
-    INT(runner_workers, "runner.workers", 4, 1, 10000, "workers per runner process")               \
-    INT(runner_concurrency, "runner.concurrency", 1, 1, 10000, "jobs at once per worker")          \
-    REAL(runner_time_scale, "runner.time_scale", 1.0, 0.00001, 1000,                               \
-         "0.01 = catalog jobs run a hundred times faster")                                         \
-    INT(webhooks_timeout_ms, "webhooks.timeout_ms", 5000, 10, 600000, "one delivery attempt")      \
-    INT(webhooks_max_attempts, "webhooks.max_attempts", 6, 1, 100,                                 \
-        "tries of a delivery before it is given up")                                               \
-    INT(webhooks_base_ms, "webhooks.base_ms", 1000, 0, 86400000, "first backoff")                  \
-    INT(webhooks_cap_ms, "webhooks.cap_ms", 60000, 0, 86400000, "longest backoff")                 \
-    TEXT(webhooks_allow_private, "webhooks.allow_private", BOOLEAN, NULL,                          \
-         "webhooks may reach private addresses; unset = true in dev, false else")                  \
-    TEXT(webhooks_allow_cidrs, "webhooks.allow_cidrs", CIDRS, NULL,                                \
-         "CIDR,... that webhooks may reach all the same")                                          \
-    INT(runtime_drain_ms, "runtime.drain_ms", 8000, 0, 600000, "time to finish on SIGTERM")        \
-    INT(runtime_root_max_restarts, "runtime.root.max_restarts", 3, 0, 1000,                        \
-        "restarts of core and of whole domains within the window; one more ends the program")      \
-    INT(runtime_root_max_seconds, "runtime.root.max_seconds", 10, 1, 86400,                        \
-        "length of the root window")                                                               \
-    INT(runtime_agents_max_restarts, "runtime.agents.max_restarts", 10, 0, 1000,                   \
-        "restarts of runners within the window; one more ends and renews the domain")              \
-    INT(runtime_agents_max_seconds, "runtime.agents.max_seconds", 60, 1, 86400,                    \
-        "length of the agents window")                                                             \
+#define SETTINGS_LIST(INT, REAL, TEXT)                                                                       \
+    TEXT(environment, "environment", ENVIRONMENT, "dev", "dev, stage or prod; sets defaults and warnings")   \
+    TEXT(data_dir, "data", ANY, "./data", "directory that holds everything Weir keeps")                      \
+    TEXT(store_url, "store.url", STORE, NULL, "sqlite:FILE; default sqlite:DATA/weir.db")                    \
+    INT(store_timeout_ms, "store.timeout_ms", 2000, 10, 600000, "longest wait for the store")                \
+    TEXT(listen, "server.listen", LISTEN, "127.0.0.1:8080", "HOST:PORT of the HTTP API")                     \
+    INT(server_threads, "server.threads", 0, 0, 256, "HTTP threads; 0 = online CPUs")                        \
+    INT(body_max_bytes, "server.body_max_bytes", 1048576, 1024, 1073741824, "largest HTTP body")             \
+    INT(request_timeout_ms, "server.request_timeout_ms", 5000, 100, 600000,                                  \
+        "a request that takes longer is answered 504")                                                       \
+    INT(connections_max, "server.connections_max", 16384, 16, 1000000, "open connections")                   \
+    INT(idle_timeout_ms, "server.idle_timeout_ms", 60000, 100, 3600000, "idle connection closed")            \
+    TEXT(operator_token, "operator.token", SECRET, NULL, "secret that may manage any client's keys")         \
+    INT(jobs_max_active, "jobs.max_active", 10000, 1, 100000000, "unfinished jobs, all clients")             \
+    INT(jobs_queue_size, "jobs.queue_size", 10000, 1, 100000000, "QUEUED jobs, all queues")                  \
+    INT(jobs_max_runtime_ms, "jobs.max_runtime_ms", 125000, 1, 86400000, "longest run of a job")             \
+    INT(jobs_payload_max_bytes, "jobs.payload_max_bytes", 262144, 0, 104857600, "largest payload")           \
+    INT(jobs_retry_max, "jobs.retry_max", 3, 0, 1000, "retries of a failed job")                             \
+    INT(jobs_retry_base_ms, "jobs.retry_base_ms", 1000, 0, 86400000, "first backoff")                        \
+    INT(jobs_retry_cap_ms, "jobs.retry_cap_ms", 30000, 0, 86400000, "longest backoff")                       \
+    REAL(jobs_retry_jitter, "jobs.retry_jitter", 0.2, 0, 1, "backoff spread, part of it")                    \
+    INT(jobs_retention_seconds, "jobs.retention_seconds", 2592000, 1, 3153600000,                            \
+        "finished jobs are kept this long")                                                                  \
+    REAL(jobs_failure_probability, "jobs.failure_probability", 0.2, 0, 1,                                    \
+         "share of failing kinds among drawn ones")                                                          \
+    TEXT(jobs_types, "jobs.types", TYPES, "EXECUTE,DEFERRED,EMIT_EVENT", "job types accepted")               \
+    INT(keys_ttl_seconds, "keys.ttl_seconds", 7776000, 1, 3153600000, "life of an API key")                  \
+    INT(keys_revoked_retention_seconds, "keys.revoked_retention_seconds", 7776000, 1, 3153600000,            \
+        "revoked keys are kept this long")                                                                   \
+    INT(limits_requests_per_minute, "limits.requests_per_minute", 600, 0, 1000000000,                        \
+        "per client; 0 = off; worker calls do not count")                                                    \
+    INT(limits_requests_per_day, "limits.requests_per_day", 0, 0, 1000000000, "per client; 0 = off")         \
+    TEXT(limits_overrides, "limits.overrides", OVERRIDES, NULL,                                              \
+         "CLIENT_ID=PER_MINUTE,... beats the default")                                                       \
+    INT(queue_lease_ms, "queue.lease_ms", 30000, 100, 86400000, "life of a lease")                           \
+    INT(queue_heartbeat_ms, "queue.heartbeat_ms", 5000, 10, 86400000, "workers renew this often")            \
+    INT(runner_processes, "runner.processes", 2, 0, 64, "built-in runner processes")                         \
+    INT(runner_workers, "runner.workers", 4, 1, 10000, "workers per runner process")                         \
+    INT(runner_concurrency, "runner.concurrency", 1, 1, 10000, "jobs at once per worker")                    \
+    REAL(runner_time_scale, "runner.time_scale", 1.0, 0.00001, 1000,                                         \
+         "0.01 = catalog jobs run a hundred times faster")                                                   \
+    INT(webhooks_timeout_ms, "webhooks.timeout_ms", 5000, 10, 600000, "one delivery attempt")                \
+    INT(webhooks_max_attempts, "webhooks.max_attempts", 6, 1, 100,                                           \
+        "tries of a delivery before it is given up")                                                         \
+    INT(webhooks_base_ms, "webhooks.base_ms", 1000, 0, 86400000, "first backoff")                            \
+    INT(webhooks_cap_ms, "webhooks.cap_ms", 60000, 0, 86400000, "longest backoff")                           \
+    TEXT(webhooks_allow_private, "webhooks.allow_private", BOOLEAN, NULL,                                    \
+         "webhooks may reach private addresses; unset = true in dev, false else")                            \
+    TEXT(webhooks_allow_cidrs, "webhooks.allow_cidrs", CIDRS, NULL,                                          \
+         "CIDR,... that webhooks may reach all the same")                                                    \
+    INT(runtime_drain_ms, "runtime.drain_ms", 8000, 0, 600000, "time to finish on SIGTERM")                  \
+    INT(runtime_root_max_restarts, "runtime.root.max_restarts", 3, 0, 1000,                                  \
+        "restarts of core and of whole domains within the window; one more ends the program")                \
+    INT(runtime_root_max_seconds, "runtime.root.max_seconds", 10, 1, 86400, "length of the root window")     \
+    INT(runtime_agents_max_restarts, "runtime.agents.max_restarts", 10, 0, 1000,                             \
+        "restarts of runners within the window; one more ends and renews the domain")                        \
+    INT(runtime_agents_max_seconds, "runtime.agents.max_seconds", 60, 1, 86400,                              \
+        "length of the agents window")                                                                       \
     TEXT(log_level, "log.level", LEVEL, "info", "debug, info, warn or error")
 
 #define INT(field, ...)  SETTING_##field,
@@ -120,8 +116,7 @@ MUST_CHECK enum err_code settings_load_text(struct settings *s, const char *name
                                             struct err *err);
 /* Reads WEIR_* for every key; an unknown WEIR_ variable is refused. Known beside the keys: WEIR_URL
  * and WEIR_API_KEY of the command line, and what a cluster injects for a service named weir. */
-MUST_CHECK enum err_code settings_load_environment(struct settings *s, char **environ_list,
-                                                   struct err *err);
+MUST_CHECK enum err_code settings_load_environment(struct settings *s, char **environ_list, struct err *err);
 /* Rules that bind several keys (heartbeat below lease, backoff base below its cap, ...). */
 MUST_CHECK enum err_code settings_check(const struct settings *s, struct err *err);
 /* Advice that does not stop the start, one line each (AJ-06, prod without operator token, ...). */
@@ -133,11 +128,10 @@ void settings_markdown(FILE *out); /* docs/settings.md, whole */
 /* What several callers would otherwise each work out from the values. */
 enum { SETTINGS_HOST_MAX = 254 };
 /* server.listen in parts; brackets of an IPv6 address are taken off; port 0 = any free one. */
-bool settings_listen_parts(const struct settings *s, char *ret_host, size_t host_size,
-                           uint16_t *ret_port);
+bool settings_listen_parts(const struct settings *s, char *ret_host, size_t host_size, uint16_t *ret_port);
 /* The SQLite file that store.url names, or DATA/weir.db. */
-MUST_CHECK enum err_code settings_store_path(const struct settings *s, char *ret_path,
-                                             size_t path_size, struct err *err);
+MUST_CHECK enum err_code settings_store_path(const struct settings *s, char *ret_path, size_t path_size,
+                                             struct err *err);
 bool settings_webhooks_private(const struct settings *s); /* webhooks.allow_private; unset: dev */
 int64_t settings_http_threads(const struct settings *s);  /* server.threads, or the online CPUs */
 enum log_level settings_log_level(const struct settings *s);

@@ -36,8 +36,7 @@ static bool listens_on_loopback(const struct settings *s)
     uint16_t port;
     if (!settings_listen_parts(s, host, sizeof host, &port))
         return false;
-    return str_starts(str_of(host), "127.") || strcmp(host, "::1") == 0 ||
-           strcmp(host, "localhost") == 0;
+    return str_starts(str_of(host), "127.") || strcmp(host, "::1") == 0 || strcmp(host, "localhost") == 0;
 }
 
 static void warn_about_jobs(const struct settings *s, FILE *out)
@@ -82,14 +81,12 @@ void settings_warn(const struct settings *s, FILE *out)
                 s->runner_time_scale, s->environment);
 }
 
-bool settings_listen_parts(const struct settings *s, char *ret_host, size_t host_size,
-                           uint16_t *ret_port)
+bool settings_listen_parts(const struct settings *s, char *ret_host, size_t host_size, uint16_t *ret_port)
 {
     return listen_parse(str_of(s->listen), ret_host, host_size, ret_port);
 }
 
-enum err_code settings_store_path(const struct settings *s, char *ret_path, size_t path_size,
-                                  struct err *err)
+enum err_code settings_store_path(const struct settings *s, char *ret_path, size_t path_size, struct err *err)
 {
     int n;
     if (!s->store_url)
@@ -97,8 +94,8 @@ enum err_code settings_store_path(const struct settings *s, char *ret_path, size
     else if (str_starts(str_of(s->store_url), "sqlite:"))
         n = snprintf(ret_path, path_size, "%s", s->store_url + strlen("sqlite:"));
     else
-        return err_set(err, ERR_CONFIG_INVALID,
-                       "store.url: %.20s... is not built into this program", s->store_url);
+        return err_set(err, ERR_CONFIG_INVALID, "store.url: %.20s... is not built into this program",
+                       s->store_url);
     if (n < 0 || (size_t)n >= path_size)
         return err_set(err, ERR_CONFIG_INVALID, "store.url: the path is too long");
     return ERR_OK;
@@ -124,8 +121,7 @@ enum log_level settings_log_level(const struct settings *s)
     static const struct {
         const char *name;
         enum log_level level;
-    } levels[] = {
-        {"debug", LOG_DEBUG}, {"info", LOG_INFO}, {"warn", LOG_WARN}, {"error", LOG_ERROR}};
+    } levels[] = {{"debug", LOG_DEBUG}, {"info", LOG_INFO}, {"warn", LOG_WARN}, {"error", LOG_ERROR}};
     for (size_t i = 0; i < LENGTH_OF(levels); i++)
         if (strcmp(s->log_level, levels[i].name) == 0)
             return levels[i].level;

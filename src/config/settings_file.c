@@ -41,14 +41,12 @@ static enum err_code next_event(struct reader *r, yaml_event_t *ret_event)
                        r->yaml.problem ? r->yaml.problem : "unreadable");
     }
     point_at(r, ret_event->start_mark.line);
-    bool anchored =
-        ret_event->type == YAML_ALIAS_EVENT ||
-        (ret_event->type == YAML_SCALAR_EVENT && ret_event->data.scalar.anchor) ||
-        (ret_event->type == YAML_SEQUENCE_START_EVENT && ret_event->data.sequence_start.anchor) ||
-        (ret_event->type == YAML_MAPPING_START_EVENT && ret_event->data.mapping_start.anchor);
+    bool anchored = ret_event->type == YAML_ALIAS_EVENT ||
+                    (ret_event->type == YAML_SCALAR_EVENT && ret_event->data.scalar.anchor) ||
+                    (ret_event->type == YAML_SEQUENCE_START_EVENT && ret_event->data.sequence_start.anchor) ||
+                    (ret_event->type == YAML_MAPPING_START_EVENT && ret_event->data.mapping_start.anchor);
     if (anchored)
-        return err_set(r->err, ERR_CONFIG_INVALID, "%sanchors and aliases are not allowed here",
-                       r->where);
+        return err_set(r->err, ERR_CONFIG_INVALID, "%sanchors and aliases are not allowed here", r->where);
     return ERR_OK;
 }
 
@@ -69,8 +67,8 @@ static enum err_code note_line(struct reader *r, const struct setting *d, size_t
 {
     size_t *first = &r->set_in_line[d - settings_table];
     if (*first)
-        return err_set(r->err, ERR_CONFIG_INVALID, "%s%s is set twice, first in line %zu", r->where,
-                       d->key, *first);
+        return err_set(r->err, ERR_CONFIG_INVALID, "%s%s is set twice, first in line %zu", r->where, d->key,
+                       *first);
     *first = line + 1;
     return ERR_OK;
 }
@@ -86,18 +84,18 @@ static enum err_code read_list(struct reader *r, const struct setting *d, struct
         if (event.type == YAML_SEQUENCE_END_EVENT)
             return ERR_OK;
         if (event.type != YAML_SCALAR_EVENT)
-            return err_set(r->err, ERR_CONFIG_INVALID, "%s%s must be a list of plain values",
-                           r->where, d->key);
+            return err_set(r->err, ERR_CONFIG_INVALID, "%s%s must be a list of plain values", r->where,
+                           d->key);
         struct str item = scalar_text(&event);
         if (!item.len || memchr(item.ptr, ',', item.len))
-            return err_set(r->err, ERR_CONFIG_INVALID,
-                           "%s%s has an item that is empty or has a comma in it", r->where, d->key);
+            return err_set(r->err, ERR_CONFIG_INVALID, "%s%s has an item that is empty or has a comma in it",
+                           r->where, d->key);
         if (ret_list->len)
             strbuf_add_char(ret_list, ',');
         strbuf_add_str(ret_list, item);
         if (ret_list->len > SETTING_TEXT_MAX)
-            return err_set(r->err, ERR_CONFIG_INVALID, "%s%s is longer than %d bytes", r->where,
-                           d->key, SETTING_TEXT_MAX);
+            return err_set(r->err, ERR_CONFIG_INVALID, "%s%s is longer than %d bytes", r->where, d->key,
+                           SETTING_TEXT_MAX);
     }
 }
 
@@ -109,8 +107,8 @@ static enum err_code read_leaf(struct reader *r, const struct setting *d, const 
     if (value->type == YAML_SCALAR_EVENT)
         return setting_assign(r->settings, d, scalar_value(value), ORIGIN_FILE, r->where, r->err);
     if (value->type != YAML_SEQUENCE_START_EVENT || !setting_is_list(d))
-        return err_set(r->err, ERR_CONFIG_INVALID, "%s%s must be one value, got a %s", r->where,
-                       d->key, value->type == YAML_SEQUENCE_START_EVENT ? "list" : "map");
+        return err_set(r->err, ERR_CONFIG_INVALID, "%s%s must be one value, got a %s", r->where, d->key,
+                       value->type == YAML_SEQUENCE_START_EVENT ? "list" : "map");
     char where[sizeof r->where];
     memcpy(where, r->where, sizeof where); /* the items move it */
     struct strbuf list CLEANUP(strbuf_free) = {0};
@@ -140,8 +138,8 @@ static enum err_code read_value(struct reader *r, struct str key, int depth)
         return read_map(r, key, depth + 1);
     if (value.type == YAML_SCALAR_EVENT && scalar_value(&value).len == 0)
         return ERR_OK; /* a section whose lines are all commented out */
-    return err_set(r->err, ERR_CONFIG_INVALID, "%s%.*s is a section; set its keys below it",
-                   key_where, STR_ARG(key));
+    return err_set(r->err, ERR_CONFIG_INVALID, "%s%.*s is a section; set its keys below it", key_where,
+                   STR_ARG(key));
 }
 
 /* Members up to the end of a map whose start is already read. */
@@ -157,8 +155,8 @@ static enum err_code read_map(struct reader *r, struct str prefix, int depth)
             return err_set(r->err, ERR_CONFIG_INVALID, "%sa key must be plain text", r->where);
         struct str part = scalar_text(&name);
         char key[KEY_MAX];
-        int n = snprintf(key, sizeof key, "%.*s%s%.*s", STR_ARG(prefix), prefix.len ? "." : "",
-                         STR_ARG(part));
+        int n =
+            snprintf(key, sizeof key, "%.*s%s%.*s", STR_ARG(prefix), prefix.len ? "." : "", STR_ARG(part));
         if (n < 0 || (size_t)n >= sizeof key || memchr(part.ptr, 0, part.len))
             return setting_unknown(part, r->where, r->err);
         code = read_value(r, (struct str){key, (size_t)n}, depth);
@@ -176,8 +174,7 @@ static enum err_code read_stream(struct reader *r)
         if (code || event.type == YAML_STREAM_END_EVENT)
             return code;
         if (event.type == YAML_DOCUMENT_START_EVENT && seen)
-            return err_set(r->err, ERR_CONFIG_INVALID, "%sa second document is not allowed here",
-                           r->where);
+            return err_set(r->err, ERR_CONFIG_INVALID, "%sa second document is not allowed here", r->where);
         if (event.type == YAML_STREAM_START_EVENT || event.type == YAML_DOCUMENT_START_EVENT ||
             event.type == YAML_DOCUMENT_END_EVENT)
             continue;
@@ -195,8 +192,7 @@ static enum err_code read_stream(struct reader *r)
     }
 }
 
-enum err_code settings_load_text(struct settings *s, const char *name, struct str text,
-                                 struct err *err)
+enum err_code settings_load_text(struct settings *s, const char *name, struct str text, struct err *err)
 {
     struct reader r = {.settings = s, .name = name, .err = err};
     MUST(yaml_parser_initialize(&r.yaml));
@@ -222,8 +218,7 @@ enum err_code settings_load_file(struct settings *s, const char *path, struct er
     for (size_t n; (n = fread(chunk, 1, sizeof chunk, f)) > 0;) {
         strbuf_add(&text, chunk, n);
         if (text.len > FILE_BYTES_MAX)
-            return err_set(err, ERR_CONFIG_INVALID, "%.180s: larger than %d bytes", path,
-                           FILE_BYTES_MAX);
+            return err_set(err, ERR_CONFIG_INVALID, "%.180s: larger than %d bytes", path, FILE_BYTES_MAX);
     }
     if (ferror(f))
         return err_set(err, ERR_CONFIG_INVALID, "%.180s: %s", path, strerror(errno));

@@ -8,16 +8,16 @@
 #include "config/settings.h"
 
 /* X(name, is a comma list, what a value must be; completes "KEY must be ...") */
-#define SETTING_FORMS(X)                                                                           \
-    X(ANY, false, "a text of at most 4096 bytes without control characters")                       \
-    X(SECRET, false, "a text of at most 4096 bytes without spaces or control characters")          \
-    X(ENVIRONMENT, false, "dev, stage or prod")                                                    \
-    X(BOOLEAN, false, "true or false")                                                             \
-    X(LEVEL, false, "debug, info, warn or error")                                                  \
-    X(LISTEN, false, "HOST:PORT such as 127.0.0.1:8080, [::1]:8080 or localhost:0")                \
-    X(STORE, false, "sqlite:FILE")                                                                 \
-    X(TYPES, true, "a comma list out of EXECUTE, DEFERRED and EMIT_EVENT")                         \
-    X(OVERRIDES, true, "CLIENT_ID=REQUESTS_PER_MINUTE, several with commas between")               \
+#define SETTING_FORMS(X)                                                                                     \
+    X(ANY, false, "a text of at most 4096 bytes without control characters")                                 \
+    X(SECRET, false, "a text of at most 4096 bytes without spaces or control characters")                    \
+    X(ENVIRONMENT, false, "dev, stage or prod")                                                              \
+    X(BOOLEAN, false, "true or false")                                                                       \
+    X(LEVEL, false, "debug, info, warn or error")                                                            \
+    X(LISTEN, false, "HOST:PORT such as 127.0.0.1:8080, [::1]:8080 or localhost:0")                          \
+    X(STORE, false, "sqlite:FILE")                                                                           \
+    X(TYPES, true, "a comma list out of EXECUTE, DEFERRED and EMIT_EVENT")                                   \
+    X(OVERRIDES, true, "CLIENT_ID=REQUESTS_PER_MINUTE, several with commas between")                         \
     X(CIDRS, true, "addresses such as 10.0.0.0/8 or fd00::/8, several with commas between")
 
 #define X(name, list, must_be) FORM_##name,

@@ -26,8 +26,7 @@ static const char *shown_text(const struct settings *s, const struct setting *d)
     return text && setting_is_secret(d) ? "(set)" : text;
 }
 
-static void show_table_row(const struct settings *s, const struct setting *d, bool origin,
-                           FILE *out)
+static void show_table_row(const struct settings *s, const struct setting *d, bool origin, FILE *out)
 {
     char value[SETTING_TEXT_MAX + 1] = "";
     switch (d->type) {
@@ -42,14 +41,12 @@ static void show_table_row(const struct settings *s, const struct setting *d, bo
         break;
     }
     if (origin)
-        fprintf(out, "%-32s %-28s %s\n", d->key, value,
-                origin_names[s->origin[d - settings_table]]);
+        fprintf(out, "%-32s %-28s %s\n", d->key, value, origin_names[s->origin[d - settings_table]]);
     else
         fprintf(out, "%-32s %s\n", d->key, value);
 }
 
-static void show_json_value(const struct settings *s, const struct setting *d,
-                            struct json_writer *w)
+static void show_json_value(const struct settings *s, const struct setting *d, struct json_writer *w)
 {
     switch (d->type) {
     case SETTING_INT:

@@ -42,11 +42,11 @@ struct key_command {
     enum key_action action;
     struct principal who;
     struct uuid client_id;
-    bool rotate;                         /* create */
-    struct create_once once;             /* create */
-    int64_t key_id;                      /* revoke: which; else the answer */
+    bool rotate;             /* create */
+    struct create_once once; /* create */
+    int64_t key_id;          /* revoke: which; else the answer */
     uint64_t key_low;
-    uint8_t new_hash[KEY_HASH_BYTES];    /* create, renew */
+    uint8_t new_hash[KEY_HASH_BYTES]; /* create, renew */
     /* answer */
     int64_t created_ms, expires_ms;
     bool fresh; /* the new secret was stored: show it */
@@ -67,8 +67,8 @@ struct create_webhook_command {
     int64_t client;
     struct create_once once;
     struct str url;
-    struct str events;         /* sorted, comma-separated */
-    uint8_t fingerprint[16];   /* of url and events */
+    struct str events;       /* sorted, comma-separated */
+    uint8_t fingerprint[16]; /* of url and events */
     uint8_t secret[WEBHOOK_SECRET_BYTES];
     int64_t id, created_ms;
     uint64_t low;

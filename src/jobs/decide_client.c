@@ -35,8 +35,8 @@ static enum err_code decide_create(struct unit *u, struct command *base, struct 
                                   .created_ms = u->now_ms};
     unit_insert(u, &table_client_row, client);
     struct client_secret_row *secret = ARENA_NEW(u->arena, struct client_secret_row);
-    *secret = (struct client_secret_row){
-        .client = num, .secret = bytes_in(u, c->webhook_secret, sizeof c->webhook_secret)};
+    *secret = (struct client_secret_row){.client = num,
+                                         .secret = bytes_in(u, c->webhook_secret, sizeof c->webhook_secret)};
     unit_insert(u, &table_client_secret_row, secret);
     struct stats_row *stats = ARENA_NEW(u->arena, struct stats_row);
     struct client_counts none = {0};
@@ -59,7 +59,8 @@ static void load_rotate(struct unit *u, struct command *base)
     struct rotate_secret_command *c = (struct rotate_secret_command *)base;
     struct client_row key = client_key(&c->client_id);
     unit_want(u, &table_client_row, &key);
-    const struct client_row *client = u->load_err.code == ERR_OK ? unit_row(u, &table_client_row, &key) : NULL;
+    const struct client_row *client =
+        u->load_err.code == ERR_OK ? unit_row(u, &table_client_row, &key) : NULL;
     if (client)
         unit_want(u, &table_client_secret_row, &(struct client_secret_row){.client = client->num});
 }

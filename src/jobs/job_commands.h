@@ -23,7 +23,7 @@ struct submit_item {
     struct str type, work_kind, execution_at, callback, queue;
     int64_t priority, max_runtime_ms, max_retries;
     bool has_priority, has_max_runtime, has_max_retries;
-    struct str payload;     /* JSON object text */
+    struct str payload; /* JSON object text */
     struct str idem_key;
     uint8_t fingerprint[JOB_FINGERPRINT_BYTES]; /* of the canonical body */
     struct str traceparent;

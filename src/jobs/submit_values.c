@@ -131,8 +131,8 @@ static enum err_code check_range(const char *field, bool given, int64_t value, i
 static enum err_code check_numbers(const struct settings *s, const struct submit_item *item,
                                    struct submit_values *v, struct err *err)
 {
-    if (check_range("priority", item->has_priority, item->priority, 0, JOB_PRIORITY_MAX,
-                    JOB_PRIORITY_DEFAULT, &v->priority, err) != ERR_OK ||
+    if (check_range("priority", item->has_priority, item->priority, 0, JOB_PRIORITY_MAX, JOB_PRIORITY_DEFAULT,
+                    &v->priority, err) != ERR_OK ||
         check_range("max_runtime_ms", item->has_max_runtime, item->max_runtime_ms, 1, s->jobs_max_runtime_ms,
                     s->jobs_max_runtime_ms, &v->max_runtime_ms, err) != ERR_OK ||
         check_range("max_retries", item->has_max_retries, item->max_retries, 0, s->jobs_retry_max,
@@ -148,7 +148,8 @@ static enum err_code check_texts(const struct settings *s, const struct submit_i
     if (!queue_name_is_valid(v->queue))
         return err_set(err, ERR_JOB_VALIDATION_FAILED, "queue must match [a-z0-9][a-z0-9_.-]{0,63}");
     if (item->callback.ptr && !callback_url_is_valid(item->callback))
-        return err_set(err, ERR_JOB_VALIDATION_FAILED, "callback must be an http:// or https:// URL with a host");
+        return err_set(err, ERR_JOB_VALIDATION_FAILED,
+                       "callback must be an http:// or https:// URL with a host");
     if (item->payload.ptr && (int64_t)item->payload.len > s->jobs_payload_max_bytes)
         return err_set(err, ERR_JOB_VALIDATION_FAILED, "payload is %zu bytes, at most %lld are allowed",
                        item->payload.len, (long long)s->jobs_payload_max_bytes);

@@ -94,7 +94,10 @@ static int64_t steady_now_us(const struct kernel *k)
     return clock_mono_us(k->config.clock) + k->wall_minus_mono_us;
 }
 
-static int64_t steady_now(const struct kernel *k) { return steady_now_us(k) / 1000; }
+static int64_t steady_now(const struct kernel *k)
+{
+    return steady_now_us(k) / 1000;
+}
 
 /* A lease read back from disk is granted anew: the worker could not beat while core was down. */
 static void regrant(struct task *t, void *arg)

@@ -6,7 +6,10 @@ static const struct task_owner *const owners[TASK_OWNER_COUNT] = {
     [TASK_OWNER_JOB] = &job_task_owner,
 };
 
-const struct task_owner *task_owner_of(const struct task *t) { return owners[t->row.owner]; }
+const struct task_owner *task_owner_of(const struct task *t)
+{
+    return owners[t->row.owner];
+}
 
 int64_t task_runtime_limit_ms(const struct settings *s, const struct task *t)
 {

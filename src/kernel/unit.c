@@ -62,8 +62,8 @@ static bool same_key(const struct table *t, const void *a, const void *b)
 {
     for (unsigned i = 0; i < t->key_count; i++) {
         const struct column *c = &t->columns[i];
-        bool same = c->type == COLUMN_INT ? row_int(a, c) == row_int(b, c)
-                                          : str_equal(row_str(a, c), row_str(b, c));
+        bool same =
+            c->type == COLUMN_INT ? row_int(a, c) == row_int(b, c) : str_equal(row_str(a, c), row_str(b, c));
         if (!same)
             return false;
     }
@@ -150,7 +150,10 @@ void unit_delete(struct unit *u, const struct table *t, const void *key)
 
 /* --- live tasks -------------------------------------------------------------------------------- */
 
-struct task *unit_task(struct unit *u, int64_t id) { return live_find(u->store->live, id); }
+struct task *unit_task(struct unit *u, int64_t id)
+{
+    return live_find(u->store->live, id);
+}
 
 static struct task_touch *touch(struct unit *u, struct task *t)
 {
@@ -174,9 +177,15 @@ struct task *unit_task_add(struct unit *u, const struct task_row *row)
     return t;
 }
 
-void unit_task_touch(struct unit *u, struct task *t) { touch(u, t); }
+void unit_task_touch(struct unit *u, struct task *t)
+{
+    touch(u, t);
+}
 
-void unit_task_place(struct unit *u, struct task *t) { live_place(u->store->live, t, u->now_ms); }
+void unit_task_place(struct unit *u, struct task *t)
+{
+    live_place(u->store->live, t, u->now_ms);
+}
 
 void unit_task_end(struct unit *u, struct task *t)
 {
@@ -304,7 +313,8 @@ static struct row_change *collect(struct unit *u, size_t *ret_count)
     size_t n = 0;
     for (const struct unit_row *r = u->row_list; r; r = r->next)
         n += row_changes(r, changes + n);
-    const struct task_touch **oldest_first = ARENA_ARRAY(u->arena, const struct task_touch *, touch_count + 1);
+    const struct task_touch **oldest_first =
+        ARENA_ARRAY(u->arena, const struct task_touch *, touch_count + 1);
     size_t at = touch_count;
     for (const struct task_touch *x = u->touches; x; x = x->next)
         oldest_first[--at] = x;
@@ -342,8 +352,8 @@ enum err_code unit_commit(struct unit *u, struct err *err)
                            .idem_drop = u->idem_drop,
                            .idem_drop_count = u->idem_drop_count};
     c.rows = collect(u, &c.row_count);
-    bool empty = !c.row_count && !c.chunk_count && !c.list_count && !c.idem_add_count &&
-                 !c.idem_drop_count && !c.drop_chunks_below;
+    bool empty = !c.row_count && !c.chunk_count && !c.list_count && !c.idem_add_count && !c.idem_drop_count &&
+                 !c.drop_chunks_below;
     if (!empty && u->store->ops->commit(u->store, &c, err) != ERR_OK)
         return err->code;
     publish(u);
@@ -360,4 +370,7 @@ void unit_abort(struct unit *u)
         idem_put(&u->store->idem, u->idem_drop[i].hash, u->idem_drop[i].job);
 }
 
-void unit_free_rows(struct unit *u) { map_free(&u->rows); }
+void unit_free_rows(struct unit *u)
+{
+    map_free(&u->rows);
+}

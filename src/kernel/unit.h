@@ -35,10 +35,10 @@ struct unit {
     struct arena *arena;
     const struct settings *settings;
     struct uuid_v7_source *ids;
-    struct reader *reader;    /* housekeeping's own snapshot reader; may be NULL in tests */
-    int64_t now_us, now_ms;   /* wall clock, one instant for the whole batch */
-    int64_t steady_ms;        /* wall clock that never jumps, cut to ms: what has passed is asked of it */
-    int64_t steady_up_ms;     /* the same, rounded up: deadlines are counted from it, so none is early */
+    struct reader *reader;  /* housekeeping's own snapshot reader; may be NULL in tests */
+    int64_t now_us, now_ms; /* wall clock, one instant for the whole batch */
+    int64_t steady_ms;      /* wall clock that never jumps, cut to ms: what has passed is asked of it */
+    int64_t steady_up_ms;   /* the same, rounded up: deadlines are counted from it, so none is early */
 
     struct log_builder log;
     struct map rows;
@@ -70,7 +70,8 @@ void unit_want(struct unit *u, const struct table *t, const void *key);
 void *unit_row(struct unit *u, const struct table *t, const void *key);
 /* `row` lives in the batch arena (or longer). */
 void unit_insert(struct unit *u, const struct table *t, void *row);
-void unit_update(struct unit *u, const struct table *t, void *row); /* a row from unit_row, changed in place */
+void unit_update(struct unit *u, const struct table *t,
+                 void *row); /* a row from unit_row, changed in place */
 void unit_delete(struct unit *u, const struct table *t, const void *key);
 /* Did this batch ask for the row? (a decider that may run without its load step can find out) */
 bool unit_knows(struct unit *u, const struct table *t, const void *key);

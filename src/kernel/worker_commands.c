@@ -27,8 +27,8 @@ static void assign(struct unit *u, struct task *t, struct claim_command *c)
     live_set_worker(u->store->live, t, c->worker_id, u->steady_ms);
     task_owner_of(t)->assigned(u, t);
     unit_task_place(u, t);
-    c->tasks[c->task_count++] = (struct claimed_task){
-        t->row.id, t->row.token, t->row.client, t->row.attempt, t->row.lease_ms, (uint64_t)t->row.low};
+    c->tasks[c->task_count++] = (struct claimed_task){t->row.id,      t->row.token,    t->row.client,
+                                                      t->row.attempt, t->row.lease_ms, (uint64_t)t->row.low};
 }
 
 static enum err_code decide_claim(struct unit *u, struct command *base, struct err *err)
@@ -62,7 +62,8 @@ static struct task *held(struct unit *u, const struct worker_command *c, struct 
 }
 
 static enum err_code each_item(struct unit *u, struct command *base,
-                               void (*one)(struct unit *u, struct worker_command *c, struct worker_item *item))
+                               void (*one)(struct unit *u, struct worker_command *c,
+                                           struct worker_item *item))
 {
     struct worker_command *c = (struct worker_command *)base;
     for (size_t i = 0; i < c->item_count; i++)

@@ -24,7 +24,7 @@ struct claim_command {
     int64_t client;
     uint32_t max;
     int64_t wait_ms;
-    int64_t wait_until_ms; /* set at the first decide */
+    int64_t wait_until_ms;      /* set at the first decide */
     struct claimed_task *tasks; /* room for max */
     uint32_t task_count;
 };

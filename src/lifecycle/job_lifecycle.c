@@ -60,12 +60,30 @@ enum job_pair_rule job_pair_rule(enum job_state from, enum job_state to)
     return JOB_PAIR_FORBIDDEN;
 }
 
-bool job_state_is_final(enum job_state s) { return s < JOB_STATE_COUNT && states[s].final; }
-enum task_phase job_state_phase(enum job_state s) { return states[s].phase; }
-const char *job_state_text(enum job_state s) { return s < JOB_STATE_COUNT ? states[s].text : NULL; }
-const char *job_outcome_text(enum job_state s) { return s < JOB_STATE_COUNT ? states[s].outcome : NULL; }
-const char *job_event_text(enum job_event e) { return event_texts[e]; }
-const char *job_type_text(enum job_type t) { return type_texts[t]; }
+bool job_state_is_final(enum job_state s)
+{
+    return s < JOB_STATE_COUNT && states[s].final;
+}
+enum task_phase job_state_phase(enum job_state s)
+{
+    return states[s].phase;
+}
+const char *job_state_text(enum job_state s)
+{
+    return s < JOB_STATE_COUNT ? states[s].text : NULL;
+}
+const char *job_outcome_text(enum job_state s)
+{
+    return s < JOB_STATE_COUNT ? states[s].outcome : NULL;
+}
+const char *job_event_text(enum job_event e)
+{
+    return event_texts[e];
+}
+const char *job_type_text(enum job_type t)
+{
+    return type_texts[t];
+}
 
 static bool find_text(const char *const *texts, size_t count, struct str text, size_t *ret_index)
 {

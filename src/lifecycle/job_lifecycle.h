@@ -20,13 +20,13 @@
 #include "base/str.h"
 
 /* X(name, final, outcome on the wire, phase of its task in the live queue) */
-#define JOB_STATES(X)                                                                              \
-    X(CREATED, false, NULL, WAITING)                                                               \
-    X(QUEUED, false, NULL, READY)                                                                  \
-    X(ASSIGNED, false, NULL, LEASED)                                                               \
-    X(RUNNING, false, NULL, RUNNING)                                                               \
-    X(SUCCEEDED, true, "SUCCESS", ENDED)                                                           \
-    X(FAILED, true, "FAILED", ENDED)                                                               \
+#define JOB_STATES(X)                                                                                        \
+    X(CREATED, false, NULL, WAITING)                                                                         \
+    X(QUEUED, false, NULL, READY)                                                                            \
+    X(ASSIGNED, false, NULL, LEASED)                                                                         \
+    X(RUNNING, false, NULL, RUNNING)                                                                         \
+    X(SUCCEEDED, true, "SUCCESS", ENDED)                                                                     \
+    X(FAILED, true, "FAILED", ENDED)                                                                         \
     X(CANCELED, true, "CANCELED", ENDED)
 
 #define X(name, final, outcome, phase) JOB_##name,
@@ -37,16 +37,16 @@ enum job_state { JOB_STATES(X) JOB_STATE_COUNT, JOB_NO_STATE = JOB_STATE_COUNT }
 enum task_phase { TASK_WAITING, TASK_READY, TASK_LEASED, TASK_RUNNING, TASK_ENDED };
 
 /* X(name, wire name) */
-#define JOB_EVENTS(X)                                                                              \
-    X(CREATED, "job.created")                                                                      \
-    X(QUEUED, "job.queued")                                                                        \
-    X(ASSIGNED, "job.assigned")                                                                    \
-    X(RUNNING, "job.running")                                                                      \
-    X(SUCCEEDED, "job.succeeded")                                                                  \
-    X(FAILED, "job.failed")                                                                        \
-    X(CANCELED, "job.canceled")                                                                    \
-    X(LEASE_EXPIRED, "job.lease_expired")                                                          \
-    X(TIMED_OUT, "job.timed_out")                                                                  \
+#define JOB_EVENTS(X)                                                                                        \
+    X(CREATED, "job.created")                                                                                \
+    X(QUEUED, "job.queued")                                                                                  \
+    X(ASSIGNED, "job.assigned")                                                                              \
+    X(RUNNING, "job.running")                                                                                \
+    X(SUCCEEDED, "job.succeeded")                                                                            \
+    X(FAILED, "job.failed")                                                                                  \
+    X(CANCELED, "job.canceled")                                                                              \
+    X(LEASE_EXPIRED, "job.lease_expired")                                                                    \
+    X(TIMED_OUT, "job.timed_out")                                                                            \
     X(RETRIES_EXHAUSTED, "job.retries_exhausted") /* a note, not a move: prev = next = FAILED */
 
 #define X(name, wire) JOB_EVENT_##name,
@@ -92,7 +92,7 @@ bool job_outcome_parse(struct str text, enum job_state *ret_state);
 bool job_event_parse(struct str text, enum job_event *ret_event);
 
 #define JOB_TYPES(X) X(EXECUTE) X(DEFERRED) X(EMIT_EVENT)
-#define X(name) JOB_TYPE_##name,
+#define X(name)      JOB_TYPE_##name,
 enum job_type { JOB_TYPES(X) JOB_TYPE_COUNT };
 #undef X
 const char *job_type_text(enum job_type t);

@@ -15,9 +15,8 @@ static const struct work_row {
     bool drawn;
     enum work_behaviour behaviour;
 } work_rows[] = {
-#define X(name, duration, fail, kb, outcome, family, drawn, behaviour)                             \
-    [WORK_##name] = {#name, duration,          fail, kb, outcome, WORK_FAMILY_##family,            \
-                     drawn, BEHAVE_##behaviour},
+#define X(name, duration, fail, kb, outcome, family, drawn, behaviour)                                       \
+    [WORK_##name] = {#name, duration, fail, kb, outcome, WORK_FAMILY_##family, drawn, BEHAVE_##behaviour},
     WORK_KINDS(X)
 #undef X
 };

@@ -41,43 +41,37 @@ enum work_family { WORK_FAMILY_SUCCESS, WORK_FAMILY_SLOW, WORK_FAMILY_FAIL };
  * The first word of the expected outcome is the final state of the first attempt. Kinds that need
  * something from outside (a cancel, a receiver, a restart) are never drawn, and neither are the two
  * whose numbers leave the range of drawn definitions: PAYLOAD_INVALID and RUNS_OVER_TIMEOUT. */
-#define WORK_KINDS(X)                                                                              \
-    X(SUCCESS_FAST, 1000, false, 4, "SUCCEEDED", SUCCESS, true, WAIT)                              \
-    X(SUCCESS_NORMAL, 10000, false, 16, "SUCCEEDED", SUCCESS, true, WAIT)                          \
-    X(SUCCESS_SLOW, 90000, false, 32, "SUCCEEDED", SLOW, true, WAIT)                               \
-    X(FAIL_IMMEDIATE, 500, true, 1, "FAILED", FAIL, true, WAIT)                                    \
-    X(FAIL_AFTER_PROGRESS, 20000, true, 8, "FAILED", FAIL, true, WAIT)                             \
-    X(FAIL_AFTER_RETRYABLE, 5000, true, 8, "FAILED (retryable)", FAIL, true, FAIL_RETRYABLE)       \
-    X(RUNS_LONG, 110000, false, 32, "SUCCEEDED", SLOW, true, WAIT)                                 \
-    X(RUNS_OVER_TIMEOUT, WORK_OVER_LIMIT_MS, true, 8, "FAILED (timeout)", FAIL, false,             \
-      OUTLAST_LIMIT)                                                                               \
-    X(CPU_BURST, 8000, false, 4, "SUCCEEDED", SUCCESS, true, BURN_CPU)                             \
-    X(MEMORY_SPIKE, 12000, false, 64, "SUCCEEDED", SUCCESS, true, TOUCH_MEMORY)                    \
-    X(IO_HEAVY, 15000, false, 32, "SUCCEEDED", SUCCESS, true, WRITE_FILE)                          \
-    X(MANY_SMALL_OUTPUTS, 9000, false, 16, "SUCCEEDED", SUCCESS, true, MANY_OUTPUTS)               \
-    X(LARGE_OUTPUT, 9000, false, 256, "SUCCEEDED", SUCCESS, true, LARGE_OUTPUT)                    \
-    X(CANCEL_BEFORE_START, 5000, false, 4, "CANCELED (when cancel issued in QUEUED)", SUCCESS,     \
-      false, WAIT)                                                                                 \
-    X(CANCEL_DURING_RUN, 10000, false, 4, "CANCELED (when cancel issued in RUNNING)", SUCCESS,     \
-      false, WAIT)                                                                                 \
-    X(RETRY_ON_FAIL, 3000, true, 4, "FAILED then SUCCEEDED on retry", FAIL, true, FAIL_ONCE)       \
-    X(RETRY_LIMIT_REACHED, 3000, true, 4, "FAILED after max retries", FAIL, true, FAIL_RETRYABLE)  \
-    X(DUPLICATE_SUBMIT_SAME_KEY, 2000, false, 4, "SUCCEEDED (same job id)", SUCCESS, false, WAIT)  \
-    X(DUPLICATE_SUBMIT_DIFFERENT_KEY, 2000, false, 4, "SUCCEEDED (distinct jobs)", SUCCESS, false, \
-      WAIT)                                                                                        \
-    X(WEBHOOK_SUCCESS, 2000, false, 4, "SUCCEEDED (webhook delivered)", SUCCESS, false, WAIT)      \
-    X(WEBHOOK_TIMEOUT, 2000, false, 4, "SUCCEEDED (webhook retries)", SUCCESS, false, WAIT)        \
-    X(WEBHOOK_5XX, 2000, false, 4, "SUCCEEDED (webhook retries)", SUCCESS, false, WAIT)            \
-    X(WEBHOOK_RETRIES_EXHAUSTED, 2000, false, 4, "SUCCEEDED (delivery failed)", SUCCESS, false,    \
-      WAIT)                                                                                        \
-    X(WEBHOOK_SLOW_RECEIVER, 2000, false, 4, "SUCCEEDED (delivery delayed)", SUCCESS, false, WAIT) \
-    X(SCHEDULED_ON_TIME, 2000, false, 4, "SUCCEEDED", SUCCESS, false, WAIT)                        \
-    X(SCHEDULED_LATE_RECOVERY, 2000, false, 4, "SUCCEEDED (enqueued after restart)", SUCCESS,      \
-      false, WAIT)                                                                                 \
-    X(SCHEDULED_FAR_FUTURE, 2000, false, 4, "SUCCEEDED", SUCCESS, false, WAIT)                     \
-    X(PAYLOAD_SMALL, 2000, false, 1, "SUCCEEDED", SUCCESS, true, WAIT)                             \
-    X(PAYLOAD_MEDIUM, 2000, false, 16, "SUCCEEDED", SUCCESS, true, WAIT)                           \
-    X(PAYLOAD_LARGE, 2000, false, 256, "SUCCEEDED", SUCCESS, true, WAIT)                           \
+#define WORK_KINDS(X)                                                                                        \
+    X(SUCCESS_FAST, 1000, false, 4, "SUCCEEDED", SUCCESS, true, WAIT)                                        \
+    X(SUCCESS_NORMAL, 10000, false, 16, "SUCCEEDED", SUCCESS, true, WAIT)                                    \
+    X(SUCCESS_SLOW, 90000, false, 32, "SUCCEEDED", SLOW, true, WAIT)                                         \
+    X(FAIL_IMMEDIATE, 500, true, 1, "FAILED", FAIL, true, WAIT)                                              \
+    X(FAIL_AFTER_PROGRESS, 20000, true, 8, "FAILED", FAIL, true, WAIT)                                       \
+    X(FAIL_AFTER_RETRYABLE, 5000, true, 8, "FAILED (retryable)", FAIL, true, FAIL_RETRYABLE)                 \
+    X(RUNS_LONG, 110000, false, 32, "SUCCEEDED", SLOW, true, WAIT)                                           \
+    X(RUNS_OVER_TIMEOUT, WORK_OVER_LIMIT_MS, true, 8, "FAILED (timeout)", FAIL, false, OUTLAST_LIMIT)        \
+    X(CPU_BURST, 8000, false, 4, "SUCCEEDED", SUCCESS, true, BURN_CPU)                                       \
+    X(MEMORY_SPIKE, 12000, false, 64, "SUCCEEDED", SUCCESS, true, TOUCH_MEMORY)                              \
+    X(IO_HEAVY, 15000, false, 32, "SUCCEEDED", SUCCESS, true, WRITE_FILE)                                    \
+    X(MANY_SMALL_OUTPUTS, 9000, false, 16, "SUCCEEDED", SUCCESS, true, MANY_OUTPUTS)                         \
+    X(LARGE_OUTPUT, 9000, false, 256, "SUCCEEDED", SUCCESS, true, LARGE_OUTPUT)                              \
+    X(CANCEL_BEFORE_START, 5000, false, 4, "CANCELED (when cancel issued in QUEUED)", SUCCESS, false, WAIT)  \
+    X(CANCEL_DURING_RUN, 10000, false, 4, "CANCELED (when cancel issued in RUNNING)", SUCCESS, false, WAIT)  \
+    X(RETRY_ON_FAIL, 3000, true, 4, "FAILED then SUCCEEDED on retry", FAIL, true, FAIL_ONCE)                 \
+    X(RETRY_LIMIT_REACHED, 3000, true, 4, "FAILED after max retries", FAIL, true, FAIL_RETRYABLE)            \
+    X(DUPLICATE_SUBMIT_SAME_KEY, 2000, false, 4, "SUCCEEDED (same job id)", SUCCESS, false, WAIT)            \
+    X(DUPLICATE_SUBMIT_DIFFERENT_KEY, 2000, false, 4, "SUCCEEDED (distinct jobs)", SUCCESS, false, WAIT)     \
+    X(WEBHOOK_SUCCESS, 2000, false, 4, "SUCCEEDED (webhook delivered)", SUCCESS, false, WAIT)                \
+    X(WEBHOOK_TIMEOUT, 2000, false, 4, "SUCCEEDED (webhook retries)", SUCCESS, false, WAIT)                  \
+    X(WEBHOOK_5XX, 2000, false, 4, "SUCCEEDED (webhook retries)", SUCCESS, false, WAIT)                      \
+    X(WEBHOOK_RETRIES_EXHAUSTED, 2000, false, 4, "SUCCEEDED (delivery failed)", SUCCESS, false, WAIT)        \
+    X(WEBHOOK_SLOW_RECEIVER, 2000, false, 4, "SUCCEEDED (delivery delayed)", SUCCESS, false, WAIT)           \
+    X(SCHEDULED_ON_TIME, 2000, false, 4, "SUCCEEDED", SUCCESS, false, WAIT)                                  \
+    X(SCHEDULED_LATE_RECOVERY, 2000, false, 4, "SUCCEEDED (enqueued after restart)", SUCCESS, false, WAIT)   \
+    X(SCHEDULED_FAR_FUTURE, 2000, false, 4, "SUCCEEDED", SUCCESS, false, WAIT)                               \
+    X(PAYLOAD_SMALL, 2000, false, 1, "SUCCEEDED", SUCCESS, true, WAIT)                                       \
+    X(PAYLOAD_MEDIUM, 2000, false, 16, "SUCCEEDED", SUCCESS, true, WAIT)                                     \
+    X(PAYLOAD_LARGE, 2000, false, 256, "SUCCEEDED", SUCCESS, true, WAIT)                                     \
     X(PAYLOAD_INVALID, 0, false, 0, "REJECTED (validation error)", SUCCESS, false, REJECT)
 
 #define X(name, duration, fail, kb, outcome, family, drawn, behaviour) WORK_##name,

@@ -85,8 +85,8 @@ static enum err_code refuse(const char *data_dir, pid_t holder, struct err *err)
                        "another --data",
                        data_dir, (int)holder);
     return err_set(err, ERR_STORAGE_UNAVAILABLE,
-                   "data directory %.120s is still held by a process that process %d started",
-                   data_dir, (int)holder);
+                   "data directory %.120s is still held by a process that process %d started", data_dir,
+                   (int)holder);
 }
 
 /* A dead root's core is on its way out, but no event tells when flock would succeed: look again. */
@@ -103,8 +103,7 @@ static bool lock_before(int fd, int64_t deadline_ms)
     }
 }
 
-enum err_code data_lock_take(const char *data_dir, int64_t orphan_wait_ms, int *ret_fd,
-                             struct err *err)
+enum err_code data_lock_take(const char *data_dir, int64_t orphan_wait_ms, int *ret_fd, struct err *err)
 {
     char path[PATH_MAX];
     int n = snprintf(path, sizeof path, "%s/weir.lock", data_dir);

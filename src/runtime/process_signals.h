@@ -36,7 +36,7 @@ void process_signals_install(const struct process_start *start);
 void process_ready(const struct process_start *start); /* more than once does no harm */
 
 bool process_stop_requested(void);
-int process_stop_fd(void); /* readable from the first request on; never read it empty */
+int process_stop_fd(void);               /* readable from the first request on; never read it empty */
 bool process_wait_stop(int64_t wait_ms); /* true once stop is requested; < 0 waits without end */
 bool process_orphaned(void);             /* root is gone; there is nobody left to drain for */
 

@@ -5,8 +5,7 @@
 #include "base/banned.h"
 
 const struct process_kind process_kinds[PROCESS_COUNT] = {
-#define X(id, name, does, domain, instances, store)                                                \
-    {PROCESS_##id, name, does, DOMAIN_##domain, store},
+#define X(id, name, does, domain, instances, store) {PROCESS_##id, name, does, DOMAIN_##domain, store},
     PROCESS_LIST(X)
 #undef X
 };
@@ -14,8 +13,8 @@ const struct process_kind process_kinds[PROCESS_COUNT] = {
 int64_t process_instances(enum process_id id, const struct settings *s)
 {
     switch (id) {
-#define X(id, name, does, domain, instances, store)                                                \
-    case PROCESS_##id:                                                                             \
+#define X(id, name, does, domain, instances, store)                                                          \
+    case PROCESS_##id:                                                                                       \
         return instances;
         PROCESS_LIST(X)
 #undef X

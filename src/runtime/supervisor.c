@@ -96,9 +96,9 @@ static void give_up(struct supervisor *s, const char *what, const char *how)
 {
     const struct restart_window *w = &s->domains[DOMAIN_ROOT].window;
     log_line(LOG_ERROR, "root_gave_up", "component", LOG_TEXT("supervisor"), "failure_class",
-             LOG_TEXT("fatal"), "domain", LOG_TEXT(domain_name(DOMAIN_ROOT)), "source_child",
-             LOG_TEXT(what), "restart_count", LOG_INT(w->max_restarts), "window_s",
-             LOG_INT(w->window_ms / 1000), "reason", LOG_TEXT(how), NULL);
+             LOG_TEXT("fatal"), "domain", LOG_TEXT(domain_name(DOMAIN_ROOT)), "source_child", LOG_TEXT(what),
+             "restart_count", LOG_INT(w->max_restarts), "window_s", LOG_INT(w->window_ms / 1000), "reason",
+             LOG_TEXT(how), NULL);
     fprintf(stderr, "weir: %s failed (%s) after %u restarts within %lld s; giving up\n", what, how,
             w->max_restarts, (long long)(w->window_ms / 1000));
     stop_fast(s, EXIT_FAILURE);
@@ -115,9 +115,9 @@ static void end_domain(struct supervisor *s, const struct child *source, const c
         return;
     }
     log_line(LOG_ERROR, "domain_ended", "component", LOG_TEXT("supervisor"), "failure_class",
-             LOG_TEXT("fatal"), "domain", LOG_TEXT(domain_name(id)), "source_child",
-             LOG_TEXT(source->name), "restart_count", LOG_INT(d->window.count), "window_s",
-             LOG_INT(d->window.window_ms / 1000), "reason", LOG_TEXT(how), NULL);
+             LOG_TEXT("fatal"), "domain", LOG_TEXT(domain_name(id)), "source_child", LOG_TEXT(source->name),
+             "restart_count", LOG_INT(d->window.count), "window_s", LOG_INT(d->window.window_ms / 1000),
+             "reason", LOG_TEXT(how), NULL);
     if (!restart_window_add(&s->domains[DOMAIN_ROOT].window, now_ms(), &delay_ms)) {
         give_up(s, domain_name(id), how);
         return;
@@ -148,8 +148,8 @@ static void start_child(struct supervisor *s, struct child *c)
 {
     if (child_start(s, c, now_ms()))
         return;
-    log_line(LOG_ERROR, "process_not_started", "name", LOG_TEXT(c->name), "reason",
-             LOG_TEXT(strerror(errno)), NULL);
+    log_line(LOG_ERROR, "process_not_started", "name", LOG_TEXT(c->name), "reason", LOG_TEXT(strerror(errno)),
+             NULL);
     restart_child(s, c, "cannot fork");
 }
 
@@ -158,16 +158,14 @@ static void on_child_end(struct supervisor *s, struct child *c, int status)
     char how[64];
     child_end_text(status, how, sizeof how);
     bool asked = c->state == CHILD_STOPPING;
-    log_line(asked ? LOG_INFO : LOG_WARN, "process_ended", "name", LOG_TEXT(c->name), "pid",
-             LOG_INT(c->pid), "reason", LOG_TEXT(how), "failure_class",
-             asked ? LOG_STR(STR_ABSENT) : LOG_TEXT("recoverable"), "uptime_ms",
-             LOG_INT(now_ms() - c->started_ms), NULL);
+    log_line(asked ? LOG_INFO : LOG_WARN, "process_ended", "name", LOG_TEXT(c->name), "pid", LOG_INT(c->pid),
+             "reason", LOG_TEXT(how), "failure_class", asked ? LOG_STR(STR_ABSENT) : LOG_TEXT("recoverable"),
+             "uptime_ms", LOG_INT(now_ms() - c->started_ms), NULL);
     child_gone(s, c);
     if (s->phase != STOP_NO)
         return;
     if (WIFEXITED(status) && WEXITSTATUS(status) == PROCESS_EXIT_CONFIG) {
-        fprintf(stderr, "weir: %s cannot run with this configuration (see above); stopping\n",
-                c->name);
+        fprintf(stderr, "weir: %s cannot run with this configuration (see above); stopping\n", c->name);
         stop_fast(s, PROCESS_EXIT_CONFIG);
         return;
     }
@@ -198,8 +196,7 @@ static void act_on_child(struct supervisor *s, struct child *c)
     if (c->state == CHILD_BACKOFF) {
         start_child(s, c);
     } else if (c->state == CHILD_STOPPING) {
-        log_line(LOG_WARN, "process_killed", "name", LOG_TEXT(c->name), "pid", LOG_INT(c->pid),
-                 NULL);
+        log_line(LOG_WARN, "process_killed", "name", LOG_TEXT(c->name), "pid", LOG_INT(c->pid), NULL);
         child_kill(c);
     }
 }
@@ -217,8 +214,7 @@ static void act_on_domain(struct supervisor *s, enum domain_id id)
     struct domain *d = &s->domains[id];
     if (restart_window_slide(&d->window, now_ms()))
         s->changed = true;
-    if (d->state != DOMAIN_ENDED || s->phase != STOP_NO || now_ms() < d->restart_at_ms ||
-        domain_lives(s, id))
+    if (d->state != DOMAIN_ENDED || s->phase != STOP_NO || now_ms() < d->restart_at_ms || domain_lives(s, id))
         return;
     log_line(LOG_WARN, "domain_restarted", "domain", LOG_TEXT(domain_name(id)), NULL);
     d->state = DOMAIN_RUNNING;
@@ -277,8 +273,8 @@ static void on_signals(struct supervisor *s)
 
 static void on_ready(struct supervisor *s, const struct child *c)
 {
-    log_line(LOG_INFO, "process_ready", "name", LOG_TEXT(c->name), "pid", LOG_INT(c->pid),
-             "after_ms", LOG_INT(now_ms() - c->started_ms), NULL);
+    log_line(LOG_INFO, "process_ready", "name", LOG_TEXT(c->name), "pid", LOG_INT(c->pid), "after_ms",
+             LOG_INT(now_ms() - c->started_ms), NULL);
     if (!c->kind->owns_store || s->core_was_ready || s->phase != STOP_NO)
         return;
     s->core_was_ready = true;
@@ -359,8 +355,7 @@ int supervisor_run(const struct supervisor_config *config)
     s->settings = config->settings;
     s->pid = getpid();
     int64_t orphan_wait_ms = s->settings->runtime_drain_ms + SUPERVISOR_DRAIN_GRACE_MS;
-    if (paths_make(s, &err) ||
-        data_lock_take(s->settings->data_dir, orphan_wait_ms, &s->lock_fd, &err)) {
+    if (paths_make(s, &err) || data_lock_take(s->settings->data_dir, orphan_wait_ms, &s->lock_fd, &err)) {
         fprintf(stderr, "weir: %s\n", err.detail);
         free(s);
         return EXIT_FAILURE;

@@ -28,7 +28,7 @@ struct supervisor_config {
     process_main_fn *mains[PROCESS_COUNT]; /* by enum process_id */
     int argc;                              /* of main(), so that process titles can be set ... */
     char **argv;                           /* ... or NULL */
-    void (*on_ready)(void *self); /* once, when core serves for the first time; may be NULL */
+    void (*on_ready)(void *self);          /* once, when core serves for the first time; may be NULL */
     void *on_ready_self;
 };
 

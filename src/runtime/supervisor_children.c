@@ -103,8 +103,8 @@ bool child_start(struct supervisor *s, struct child *c, int64_t now_ms)
     c->restarts += c->started_wall_us != 0;
     c->started_wall_us = clock_wall_us(&clock_system);
     s->changed = true;
-    log_line(LOG_INFO, "process_started", "name", LOG_TEXT(c->name), "pid", LOG_INT(pid),
-             "restarts", LOG_INT(c->restarts), NULL);
+    log_line(LOG_INFO, "process_started", "name", LOG_TEXT(c->name), "pid", LOG_INT(pid), "restarts",
+             LOG_INT(c->restarts), NULL);
     return true;
 }
 

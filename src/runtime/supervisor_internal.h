@@ -11,12 +11,12 @@
 #include "runtime/supervisor.h"
 
 /* X(id, name in topology.json) */
-#define CHILD_STATES(X)                                                                            \
-    X(WAITING, "waiting")   /* for core to be ready */                                             \
-    X(STARTING, "starting") /* runs, has not said ready */                                         \
-    X(RUNNING, "running")                                                                          \
-    X(BACKOFF, "backoff")   /* will start at act_at_ms */                                          \
-    X(STOPPING, "stopping") /* was asked to leave; is killed at act_at_ms */                       \
+#define CHILD_STATES(X)                                                                                      \
+    X(WAITING, "waiting")   /* for core to be ready */                                                       \
+    X(STARTING, "starting") /* runs, has not said ready */                                                   \
+    X(RUNNING, "running")                                                                                    \
+    X(BACKOFF, "backoff")   /* will start at act_at_ms */                                                    \
+    X(STOPPING, "stopping") /* was asked to leave; is killed at act_at_ms */                                 \
     X(STOPPED, "stopped")
 
 #define X(id, name) CHILD_##id,

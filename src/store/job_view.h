@@ -21,8 +21,8 @@ struct job_view {
 };
 
 /* ret_found is false for an unknown id. Inside reader_begin/reader_end. */
-MUST_CHECK enum err_code job_view_read(struct reader *r, struct arena *a, int64_t id, struct job_view *ret_view,
-                                       bool *ret_found, struct err *err);
+MUST_CHECK enum err_code job_view_read(struct reader *r, struct arena *a, int64_t id,
+                                       struct job_view *ret_view, bool *ret_found, struct err *err);
 
 /* Events with seq > after, at most `max`, in order. One that is missing (purged or damaged) is left out:
  * the job still works, its history is incomplete (JOB-240). */

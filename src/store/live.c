@@ -40,9 +40,15 @@ struct live *live_new(void)
     return l;
 }
 
-static uint64_t id_hash(int64_t id) { return hash_mix((uint64_t)id); }
+static uint64_t id_hash(int64_t id)
+{
+    return hash_mix((uint64_t)id);
+}
 
-static uint64_t text_hash(const struct live *l, struct str s) { return hash_sip(l->seed, s.ptr, s.len); }
+static uint64_t text_hash(const struct live *l, struct str s)
+{
+    return hash_sip(l->seed, s.ptr, s.len);
+}
 
 static void free_str(struct str s)
 {
@@ -191,8 +197,8 @@ static void timers_remove(struct live *l, struct task *t)
 {
     if (!heap_holds(&t->timer))
         return;
-    bool steady = t->timer.place <= l->steady_timers.count &&
-                  l->steady_timers.nodes[t->timer.place - 1] == &t->timer;
+    bool steady =
+        t->timer.place <= l->steady_timers.count && l->steady_timers.nodes[t->timer.place - 1] == &t->timer;
     heap_remove(steady ? &l->steady_timers : &l->wall_timers, &t->timer);
 }
 
@@ -281,7 +287,10 @@ static struct task *due(const struct heap *h, int64_t now)
     return n && n->key <= (uint64_t)now ? CONTAINER_OF(n, struct task, timer) : NULL;
 }
 
-struct task *live_due_wall(const struct live *l, int64_t wall_ms) { return due(&l->wall_timers, wall_ms); }
+struct task *live_due_wall(const struct live *l, int64_t wall_ms)
+{
+    return due(&l->wall_timers, wall_ms);
+}
 
 struct task *live_due_steady(const struct live *l, int64_t steady_ms)
 {
@@ -294,11 +303,26 @@ static int64_t next_key(const struct heap *h)
     return n ? (int64_t)n->key : INT64_MAX;
 }
 
-int64_t live_next_wall(const struct live *l) { return next_key(&l->wall_timers); }
-int64_t live_next_steady(const struct live *l) { return next_key(&l->steady_timers); }
-uint32_t live_count(const struct live *l) { return (uint32_t)l->by_id.count; }
-uint32_t live_phase_count(const struct live *l, enum task_phase p) { return l->phase_counts[p]; }
-bool live_has_ready(const struct live *l) { return l->queues.count != 0; }
+int64_t live_next_wall(const struct live *l)
+{
+    return next_key(&l->wall_timers);
+}
+int64_t live_next_steady(const struct live *l)
+{
+    return next_key(&l->steady_timers);
+}
+uint32_t live_count(const struct live *l)
+{
+    return (uint32_t)l->by_id.count;
+}
+uint32_t live_phase_count(const struct live *l, enum task_phase p)
+{
+    return l->phase_counts[p];
+}
+bool live_has_ready(const struct live *l)
+{
+    return l->queues.count != 0;
+}
 
 struct position {
     uint64_t key;

@@ -30,10 +30,10 @@ struct task_touch;
 
 struct task {
     struct task_row row;
-    enum task_phase phase;     /* derived from row.state by the owner's lifecycle */
-    int64_t run_until_ms;      /* steady; meaningful while RUNNING */
+    enum task_phase phase; /* derived from row.state by the owner's lifecycle */
+    int64_t run_until_ms;  /* steady; meaningful while RUNNING */
     struct worker_seen *worker;
-    struct task_touch *touch;  /* the unit's record while a batch is open */
+    struct task_touch *touch; /* the unit's record while a batch is open */
     struct map_node node;
     struct heap_node ready, timer;
     struct ready_list *list;

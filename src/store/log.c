@@ -11,7 +11,10 @@ static char *put(char *p, const void *value, size_t len)
     return p + len;
 }
 
-static size_t event_bytes(const struct event *e) { return EVENT_HEAD_BYTES + e->extra.len; }
+static size_t event_bytes(const struct event *e)
+{
+    return EVENT_HEAD_BYTES + e->extra.len;
+}
 
 static void event_encode(const struct event *e, char *p)
 {
@@ -74,7 +77,10 @@ uint64_t log_append(struct log_builder *b, const struct event *e)
     return ref;
 }
 
-void log_builder_finish(struct log_builder *b) { close_chunk(b); }
+void log_builder_finish(struct log_builder *b)
+{
+    close_chunk(b);
+}
 
 uint64_t log_ref_at(struct str refs, size_t index)
 {

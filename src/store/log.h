@@ -46,10 +46,19 @@ void log_builder_start(struct log_builder *b, struct arena *a, int64_t first_chu
 uint64_t log_append(struct log_builder *b, const struct event *e); /* gives the ref */
 void log_builder_finish(struct log_builder *b);
 
-static inline int64_t log_ref_chunk(uint64_t ref) { return (int64_t)(ref >> 16); }
-static inline size_t log_ref_offset(uint64_t ref) { return (size_t)(ref & 0xFFFF); }
+static inline int64_t log_ref_chunk(uint64_t ref)
+{
+    return (int64_t)(ref >> 16);
+}
+static inline size_t log_ref_offset(uint64_t ref)
+{
+    return (size_t)(ref & 0xFFFF);
+}
 uint64_t log_ref_at(struct str refs, size_t index);
-static inline size_t log_ref_count(struct str refs) { return refs.len / sizeof(uint64_t); }
+static inline size_t log_ref_count(struct str refs)
+{
+    return refs.len / sizeof(uint64_t);
+}
 
 /* Sound checksum and length. */
 bool log_chunk_is_sound(struct str chunk);

@@ -1,6 +1,6 @@
 /* store/row_rules.h - what a sound row looks like, written once and used twice: before a write a broken rule
- * is our bug (MUST), in a row read back it is damage (refused and reported, by the opening of the store and by
- * verify). NULL when sound, else the rule that is broken, in words. */
+ * is our bug (MUST), in a row read back it is damage (refused and reported, by the opening of the store and
+ * by verify). NULL when sound, else the rule that is broken, in words. */
 #ifndef WEIR_STORE_ROW_RULES_H
 #define WEIR_STORE_ROW_RULES_H
 

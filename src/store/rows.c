@@ -7,10 +7,11 @@
 #include "base/banned.h"
 
 /* The column lists name only the member, so each table's struct is bound through CURRENT_ROW. */
-#define INT_COLUMN(name) {#name, COLUMN_INT, offsetof(struct CURRENT_ROW, name)},
+#define INT_COLUMN(name)  {#name, COLUMN_INT, offsetof(struct CURRENT_ROW, name)},
 #define TEXT_COLUMN(name) {#name, COLUMN_TEXT, offsetof(struct CURRENT_ROW, name)},
 #define BLOB_COLUMN(name) {#name, COLUMN_BLOB, offsetof(struct CURRENT_ROW, name)},
-#define COLUMNS(row, columns) static const struct column columns_##row[] = {columns(INT_COLUMN, TEXT_COLUMN, BLOB_COLUMN)};
+#define COLUMNS(row, columns)                                                                                \
+    static const struct column columns_##row[] = {columns(INT_COLUMN, TEXT_COLUMN, BLOB_COLUMN)};
 
 #define CURRENT_ROW client_row
 COLUMNS(client_row, CLIENT_COLUMNS)
@@ -52,10 +53,9 @@ COLUMNS(stats_row, STATS_COLUMNS)
 COLUMNS(kept_row, KEPT_COLUMNS)
 #undef CURRENT_ROW
 
-#define X(row, sql, columns, keys, fixed)                                                          \
-    const struct table table_##row = {sql,  columns_##row, LENGTH_OF(columns_##row),               \
-                                      keys, fixed,         sizeof(struct row),                     \
-                                      TABLE_NUMBER_##row};                                         \
+#define X(row, sql, columns, keys, fixed)                                                                    \
+    const struct table table_##row = {sql,   columns_##row,      LENGTH_OF(columns_##row), keys,             \
+                                      fixed, sizeof(struct row), TABLE_NUMBER_##row};                        \
     _Static_assert(fixed <= LENGTH_OF(columns_##row), "fixed columns are columns");
 STORE_TABLES(X)
 #undef X

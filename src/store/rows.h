@@ -34,161 +34,161 @@ struct table {
 };
 
 /* A client of the Jobs API. Its row never changes; keys and secrets live apart. */
-#define CLIENT_COLUMNS(INT, TEXT, BLOB)                                                            \
-    BLOB(uuid)       /* client_id, v4 */                                                           \
-    INT(num)         /* small number used in every other row */                                    \
+#define CLIENT_COLUMNS(INT, TEXT, BLOB)                                                                      \
+    BLOB(uuid) /* client_id, v4 */                                                                           \
+    INT(num)   /* small number used in every other row */                                                    \
     INT(created_ms)
 
 /* The signing secrets of a client's callbacks: the current one and, during rotation, the former. */
-#define CLIENT_SECRET_COLUMNS(INT, TEXT, BLOB)                                                     \
-    INT(client)                                                                                    \
-    BLOB(secret)                                                                                   \
-    BLOB(former)                                                                                   \
+#define CLIENT_SECRET_COLUMNS(INT, TEXT, BLOB)                                                               \
+    INT(client)                                                                                              \
+    BLOB(secret)                                                                                             \
+    BLOB(former)                                                                                             \
     INT(rotated_ms)
 
-#define API_KEY_COLUMNS(INT, TEXT, BLOB)                                                           \
-    INT(id)                                                                                        \
-    INT(low)                                                                                       \
-    INT(client)                                                                                    \
-    BLOB(client_uuid) /* client_id, so that auth is one read */                                    \
-    BLOB(hash)       /* SHA-256 of the secret part */                                              \
-    INT(created_ms)                                                                                \
-    INT(expires_ms)                                                                                \
-    INT(revoked_ms)  /* 0: not revoked */
+#define API_KEY_COLUMNS(INT, TEXT, BLOB)                                                                     \
+    INT(id)                                                                                                  \
+    INT(low)                                                                                                 \
+    INT(client)                                                                                              \
+    BLOB(client_uuid) /* client_id, so that auth is one read */                                              \
+    BLOB(hash)        /* SHA-256 of the secret part */                                                       \
+    INT(created_ms)                                                                                          \
+    INT(expires_ms)                                                                                          \
+    INT(revoked_ms) /* 0: not revoked */
 
 /* Which key of a client is the active one. Absent: the client never had a key. */
-#define KEY_HEAD_COLUMNS(INT, TEXT, BLOB)                                                          \
-    INT(client)                                                                                    \
-    INT(active)      /* 0: none any more */
+#define KEY_HEAD_COLUMNS(INT, TEXT, BLOB)                                                                    \
+    INT(client)                                                                                              \
+    INT(active) /* 0: none any more */
 
-#define WEBHOOK_COLUMNS(INT, TEXT, BLOB)                                                           \
-    INT(id)                                                                                        \
-    INT(low)                                                                                       \
-    INT(client)                                                                                    \
-    TEXT(url)                                                                                      \
-    TEXT(events)     /* sorted, comma-separated set of names */                                    \
-    INT(created_ms)                                                                                \
-    BLOB(secret)                                                                                   \
+#define WEBHOOK_COLUMNS(INT, TEXT, BLOB)                                                                     \
+    INT(id)                                                                                                  \
+    INT(low)                                                                                                 \
+    INT(client)                                                                                              \
+    TEXT(url)                                                                                                \
+    TEXT(events) /* sorted, comma-separated set of names */                                                  \
+    INT(created_ms)                                                                                          \
+    BLOB(secret)                                                                                             \
     INT(enabled)
 
 /* Guards "same url and same set of events": one row per live webhook. */
-#define WEBHOOK_KEY_COLUMNS(INT, TEXT, BLOB)                                                       \
-    INT(client)                                                                                    \
-    BLOB(fingerprint)                                                                              \
+#define WEBHOOK_KEY_COLUMNS(INT, TEXT, BLOB)                                                                 \
+    INT(client)                                                                                              \
+    BLOB(fingerprint)                                                                                        \
     INT(webhook)
 
 /* Idempotency of creates other than jobs (client, key, webhook). */
-#define CREATE_COLUMNS(INT, TEXT, BLOB)                                                            \
-    TEXT(scope)                                                                                    \
-    TEXT(name)                                                                                     \
-    BLOB(fingerprint)                                                                              \
-    BLOB(uuid)                                                                                     \
+#define CREATE_COLUMNS(INT, TEXT, BLOB)                                                                      \
+    TEXT(scope)                                                                                              \
+    TEXT(name)                                                                                               \
+    BLOB(fingerprint)                                                                                        \
+    BLOB(uuid)                                                                                               \
     INT(created_ms)
 
-#define JOB_COLUMNS(INT, TEXT, BLOB)                                                               \
-    INT(id)                                                                                        \
-    INT(low)                                                                                       \
-    INT(client)                                                                                    \
-    INT(type)                                                                                      \
-    INT(kind)                                                                                      \
-    INT(priority)                                                                                  \
-    INT(created_ms)                                                                                \
-    INT(execution_ms) /* 0: instant */                                                             \
-    INT(seed)                                                                                      \
-    INT(duration_ms)  /* -1: the definition is missing (AJ-23) */                                  \
-    INT(should_fail)                                                                               \
-    INT(payload_size)                                                                              \
-    INT(max_runtime_ms)                                                                            \
-    INT(max_retries)                                                                               \
-    TEXT(queue)                                                                                    \
-    TEXT(callback)                                                                                 \
-    TEXT(idem_key)                                                                                 \
-    BLOB(idem_fingerprint)                                                                         \
-    TEXT(payload)                                                                                  \
+#define JOB_COLUMNS(INT, TEXT, BLOB)                                                                         \
+    INT(id)                                                                                                  \
+    INT(low)                                                                                                 \
+    INT(client)                                                                                              \
+    INT(type)                                                                                                \
+    INT(kind)                                                                                                \
+    INT(priority)                                                                                            \
+    INT(created_ms)                                                                                          \
+    INT(execution_ms) /* 0: instant */                                                                       \
+    INT(seed)                                                                                                \
+    INT(duration_ms) /* -1: the definition is missing (AJ-23) */                                             \
+    INT(should_fail)                                                                                         \
+    INT(payload_size)                                                                                        \
+    INT(max_runtime_ms)                                                                                      \
+    INT(max_retries)                                                                                         \
+    TEXT(queue)                                                                                              \
+    TEXT(callback)                                                                                           \
+    TEXT(idem_key)                                                                                           \
+    BLOB(idem_fingerprint)                                                                                   \
+    TEXT(payload)                                                                                            \
     TEXT(traceparent)
 
 /* Written in the transaction that finishes a job: outcome and report. Deleted again by a retry. */
-#define END_COLUMNS(INT, TEXT, BLOB)                                                               \
-    INT(id)                                                                                        \
-    INT(client)                                                                                    \
-    INT(kind)                                                                                      \
-    INT(state)                                                                                     \
-    INT(attempt)                                                                                   \
-    INT(token)                                                                                     \
-    INT(started_ms)  /* 0: never started */                                                        \
-    INT(finished_ms)                                                                               \
-    INT(last_us)     /* time of the last event */                                                  \
-    INT(seq)         /* number of the last event */                                                \
-    TEXT(result)                                                                                   \
-    TEXT(error)                                                                                    \
+#define END_COLUMNS(INT, TEXT, BLOB)                                                                         \
+    INT(id)                                                                                                  \
+    INT(client)                                                                                              \
+    INT(kind)                                                                                                \
+    INT(state)                                                                                               \
+    INT(attempt)                                                                                             \
+    INT(token)                                                                                               \
+    INT(started_ms) /* 0: never started */                                                                   \
+    INT(finished_ms)                                                                                         \
+    INT(last_us) /* time of the last event */                                                                \
+    INT(seq)     /* number of the last event */                                                              \
+    TEXT(result)                                                                                             \
+    TEXT(error)                                                                                              \
     BLOB(refs)
 
 /* The report of an attempt that was retried. */
-#define ARCHIVE_COLUMNS(INT, TEXT, BLOB)                                                           \
-    INT(job)                                                                                       \
-    INT(attempt)                                                                                   \
-    INT(started_ms)                                                                                \
-    INT(finished_ms)                                                                               \
-    TEXT(result)                                                                                   \
+#define ARCHIVE_COLUMNS(INT, TEXT, BLOB)                                                                     \
+    INT(job)                                                                                                 \
+    INT(attempt)                                                                                             \
+    INT(started_ms)                                                                                          \
+    INT(finished_ms)                                                                                         \
+    TEXT(result)                                                                                             \
     TEXT(error)
 
 /* Live work. Gone when it ends. */
-#define TASK_COLUMNS(INT, TEXT, BLOB)                                                              \
-    INT(id)                                                                                        \
-    INT(low)                                                                                       \
-    INT(client)                                                                                    \
-    INT(owner)       /* enum task_owner_kind */                                                    \
-    INT(type)                                                                                      \
-    INT(kind)                                                                                      \
-    INT(priority)                                                                                  \
-    INT(created_ms)                                                                                \
-    INT(max_runtime_ms)                                                                            \
-    INT(max_retries)                                                                               \
-    TEXT(queue)                                                                                    \
-    INT(state)       /* of the owner's lifecycle */                                                \
-    INT(attempt)                                                                                   \
-    INT(token)       /* fencing: grows at every claim */                                           \
-    INT(lease_ms)    /* 0: no lease */                                                             \
-    INT(due_ms)      /* not claimable before */                                                    \
-    INT(started_ms)  /* of this attempt; 0: not started */                                         \
-    INT(last_us)                                                                                   \
-    INT(seq)                                                                                       \
-    TEXT(worker)                                                                                   \
+#define TASK_COLUMNS(INT, TEXT, BLOB)                                                                        \
+    INT(id)                                                                                                  \
+    INT(low)                                                                                                 \
+    INT(client)                                                                                              \
+    INT(owner) /* enum task_owner_kind */                                                                    \
+    INT(type)                                                                                                \
+    INT(kind)                                                                                                \
+    INT(priority)                                                                                            \
+    INT(created_ms)                                                                                          \
+    INT(max_runtime_ms)                                                                                      \
+    INT(max_retries)                                                                                         \
+    TEXT(queue)                                                                                              \
+    INT(state) /* of the owner's lifecycle */                                                                \
+    INT(attempt)                                                                                             \
+    INT(token)      /* fencing: grows at every claim */                                                      \
+    INT(lease_ms)   /* 0: no lease */                                                                        \
+    INT(due_ms)     /* not claimable before */                                                               \
+    INT(started_ms) /* of this attempt; 0: not started */                                                    \
+    INT(last_us)                                                                                             \
+    INT(seq)                                                                                                 \
+    TEXT(worker)                                                                                             \
     BLOB(refs)
 
 /* Counters kept in the transaction: no statistic scans a table. */
-#define STATS_COLUMNS(INT, TEXT, BLOB)                                                             \
-    INT(client)                                                                                    \
-    BLOB(counts)     /* struct client_counts, little endian */
+#define STATS_COLUMNS(INT, TEXT, BLOB)                                                                       \
+    INT(client)                                                                                              \
+    BLOB(counts) /* struct client_counts, little endian */
 
 /* Events whose log chunk was purged while their job lives on. */
-#define KEPT_COLUMNS(INT, TEXT, BLOB)                                                              \
-    INT(job)                                                                                       \
-    INT(seq)                                                                                       \
+#define KEPT_COLUMNS(INT, TEXT, BLOB)                                                                        \
+    INT(job)                                                                                                 \
+    INT(seq)                                                                                                 \
     BLOB(event)
 
 /* X(struct name, SQL name, column list, key columns, fixed columns) */
-#define STORE_TABLES(X)                                                                            \
-    X(client_row, "clients", CLIENT_COLUMNS, 1, 3)                                                 \
-    X(client_secret_row, "client_secrets", CLIENT_SECRET_COLUMNS, 1, 1)                            \
-    X(api_key_row, "api_keys", API_KEY_COLUMNS, 1, 7)                                              \
-    X(key_head_row, "key_heads", KEY_HEAD_COLUMNS, 1, 1)                                           \
-    X(webhook_row, "webhooks", WEBHOOK_COLUMNS, 1, 6)                                              \
-    X(webhook_key_row, "webhook_keys", WEBHOOK_KEY_COLUMNS, 2, 3)                                  \
-    X(create_row, "creates", CREATE_COLUMNS, 2, 5)                                                 \
-    X(job_row, "jobs", JOB_COLUMNS, 1, 20)                                                         \
-    X(end_row, "ends", END_COLUMNS, 1, 13)                                                         \
-    X(archive_row, "archives", ARCHIVE_COLUMNS, 2, 6)                                              \
-    X(task_row, "tasks", TASK_COLUMNS, 1, 11)                                                      \
-    X(stats_row, "client_stats", STATS_COLUMNS, 1, 1)                                              \
+#define STORE_TABLES(X)                                                                                      \
+    X(client_row, "clients", CLIENT_COLUMNS, 1, 3)                                                           \
+    X(client_secret_row, "client_secrets", CLIENT_SECRET_COLUMNS, 1, 1)                                      \
+    X(api_key_row, "api_keys", API_KEY_COLUMNS, 1, 7)                                                        \
+    X(key_head_row, "key_heads", KEY_HEAD_COLUMNS, 1, 1)                                                     \
+    X(webhook_row, "webhooks", WEBHOOK_COLUMNS, 1, 6)                                                        \
+    X(webhook_key_row, "webhook_keys", WEBHOOK_KEY_COLUMNS, 2, 3)                                            \
+    X(create_row, "creates", CREATE_COLUMNS, 2, 5)                                                           \
+    X(job_row, "jobs", JOB_COLUMNS, 1, 20)                                                                   \
+    X(end_row, "ends", END_COLUMNS, 1, 13)                                                                   \
+    X(archive_row, "archives", ARCHIVE_COLUMNS, 2, 6)                                                        \
+    X(task_row, "tasks", TASK_COLUMNS, 1, 11)                                                                \
+    X(stats_row, "client_stats", STATS_COLUMNS, 1, 1)                                                        \
     X(kept_row, "kept", KEPT_COLUMNS, 2, 3)
 
 #define ROW_INT(name) int64_t name;
 #define ROW_STR(name) struct str name;
-#define X(row, sql, columns, keys, fixed)                                                          \
-    struct row {                                                                                   \
-        columns(ROW_INT, ROW_STR, ROW_STR)                                                         \
-    };                                                                                             \
+#define X(row, sql, columns, keys, fixed)                                                                    \
+    struct row {                                                                                             \
+        columns(ROW_INT, ROW_STR, ROW_STR)                                                                   \
+    };                                                                                                       \
     extern const struct table table_##row;
 STORE_TABLES(X)
 #undef X

@@ -90,8 +90,8 @@ struct store_ops {
     void (*reader_end)(struct reader *r);
     enum err_code (*reader_row)(struct reader *r, const struct table *t, void *row, struct arena *a,
                                 bool *ret_found, struct err *err);
-    enum err_code (*reader_chunk)(struct reader *r, int64_t number, struct arena *a,
-                                  struct str *ret_chunk, struct err *err); /* absent when purged */
+    enum err_code (*reader_chunk)(struct reader *r, int64_t number, struct arena *a, struct str *ret_chunk,
+                                  struct err *err); /* absent when purged */
     enum err_code (*reader_list)(struct reader *r, const struct list_query *q, int64_t *ret_ids,
                                  size_t *ret_count, struct err *err);
     /* Live tasks of a client, newest first. state < 0: any. */
@@ -117,11 +117,11 @@ struct store {
     struct live *live;
     struct idem_index idem;
     struct counts_table counts;
-    int64_t next_chunk;       /* number of the next log chunk */
-    int64_t first_chunk;      /* oldest chunk still there; next_chunk when the log is empty */
-    int64_t last_id;          /* largest id ever given */
-    int64_t next_client;      /* number of the next client */
-    int64_t wal_pages;        /* for metrics */
+    int64_t next_chunk;  /* number of the next log chunk */
+    int64_t first_chunk; /* oldest chunk still there; next_chunk when the log is empty */
+    int64_t last_id;     /* largest id ever given */
+    int64_t next_client; /* number of the next client */
+    int64_t wal_pages;   /* for metrics */
 };
 
 struct reader {
@@ -131,10 +131,10 @@ struct reader {
 
 struct sqlite_options {
     const char *path;
-    const char *vfs;          /* NULL: the default; tests put a simulated disk here */
-    int64_t timeout_ms;       /* longest wait for a lock */
-    const char *synchronous;  /* NULL: FULL. Anything else only as a negative control in tests */
-    int64_t wall_ms;          /* now, to place timers of the tasks read back */
+    const char *vfs;         /* NULL: the default; tests put a simulated disk here */
+    int64_t timeout_ms;      /* longest wait for a lock */
+    const char *synchronous; /* NULL: FULL. Anything else only as a negative control in tests */
+    int64_t wall_ms;         /* now, to place timers of the tasks read back */
 };
 enum { STORE_SCHEMA_VERSION = 1 };
 

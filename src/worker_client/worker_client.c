@@ -131,8 +131,7 @@ struct worker_client *worker_client_new(const struct worker_client_config *confi
 {
     MUST(config->calls_max && (config->socket_path || config->base_url));
     /* Over the Unix socket there is no TLS, and not loading it keeps a runner small. */
-    MUST(curl_global_init(config->socket_path ? CURL_GLOBAL_NOTHING : CURL_GLOBAL_DEFAULT) ==
-         CURLE_OK);
+    MUST(curl_global_init(config->socket_path ? CURL_GLOBAL_NOTHING : CURL_GLOBAL_DEFAULT) == CURLE_OK);
     struct worker_client *c = must_alloc(sizeof *c);
     c->socket_path = config->socket_path ? must_strdup(config->socket_path) : NULL;
     c->base_url = must_strdup(config->socket_path ? "http://core" : config->base_url);
@@ -198,8 +197,7 @@ int64_t worker_client_ready_at_ms(const struct worker_client *c)
 
 bool worker_client_can_call(const struct worker_client *c)
 {
-    return c->in_flight < c->calls_max &&
-           (c->ready_at_ms == 0 || clock_mono_ms(c->clock) >= c->ready_at_ms);
+    return c->in_flight < c->calls_max && (c->ready_at_ms == 0 || clock_mono_ms(c->clock) >= c->ready_at_ms);
 }
 
 static void back_off(struct worker_client *c)
@@ -227,8 +225,7 @@ static void call_return(struct worker_client *c, struct worker_call *call)
     c->in_flight--;
 }
 
-static void describe_refusal(struct worker_client *c, struct str body, long status,
-                             char detail[DETAIL_BYTES])
+static void describe_refusal(struct worker_client *c, struct str body, long status, char detail[DETAIL_BYTES])
 {
     const struct json *root;
     struct err err = {0};
@@ -242,9 +239,8 @@ static void describe_refusal(struct worker_client *c, struct str body, long stat
     snprintf(detail, DETAIL_BYTES, "HTTP %ld %.*s %.*s", status, STR_ARG(code), STR_ARG(text));
 }
 
-static enum worker_answer_kind read_answer(struct worker_client *c, struct worker_call *call,
-                                           CURLcode ended, struct worker_answer *answer,
-                                           char detail[DETAIL_BYTES])
+static enum worker_answer_kind read_answer(struct worker_client *c, struct worker_call *call, CURLcode ended,
+                                           struct worker_answer *answer, char detail[DETAIL_BYTES])
 {
     if (ended != CURLE_OK) {
         snprintf(detail, DETAIL_BYTES, "%s", curl_easy_strerror(ended));
@@ -260,9 +256,9 @@ static enum worker_answer_kind read_answer(struct worker_client *c, struct worke
         return status >= 400 && status < 500 ? WORKER_REFUSED : WORKER_AWAY;
     }
     struct err err = {0};
-    enum err_code code =
-        call->claim_max ? worker_message_read_tasks(c->arena, body, call->claim_max, answer, &err)
-                        : worker_message_read_results(c->arena, body, answer, &err);
+    enum err_code code = call->claim_max
+                             ? worker_message_read_tasks(c->arena, body, call->claim_max, answer, &err)
+                             : worker_message_read_results(c->arena, body, answer, &err);
     if (code == ERR_OK)
         return WORKER_ANSWERED;
     snprintf(detail, DETAIL_BYTES, "unreadable answer: %s", err.detail);
@@ -361,23 +357,20 @@ static struct worker_call *call_refs(struct worker_client *c, const char *verb,
     return call_send(call, verb, 0);
 }
 
-struct worker_call *worker_client_start(struct worker_client *c,
-                                        const struct worker_task_ref *tasks, size_t count,
-                                        worker_answer_fn *answered, void *self)
+struct worker_call *worker_client_start(struct worker_client *c, const struct worker_task_ref *tasks,
+                                        size_t count, worker_answer_fn *answered, void *self)
 {
     return call_refs(c, "start", tasks, count, answered, self);
 }
 
-struct worker_call *worker_client_heartbeat(struct worker_client *c,
-                                            const struct worker_task_ref *tasks, size_t count,
-                                            worker_answer_fn *answered, void *self)
+struct worker_call *worker_client_heartbeat(struct worker_client *c, const struct worker_task_ref *tasks,
+                                            size_t count, worker_answer_fn *answered, void *self)
 {
     return call_refs(c, "heartbeat", tasks, count, answered, self);
 }
 
-struct worker_call *worker_client_release(struct worker_client *c,
-                                          const struct worker_task_ref *tasks, size_t count,
-                                          worker_answer_fn *answered, void *self)
+struct worker_call *worker_client_release(struct worker_client *c, const struct worker_task_ref *tasks,
+                                          size_t count, worker_answer_fn *answered, void *self)
 {
     return call_refs(c, "release", tasks, count, answered, self);
 }

@@ -111,17 +111,14 @@ int64_t worker_client_ready_at_ms(const struct worker_client *c); /* mono; 0: co
 /* Each may be called only while worker_client_can_call(). Everything handed in is copied. */
 struct worker_call *worker_client_claim(struct worker_client *c, const struct worker_claim *claim,
                                         worker_answer_fn *answered, void *self);
-struct worker_call *worker_client_start(struct worker_client *c,
-                                        const struct worker_task_ref *tasks, size_t count,
-                                        worker_answer_fn *answered, void *self);
-struct worker_call *worker_client_heartbeat(struct worker_client *c,
-                                            const struct worker_task_ref *tasks, size_t count,
-                                            worker_answer_fn *answered, void *self);
+struct worker_call *worker_client_start(struct worker_client *c, const struct worker_task_ref *tasks,
+                                        size_t count, worker_answer_fn *answered, void *self);
+struct worker_call *worker_client_heartbeat(struct worker_client *c, const struct worker_task_ref *tasks,
+                                            size_t count, worker_answer_fn *answered, void *self);
 struct worker_call *worker_client_finish(struct worker_client *c, const struct worker_finish *tasks,
                                          size_t count, worker_answer_fn *answered, void *self);
-struct worker_call *worker_client_release(struct worker_client *c,
-                                          const struct worker_task_ref *tasks, size_t count,
-                                          worker_answer_fn *answered, void *self);
+struct worker_call *worker_client_release(struct worker_client *c, const struct worker_task_ref *tasks,
+                                          size_t count, worker_answer_fn *answered, void *self);
 /* Gives the call up: its connection is closed and its callback never comes. */
 void worker_client_abandon(struct worker_client *c, struct worker_call *call);
 

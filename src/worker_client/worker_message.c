@@ -149,8 +149,8 @@ enum err_code worker_message_read_tasks(struct arena *a, struct str body, size_t
     return ERR_OK;
 }
 
-enum err_code worker_message_read_results(struct arena *a, struct str body,
-                                          struct worker_answer *ret_answer, struct err *err)
+enum err_code worker_message_read_results(struct arena *a, struct str body, struct worker_answer *ret_answer,
+                                          struct err *err)
 {
     const struct json *list;
     if (read_list(a, body, "results", &list, err) != ERR_OK)

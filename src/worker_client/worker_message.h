@@ -15,10 +15,8 @@ void worker_message_finish(const struct worker_finish *tasks, size_t count, stru
 
 /* Fill tasks (at most `max` of them) or results of *ret_answer, in the arena. */
 MUST_CHECK enum err_code worker_message_read_tasks(struct arena *a, struct str body, size_t max,
-                                                   struct worker_answer *ret_answer,
-                                                   struct err *err);
+                                                   struct worker_answer *ret_answer, struct err *err);
 MUST_CHECK enum err_code worker_message_read_results(struct arena *a, struct str body,
-                                                     struct worker_answer *ret_answer,
-                                                     struct err *err);
+                                                     struct worker_answer *ret_answer, struct err *err);
 
 #endif

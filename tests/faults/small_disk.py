@@ -8,7 +8,8 @@
 
 The disk is a tmpfs in a mount namespace of this process alone: as root by unshare(CLONE_NEWNS), otherwise
 in a user namespace of its own (the same as `unshare -Urm`). Nothing outside sees it, and it vanishes with
-the process even after kill -9. Call it from the thread that starts the server: a namespace belongs to a thread.
+the process even after kill -9. Call it from the thread that starts the server: a namespace belongs to a
+thread.
 Where the kernel permits neither, SmallDiskRefused is raised: a fault test never passes by not running.
 """
 

@@ -166,8 +166,8 @@ def test_lost_runners_are_found_and_their_jobs_can_be_retried(weir, client):
 
 
 def test_the_runner_beats_while_it_works(fresh_weir):
-    """[JOB-028] [JOB-144] [JOB-147] [JOB-148] RUNS_LONG for five leases: heartbeats arrive at their interval and the
-    job SUCCEEDS."""
+    """[JOB-028] [JOB-144] [JOB-147] [JOB-148] RUNS_LONG for five leases: heartbeats arrive at their
+    interval and the job SUCCEEDS."""
     weir = fresh_weir(settings={"queue.lease_ms": 500, "queue.heartbeat_ms": 100,
                                 "runner.time_scale": 0.0227})
     _, key = weir.new_client()

@@ -11,8 +11,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct settings s;
     struct err err = {0};
     settings_init(&s);
-    enum err_code code =
-        settings_load_text(&s, "fuzz.yaml", (struct str){(const char *)data, size}, &err);
+    enum err_code code = settings_load_text(&s, "fuzz.yaml", (struct str){(const char *)data, size}, &err);
     if (code) {
         MUST(code == ERR_CONFIG_INVALID);
         MUST(str_starts(str_of(err.detail), "fuzz.yaml:"));

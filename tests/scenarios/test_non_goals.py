@@ -32,7 +32,8 @@ print("done alone")
 
 def imported_functions(program):
     """Names of the functions a program takes from shared libraries."""
-    listing = subprocess.run(["nm", "-D", "--undefined-only", program], check=True, capture_output=True, text=True)
+    listing = subprocess.run(["nm", "-D", "--undefined-only", program], check=True, capture_output=True,
+                             text=True)
     return {line.split()[-1].split("@")[0] for line in listing.stdout.splitlines() if line.strip()}
 
 
@@ -51,8 +52,9 @@ def test_a_shell_does_have_one():
 def test_everything_works_with_the_network_cut_off():
     """[JOB-005] Server, store and runner need nothing but this machine."""
     tests = os.path.abspath(os.path.join(os.path.dirname(__file__), ".."))
-    done = subprocess.run(["unshare", "-n", sys.executable, "-c", ALONE, tests], check=False, capture_output=True,
-                          text=True, timeout=60, env={**os.environ, "WEIR_BIN": binary()})
+    done = subprocess.run(["unshare", "-n", sys.executable, "-c", ALONE, tests], check=False,
+                          capture_output=True, text=True, timeout=60,
+                          env={**os.environ, "WEIR_BIN": os.path.abspath(binary())})
     assert done.returncode == 0, done.stderr
     assert "done alone" in done.stdout
 

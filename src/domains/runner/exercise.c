@@ -63,8 +63,8 @@ static int64_t burn_slice(int64_t us)
 
 static void *touch_block(void)
 {
-    char *block = mmap(NULL, EXERCISE_BLOCK_BYTES, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *block =
+        mmap(NULL, EXERCISE_BLOCK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (block == MAP_FAILED)
         return NULL; /* a machine short of memory is spared, the job only waits */
     for (size_t at = 0; at < EXERCISE_BLOCK_BYTES; at += PAGE_BYTES)

@@ -45,8 +45,8 @@ static void runner_init(struct runner *r, const struct runner_config *config)
         struct runner_worker *w = &r->workers[i];
         w->runner = r;
         w->slots_free = config->concurrency;
-        snprintf(w->id, sizeof w->id, "runner-%" PRId64 "-w%" PRId64 "-%016" PRIx64,
-                 config->instance, i + 1, random_u64());
+        snprintf(w->id, sizeof w->id, "runner-%" PRId64 "-w%" PRId64 "-%016" PRIx64, config->instance, i + 1,
+                 random_u64());
         runner_want_work(r, w);
     }
 }

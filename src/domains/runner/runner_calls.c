@@ -93,12 +93,11 @@ static const struct worker_result *result_of(const struct worker_answer *answer,
     return NULL;
 }
 
-static void gather(struct runner *r, struct runner_batch *b, enum task_phase from,
-                   enum task_phase to, struct worker_task_ref refs[WORKER_BATCH_MAX])
+static void gather(struct runner *r, struct runner_batch *b, enum task_phase from, enum task_phase to,
+                   struct worker_task_ref refs[WORKER_BATCH_MAX])
 {
     struct runner_task *t;
-    for (b->count = 0; b->count < WORKER_BATCH_MAX && (t = TAILQ_FIRST(&r->phases[from]));
-         b->count++) {
+    for (b->count = 0; b->count < WORKER_BATCH_MAX && (t = TAILQ_FIRST(&r->phases[from])); b->count++) {
         runner_task_put(r, t, to);
         refs[b->count] = t->ref;
         b->tasks[b->count] = t;
@@ -142,8 +141,7 @@ static void release_answered(void *self, const struct worker_answer *answer)
         struct runner_task *t = r->release.tasks[i];
         const struct worker_result *result = result_of(answer, i, t);
         if (result && !result->ok && str_is(result->code, "not_releasable"))
-            runner_task_ended(r, t,
-                              END_SHUTDOWN); /* its start went through, only the answer was lost */
+            runner_task_ended(r, t, END_SHUTDOWN); /* its start went through, only the answer was lost */
         else if (result || refused_for_good(answer))
             runner_task_gone(r, t);
         else
@@ -188,8 +186,7 @@ static void pump_heartbeat(struct runner *r, int64_t now_ms)
         r->beat_round++;
     }
     struct runner_task *t = TAILQ_FIRST(&r->phases[TASK_RUNNING]);
-    if (r->heartbeat.call || !t || t->beat_round == r->beat_round ||
-        !worker_client_can_call(r->client))
+    if (r->heartbeat.call || !t || t->beat_round == r->beat_round || !worker_client_can_call(r->client))
         return;
     struct worker_task_ref refs[WORKER_BATCH_MAX];
     struct runner_batch *b = &r->heartbeat;
@@ -237,8 +234,7 @@ static void finish_answered(void *self, const struct worker_answer *answer)
         if (result || (refused_for_good(answer) && !shrunk))
             runner_task_gone(r, t);
         else
-            runner_task_put(r, t,
-                            TASK_ENDED); /* not known: asked again; a stale token is harmless */
+            runner_task_put(r, t, TASK_ENDED); /* not known: asked again; a stale token is harmless */
     }
 }
 
@@ -252,8 +248,7 @@ static void pump_finish(struct runner *r)
     struct strbuf result = {0};
     size_t bytes = 0;
     struct runner_task *t;
-    for (b->count = 0; b->count < WORKER_BATCH_MAX && (t = TAILQ_FIRST(&r->phases[TASK_ENDED]));
-         b->count++) {
+    for (b->count = 0; b->count < WORKER_BATCH_MAX && (t = TAILQ_FIRST(&r->phases[TASK_ENDED])); b->count++) {
         bool has_result = t->end == END_SUCCESS;
         bytes += has_result ? simulated_work_result_bytes_max(&t->definition) : 0;
         if (b->count && bytes > r->finish_bytes_max)

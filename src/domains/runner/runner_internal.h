@@ -45,13 +45,13 @@ enum task_phase {
 
 /* How a run ended. X(name, error code, message, retryable); a failure of the work itself is
  * retryable when its kind says so. */
-#define TASK_ENDS(X)                                                                               \
-    X(SUCCESS, "", "", false)                                                                      \
-    X(WORK_FAILED, "work_failed", "the scenario fails by design", false)                           \
-    X(TIMEOUT, "timeout", "stopped at its runtime limit", true)                                    \
-    X(FILE_FAILED, "io_failed", "its temporary file could not be written and read back", true)     \
-    X(NO_DEFINITION, "definition_missing", "the task carries no usable work definition", false)    \
-    X(RESULT_TOO_LARGE, "result_too_large", "core refused a result of this size", false)           \
+#define TASK_ENDS(X)                                                                                         \
+    X(SUCCESS, "", "", false)                                                                                \
+    X(WORK_FAILED, "work_failed", "the scenario fails by design", false)                                     \
+    X(TIMEOUT, "timeout", "stopped at its runtime limit", true)                                              \
+    X(FILE_FAILED, "io_failed", "its temporary file could not be written and read back", true)               \
+    X(NO_DEFINITION, "definition_missing", "the task carries no usable work definition", false)              \
+    X(RESULT_TOO_LARGE, "result_too_large", "core refused a result of this size", false)                     \
     X(SHUTDOWN, "shutdown", "the runner was stopped before the job ended", true)
 
 #define X(name, code, message, retryable) END_##name,
@@ -69,8 +69,7 @@ struct runner_worker {
 };
 
 struct runner_task {
-    struct heap_node
-        timer; /* while running: the end of its time or its limit, whichever is first */
+    struct heap_node timer;        /* while running: the end of its time or its limit, whichever is first */
     TAILQ_ENTRY(runner_task) link; /* in the list of its phase */
     struct runner_worker *worker;
     enum task_phase phase;
@@ -125,8 +124,7 @@ struct runner {
 struct runner_task *runner_task_new(struct runner *r, struct runner_worker *w,
                                     const struct worker_task *claimed);
 void runner_task_started(struct runner *r, struct runner_task *t, int64_t now_ms);
-void runner_task_due(struct runner *r, struct runner_task *t,
-                     int64_t now_ms); /* its timer has come */
+void runner_task_due(struct runner *r, struct runner_task *t, int64_t now_ms); /* its timer has come */
 void runner_task_ended(struct runner *r, struct runner_task *t, enum task_end end);
 void runner_task_gone(struct runner *r, struct runner_task *t); /* frees its slot; t may be freed */
 void runner_task_put(struct runner *r, struct runner_task *t, enum task_phase phase);
@@ -136,8 +134,7 @@ void runner_task_unbeat(struct runner_task *t); /* no heartbeat names it any mor
 /* runner_calls.c - sends whatever waits, takes the answers. */
 void runner_pump(struct runner *r, int64_t now_ms);
 void runner_abandon_claims(struct runner *r);
-int64_t runner_calls_next_at_ms(const struct runner *r,
-                                int64_t now_ms); /* INT64_MAX: only answers matter */
+int64_t runner_calls_next_at_ms(const struct runner *r, int64_t now_ms); /* INT64_MAX: only answers matter */
 
 void runner_want_work(struct runner *r, struct runner_worker *w);
 

@@ -66,9 +66,9 @@ static void log_started(const struct runner_task *t)
 {
     const struct work_definition *d = &t->definition;
     log_line(LOG_INFO, "job_started", "job_id", LOG_STR(t->job_id), "scenario",
-             LOG_TEXT(work_kind_text(d->kind)), "duration_ms", LOG_INT(d->duration_ms),
-             "expected_outcome", LOG_TEXT(work_expected_outcome(d->kind)), "attempt",
-             LOG_INT(t->attempt), "worker_id", LOG_TEXT(t->worker->id), NULL);
+             LOG_TEXT(work_kind_text(d->kind)), "duration_ms", LOG_INT(d->duration_ms), "expected_outcome",
+             LOG_TEXT(work_expected_outcome(d->kind)), "attempt", LOG_INT(t->attempt), "worker_id",
+             LOG_TEXT(t->worker->id), NULL);
 }
 
 void runner_task_started(struct runner *r, struct runner_task *t, int64_t now_ms)
@@ -83,18 +83,15 @@ void runner_task_started(struct runner *r, struct runner_task *t, int64_t now_ms
     double scale = r->config->time_scale;
     int64_t run_ms = simulated_work_scaled_ms(d->duration_ms, scale);
     int64_t ends_at_ms = now_ms + run_ms;
-    t->limit_at_ms = t->max_runtime_ms > 0
-                         ? now_ms + simulated_work_scaled_ms(t->max_runtime_ms, scale)
-                         : INT64_MAX;
-    t->exercise =
-        exercise_begin(r->exerciser, work_kind_behaviour(d->kind), run_ms * 1000 / CPU_SHARE,
-                       (size_t)d->payload_size * FILE_PAYLOADS);
+    t->limit_at_ms =
+        t->max_runtime_ms > 0 ? now_ms + simulated_work_scaled_ms(t->max_runtime_ms, scale) : INT64_MAX;
+    t->exercise = exercise_begin(r->exerciser, work_kind_behaviour(d->kind), run_ms * 1000 / CPU_SHARE,
+                                 (size_t)d->payload_size * FILE_PAYLOADS);
     if (TAILQ_EMPTY(&r->phases[TASK_RUNNING]))
         r->beat_at_ms = now_ms + r->config->heartbeat_ms; /* no rounds while nothing ran */
     t->beat_round = r->beat_round;                        /* starting was a sign of life */
     runner_task_put(r, t, TASK_RUNNING);
-    heap_put(&r->timers, &t->timer,
-             (uint64_t)(ends_at_ms < t->limit_at_ms ? ends_at_ms : t->limit_at_ms));
+    heap_put(&r->timers, &t->timer, (uint64_t)(ends_at_ms < t->limit_at_ms ? ends_at_ms : t->limit_at_ms));
 }
 
 /* Gives back what only a running task has. False when its exercise failed. */
@@ -154,7 +151,6 @@ struct worker_finish runner_task_report(const struct runner_task *t, struct str 
         .result = result,
         .error_code = str_of(task_ends[t->end].code),
         .error_message = str_of(task_ends[t->end].message),
-        .retryable =
-            by_kind ? work_failure_is_retryable(t->definition.kind) : task_ends[t->end].retryable,
+        .retryable = by_kind ? work_failure_is_retryable(t->definition.kind) : task_ends[t->end].retryable,
     };
 }

@@ -20,12 +20,14 @@ static const struct {
     {offsetof(struct sqlite_store, rollback), "ROLLBACK"},
     {offsetof(struct sqlite_store, log_insert), "INSERT INTO log(g,data) VALUES(?,?)"},
     {offsetof(struct sqlite_store, log_drop), "DELETE FROM log WHERE g<?"},
-    {offsetof(struct sqlite_store, log_mark), "INSERT OR REPLACE INTO marks(name,value) VALUES('next_chunk',?)"},
+    {offsetof(struct sqlite_store, log_mark),
+     "INSERT OR REPLACE INTO marks(name,value) VALUES('next_chunk',?)"},
     {offsetof(struct sqlite_store, idem_insert), "INSERT INTO idem(id,h) VALUES(?,?)"},
     {offsetof(struct sqlite_store, idem_drop), "DELETE FROM idem WHERE id=?"},
     {offsetof(struct sqlite_store, pend_insert), "INSERT INTO pend(g,data) VALUES(?,?)"},
     {offsetof(struct sqlite_store, pend_clear), "DELETE FROM pend"},
-    {offsetof(struct sqlite_store, list_insert), "INSERT OR IGNORE INTO list(client,bucket,id) VALUES(?,?,?)"},
+    {offsetof(struct sqlite_store, list_insert),
+     "INSERT OR IGNORE INTO list(client,bucket,id) VALUES(?,?,?)"},
     {offsetof(struct sqlite_store, list_delete), "DELETE FROM list WHERE client=? AND bucket=? AND id=?"},
 };
 

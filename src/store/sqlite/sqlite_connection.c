@@ -72,8 +72,8 @@ static enum err_code set_up_reader(sqlite3 *db, struct err *err)
 enum err_code connection_open(struct sqlite_connection *c, const char *path, const char *vfs, bool writer,
                               int64_t timeout_ms, struct err *err)
 {
-    int flags = SQLITE_OPEN_NOMUTEX |
-                (writer ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY);
+    int flags =
+        SQLITE_OPEN_NOMUTEX | (writer ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY);
     memset(c, 0, sizeof *c);
     int rc = sqlite3_open_v2(path, &c->db, flags, vfs);
     if (rc != SQLITE_OK) {

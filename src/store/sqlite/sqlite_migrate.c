@@ -63,8 +63,8 @@ enum err_code sqlite_migrate(sqlite3 *db, struct err *err)
         return err->code;
     if (version > STORE_SCHEMA_VERSION)
         return refuse_newer(version, err);
-    for (int n = version + 1; n <= STORE_SCHEMA_VERSION; n++)
-        if (apply(db, n, store_migrations[n - 1], err) != ERR_OK)
+    for (unsigned n = (unsigned)version; n < STORE_SCHEMA_VERSION; n++)
+        if (apply(db, (int)n + 1, store_migrations[n], err) != ERR_OK)
             return err->code;
     return ERR_OK;
 }

@@ -71,12 +71,14 @@ static enum err_code load(struct sqlite_store *s, int64_t wall_ms, struct err *e
     struct loading l = {.store = s, .wall_ms = wall_ms};
     struct store *b = &s->base;
     b->live = live_new();
-    if (load_number(s, "SELECT max(coalesce((SELECT max(g) FROM log),0)+1,"
-                       "coalesce((SELECT value FROM marks WHERE name='next_chunk'),0))",
+    if (load_number(s,
+                    "SELECT max(coalesce((SELECT max(g) FROM log),0)+1,"
+                    "coalesce((SELECT value FROM marks WHERE name='next_chunk'),0))",
                     &b->next_chunk, err) != ERR_OK ||
         load_number(s, "SELECT coalesce(min(g),0) FROM log", &b->first_chunk, err) != ERR_OK ||
-        load_number(s, "SELECT max(coalesce((SELECT max(id) FROM jobs),0),"
-                       "coalesce((SELECT max(id) FROM api_keys),0),coalesce((SELECT max(id) FROM webhooks),0))",
+        load_number(s,
+                    "SELECT max(coalesce((SELECT max(id) FROM jobs),0),"
+                    "coalesce((SELECT max(id) FROM api_keys),0),coalesce((SELECT max(id) FROM webhooks),0))",
                     &b->last_id, err) != ERR_OK ||
         load_number(s, "SELECT coalesce(max(num),0)+1 FROM clients", &b->next_client, err) != ERR_OK ||
         rows_scan(&s->writer, &table_task_row, load_task, &l, err) != ERR_OK ||

@@ -118,8 +118,8 @@ static void read_columns(sqlite3_stmt *q, const struct table *t, unsigned from, 
         }
         struct str s = STR_ABSENT;
         if (sqlite3_column_type(q, n) != SQLITE_NULL) {
-            const void *bytes = c->type == COLUMN_TEXT ? (const void *)sqlite3_column_text(q, n)
-                                                       : sqlite3_column_blob(q, n);
+            const void *bytes =
+                c->type == COLUMN_TEXT ? (const void *)sqlite3_column_text(q, n) : sqlite3_column_blob(q, n);
             s = (struct str){bytes ? bytes : "", (size_t)sqlite3_column_bytes(q, n)};
         }
         *(struct str *)(void *)at = a ? arena_str(a, s) : s;

@@ -138,7 +138,7 @@ static void fail_on(void *arg, const char *line)
     fail_msg("%s", line);
 }
 
-/* What a reader sees in the middle of it all is whole. (The live queue in memory belongs to the commit thread.) */
+/* What a reader sees in the middle of it all is whole. (Memory belongs to the commit thread.) */
 static void expect_sound_snapshot(struct rig *r)
 {
     struct verify_result result;
