@@ -7,7 +7,8 @@
  *          calls http_resume() from any thread, and `x->on_resume` runs on the loop's thread.
  * Framing: RFC 9112, strict: anything ambiguous is answered 400 and the connection closed
  *          (the corpus of tests/unit/http). No lenient mode. Chunked and Content-Length bodies.
- *          Pipelined requests are answered in order, one at a time. No 1xx but `100 Continue` for a client that sent Expect.
+ *          Pipelined requests are answered in order, one at a time.
+ *          No 1xx but `100 Continue` for a client that sent Expect.
  * Memory:  an idle connection costs a few hundred bytes; buffers exist only while a request does.
  * Bounds:  every number in struct http_limits. Slow clients: a request must arrive whole within
  *          request_read_ms, an answer must be taken within write_ms, idle connections close.

@@ -80,7 +80,7 @@ def test_a_job_without_its_definition_fails_and_is_not_run(fresh_weir):
 
 
 def test_damage_that_cannot_be_is_an_internal_error_without_internals(fresh_weir):
-    """[JOB-214] A job that is neither live nor final: 500 RFA_INTERNAL; the log names it, the answer does not."""
+    """[JOB-214] A job that is neither live nor final: 500 RFA_INTERNAL; only the log says why."""
     weir = fresh_weir(settings={"runner.processes": 0})
     key = weir.new_client().api_key
     lost = weir.submit(key, type="EXECUTE")["job_id"]
@@ -96,7 +96,7 @@ def test_damage_that_cannot_be_is_an_internal_error_without_internals(fresh_weir
 
 
 def test_a_store_that_is_not_there_is_unavailable(fresh_weir):
-    """[JOB-216] The file cannot be opened: 503 RFA_STORAGE_UNAVAILABLE with Retry-After; it heals by itself."""
+    """[JOB-216] The file cannot be opened: 503 RFA_STORAGE_UNAVAILABLE with Retry-After; it heals."""
     weir = fresh_weir(settings={"runner.processes": 0, "server.threads": 1})
     key = weir.new_client().api_key
     weir.stop()
