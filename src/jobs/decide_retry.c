@@ -56,24 +56,14 @@ static void archive(struct unit *u, const struct end_row *end)
 
 static struct task *revive(struct unit *u, const struct job_row *job, const struct end_row *end)
 {
-    struct task_row row = {.id = job->id,
-                           .low = job->low,
-                           .client = job->client,
-                           .owner = TASK_OWNER_JOB,
-                           .type = job->type,
-                           .kind = job->kind,
-                           .priority = job->priority,
-                           .created_ms = job->created_ms,
-                           .max_runtime_ms = job->max_runtime_ms,
-                           .max_retries = job->max_retries,
-                           .queue = job->queue,
-                           .state = JOB_FAILED,
-                           .attempt = end->attempt + 1,
-                           .token = end->token,
-                           .due_ms = u->now_ms + job_backoff_ms(u->settings, job->id, end->attempt + 1),
-                           .last_us = end->last_us,
-                           .seq = end->seq,
-                           .refs = end->refs};
+    struct task_row row = job_task_row(job);
+    row.state = JOB_FAILED;
+    row.attempt = end->attempt + 1;
+    row.token = end->token;
+    row.due_ms = u->now_ms + job_backoff_ms(u->settings, job->id, row.attempt);
+    row.last_us = end->last_us;
+    row.seq = end->seq;
+    row.refs = end->refs;
     return unit_task_add(u, &row);
 }
 

@@ -106,20 +106,10 @@ static struct job_row *new_job_row(struct unit *u, int64_t client, const struct 
 
 static struct task *new_task(struct unit *u, const struct job_row *job)
 {
-    struct task_row row = {.id = job->id,
-                           .low = job->low,
-                           .client = job->client,
-                           .owner = TASK_OWNER_JOB,
-                           .type = job->type,
-                           .kind = job->kind,
-                           .priority = job->priority,
-                           .created_ms = job->created_ms,
-                           .max_runtime_ms = job->max_runtime_ms,
-                           .max_retries = job->max_retries,
-                           .queue = job->queue,
-                           .state = JOB_NO_STATE,
-                           .attempt = 1,
-                           .due_ms = job->execution_ms};
+    struct task_row row = job_task_row(job);
+    row.state = JOB_NO_STATE;
+    row.attempt = 1;
+    row.due_ms = job->execution_ms;
     return unit_task_add(u, &row);
 }
 

@@ -56,6 +56,21 @@ struct str job_error(struct unit *u, struct str code, struct str message, bool r
     return finish_json(u, &b);
 }
 
+struct task_row job_task_row(const struct job_row *job)
+{
+    return (struct task_row){.id = job->id,
+                             .low = job->low,
+                             .client = job->client,
+                             .owner = TASK_OWNER_JOB,
+                             .type = job->type,
+                             .kind = job->kind,
+                             .priority = job->priority,
+                             .created_ms = job->created_ms,
+                             .max_runtime_ms = job->max_runtime_ms,
+                             .max_retries = job->max_retries,
+                             .queue = job->queue};
+}
+
 static struct notice *append(struct unit *u, struct task *t, enum job_event event, enum job_state prev,
                              enum job_state next, struct str extra)
 {

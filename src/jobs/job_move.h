@@ -19,6 +19,9 @@ struct job_ending {
 bool job_move(struct unit *u, struct task *t, enum job_trigger on, struct str extra,
               const struct job_ending *ending);
 
+/* The part of a task that its job decides; state, attempt, token and history are the caller's. */
+struct task_row job_task_row(const struct job_row *job);
+
 /* {"reason":"...", "message":"..."} cut to what an event may carry; message may be absent. */
 struct str job_reason(struct unit *u, const char *reason, struct str message);
 struct str job_error(struct unit *u, struct str code, struct str message, bool retryable);

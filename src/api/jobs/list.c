@@ -101,28 +101,28 @@ static bool list(struct call *c, struct page *ret)
     return false;
 }
 
-static void encode_next(struct call *c, struct json_writer *w, const struct page *p)
+static void send_page(struct call *c, const struct page *p,
+                      void (*encode)(struct json_writer *w, const struct job_view *v))
 {
-    jw_key(w, "next_cursor");
-    jw_str(w, p->next_below ? list_cursor_text(c->x->arena, p->next_below) : STR_ABSENT);
+    struct json_writer w;
+    call_json(c, 200, &w);
+    jw_object(&w);
+    jw_key(&w, "items");
+    jw_array(&w);
+    for (size_t i = 0; i < p->count; i++)
+        encode(&w, &p->views[i]);
+    jw_array_end(&w);
+    jw_key(&w, "next_cursor");
+    jw_str(&w, p->next_below ? list_cursor_text(c->x->arena, p->next_below) : STR_ABSENT);
+    jw_object_end(&w);
+    call_send(c);
 }
 
 void handle_list_jobs(struct call *c)
 {
     struct page p;
-    struct json_writer w;
-    if (!list(c, &p))
-        return;
-    call_json(c, 200, &w);
-    jw_object(&w);
-    jw_key(&w, "items");
-    jw_array(&w);
-    for (size_t i = 0; i < p.count; i++)
-        encode_job(&w, &p.views[i]);
-    jw_array_end(&w);
-    encode_next(c, &w, &p);
-    jw_object_end(&w);
-    call_send(c);
+    if (list(c, &p))
+        send_page(c, &p, encode_job);
 }
 
 /* --- reports ---------------------------------------------------------------------------------------- */
@@ -198,23 +198,12 @@ static void send_csv(struct call *c, const struct page *p)
 void handle_list_reports(struct call *c)
 {
     struct page p;
-    struct json_writer w;
     if (!list(c, &p))
         return;
-    if (c->accept == ACCEPT_CSV) {
+    if (c->accept == ACCEPT_CSV)
         send_csv(c, &p);
-        return;
-    }
-    call_json(c, 200, &w);
-    jw_object(&w);
-    jw_key(&w, "items");
-    jw_array(&w);
-    for (size_t i = 0; i < p.count; i++)
-        encode_report(&w, &p.views[i]);
-    jw_array_end(&w);
-    encode_next(c, &w, &p);
-    jw_object_end(&w);
-    call_send(c);
+    else
+        send_page(c, &p, encode_report);
 }
 
 /* --- summary: one row, kept in the transaction -------------------------------------------------------- */

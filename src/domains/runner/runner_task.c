@@ -9,6 +9,10 @@
 /* 8 s of CPU_BURST burn 50 ms; a scaled one its share of it. */
 enum { CPU_SHARE = 160, FILE_PAYLOADS = 8 };
 
+/* Core counts a limit from rounded-up time and records it as a timeout; our report of the stop must not come
+ * before that, or the job would have failed by our word instead. */
+enum { CORE_FIRST_MS = 2 };
+
 static const struct {
     const char *code, *message;
     bool retryable;
@@ -91,7 +95,8 @@ void runner_task_started(struct runner *r, struct runner_task *t, int64_t now_ms
         r->beat_at_ms = now_ms + r->config->heartbeat_ms; /* no rounds while nothing ran */
     t->beat_round = r->beat_round;                        /* starting was a sign of life */
     runner_task_put(r, t, TASK_RUNNING);
-    heap_put(&r->timers, &t->timer, (uint64_t)(ends_at_ms < t->limit_at_ms ? ends_at_ms : t->limit_at_ms));
+    bool in_time = ends_at_ms < t->limit_at_ms;
+    heap_put(&r->timers, &t->timer, (uint64_t)(in_time ? ends_at_ms : t->limit_at_ms + CORE_FIRST_MS));
 }
 
 /* Gives back what only a running task has. False when its exercise failed. */
