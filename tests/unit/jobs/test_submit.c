@@ -335,6 +335,29 @@ static void test_payload_size_and_allowed_types_follow_the_settings(void **state
                      ERR_JOB_VALIDATION_FAILED);
 }
 
+/* [JOB-170] [JOB-149] refused as a failed write, the first job untouched; the next id is another one */
+static void test_an_id_given_twice_never_becomes_a_second_job(void **state)
+{
+    struct rig *r = *state;
+    int64_t client = rig_new_client(r, NULL);
+    rig_pass(r, 10); /* an instant of its own, so that its first id is the job's */
+    struct submit_item first = rig_submit_default(r, client);
+    struct job_view before = rig_view(r, first.id);
+    rig_forget_ids(r);
+    struct submit_item item = rig_item();
+    struct submit_command *twice = rig_post_submit(r, client, &item, 1);
+    rig_step(r);
+    assert_int_equal(twice->items[0].id, first.id); /* the generator did give it again */
+    assert_int_equal(twice->base.result, ERR_STORAGE_DB_ERROR);
+    struct job_view after = rig_view(r, first.id);
+    assert_int_equal(after.job.low, before.job.low);
+    assert_int_equal(after.seq, before.seq);
+    assert_int_equal(live_count(r->store->live), 1);
+    struct submit_item next = rig_submit_default(r, client);
+    assert_int_equal(next.err.code, ERR_OK);
+    assert_true(next.id > first.id);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -352,6 +375,7 @@ int main(void)
         RIG_TEST(test_numbers_are_accepted_exactly_within_their_bounds),
         RIG_TEST(test_execution_at_must_lie_in_the_future),
         RIG_TEST(test_payload_size_and_allowed_types_follow_the_settings),
+        RIG_TEST(test_an_id_given_twice_never_becomes_a_second_job),
     };
     return RIG_RUN_BOTH(tests);
 }

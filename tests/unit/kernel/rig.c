@@ -168,6 +168,13 @@ int rig_down(void **state)
     return 0;
 }
 
+void rig_forget_ids(struct rig *r)
+{
+    r->kernel = kernel_free(r->kernel);
+    r->store->last_id = 0;
+    open_kernel(r);
+}
+
 void rig_restart(struct rig *r, int64_t down_ms)
 {
     r->kernel = kernel_free(r->kernel);

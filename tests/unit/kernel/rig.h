@@ -57,6 +57,8 @@ void rig_pass(struct rig *r, int64_t ms);     /* both hands */
 void rig_set_wall(struct rig *r, int64_t ms); /* somebody sets the clock: the wall hand only, by so much */
 /* Kernel and store are closed and opened again after `down_ms`; the memory store only loses its kernel. */
 void rig_restart(struct rig *r, int64_t down_ms);
+/* The kernel anew, with ids that start over: the next one was given before, if the clock stands still. */
+void rig_forget_ids(struct rig *r);
 size_t rig_step(struct rig *r);
 void rig_expect_sound(struct rig *r); /* store_verify finds nothing */
 

@@ -57,7 +57,8 @@ static void mark(int seen[JOB_STATE_COUNT][JOB_STATE_COUNT], const struct pair *
     }
 }
 
-/* [JOB-110] to [JOB-119] allowed, [JOB-120] to [JOB-126] forbidden, [JOB-300] all 49 */
+/* allowed [JOB-110 JOB-111 JOB-112 JOB-113 JOB-114 JOB-115 JOB-116 JOB-117 JOB-118 JOB-119], forbidden
+ * [JOB-120 JOB-121 JOB-122 JOB-123 JOB-124 JOB-125 JOB-126], all 49 [JOB-300] */
 static void test_the_49_pairs_are_10_allowed_1_recovery_and_38_forbidden(void **state)
 {
     (void)state;
