@@ -77,7 +77,7 @@ enum err_code connection_open(struct sqlite_connection *c, const char *path, con
     memset(c, 0, sizeof *c);
     int rc = sqlite3_open_v2(path, &c->db, flags, vfs);
     if (rc != SQLITE_OK) {
-        sqlite_err(c->db, rc, path, err);
+        sqlite_err(c->db, rc, writer ? path : "open", err); /* a reader's error reaches clients: no path */
         connection_close(c);
         return err->code;
     }
