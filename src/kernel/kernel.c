@@ -24,6 +24,7 @@ enum {
     WORKER_COUNT_MS = 100,   /* counting walks all workers: not in every batch */
     WORKER_ALIVE_MS = 40000, /* the longest long poll and a bit */
     FAILURE_LOG_MS = 1000,
+    PROBE_MS = 1000,
     HOUSEKEEPING_MS = 1000,
     HOUSEKEEPING_AGAIN_MS = 20, /* while there is more to do */
 };
@@ -41,6 +42,7 @@ struct kernel {
     int64_t wall_minus_mono_us; /* fixed at start: steady = mono + this */
     struct command_list parked;
     int64_t timers_paused_until_ms;
+    int64_t probe_ms;
     int64_t failure_logged_ms; /* a full disk fails every batch: one line a second tells it */
     int64_t workers_swept_ms, workers_counted_ms, housekeeping_ms;
     bool ending; /* the commit thread's own view of `stopping`, taken with each batch */
@@ -308,7 +310,8 @@ static enum err_code commit(struct kernel *k, struct command_list *decided, stru
     k->stats.batches++;
     k->stats.commands += decided->count;
     k->stats.commit_errors += code != ERR_OK;
-    k->stats.storing = code == ERR_OK;
+    if (code != ERR_OK || k->unit.wrote) /* an empty batch says nothing about the disk */
+        k->stats.storing = code == ERR_OK;
     k->stats.last_commit_us = clock_wall_us(k->config.clock) - before;
     pthread_mutex_unlock(&k->lock);
     *ret_err = err;
@@ -371,6 +374,20 @@ static void tell_fatal(struct kernel *k, enum err_code code, const struct err *e
         k->config.watch.fatal(k->config.watch.self, err);
 }
 
+/* After a failed commit an idle server would never learn that the disk is back: it asks once a second. */
+static void probe(struct kernel *k)
+{
+    struct err err;
+    if (k->stats.storing || steady_now(k) < k->probe_ms)
+        return;
+    k->probe_ms = steady_now(k) + PROBE_MS;
+    enum err_code code = k->config.store->ops->probe(k->config.store, &err);
+    pthread_mutex_lock(&k->lock);
+    k->stats.storing = code == ERR_OK;
+    pthread_mutex_unlock(&k->lock);
+    tell_fatal(k, code, &err);
+}
+
 /* A batch of its own: what it cannot read or write fails no command. */
 static void housekeep(struct kernel *k)
 {
@@ -393,6 +410,7 @@ size_t kernel_step(struct kernel *k)
     struct err why;
     list_init(&batch);
     list_init(&decided);
+    probe(k);
     housekeep(k);
     take_batch(k, &batch);
     start_unit(k);

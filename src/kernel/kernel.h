@@ -77,7 +77,7 @@ struct kernel_stats {
     uint64_t batches, commands, commit_errors;
     uint32_t live, queued, waiting, assigned, running, workers;
     int64_t last_commit_us; /* duration of the last commit */
-    bool storing;           /* false after a failed commit until one succeeds */
+    bool storing;           /* false after a failed commit until a write succeeds */
     int64_t wal_pages;
 };
 void kernel_stats(struct kernel *k, struct kernel_stats *ret_stats); /* any thread */

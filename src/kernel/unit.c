@@ -354,6 +354,7 @@ enum err_code unit_commit(struct unit *u, struct err *err)
     c.rows = collect(u, &c.row_count);
     bool empty = !c.row_count && !c.chunk_count && !c.list_count && !c.idem_add_count && !c.idem_drop_count &&
                  !c.drop_chunks_below;
+    u->wrote = !empty;
     if (!empty && u->store->ops->commit(u->store, &c, err) != ERR_OK)
         return err->code;
     publish(u);

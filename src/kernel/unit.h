@@ -51,6 +51,7 @@ struct unit {
     struct notice *notices;
     size_t notice_count, notice_capacity;
     int64_t drop_chunks_below;
+    bool wrote;          /* the commit had something to write */
     bool keys_changed;   /* API keys were written: caches must be refreshed before answers go out */
     struct err load_err; /* the first failure of the load phase */
 };

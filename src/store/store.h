@@ -81,6 +81,8 @@ struct store_ops {
     enum err_code (*commit)(struct store *s, const struct change_set *c, struct err *err);
     /* Between batches: housekeeping that would delay a commit (checkpoints). `idle`: nobody waits. */
     enum err_code (*tend)(struct store *s, bool idle, struct err *err);
+    /* A durable write that changes nothing: can the store write (again)? */
+    enum err_code (*probe)(struct store *s, struct err *err);
     void (*close)(struct store *s);
 
     enum err_code (*reader_open)(struct store *s, struct reader **ret_reader, struct err *err);

@@ -254,6 +254,13 @@ static enum err_code memory_tend(struct store *s, bool idle, struct err *err)
     return ERR_OK;
 }
 
+static enum err_code memory_probe(struct store *s, struct err *err)
+{
+    (void)s;
+    (void)err;
+    return ERR_OK;
+}
+
 void memory_fetch_locked(struct memory_store *s, const struct table *t, void *row, struct arena *a,
                          bool *ret_found)
 {
@@ -324,6 +331,7 @@ const struct store_ops store_memory_ops = {
     .fetch = memory_fetch,
     .commit = memory_commit,
     .tend = memory_tend,
+    .probe = memory_probe,
     .close = memory_close,
     .reader_open = memory_reader_open,
     .reader_close = memory_reader_close,

@@ -3,6 +3,7 @@
  * The writer checkpoints itself, PASSIVE, as soon as it is idle and the WAL has over IDLE_PAGES, and under
  * load at BUSY_PAGES; it never truncates the WAL in operation: a WAL written over is faster than one that
  * grows (write-path measurements). */
+#include <stdio.h>
 #include <string.h>
 
 #include "store/sqlite/sqlite_internal.h"
@@ -120,6 +121,20 @@ enum err_code sqlite_commit_changes(struct store *base, const struct change_set 
         struct err ignored; /* the first failure is the one to tell */
         (void)!sqlite_step_done(s->writer.db, s->rollback, "rollback", &ignored);
     }
+    return err->code;
+}
+
+enum err_code sqlite_probe(struct store *base, struct err *err)
+{
+    struct sqlite_store *s = (struct sqlite_store *)base;
+    char sql[80]; /* the version it has: the first page is written and synced, no value changes */
+    snprintf(sql, sizeof sql, "BEGIN IMMEDIATE; PRAGMA user_version=%d; COMMIT", STORE_SCHEMA_VERSION);
+    int rc = sqlite3_exec(s->writer.db, sql, NULL, NULL, NULL);
+    if (rc == SQLITE_OK)
+        return ERR_OK;
+    sqlite_err(s->writer.db, rc, "probe", err);
+    if (!sqlite3_get_autocommit(s->writer.db))
+        sqlite3_exec(s->writer.db, "ROLLBACK", NULL, NULL, NULL);
     return err->code;
 }
 

@@ -69,6 +69,7 @@ enum err_code sqlite_check_version(sqlite3 *db, struct err *err);
 enum err_code sqlite_commit_prepare(struct sqlite_store *s, struct err *err);
 enum err_code sqlite_commit_changes(struct store *base, const struct change_set *c, struct err *err);
 enum err_code sqlite_tend(struct store *base, bool idle, struct err *err);
+enum err_code sqlite_probe(struct store *base, struct err *err);
 void sqlite_commit_close(struct sqlite_store *s);
 
 /* Listing (sqlite_list.c). */

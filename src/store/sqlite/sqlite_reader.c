@@ -222,6 +222,7 @@ const struct store_ops store_sqlite_ops = {
     .fetch = store_fetch,
     .commit = sqlite_commit_changes,
     .tend = sqlite_tend,
+    .probe = sqlite_probe,
     .close = store_sqlite_close,
     .reader_open = sqlite_reader_open,
     .reader_close = reader_close,

@@ -50,6 +50,14 @@ void rig_set_wall(struct rig *r, int64_t ms)
     r->wall_us += ms * 1000;
 }
 
+static enum err_code watched_probe(struct store *s, struct err *err)
+{
+    struct rig *r = the_rig;
+    if (r->probe_fails)
+        return err_set(err, ERR_STORAGE_DB_ERROR, "told to fail");
+    return r->real->probe(s, err);
+}
+
 static enum err_code counted_commit(struct store *s, const struct change_set *c, struct err *err)
 {
     struct rig *r = the_rig;
@@ -101,6 +109,7 @@ static void open_store(struct rig *r)
         r->ops = *r->real;
         r->ops.commit = counted_commit;
         r->ops.fetch = counted_fetch;
+        r->ops.probe = watched_probe;
         r->store->ops = &r->ops;
     }
     assert_int_equal(r->real->reader_open(r->store, &r->reader, &err), ERR_OK);

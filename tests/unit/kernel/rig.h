@@ -41,6 +41,7 @@ struct rig {
     size_t commits;             /* that reached the backend */
     size_t writes[TABLE_COUNT]; /* row changes of the last commit */
     size_t notices;             /* of the last committed batch */
+    bool probe_fails;
     int fatal;
 };
 

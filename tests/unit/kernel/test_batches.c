@@ -356,6 +356,43 @@ static void test_stats_say_what_lives_and_whether_the_store_stores(void **state)
     assert_true(s.storing);
 }
 
+static void test_an_idle_server_finds_out_that_the_store_can_write_again(void **state)
+{
+    struct rig *r = *state;
+    int64_t client = rig_new_client(r, NULL);
+    struct kernel_stats s;
+    struct submit_item item = rig_item();
+    r->failures = 1;
+    rig_submit(r, client, &item);
+    kernel_stats(r->kernel, &s);
+    assert_false(s.storing);
+    rig_step(r); /* asks at once, then every second */
+    kernel_stats(r->kernel, &s);
+    assert_true(s.storing);
+}
+
+static void test_a_batch_without_writes_says_nothing_about_the_store(void **state)
+{
+    struct rig *r = *state;
+    int64_t client = rig_new_client(r, NULL);
+    struct kernel_stats s;
+    struct submit_item item = rig_item();
+    r->probe_fails = true;
+    r->failures = 1;
+    rig_submit(r, client, &item);
+    for (int i = 0; i < 3; i++) {
+        rig_pass(r, 1500);
+        rig_step(r);
+        kernel_stats(r->kernel, &s);
+        assert_false(s.storing);
+    }
+    r->probe_fails = false;
+    rig_pass(r, 1500);
+    rig_step(r);
+    kernel_stats(r->kernel, &s);
+    assert_true(s.storing);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -375,6 +412,8 @@ int main(void)
         RIG_TEST(test_a_batch_of_large_rows_ends_early_and_loses_nothing),
         RIG_TEST(test_a_failed_sync_is_told_to_the_watcher_after_the_answers),
         RIG_TEST(test_stats_say_what_lives_and_whether_the_store_stores),
+        RIG_TEST(test_an_idle_server_finds_out_that_the_store_can_write_again),
+        RIG_TEST(test_a_batch_without_writes_says_nothing_about_the_store),
     };
     return RIG_RUN_BOTH(tests);
 }
