@@ -40,7 +40,7 @@ def planted():
     words = "\n".join(here)
     bad = ["TO" + "DO later", "a place" + "holder", "this is un" + "implemented",
            "coming" + " soon", "/wo" + "rk/main/src", "/tmp/" + "build-x",
-           "/ho" + "me/someone/x", "by Chat" + "GPT"]
+           "/ho" + "me/someone/x"]
     good = 'mkstemp("weir-XXXXXX"); see docs/work/ and network/root/ and the agents domain\n'
     return ([({WORDS: words, "src/a.c": f"/* {text} */\n"}, "src/a.c:1") for text in bad]
             + [({WORDS: words, "src/a.c": good}, None)])

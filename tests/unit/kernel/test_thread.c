@@ -219,12 +219,27 @@ static void test_a_stop_finishes_what_was_posted(void **state)
     assert_int_equal(live_count(r->store->live), MANY);
 }
 
+/* A request that was on its way when the thread ended hears so, instead of waiting for ever. */
+static void test_what_comes_after_the_stop_is_refused_at_once(void **state)
+{
+    struct rig *r = *state;
+    int64_t client = rig_new_client(r, NULL);
+    start(r);
+    kernel_stop_thread(r->kernel);
+    struct submit_item item = rig_item();
+    struct submit_command *late = rig_post_submit(r, client, &item, 1);
+    assert_true(rig_is_done(&late->base));
+    assert_int_equal(late->base.result, ERR_STORAGE_UNAVAILABLE);
+    assert_int_equal(live_count(r->store->live), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         RIG_TEST(test_many_threads_submit_and_work_and_every_job_is_done_once),
         RIG_TEST(test_a_stop_answers_long_polls_at_once),
         RIG_TEST(test_a_stop_finishes_what_was_posted),
+        RIG_TEST(test_what_comes_after_the_stop_is_refused_at_once),
     };
     return RIG_RUN_BOTH(tests);
 }
