@@ -135,8 +135,8 @@ class Weir:
         return self.step("lifecycle", "-c", 2, "-w", 4, "-n", jobs)
 
     def pickup(self, jobs):
-        """One idle worker in a long poll, one job at a time."""
-        return self.step("pickup", "-n", jobs)
+        """One idle worker in a long poll, one job at a time; a queue of its own, whatever other rows left."""
+        return self.step("pickup", "-n", jobs, "-q", "pickup")
 
     def get(self, seconds, ids):
         """Reads of known jobs in random order, 16 in flight."""
