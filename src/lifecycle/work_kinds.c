@@ -95,10 +95,9 @@ enum work_kind work_draw(int64_t seed_ms, double failure_probability)
     must_fail("a drawn kind exists", __FILE__, __LINE__, __func__);
 }
 
-bool work_fails_on_attempt(enum work_kind kind, int64_t attempt)
+bool work_fails_on_attempt(const struct work_definition *d, int64_t attempt)
 {
-    const struct work_row *row = work_row_of(kind);
-    return row->should_fail && (row->behaviour != BEHAVE_FAIL_ONCE || attempt <= 1);
+    return d->should_fail && (work_row_of(d->kind)->behaviour != BEHAVE_FAIL_ONCE || attempt <= 1);
 }
 
 bool work_failure_is_retryable(enum work_kind kind)

@@ -97,7 +97,7 @@ enum work_kind work_draw(int64_t seed_ms, double failure_probability);
 const char *work_expected_outcome(enum work_kind kind);
 enum work_family work_kind_family(enum work_kind kind);
 enum work_behaviour work_kind_behaviour(enum work_kind kind);
-bool work_fails_on_attempt(enum work_kind kind, int64_t attempt); /* attempts count from 1 */
+bool work_fails_on_attempt(const struct work_definition *d, int64_t attempt); /* attempts count from 1 */
 bool work_failure_is_retryable(enum work_kind kind); /* the flag on the failure, not a permission */
 
 #endif

@@ -324,28 +324,6 @@ bool live_has_ready(const struct live *l)
     return l->queues.count != 0;
 }
 
-struct position {
-    uint64_t key;
-    uint32_t before, max;
-};
-
-static void count_before(struct map_node *n, void *arg)
-{
-    struct position *p = arg;
-    const struct ready_list *list = CONTAINER_OF(n, struct ready_list, node);
-    for (uint32_t i = 0; i < list->tasks.count && p->before < p->max; i++)
-        p->before += list->tasks.nodes[i]->key < p->key;
-}
-
-uint32_t live_position(const struct live *l, const struct task *t, uint32_t max)
-{
-    struct position p = {ready_key(t), 0, max};
-    const struct ready_queue *q = find_queue(l, t->row.queue);
-    if (q)
-        map_each(&q->by_client, count_before, &p);
-    return p.before;
-}
-
 /* --- workers ----------------------------------------------------------------------------------- */
 
 struct worker_seen *live_worker(struct live *l, struct str id, int64_t steady_ms)

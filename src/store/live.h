@@ -74,8 +74,6 @@ int64_t live_next_steady(const struct live *l);
 uint32_t live_count(const struct live *l);                          /* all live tasks */
 uint32_t live_phase_count(const struct live *l, enum task_phase p); /* READY counts backoff too */
 bool live_has_ready(const struct live *l);                          /* something could be claimed */
-/* Tasks ready in the same queue before this one (for `explain`): counts at most `max`. */
-uint32_t live_position(const struct live *l, const struct task *t, uint32_t max);
 
 /* Workers: every id that claimed or beat lately. */
 struct worker_seen *live_worker(struct live *l, struct str id, int64_t steady_ms);

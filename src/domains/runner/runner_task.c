@@ -122,7 +122,7 @@ void runner_task_due(struct runner *r, struct runner_task *t, int64_t now_ms)
         runner_task_ended(r, t, END_TIMEOUT);
     else if (!sound)
         runner_task_ended(r, t, END_FILE_FAILED);
-    else if (simulated_work_fails(&t->definition, t->attempt))
+    else if (work_fails_on_attempt(&t->definition, t->attempt))
         runner_task_ended(r, t, END_WORK_FAILED);
     else
         runner_task_ended(r, t, END_SUCCESS);

@@ -40,11 +40,6 @@ int64_t simulated_work_scaled_ms(int64_t ms, double time_scale)
     return (int64_t)ceil((double)ms * time_scale);
 }
 
-bool simulated_work_fails(const struct work_definition *d, int64_t attempt)
-{
-    return d->should_fail && (work_kind_behaviour(d->kind) != BEHAVE_FAIL_ONCE || attempt <= 1);
-}
-
 /* Payloads are the alphabet over and over: any reader can check them without asking us. */
 static void fabricate(struct strbuf *out, size_t len)
 {

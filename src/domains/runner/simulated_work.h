@@ -14,8 +14,6 @@ bool simulated_work_read(const struct json *definition, struct work_definition *
 /* Simulated milliseconds to real ones; never rounds a wait down. */
 int64_t simulated_work_scaled_ms(int64_t ms, double time_scale);
 
-bool simulated_work_fails(const struct work_definition *d, int64_t attempt);
-
 /* The result of a job that succeeded:
  *   {"scenario":"..","payload_bytes":n,"checksum":"fnv1a:.."}       n bytes were fabricated
  *   MANY_SMALL_OUTPUTS adds "outputs":[{"output":1,"bytes":256},..]

@@ -119,18 +119,25 @@ static void test_failing_kinds_are_exactly_the_fail_family(void **state)
     }
 }
 
+static bool fails(enum work_kind kind, int64_t attempt)
+{
+    struct work_definition d;
+    work_define(kind, MAX_RUNTIME_MS, &d);
+    return work_fails_on_attempt(&d, attempt);
+}
+
 /* Which attempt fails, of JOB-037 and JOB-038. */
 static void test_retry_on_fail_fails_on_its_first_attempt_only(void **state)
 {
     (void)state;
-    assert_true(work_fails_on_attempt(WORK_RETRY_ON_FAIL, 1));
-    assert_false(work_fails_on_attempt(WORK_RETRY_ON_FAIL, 2));
-    assert_false(work_fails_on_attempt(WORK_RETRY_ON_FAIL, 4));
+    assert_true(fails(WORK_RETRY_ON_FAIL, 1));
+    assert_false(fails(WORK_RETRY_ON_FAIL, 2));
+    assert_false(fails(WORK_RETRY_ON_FAIL, 4));
     for (int64_t attempt = 1; attempt <= 4; attempt++) {
-        assert_true(work_fails_on_attempt(WORK_RETRY_LIMIT_REACHED, attempt));
-        assert_true(work_fails_on_attempt(WORK_FAIL_AFTER_RETRYABLE, attempt));
-        assert_true(work_fails_on_attempt(WORK_FAIL_IMMEDIATE, attempt));
-        assert_false(work_fails_on_attempt(WORK_SUCCESS_FAST, attempt));
+        assert_true(fails(WORK_RETRY_LIMIT_REACHED, attempt));
+        assert_true(fails(WORK_FAIL_AFTER_RETRYABLE, attempt));
+        assert_true(fails(WORK_FAIL_IMMEDIATE, attempt));
+        assert_false(fails(WORK_SUCCESS_FAST, attempt));
     }
 }
 

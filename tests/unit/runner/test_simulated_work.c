@@ -80,10 +80,10 @@ static void test_a_definition_fails_when_it_says_so_and_retry_on_fail_only_once(
     struct work_definition plain = {.kind = WORK_SUCCESS_FAST, .should_fail = false};
     struct work_definition once = {.kind = WORK_RETRY_ON_FAIL, .should_fail = true};
     struct work_definition always = {.kind = WORK_RETRY_LIMIT_REACHED, .should_fail = true};
-    assert_false(simulated_work_fails(&plain, 1));
-    assert_true(simulated_work_fails(&once, 1));
-    assert_false(simulated_work_fails(&once, 2));
-    assert_true(simulated_work_fails(&always, 4));
+    assert_false(work_fails_on_attempt(&plain, 1));
+    assert_true(work_fails_on_attempt(&once, 1));
+    assert_false(work_fails_on_attempt(&once, 2));
+    assert_true(work_fails_on_attempt(&always, 4));
 }
 
 /* Checks what holds for every result; gives the text of the whole. */
