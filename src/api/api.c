@@ -1,9 +1,6 @@
-/* Set-up: routes, contracts, per-thread readers; and what follows a commit. */
+/* Set-up: routes, contracts; what follows a commit, and what ends a loop's round. */
 #include "api/api.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/log.h"
@@ -12,7 +9,10 @@
 
 #include "base/banned.h"
 
-enum { ROUTES_MAX = 64, READERS_MAX = 512 };
+enum {
+    ROUTES_MAX = 64,
+    RECENT_READY_MAX = 1000, /* ready tasks up to which new jobs are remembered for their claim */
+};
 
 static struct route all_routes[ROUTES_MAX];
 static const struct route *route_pointers[ROUTES_MAX];
@@ -32,44 +32,6 @@ static void add_routes(const struct route *routes, size_t count)
         route_pointers[route_count] = &all_routes[route_count];
         route_count++;
     }
-}
-
-/* --- readers: one per HTTP thread, made when first needed ---------------------------------------- */
-
-static pthread_mutex_t readers_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct reader *readers[READERS_MAX];
-static size_t reader_count;
-static _Thread_local struct reader *my_reader;
-
-/* Under the lock, so that an open that fails uses up no place: the next request tries again. */
-static struct reader *open_reader(struct api *a, struct err *err)
-{
-    struct reader *r = NULL;
-    if (reader_count == READERS_MAX) {
-        err_set(err, ERR_STORAGE_UNAVAILABLE, "too many threads read the store");
-        return NULL;
-    }
-    if (a->config.store->ops->reader_open(a->config.store, &r, err) != ERR_OK)
-        return NULL;
-    readers[reader_count++] = r;
-    return r;
-}
-
-struct reader *api_reader(struct api *a, struct err *err)
-{
-    if (!my_reader) {
-        pthread_mutex_lock(&readers_lock);
-        my_reader = open_reader(a, err);
-        pthread_mutex_unlock(&readers_lock);
-    }
-    return my_reader;
-}
-
-static void close_readers(void)
-{
-    for (size_t i = 0; i < reader_count; i++)
-        readers[i]->ops->reader_close(readers[i]);
-    reader_count = 0;
 }
 
 /* --- contracts: every operation has exactly one handler, every handler one operation -------------- */
@@ -132,6 +94,8 @@ enum err_code api_new(const struct api_config *config, struct api **ret_api, str
     a->rate_limit = rate_limit_new(config->settings);
     a->metrics = metrics_new(route_pointers, route_count);
     a->followers = followers_new();
+    a->reads = reads_new(config->store);
+    a->recent_jobs = recent_jobs_new(RECENT_JOBS_BYTES, RECENT_JOBS_MAX);
     if (load_contracts(a, err) != ERR_OK || bind_operations(a, err) != ERR_OK) {
         api_free(a);
         return err->code;
@@ -144,7 +108,8 @@ struct api *api_free(struct api *a)
 {
     if (!a)
         return NULL;
-    close_readers();
+    reads_free(a->reads);
+    recent_jobs_free(a->recent_jobs);
     for (size_t i = 0; i < LENGTH_OF(a->contracts); i++)
         if (a->contracts[i])
             contract_free(a->contracts[i]);
@@ -174,9 +139,23 @@ static void log_transition(const struct notice *n)
              LOG_STR(e->extra.len ? e->extra : STR_ABSENT), NULL);
 }
 
+static void remember_job(const void *row, void *arg)
+{
+    recent_jobs_add(arg, row);
+}
+
+/* Behind a backlog a job would be forgotten before a worker gets to it, and the copy costs this thread. */
+static void remember_jobs(struct api *a, const struct unit *u)
+{
+    if (live_phase_count(u->store->live, TASK_READY) <= RECENT_READY_MAX)
+        unit_each_inserted(u, &table_job_row, remember_job, a->recent_jobs);
+}
+
 void api_committed(void *self, const struct unit *u)
 {
     struct api *a = self;
+    reads_log_pages(a->reads, u->store->wal_pages);
+    remember_jobs(a, u);
     if (u->keys_changed)
         auth_keys_changed(a->auth);
     metrics_committed(a->metrics, u);
@@ -196,4 +175,16 @@ void api_batch_end(void *self)
     struct api *a = self;
     if (a->server)
         http_wake(a->server);
+}
+
+/* --- reading ------------------------------------------------------------------------------------- */
+
+struct reader *api_read_begin(struct api *a, struct err *err)
+{
+    return reads_begin(a->reads, err);
+}
+
+void api_on_round_end(void *context)
+{
+    reads_end(((struct api *)context)->reads);
 }

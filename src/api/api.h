@@ -12,6 +12,8 @@
 #include "api/followers.h"
 #include "api/metrics.h"
 #include "api/rate_limit.h"
+#include "api/reads.h"
+#include "api/worker/recent_jobs.h"
 #include "base/clock.h"
 #include "base/json.h"
 #include "http/problem.h"
@@ -82,6 +84,8 @@ struct api {
     struct rate_limit *rate_limit;
     struct metrics *metrics;
     struct followers *followers;
+    struct reads *reads;
+    struct recent_jobs *recent_jobs;
     _Atomic bool draining, started, fatal;
 };
 
@@ -90,6 +94,7 @@ struct api *api_free(struct api *a); /* after the HTTP threads ended */
 /* kernel_watch and http_config callbacks are wired to these. */
 void api_on_request(struct http_exchange *x);
 void api_on_done(struct http_exchange *x);
+void api_on_round_end(void *context); /* context: the api */
 void api_committed(void *self, const struct unit *u);
 void api_batch_end(void *self);
 
@@ -97,8 +102,10 @@ const struct route *api_routes(size_t *ret_count);
 
 /* --- for handlers ------------------------------------------------------------------------------ */
 
-/* This HTTP thread's reader; NULL with err set when the store cannot be read. */
-struct reader *api_reader(struct api *a, struct err *err);
+/* This HTTP thread's reader inside a snapshot that no handler ends (api/reads.h); NULL with err set when
+ * the store cannot be read. A read that fails is told with call_problem, or with reads_end where it is
+ * not. */
+struct reader *api_read_begin(struct api *a, struct err *err);
 
 void call_problem(struct call *c, const struct err *err); /* answers */
 void call_fail(struct call *c, enum err_code code, const char *fmt, ...)

@@ -137,14 +137,15 @@ static struct cached_key *slot_of(struct auth *a, int64_t id)
     return &cache[hash_mix((uint64_t)id) % CACHE_SLOTS];
 }
 
-static enum err_code look_up(struct reader *r, struct arena *arena, int64_t id, struct cached_key *slot,
+/* After the generation was looked at: the snapshot then has every key change that raised it (api/reads.h). */
+static enum err_code look_up(struct reads *reads, struct arena *arena, int64_t id, struct cached_key *slot,
                              bool *ret_found, struct err *err)
 {
     struct api_key_row row = {.id = id};
-    if (r->ops->reader_begin(r, err) != ERR_OK)
+    struct reader *r = reads_begin(reads, err);
+    if (!r)
         return err->code;
     enum err_code code = r->ops->reader_row(r, &table_api_key_row, &row, arena, ret_found, err);
-    r->ops->reader_end(r);
     if (code != ERR_OK || !*ret_found)
         return code;
     *slot = (struct cached_key){
@@ -172,7 +173,7 @@ static enum err_code refuse(struct err *err)
     return err_set(err, ERR_AUTH_INVALID_CREDENTIALS, "the API key is missing, malformed or unknown");
 }
 
-static enum err_code check_key(struct auth *a, struct reader *r, struct arena *arena, struct str token,
+static enum err_code check_key(struct auth *a, struct reads *reads, struct arena *arena, struct str token,
                                int64_t now_ms, struct principal *ret_who, struct err *err)
 {
     int64_t id;
@@ -181,7 +182,7 @@ static enum err_code check_key(struct auth *a, struct reader *r, struct arena *a
         return refuse(err);
     struct cached_key *slot = slot_of(a, id);
     bool found = slot->id == id && id != 0;
-    if (!found && look_up(r, arena, id, slot, &found, err) != ERR_OK) {
+    if (!found && look_up(reads, arena, id, slot, &found, err) != ERR_OK) {
         slot->id = 0;
         return err->code;
     }
@@ -199,7 +200,7 @@ static enum err_code check_key(struct auth *a, struct reader *r, struct arena *a
     return ERR_OK;
 }
 
-enum err_code auth_check(struct auth *a, struct reader *r, struct arena *arena, struct str header,
+enum err_code auth_check(struct auth *a, struct reads *reads, struct arena *arena, struct str header,
                          int64_t now_ms, struct principal *ret_who, struct err *err)
 {
     *ret_who = (struct principal){.kind = PRINCIPAL_NONE};
@@ -214,5 +215,5 @@ enum err_code auth_check(struct auth *a, struct reader *r, struct arena *arena, 
         ret_who->kind = PRINCIPAL_OPERATOR;
         return ERR_OK;
     }
-    return check_key(a, r, arena, token, now_ms, ret_who, err);
+    return check_key(a, reads, arena, token, now_ms, ret_who, err);
 }

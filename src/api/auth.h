@@ -6,6 +6,7 @@
 #ifndef WEIR_API_AUTH_H
 #define WEIR_API_AUTH_H
 
+#include "api/reads.h"
 #include "jobs/client_commands.h"
 #include "store/store.h"
 
@@ -28,7 +29,8 @@ bool auth_key_parse(struct str text, int64_t *ret_key_id, uint8_t ret_secret[32]
 struct str webhook_secret_text(struct arena *a, struct str secret);
 
 /* `header` is the Authorization value (absent: none sent). PRINCIPAL_NONE with ERR_OK when none was sent. */
-MUST_CHECK enum err_code auth_check(struct auth *a, struct reader *r, struct arena *arena, struct str header,
-                                    int64_t now_ms, struct principal *ret_who, struct err *err);
+MUST_CHECK enum err_code auth_check(struct auth *a, struct reads *reads, struct arena *arena,
+                                    struct str header, int64_t now_ms, struct principal *ret_who,
+                                    struct err *err);
 
 #endif

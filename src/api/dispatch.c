@@ -13,6 +13,8 @@ void call_problem(struct call *c, const struct err *err)
 {
     c->err = *err;
     struct err shown = *err;
+    if (err_http_status(err->code) >= 500)
+        reads_end(c->api->reads); /* it may have been a read that failed: the next one begins anew */
     if (shown.code == ERR_STORE_FSYNC)
         shown.code = ERR_STORAGE_DB_ERROR; /* the catalog's codes and words; the log has the exact ones */
     if (shown.code == ERR_STORE_CORRUPT)
@@ -63,6 +65,7 @@ static void resumed(struct http_exchange *x)
         call_problem(c, &c->command->err);
     else
         c->finish(c);
+    reads_request_end(c->api->reads);
 }
 
 static void timed_out(struct http_exchange *x)
@@ -165,9 +168,8 @@ static bool check_auth(struct call *c)
         c->who.kind = PRINCIPAL_DOMAIN;
         return true;
     }
-    struct reader *r = api_reader(a, &err);
-    if (r && auth_check(a->auth, r, c->x->arena, http_header(c->x, "Authorization"), c->x->received_us / 1000,
-                        &c->who, &err) == ERR_OK) {
+    if (auth_check(a->auth, a->reads, c->x->arena, http_header(c->x, "Authorization"),
+                   c->x->received_us / 1000, &c->who, &err) == ERR_OK) {
         if (c->who.kind == PRINCIPAL_KEY || c->info->auth == AUTH_OPTIONAL)
             return true;
         if (c->who.kind == PRINCIPAL_OPERATOR)
@@ -297,13 +299,15 @@ static bool check_body(struct call *c)
 
 void api_on_request(struct http_exchange *x)
 {
+    struct api *a = x->context;
     struct call *c = ARENA_NEW(x->arena, struct call);
     c->x = x;
-    c->api = x->context;
+    c->api = a;
     x->data = c;
     if (check_route(c) && check_auth(c) && check_rate(c) && check_accept(c) && check_body_head(c) &&
         check_body(c))
         c->info->handle(c);
+    reads_request_end(a->reads);
 }
 
 static void log_request(const struct call *c, int64_t duration_us)

@@ -96,7 +96,8 @@ static enum err_code open_listeners(struct core *c, struct err *err)
                             .clock = &clock_system,
                             .context = c->api,
                             .on_request = api_on_request,
-                            .on_done = api_on_done};
+                            .on_done = api_on_done,
+                            .on_round_end = api_on_round_end};
     if (http_server_start(&h, &c->server, err) != ERR_OK)
         return err->code;
     c->api->server = c->server;

@@ -170,6 +170,13 @@ static void run_round(struct http_loop *l, const struct epoll_event *events, int
     free_closed(l);
 }
 
+static void end_round(struct http_loop *l)
+{
+    const struct http_config *config = &l->server->config;
+    if (config->on_round_end)
+        config->on_round_end(config->context);
+}
+
 static void end_all(struct http_loop *l)
 {
     run_resumed(l);
@@ -197,9 +204,12 @@ void *loop_main(void *arg)
     struct http_loop *l = arg;
     struct epoll_event *events = must_alloc(EVENTS_PER_ROUND * sizeof *events);
     l->scratch = must_alloc(READ_BYTES);
-    while (!atomic_load(&l->server->stopping))
+    while (!atomic_load(&l->server->stopping)) {
         run_round(l, events, wait_for_events(l, events));
+        end_round(l);
+    }
     end_all(l);
+    end_round(l);
     free(l->scratch);
     free(events);
     return NULL;

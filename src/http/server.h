@@ -124,6 +124,9 @@ struct http_config {
     /* Loop thread, once per exchange: the last byte was handed to the kernel or the client went away.
      * Logging, metrics. May be NULL. */
     void (*on_done)(struct http_exchange *x);
+    /* Loop thread: a round is over, all callbacks of it have returned; the thread may sleep next. Once more
+     * before the thread ends. What a round's requests share is let go here. May be NULL. */
+    void (*on_round_end)(void *context);
 };
 
 MUST_CHECK enum err_code http_server_start(const struct http_config *config, struct http_server **ret_server,

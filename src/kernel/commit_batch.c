@@ -125,6 +125,8 @@ static enum err_code commit(struct kernel *k, struct command_list *decided, stru
     else
         err = k->unit.load_err; /* what could not be read may have been half decided */
     if (code == ERR_OK) {
+        if (k->unit.wrote) /* before anybody hears of it: kept snapshots are old from now on (api/reads.h) */
+            atomic_fetch_add(&k->unit.store->commits, 1);
         if (k->config.watch.committed)
             k->config.watch.committed(k->config.watch.self, &k->unit);
     } else {

@@ -278,12 +278,25 @@ struct notice *unit_notice(struct unit *u)
 
 /* --- commit ------------------------------------------------------------------------------------ */
 
+static bool is_inserted(const struct unit_row *r)
+{
+    return r->exists && (!r->stored || r->replaced);
+}
+
+void unit_each_inserted(const struct unit *u, const struct table *t, void (*fn)(const void *row, void *arg),
+                        void *arg)
+{
+    for (const struct unit_row *r = u->row_list; r; r = r->next)
+        if (r->table == t && is_inserted(r))
+            fn(r->row, arg);
+}
+
 static size_t row_changes(const struct unit_row *r, struct row_change *out)
 {
     size_t n = 0;
     if (r->stored && (!r->exists || r->replaced))
         out[n++] = (struct row_change){r->table, ROW_DELETE, r->row};
-    if (r->exists && (!r->stored || r->replaced))
+    if (is_inserted(r))
         out[n++] = (struct row_change){r->table, ROW_INSERT, r->row};
     else if (r->exists && r->dirty)
         out[n++] = (struct row_change){r->table, ROW_UPDATE, r->row};

@@ -76,6 +76,10 @@ void unit_update(struct unit *u, const struct table *t,
 void unit_delete(struct unit *u, const struct table *t, const void *key);
 /* Did this batch ask for the row? (a decider that may run without its load step can find out) */
 bool unit_knows(struct unit *u, const struct table *t, const void *key);
+/* Calls fn for each row of the table that this batch inserts, in the order of registration. Also between a
+ * commit and the next unit_start. */
+void unit_each_inserted(const struct unit *u, const struct table *t, void (*fn)(const void *row, void *arg),
+                        void *arg);
 
 /* --- live tasks -------------------------------------------------------------------------------- */
 

@@ -13,6 +13,8 @@
 #ifndef WEIR_STORE_STORE_H
 #define WEIR_STORE_STORE_H
 
+#include <stdatomic.h>
+
 #include "base/arena.h"
 #include "base/err.h"
 #include "store/counts.h"
@@ -124,6 +126,9 @@ struct store {
     int64_t last_id;     /* largest id ever given */
     int64_t next_client; /* number of the next client */
     int64_t wal_pages;   /* for metrics */
+    /* Durable writes so far; raised by the kernel before anybody hears of one. Readable from any thread:
+     * a snapshot begun at this number is the newest state anybody knows of (api/reads.h). */
+    _Atomic uint64_t commits;
 };
 
 struct reader {

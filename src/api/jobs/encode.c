@@ -153,8 +153,8 @@ bool call_read_job(struct call *c, struct reader **ret_reader, struct job_view *
     struct err err = {.code = ERR_OK};
     if (!call_job_id(c, &id, &low))
         return false;
-    struct reader *r = api_reader(c->api, &err);
-    if (!r || r->ops->reader_begin(r, &err) != ERR_OK) {
+    struct reader *r = api_read_begin(c->api, &err);
+    if (!r) {
         call_problem(c, &err);
         return false;
     }
@@ -168,7 +168,6 @@ bool call_read_job(struct call *c, struct reader **ret_reader, struct job_view *
         *ret_reader = r;
         return true;
     }
-    r->ops->reader_end(r);
     call_problem(c, &err);
     return false;
 }

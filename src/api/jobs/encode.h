@@ -15,8 +15,7 @@ int64_t job_ran_ms(const struct job_view *v); /* of a final job; 0 when it never
 /* job_id, outcome, started_at, finished_at, duration_ms; null what an unfinished job does not know yet. */
 void encode_report_members(struct json_writer *w, const struct job_view *v);
 
-/* The caller's job of the path in a snapshot that stays open (reader_end is the handler's).
- * False: answered. */
+/* The caller's job of the path, and the reader in whose snapshot it was read. False: answered. */
 bool call_read_job(struct call *c, struct reader **ret_reader, struct job_view *ret_view);
 
 #endif

@@ -53,7 +53,6 @@ static void send_page(struct call *c)
     size_t count = 0;
     enum err_code code =
         job_view_events(r, c->x->arena, &v, (uint32_t)after, (size_t)limit, events, &count, &err);
-    r->ops->reader_end(r);
     if (code != ERR_OK) {
         call_problem(c, &err);
         return;
@@ -106,25 +105,28 @@ static bool follow(struct call *c, struct follower *f)
     struct err err = {.code = ERR_OK};
     struct job_view v;
     bool found = false, more = true;
-    struct reader *r = api_reader(c->api, &err);
+    struct reader *r = api_read_begin(c->api, &err);
     struct strbuf out = {0};
     arena_reset(f->scratch);
-    if (!r || r->ops->reader_begin(r, &err) != ERR_OK)
+    if (!r)
         return true; /* the store is away: the next tick tries again */
-    if (job_view_read(r, f->scratch, f->job, &v, &found, &err) != ERR_OK || !found) {
-        r->ops->reader_end(r);
-        return found || err.code != ERR_OK;
+    if (job_view_read(r, f->scratch, f->job, &v, &found, &err) != ERR_OK) {
+        reads_end(c->api->reads);
+        return true;
     }
+    if (!found)
+        return false;
     while (f->sent < v.seq) {
         struct event events[STREAM_PAGE];
         size_t count;
-        if (job_view_events(r, f->scratch, &v, f->sent, STREAM_PAGE, events, &count, &err) != ERR_OK)
+        if (job_view_events(r, f->scratch, &v, f->sent, STREAM_PAGE, events, &count, &err) != ERR_OK) {
+            reads_end(c->api->reads);
             break;
+        }
         write_events(f, events, count, &out);
         if (!count) /* the rest of the history is damaged: nothing to wait for */
             f->sent = v.seq;
     }
-    r->ops->reader_end(r);
     if (out.len)
         more = http_stream_write(c->x, strbuf_str(&out));
     strbuf_free(&out);
@@ -149,7 +151,9 @@ static void stream_tick(struct http_exchange *x)
     if (f->started && followed_seq(f->followed) <= f->sent && !ping)
         return;
     f->started = true;
-    if (!follow(c, f)) {
+    bool more = follow(c, f);
+    reads_request_end(c->api->reads);
+    if (!more) {
         stream_ended(x);
         http_stream_end(x);
         return;
@@ -167,7 +171,6 @@ static void start_stream(struct call *c)
     struct job_view v;
     if (!read_after(c, "cursor", http_header(c->x, "Last-Event-ID"), &after) || !call_read_job(c, &r, &v))
         return;
-    r->ops->reader_end(r);
     /* Joined before the first read in follow(): what is committed in between is announced. */
     struct follower *f = ARENA_NEW(c->x->arena, struct follower);
     *f = (struct follower){.job = v.job.id,

@@ -90,11 +90,9 @@ static bool list(struct call *c, struct page *ret)
     struct err err = {.code = ERR_OK};
     if (!read_filter(c, &f))
         return false;
-    struct reader *r = api_reader(c->api, &err);
-    if (r && r->ops->reader_begin(r, &err) == ERR_OK) {
+    struct reader *r = api_read_begin(c->api, &err);
+    if (r)
         (void)!read_page(r, c->x->arena, c->who.client, &f, ret, &err);
-        r->ops->reader_end(r);
-    }
     if (err.code == ERR_OK)
         return true;
     call_problem(c, &err);
@@ -245,11 +243,9 @@ void handle_report_summary(struct call *c)
     struct stats_row row = {.client = c->who.client};
     struct err err = {.code = ERR_OK};
     bool found = false;
-    struct reader *r = api_reader(c->api, &err);
-    if (r && r->ops->reader_begin(r, &err) == ERR_OK) {
+    struct reader *r = api_read_begin(c->api, &err);
+    if (r)
         (void)!r->ops->reader_row(r, &table_stats_row, &row, c->x->arena, &found, &err);
-        r->ops->reader_end(r);
-    }
     if (err.code != ERR_OK) {
         call_problem(c, &err);
         return;

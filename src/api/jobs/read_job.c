@@ -11,7 +11,6 @@ void handle_get_job(struct call *c)
     struct json_writer w;
     if (!call_read_job(c, &r, &v))
         return;
-    r->ops->reader_end(r);
     call_json(c, 200, &w);
     encode_job(&w, &v);
     call_send(c);
@@ -49,7 +48,6 @@ void handle_get_report(struct call *c)
                 job_state_text(v.state));
     else
         (void)!job_view_events(r, c->x->arena, &v, 0, room, events, &count, &err);
-    r->ops->reader_end(r);
     if (err.code != ERR_OK) {
         call_problem(c, &err);
         return;
@@ -146,7 +144,6 @@ void handle_explain(struct call *c)
     int64_t position = 0;
     if (v.state == JOB_QUEUED && v.task.due_ms <= c->x->received_us / 1000)
         (void)!own_position(r, c->x->arena, &v, &position, &err);
-    r->ops->reader_end(r);
     if (err.code != ERR_OK) {
         call_problem(c, &err);
         return;

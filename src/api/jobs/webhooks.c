@@ -113,8 +113,8 @@ void handle_list_webhooks(struct call *c)
 {
     struct err err;
     struct json_writer w;
-    struct reader *r = api_reader(c->api, &err);
-    if (!r || r->ops->reader_begin(r, &err) != ERR_OK) {
+    struct reader *r = api_read_begin(c->api, &err);
+    if (!r) {
         call_problem(c, &err);
         return;
     }
@@ -124,7 +124,6 @@ void handle_list_webhooks(struct call *c)
     jw_array(&w);
     enum err_code code =
         r->ops->reader_of_client(r, &table_webhook_row, c->who.client, encode_webhook, &w, &err);
-    r->ops->reader_end(r);
     if (code != ERR_OK) {
         call_problem(c, &err);
         return;

@@ -38,12 +38,11 @@ static bool store_is_up(struct call *c, const struct kernel_stats *stats)
 {
     struct err err;
     struct stats_row row = {.client = 0};
-    bool found, up = false;
-    struct reader *r = api_reader(c->api, &err);
-    if (r && r->ops->reader_begin(r, &err) == ERR_OK) {
-        up = r->ops->reader_row(r, &table_stats_row, &row, c->x->arena, &found, &err) == ERR_OK;
-        r->ops->reader_end(r);
-    }
+    bool found;
+    struct reader *r = api_read_begin(c->api, &err);
+    bool up = r && r->ops->reader_row(r, &table_stats_row, &row, c->x->arena, &found, &err) == ERR_OK;
+    if (!up)
+        reads_end(c->api->reads);
     return up && stats->storing && !atomic_load(&c->api->fatal);
 }
 

@@ -80,6 +80,20 @@ static void give_back(struct call *c, const struct claim_command *claim)
     kernel_post(c->api->kernel, &g->command.base);
 }
 
+/* A job submitted a moment ago comes from memory; *r is begun when the first one has to be read. False: the
+ * job is gone, or err is set. */
+static bool read_claimed(struct call *c, int64_t id, struct reader **r, struct job_row *ret_job,
+                         struct err *err)
+{
+    if (recent_jobs_find(c->api->recent_jobs, id, c->x->arena, ret_job))
+        return true;
+    if (!*r && !(*r = api_read_begin(c->api, err)))
+        return false;
+    bool found = false;
+    *ret_job = (struct job_row){.id = id};
+    return (*r)->ops->reader_row(*r, &table_job_row, ret_job, c->x->arena, &found, err) == ERR_OK && found;
+}
+
 static void claimed(struct call *c)
 {
     const struct claim_command *command = (const struct claim_command *)c->command;
@@ -89,25 +103,19 @@ static void claimed(struct call *c)
         count = 0; /* one that only half-closed hears of none */
     }
     struct err err = {.code = ERR_OK};
+    struct reader *r = NULL;
     struct json_writer w;
-    struct reader *r = api_reader(c->api, &err);
-    if (!r || r->ops->reader_begin(r, &err) != ERR_OK) {
-        call_problem(c, &err); /* the leases run out and the jobs are queued again */
-        return;
-    }
     call_json(c, 200, &w);
     jw_object(&w);
     jw_key(&w, "tasks");
     jw_array(&w);
     for (uint32_t i = 0; i < count && err.code == ERR_OK; i++) {
-        struct job_row job = {.id = command->tasks[i].id};
-        bool found = false;
-        if (r->ops->reader_row(r, &table_job_row, &job, c->x->arena, &found, &err) == ERR_OK && found)
+        struct job_row job;
+        if (read_claimed(c, command->tasks[i].id, &r, &job, &err))
             encode_task(&w, &command->tasks[i], &job);
     }
-    r->ops->reader_end(r);
     if (err.code != ERR_OK) {
-        call_problem(c, &err);
+        call_problem(c, &err); /* the leases run out and the jobs are queued again */
         return;
     }
     jw_array_end(&w);

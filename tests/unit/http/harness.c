@@ -198,6 +198,7 @@ static void on_request(struct http_exchange *x)
 {
     struct harness *h = x->context;
     h->requests++;
+    h->rounds_open++;
     struct route_match match;
     router_find(router, x->method, x->path, &match);
     if (x->body_too_large) {
@@ -250,6 +251,11 @@ static void *resume_waiting(void *arg)
     return NULL;
 }
 
+static void on_round_end(void *context)
+{
+    ((struct harness *)context)->rounds_open = 0;
+}
+
 struct harness *harness_start(uint32_t threads, const struct http_limits *limits)
 {
     static _Atomic uint32_t number;
@@ -263,7 +269,8 @@ struct harness *harness_start(uint32_t threads, const struct http_limits *limits
                                  .context = h,
                                  .on_request = on_request,
                                  .on_bad_request = on_bad_request,
-                                 .on_done = on_done};
+                                 .on_done = on_done,
+                                 .on_round_end = on_round_end};
     if (limits)
         config.limits = *limits;
     router = router_new(routes, LENGTH_OF(routes));
@@ -335,6 +342,10 @@ bool connections_are(struct harness *h, uint32_t n)
 bool dones_are(struct harness *h, uint32_t n)
 {
     return h->dones == n;
+}
+bool rounds_open_are(struct harness *h, uint32_t n)
+{
+    return h->rounds_open == n;
 }
 bool ticks_at_least(struct harness *h, uint32_t n)
 {

@@ -21,6 +21,7 @@ struct harness {
     char unix_path[64];
     _Atomic uint32_t canaries, requests, dones, bad_requests;
     _Atomic uint32_t ticks, stream_ends;
+    _Atomic uint32_t rounds_open; /* requests whose round has not ended; meant for one thread */
     _Atomic int last_bad_status;
     _Atomic bool stop_resumer;
     int64_t ping_ms;            /* of /stream */
@@ -41,6 +42,7 @@ bool harness_await(bool (*holds)(struct harness *h, uint32_t n), struct harness 
 bool busy_is(struct harness *h, uint32_t n);
 bool connections_are(struct harness *h, uint32_t n);
 bool dones_are(struct harness *h, uint32_t n);
+bool rounds_open_are(struct harness *h, uint32_t n);
 bool ticks_at_least(struct harness *h, uint32_t n);
 bool stream_ends_are(struct harness *h, uint32_t n);
 

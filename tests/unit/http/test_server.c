@@ -102,6 +102,29 @@ static void a_pipelined_request_waits_until_the_one_before_is_answered(void **st
     client_close(&c);
 }
 
+/* A parked exchange holds nothing of its round: its answer comes in another one, which ends too. */
+static void a_round_ends_before_its_loop_sleeps(void **state)
+{
+    (void)state;
+    struct harness *h = harness_start(1, NULL);
+    struct client c = client_tcp(h);
+    for (int i = 0; i < 20; i++) {
+        client_text(&c, GET("/echo") GET("/echo"));
+        assert_answer(&c, 200, "GET /echo||");
+        assert_answer(&c, 200, "GET /echo||");
+        assert_true(harness_await(rounds_open_are, h, 0));
+    }
+    client_text(&c, GET("/hold"));
+    struct http_exchange *x = harness_held(h);
+    assert_true(harness_await(rounds_open_are, h, 0));
+    h->rounds_open = 1;
+    harness_release(h, x);
+    assert_answer(&c, 200, "GET /hold||");
+    assert_true(harness_await(rounds_open_are, h, 0));
+    client_close(&c);
+    harness_stop(h);
+}
+
 static void head_gets_the_head_of_get_and_no_body(void **state)
 {
     struct client c = client_tcp(*state);
@@ -523,6 +546,7 @@ int main(void)
         TEST(one_connection_serves_many_requests),
         TEST(a_thousand_pipelined_requests_are_answered_in_order),
         TEST(a_pipelined_request_waits_until_the_one_before_is_answered),
+        cmocka_unit_test(a_round_ends_before_its_loop_sleeps),
         TEST(head_gets_the_head_of_get_and_no_body),
         TEST(every_answer_carries_the_promised_headers),
         TEST(the_instance_of_a_problem_is_the_request_id),
