@@ -18,7 +18,9 @@ struct chunk {
 
 struct arena {
     struct chunk *head, *first;
+    struct chunk *spare; /* kept by a reset, not in use yet */
     size_t bytes;
+    size_t keep_max;
 };
 
 static struct chunk *chunk_new(size_t size)
@@ -39,22 +41,59 @@ struct arena *arena_new(size_t first_chunk_bytes)
     return a;
 }
 
+void arena_keep(struct arena *a, size_t bytes)
+{
+    a->keep_max = bytes;
+}
+
+static void free_chunks(struct chunk *c)
+{
+    while (c) {
+        struct chunk *next = c->next;
+        free(c);
+        c = next;
+    }
+}
+
 void arena_reset(struct arena *a)
 {
+    size_t kept = 0;
+    struct chunk *unused = a->spare;
+    a->spare = NULL;
     while (a->head != a->first) {
         struct chunk *c = a->head;
         a->head = c->next;
-        free(c);
+        if (c->size > a->keep_max - kept) {
+            free(c);
+            continue;
+        }
+        kept += c->size;
+        c->used = 0;
+        c->next = a->spare;
+        a->spare = c;
     }
+    free_chunks(unused); /* the last round did without them */
     a->first->used = 0;
     a->bytes = 0;
+}
+
+/* The next chunk: a spare one when it is large enough. */
+static struct chunk *next_chunk(struct arena *a, size_t need)
+{
+    struct chunk *c = a->spare;
+    if (c && c->size >= need) {
+        a->spare = c->next;
+        return c;
+    }
+    size_t grow = a->head->size * 2 > (1u << 20) ? (1u << 20) : a->head->size * 2;
+    return chunk_new(need > grow ? need : grow);
 }
 
 struct arena *arena_free(struct arena *a)
 {
     if (a) {
-        arena_reset(a);
-        free(a->first);
+        free_chunks(a->head); /* the first one is the last of the list */
+        free_chunks(a->spare);
         free(a);
     }
     return NULL;
@@ -71,8 +110,7 @@ static void *arena_take(struct arena *a, size_t size)
     size_t need = (size + (_Alignof(max_align_t) - 1)) & ~(_Alignof(max_align_t) - 1);
     struct chunk *c = a->head;
     if (c->size - c->used < need) {
-        size_t grow = c->size * 2 > (1u << 20) ? (1u << 20) : c->size * 2;
-        c = chunk_new(need > grow ? need : grow);
+        c = next_chunk(a, need);
         c->next = a->head;
         a->head = c;
     }

@@ -12,8 +12,11 @@
 struct arena;
 
 struct arena *arena_new(size_t first_chunk_bytes);
+/* A reset keeps the chunks that were used since the last one, up to so many bytes: for an arena that is
+ * filled and emptied all day. */
+void arena_keep(struct arena *a, size_t bytes);
 struct arena *arena_free(struct arena *a); /* NULL is fine; always returns NULL */
-void arena_reset(struct arena *a);         /* empties it, keeps the first chunk for reuse */
+void arena_reset(struct arena *a); /* empties it, keeps the first chunk for reuse (more: arena_keep) */
 size_t arena_bytes(const struct arena *a); /* handed out since the last reset */
 
 void *arena_alloc(struct arena *a, size_t size);                  /* zeroed, aligned for any type */

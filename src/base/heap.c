@@ -6,63 +6,73 @@
 
 #include "base/banned.h"
 
+enum { CHILDREN = 4 };
+
 void heap_free(struct heap *h)
 {
-    free(h->nodes);
+    free(h->entries);
     *h = (struct heap){0};
 }
 
-static void set(struct heap *h, uint32_t index, struct heap_node *n)
+static void set(struct heap *h, uint32_t index, struct heap_entry e)
 {
-    h->nodes[index] = n;
-    n->place = index + 1;
+    h->entries[index] = e;
+    e.node->place = index + 1;
 }
 
-static void sift_up(struct heap *h, uint32_t i, struct heap_node *n)
+static void sift_up(struct heap *h, uint32_t i, struct heap_entry e)
 {
     while (i) {
-        uint32_t parent = (i - 1) / 2;
-        if (h->nodes[parent]->key <= n->key)
+        uint32_t parent = (i - 1) / CHILDREN;
+        if (h->entries[parent].key <= e.key)
             break;
-        set(h, i, h->nodes[parent]);
+        set(h, i, h->entries[parent]);
         i = parent;
     }
-    set(h, i, n);
+    set(h, i, e);
 }
 
-static void sift_down(struct heap *h, uint32_t i, struct heap_node *n)
+/* The place of the smallest child of i; i itself when it has none. */
+static uint32_t smallest_child(const struct heap *h, uint32_t i)
 {
-    for (;;) {
-        uint32_t child = 2 * i + 1;
-        if (child >= h->count)
+    uint32_t first = CHILDREN * i + 1;
+    if (first >= h->count)
+        return i;
+    uint32_t end = h->count - first < CHILDREN ? h->count : first + CHILDREN, best = first;
+    for (uint32_t c = first + 1; c < end; c++)
+        if (h->entries[c].key < h->entries[best].key)
+            best = c;
+    return best;
+}
+
+static void sift_down(struct heap *h, uint32_t i, struct heap_entry e)
+{
+    for (uint32_t child; (child = smallest_child(h, i)) != i; i = child) {
+        if (h->entries[child].key >= e.key)
             break;
-        if (child + 1 < h->count && h->nodes[child + 1]->key < h->nodes[child]->key)
-            child++;
-        if (h->nodes[child]->key >= n->key)
-            break;
-        set(h, i, h->nodes[child]);
-        i = child;
+        set(h, i, h->entries[child]);
     }
-    set(h, i, n);
+    set(h, i, e);
 }
 
 void heap_put(struct heap *h, struct heap_node *n, uint64_t key)
 {
+    struct heap_entry e = {key, n};
     if (n->place) {
         bool smaller = key < n->key;
         n->key = key;
         if (smaller)
-            sift_up(h, n->place - 1, n);
+            sift_up(h, n->place - 1, e);
         else
-            sift_down(h, n->place - 1, n);
+            sift_down(h, n->place - 1, e);
         return;
     }
     if (h->count == h->capacity) {
         h->capacity = h->capacity ? h->capacity * 2 : 64;
-        h->nodes = must_realloc(h->nodes, h->capacity * sizeof *h->nodes);
+        h->entries = must_realloc(h->entries, h->capacity * sizeof *h->entries);
     }
     n->key = key;
-    sift_up(h, h->count++, n);
+    sift_up(h, h->count++, e);
 }
 
 void heap_remove(struct heap *h, struct heap_node *n)
@@ -70,11 +80,11 @@ void heap_remove(struct heap *h, struct heap_node *n)
     if (!n->place)
         return;
     uint32_t i = n->place - 1;
-    struct heap_node *last = h->nodes[--h->count];
+    struct heap_entry last = h->entries[--h->count];
     n->place = 0;
-    if (last == n)
+    if (last.node == n)
         return;
-    if (i && h->nodes[(i - 1) / 2]->key > last->key)
+    if (i && h->entries[(i - 1) / CHILDREN].key > last.key)
         sift_up(h, i, last);
     else
         sift_down(h, i, last);

@@ -13,13 +13,13 @@ void map_free(struct map *m)
     *m = (struct map){0};
 }
 
-enum { KEPT_SLOTS_MAX = 4096 };
+enum { KEPT_SLOTS_MAX = 4096, USED_SHARE = 8 };
 
 void map_clear(struct map *m)
 {
     if (!m->count)
         return;
-    if (m->slot_count > KEPT_SLOTS_MAX) {
+    if (m->slot_count > KEPT_SLOTS_MAX && m->count < m->slot_count / USED_SHARE) {
         map_free(m);
         return;
     }

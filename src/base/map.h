@@ -22,7 +22,7 @@ void map_put(struct map *m, struct map_node *n, uint64_t hash); /* equal hashes 
 void map_remove(struct map *m, struct map_node *n);             /* must be in */
 struct map_node *map_first(const struct map *m, uint64_t hash); /* an entry of that hash, or NULL */
 struct map_node *map_next(const struct map_node *n);            /* the next one of the same hash */
-void map_clear(struct map *m); /* forgets the entries, keeps the table (shrinks a large one) */
+void map_clear(struct map *m); /* forgets the entries; keeps the table, a large one while it is well used */
 /* Calls fn for every entry; fn may free it. The map is empty afterwards. */
 void map_drain(struct map *m, void (*fn)(struct map_node *n, void *arg), void *arg);
 /* Calls fn for every entry; fn must not change the map. */

@@ -58,8 +58,10 @@ static enum err_code open_store(struct core *c, struct err *err)
     char path[4096];
     if (settings_store_path(s, path, sizeof path, err) != ERR_OK)
         return err->code;
-    struct sqlite_options o = {
-        .path = path, .timeout_ms = s->store_timeout_ms, .wall_ms = clock_wall_ms(&clock_system)};
+    struct sqlite_options o = {.path = path,
+                               .timeout_ms = s->store_timeout_ms,
+                               .wall_ms = clock_wall_ms(&clock_system),
+                               .checkpoint_thread = true};
     return store_open_sqlite(&o, &c->store, err);
 }
 

@@ -8,7 +8,7 @@
 
 #include "base/banned.h"
 
-enum { ARENA_FIRST_BYTES = 1 << 18 };
+enum { ARENA_FIRST_BYTES = 1 << 18, ARENA_KEPT_BYTES = 4 << 20 };
 
 void task_leave_ghost(struct unit *u, const struct task *t)
 {
@@ -67,6 +67,7 @@ struct kernel *kernel_new(const struct kernel_config *config)
                             .arena = arena_new(ARENA_FIRST_BYTES),
                             .settings = config->settings,
                             .ids = &k->ids};
+    arena_keep(k->unit.arena, ARENA_KEPT_BYTES);
     list_init(&k->queue);
     list_init(&k->parked);
     k->stats.storing = true;

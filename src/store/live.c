@@ -7,7 +7,7 @@
 
 #include "base/banned.h"
 
-enum { REFS_FIRST = 8 * sizeof(uint64_t) };
+enum { REFS_FIRST = 8 * sizeof(uint64_t) }; /* most jobs have fewer events in their life */
 
 /* Ready tasks of one client in one queue. Its key in the queue's heap is its first task's key, so
  * "the best of this client" and "the best of all" are both one look. */
@@ -64,19 +64,27 @@ static struct str copy_str(struct str s)
     return (struct str){p, s.len};
 }
 
+/* One block holds the task, its first refs and its queue's name; refs that outgrow it move out. */
 struct task *live_task_new(struct live *l, const struct task_row *row)
 {
     (void)l;
-    struct task *t = must_alloc(sizeof *t);
+    uint32_t capacity = row->refs.len > REFS_FIRST ? (uint32_t)row->refs.len : REFS_FIRST;
+    struct task *t = must_alloc(sizeof *t + capacity + row->queue.len + 1);
+    char *refs = (char *)t->room, *queue = refs + capacity;
     t->row = *row;
-    t->row.queue = copy_str(row->queue);
     t->row.worker = STR_ABSENT;
-    t->refs_capacity = row->refs.len > REFS_FIRST ? (uint32_t)row->refs.len : REFS_FIRST;
-    char *refs = must_alloc(t->refs_capacity);
+    t->refs_capacity = capacity;
+    memcpy(queue, row->queue.ptr, row->queue.len);
+    t->row.queue = (struct str){queue, row->queue.len};
     if (row->refs.len)
         memcpy(refs, row->refs.ptr, row->refs.len);
     t->row.refs = (struct str){refs, row->refs.len};
     return t;
+}
+
+static bool refs_moved_out(const struct task *t)
+{
+    return t->row.refs.ptr != (const char *)t->room;
 }
 
 static void leave_worker(struct task *t)
@@ -91,8 +99,8 @@ void live_task_free(struct live *l, struct task *t)
 {
     (void)l;
     leave_worker(t);
-    free_str(t->row.queue);
-    free_str(t->row.refs);
+    if (refs_moved_out(t))
+        free_str(t->row.refs);
     free(t);
 }
 
@@ -100,8 +108,12 @@ void task_add_ref(struct task *t, uint64_t ref)
 {
     char *refs = (char *)(uintptr_t)t->row.refs.ptr;
     if (t->row.refs.len + sizeof ref > t->refs_capacity) {
+        bool moved = refs_moved_out(t);
         t->refs_capacity *= 2;
-        refs = must_realloc(refs, t->refs_capacity);
+        char *bigger = must_realloc(moved ? refs : NULL, t->refs_capacity);
+        if (!moved)
+            memcpy(bigger, refs, t->row.refs.len);
+        refs = bigger;
     }
     memcpy(refs + t->row.refs.len, &ref, sizeof ref);
     t->row.refs = (struct str){refs, t->row.refs.len + sizeof ref};
@@ -197,9 +209,7 @@ static void timers_remove(struct live *l, struct task *t)
 {
     if (!heap_holds(&t->timer))
         return;
-    bool steady =
-        t->timer.place <= l->steady_timers.count && l->steady_timers.nodes[t->timer.place - 1] == &t->timer;
-    heap_remove(steady ? &l->steady_timers : &l->wall_timers, &t->timer);
+    heap_remove(heap_has(&l->steady_timers, &t->timer) ? &l->steady_timers : &l->wall_timers, &t->timer);
 }
 
 /* Out of every index but the one by id, which no change of a task moves it in. */

@@ -38,7 +38,8 @@ struct task {
     struct heap_node ready, timer;
     struct ready_list *list;
     uint32_t refs_capacity;
-    bool placed; /* found by live_find() */
+    bool placed;     /* found by live_find() */
+    uint64_t room[]; /* behind it in the same block: refs, then the queue's name */
 };
 
 struct live;

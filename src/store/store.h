@@ -28,7 +28,8 @@ enum row_op { ROW_INSERT, ROW_UPDATE, ROW_DELETE };
 struct row_change {
     const struct table *table;
     enum row_op op;
-    const void *row; /* key columns count for DELETE, all for INSERT, key and changing ones for UPDATE */
+    /* Key columns count for DELETE (a task's client too), all for INSERT, key and changing ones for UPDATE. */
+    const void *row;
 };
 
 /* A listing entry: job `id` of `client` is (or no longer is) in `bucket`. */
@@ -98,7 +99,8 @@ struct store_ops {
                                   struct err *err); /* absent when purged */
     enum err_code (*reader_list)(struct reader *r, const struct list_query *q, int64_t *ret_ids,
                                  size_t *ret_count, struct err *err);
-    /* Live tasks of a client, newest first. state < 0: any. */
+    /* Live tasks of a client, newest first. state < 0: any. May name one that is no longer in that state in
+     * this snapshot: look before you tell. Not for readers beside a server. */
     enum err_code (*reader_live)(struct reader *r, const struct list_query *q, int64_t state,
                                  int64_t *ret_ids, size_t *ret_count, struct err *err);
     /* All rows of a table in key order; all chunks from `from` on. */
@@ -142,8 +144,9 @@ struct sqlite_options {
     int64_t timeout_ms;      /* longest wait for a lock */
     const char *synchronous; /* NULL: FULL. Anything else only as a negative control in tests */
     int64_t wall_ms;         /* now, to place timers of the tasks read back */
+    bool checkpoint_thread;  /* most of a checkpoint beside the commits; a server wants it */
 };
-enum { STORE_SCHEMA_VERSION = 1 };
+enum { STORE_SCHEMA_VERSION = 2 };
 
 MUST_CHECK enum err_code store_open_sqlite(const struct sqlite_options *options, struct store **ret_store,
                                            struct err *err);

@@ -147,7 +147,7 @@ static void move_task(struct build *b, struct load_job *j, enum job_event event,
 static void end_job(struct build *b, struct load_job *j, enum job_event event, enum job_state to)
 {
     add_event(b, j, event, to);
-    struct task_row task = {.id = j->id};
+    struct task_row task = task_row_of(j);
     struct end_row end = {.id = j->id,
                           .client = LOAD_CLIENT,
                           .state = (int64_t)to,

@@ -4,13 +4,17 @@
  * After every cut the store opens and holds exactly the state after some batch between the last
  * acknowledged and the last begun one; samples pass the store's own verification and go on working.
  * The controls break one thing each and must be caught. */
+#include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
+#include <sqlite3.h>
 
 #include "faults/kernel_load.h"
 #include "faults/sim_disk.h"
@@ -28,6 +32,7 @@ const char *__asan_default_options(void)
 enum {
     CUTS = 20000,
     CUTS_LONG = 400000,
+    BESIDE_CUTS = 4000,
     CONTROL_CUTS = 600,
     STEPS = 110, /* enough for a merge of listing entries */
     CONTROL_STEPS = 25,
@@ -42,9 +47,54 @@ struct experiment {
     unsigned steps;
     struct sim_fault fault; /* armed after the schema stands, when `broken` */
     bool broken;
+    bool beside;             /* checkpoints by a second connection, while commits go on */
+    _Atomic uint64_t copied; /* pages, by it */
+    _Atomic bool stop;
     struct kernel_load_stats stats;
     uint64_t judged;
 };
+
+static void checkpoint_once(struct experiment *e, sqlite3 *db)
+{
+    int in_log = 0, copied = 0;
+    int rc = sqlite3_wal_checkpoint_v2(db, NULL, SQLITE_CHECKPOINT_PASSIVE, &in_log, &copied);
+    MUST(rc == SQLITE_OK || rc == SQLITE_BUSY);
+    if (copied > 0)
+        atomic_fetch_add(&e->copied, (uint64_t)copied);
+}
+
+/* As the store's own checkpoint thread, but all the time: the load is too small for its thresholds. */
+static void *checkpoint_beside(void *arg)
+{
+    struct experiment *e = arg;
+    sqlite3 *db = NULL;
+    MUST(sqlite3_open_v2(STORE_BOOK_DB, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, SIM_VFS_NAME) ==
+         SQLITE_OK);
+    MUST(sqlite3_exec(db, "PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=0", NULL, NULL, NULL) ==
+         SQLITE_OK);
+    checkpoint_once(e, db); /* opens its files, before the disk is mounted for something else */
+    atomic_store(&e->stop, false);
+    while (!atomic_load(&e->stop)) {
+        checkpoint_once(e, db);
+        sched_yield();
+    }
+    sqlite3_close(db);
+    return NULL;
+}
+
+static void start_beside(struct experiment *e, pthread_t *thread)
+{
+    atomic_store(&e->stop, true);
+    assert_int_equal(pthread_create(thread, NULL, checkpoint_beside, e), 0);
+    while (atomic_load(&e->stop))
+        sched_yield();
+}
+
+static void stop_beside(struct experiment *e, pthread_t thread)
+{
+    atomic_store(&e->stop, true);
+    pthread_join(thread, NULL);
+}
 
 /* A reader on an old snapshot now and then, so that checkpoints have to stop at its mark. */
 static void reader_turn(struct reader *r, uint64_t n)
@@ -80,7 +130,7 @@ static void run_steps(struct experiment *e, struct store *s, struct reader *r)
     for (uint64_t n = 1; n <= e->steps; n++) {
         assert_int_equal(kernel_load_step(l, &err), ERR_OK);
         reader_turn(r, n);
-        if (n % STEPS_PER_CHECKPOINT == 0)
+        if (n % STEPS_PER_CHECKPOINT == 0 && !e->beside)
             assert_int_equal(store_book_checkpoint(s, &err), ERR_OK);
         if (n % 5 == 0 && kernel_load_verify(s, why) != 0)
             fail_msg("after step %llu: %s", (unsigned long long)n, why);
@@ -104,7 +154,12 @@ static void workload(struct sim_disk *d, void *ctx)
     if (e->broken)
         sim_disk_fault(d, &e->fault);
     assert_int_equal(s->ops->reader_open(s, &r, &err), ERR_OK);
+    pthread_t thread;
+    if (e->beside)
+        start_beside(e, &thread);
     run_steps(e, s, r);
+    if (e->beside)
+        stop_beside(e, thread);
     r->ops->reader_close(r);
     store_close(s);
 }
@@ -176,6 +231,19 @@ static void test_no_cut_loses_an_acknowledged_command_or_leaves_half_a_batch(voi
     free(e);
 }
 
+static void test_no_cut_loses_anything_while_another_thread_checkpoints(void **state)
+{
+    (void)state;
+    struct experiment *e = must_alloc(sizeof *e);
+    e->steps = STEPS / 2;
+    e->beside = true;
+    struct sim_cut_report r = cut_kernel("checkpoints beside commits", e, BESIDE_CUTS, false);
+    assert_int_equal(sim_unsound(&r), 0);
+    assert_true(atomic_load(&e->copied) > 100);
+    assert_true(e->stats.finished > 50);
+    free(e);
+}
+
 static bool is_caught(const char *title, const struct experiment *how, bool stop_at_first)
 {
     struct experiment *e = must_alloc(sizeof *e);
@@ -222,6 +290,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_no_cut_loses_an_acknowledged_command_or_leaves_half_a_batch),
+        cmocka_unit_test(test_no_cut_loses_anything_while_another_thread_checkpoints),
         cmocka_unit_test(test_control_synchronous_off_and_normal_are_caught),
         cmocka_unit_test(test_control_a_disk_that_skips_the_syncs_of_one_file_is_caught),
         cmocka_unit_test(test_control_one_skipped_wal_sync_in_a_whole_run_is_caught),

@@ -172,12 +172,60 @@ static void test_live_tasks_of_a_client_are_listed_newest_first(void **state)
     assert_int_equal(live_ids(b, &stranger, -1, ids), 0);
 }
 
+/* What a listing of live tasks should give, the slow way. */
+struct model_task {
+    int64_t client, state; /* client 0: not alive */
+};
+enum { MODEL_IDS = 400, MODEL_CLIENTS = 3, MODEL_STEPS = 3000 };
+
+static void check_live_listing(struct bench *b, const struct model_task *model)
+{
+    static int64_t ids[MODEL_IDS];
+    int64_t from = (int64_t)(bench_draw(b, MODEL_IDS));
+    struct list_query q = {.client = 1 + (int64_t)(bench_draw(b, MODEL_CLIENTS)),
+                           .from_id = from,
+                           .below_id = from + (int64_t)(bench_draw(b, MODEL_IDS)),
+                           .limit = 1 + bench_draw(b, 50)};
+    int64_t wanted = (int64_t)(bench_draw(b, 5)) - 1;
+    size_t n = live_ids(b, &q, wanted, ids), at = 0;
+    for (int64_t id = MODEL_IDS - 1; id >= q.from_id && at < q.limit; id--)
+        if (id < q.below_id && model[id].client == q.client && (wanted < 0 || model[id].state == wanted))
+            assert_int_equal(ids[at++], id);
+    assert_int_equal(n, at);
+}
+
+/* Ids appear in any order (a retried job has an old one), move, and go from the front, the back and the
+ * middle, so that lists are packed, emptied and begun again. */
+static void test_live_tasks_agree_with_a_naive_model(void **state)
+{
+    struct bench *b = *state;
+    static struct model_task model[MODEL_IDS];
+    memset(model, 0, sizeof model);
+    for (int step = 0; step < MODEL_STEPS; step++) {
+        bool growing = step / 500 % 2 == 0;
+        int64_t id = 1 + (int64_t)(bench_draw(b, MODEL_IDS - 1));
+        struct model_task *m = &model[id];
+        bool remove = m->client && bench_draw(b, 4) >= (growing ? 3u : 1u);
+        enum row_op op = remove ? ROW_DELETE : m->client ? ROW_UPDATE : ROW_INSERT;
+        if (!m->client)
+            m->client = 1 + (int64_t)(bench_draw(b, MODEL_CLIENTS));
+        m->state = (int64_t)(bench_draw(b, 4));
+        struct task_row t = {
+            .id = id, .client = m->client, .state = m->state, .queue = STR("q"), .refs = {"", 0}};
+        assert_int_equal(bench_change(b, &table_task_row, op, &t), ERR_OK);
+        if (remove)
+            m->client = 0;
+        check_live_listing(b, model);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         BENCH_TEST(test_listings_agree_with_a_naive_model),
         BENCH_TEST(test_one_large_commit_is_listed_whole),
         BENCH_TEST(test_live_tasks_of_a_client_are_listed_newest_first),
+        BENCH_TEST(test_live_tasks_agree_with_a_naive_model),
     };
     return BENCH_RUN_BOTH(tests);
 }

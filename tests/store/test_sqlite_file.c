@@ -96,9 +96,30 @@ static void test_a_newer_schema_is_refused_by_number_and_left_alone(void **state
     struct sqlite_options o = {.path = b->path, .timeout_ms = 100};
     struct reader *r;
     assert_int_equal(store_open_sqlite_reader(&o, &r, &err), ERR_CONFIG_INVALID);
-    run_raw(b, "PRAGMA user_version=1");
+    run_raw(b, "PRAGMA user_version=2");
     b->store = bench_open_again(b, &code, &err); /* the refusals changed nothing */
     assert_int_equal(code, ERR_OK);
+}
+
+/* A database as the first release left it: the second migration takes the index away and nothing else. */
+static void test_an_older_schema_is_brought_up_to_date(void **state)
+{
+    struct bench *b = *state;
+    void *row = bench_row(b, &table_job_row, 3, 0);
+    assert_int_equal(bench_change(b, &table_job_row, ROW_INSERT, row), ERR_OK);
+    b->reader->ops->reader_close(b->reader);
+    b->reader = NULL;
+    b->store = store_close(b->store);
+    run_raw(b, "CREATE INDEX tasks_client ON tasks(client)");
+    run_raw(b, "PRAGMA user_version=1");
+    struct err err = {.code = ERR_OK};
+    enum err_code code;
+    b->store = bench_open_again(b, &code, &err);
+    assert_int_equal(code, ERR_OK);
+    run_raw(b, "CREATE INDEX tasks_client ON tasks(client)"); /* fails if it is still there */
+    run_raw(b, "DROP INDEX tasks_client");
+    assert_int_equal(b->store->ops->reader_open(b->store, &b->reader, &err), ERR_OK);
+    bench_expect_equal(&table_job_row, bench_fetch(b, &table_job_row, row), row);
 }
 
 static void test_a_reader_needs_a_migrated_file_and_creates_none(void **state)
@@ -302,6 +323,7 @@ int main(void)
         BENCH_TEST(test_the_schema_refuses_states_that_do_not_belong_there),
         BENCH_TEST(test_a_second_open_migrates_nothing),
         BENCH_TEST(test_a_newer_schema_is_refused_by_number_and_left_alone),
+        BENCH_TEST(test_an_older_schema_is_brought_up_to_date),
         BENCH_TEST(test_a_reader_needs_a_migrated_file_and_creates_none),
         BENCH_TEST(test_a_file_that_is_no_database_is_refused),
         BENCH_TEST(test_a_restart_reads_back_live_tasks_with_worker_refs_and_place),

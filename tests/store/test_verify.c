@@ -223,7 +223,7 @@ static void no_length(sqlite3 *db)
 static void spoil_index(sqlite3 *db)
 {
     sqlite3_stmt *q;
-    char sql[] = "SELECT rootpage FROM sqlite_master WHERE name='tasks_client'";
+    char sql[] = "SELECT rootpage FROM sqlite_master WHERE name='webhooks_client'";
     assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &q, NULL), SQLITE_OK);
     assert_int_equal(sqlite3_step(q), SQLITE_ROW);
     long page = sqlite3_column_int(q, 0);

@@ -1,16 +1,10 @@
-/* One batch, one transaction, one fsync; and the checkpoints between batches.
- *
- * The writer checkpoints itself, PASSIVE, as soon as it is idle and the WAL has over IDLE_PAGES, and under
- * load at BUSY_PAGES; it never truncates the WAL in operation: a WAL written over is faster than one that
- * grows (write-path measurements). */
+/* One batch, one transaction, one fsync. */
 #include <stdio.h>
 #include <string.h>
 
 #include "store/sqlite/sqlite_internal.h"
 
 #include "base/banned.h"
-
-enum { IDLE_PAGES = 1000, BUSY_PAGES = 2000 };
 
 static const struct {
     size_t offset;
@@ -110,6 +104,7 @@ enum err_code sqlite_commit_changes(struct store *base, const struct change_set 
             s->pending.count = 0;
             s->next_pend = 1;
         }
+        client_tasks_apply(s->client_tasks, c->rows, c->row_count);
         base->next_chunk = c->first_chunk + (int64_t)c->chunk_count;
         if (c->drop_chunks_below)
             base->first_chunk = c->drop_chunks_below;
@@ -136,23 +131,4 @@ enum err_code sqlite_probe(struct store *base, struct err *err)
     if (!sqlite3_get_autocommit(s->writer.db))
         sqlite3_exec(s->writer.db, "ROLLBACK", NULL, NULL, NULL);
     return err->code;
-}
-
-/* A reader may keep the WAL from starting over; then it goes on growing behind what was copied, and only the
- * growth counts, or every batch would pay for a checkpoint. */
-enum err_code sqlite_tend(struct store *base, bool idle, struct err *err)
-{
-    struct sqlite_store *s = (struct sqlite_store *)base;
-    if (base->wal_pages < s->pages_copied)
-        s->pages_copied = 0; /* it started over */
-    if (base->wal_pages - s->pages_copied < (idle ? IDLE_PAGES : BUSY_PAGES))
-        return ERR_OK;
-    int in_log = 0, copied = 0;
-    int rc = sqlite3_wal_checkpoint_v2(s->writer.db, NULL, SQLITE_CHECKPOINT_PASSIVE, &in_log, &copied);
-    if (rc == SQLITE_BUSY) /* a reader holds an old snapshot: the rest is copied next time */
-        return ERR_OK;
-    if (rc != SQLITE_OK)
-        return sqlite_err(s->writer.db, rc, "checkpoint", err);
-    s->pages_copied = copied;
-    return ERR_OK;
 }

@@ -4,6 +4,7 @@
 
 #include <sqlite3.h>
 
+#include "store/client_tasks.h"
 #include "store/store.h"
 
 /* Statements of one connection, prepared when first used. */
@@ -26,6 +27,8 @@ struct sqlite_store {
     struct store base;
     struct sqlite_connection writer;
     struct pending_list pending;
+    struct client_tasks *client_tasks;
+    struct checkpointer *checkpointer; /* NULL: the writer does it all */
     int64_t next_pend;
     int64_t pages_copied; /* of the WAL, by the last checkpoint */
     sqlite3_stmt *begin, *commit, *rollback, *log_insert, *log_drop, *log_mark, *idem_insert, *idem_drop,
@@ -37,8 +40,7 @@ struct sqlite_store {
 struct sqlite_reader {
     struct reader base;
     struct sqlite_connection connection;
-    sqlite3_stmt *begin, *end, *chunk, *list, *pend, *live, *live_state, *scan_log, *scan_list, *scan_idem,
-        *check;
+    sqlite3_stmt *begin, *end, *chunk, *list, *pend, *scan_log, *scan_list, *scan_idem, *check;
 };
 
 /* The one place SQLite's codes become ours. */
@@ -68,9 +70,13 @@ enum err_code sqlite_check_version(sqlite3 *db, struct err *err);
 /* Commit (sqlite_commit.c). */
 enum err_code sqlite_commit_prepare(struct sqlite_store *s, struct err *err);
 enum err_code sqlite_commit_changes(struct store *base, const struct change_set *c, struct err *err);
-enum err_code sqlite_tend(struct store *base, bool idle, struct err *err);
 enum err_code sqlite_probe(struct store *base, struct err *err);
 void sqlite_commit_close(struct sqlite_store *s);
+
+/* Checkpoints (sqlite_checkpoint.c). The pragma sets `synchronous` as the writer has it. */
+enum err_code checkpointer_start(struct sqlite_store *s, const char *sync_pragma, struct err *err);
+void checkpointer_stop(struct sqlite_store *s); /* also when none was started */
+enum err_code sqlite_tend(struct store *base, bool idle, struct err *err);
 
 /* Listing (sqlite_list.c). */
 enum { PEND_ENTRY_BYTES = 14 };

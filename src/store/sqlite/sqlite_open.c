@@ -27,6 +27,7 @@ static bool load_task(const void *row, void *arg)
     live_set_worker(l->store->base.live, t, r->worker, 0);
     t->run_until_ms = INT64_MAX; /* the kernel grants leases and limits anew at start */
     live_place(l->store->base.live, t, l->wall_ms);
+    client_tasks_put(l->store->client_tasks, r);
     return true;
 }
 
@@ -71,6 +72,7 @@ static enum err_code load(struct sqlite_store *s, int64_t wall_ms, struct err *e
     struct loading l = {.store = s, .wall_ms = wall_ms};
     struct store *b = &s->base;
     b->live = live_new();
+    s->client_tasks = client_tasks_new();
     if (load_number(s,
                     "SELECT max(coalesce((SELECT max(g) FROM log),0)+1,"
                     "coalesce((SELECT value FROM marks WHERE name='next_chunk'),0))",
@@ -111,6 +113,8 @@ static enum err_code open_writer(struct sqlite_store *s, const struct sqlite_opt
         sqlite_commit_prepare(s, err) != ERR_OK)
         return err->code;
     sqlite3_wal_hook(s->writer.db, wal_grew, s);
+    if (o->checkpoint_thread && checkpointer_start(s, sync, err) != ERR_OK)
+        return err->code;
     return load(s, o->wall_ms, err);
 }
 

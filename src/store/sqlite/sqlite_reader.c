@@ -16,10 +16,6 @@ static const struct {
     {offsetof(struct sqlite_reader, list),
      "SELECT id FROM list WHERE client=? AND bucket=? AND id<? AND id>=? ORDER BY id DESC"},
     {offsetof(struct sqlite_reader, pend), "SELECT data FROM pend ORDER BY g"},
-    {offsetof(struct sqlite_reader, live),
-     "SELECT id FROM tasks WHERE client=? AND id<? AND id>=? ORDER BY id DESC LIMIT ?"},
-    {offsetof(struct sqlite_reader, live_state),
-     "SELECT id FROM tasks WHERE client=? AND id<? AND id>=? AND state=? ORDER BY id DESC LIMIT ?"},
     {offsetof(struct sqlite_reader, scan_log), "SELECT g,data FROM log WHERE g>=? ORDER BY g"},
     {offsetof(struct sqlite_reader, scan_list),
      "SELECT client,bucket,id FROM list ORDER BY client,bucket,id"},
@@ -117,22 +113,10 @@ static enum err_code reader_chunk(struct reader *base, int64_t number, struct ar
 static enum err_code reader_live(struct reader *base, const struct list_query *q, int64_t state,
                                  int64_t *ret_ids, size_t *ret_count, struct err *err)
 {
-    struct sqlite_reader *r = (struct sqlite_reader *)base;
-    sqlite3_stmt *st = state < 0 ? r->live : r->live_state;
-    int at = 1;
-    sqlite3_bind_int64(st, at++, q->client);
-    sqlite3_bind_int64(st, at++, q->below_id);
-    sqlite3_bind_int64(st, at++, q->from_id);
-    if (state >= 0)
-        sqlite3_bind_int64(st, at++, state);
-    sqlite3_bind_int64(st, at, (int64_t)q->limit);
-    size_t n = 0;
-    int rc;
-    while ((rc = sqlite3_step(st)) == SQLITE_ROW && n < q->limit)
-        ret_ids[n++] = sqlite3_column_int64(st, 0);
-    sqlite3_reset(st);
-    *ret_count = n;
-    return rc == SQLITE_DONE || rc == SQLITE_ROW ? ERR_OK : sqlite_err(r->connection.db, rc, "tasks", err);
+    (void)err;
+    MUST(base->store);
+    *ret_count = client_tasks_list(((struct sqlite_store *)base->store)->client_tasks, q, state, ret_ids);
+    return ERR_OK;
 }
 
 static enum err_code reader_scan(struct reader *base, const struct table *t, store_row_fn *fn, void *arg,
@@ -204,11 +188,13 @@ static enum err_code store_fetch(struct store *base, const struct table *t, void
 static void store_sqlite_close(struct store *base)
 {
     struct sqlite_store *s = (struct sqlite_store *)base;
+    checkpointer_stop(s);
     sqlite_commit_close(s);
     if (s->writer.db && s->base.live) /* the only place the WAL is ever truncated: a clean stop */
         sqlite3_wal_checkpoint_v2(s->writer.db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
     connection_close(&s->writer);
     live_free(base->live);
+    client_tasks_free(s->client_tasks);
     idem_free(&base->idem);
     counts_free(&base->counts);
     free(s->pending.entries);

@@ -85,6 +85,40 @@ static void copies_end_in_nul_and_own_their_bytes(void **state)
     arena_free(a);
 }
 
+/* Fills it with `count` pieces of 1000 bytes; the addresses go into pieces. */
+static void fill(struct arena *a, void **pieces, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        unsigned char *p = arena_alloc(a, 1000);
+        for (size_t k = 0; k < 1000; k++)
+            assert_int_equal(p[k], 0);
+        memset(p, 0xEE, 1000);
+        pieces[i] = p;
+    }
+}
+
+static void a_reset_keeps_what_it_was_told_to_keep(void **state)
+{
+    (void)state;
+    enum { PIECES = 300 };
+    void *first[PIECES], *again[PIECES];
+    struct arena *a = arena_new(2048);
+    arena_keep(a, 1 << 20);
+    fill(a, first, PIECES);
+    arena_reset(a);
+    fill(a, again, PIECES);
+    assert_memory_equal(first, again, sizeof first); /* the same places, in the same order, zeroed */
+    arena_reset(a);
+    fill(a, again, 1); /* a small round: what it did not use is given back at the next reset */
+    arena_reset(a);
+    fill(a, again, PIECES);
+    arena_reset(a);
+    arena_alloc(a, 3 << 20); /* larger than any spare chunk, and than what may be kept */
+    arena_reset(a);
+    fill(a, again, PIECES);
+    arena_free(a);
+}
+
 static void freeing_nothing_is_fine(void **state)
 {
     (void)state;
@@ -100,6 +134,7 @@ int main(void)
         cmocka_unit_test(pieces_do_not_overlap_across_chunks),
         cmocka_unit_test(bytes_count_what_was_handed_out_since_reset),
         cmocka_unit_test(copies_end_in_nul_and_own_their_bytes),
+        cmocka_unit_test(a_reset_keeps_what_it_was_told_to_keep),
         cmocka_unit_test(freeing_nothing_is_fine),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,183 @@
+/* Checkpoints on the thread of their own, beside commits and readers: the WAL starts over again and again, so
+ * it stays small, also while commits never pause; and nothing is lost or read half. */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "bench_store.h"
+
+#include "base/banned.h"
+
+enum {
+    COMMITS = 900,
+    ROWS_A_COMMIT = 150,
+    PAGE = 4096,
+    WAL_PAGES_MAX = 16000, /* all writes together are about 25,000 pages */
+};
+
+struct yard {
+    char folder[32], path[64];
+    struct store *store;
+    _Atomic bool stop;
+    _Atomic int64_t committed; /* rows readers must find */
+    _Atomic uint64_t reads;
+};
+
+static struct store *open_store(const struct yard *y, bool thread)
+{
+    struct sqlite_options o = {.path = y->path, .timeout_ms = 5000, .checkpoint_thread = thread};
+    struct store *s = NULL;
+    struct err err = {.code = ERR_OK};
+    assert_int_equal(store_open_sqlite(&o, &s, &err), ERR_OK);
+    return s;
+}
+
+static void yard_open(struct yard *y)
+{
+    snprintf(y->folder, sizeof y->folder, "/tmp/weir-checkpoint.XXXXXX");
+    assert_non_null(mkdtemp(y->folder));
+    snprintf(y->path, sizeof y->path, "%s/weir.db", y->folder);
+    y->store = open_store(y, true);
+}
+
+static void yard_close(struct yard *y)
+{
+    store_close(y->store);
+    unlink(y->path);
+    assert_int_equal(rmdir(y->folder), 0); /* a clean stop leaves neither WAL nor shared memory */
+}
+
+static struct job_row job(int64_t id, char payload[600])
+{
+    snprintf(payload, 600, "\"%0*lld\"", 590, (long long)id);
+    return (struct job_row){
+        .id = id, .low = id * 3, .client = 1, .queue = STR("q"), .payload = {payload, strlen(payload)}};
+}
+
+static void commit_rows(struct yard *y, int64_t first)
+{
+    struct row_change changes[ROWS_A_COMMIT];
+    static struct job_row rows[ROWS_A_COMMIT];
+    static char payloads[ROWS_A_COMMIT][600];
+    for (int i = 0; i < ROWS_A_COMMIT; i++) {
+        rows[i] = job(first + i, payloads[i]);
+        changes[i] = (struct row_change){&table_job_row, ROW_INSERT, &rows[i]};
+    }
+    struct change_set c = {.rows = changes, .row_count = ROWS_A_COMMIT, .first_chunk = y->store->next_chunk};
+    struct err err = {.code = ERR_OK};
+    assert_int_equal(y->store->ops->commit(y->store, &c, &err), ERR_OK);
+    atomic_store(&y->committed, first + ROWS_A_COMMIT - 1);
+}
+
+static void read_one(struct reader *r, struct arena *a, int64_t id)
+{
+    struct err err = {.code = ERR_OK};
+    struct job_row row = {.id = id};
+    char payload[600];
+    struct job_row expected = job(id, payload);
+    bool found = false;
+    MUST(r->ops->reader_begin(r, &err) == ERR_OK);
+    MUST(r->ops->reader_row(r, &table_job_row, &row, a, &found, &err) == ERR_OK);
+    r->ops->reader_end(r);
+    MUST(found && row.low == expected.low && str_equal(row.payload, expected.payload));
+    arena_reset(a);
+}
+
+static void *reader_thread(void *arg)
+{
+    struct yard *y = arg;
+    struct reader *r = NULL;
+    struct err err = {.code = ERR_OK};
+    struct arena *a = arena_new(4096);
+    uint64_t seed = 1;
+    MUST(y->store->ops->reader_open(y->store, &r, &err) == ERR_OK);
+    while (!atomic_load(&y->stop)) {
+        int64_t last = atomic_load(&y->committed);
+        seed = hash_mix(seed + 1);
+        if (last)
+            read_one(r, a, 1 + (int64_t)(seed % (uint64_t)last));
+        atomic_fetch_add(&y->reads, 1);
+    }
+    r->ops->reader_close(r);
+    arena_free(a);
+    return NULL;
+}
+
+/* Commits without a pause; gives how often the WAL started over. */
+static int commit_all(struct yard *y, bool idle_between)
+{
+    int restarts = 0;
+    struct err err = {.code = ERR_OK};
+    for (int64_t n = 0; n < COMMITS; n++) {
+        int64_t before = y->store->wal_pages;
+        commit_rows(y, 1 + n * ROWS_A_COMMIT);
+        restarts += y->store->wal_pages < before;
+        assert_int_equal(y->store->ops->tend(y->store, idle_between, &err), ERR_OK);
+        struct stat wal;
+        char path[80];
+        snprintf(path, sizeof path, "%s-wal", y->path);
+        assert_int_equal(stat(path, &wal), 0);
+        assert_true(wal.st_size / PAGE < WAL_PAGES_MAX);
+    }
+    return restarts;
+}
+
+static void test_the_wal_starts_over_under_load(void **state)
+{
+    (void)state;
+    struct yard y = {0};
+    pthread_t readers[2];
+    yard_open(&y);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&readers[i], NULL, reader_thread, &y), 0);
+    int restarts = commit_all(&y, false);
+    atomic_store(&y.stop, true);
+    for (int i = 0; i < 2; i++)
+        pthread_join(readers[i], NULL);
+    assert_true(restarts >= 1);
+    assert_true(atomic_load(&y.reads) > 0);
+    yard_close(&y);
+}
+
+/* On a server with little to do the writer copies nothing: it only asks. */
+static void test_the_wal_starts_over_when_there_are_pauses(void **state)
+{
+    (void)state;
+    struct yard y = {0};
+    yard_open(&y);
+    assert_true(commit_all(&y, true) >= 1);
+    yard_close(&y);
+}
+
+static void test_everything_is_there_after_reopening(void **state)
+{
+    (void)state;
+    struct yard y = {0};
+    yard_open(&y);
+    (void)commit_all(&y, false);
+    store_close(y.store);
+    y.store = open_store(&y, false);
+    struct reader *r = NULL;
+    struct err err = {.code = ERR_OK};
+    struct arena *a = arena_new(4096);
+    assert_int_equal(y.store->ops->reader_open(y.store, &r, &err), ERR_OK);
+    for (int64_t id = 1; id <= (int64_t)COMMITS * ROWS_A_COMMIT; id++)
+        read_one(r, a, id);
+    r->ops->reader_close(r);
+    arena_free(a);
+    yard_close(&y);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_wal_starts_over_under_load),
+        cmocka_unit_test(test_the_wal_starts_over_when_there_are_pauses),
+        cmocka_unit_test(test_everything_is_there_after_reopening),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
