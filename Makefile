@@ -42,7 +42,8 @@ check: setup ## format, static analysis, layers, sizes, words, contracts
 conformance: setup ## which requirement is proved by which test; fails when docs/conformance is stale
 	@$(PYTHON) tools/conformance.py
 
-bench: build ## measurements of bench/, on the release build
+bench: build ## Weir and its peers, measured on the release build (bench/README.md)
+	@[ "$(PEERS)" = none ] || bench/setup build
 	@ninja -C build -j $(JOBS) --quiet
 	@bench/run $(ARGS)
 

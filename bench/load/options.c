@@ -25,7 +25,8 @@
     X('u', "url", url, "http://IPV4:PORT of the server")                                                     \
     X('k', "key", key, "API key; without it one is made")                                                    \
     X('q', "queue", queue, "queue name")                                                                     \
-    X('i', "ids", ids, "file of job ids: batch writes it, get reads it")
+    X('i', "ids", ids, "file of job ids: batch writes it, get reads it")                                     \
+    X('t', "execution-at", execution_at, "RFC 3339 time: jobs are DEFERRED to it")
 
 static _Noreturn void usage(const char *why)
 {
@@ -106,7 +107,7 @@ void options_parse(struct options *o, int argc, char **argv)
                           .gap_ms = 3,
                           .backlog = 20000};
     int letter;
-    while ((letter = getopt_long(argc, argv, "c:w:n:b:m:p:l:g:B:u:k:q:i:s:I", known, NULL)) != -1)
+    while ((letter = getopt_long(argc, argv, "c:w:n:b:m:p:l:g:B:u:k:q:i:t:s:I", known, NULL)) != -1)
         take(o, letter, optarg);
     if (optind + 1 != argc)
         usage("exactly one mode is needed");

@@ -8,7 +8,7 @@
 
 #include "base/banned.h"
 
-enum pickup_step { PICKUP_WAITS, PICKUP_STARTS, PICKUP_FINISHES };
+enum pickup_step { PICKUP_WAITS, PICKUP_STARTS, PICKUP_FINISHES, PICKUP_RESTS };
 
 struct pickup {
     struct run *run;
@@ -55,7 +55,7 @@ static void submit_answer(struct conn *c, const struct answer *a, void *self)
     struct pickup *p = self;
     run_answer(p->run, p->submit_times, a);
     p->submit_on_way = false;
-    if (p->step == PICKUP_FINISHES)
+    if (p->step == PICKUP_RESTS)
         next_round(p); /* the worker was faster than this answer */
 }
 
@@ -103,8 +103,11 @@ static void worker_answer(struct conn *c, const struct answer *a, void *self)
         send_item(p, "/worker/v1/finish", ",\"outcome\":\"success\"");
         break;
     case PICKUP_FINISHES:
+        p->step = PICKUP_RESTS;
         if (!p->submit_on_way)
             next_round(p);
+        break;
+    case PICKUP_RESTS: /* nothing was asked */
         break;
     }
 }

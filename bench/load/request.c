@@ -43,8 +43,12 @@ static void add_payload(struct strbuf *out, const struct options *o)
 
 static void add_job(struct strbuf *out, const struct options *o, const char *extra)
 {
-    strbuf_addf(out, "{\"type\":\"EXECUTE\",\"queue\":\"%s\",%s\"payload\":", o->queue, extra);
+    strbuf_addf(out,
+                "{\"type\":\"%s\",\"queue\":\"%s\",%s\"payload\":", o->execution_at ? "DEFERRED" : "EXECUTE",
+                o->queue, extra);
     add_payload(out, o);
+    if (o->execution_at)
+        strbuf_addf(out, ",\"execution_at\":\"%s\"", o->execution_at);
     strbuf_add_char(out, '}');
 }
 

@@ -2,15 +2,16 @@
 
 A row's function takes (subject, plan, folder) and returns a dict with at least `value`. measured()
 adds what the step cost: CPU of the server by thread, of the load, of everybody else, and commits.
+A derived row's function takes the round's figures of the other rows, {row key: dict}, and returns
+such a dict too, or None when the rows it needs are not there.
 """
 import os
-import time
 from dataclasses import dataclass
 from typing import Callable, Optional
 
 from measure import processes
 
-SHARE_WORSE_MAX = 0.15  # with many jobs stored, against the same row on an empty store
+SHARE_WORSE_MAX = 0.10  # with many jobs stored or waiting, against the same row on an empty store
 
 
 @dataclass(frozen=True)
@@ -18,34 +19,66 @@ class Plan:
     """How long each row takes."""
     seconds: float
     batch_jobs: int
+    peer_jobs: int  # bulk of a peer; its class may take a share of it
     lifecycle_jobs: int
-    disk_jobs: int
+    life_jobs: int  # whole lives for the bytes they write
     pickups: int
+    stored_jobs: int  # for the memory row
 
 
-FULL = Plan(seconds=5, batch_jobs=200000, lifecycle_jobs=150000, disk_jobs=50000, pickups=500)
-QUICK = Plan(seconds=2, batch_jobs=50000, lifecycle_jobs=40000, disk_jobs=20000, pickups=200)
-STORED_JOBS = 20000  # for the memory row
+FULL = Plan(seconds=5, batch_jobs=200000, peer_jobs=50000, lifecycle_jobs=150000, life_jobs=20000,
+            pickups=500, stored_jobs=20000)
+QUICK = Plan(seconds=1, batch_jobs=50000, peer_jobs=10000, lifecycle_jobs=40000, life_jobs=5000,
+             pickups=200, stored_jobs=5000)
+
+
+class Window:
+    """Who used how much CPU between open() and close()."""
+
+    def __init__(self, subject):
+        self.subject = subject
+        self.before = self.after = None
+
+    def look(self):
+        """Server by thread, machine, commits: now."""
+        return (processes.thread_cpu(self.subject.root_pid), processes.machine_cpu(),
+                self.subject.commits())
+
+    def open(self):
+        """Begins, or begins anew after a warm-up."""
+        self.before, self.after = self.look(), None
+
+    def close(self):
+        """Ends it, unless the load did so itself."""
+        self.after = self.after or self.look()
+
+    def costs(self, row, per):
+        """The members measured() adds to a row."""
+        (threads, (busy, passed), commits) = self.before
+        (threads_after, (busy_after, passed_after), commits_after) = self.after
+        spent = processes.cpu_between(threads, threads_after)
+        server_s = sum(t["user_s"] + t["system_s"] for t in spent.values())
+        load_s = row["cpu_user_s"] + row["cpu_system_s"]
+        count = row[per] or 1
+        others_s = max(0.0, busy_after - busy - server_s - load_s)
+        found = {"server_threads": spent,
+                 "server_cpu_us": round(server_s * 1e6 / count, 2),
+                 "load_cpu_us": round(load_s * 1e6 / count, 2),
+                 "load_cpu_share": round(load_s / row["seconds"], 3),
+                 "others_cpu_share": round(others_s / (passed_after - passed), 3)}
+        if commits is not None and per == "jobs":
+            found["per_commit"] = round(count / max(1, commits_after - commits), 1)
+        return found
 
 
 def measured(subject, step, per="jobs"):
     """Runs step() and adds who used how much CPU for it."""
-    threads, commits = processes.thread_cpu(subject.root_pid), subject.commits()
-    busy, passed = processes.machine_cpu()
+    subject.window = Window(subject)
+    subject.window.open()
     row = step()
-    busy_after, passed_after = processes.machine_cpu()
-    spent = processes.cpu_between(threads, processes.thread_cpu(subject.root_pid))
-    server_s = sum(t["user_s"] + t["system_s"] for t in spent.values())
-    load_s = row["cpu_user_s"] + row["cpu_system_s"]
-    count = row[per] or 1
-    row["server_threads"] = spent
-    row["server_cpu_us"] = round(server_s * 1e6 / count, 2)
-    row["load_cpu_us"] = round(load_s * 1e6 / count, 2)
-    row["load_cpu_share"] = round(load_s / row["seconds"], 3)
-    row["others_cpu_share"] = round(
-        max(0.0, busy_after - busy - server_s - load_s) / (passed_after - passed), 3)
-    if commits is not None and per == "jobs":
-        row["per_commit"] = round(count / max(1, subject.commits() - commits), 1)
+    subject.window.close()
+    row |= subject.window.costs(row, per)
+    subject.window = None
     return row
 
 
@@ -75,11 +108,17 @@ def submit_keyed(subject, plan, _folder):
 def batch(subject, plan, folder):
     ids = os.path.join(folder, "ids")
     keep = os.path.exists(ids)  # of the preload: those shall be read, not these
-    return rate(subject, lambda: subject.batch(plan.batch_jobs, None if keep else ids))
+    jobs = subject.batch_jobs(plan)
+    return rate(subject, lambda: subject.batch(jobs, None if keep else ids))
 
 
 def drain(subject, _plan, _folder):
     return rate(subject, subject.drain)
+
+
+def cycle(subject, plan, _folder):
+    """For a subject that cannot submit without running."""
+    return rate(subject, lambda: subject.cycle(plan.seconds))
 
 
 def lifecycle(subject, plan, _folder):
@@ -97,27 +136,76 @@ def get(subject, plan, folder):
     return rate(subject, lambda: subject.get(plan.seconds / 2, ids), "requests")
 
 
-def memory(subject, _plan, _folder):
-    """All processes of a server as people start it, at rest, with jobs stored."""
-    subject.submit(64, count=STORED_JOBS)
-    time.sleep(1)
+def resident(subject):
+    """Memory of all processes. Peers by their proportional share: the processes of PostgreSQL share
+    a cache that would count once for each. Ours by all they hold, which is never less."""
     found = processes.memory_mb(subject.root_pid)
-    return found | {"value": round(found["rss"], 1)}
+    return found | {"value": round(found["pss" if subject.peer else "rss"], 1)}
 
 
 def rest(subject, _plan, _folder):
-    """All processes after start, before any traffic."""
-    found = processes.memory_mb(subject.root_pid)
-    return found | {"value": round(found["rss"], 1)}
+    """After start, before any traffic."""
+    return resident(subject)
 
 
-def disk(subject, plan, _folder):
-    """Bytes kept and bytes written for a job's whole life, from an empty store."""
-    written = processes.written_bytes(subject.root_pid)
-    jobs = subject.lifecycle(plan.disk_jobs)["jobs"]
-    written = processes.written_bytes(subject.root_pid) - written
+def memory(subject, plan, _folder):
+    """At rest with jobs stored."""
+    return subject.with_stored(plan.stored_jobs, lambda: resident(subject))
+
+
+def written(subject, plan, _folder):
+    """Bytes written for a job's whole life from an empty store, and kept of it where jobs stay."""
+    before = processes.written_bytes(subject.root_pid)
+    jobs = subject.whole_lives(plan.life_jobs)
+    subject.settle()
+    after = processes.written_bytes(subject.root_pid)
     subject.stop()
-    return {"value": round(subject.stored_bytes() / jobs), "written_per_job": round(written / jobs)}
+    found = {"value": round((after - before) / jobs), "jobs": jobs}
+    if subject.keeps_finished:
+        found["kept_per_job"] = round(subject.stored_bytes() / jobs)
+    return found
+
+
+# --- derived: from the same round's figures, without running anything ----------------------------
+
+def together(parts):
+    """CPU of several rows, each job going through all of them."""
+    return {"server_cpu_us": round(sum(part["server_cpu_us"] for part in parts), 2),
+            "load_cpu_us": round(sum(part["load_cpu_us"] for part in parts), 2),
+            "others_cpu_share": max(part["others_cpu_share"] for part in parts)}
+
+
+def cycle_of(found):
+    """Whole lives: each job once in bulk and once drained. Counts may differ between the two."""
+    if "batch" not in found or "drain" not in found:
+        return None
+    parts = [found["batch"], found["drain"]]
+    seconds = sum(1 / part["jobs_per_second"] for part in parts)
+    costs = together(parts)
+    return costs | {"value": 1 / seconds, "jobs_per_second": 1 / seconds,
+                    "load_cpu_share": round(costs["load_cpu_us"] / 1e6 / seconds, 3)}
+
+
+def cpu_of(found):
+    """Microseconds a life are seconds a million lives."""
+    if "cycle" not in found:
+        return None
+    costs = together([found["cycle"]])
+    return costs | {"value": costs["server_cpu_us"]}
+
+
+def pickup_p99_of(found):
+    """The same pickups, the slow ones."""
+    if "pickup" not in found:
+        return None
+    return found["pickup"] | {"value": found["pickup"]["calls"]["pickup"]["p99_us"] / 1000}
+
+
+def disk_of(found):
+    """What stays of a finished job, where it stays."""
+    if "kept_per_job" not in found.get("written", {}):
+        return None
+    return {"value": found["written"]["kept_per_job"], "written_per_job": found["written"]["value"]}
 
 
 @dataclass(frozen=True)
@@ -126,9 +214,14 @@ class Row:
     key: str
     title: str
     unit: str
-    run: Callable
+    run: Optional[Callable] = None
     goal: Optional[float] = None
     higher_is_better: bool = True
+    peer_goal: Optional[float] = None    # so many times as good as the best durable peer
+    latency_call: Optional[str] = None   # the call whose latencies stand in the table
+    grows: bool = False                  # may not lose more than SHARE_WORSE_MAX on a full store
+    derive: Optional[Callable] = None    # instead of run, or for subjects that cannot run it
+    needs: tuple = ()                    # keys of rows that must have run before in the round
 
     def reached(self, value):
         """True, False, or None without a goal."""
@@ -137,22 +230,61 @@ class Row:
         return value >= self.goal if self.higher_is_better else value < self.goal
 
 
-START = Row("start", "start to ready", "ms", None, None, False)
-REST = Row("rest", "resident memory after start, runners off", "MB", rest, None, False)
+START = Row("start", "start to ready", "ms", higher_is_better=False)
+REST = Row("rest", "resident memory after start, runners off", "MB", rest, higher_is_better=False)
+CYCLE = Row("cycle", "full lifecycle: bulk submit, then drain", "jobs/s", cycle, peer_goal=2.0,
+            grows=True, derive=cycle_of, needs=("batch", "drain"))
 # In this order, on one server: drain empties what the rows above it left behind.
 TRAFFIC = [
-    Row("null", "load generator's ceiling (GET /healthz, 64 connections)", "req/s", null),
-    Row("submit_1", "single submit, 1 in flight", "jobs/s", submit_1),
-    Row("submit_64", "single submit, 64 in flight", "jobs/s", submit_64, 30000),
-    Row("submit_keyed", "the same with idempotency keys", "jobs/s", submit_keyed),
-    Row("batch", "submit in batches of 1000", "jobs/s", batch, 80000),
-    Row("drain", "claim, start, finish in batches of 256", "jobs/s", drain, 30000),
-    Row("lifecycle", "submit, claim, start, finish at once", "jobs/s", lifecycle),
-    Row("pickup", "pickup by an idle worker, p50", "ms", pickup, 1.0, False),
-    Row("get", "GET of random jobs, 16 in flight", "req/s", get),
+    Row("null", "load generator's ceiling (GET /healthz, 64 connections)", "req/s", null,
+        latency_call="healthz"),
+    Row("submit_1", "single submit, 1 in flight", "jobs/s", submit_1, latency_call="submit",
+        grows=True),
+    Row("submit_64", "single submit, 64 in flight", "jobs/s", submit_64, 30000, peer_goal=2.0,
+        latency_call="submit", grows=True),
+    Row("submit_keyed", "the same with idempotency keys", "jobs/s", submit_keyed,
+        latency_call="submit", grows=True),
+    Row("batch", "submit in batches of 1000", "jobs/s", batch, 80000, peer_goal=2.5,
+        latency_call="batch", grows=True),
+    Row("drain", "claim, start, finish in batches of 256", "jobs/s", drain, 30000, peer_goal=1.2,
+        latency_call="claim", grows=True, needs=("batch",)),
+    CYCLE,
+    Row("lifecycle", "submit, claim, start, finish at once", "jobs/s", lifecycle,
+        latency_call="claim", grows=True),
+    Row("pickup", "pickup by an idle worker, p50", "ms", pickup, 1.0, False, peer_goal=1.0,
+        latency_call="pickup"),
+    Row("get", "GET of random jobs, 16 in flight", "req/s", get, latency_call="get", grows=True,
+        needs=("batch",)),
 ]
 # Each on a fresh server of its own.
-MEMORY = Row("memory", f"resident memory, all processes, {STORED_JOBS} jobs stored", "MB", memory,
-             64, False)
-DISK = Row("disk", "disk per finished job", "bytes", disk, None, False)
-ROWS = [START, REST] + TRAFFIC + [MEMORY, DISK]
+MEMORY = Row("memory", f"memory of all processes, {FULL.stored_jobs:,} jobs stored (short run: "
+             f"{QUICK.stored_jobs:,})", "MB", memory, 64, False)
+WRITTEN = Row("written", "bytes written per whole life", "bytes", written, higher_is_better=False)
+ALONE = [MEMORY, WRITTEN]
+DERIVED = [
+    CYCLE,
+    Row("pickup_p99", "pickup by an idle worker, p99", "ms", None, None, False, peer_goal=1.0,
+        latency_call="pickup", derive=pickup_p99_of, needs=("pickup",)),
+    Row("disk", "disk per finished job", "bytes", None, None, False, derive=disk_of,
+        needs=("written",)),
+    Row("cpu", "server CPU per million whole lives", "s", None, None, False, derive=cpu_of,
+        needs=("cycle", "batch", "drain")),
+]
+ROWS = [START, REST] + TRAFFIC + [DERIVED[1], MEMORY, WRITTEN] + DERIVED[2:]
+
+# (what will be measured, what it joins with)
+LATER = [
+    ("the same rows on PostgreSQL", "the PostgreSQL store"),
+    ("appends to a run's event log", "runs"),
+    ("webhook fan-out", "the delivery process"),
+]
+
+
+def with_needs(keys):
+    """The keys and those of the rows they need."""
+    return set(keys).union(*(row.needs for row in ROWS if row.key in keys))
+
+
+def derived(row, found):
+    """A derived row's dict for one round, or None."""
+    return row.derive(found) if row.derive and row.key not in found else None

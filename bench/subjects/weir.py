@@ -1,29 +1,26 @@
 """Weir itself, driven by weir-load."""
 import json
 import os
-import signal
-import socket
 import subprocess
 import time
 import urllib.request
 
-START_MAX_S = 120
+from subjects import server
 
-# Off: limits that exist to stop exactly this kind of use. The runner rests: queue "bench" is not its.
+# Off: limits that exist to stop exactly this kind of use. The runner rests: "bench" is not its.
 MEASURED = {"limits.requests_per_minute": 0, "jobs.max_active": 100000000,
             "jobs.queue_size": 100000000, "runner.processes": 0, "log.level": "warn"}
 
 
-def free_port():
-    """A port nobody listens on right now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 class Weir:
     """One server process tree and the load generator beside it."""
-    name = "weir"
+    name, title = "weir", "Weir, SQLite"
+    settings = "synchronous=FULL; rate and queue limits off, the built-in runner at rest; " \
+               "submits over HTTP/1.1, 4 claim loops in a drain"
+    durable, peer, keeps_finished = True, False, True
+    rows = {"start", "rest", "null", "submit_1", "submit_64", "submit_keyed", "batch", "drain",
+            "lifecycle", "pickup", "get", "memory", "written"}
+    window = None  # weir-load has nothing to warm up: the caller's own times are right
 
     def __init__(self, build):
         self.program = os.path.join(build, "weir")
@@ -41,19 +38,17 @@ class Weir:
     def start(self, folder, **settings):
         """Starts on DIR/data; returns the seconds until /readyz says yes."""
         self.data = os.path.join(folder, "data")
-        port = free_port()
+        port = server.free_port()
         self.url = f"http://127.0.0.1:{port}"
         command = [self.program, "serve", "--listen", f"127.0.0.1:{port}", "--data", self.data]
         for key, value in (MEASURED | settings).items():
             command += ["--set", f"{key}={value}"]
-        began = time.monotonic()
-        with open(os.path.join(folder, "server.log"), "ab") as log:
-            self.server = subprocess.Popen(command, stdout=log, stderr=log)
-        while not self.is_ready():
-            if self.server.poll() is not None or time.monotonic() - began > START_MAX_S:
-                raise SystemExit(f"bench: the server did not start; see {folder}/server.log")
-            time.sleep(0.002)
-        seconds = time.monotonic() - began
+        self.server = server.Server(command, os.path.join(folder, "server.log"), self.is_ready)
+        self.take_key(folder)
+        return self.server.start_s
+
+    def take_key(self, folder):
+        """The API key of this store; made on its first start."""
         key_file = os.path.join(folder, "key")
         if os.path.exists(key_file):
             with open(key_file, encoding="utf-8") as file:
@@ -62,7 +57,6 @@ class Weir:
             self.key = self.run_load("key").strip()
             with open(key_file, "w", encoding="utf-8") as file:
                 file.write(self.key)
-        return seconds
 
     def is_ready(self):
         """True once requests are served."""
@@ -74,16 +68,13 @@ class Weir:
 
     def stop(self):
         """SIGTERM and wait; returns the seconds it took."""
-        began = time.monotonic()
-        self.server.send_signal(signal.SIGTERM)
-        self.server.wait(timeout=60)
-        self.server = None
-        return time.monotonic() - began
+        running, self.server = self.server, None
+        return running.stop()
 
     @property
     def root_pid(self):
         """The supervisor's pid; its children belong to the server too."""
-        return self.server.pid
+        return self.server.process.pid
 
     def commits(self):
         """Durable commits so far."""
@@ -95,7 +86,10 @@ class Weir:
 
     def stored_bytes(self):
         """Size of the data folder."""
-        return sum(entry.stat().st_size for entry in os.scandir(self.data))
+        return server.folder_bytes(self.data)
+
+    def settle(self):
+        """Nothing waits to be written but what a checkpoint moves."""
 
     # --- steps: each is one run of weir-load ------------------------------------------------------
 
@@ -122,9 +116,14 @@ class Weir:
         return self.step("submit", "-c", connections, "-s", seconds, "-n", count,
                          *(["-I"] if keyed else []))
 
-    def batch(self, jobs, ids=None):
-        """1000 jobs a call on 4 connections."""
-        return self.step("batch", "-c", 4, "-n", jobs, *(["-i", ids] if ids else []))
+    def batch_jobs(self, plan):
+        """Jobs of one batch row."""
+        return plan.batch_jobs
+
+    def batch(self, jobs, ids=None, execution_at=None):
+        """1000 jobs a call on 4 connections; with a time they wait as timers."""
+        return self.step("batch", "-c", 4, "-n", jobs, *(["-i", ids] if ids else []),
+                         *(["-t", execution_at] if execution_at else []))
 
     def drain(self):
         """4 worker loops, 256 tasks a call, until nothing is left."""
@@ -135,9 +134,19 @@ class Weir:
         return self.step("lifecycle", "-c", 2, "-w", 4, "-n", jobs)
 
     def pickup(self, jobs):
-        """One idle worker in a long poll, one job at a time; a queue of its own, whatever other rows left."""
+        """One idle worker in a long poll, one job at a time; a queue of its own."""
         return self.step("pickup", "-n", jobs, "-q", "pickup")
 
     def get(self, seconds, ids):
         """Reads of known jobs in random order, 16 in flight."""
         return self.step("get", "-c", 16, "-s", seconds, "-i", ids)
+
+    def with_stored(self, jobs, look):
+        """What look() sees with jobs stored and the load gone."""
+        self.submit(64, count=jobs)
+        time.sleep(1)
+        return look()
+
+    def whole_lives(self, jobs):
+        """Takes jobs from submit to end; returns how many."""
+        return self.lifecycle(jobs)["jobs"]

@@ -1,0 +1,154 @@
+"""From rounds to medians: every subject, state and row; the best durable peer; growth; goals.
+
+build() turns results into plain dicts and lists, so that latest.json can hold them. The subject
+that is no peer is ours: only its figures have goals. A figure nobody took is left out, never zero.
+"""
+import statistics
+
+NOISE_SHARE = 0.05  # others' CPU above this makes a row doubtful
+PERCENTILES = ("p50_us", "p99_us", "p999_us", "max_us")
+SINGLE_FIGURES = ("server_cpu_us", "load_cpu_us", "load_cpu_share", "others_cpu_share",
+                  "per_commit")
+
+
+def number(value):
+    """Three significant digits or so, thousands grouped."""
+    if value is None:
+        return ""
+    if abs(value) >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
+
+
+def values_of(found, *path):
+    """A nested figure of every round that has it."""
+    values = []
+    for row in found:
+        for step in path:
+            row = row.get(step) if isinstance(row, dict) else None
+        if row is not None:
+            values.append(row)
+    return values
+
+
+def median_of(found, *path):
+    """Median over rounds of a nested figure; None when no round has it."""
+    values = values_of(found, *path)
+    return statistics.median(values) if values else None
+
+
+def times_better(value, other, higher_is_better):
+    """How many times better `value` is than `other`: above 1 is always good; None when unknown."""
+    if not value or not other:
+        return None
+    return value / other if higher_is_better else other / value
+
+
+def ours(subjects):
+    """The subject the goals are for: the first that is no peer; None when only peers ran."""
+    return next((s for s in subjects if not s["peer"]), None)
+
+
+def rounds_of(results, subject, state, row_key):
+    """Every round's figures; [] when there are none."""
+    return results["rounds"].get(subject, {}).get(state, {}).get(row_key, [])
+
+
+def line_of(results, subject, state, row):
+    """One row of one subject in one state as a dict; None when it was not measured."""
+    found = rounds_of(results, subject, state, row.key)
+    if not found:
+        return None
+    values = values_of(found, "value")
+    line = {"subject": subject, "state": state, "row": row.key, "title": row.title,
+            "unit": row.unit,
+            "value": statistics.median(values) if values else None,
+            "min": min(values, default=None), "max": max(values, default=None),
+            "latency_us": [median_of(found, "calls", row.latency_call, p) for p in PERCENTILES],
+            "change": None}
+    line |= {name: median_of(found, name) for name in SINGLE_FIGURES}
+    if state != "empty":
+        empty = median_of(rounds_of(results, subject, "empty", row.key), "value")
+        ratio = times_better(line["value"], empty, row.higher_is_better)
+        line["change"] = ratio - 1 if ratio is not None else None
+    return line
+
+
+def lines_of(results, row_list):
+    """All lines there are, in the order of subjects, states and rows."""
+    made = (line_of(results, subject["name"], state["key"], row) for subject in results["subjects"]
+            for state in results["states"] for row in row_list)
+    return [line for line in made if line]
+
+
+def find(lines, subject, state, row_key):
+    """The line of that subject, state and row, or None."""
+    return next((x for x in lines if (x["subject"], x["state"], x["row"]) ==
+                 (subject, state, row_key)), None)
+
+
+def against_peers(results, lines, row):
+    """Our row beside the best peer that is durable as we are; the ratio is None without one."""
+    us = ours(results["subjects"])
+    mine = find(lines, us["name"], "empty", row.key) if us else None
+    best = None
+    for peer in (s for s in results["subjects"] if s["peer"] and s["durable"]):
+        line = find(lines, peer["name"], "empty", row.key)
+        if line and line["value"] is not None and (
+                best is None or (line["value"] > best["value"]) == row.higher_is_better):
+            best = line
+    ratio = None
+    if mine and best:
+        ratio = times_better(mine["value"], best["value"], row.higher_is_better)
+    return {"row": row.key, "best_peer": best and best["subject"],
+            "best_value": best and best["value"], "ratio": ratio, "peer_goal": row.peer_goal,
+            "reached": None if row.peer_goal is None or ratio is None else ratio >= row.peer_goal}
+
+
+def goal_sign(row):
+    """'>= 30,000' or '< 1.00'; "" without an absolute goal."""
+    if row.goal is None:
+        return ""
+    return f"{'>=' if row.higher_is_better else '<'} {number(row.goal)}"
+
+
+def goals_of(results, lines, against, row_list, worse_max):
+    """Every goal as a sentence with its verdict: True, False, or None where nothing can be said."""
+    us = ours(results["subjects"])
+    titles = {state["key"]: state["title"] for state in results["states"]}
+    goals = []
+
+    def add(row, state, kind, text, reached):
+        goals.append({"row": row.key, "state": state, "kind": kind, "reached": reached,
+                      "text": f"{row.title}, {titles.get(state, state)}: {text}"})
+
+    for row, beside in zip(row_list, against):
+        mine = [x for x in lines if us and x["subject"] == us["name"] and x["row"] == row.key
+                and x["value"] is not None]
+        for line in mine:
+            shown = f"{number(line['value'])} {row.unit}"
+            if row.goal is not None:
+                add(row, line["state"], "absolute", f"{shown}, goal {goal_sign(row)}",
+                    row.reached(line["value"]))
+            if row.grows and line["change"] is not None:
+                add(row, line["state"], "growth",
+                    f"{line['change']:+.1%} against empty, goal -{worse_max:.0%} at worst",
+                    line["change"] >= -worse_max)
+        if mine and row.peer_goal is not None:
+            shown = (f"{beside['ratio']:.3f} times the best durable peer ({beside['best_peer']})"
+                     if beside["ratio"] is not None else "no durable peer measured")
+            add(row, "empty", "peer", f"{shown}, goal {row.peer_goal:.2f}", beside["reached"])
+    return goals
+
+
+def build(results, row_list, worse_max):
+    """{"lines", "against", "goals"}: all that the report and the charts show."""
+    lines = lines_of(results, row_list)
+    against = [against_peers(results, lines, row) for row in row_list]
+    return {"lines": lines, "against": against, "worse_max": worse_max,
+            "goals": goals_of(results, lines, against, row_list, worse_max)}
+
+
+def all_reached(summary):
+    """False as soon as one goal is missed; a goal nothing can be said about is not missed."""
+    return all(goal["reached"] is not False for goal in summary["goals"])

@@ -1,0 +1,279 @@
+"""The report of make bench: medians, ratios, goals, tables and charts, from canned results."""
+import json
+import os
+import sys
+import xml.etree.ElementTree as ElementTree
+
+import pytest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.join(os.path.dirname(os.path.dirname(HERE)), "bench")]
+import canned  # noqa: E402  (needs the path above)
+from measure import charts, report, rows, summary  # noqa: E402
+
+SVG = "{http://www.w3.org/2000/svg}"
+WORSE_MAX = 0.10
+LETTER = 0.6  # width of an average letter at size 1 in a wide font
+
+
+@pytest.fixture(autouse=True)
+def known_rows(monkeypatch):
+    """The parts of rows.py a report reads besides the rows."""
+    monkeypatch.setattr(rows, "LATER", [("webhook fan-out", "webhooks"), "a store elsewhere"],
+                        raising=False)
+    monkeypatch.setattr(rows, "SHARE_WORSE_MAX", WORSE_MAX)
+
+
+def made_of(results):
+    """The summary of canned rows."""
+    return summary.build(results, canned.ROWS, WORSE_MAX)
+
+
+def beside(results, key):
+    """The comparison with the best durable peer of one row."""
+    return next(x for x in made_of(results)["against"] if x["row"] == key)
+
+
+def set_value(results, subject, key, value, state="empty"):
+    """Gives every round of a row the same figure."""
+    for found in results["rounds"][subject][state][key]:
+        found["value"] = value
+
+
+def written(results, folder):
+    """(terminal text, reached, latest.md)."""
+    text, reached = report.write(results, str(folder), canned.ROWS)
+    return text, reached, (folder / "latest.md").read_text(encoding="utf-8")
+
+
+def row_of(markdown, heading, title):
+    """The cells of a row below a heading."""
+    section = markdown.partition(f"## {heading}\n")[2].partition("\n## ")[0]
+    line = next(x for x in section.splitlines() if x.startswith(f"| {title}"))
+    return [cell.strip() for cell in line.strip("|").split("|")]
+
+
+def texts(picture):
+    """(words, left, top, right, bottom) of every text, from its own attributes."""
+    boxes = []
+    for node in ElementTree.fromstring(picture).iter(SVG + "text"):
+        size, x, y = (float(node.get(name)) for name in ("font-size", "x", "y"))
+        width = len(node.text or "") * size * LETTER
+        left = x - {"start": 0, "middle": width / 2, "end": width}[node.get("text-anchor")]
+        boxes.append((node.text, left, y - size * 0.75, left + width, y + size * 0.2))
+    return boxes
+
+
+def test_a_higher_rate_than_the_peers_is_a_ratio_above_one():
+    found = beside(canned.results(), "batch")
+    assert found["best_peer"] == "graphile" and found["ratio"] == pytest.approx(108000 / 41000)
+
+
+def test_a_shorter_time_than_the_peers_is_a_ratio_above_one():
+    found = beside(canned.results(), "pickup")
+    assert found["best_peer"] == "beanstalkd_f0" and found["ratio"] == pytest.approx(0.41 / 0.3)
+
+
+def test_a_worse_figure_than_the_peers_is_a_ratio_below_one():
+    results = canned.results()
+    assert beside(results, "memory")["ratio"] == pytest.approx(33 / 45.8)
+    set_value(results, "weir", "batch", 20500)
+    assert beside(results, "batch")["ratio"] == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("key", ["submit_64", "pickup", "memory"])
+def test_a_peer_that_is_not_durable_is_never_the_best(key):
+    results = canned.results()
+    loose = canned.SUBJECTS["beanstalkd_f50"][2]
+    assert beside(results, key)["best_peer"] != "beanstalkd_f50"
+    results["subjects"][-1]["durable"] = True  # the same figures would win if it were durable
+    assert beside(results, key)["best_peer"] == "beanstalkd_f50"
+    assert beside(results, key)["best_value"] == pytest.approx(loose[key])
+
+
+def test_the_value_is_the_median_and_the_spread_its_ends():
+    line = summary.find(made_of(canned.results())["lines"], "weir", "empty", "submit_64")
+    assert (line["min"], line["value"], line["max"]) == pytest.approx((44100, 49000, 58800))
+    assert line["latency_us"] == pytest.approx([1110, 4390, 7340, 14400])
+
+
+def test_all_goals_reached_is_said(tmp_path):
+    text, reached, _ = written(canned.results(), tmp_path)
+    assert reached and " 0 missed" in text and "disturbed" not in text
+
+
+@pytest.mark.parametrize("key, value", [("memory", 64), ("submit_64", 29999), ("pickup", 1.0)])
+def test_a_missed_absolute_goal_is_missed(tmp_path, key, value):
+    results = canned.results(("weir",), ("empty",))
+    set_value(results, "weir", key, value)
+    text, reached, _ = written(results, tmp_path)
+    assert not reached and " 1 missed" in text
+
+
+def test_a_missed_peer_goal_is_missed_and_never_rounded_up(tmp_path):
+    results = canned.results()
+    set_value(results, "bullmq", "submit_64", 24550)  # 1.996 times
+    text, reached, markdown = written(results, tmp_path)
+    cells = row_of(markdown, "Head to head", "single submit, 64 in flight")
+    assert not reached and " 1 missed" in text
+    assert cells[-3] == "1.99" and cells[-1] == "yes, **no**"
+
+
+@pytest.mark.parametrize("share, fine", [(0.901, True), (0.899, False), (1.5, True)])
+def test_a_loss_of_more_than_a_tenth_with_jobs_stored_is_missed(tmp_path, share, fine):
+    results = canned.results()
+    set_value(results, "weir", "submit_1", 3000 * share, "stored_10m")
+    _, reached, markdown = written(results, tmp_path)
+    assert reached == fine
+    assert row_of(markdown, "Growth", "single submit, 1 in flight")[3].startswith("**") != fine
+
+
+def test_growth_of_a_row_without_that_goal_is_shown_but_not_judged(tmp_path):
+    results = canned.results()
+    set_value(results, "weir", "start", 80, "stored_10m")
+    _, reached, markdown = written(results, tmp_path)
+    assert reached and row_of(markdown, "Growth", "start to ready")[3] == "80.0 (-75%)"
+
+
+def test_one_short_round_without_peers_is_a_report(tmp_path):
+    text, reached, markdown = written(canned.results(("weir",), ("empty",), 1), tmp_path)
+    assert reached and "1 round(s), short" in text and "## Growth" not in markdown
+    assert row_of(markdown, "Head to head", "single submit, 64 in flight")[-1] == "yes, -"
+
+
+def test_what_was_not_measured_leaves_gaps(tmp_path):
+    results = canned.results()
+    del results["rounds"]["pgboss"]
+    del results["rounds"]["weir"]["stored_1m"]["drain"]
+    del results["rounds"]["weir"]["timers_1m"]
+    del results["rounds"]["bullmq"]["empty"]["submit_64"]
+    results["rounds"]["restate"]["empty"]["disk"] = [{"value": None}]
+    del results["rounds"]["weir"]["empty"]["submit_1"][0]["calls"]
+    _, _, markdown = written(results, tmp_path)
+    cells = row_of(markdown, "Head to head", "single submit, 64 in flight")
+    assert cells[3:5] == ["", ""] and cells[8].startswith("beanstalkd -f0:")
+    assert row_of(markdown, "Head to head", "disk")[6] == ""
+    assert row_of(markdown, "Growth", "claim, start, finish")[2] == ""
+    assert "timers" not in markdown
+
+
+@pytest.mark.parametrize("subjects, states", [((), ()), (("bullmq",), ("empty",)),
+                                              (("weir", "bullmq"), ("stored_1m",))])
+def test_a_run_with_almost_nothing_in_it_does_not_crash(tmp_path, subjects, states):
+    assert written(canned.results(subjects, states), tmp_path)[1] in (True, False)
+
+
+def test_parts_stand_in_reading_order(tmp_path):
+    markdown = written(canned.results(), tmp_path)[2]
+    parts = ["Measured 2026", "## Head to head", "## Durability", "## Weir, SQLite: empty store",
+             "## Growth", "## Server CPU by thread", "## Rows that join later", "## Caveats"]
+    places = [markdown.index(part) for part in parts]
+    assert places == sorted(places)
+    assert "webhook fan-out: joins with webhooks" in markdown and "- a store elsewhere" in markdown
+
+
+def test_a_subject_that_is_not_durable_is_in_italics_and_marked(tmp_path):
+    markdown = written(canned.results(), tmp_path)[2]
+    assert "*beanstalkd -f50 (default) (not durable)*" in markdown
+    assert row_of(markdown, "Head to head", "single submit, 64 in flight")[7] == "*143,000*"
+
+
+def test_the_terminal_text_has_no_marks_of_markdown_and_aligned_columns(tmp_path):
+    text = written(canned.results(), tmp_path)[0]
+    assert "**" not in text and "|" not in text and ".svg" not in text
+    tables = [part.splitlines() for part in text.split("\n\n") if "\n-----" in part]
+    assert tables and all(len(line) <= max(len(x) for x in table if x.startswith("---"))
+                          for table in tables for line in table)
+
+
+def test_threads_are_shown_once_for_a_measured_row_and_never_for_a_derived_one(tmp_path):
+    markdown = written(canned.results(), tmp_path)[2]
+    cells = row_of(markdown, "Server CPU by thread", "pickup |")
+    assert cells == ["pickup", "commit", "6.00", "6.00"]
+    assert "| pickup_p99 |" not in markdown
+
+
+def test_a_figure_that_others_disturbed_is_marked(tmp_path):
+    results = canned.results()
+    for found in results["rounds"]["bullmq"]["empty"]["batch"]:
+        found["others_cpu_share"] = 0.06
+    markdown = written(results, tmp_path)[2]
+    assert " 1 of " in markdown and "were disturbed by others" in markdown
+    assert row_of(markdown, "Head to head", "submit in batches")[2:4] == ["7,200", "21,000 (!)"]
+
+
+def test_notes_of_the_run_are_shown(tmp_path):
+    results = canned.results(("weir",)) | {"notes": ["Restate was left out: not installed."]}
+    text, _, markdown = written(results, tmp_path)
+    assert "- Restate was left out" in text and "- Restate was left out" in markdown
+
+
+def test_the_json_holds_every_round_and_the_summary(tmp_path):
+    written(canned.results(), tmp_path)
+    kept = json.loads((tmp_path / "latest.json").read_text(encoding="utf-8"))
+    assert len(kept["rounds"]["weir"]["empty"]["batch"]) == 3
+    assert summary.find(kept["summary"]["lines"], "weir", "empty", "batch")["value"] == 108000
+
+
+RUNS = {"full": canned.results(), "quick": canned.results(("weir",), ("empty",), 1),
+        "one state": canned.results(("weir", "bullmq"), ("empty", "stored_1m"), 2),
+        "nothing": canned.results((), ())}
+RUNS["wide apart"] = canned.results()
+set_value(RUNS["wide apart"], "weir", "start", 9000, "stored_10m")
+set_value(RUNS["wide apart"], "weir", "drain", 900000, "timers_1m")
+set_value(RUNS["wide apart"], "bullmq", "submit_64", 123456789)
+RUNS["wide apart"]["subjects"][3]["title"] = "R&D <odd> peer of a long name, more as long"
+
+
+@pytest.mark.parametrize("draw", [charts.head_to_head, charts.growth])
+@pytest.mark.parametrize("run", RUNS)
+def test_every_word_of_a_chart_is_inside_it_and_beside_the_others(draw, run):
+    picture = draw(RUNS[run], made_of(RUNS[run]), canned.ROWS)
+    root = ElementTree.fromstring(picture)
+    width, height = float(root.get("width")), float(root.get("height"))
+    boxes = texts(picture)
+    assert width == 900 and boxes
+    for words, left, top, right, bottom in boxes:
+        assert left >= 0 and top >= 0 and right <= width and bottom <= height, words
+    for at, (words, left, top, right, bottom) in enumerate(boxes):
+        for other, left2, top2, right2, bottom2 in boxes[at + 1:]:
+            beside_it = right <= left2 or right2 <= left
+            assert beside_it or bottom <= top2 or bottom2 <= top, (words, other)
+
+
+def test_a_chart_shows_every_subject_and_hatches_what_is_not_durable():
+    results = canned.results()
+    picture = charts.head_to_head(results, made_of(results), canned.ROWS)
+    shown = " ".join(words or "" for words, *_ in texts(picture))
+    assert all(word in shown for word in ("Weir", "beanstalkd -f0", "BullMQ", "pg-boss",
+                                          "graphile-worker", "Restate", "beanstalkd -f50"))
+    assert "not measured" in shown  # Restate has no bulk
+    hatched = [r for r in ElementTree.fromstring(picture).iter(SVG + "rect")
+               if r.get("fill", "").startswith("url(#loose")]
+    assert len(hatched) == 1 + 7  # the legend; six panels, one of them with two bars
+
+
+def test_the_growth_chart_places_a_row_in_percent_of_the_empty_store():
+    results = canned.results(("weir",), ("empty", "stored_1m"))
+    points = dict((row.key, shares) for row, shares in charts.growth_points(
+        results, made_of(results), canned.ROWS, results["states"][1:]))
+    assert points["batch"]["stored_1m"] == pytest.approx((0.97, 0.873, 1.164))
+    assert points["pickup"]["stored_1m"] == pytest.approx((0.97, 0.97 / 1.2, 0.97 / 0.9))
+
+
+def test_a_row_without_that_goal_does_not_stretch_the_growth_chart():
+    results = canned.results(("weir",), ("empty", "stored_1m"))
+    set_value(results, "weir", "start", 9000, "stored_1m")
+    made = made_of(results)
+    points = charts.growth_points(results, made, canned.ROWS, results["states"][1:])
+    assert charts.axis(points)[0] == 80  # below the pickup's slowest round, 81
+    left = [float(dot.get("cx")) for dot in ElementTree.fromstring(
+        charts.growth(results, made, canned.ROWS)).iter(SVG + "circle")]
+    assert min(left) >= charts.GROWTH_LABEL
+
+
+def test_the_rows_of_the_benchmark_fit_the_report(tmp_path):
+    results = canned.results()
+    text, _ = report.write(results, str(tmp_path))
+    assert all(row.title.split(",")[0] in text.replace("\n", " ") for row in rows.ROWS
+               if row.key in results["rounds"]["weir"]["empty"])
