@@ -28,7 +28,7 @@ enum row_op { ROW_INSERT, ROW_UPDATE, ROW_DELETE };
 struct row_change {
     const struct table *table;
     enum row_op op;
-    /* Key columns count for DELETE (and a task's client), all for INSERT, key and changing ones for UPDATE. */
+    /* Key columns count for DELETE (and a task's client), all for INSERT, key and changing for UPDATE. */
     const void *row;
 };
 
