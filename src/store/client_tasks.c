@@ -26,6 +26,7 @@ struct task_list {
     int64_t *ids;
     uint8_t *states;
     size_t start, end, capacity;
+    size_t hint;  /* where the last change was: the next one is often right behind it */
     size_t ended; /* places in [start, end) whose task is gone */
 };
 
@@ -88,6 +89,8 @@ static size_t place_of(const struct task_list *l, int64_t id)
     size_t low = l->start, high = l->end;
     if (high > low && l->ids[high - 1] < id)
         return high;
+    if (l->hint >= low && l->hint < high && l->ids[l->hint] == id)
+        return l->hint;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         if (l->ids[middle] < id)
@@ -131,6 +134,7 @@ static void put(struct client_tasks *c, const struct task_row *row)
     if (at < l->end && l->ids[at] == row->id) {
         l->ended -= l->states[at] == ENDED;
         l->states[at] = (uint8_t)row->state;
+        l->hint = at + 1;
         return;
     }
     if (l->end == l->capacity) {
@@ -153,6 +157,7 @@ static void take(struct client_tasks *c, const struct task_row *row)
         return;
     l->states[at] = ENDED;
     l->ended++;
+    l->hint = at + 1;
     for (; l->start < l->end && l->states[l->start] == ENDED; l->start++)
         l->ended--;
     if (l->start == l->end) { /* a client without live tasks costs nothing */

@@ -28,7 +28,8 @@ enum row_op { ROW_INSERT, ROW_UPDATE, ROW_DELETE };
 struct row_change {
     const struct table *table;
     enum row_op op;
-    /* Key columns count for DELETE (and a task's client), all for INSERT, key and changing for UPDATE. */
+    /* Key columns count for DELETE, all for INSERT, key and changing ones for UPDATE. A task always comes
+     * whole. */
     const void *row;
 };
 
@@ -45,7 +46,8 @@ struct idem_entry {
     int64_t job;
 };
 
-/* Everything a batch changes. Written together or not at all. */
+/* Everything a batch changes. Written together or not at all. A key of a table is named once, or twice as a
+ * DELETE and then an INSERT: a backend may write all deletes and updates first. */
 struct change_set {
     const struct row_change *rows;
     size_t row_count;

@@ -1,7 +1,9 @@
 /* One batch, one transaction, one fsync. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/must.h"
 #include "store/sqlite/sqlite_internal.h"
 
 #include "base/banned.h"
@@ -17,14 +19,15 @@ static const struct {
     {offsetof(struct sqlite_store, log_drop), "DELETE FROM log WHERE g<?"},
     {offsetof(struct sqlite_store, log_mark),
      "INSERT OR REPLACE INTO marks(name,value) VALUES('next_chunk',?)"},
-    {offsetof(struct sqlite_store, idem_insert), "INSERT INTO idem(id,h) VALUES(?,?)"},
     {offsetof(struct sqlite_store, idem_drop), "DELETE FROM idem WHERE id=?"},
     {offsetof(struct sqlite_store, pend_insert), "INSERT INTO pend(g,data) VALUES(?,?)"},
     {offsetof(struct sqlite_store, pend_clear), "DELETE FROM pend"},
-    {offsetof(struct sqlite_store, list_insert),
-     "INSERT OR IGNORE INTO list(client,bucket,id) VALUES(?,?,?)"},
     {offsetof(struct sqlite_store, list_delete), "DELETE FROM list WHERE client=? AND bucket=? AND id=?"},
 };
+
+static const struct column idem_columns[] = {{"id", COLUMN_INT, offsetof(struct idem_entry, job)},
+                                             {"h", COLUMN_INT, offsetof(struct idem_entry, hash)}};
+static const struct table idem_table = {.name = "idem", .columns = idem_columns, .column_count = 2};
 
 static sqlite3_stmt **slot_of(struct sqlite_store *s, size_t i)
 {
@@ -36,6 +39,11 @@ enum err_code sqlite_commit_prepare(struct sqlite_store *s, struct err *err)
     for (size_t i = 0; i < sizeof statements / sizeof *statements; i++)
         if (sqlite_prepare(s->writer.db, statements[i].sql, slot_of(s, i), err) != ERR_OK)
             return err->code;
+    if (feed_connect(s->writer.db, &s->feed, err) != ERR_OK ||
+        feed_prepare(s->writer.db, "INSERT", &idem_table, &s->idem_insert, err) != ERR_OK ||
+        feed_prepare(s->writer.db, "INSERT OR IGNORE", &list_table, &s->list_insert, err) != ERR_OK ||
+        feed_prepare(s->writer.db, "REPLACE", &table_task_row, &s->task_replace, err) != ERR_OK)
+        return err->code;
     return ERR_OK;
 }
 
@@ -43,6 +51,10 @@ void sqlite_commit_close(struct sqlite_store *s)
 {
     for (size_t i = 0; i < sizeof statements / sizeof *statements; i++)
         sqlite3_finalize(*slot_of(s, i));
+    sqlite3_finalize(s->idem_insert);
+    sqlite3_finalize(s->list_insert);
+    sqlite3_finalize(s->task_replace);
+    free(s->fed);
 }
 
 static enum err_code write_log(struct sqlite_store *s, const struct change_set *c, struct err *err)
@@ -67,10 +79,12 @@ static enum err_code write_log(struct sqlite_store *s, const struct change_set *
 
 static enum err_code write_idem(struct sqlite_store *s, const struct change_set *c, struct err *err)
 {
-    for (size_t i = 0; i < c->idem_add_count; i++) {
-        sqlite3_bind_int64(s->idem_insert, 1, c->idem_add[i].job);
-        sqlite3_bind_int64(s->idem_insert, 2, (int64_t)c->idem_add[i].hash);
-        if (sqlite_step_done(s->writer.db, s->idem_insert, "idem", err) != ERR_OK)
+    if (c->idem_add_count) {
+        const void **rows = sqlite_fed_room(s, c->idem_add_count);
+        for (size_t i = 0; i < c->idem_add_count; i++)
+            rows[i] = &c->idem_add[i];
+        if (feed_write(s->writer.db, &s->feed, s->idem_insert, &idem_table, rows, c->idem_add_count, err) !=
+            ERR_OK)
             return err->code;
     }
     for (size_t i = 0; i < c->idem_drop_count; i++) {
@@ -81,12 +95,75 @@ static enum err_code write_idem(struct sqlite_store *s, const struct change_set 
     return ERR_OK;
 }
 
+/* --- rows ---------------------------------------------------------------------------------------- */
+
+const void **sqlite_fed_room(struct sqlite_store *s, size_t count)
+{
+    if (count > s->fed_capacity) {
+        s->fed_capacity = count * 2;
+        s->fed = must_realloc(s->fed, s->fed_capacity * sizeof *s->fed);
+    }
+    return s->fed;
+}
+
+/* Rows of a commit that go in together: the inserts of each table, and the updates of tasks. A task's row is
+ * replaced as a whole, which costs half of an UPDATE: its columns need not be read first. */
+enum { GROUP_TASK_UPDATES = TABLE_COUNT, GROUP_COUNT, GROUP_NONE };
+
+static unsigned group_of(const struct row_change *r)
+{
+    if (r->op == ROW_INSERT)
+        return r->table->number;
+    return r->op == ROW_UPDATE && r->table == &table_task_row ? GROUP_TASK_UPDATES : GROUP_NONE;
+}
+
+static enum err_code write_group(struct sqlite_store *s, unsigned group, const void *const *rows,
+                                 size_t count, struct err *err)
+{
+    bool updates = group == GROUP_TASK_UPDATES;
+    const struct table *t = updates ? &table_task_row : tables[group];
+    sqlite3_stmt **slot = updates ? &s->task_replace : &s->writer.rows[group].insert_fed;
+    if (count >= FEED_ROWS_MIN) {
+        if (!*slot && feed_prepare(s->writer.db, "INSERT", t, slot, err) != ERR_OK)
+            return err->code;
+        return feed_write(s->writer.db, &s->feed, *slot, t, rows, count, err);
+    }
+    for (size_t i = 0; i < count; i++) {
+        struct row_change change = {t, updates ? ROW_UPDATE : ROW_INSERT, rows[i]};
+        if (rows_write(&s->writer, &change, err) != ERR_OK)
+            return err->code;
+    }
+    return ERR_OK;
+}
+
+/* Deletes and other updates in their order, then the groups. */
+static enum err_code write_rows(struct sqlite_store *s, const struct change_set *c, struct err *err)
+{
+    size_t begins[GROUP_COUNT], ends[GROUP_COUNT] = {0}; /* in `fed`; first `ends` counts */
+    for (size_t i = 0; i < c->row_count; i++)
+        if (group_of(&c->rows[i]) != GROUP_NONE)
+            ends[group_of(&c->rows[i])]++;
+        else if (rows_write(&s->writer, &c->rows[i], err) != ERR_OK)
+            return err->code;
+    for (size_t g = 0, at = 0; g < GROUP_COUNT; g++) {
+        begins[g] = at;
+        at += ends[g];
+        ends[g] = begins[g];
+    }
+    const void **fed = sqlite_fed_room(s, c->row_count);
+    for (size_t i = 0; i < c->row_count; i++)
+        if (group_of(&c->rows[i]) != GROUP_NONE)
+            fed[ends[group_of(&c->rows[i])]++] = c->rows[i].row;
+    for (unsigned g = 0; g < GROUP_COUNT; g++)
+        if (write_group(s, g, fed + begins[g], ends[g] - begins[g], err) != ERR_OK)
+            return err->code;
+    return ERR_OK;
+}
+
 static enum err_code write_all(struct sqlite_store *s, const struct change_set *c, struct err *err)
 {
-    for (size_t i = 0; i < c->row_count; i++)
-        if (rows_write(&s->writer, &c->rows[i], err) != ERR_OK)
-            return err->code;
-    if (write_log(s, c, err) != ERR_OK || write_idem(s, c, err) != ERR_OK || list_write(s, c, err) != ERR_OK)
+    if (write_rows(s, c, err) != ERR_OK || write_log(s, c, err) != ERR_OK ||
+        write_idem(s, c, err) != ERR_OK || list_write(s, c, err) != ERR_OK)
         return err->code;
     return ERR_OK;
 }

@@ -5,11 +5,12 @@
 #include <sqlite3.h>
 
 #include "store/client_tasks.h"
+#include "store/sqlite/sqlite_feed.h"
 #include "store/store.h"
 
 /* Statements of one connection, prepared when first used. */
 struct row_statements {
-    sqlite3_stmt *select, *insert, *update, *delete, *scan, *of_client;
+    sqlite3_stmt *select, *insert, *insert_fed, *update, *delete, *scan, *of_client;
 };
 
 struct sqlite_connection {
@@ -29,10 +30,13 @@ struct sqlite_store {
     struct pending_list pending;
     struct client_tasks *client_tasks;
     struct checkpointer *checkpointer; /* NULL: the writer does it all */
+    struct feed feed;
+    const void **fed; /* room for the rows of one commit */
+    size_t fed_capacity;
     int64_t next_pend;
     int64_t pages_copied; /* of the WAL, by the last checkpoint */
     sqlite3_stmt *begin, *commit, *rollback, *log_insert, *log_drop, *log_mark, *idem_insert, *idem_drop,
-        *pend_insert, *pend_clear, *list_insert, *list_delete;
+        *pend_insert, *pend_clear, *list_insert, *list_delete, *task_replace;
     char *path, *vfs;
     int64_t timeout_ms;
 };
@@ -72,6 +76,8 @@ enum err_code sqlite_commit_prepare(struct sqlite_store *s, struct err *err);
 enum err_code sqlite_commit_changes(struct store *base, const struct change_set *c, struct err *err);
 enum err_code sqlite_probe(struct store *base, struct err *err);
 void sqlite_commit_close(struct sqlite_store *s);
+/* Room for so many pointers, good until the next call. */
+const void **sqlite_fed_room(struct sqlite_store *s, size_t count);
 
 /* Checkpoints (sqlite_checkpoint.c). The pragma sets `synchronous` as the writer has it. */
 enum err_code checkpointer_start(struct sqlite_store *s, const char *sync_pragma, struct err *err);
@@ -80,6 +86,7 @@ enum err_code sqlite_tend(struct store *base, bool idle, struct err *err);
 
 /* Listing (sqlite_list.c). */
 enum { PEND_ENTRY_BYTES = 14 };
+extern const struct table list_table; /* `list`, as the feed sees it */
 enum err_code list_write(struct sqlite_store *s, const struct change_set *c, struct err *err);
 enum err_code list_load(struct sqlite_store *s, struct err *err);
 enum err_code list_read(struct reader *r, const struct list_query *q, int64_t *ret_ids, size_t *ret_count,

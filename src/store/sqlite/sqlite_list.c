@@ -57,26 +57,69 @@ static int by_key(const void *a, const void *b)
     return order ? order : *x < *y ? -1 : 1;
 }
 
-static enum err_code write_entry(struct sqlite_store *s, const struct list_entry *e, struct err *err)
+/* A row of `list` as the feed takes it. */
+struct list_row {
+    int64_t client, bucket, id;
+};
+static const struct column list_columns[] = {{"client", COLUMN_INT, offsetof(struct list_row, client)},
+                                             {"bucket", COLUMN_INT, offsetof(struct list_row, bucket)},
+                                             {"id", COLUMN_INT, offsetof(struct list_row, id)}};
+const struct table list_table = {.name = "list", .columns = list_columns, .column_count = 3};
+
+static enum err_code delete_entry(struct sqlite_store *s, const struct list_entry *e, struct err *err)
 {
-    sqlite3_stmt *q = e->removed ? s->list_delete : s->list_insert;
-    sqlite3_bind_int64(q, 1, e->client);
-    sqlite3_bind_int64(q, 2, e->bucket);
-    sqlite3_bind_int64(q, 3, e->id);
-    return sqlite_step_done(s->writer.db, q, "list", err);
+    sqlite3_bind_int64(s->list_delete, 1, e->client);
+    sqlite3_bind_int64(s->list_delete, 2, e->bucket);
+    sqlite3_bind_int64(s->list_delete, 3, e->id);
+    return sqlite_step_done(s->writer.db, s->list_delete, "list", err);
+}
+
+/* The last word on each key: what is to be there goes in at once, what is not goes out. */
+static enum err_code write_words(struct sqlite_store *s, const struct list_entry *const *words, size_t count,
+                                 struct err *err)
+{
+    struct list_row *rows = must_alloc((count + 1) * sizeof *rows);
+    const void **fed = sqlite_fed_room(s, count);
+    enum err_code code = ERR_OK;
+    size_t n = 0;
+    for (size_t i = 0; i < count && code == ERR_OK; i++) {
+        const struct list_entry *e = words[i];
+        if (e->removed) {
+            code = delete_entry(s, e, err);
+            continue;
+        }
+        rows[n] = (struct list_row){e->client, e->bucket, e->id};
+        fed[n] = &rows[n];
+        n++;
+    }
+    if (code == ERR_OK)
+        code = feed_write(s->writer.db, &s->feed, s->list_insert, &list_table, fed, n, err);
+    free(rows);
+    return code;
+}
+
+/* Pending entries by key, only the last word on each. */
+static const struct list_entry **last_words(const struct pending_list *p, size_t *ret_count)
+{
+    const struct list_entry **sorted = must_alloc((p->count + 1) * sizeof *sorted);
+    for (size_t i = 0; i < p->count; i++)
+        sorted[i] = &p->entries[i];
+    if (p->count)
+        qsort(sorted, p->count, sizeof *sorted, by_key);
+    size_t n = 0;
+    for (size_t i = 0; i < p->count; i++)
+        if (i + 1 == p->count || compare_entries(sorted[i], sorted[i + 1]) != 0)
+            sorted[n++] = sorted[i];
+    *ret_count = n;
+    return sorted;
 }
 
 static enum err_code merge(struct sqlite_store *s, struct err *err)
 {
-    size_t n = s->pending.count;
-    const struct list_entry **sorted = must_alloc(n * sizeof *sorted);
-    for (size_t i = 0; i < n; i++)
-        sorted[i] = &s->pending.entries[i];
-    qsort(sorted, n, sizeof *sorted, by_key);
-    enum err_code code = ERR_OK;
-    for (size_t i = 0; i < n && code == ERR_OK; i++)
-        code = write_entry(s, sorted[i], err);
-    free(sorted);
+    size_t count;
+    const struct list_entry **words = last_words(&s->pending, &count);
+    enum err_code code = write_words(s, words, count, err);
+    free(words);
     if (code != ERR_OK)
         return code;
     s->next_pend = 0; /* tells the commit that pend is empty once this transaction is durable */
@@ -228,22 +271,6 @@ enum err_code list_read(struct reader *base, const struct list_query *q, int64_t
 }
 
 /* --- every entry ------------------------------------------------------------------------------- */
-
-/* Pending entries by key, only the last word on each. */
-static const struct list_entry **last_words(const struct pending_list *p, size_t *ret_count)
-{
-    const struct list_entry **sorted = must_alloc((p->count + 1) * sizeof *sorted);
-    for (size_t i = 0; i < p->count; i++)
-        sorted[i] = &p->entries[i];
-    if (p->count)
-        qsort(sorted, p->count, sizeof *sorted, by_key);
-    size_t n = 0;
-    for (size_t i = 0; i < p->count; i++)
-        if (i + 1 == p->count || compare_entries(sorted[i], sorted[i + 1]) != 0)
-            sorted[n++] = sorted[i];
-    *ret_count = n;
-    return sorted;
-}
 
 static enum err_code scan_merged(struct sqlite_reader *r, const struct list_entry **fresh, size_t count,
                                  store_list_fn *fn, void *arg, struct err *err)
