@@ -139,16 +139,28 @@ static void log_transition(const struct notice *n)
              LOG_STR(e->extra.len ? e->extra : STR_ABSENT), NULL);
 }
 
+struct remembering {
+    struct recent_jobs *jobs;
+    const struct live *live;
+    bool all;
+};
+
 static void remember_job(const void *row, void *arg)
 {
-    recent_jobs_add(arg, row);
+    const struct remembering *r = arg;
+    const struct task *t = r->all ? NULL : live_find(r->live, ((const struct job_row *)row)->id);
+    if (r->all || (t && t->phase == TASK_LEASED))
+        recent_jobs_add(r->jobs, row);
 }
 
-/* Behind a backlog a job would be forgotten before a worker gets to it, and the copy costs this thread. */
+/* Behind a backlog a job would be forgotten before a worker gets to it, and the copy costs this thread; but
+ * one whose queue is empty is claimed by a waiting worker in the commit that stores it. */
 static void remember_jobs(struct api *a, const struct unit *u)
 {
-    if (live_phase_count(u->store->live, TASK_READY) <= RECENT_READY_MAX)
-        unit_each_inserted(u, &table_job_row, remember_job, a->recent_jobs);
+    const struct live *live = u->store->live;
+    struct remembering r = {a->recent_jobs, live, live_phase_count(live, TASK_READY) <= RECENT_READY_MAX};
+    if (r.all || live_phase_count(live, TASK_LEASED))
+        unit_each_inserted(u, &table_job_row, remember_job, &r);
 }
 
 void api_committed(void *self, const struct unit *u)

@@ -34,13 +34,7 @@ static void take_batch(struct kernel *k, struct command_list *batch)
 static void put_back(struct kernel *k, struct command_list *rest)
 {
     pthread_mutex_lock(&k->lock);
-    if (rest->count) {
-        *rest->tail = k->queue.first;
-        if (!k->queue.first)
-            k->queue.tail = rest->tail;
-        k->queue.first = rest->first;
-        k->queue.count += rest->count;
-    }
+    list_prepend(&k->queue, rest);
     pthread_mutex_unlock(&k->lock);
 }
 
@@ -75,11 +69,13 @@ static void decide_batch(struct kernel *k, struct command_list *batch, struct co
     }
 }
 
-/* Long polls: asked again while something can be claimed; ended when their time is over. */
+/* Long polls: asked again while something can be claimed; ended when their time is over. They are answered
+ * before the rest of the batch: a worker can begin while the client hears that its job was taken. */
 static void decide_parked(struct kernel *k, struct command_list *decided)
 {
-    struct command_list still;
+    struct command_list still, waited;
     list_init(&still);
+    list_init(&waited);
     bool ready = live_has_ready(k->unit.store->live);
     struct command *c;
     while ((c = list_take(&k->parked))) {
@@ -90,12 +86,13 @@ static void decide_parked(struct kernel *k, struct command_list *decided)
             ready = live_has_ready(k->unit.store->live);
         }
         bool done = gone || over || !c->park_until_ms;
-        list_add(done ? decided : &still, c);
+        list_add(done ? &waited : &still, c);
         c->parked = !done;
     }
     k->parked = still;
     if (!still.first)
         k->parked.tail = &k->parked.first;
+    list_prepend(decided, &waited);
 }
 
 static void fail_all(struct command_list *decided, const struct err *err)

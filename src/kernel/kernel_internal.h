@@ -61,6 +61,19 @@ static inline struct command *list_take(struct command_list *l)
     return c;
 }
 
+/* `front` goes before everything in `l` and is empty afterwards. */
+static inline void list_prepend(struct command_list *l, struct command_list *front)
+{
+    if (!front->first)
+        return;
+    *front->tail = l->first;
+    if (!l->first)
+        l->tail = front->tail;
+    l->first = front->first;
+    l->count += front->count;
+    list_init(front);
+}
+
 static inline int64_t steady_now_us(const struct kernel *k)
 {
     return clock_mono_us(k->config.clock) + k->wall_minus_mono_us;
