@@ -147,16 +147,18 @@ def machine_lines(results):
 
 
 def goal_lines(made):
-    """How many goals were reached, and those missed by name."""
+    """How many goals were reached; by name those missed and those whose rounds disagree."""
     verdicts = [goal["reached"] for goal in made["goals"]]
     out = [f"Goals: {verdicts.count(True)} reached, {verdicts.count(False)} missed, "
-           f"{verdicts.count(None)} without anything to compare."]
+           f"{verdicts.count(None)} not to be told."]
     disturbed = sum((line["others_cpu_share"] or 0) > NOISE_SHARE for line in made["lines"])
     if disturbed:
         out[0] += (f" {disturbed} of {len(made['lines'])} figures were disturbed by others (!): "
                    "verdicts on them, and on growth from them, mean little.")
-    missed = [f"- missed: {goal['text']}" for goal in made["goals"] if goal["reached"] is False]
-    return out + (["\n".join(missed)] if missed else [])
+    named = [f"- missed: {goal['text']}" for goal in made["goals"] if goal["reached"] is False]
+    named += [f"- inside the spread of the rounds: {goal['text']}" for goal in made["goals"]
+              if goal["reached"] is None and goal["kind"] == "growth"]
+    return out + (["\n".join(named)] if named else [])
 
 
 def heading(subject):

@@ -20,7 +20,7 @@
 
 #include "store/store.h"
 
-enum { READS_LOG_PAGES_MAX = 6000 }; /* half as much again as a busy store lets it grow to by itself */
+enum { READS_LOG_PAGES_MAX = 12000 }; /* half as much again as a busy store lets it grow to by itself */
 
 struct reads;
 

@@ -135,6 +135,20 @@ def test_growth_of_a_row_without_that_goal_is_shown_but_not_judged(tmp_path):
     assert reached and row_of(markdown, "Growth", "start to ready")[3] == "80.0 (-75%)"
 
 
+def test_growth_is_missed_only_when_every_round_is_too_slow(tmp_path):
+    results = canned.results()
+    empty = results["rounds"]["weir"]["empty"]["drain"]
+    for found, value in zip(empty, (100000, 100000, 100000)):
+        found["value"] = value
+    for values, expected, word in (((70000, 80000, 95000), True, "inside the spread"),
+                                   ((70000, 80000, 89000), False, "missed")):
+        for found, value in zip(results["rounds"]["weir"]["stored_1m"]["drain"], values):
+            found["value"] = value
+        _, reached, markdown = written(results, tmp_path)
+        named = [line for line in markdown.splitlines() if "-20.0% against empty" in line]
+        assert reached is expected and len(named) == 1 and word in named[0]
+
+
 def test_one_short_round_without_peers_is_a_report(tmp_path):
     text, reached, markdown = written(canned.results(("weir",), ("empty",), 1), tmp_path)
     assert reached and "1 round(s), short" in text and "## Growth" not in markdown

@@ -21,10 +21,10 @@
 /* clang-format off */
 enum {
     IDLE_PAGES = 1000,   /* not copied yet: worth a checkpoint while nobody waits */
-    BUSY_PAGES = 4000,   /* and under load: a larger WAL holds more versions of a page, of which one is copied */
+    BUSY_PAGES = 8000,   /* and under load: a larger WAL holds more versions of a page, of which one is copied */
     ALONE_PAGES = 2000,  /* under load without a thread: the writer stands still meanwhile */
     FINISH_PAGES = 4000, /* a WAL so long is finished by the writer, or a trickle would let it grow for ever */
-    INSIST_PAGES = 8000, /* and here the writer waits for readers that keep it from starting over */
+    INSIST_PAGES = 16000, /* and here the writer waits for readers that keep it from starting over */
     INSIST_MS = 20,
 };
 /* clang-format on */
