@@ -170,7 +170,8 @@ enum err_code sqlite_tend(struct store *base, bool idle, struct err *err)
     if (c && c->running)
         return atomic_load(&c->done) ? take_back(s, idle, err) : ERR_OK;
     int64_t pages = pages_to_copy(s);
-    if (pages < (idle ? IDLE_PAGES : c ? BUSY_PAGES : ALONE_PAGES))
+    bool soon = idle || base->wal_pages >= INSIST_PAGES; /* too long already: look for a moment more often */
+    if (pages < (soon ? IDLE_PAGES : c ? BUSY_PAGES : ALONE_PAGES))
         return ERR_OK;
     if (!c)
         return copy_here(s, err);
