@@ -267,7 +267,10 @@ static void test_control_a_disk_that_skips_the_syncs_of_one_file_is_caught(void 
     (void)state;
     static struct experiment wal = {.broken = true, .fault = {.call = SIM_CALL_SYNC, .files = SIM_FILE_WAL}};
     static struct experiment db = {.broken = true, .fault = {.call = SIM_CALL_SYNC, .files = SIM_FILE_DB}};
+    static struct experiment beside = {
+        .beside = true, .broken = true, .fault = {.call = SIM_CALL_SYNC, .files = SIM_FILE_WAL}};
     assert_true(is_caught("every WAL sync skipped", &wal, false));
+    assert_true(is_caught("every WAL sync skipped, checkpoints beside commits", &beside, false));
     assert_true(is_caught("every database sync skipped", &db, true));
 }
 
