@@ -189,6 +189,12 @@ void api_batch_end(void *self)
         http_wake(a->server);
 }
 
+void api_commits_itself(void *self)
+{
+    (void)self;
+    http_round_waits();
+}
+
 /* --- reading ------------------------------------------------------------------------------------- */
 
 struct reader *api_read_begin(struct api *a, struct err *err)
@@ -198,5 +204,7 @@ struct reader *api_read_begin(struct api *a, struct err *err)
 
 void api_on_round_end(void *context)
 {
-    reads_end(((struct api *)context)->reads);
+    struct api *a = context;
+    reads_end(a->reads);
+    kernel_round_end(a->kernel);
 }

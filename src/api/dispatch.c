@@ -88,7 +88,7 @@ void call_post(struct call *c, struct command *command, const struct command_typ
     c->x->on_timeout = timed_out;
     c->x->timeout_at_ms =
         clock_mono_ms(c->api->config.clock) + extra_wait_ms + c->api->config.settings->request_timeout_ms;
-    kernel_post(c->api->kernel, command);
+    kernel_post_in_round(c->api->kernel, command);
 }
 
 /* --- shared decoding ------------------------------------------------------------------------------ */

@@ -70,9 +70,14 @@ static void make_kernel(struct core *c)
     struct kernel_config k = {.store = c->store,
                               .settings = c->start->settings,
                               .clock = &clock_system,
-                              .watch = {api_committed, api_batch_end, store_is_lost, c->api},
+                              .watch = {.committed = api_committed,
+                                        .batch_end = api_batch_end,
+                                        .fatal = store_is_lost,
+                                        .lends = api_commits_itself,
+                                        .self = c->api},
                               .housekeep = purge_housekeep,
-                              .housekeep_self = &c->purge};
+                              .housekeep_self = &c->purge,
+                              .lends_turns = true};
     c->kernel = kernel_new(&k);
     c->api->kernel = c->kernel;
 }

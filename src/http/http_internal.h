@@ -24,6 +24,7 @@
 #include "http/chunked.h"
 #include "http/head.h"
 #include "http/server.h"
+#include "http/stand_in.h"
 
 enum {
     READ_BYTES = 64 * 1024, /* the largest recv() */
@@ -121,7 +122,6 @@ struct listener {
 struct http_loop {
     struct http_server *server;
     uint32_t number;
-    pthread_t thread;
     int epoll_fd, wake_fd;
     struct listener listeners[LISTENERS_MAX + 1];
     uint32_t listener_count;
@@ -139,15 +139,20 @@ struct http_loop {
     char date[32];
     bool drain_begun;
     char *scratch; /* READ_BYTES */
+    struct epoll_event *events;
 
     /* touched by other threads */
     _Alignas(64) _Atomic(struct http_exchange *) resumed;
     _Atomic bool sleeping, ticked;
+    _Atomic int64_t waits_since_ms;                        /* the end of its round does; 0: it does not */
     _Atomic uint32_t busy_count, conn_count, stream_count; /* written by the loop only */
 };
 
 struct http_server {
     struct http_config config;
+    struct server_thread *threads;
+    uint32_t thread_count; /* started */
+    struct stand_in stand_in;
     struct http_loop *loops;
     uint32_t loop_count;
     uint16_t port;
@@ -222,7 +227,9 @@ void stream_drain(struct http_conn *c);
 void stream_tick_all(struct http_loop *l);
 
 /* loop.c */
-void *loop_main(void *loop);
+/* Rounds until the server stops (true) or another thread has taken the loop over (false). */
+bool loop_serve(struct http_loop *l);
+
 void loop_queue(struct http_conn *c); /* conn_on_turn() soon */
 void loop_wake(struct http_loop *l);
 

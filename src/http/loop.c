@@ -170,11 +170,13 @@ static void run_round(struct http_loop *l, const struct epoll_event *events, int
     free_closed(l);
 }
 
-static void end_round(struct http_loop *l)
+/* False: the round's end took so long that somebody else serves this loop now. */
+static bool end_round(struct http_loop *l)
 {
     const struct http_config *config = &l->server->config;
     if (config->on_round_end)
         config->on_round_end(config->context);
+    return stand_in_is_not_needed(l);
 }
 
 static void end_all(struct http_loop *l)
@@ -199,18 +201,13 @@ static void end_all(struct http_loop *l)
     heap_free(&l->timers);
 }
 
-void *loop_main(void *arg)
+bool loop_serve(struct http_loop *l)
 {
-    struct http_loop *l = arg;
-    struct epoll_event *events = must_alloc(EVENTS_PER_ROUND * sizeof *events);
-    l->scratch = must_alloc(READ_BYTES);
     while (!atomic_load(&l->server->stopping)) {
-        run_round(l, events, wait_for_events(l, events));
-        end_round(l);
+        run_round(l, l->events, wait_for_events(l, l->events));
+        if (!end_round(l))
+            return false;
     }
     end_all(l);
-    end_round(l);
-    free(l->scratch);
-    free(events);
-    return NULL;
+    return end_round(l);
 }

@@ -41,6 +41,8 @@ static enum err_code open_loop(struct http_server *s, uint32_t i, struct err *er
     l->now_ms = clock_mono_ms(s->config.clock);
     l->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     l->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    l->scratch = must_alloc(READ_BYTES);
+    l->events = must_alloc(EVENTS_PER_ROUND * sizeof *l->events);
     struct epoll_event ev = {.events = EPOLLIN | EPOLLET, .data.ptr = l};
     if (l->epoll_fd < 0 || l->wake_fd < 0 || epoll_ctl(l->epoll_fd, EPOLL_CTL_ADD, l->wake_fd, &ev) < 0)
         return err_set(err, ERR_INTERNAL, "cannot open an event loop: %s", strerror(errno));
@@ -48,19 +50,20 @@ static enum err_code open_loop(struct http_server *s, uint32_t i, struct err *er
 }
 
 /* Signals belong to the program's main thread. */
-static int start_thread(struct http_loop *l)
+static enum err_code start_threads(struct http_server *s, struct err *err)
 {
     sigset_t all, before;
+    int problem = 0;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int problem = pthread_create(&l->thread, NULL, loop_main, l);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (!problem) {
-        char name[16];
-        snprintf(name, sizeof name, "http-%u", l->number);
-        (void)pthread_setname_np(l->thread, name);
+    for (uint32_t i = 0; i <= s->loop_count && !problem; i++) {
+        struct server_thread *t = &s->threads[i];
+        *t = (struct server_thread){.server = s, .loop = i < s->loop_count ? &s->loops[i] : NULL};
+        problem = pthread_create(&t->id, NULL, server_thread_main, t);
+        s->thread_count += !problem;
     }
-    return problem;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return problem ? err_set(err, ERR_INTERNAL, "cannot start a thread: %s", strerror(problem)) : ERR_OK;
 }
 
 static void close_fd(int fd)
@@ -75,7 +78,11 @@ static struct http_server *server_free(struct http_server *s)
         listen_close(&s->loops[i]);
         close_fd(s->loops[i].epoll_fd);
         close_fd(s->loops[i].wake_fd);
+        free(s->loops[i].scratch);
+        free(s->loops[i].events);
     }
+    stand_in_destroy(&s->stand_in);
+    free(s->threads);
     close_fd(s->unix_fd);
     listen_unlink(s);
     free(s->unix_path);
@@ -106,26 +113,14 @@ enum err_code http_server_start(const struct http_config *config, struct http_se
     memset(s->loops, 0, s->loop_count * sizeof *s->loops);
     for (uint32_t i = 0; i < s->loop_count; i++)
         s->loops[i].epoll_fd = s->loops[i].wake_fd = -1;
-    enum err_code code = open_all(s, err);
-    uint32_t started = 0;
-    while (code == ERR_OK && started < s->loop_count) {
-        int problem = start_thread(&s->loops[started]);
-        if (problem)
-            code = err_set(err, ERR_INTERNAL, "cannot start a thread: %s", strerror(problem));
-        else
-            started++;
+    s->threads = must_alloc((s->loop_count + 1) * sizeof *s->threads);
+    stand_in_init(&s->stand_in);
+    if (open_all(s, err) != ERR_OK || start_threads(s, err) != ERR_OK) {
+        http_server_stop(s);
+        return err->code;
     }
-    if (code == ERR_OK) {
-        *ret_server = s;
-        return ERR_OK;
-    }
-    atomic_store(&s->stopping, true);
-    for (uint32_t i = 0; i < started; i++) {
-        loop_wake(&s->loops[i]);
-        pthread_join(s->loops[i].thread, NULL);
-    }
-    server_free(s);
-    return code;
+    *ret_server = s;
+    return ERR_OK;
 }
 
 uint16_t http_server_port(const struct http_server *s)
@@ -163,10 +158,11 @@ struct http_server *http_server_stop(struct http_server *s)
     if (!s)
         return NULL;
     atomic_store(&s->stopping, true);
-    for (uint32_t i = 0; i < s->loop_count; i++) {
+    for (uint32_t i = 0; i < s->loop_count; i++)
         loop_wake(&s->loops[i]);
-        pthread_join(s->loops[i].thread, NULL);
-    }
+    stand_in_call(s);
+    for (uint32_t i = 0; i < s->thread_count; i++)
+        pthread_join(s->threads[i].id, NULL);
     return server_free(s);
 }
 

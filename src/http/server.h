@@ -125,9 +125,14 @@ struct http_config {
      * Logging, metrics. May be NULL. */
     void (*on_done)(struct http_exchange *x);
     /* Loop thread: a round is over, all callbacks of it have returned; the thread may sleep next. Once more
-     * before the thread ends. What a round's requests share is let go here. May be NULL. */
+     * before the loop ends. What a round's requests share is let go here. May be NULL. It may wait (for a
+     * disk), if it says so first: http_round_waits(). */
     void (*on_round_end)(void *context);
 };
+
+/* From on_round_end, before a wait: if it lasts longer than some milliseconds, the connections of this loop
+ * are served by another thread from then on. */
+void http_round_waits(void);
 
 MUST_CHECK enum err_code http_server_start(const struct http_config *config, struct http_server **ret_server,
                                            struct err *err);

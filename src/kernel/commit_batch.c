@@ -10,7 +10,8 @@ enum {
     BATCH_COMMANDS_MAX = 2048,
     BATCH_BYTES_MAX = 8 << 20, /* of arena: a batch of large bodies ends early */
     BATCH_TIMERS_MAX = 1024,
-    FAILED_PAUSE_MS = 200, /* after a failed commit, before timers try again */
+    QUICK_COMMIT_US = 1000, /* longer than this, no HTTP thread waits for the disk by itself */
+    FAILED_PAUSE_MS = 200,  /* after a failed commit, before timers try again */
     WORKER_MEMORY_MS = 600000,
     WORKER_COUNT_MS = 100,   /* counting walks all workers: not in every batch */
     WORKER_ALIVE_MS = 40000, /* the longest long poll and a bit */
@@ -115,7 +116,7 @@ void kernel_log_failure(struct kernel *k, const char *what, const struct err *er
 static enum err_code commit(struct kernel *k, struct command_list *decided, struct err *ret_err)
 {
     struct err err = {.code = ERR_OK};
-    int64_t before = clock_wall_us(k->config.clock);
+    int64_t before = clock_mono_us(k->config.clock);
     enum err_code code = k->unit.load_err.code;
     if (code == ERR_OK)
         code = unit_commit(&k->unit, &err);
@@ -138,7 +139,9 @@ static enum err_code commit(struct kernel *k, struct command_list *decided, stru
     k->stats.commit_errors += code != ERR_OK;
     if (code != ERR_OK || k->unit.wrote) /* an empty batch says nothing about the disk */
         k->stats.storing = code == ERR_OK;
-    k->stats.last_commit_us = clock_wall_us(k->config.clock) - before;
+    k->stats.last_commit_us = clock_mono_us(k->config.clock) - before;
+    if (code != ERR_OK || k->unit.wrote)
+        k->disk_is_quick = code == ERR_OK && k->stats.last_commit_us < QUICK_COMMIT_US;
     pthread_mutex_unlock(&k->lock);
     *ret_err = err;
     return code;
@@ -196,8 +199,11 @@ static void start_unit(struct kernel *k)
 
 void kernel_tell_fatal(struct kernel *k, enum err_code code, const struct err *err)
 {
-    if (code == ERR_STORE_FSYNC && k->config.watch.fatal)
-        k->config.watch.fatal(k->config.watch.self, err);
+    if (code != ERR_STORE_FSYNC || !k->config.watch.fatal)
+        return;
+    k->lost = *err;
+    if (!k->is_lent) /* a borrower still has to send its answers: the commit thread, woken by it, tells */
+        k->config.watch.fatal(k->config.watch.self, &k->lost);
 }
 
 /* After a failed commit an idle server would never learn that the disk is back: it asks once a second. */

@@ -9,8 +9,7 @@
 
 enum { LOOK_AGAIN_MS = 500 }; /* longest sleep while timers wait: a clock that was set is noticed */
 
-/* How long nothing will happen by itself. */
-static int64_t idle_ms(const struct kernel *k)
+int64_t kernel_idle_ms(const struct kernel *k)
 {
     int64_t steady = steady_now(k), wall = clock_wall_ms(k->config.clock), ms = 60000;
     int64_t next_steady = live_next_steady(k->unit.store->live),
@@ -45,6 +44,7 @@ static bool wait_for_work(struct kernel *k, int64_t ms)
             until.tv_sec++;
             until.tv_nsec -= 1000000000;
         }
+        k->sleep_until_ms = steady_now(k) + ms;
         k->sleeping = true;
         while (k->sleeping && !k->stopping && pthread_cond_timedwait(&k->wake, &k->lock, &until) != ETIMEDOUT)
             continue;
@@ -72,7 +72,7 @@ static bool end_if_empty(struct kernel *k)
     return k->ended;
 }
 
-static void tend(struct kernel *k)
+void kernel_tend(struct kernel *k)
 {
     struct err err;
     enum err_code code = k->config.store->ops->tend(k->config.store, queue_is_empty(k), &err);
@@ -82,15 +82,26 @@ static void tend(struct kernel *k)
     kernel_tell_fatal(k, code, &err);
 }
 
+/* A batch and what follows it. Gives how long nothing will happen by itself. */
+static int64_t take_turn(struct kernel *k)
+{
+    pthread_mutex_lock(&k->turn);
+    kernel_tell_fatal(k, k->lost.code, &k->lost); /* what a borrower found */
+    kernel_step(k);
+    kernel_tend(k);
+    int64_t ms = kernel_idle_ms(k);
+    pthread_mutex_unlock(&k->turn);
+    return ms;
+}
+
 static void *commit_thread(void *arg)
 {
     struct kernel *k = arg;
-    while (wait_for_work(k, idle_ms(k))) {
-        kernel_step(k);
-        tend(k);
-    }
+    int64_t ms = 0;
+    while (wait_for_work(k, ms))
+        ms = take_turn(k);
     do
-        kernel_step(k); /* answers what is parked, and what came while it stopped */
+        (void)take_turn(k); /* answers what is parked, and what came while it stopped */
     while (!end_if_empty(k));
     return NULL;
 }

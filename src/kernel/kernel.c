@@ -77,6 +77,7 @@ struct kernel *kernel_new(const struct kernel_config *config)
     pthread_cond_init(&k->wake, &attr);
     pthread_condattr_destroy(&attr);
     pthread_mutex_init(&k->lock, NULL);
+    pthread_mutex_init(&k->turn, NULL);
     struct err ignored; /* without a reader only the purge rests; the next start tries again */
     if (config->store->ops->reader_open(config->store, &k->unit.reader, &ignored) != ERR_OK)
         k->unit.reader = NULL;
@@ -96,6 +97,7 @@ struct kernel *kernel_free(struct kernel *k)
     ghosts_free(&k->ghosts);
     pthread_cond_destroy(&k->wake);
     pthread_mutex_destroy(&k->lock);
+    pthread_mutex_destroy(&k->turn);
     free(k);
     return NULL;
 }
@@ -108,19 +110,32 @@ static void refuse(struct kernel *k, struct command *c)
         k->config.watch.batch_end(k->config.watch.self);
 }
 
-void kernel_post(struct kernel *k, struct command *c)
+static bool queue_up(struct kernel *k, struct command *c, bool wakes)
 {
     pthread_mutex_lock(&k->lock);
-    bool ended = k->ended, wake = k->sleeping;
+    bool ended = k->ended, asleep = k->sleeping;
     if (!ended) {
         list_add(&k->queue, c);
-        k->sleeping = false;
+        if (wakes)
+            k->sleeping = false;
+        else if (asleep)
+            atomic_store_explicit(&k->unannounced, true, memory_order_relaxed);
     }
     pthread_mutex_unlock(&k->lock);
     if (ended)
         refuse(k, c);
-    else if (wake)
+    return !ended && wakes && asleep;
+}
+
+void kernel_post(struct kernel *k, struct command *c)
+{
+    if (queue_up(k, c, true))
         pthread_cond_signal(&k->wake);
+}
+
+void kernel_post_in_round(struct kernel *k, struct command *c)
+{
+    (void)queue_up(k, c, false);
 }
 
 void kernel_stats(struct kernel *k, struct kernel_stats *ret_stats)

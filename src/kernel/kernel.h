@@ -5,6 +5,10 @@
  * Timers (schedules, backoff, leases, runtime limits) are decided in the same loop: a timer is the due or
  * lease column of a task row, so it survives restarts and needs no table of its own.
  *
+ * Turns: the loop is nobody's own. Whoever holds the turn runs a batch; that is the commit thread, except for
+ * a command that comes alone while it sleeps: then the thread that brought it commits it itself
+ * (kernel_round_end), which spares the wake-up of one thread before the commit and of another after it.
+ *
  * A command that has to wait (a long poll) parks: its decide step says until when, and is asked again
  * whenever a batch made something claimable. */
 #ifndef WEIR_KERNEL_KERNEL_H
@@ -26,7 +30,7 @@ struct command_type {
 
 struct command {
     const struct command_type *type;
-    /* Commit thread, once, after the batch: result and err are set. The command may be freed by it. */
+    /* Whose turn it is, once, after the batch: result and err are set. The command may be freed by it. */
     void (*done)(struct command *c);
     /* For commands that park: true when nobody waits any more. May be NULL. */
     bool (*abandoned)(const struct command *c);
@@ -39,7 +43,7 @@ struct command {
     bool parked;
 };
 
-/* Those who watch: called on the commit thread after a durable commit, before the answers go out. */
+/* Those who watch: called in the turn, after a durable commit, before the answers go out. */
 struct kernel_watch {
     void (*committed)(void *self, const struct unit *u);
     /* After the done calls of a batch: wake whoever waits for answers. */
@@ -47,6 +51,8 @@ struct kernel_watch {
     /* The store said the result of a commit is unknown (fsync failed): the answers are out, end the process.
      * Must not return. */
     void (*fatal)(void *self, const struct err *err);
+    /* A thread that serves in rounds is about to commit a lone command itself. May be NULL. */
+    void (*lends)(void *self);
     void *self;
 };
 
@@ -59,6 +65,9 @@ struct kernel_config {
      * more. A decider like any other, but it may read through u->reader. May be NULL. */
     bool (*housekeep)(void *self, struct unit *u);
     void *housekeep_self;
+    /* Threads that serve in rounds may commit a lone command themselves. Only where somebody goes on serving
+     * when the disk takes its time (watch.lends). */
+    bool lends_turns;
 };
 
 struct kernel *kernel_new(const struct kernel_config *config);
@@ -69,12 +78,20 @@ MUST_CHECK enum err_code kernel_start_thread(struct kernel *k, struct err *err);
 void kernel_stop_thread(struct kernel *k);
 
 void kernel_post(struct kernel *k, struct command *c); /* any thread */
+/* The same for threads that serve many in rounds: it is taken up by kernel_round_end() at the latest, which
+ * the caller MUST call before it sleeps. */
+void kernel_post_in_round(struct kernel *k, struct command *c);
+/* Wakes the commit thread if this round posted something it does not know of; or commits it here and now when
+ * it is one command alone, the commit thread sleeps, and the disk was quick the last time. `done` is then
+ * called by this thread. */
+void kernel_round_end(struct kernel *k);
 /* One batch on the caller's thread, for tests and simulation (no thread started). Gives the number of
  * commands done. */
 size_t kernel_step(struct kernel *k);
 
 struct kernel_stats {
     uint64_t batches, commands, commit_errors;
+    uint64_t lent_turns; /* batches that another thread than the commit thread ran */
     uint32_t live, queued, waiting, assigned, running, workers;
     int64_t last_commit_us; /* duration of the last commit */
     bool storing;           /* false after a failed commit until a write succeeds */

@@ -1,9 +1,14 @@
 /* kernel/kernel_internal.h - what the kernel's own files share: kernel.c (making and asking), commit_batch.c
- * (one batch), commit_thread.c (one batch after the other), timers.c, worker_commands.c. */
+ * (one batch), commit_thread.c (one batch after the other), commit_turn.c (a lone command), timers.c,
+ * worker_commands.c.
+ *
+ * What stands above `turn` belongs to whoever holds it. `lock` is held for moments only, never while deciding
+ * or writing; it may be taken inside a turn, a turn inside it only by trying. */
 #ifndef WEIR_KERNEL_INTERNAL_H
 #define WEIR_KERNEL_INTERNAL_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "kernel/ghosts.h"
 #include "kernel/kernel.h"
@@ -24,15 +29,21 @@ struct kernel {
     int64_t probe_ms;
     int64_t failure_logged_ms; /* a full disk fails every batch: one line a second tells it */
     int64_t workers_swept_ms, workers_counted_ms, housekeeping_ms;
-    bool ending; /* the commit thread's own view of `stopping`, taken with each batch */
+    bool ending;     /* the turn's own view of `stopping`, taken with each batch */
+    bool is_lent;    /* this turn is not the commit thread's */
+    struct err lost; /* the store's result is unknown: the commit thread ends the process */
+    pthread_mutex_t turn;
 
     pthread_t thread;
     bool thread_runs;
-    pthread_mutex_t lock; /* guards queue, stopping and stats */
+    pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t wake;
     struct command_list queue;
     bool stopping, sleeping;
-    bool ended; /* the thread is gone: whoever posts now is answered at once */
+    int64_t sleep_until_ms;   /* steady; while sleeping */
+    _Atomic bool unannounced; /* something was posted in a round, and the commit thread sleeps on */
+    bool disk_is_quick;       /* the last batch that wrote was done in little time */
+    bool ended;               /* the thread is gone: whoever posts now is answered at once */
     struct kernel_stats stats;
 };
 
@@ -90,9 +101,14 @@ struct ghosts *unit_ghosts(struct unit *u);
 /* Decides every timer that has passed, at most `max`. Gives how many. */
 size_t timers_decide(struct unit *u, size_t max);
 
+/* How long nothing will happen by itself. In a turn. */
+int64_t kernel_idle_ms(const struct kernel *k);
+/* After a batch, in its turn: checkpoints and the like. */
+void kernel_tend(struct kernel *k);
+
 /* One line a second at most, however often it fails. */
 void kernel_log_failure(struct kernel *k, const char *what, const struct err *err);
-/* Does not return when the store's result is unknown (fsync failed). */
+/* Does not return when the store's result is unknown (fsync failed), unless the turn is a lent one. */
 void kernel_tell_fatal(struct kernel *k, enum err_code code, const struct err *err);
 
 #endif

@@ -5,7 +5,7 @@
  * written once. Changes of live tasks show at once to later commands of the batch; unit_abort() undoes
  * them when the commit fails.
  *
- * Process:   core's commit thread only.
+ * Process:   core, whoever holds the turn (kernel.h); one at a time.
  * Lifetime:  unit_start .. unit_commit; memory is the batch arena's. */
 #ifndef WEIR_KERNEL_UNIT_H
 #define WEIR_KERNEL_UNIT_H

@@ -2,7 +2,7 @@
  * are asked all the time: which task is next for this worker, which timer is due, where is task N.
  *
  * Owns:      struct task. The durable image is the `tasks` table; at start it is read back once.
- * Process:   core's commit thread only; no locks.
+ * Process:   core, whoever holds the kernel's turn; no locks.
  * Order:     a claim gives the smallest (9 - priority, id): priority first, then creation order (AJ-21).
  * Time:      due_ms is wall time (schedules, backoff); lease_ms and run_until_ms are steady time, a wall
  *            clock that does not jump (kernel/kernel.h), so that setting the clock never ends a lease.

@@ -91,6 +91,7 @@ static void test_listings_agree_with_a_naive_model(void **state)
     struct naive *now = must_alloc(sizeof *now), *next = must_alloc(sizeof *next);
     struct job_row absent = {.id = 5};
     struct row_change bad = {&table_job_row, ROW_DELETE, &absent};
+    static const struct str chunks[3] = {STR("a"), STR("bc"), STR("def")};
     for (int i = 0; i < COMMITS; i++) {
         struct list_entry entries[60];
         *next = *now;
@@ -100,7 +101,11 @@ static void test_listings_agree_with_a_naive_model(void **state)
                                .list_count = count,
                                .rows = &bad,
                                .row_count = fails,
+                               .chunks = chunks,
+                               .chunk_count = bench_draw(b, 12) ? 1 + bench_draw(b, 3) : 0,
                                .first_chunk = b->store->next_chunk};
+        if (bench_draw(b, 100) == 0)
+            c.drop_chunks_below = c.first_chunk;
         assert_int_equal(bench_commit(b, &c) == ERR_OK, !fails);
         if (!fails)
             *now = *next;
@@ -219,11 +224,109 @@ static void test_live_tasks_agree_with_a_naive_model(void **state)
     }
 }
 
+/* --- counters: they ride beside the log, too ---------------------------------------------------- */
+
+enum { COUNTERS = 9, COUNTER_COMMITS = 4000 };
+
+struct naive_counters {
+    bool there[COUNTERS];
+    struct client_counts counts[COUNTERS];
+};
+
+struct seen_counters {
+    const struct naive_counters *model;
+    size_t count;
+};
+
+static bool see_counters(const void *row, void *arg)
+{
+    struct seen_counters *s = arg;
+    const struct stats_row *r = row;
+    assert_true(r->client >= 1 && r->client <= COUNTERS && s->model->there[r->client - 1]);
+    assert_int_equal(r->counts.len, sizeof(struct client_counts));
+    assert_memory_equal(r->counts.ptr, &s->model->counts[r->client - 1], sizeof(struct client_counts));
+    s->count++;
+    return true;
+}
+
+static void expect_counters(struct bench *b, const struct naive_counters *m)
+{
+    struct seen_counters s = {.model = m};
+    struct err err;
+    size_t want = 0;
+    for (int i = 0; i < COUNTERS; i++) {
+        struct stats_row key = {.client = i + 1};
+        const struct stats_row *found = bench_fetch(b, &table_stats_row, &key);
+        assert_int_equal(found != NULL, m->there[i]);
+        if (found)
+            assert_memory_equal(found->counts.ptr, &m->counts[i], sizeof m->counts[i]);
+        want += m->there[i];
+    }
+    bench_begin(b);
+    assert_int_equal(b->reader->ops->reader_scan(b->reader, &table_stats_row, see_counters, &s, &err),
+                     ERR_OK);
+    bench_end(b);
+    assert_int_equal(s.count, want);
+}
+
+/* One commit that makes, changes or (seldom) deletes some counters. */
+static size_t random_counters(struct bench *b, struct naive_counters *m, struct stats_row *rows,
+                              struct row_change *changes)
+{
+    size_t n = 0;
+    for (int i = 0; i < COUNTERS; i++) {
+        if (bench_draw(b, 3) == 0)
+            continue;
+        enum row_op op = !m->there[i] ? ROW_INSERT : bench_draw(b, 200) == 0 ? ROW_DELETE : ROW_UPDATE;
+        if (op == ROW_INSERT)
+            m->counts[i] = (struct client_counts){0};
+        m->there[i] = op != ROW_DELETE;
+        int64_t *numbers = m->counts[i].by_state;
+        numbers[bench_draw(b, JOB_STATE_COUNT)] += (int64_t)bench_draw(b, 1000) - 300;
+        m->counts[i].by_kind[bench_draw(b, WORK_KIND_COUNT)]++;
+        rows[n] = (struct stats_row){.client = i + 1, .counts = counts_bytes(&m->counts[i])};
+        changes[n] = (struct row_change){&table_stats_row, op, &rows[n]};
+        n++;
+    }
+    return n;
+}
+
+static void test_counters_agree_with_a_naive_model(void **state)
+{
+    static const struct str chunk = STR("a");
+    struct bench *b = *state;
+    struct naive_counters now = {0}, next;
+    struct job_row absent = {.id = 5};
+    for (int i = 0; i < COUNTER_COMMITS; i++) {
+        struct stats_row rows[COUNTERS];
+        struct row_change changes[COUNTERS + 1];
+        next = now;
+        bool fails = bench_draw(b, 20) == 0;
+        size_t n = random_counters(b, &next, rows, changes);
+        if (fails)
+            changes[n++] = (struct row_change){&table_job_row, ROW_DELETE, &absent};
+        struct change_set c = {.rows = changes,
+                               .row_count = n,
+                               .chunks = &chunk,
+                               .chunk_count = bench_draw(b, 300) != 0,
+                               .first_chunk = b->store->next_chunk};
+        assert_int_equal(bench_commit(b, &c) == ERR_OK, !fails);
+        if (!fails)
+            now = next;
+        if (i % 50 == 0)
+            expect_counters(b, &now);
+        if (b->on_disk && bench_draw(b, 200) == 0)
+            bench_reopen(b);
+    }
+    expect_counters(b, &now);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         BENCH_TEST(test_listings_agree_with_a_naive_model),
         BENCH_TEST(test_one_large_commit_is_listed_whole),
+        BENCH_TEST(test_counters_agree_with_a_naive_model),
         BENCH_TEST(test_live_tasks_of_a_client_are_listed_newest_first),
         BENCH_TEST(test_live_tasks_agree_with_a_naive_model),
     };

@@ -96,30 +96,92 @@ static void test_a_newer_schema_is_refused_by_number_and_left_alone(void **state
     struct sqlite_options o = {.path = b->path, .timeout_ms = 100};
     struct reader *r;
     assert_int_equal(store_open_sqlite_reader(&o, &r, &err), ERR_CONFIG_INVALID);
-    run_raw(b, "PRAGMA user_version=2");
+    run_raw(b, "PRAGMA user_version=3");
     b->store = bench_open_again(b, &code, &err); /* the refusals changed nothing */
     assert_int_equal(code, ERR_OK);
 }
 
-/* A database as the first release left it: the second migration takes the index away and nothing else. */
-static void test_an_older_schema_is_brought_up_to_date(void **state)
+static void close_all(struct bench *b)
 {
-    struct bench *b = *state;
-    void *row = bench_row(b, &table_job_row, 3, 0);
-    assert_int_equal(bench_change(b, &table_job_row, ROW_INSERT, row), ERR_OK);
     b->reader->ops->reader_close(b->reader);
     b->reader = NULL;
     b->store = store_close(b->store);
-    run_raw(b, "CREATE INDEX tasks_client ON tasks(client)");
-    run_raw(b, "PRAGMA user_version=1");
+}
+
+static void open_all(struct bench *b)
+{
     struct err err = {.code = ERR_OK};
     enum err_code code;
     b->store = bench_open_again(b, &code, &err);
     assert_int_equal(code, ERR_OK);
+    assert_int_equal(b->store->ops->reader_open(b->store, &b->reader, &err), ERR_OK);
+}
+
+/* A database as the second schema had it: entries that wait in `pend`, and nothing beside the log. */
+static void run_back_to_version_2(struct bench *b)
+{
+    run_raw(b, "ALTER TABLE log DROP COLUMN aside; DELETE FROM marks WHERE name='merged';"
+               "CREATE TABLE pend(g INTEGER PRIMARY KEY, data BLOB NOT NULL); PRAGMA user_version=2");
+}
+
+/* The second migration takes the index away and nothing else. */
+static void test_the_first_schema_is_brought_up_to_date(void **state)
+{
+    struct bench *b = *state;
+    void *row = bench_row(b, &table_job_row, 3, 0);
+    assert_int_equal(bench_change(b, &table_job_row, ROW_INSERT, row), ERR_OK);
+    close_all(b);
+    run_back_to_version_2(b);
+    run_raw(b, "CREATE INDEX tasks_client ON tasks(client); PRAGMA user_version=1");
+    open_all(b);
     run_raw(b, "CREATE INDEX tasks_client ON tasks(client)"); /* fails if it is still there */
     run_raw(b, "DROP INDEX tasks_client");
-    assert_int_equal(b->store->ops->reader_open(b->store, &b->reader, &err), ERR_OK);
     bench_expect_equal(&table_job_row, bench_fetch(b, &table_job_row, row), row);
+}
+
+static void expect_listed(struct bench *b, int64_t client, uint8_t bucket, const int64_t *ids, size_t count)
+{
+    struct list_query q = {.client = client, .bucket = bucket, .below_id = INT64_MAX, .limit = 10};
+    int64_t found[10];
+    size_t n = 0;
+    struct err err;
+    bench_begin(b);
+    assert_int_equal(b->reader->ops->reader_list(b->reader, &q, found, &n, &err), ERR_OK);
+    bench_end(b);
+    assert_int_equal(n, count);
+    assert_memory_equal(found, ids, count * sizeof *ids);
+}
+
+/* The third one merges what waited in `pend`: the last word on each key, over what `list` says. */
+static void test_the_second_schema_is_brought_up_to_date(void **state)
+{
+    struct bench *b = *state;
+    struct str chunks[] = {STR("a"), STR("b")};
+    struct change_set c = {.chunks = chunks, .chunk_count = 2, .first_chunk = 1};
+    assert_int_equal(bench_commit(b, &c), ERR_OK);
+    close_all(b);
+    run_back_to_version_2(b);
+    run_raw(b, "INSERT INTO list VALUES(1,0,7),(1,5,7),(3,0,9);"
+               /* client 1: 0x0123456789ABCDE in bucket 0; job 7 leaves bucket 5 */
+               "INSERT INTO pend VALUES(1,x'010000000000DEBC9A78563412000100000005010700000000000000');"
+               /* client 258: job 8 comes, goes, comes again; job 5 comes and goes */
+               "INSERT INTO pend VALUES(2,x'02010000000008000000000000000201000000010800000000000000');"
+               "INSERT INTO pend VALUES(3,x'02010000000008000000000000000201000000000500000000000000"
+               "0201000000010500000000000000')");
+    open_all(b);
+    expect_listed(b, 1, 0, (int64_t[]){INT64_C(0x00123456789ABCDE), 7}, 2);
+    expect_listed(b, 1, 5, NULL, 0);
+    expect_listed(b, 258, 0, (int64_t[]){8}, 1);
+    expect_listed(b, 3, 0, (int64_t[]){9}, 1);
+    assert_int_equal(b->store->next_chunk, 3);
+    /* and the next commit rides beside its events */
+    c = (struct change_set){.chunks = chunks,
+                            .chunk_count = 1,
+                            .first_chunk = 3,
+                            .list = &(struct list_entry){.client = 3, .id = 12},
+                            .list_count = 1};
+    assert_int_equal(bench_commit(b, &c), ERR_OK);
+    expect_listed(b, 3, 0, (int64_t[]){12, 9}, 2);
 }
 
 static void test_a_reader_needs_a_migrated_file_and_creates_none(void **state)
@@ -323,7 +385,8 @@ int main(void)
         BENCH_TEST(test_the_schema_refuses_states_that_do_not_belong_there),
         BENCH_TEST(test_a_second_open_migrates_nothing),
         BENCH_TEST(test_a_newer_schema_is_refused_by_number_and_left_alone),
-        BENCH_TEST(test_an_older_schema_is_brought_up_to_date),
+        BENCH_TEST(test_the_first_schema_is_brought_up_to_date),
+        BENCH_TEST(test_the_second_schema_is_brought_up_to_date),
         BENCH_TEST(test_a_reader_needs_a_migrated_file_and_creates_none),
         BENCH_TEST(test_a_file_that_is_no_database_is_refused),
         BENCH_TEST(test_a_restart_reads_back_live_tasks_with_worker_refs_and_place),

@@ -77,7 +77,7 @@ static void give_back(struct call *c, const struct claim_command *claim)
     g->command.item_count = claim->task_count;
     g->command.base.type = &release_command_type;
     g->command.base.done = given_back;
-    kernel_post(c->api->kernel, &g->command.base);
+    kernel_post_in_round(c->api->kernel, &g->command.base);
 }
 
 /* A job submitted a moment ago comes from memory; *r is begun when the first one has to be read. False: the

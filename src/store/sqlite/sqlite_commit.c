@@ -15,13 +15,14 @@ static const struct {
     {offsetof(struct sqlite_store, begin), "BEGIN IMMEDIATE"},
     {offsetof(struct sqlite_store, commit), "COMMIT"},
     {offsetof(struct sqlite_store, rollback), "ROLLBACK"},
-    {offsetof(struct sqlite_store, log_insert), "INSERT INTO log(g,data) VALUES(?,?)"},
+    {offsetof(struct sqlite_store, log_insert), "INSERT INTO log(g,data,aside) VALUES(?,?,?)"},
     {offsetof(struct sqlite_store, log_drop), "DELETE FROM log WHERE g<?"},
     {offsetof(struct sqlite_store, log_mark),
      "INSERT OR REPLACE INTO marks(name,value) VALUES('next_chunk',?)"},
     {offsetof(struct sqlite_store, idem_drop), "DELETE FROM idem WHERE id=?"},
-    {offsetof(struct sqlite_store, pend_insert), "INSERT INTO pend(g,data) VALUES(?,?)"},
-    {offsetof(struct sqlite_store, pend_clear), "DELETE FROM pend"},
+    {offsetof(struct sqlite_store, asides), ASIDES_SQL},
+    {offsetof(struct sqlite_store, merged_mark),
+     "INSERT OR REPLACE INTO marks(name,value) VALUES('merged',?)"},
     {offsetof(struct sqlite_store, list_delete), "DELETE FROM list WHERE client=? AND bucket=? AND id=?"},
 };
 
@@ -57,11 +58,14 @@ void sqlite_commit_close(struct sqlite_store *s)
     free(s->fed);
 }
 
-static enum err_code write_log(struct sqlite_store *s, const struct change_set *c, struct err *err)
+static enum err_code write_log(struct sqlite_store *s, const struct change_set *c, struct str aside,
+                               struct err *err)
 {
     for (size_t i = 0; i < c->chunk_count; i++) {
         sqlite3_bind_int64(s->log_insert, 1, c->first_chunk + (int64_t)i);
         sqlite3_bind_blob64(s->log_insert, 2, c->chunks[i].ptr, c->chunks[i].len, SQLITE_STATIC);
+        bool last = i + 1 == c->chunk_count;
+        sqlite3_bind_blob64(s->log_insert, 3, last ? aside.ptr : NULL, last ? aside.len : 0, SQLITE_STATIC);
         if (sqlite_step_done(s->writer.db, s->log_insert, "log", err) != ERR_OK)
             return err->code;
     }
@@ -108,12 +112,14 @@ const void **sqlite_fed_room(struct sqlite_store *s, size_t count)
 
 /* Rows of a commit that go in together: the inserts of each table, and the updates of tasks. A task's row is
  * replaced as a whole, which costs half of an UPDATE: its columns need not be read first. */
-enum { GROUP_TASK_UPDATES = TABLE_COUNT, GROUP_COUNT, GROUP_NONE };
+enum { GROUP_TASK_UPDATES = TABLE_COUNT, GROUP_COUNT, GROUP_NONE, GROUP_ASIDE };
 
 static unsigned group_of(const struct row_change *r)
 {
     if (r->op == ROW_INSERT)
         return r->table->number;
+    if (aside_takes(r)) /* it has been merged, or rides with the log */
+        return GROUP_ASIDE;
     return r->op == ROW_UPDATE && r->table == &table_task_row ? GROUP_TASK_UPDATES : GROUP_NONE;
 }
 
@@ -140,11 +146,13 @@ static enum err_code write_group(struct sqlite_store *s, unsigned group, const v
 static enum err_code write_rows(struct sqlite_store *s, const struct change_set *c, struct err *err)
 {
     size_t begins[GROUP_COUNT], ends[GROUP_COUNT] = {0}; /* in `fed`; first `ends` counts */
-    for (size_t i = 0; i < c->row_count; i++)
-        if (group_of(&c->rows[i]) != GROUP_NONE)
-            ends[group_of(&c->rows[i])]++;
-        else if (rows_write(&s->writer, &c->rows[i], err) != ERR_OK)
+    for (size_t i = 0; i < c->row_count; i++) {
+        unsigned group = group_of(&c->rows[i]);
+        if (group < GROUP_COUNT)
+            ends[group]++;
+        else if (group == GROUP_NONE && rows_write(&s->writer, &c->rows[i], err) != ERR_OK)
             return err->code;
+    }
     for (size_t g = 0, at = 0; g < GROUP_COUNT; g++) {
         begins[g] = at;
         at += ends[g];
@@ -152,7 +160,7 @@ static enum err_code write_rows(struct sqlite_store *s, const struct change_set 
     }
     const void **fed = sqlite_fed_room(s, c->row_count);
     for (size_t i = 0; i < c->row_count; i++)
-        if (group_of(&c->rows[i]) != GROUP_NONE)
+        if (group_of(&c->rows[i]) < GROUP_COUNT)
             fed[ends[group_of(&c->rows[i])]++] = c->rows[i].row;
     for (unsigned g = 0; g < GROUP_COUNT; g++)
         if (write_group(s, g, fed + begins[g], ends[g] - begins[g], err) != ERR_OK)
@@ -162,8 +170,9 @@ static enum err_code write_rows(struct sqlite_store *s, const struct change_set 
 
 static enum err_code write_all(struct sqlite_store *s, const struct change_set *c, struct err *err)
 {
-    if (write_rows(s, c, err) != ERR_OK || write_log(s, c, err) != ERR_OK ||
-        write_idem(s, c, err) != ERR_OK || list_write(s, c, err) != ERR_OK)
+    struct str aside;
+    if (merge_or_ride(s, c, &aside, err) != ERR_OK || write_rows(s, c, err) != ERR_OK ||
+        write_log(s, c, aside, err) != ERR_OK || write_idem(s, c, err) != ERR_OK)
         return err->code;
     return ERR_OK;
 }
@@ -171,24 +180,17 @@ static enum err_code write_all(struct sqlite_store *s, const struct change_set *
 enum err_code sqlite_commit_changes(struct store *base, const struct change_set *c, struct err *err)
 {
     struct sqlite_store *s = (struct sqlite_store *)base;
-    size_t pending_before = s->pending.count;
-    int64_t pend_before = s->next_pend;
     if (sqlite_step_done(s->writer.db, s->begin, "begin", err) != ERR_OK)
         return err->code;
     if (write_all(s, c, err) == ERR_OK &&
         sqlite_step_done(s->writer.db, s->commit, "commit", err) == ERR_OK) {
-        if (s->next_pend == 0) { /* the entries were merged into `list` */
-            s->pending.count = 0;
-            s->next_pend = 1;
-        }
+        merge_committed(s, c);
         client_tasks_apply(s->client_tasks, c->rows, c->row_count);
         base->next_chunk = c->first_chunk + (int64_t)c->chunk_count;
         if (c->drop_chunks_below)
             base->first_chunk = c->drop_chunks_below;
         return ERR_OK;
     }
-    s->pending.count = pending_before;
-    s->next_pend = pend_before;
     if (!sqlite3_get_autocommit(s->writer.db)) {
         struct err ignored; /* the first failure is the one to tell */
         (void)!sqlite_step_done(s->writer.db, s->rollback, "rollback", &ignored);

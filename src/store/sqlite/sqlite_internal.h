@@ -5,6 +5,7 @@
 #include <sqlite3.h>
 
 #include "store/client_tasks.h"
+#include "store/sqlite/sqlite_aside.h"
 #include "store/sqlite/sqlite_feed.h"
 #include "store/store.h"
 
@@ -18,8 +19,7 @@ struct sqlite_connection {
     struct row_statements rows[TABLE_COUNT];
 };
 
-/* A listing entry that is in `pend` but not in `list` yet; the writer keeps them in memory too. */
-struct pending_list {
+struct entry_list {
     struct list_entry *entries;
     size_t count, capacity;
 };
@@ -27,16 +27,17 @@ struct pending_list {
 struct sqlite_store {
     struct store base;
     struct sqlite_connection writer;
-    struct pending_list pending;
+    size_t unmerged_entries, unmerged_commits; /* that lie beside the log */
+    bool merges;                               /* the commit under way does */
+    struct strbuf aside;                       /* of the commit under way */
     struct client_tasks *client_tasks;
     struct checkpointer *checkpointer; /* NULL: the writer does it all */
     struct feed feed;
     const void **fed; /* room for the rows of one commit */
     size_t fed_capacity;
-    int64_t next_pend;
     int64_t pages_copied; /* of the WAL, by the last checkpoint */
     sqlite3_stmt *begin, *commit, *rollback, *log_insert, *log_drop, *log_mark, *idem_insert, *idem_drop,
-        *pend_insert, *pend_clear, *list_insert, *list_delete, *task_replace;
+        *asides, *merged_mark, *list_insert, *list_delete, *task_replace;
     char *path, *vfs;
     int64_t timeout_ms;
 };
@@ -44,7 +45,7 @@ struct sqlite_store {
 struct sqlite_reader {
     struct reader base;
     struct sqlite_connection connection;
-    sqlite3_stmt *begin, *end, *chunk, *list, *pend, *scan_log, *scan_list, *scan_idem, *check;
+    sqlite3_stmt *begin, *end, *chunk, *list, *asides, *scan_log, *scan_list, *scan_idem, *check;
 };
 
 /* The one place SQLite's codes become ours. */
@@ -85,13 +86,25 @@ void checkpointer_stop(struct sqlite_store *s); /* also when none was started */
 enum err_code sqlite_tend(struct store *base, bool idle, struct err *err);
 
 /* Listing (sqlite_list.c). */
-enum { PEND_ENTRY_BYTES = 14 };
 extern const struct table list_table; /* `list`, as the feed sees it */
-enum err_code list_write(struct sqlite_store *s, const struct change_set *c, struct err *err);
-enum err_code list_load(struct sqlite_store *s, struct err *err);
+void entry_list_add(const struct list_entry *e, void *list);
+enum err_code list_merge(struct sqlite_store *s, const struct entry_list *l, struct err *err);
 enum err_code list_read(struct reader *r, const struct list_query *q, int64_t *ret_ids, size_t *ret_count,
                         struct err *err);
 enum err_code list_scan(struct reader *r, store_list_fn *fn, void *arg, struct err *err);
+
+/* Merging (sqlite_merge.c): first in a commit, before its rows. Gives the aside to be written with its last
+ * log chunk; absent when there is none, or when it was merged with all the others. */
+enum err_code merge_or_ride(struct sqlite_store *s, const struct change_set *c, struct str *ret_aside,
+                            struct err *err);
+void merge_committed(struct sqlite_store *s, const struct change_set *c);
+enum err_code merge_load(struct sqlite_store *s, struct err *err); /* at open: how much waits */
+
+/* Counters (sqlite_counts.c): rows of client_stats with the asides laid over them. */
+enum err_code counts_fetch(struct sqlite_connection *c, sqlite3_stmt *asides, struct stats_row *row,
+                           struct arena *a, bool *ret_found, struct err *err);
+enum err_code counts_scan(struct sqlite_connection *c, sqlite3_stmt *asides, store_row_fn *fn, void *arg,
+                          struct err *err);
 
 /* Readers (sqlite_reader.c). */
 enum err_code sqlite_reader_open(struct store *base, struct reader **ret_reader, struct err *err);

@@ -1,6 +1,6 @@
-/* Listing entries: appended per batch to `pend` as one packed row and merged, sorted, into `list` once
- * MERGE_ENTRIES have gathered; a listing reads both in one snapshot. So a commit touches one page for
- * listing instead of one random page per job and index. */
+/* Listing entries: they ride beside the log (sqlite_aside.h) and are merged, sorted, into `list` many at a
+ * time; a listing reads both in one snapshot. So a commit touches no page for listing, instead of one random
+ * page per job and index. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,37 +8,6 @@
 #include "store/sqlite/sqlite_internal.h"
 
 #include "base/banned.h"
-
-enum { MERGE_ENTRIES = 2000 };
-
-static void encode(const struct list_entry *e, char *p)
-{
-    uint32_t client = (uint32_t)e->client;
-    memcpy(p, &client, 4);
-    p[4] = (char)e->bucket;
-    p[5] = (char)e->removed;
-    memcpy(p + 6, &e->id, 8);
-}
-
-static struct list_entry decode(const char *p)
-{
-    uint32_t client;
-    struct list_entry e = {.bucket = (uint8_t)p[4], .removed = p[5] != 0};
-    memcpy(&client, p, 4);
-    memcpy(&e.id, p + 6, 8);
-    e.client = client;
-    return e;
-}
-
-static void pending_add(struct pending_list *p, const struct list_entry *entries, size_t count)
-{
-    if (p->count + count > p->capacity) {
-        p->capacity = (p->count + count) * 2;
-        p->entries = must_realloc(p->entries, p->capacity * sizeof *p->entries);
-    }
-    memcpy(p->entries + p->count, entries, count * sizeof *entries);
-    p->count += count;
-}
 
 static int compare_entries(const struct list_entry *x, const struct list_entry *y)
 {
@@ -98,93 +67,42 @@ static enum err_code write_words(struct sqlite_store *s, const struct list_entry
     return code;
 }
 
-/* Pending entries by key, only the last word on each. */
-static const struct list_entry **last_words(const struct pending_list *p, size_t *ret_count)
+/* By key, only the last word on each. */
+static const struct list_entry **last_words(const struct entry_list *l, size_t *ret_count)
 {
-    const struct list_entry **sorted = must_alloc((p->count + 1) * sizeof *sorted);
-    for (size_t i = 0; i < p->count; i++)
-        sorted[i] = &p->entries[i];
-    if (p->count)
-        qsort(sorted, p->count, sizeof *sorted, by_key);
+    const struct list_entry **sorted = must_alloc((l->count + 1) * sizeof *sorted);
+    for (size_t i = 0; i < l->count; i++)
+        sorted[i] = &l->entries[i];
+    if (l->count)
+        qsort(sorted, l->count, sizeof *sorted, by_key);
     size_t n = 0;
-    for (size_t i = 0; i < p->count; i++)
-        if (i + 1 == p->count || compare_entries(sorted[i], sorted[i + 1]) != 0)
+    for (size_t i = 0; i < l->count; i++)
+        if (i + 1 == l->count || compare_entries(sorted[i], sorted[i + 1]) != 0)
             sorted[n++] = sorted[i];
     *ret_count = n;
     return sorted;
 }
 
-static enum err_code merge(struct sqlite_store *s, struct err *err)
+void entry_list_add(const struct list_entry *e, void *list)
 {
-    size_t count;
-    const struct list_entry **words = last_words(&s->pending, &count);
-    enum err_code code = write_words(s, words, count, err);
-    free(words);
-    if (code != ERR_OK)
-        return code;
-    s->next_pend = 0; /* tells the commit that pend is empty once this transaction is durable */
-    return sqlite_step_done(s->writer.db, s->pend_clear, "pend", err);
+    struct entry_list *l = list;
+    if (l->count == l->capacity) {
+        l->capacity = l->capacity ? l->capacity * 2 : 256;
+        l->entries = must_realloc(l->entries, l->capacity * sizeof *l->entries);
+    }
+    l->entries[l->count++] = *e;
 }
 
-enum err_code list_write(struct sqlite_store *s, const struct change_set *c, struct err *err)
+enum err_code list_merge(struct sqlite_store *s, const struct entry_list *l, struct err *err)
 {
-    if (!c->list_count)
-        return ERR_OK;
-    pending_add(&s->pending, c->list, c->list_count);
-    if (s->pending.count >= MERGE_ENTRIES)
-        return merge(s, err);
-    size_t bytes = c->list_count * PEND_ENTRY_BYTES;
-    char *data = must_alloc(bytes);
-    for (size_t i = 0; i < c->list_count; i++)
-        encode(&c->list[i], data + i * PEND_ENTRY_BYTES);
-    sqlite3_bind_int64(s->pend_insert, 1, s->next_pend++);
-    sqlite3_bind_blob64(s->pend_insert, 2, data, bytes, SQLITE_STATIC);
-    enum err_code code = sqlite_step_done(s->writer.db, s->pend_insert, "pend", err);
-    sqlite3_clear_bindings(s->pend_insert);
-    free(data);
+    size_t count;
+    const struct list_entry **words = last_words(l, &count);
+    enum err_code code = write_words(s, words, count, err);
+    free(words);
     return code;
 }
 
-/* Calls `fn` for each entry of every pend row, oldest first. */
-static enum err_code each_pending(sqlite3 *db, sqlite3_stmt *q,
-                                  void (*fn)(const struct list_entry *e, void *arg), void *arg,
-                                  struct err *err)
-{
-    int rc;
-    while ((rc = sqlite3_step(q)) == SQLITE_ROW) {
-        const char *data = sqlite3_column_blob(q, 0);
-        int bytes = sqlite3_column_bytes(q, 0);
-        for (int at = 0; at + PEND_ENTRY_BYTES <= bytes; at += PEND_ENTRY_BYTES) {
-            struct list_entry e = decode(data + at);
-            fn(&e, arg);
-        }
-    }
-    sqlite3_reset(q);
-    return rc == SQLITE_DONE ? ERR_OK : sqlite_err(db, rc, "pend", err);
-}
-
-static void remember(const struct list_entry *e, void *arg)
-{
-    pending_add(arg, e, 1);
-}
-
-enum err_code list_load(struct sqlite_store *s, struct err *err)
-{
-    sqlite3_stmt *q = NULL;
-    if (sqlite_prepare(s->writer.db, "SELECT data FROM pend ORDER BY g", &q, err) != ERR_OK)
-        return err->code;
-    enum err_code code = each_pending(s->writer.db, q, remember, &s->pending, err);
-    sqlite3_finalize(q);
-    if (code != ERR_OK ||
-        sqlite_prepare(s->writer.db, "SELECT coalesce(max(g),0)+1 FROM pend", &q, err) != ERR_OK)
-        return err->code;
-    sqlite3_step(q);
-    s->next_pend = sqlite3_column_int64(q, 0);
-    sqlite3_finalize(q);
-    return ERR_OK;
-}
-
-/* What pend says about the ids of one query: the last word per id wins. */
+/* What the asides say about the ids of one query: the last word per id wins. */
 struct overlay {
     const struct list_query *query;
     struct list_entry *entries;
@@ -260,7 +178,8 @@ enum err_code list_read(struct reader *base, const struct list_query *q, int64_t
 {
     struct sqlite_reader *r = (struct sqlite_reader *)base;
     struct overlay o = {.query = q};
-    enum err_code code = each_pending(r->connection.db, r->pend, overlay_add, &o, err);
+    const struct aside_visitor v = {.entry = overlay_add, .arg = &o};
+    enum err_code code = aside_each(r->connection.db, r->asides, &v, NULL, err);
     if (code == ERR_OK) {
         if (o.count)
             qsort(o.entries, o.count, sizeof *o.entries, newest_first);
@@ -301,14 +220,15 @@ static enum err_code scan_merged(struct sqlite_reader *r, const struct list_entr
 enum err_code list_scan(struct reader *base, store_list_fn *fn, void *arg, struct err *err)
 {
     struct sqlite_reader *r = (struct sqlite_reader *)base;
-    struct pending_list pending = {0};
-    enum err_code code = each_pending(r->connection.db, r->pend, remember, &pending, err);
+    struct entry_list waiting = {0};
+    const struct aside_visitor v = {.entry = entry_list_add, .arg = &waiting};
+    enum err_code code = aside_each(r->connection.db, r->asides, &v, NULL, err);
     if (code == ERR_OK) {
         size_t count;
-        const struct list_entry **fresh = last_words(&pending, &count);
+        const struct list_entry **fresh = last_words(&waiting, &count);
         code = scan_merged(r, fresh, count, fn, arg, err);
         free(fresh);
     }
-    free(pending.entries);
+    free(waiting.entries);
     return code;
 }

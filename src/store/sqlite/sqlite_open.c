@@ -84,8 +84,8 @@ static enum err_code load(struct sqlite_store *s, int64_t wall_ms, struct err *e
                     &b->last_id, err) != ERR_OK ||
         load_number(s, "SELECT coalesce(max(num),0)+1 FROM clients", &b->next_client, err) != ERR_OK ||
         rows_scan(&s->writer, &table_task_row, load_task, &l, err) != ERR_OK ||
-        rows_scan(&s->writer, &table_stats_row, load_counts, &l, err) != ERR_OK ||
-        load_idem(s, err) != ERR_OK || list_load(s, err) != ERR_OK)
+        counts_scan(&s->writer, s->asides, load_counts, &l, err) != ERR_OK || load_idem(s, err) != ERR_OK ||
+        merge_load(s, err) != ERR_OK)
         return err->code;
     if (l.broken)
         return err_set(err, ERR_STORE_CORRUPT,

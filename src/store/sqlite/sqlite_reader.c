@@ -15,7 +15,7 @@ static const struct {
     {offsetof(struct sqlite_reader, chunk), "SELECT data FROM log WHERE g=?"},
     {offsetof(struct sqlite_reader, list),
      "SELECT id FROM list WHERE client=? AND bucket=? AND id<? AND id>=? ORDER BY id DESC"},
-    {offsetof(struct sqlite_reader, pend), "SELECT data FROM pend ORDER BY g"},
+    {offsetof(struct sqlite_reader, asides), ASIDES_SQL},
     {offsetof(struct sqlite_reader, scan_log), "SELECT g,data FROM log WHERE g>=? ORDER BY g"},
     {offsetof(struct sqlite_reader, scan_list),
      "SELECT client,bucket,id FROM list ORDER BY client,bucket,id"},
@@ -92,7 +92,10 @@ static void reader_end(struct reader *base)
 static enum err_code reader_row(struct reader *base, const struct table *t, void *row, struct arena *a,
                                 bool *ret_found, struct err *err)
 {
-    return rows_fetch(&((struct sqlite_reader *)base)->connection, t, row, a, ret_found, err);
+    struct sqlite_reader *r = (struct sqlite_reader *)base;
+    if (t == &table_stats_row)
+        return counts_fetch(&r->connection, r->asides, row, a, ret_found, err);
+    return rows_fetch(&r->connection, t, row, a, ret_found, err);
 }
 
 static enum err_code reader_chunk(struct reader *base, int64_t number, struct arena *a, struct str *ret_chunk,
@@ -122,7 +125,10 @@ static enum err_code reader_live(struct reader *base, const struct list_query *q
 static enum err_code reader_scan(struct reader *base, const struct table *t, store_row_fn *fn, void *arg,
                                  struct err *err)
 {
-    return rows_scan(&((struct sqlite_reader *)base)->connection, t, fn, arg, err);
+    struct sqlite_reader *r = (struct sqlite_reader *)base;
+    if (t == &table_stats_row)
+        return counts_scan(&r->connection, r->asides, fn, arg, err);
+    return rows_scan(&r->connection, t, fn, arg, err);
 }
 
 static enum err_code reader_of_client(struct reader *base, const struct table *t, int64_t client,
@@ -182,7 +188,10 @@ static enum err_code reader_check(struct reader *base, store_check_fn *fn, void 
 static enum err_code store_fetch(struct store *base, const struct table *t, void *row, struct arena *a,
                                  bool *ret_found, struct err *err)
 {
-    return rows_fetch(&((struct sqlite_store *)base)->writer, t, row, a, ret_found, err);
+    struct sqlite_store *s = (struct sqlite_store *)base;
+    if (t == &table_stats_row)
+        return counts_fetch(&s->writer, s->asides, row, a, ret_found, err);
+    return rows_fetch(&s->writer, t, row, a, ret_found, err);
 }
 
 static void store_sqlite_close(struct store *base)
@@ -197,7 +206,7 @@ static void store_sqlite_close(struct store *base)
     client_tasks_free(s->client_tasks);
     idem_free(&base->idem);
     counts_free(&base->counts);
-    free(s->pending.entries);
+    strbuf_free(&s->aside);
     free(s->path);
     free(s->vfs);
     free(s);

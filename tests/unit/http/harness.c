@@ -253,7 +253,16 @@ static void *resume_waiting(void *arg)
 
 static void on_round_end(void *context)
 {
-    ((struct harness *)context)->rounds_open = 0;
+    struct harness *h = context;
+    int64_t ms = h->rounds_open ? atomic_exchange(&h->next_round_waits_ms, 0) : 0;
+    h->rounds_open = 0;
+    if (!ms)
+        return;
+    if (!h->waits_unsaid)
+        http_round_waits();
+    h->waits++;
+    usleep((useconds_t)ms * 1000);
+    h->waits--;
 }
 
 struct harness *harness_start(uint32_t threads, const struct http_limits *limits)
@@ -347,6 +356,11 @@ bool rounds_open_are(struct harness *h, uint32_t n)
 {
     return h->rounds_open == n;
 }
+bool waits_are(struct harness *h, uint32_t n)
+{
+    return h->waits == n;
+}
+
 bool ticks_at_least(struct harness *h, uint32_t n)
 {
     return h->ticks >= n;

@@ -24,9 +24,12 @@ struct harness {
     _Atomic uint32_t rounds_open; /* requests whose round has not ended; meant for one thread */
     _Atomic int last_bad_status;
     _Atomic bool stop_resumer;
-    int64_t ping_ms;            /* of /stream */
-    const char *stream_piece;   /* written at every tick */
-    uint32_t stream_pieces_max; /* then the stream ends itself; 0: never */
+    _Atomic int64_t next_round_waits_ms; /* the end of the next round with a request does */
+    _Atomic bool waits_unsaid;           /* without saying so */
+    _Atomic uint32_t waits;              /* rounds whose end is waiting now */
+    int64_t ping_ms;                     /* of /stream */
+    const char *stream_piece;            /* written at every tick */
+    uint32_t stream_pieces_max;          /* then the stream ends itself; 0: never */
 };
 
 /* Starts a server on a free port and a Unix socket. Limits may be NULL. */
@@ -43,6 +46,7 @@ bool busy_is(struct harness *h, uint32_t n);
 bool connections_are(struct harness *h, uint32_t n);
 bool dones_are(struct harness *h, uint32_t n);
 bool rounds_open_are(struct harness *h, uint32_t n);
+bool waits_are(struct harness *h, uint32_t n);
 bool ticks_at_least(struct harness *h, uint32_t n);
 bool stream_ends_are(struct harness *h, uint32_t n);
 

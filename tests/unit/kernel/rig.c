@@ -61,6 +61,8 @@ static enum err_code watched_probe(struct store *s, struct err *err)
 static enum err_code counted_commit(struct store *s, const struct change_set *c, struct err *err)
 {
     struct rig *r = the_rig;
+    if (r->commit_takes_us)
+        usleep((useconds_t)r->commit_takes_us);
     if (r->failures) {
         r->failures--;
         return err_set(err, r->failure, "told to fail");

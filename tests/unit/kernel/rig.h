@@ -41,6 +41,7 @@ struct rig {
     size_t commits;             /* that reached the backend */
     size_t writes[TABLE_COUNT]; /* row changes of the last commit */
     size_t notices;             /* of the last committed batch */
+    int64_t commit_takes_us;    /* a commit sleeps so long first: a slow disk */
     bool probe_fails;
     int fatal;
 };

@@ -1,0 +1,191 @@
+/* An aside in bytes: entry count, entries (client, bucket and removed, id against the one before), counter
+ * count, counters (client, length, bytes with runs of zeros told by number). Numbers are varints: most need
+ * one byte. */
+#include "store/sqlite/sqlite_aside.h"
+
+#include "store/row_rules.h"
+#include "store/sqlite/sqlite_internal.h"
+
+#include "base/banned.h"
+
+enum { COUNTS_BYTES_MAX = 4096, REMOVED_BIT = 0x80 };
+
+/* --- numbers ----------------------------------------------------------------------------------- */
+
+static void put_number(struct strbuf *b, uint64_t n)
+{
+    for (; n >= 0x80; n >>= 7)
+        strbuf_add_char(b, (char)(0x80 | (n & 0x7F)));
+    strbuf_add_char(b, (char)n);
+}
+
+static bool take_number(struct str *s, uint64_t *ret)
+{
+    uint64_t n = 0;
+    for (unsigned shift = 0; s->len && shift < 64; shift += 7) {
+        uint8_t byte = (uint8_t)*s->ptr;
+        s->ptr++;
+        s->len--;
+        n |= (uint64_t)(byte & 0x7F) << shift;
+        if (byte < 0x80) {
+            *ret = n;
+            return true;
+        }
+    }
+    return false;
+}
+
+static uint64_t fold_sign(int64_t n)
+{
+    return (uint64_t)n << 1 ^ (n < 0 ? UINT64_MAX : 0);
+}
+
+static int64_t unfold_sign(uint64_t n)
+{
+    return (int64_t)(n >> 1 ^ (~(n & 1) + 1));
+}
+
+/* --- counters: mostly zeros -------------------------------------------------------------------- */
+
+static size_t run_length(struct str s, bool zeros)
+{
+    size_t n = 0;
+    while (n < s.len && (s.ptr[n] == 0) == zeros)
+        n++;
+    return n;
+}
+
+static void put_counts(struct strbuf *b, const struct stats_row *row)
+{
+    struct str rest = row->counts;
+    put_number(b, (uint64_t)row->client);
+    put_number(b, rest.len);
+    while (rest.len) {
+        size_t zeros = run_length(rest, true);
+        put_number(b, zeros);
+        rest = (struct str){rest.ptr + zeros, rest.len - zeros};
+        size_t others = run_length(rest, false);
+        put_number(b, others);
+        strbuf_add(b, rest.ptr, others);
+        rest = (struct str){rest.ptr + others, rest.len - others};
+    }
+}
+
+static bool take_counts(struct str *s, const struct aside_visitor *v)
+{
+    char bytes[COUNTS_BYTES_MAX] = {0};
+    uint64_t client, len, at = 0, run;
+    if (!take_number(s, &client) || client == 0 || client >= CLIENT_NUMBER_MAX || !take_number(s, &len) ||
+        len > sizeof bytes)
+        return false;
+    while (at < len) {
+        if (!take_number(s, &run) || run > len - at)
+            return false;
+        at += run; /* zeros are there already */
+        if (!take_number(s, &run) || run > len - at || run > s->len)
+            return false;
+        memcpy(bytes + at, s->ptr, run);
+        at += run;
+        *s = (struct str){s->ptr + run, s->len - run};
+    }
+    if (v->counts)
+        v->counts((int64_t)client, (struct str){bytes, len}, v->arg);
+    return true;
+}
+
+/* --- listing entries --------------------------------------------------------------------------- */
+
+static void put_entries(struct strbuf *b, const struct change_set *c)
+{
+    int64_t before = 0;
+    put_number(b, c->list_count);
+    for (size_t i = 0; i < c->list_count; i++) {
+        const struct list_entry *e = &c->list[i];
+        put_number(b, (uint64_t)e->client);
+        strbuf_add_char(b, (char)(e->bucket | (e->removed ? REMOVED_BIT : 0)));
+        put_number(b, fold_sign(e->id - before));
+        before = e->id;
+    }
+}
+
+static bool take_entry(struct str *s, int64_t *before, const struct aside_visitor *v)
+{
+    uint64_t client, id;
+    if (!take_number(s, &client) || !s->len)
+        return false;
+    uint8_t bucket = (uint8_t)*s->ptr;
+    *s = (struct str){s->ptr + 1, s->len - 1};
+    if (!take_number(s, &id))
+        return false;
+    *before = (int64_t)((uint64_t)*before + (uint64_t)unfold_sign(id));
+    struct list_entry e = {.client = (int64_t)client,
+                           .id = *before,
+                           .bucket = bucket & (REMOVED_BIT - 1),
+                           .removed = (bucket & REMOVED_BIT) != 0};
+    if (v->entry)
+        v->entry(&e, v->arg);
+    return true;
+}
+
+/* --- the whole --------------------------------------------------------------------------------- */
+
+bool aside_takes(const struct row_change *change)
+{
+    return change->table == &table_stats_row && change->op == ROW_UPDATE &&
+           ((const struct stats_row *)change->row)->counts.len <= COUNTS_BYTES_MAX;
+}
+
+void aside_encode(struct strbuf *b, const struct change_set *c)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < c->row_count; i++)
+        count += aside_takes(&c->rows[i]);
+    if (!count && !c->list_count)
+        return;
+    put_entries(b, c);
+    put_number(b, count);
+    for (size_t i = 0; i < c->row_count; i++)
+        if (aside_takes(&c->rows[i]))
+            put_counts(b, c->rows[i].row);
+}
+
+bool aside_decode(struct str aside, const struct aside_visitor *v)
+{
+    uint64_t count;
+    int64_t id = 0;
+    if (!take_number(&aside, &count))
+        return false;
+    for (uint64_t i = 0; i < count; i++)
+        if (!take_entry(&aside, &id, v))
+            return false;
+    if (!take_number(&aside, &count))
+        return false;
+    for (uint64_t i = 0; i < count; i++)
+        if (!take_counts(&aside, v))
+            return false;
+    return aside.len == 0;
+}
+
+enum err_code aside_each(sqlite3 *db, sqlite3_stmt *asides, const struct aside_visitor *v, size_t *ret_count,
+                         struct err *err)
+{
+    size_t count = 0;
+    bool sound = true;
+    int rc;
+    while ((rc = sqlite3_step(asides)) == SQLITE_ROW) {
+        struct str aside = {sqlite3_column_blob(asides, 1), (size_t)sqlite3_column_bytes(asides, 1)};
+        count++;
+        sound = aside_decode(aside, v);
+        if (!sound) {
+            err_set(err, ERR_STORE_CORRUPT, "log chunk %lld: what lies beside its events is damaged",
+                    (long long)sqlite3_column_int64(asides, 0));
+            break;
+        }
+    }
+    sqlite3_reset(asides);
+    if (ret_count)
+        *ret_count = count;
+    if (!sound)
+        return err->code;
+    return rc == SQLITE_DONE ? ERR_OK : sqlite_err(db, rc, "log", err);
+}

@@ -1,0 +1,137 @@
+/* A round whose end waits: its connections are served all the same, whoever waits. One loop, so that
+ * nobody else could serve them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/must.h"
+#include "harness.h"
+
+#include "base/banned.h"
+
+#define GET(path) "GET " path " HTTP/1.1\r\nHost: a\r\n\r\n"
+
+enum { WAIT_MS = 1500, SOON_MS = 700, TIMES = 4 };
+
+static int64_t now_ms(void)
+{
+    return clock_mono_ms(&clock_system);
+}
+
+static void expect_echo(struct client *c)
+{
+    struct answer a = client_answer(c);
+    assert_int_equal(a.status, 200);
+    assert_string_equal(a.body, "GET /echo||");
+}
+
+/* A request whose round ends with a wait; its own answer has left before that. */
+static void begin_wait(struct harness *h, struct client *c, int64_t ms)
+{
+    h->next_round_waits_ms = ms;
+    client_text(c, GET("/echo"));
+    expect_echo(c);
+    assert_true(harness_await(waits_are, h, 1));
+}
+
+static int64_t time_of_a_request(struct client *c)
+{
+    int64_t before = now_ms();
+    client_text(c, GET("/echo"));
+    expect_echo(c);
+    return now_ms() - before;
+}
+
+/* Again and again: the one that waited stands in for the one that waits next. */
+static void a_loop_that_waits_is_served_by_another_thread(void **state)
+{
+    (void)state;
+    struct harness *h = harness_start(1, NULL);
+    struct client first = client_tcp(h), second = client_tcp(h);
+    for (int i = 0; i < TIMES; i++) {
+        begin_wait(h, &first, WAIT_MS);
+        assert_true(time_of_a_request(&second) < SOON_MS);
+        struct client fresh = client_tcp(h); /* a new connection, too */
+        assert_true(time_of_a_request(&fresh) < SOON_MS);
+        client_close(&fresh);
+        assert_int_equal(h->waits, 1); /* it still does: nobody waited for it */
+        assert_true(harness_await(waits_are, h, 0));
+        assert_true(time_of_a_request(&first) < SOON_MS);
+    }
+    client_close(&first);
+    client_close(&second);
+    harness_stop(h);
+}
+
+/* The control: a wait that nobody was told of is felt. */
+static void a_wait_that_is_not_said_is_felt(void **state)
+{
+    (void)state;
+    struct harness *h = harness_start(1, NULL);
+    struct client first = client_tcp(h), second = client_tcp(h);
+    h->waits_unsaid = true;
+    begin_wait(h, &first, WAIT_MS);
+    assert_true(time_of_a_request(&second) >= SOON_MS);
+    client_close(&first);
+    client_close(&second);
+    harness_stop(h);
+}
+
+static void a_deadline_falls_in_time_while_the_round_waits(void **state)
+{
+    (void)state;
+    struct harness *h = harness_start(1, NULL);
+    struct client parked = client_tcp(h), other = client_tcp(h);
+    client_text(&parked, GET("/timeout"));
+    struct http_exchange *x = harness_held(h);
+    int64_t before = now_ms();
+    begin_wait(h, &other, WAIT_MS);
+    struct answer a = client_answer(&parked);
+    assert_int_not_equal(a.status, 200);
+    assert_true(now_ms() - before < SOON_MS);
+    harness_release(h, x);
+    client_close(&parked);
+    client_close(&other);
+    harness_stop(h);
+}
+
+static void short_waits_change_nothing(void **state)
+{
+    (void)state;
+    struct harness *h = harness_start(2, NULL);
+    struct client c = client_tcp(h);
+    for (int i = 0; i < 300; i++) {
+        h->next_round_waits_ms = i % 3;
+        client_text(&c, GET("/park"));
+        assert_int_equal(client_answer(&c).status, 200);
+    }
+    client_close(&c);
+    harness_stop(h);
+}
+
+static void a_stop_while_a_round_waits_ends_well(void **state)
+{
+    (void)state;
+    for (int64_t ms = 5; ms <= 80; ms += 15) {
+        struct harness *h = harness_start(1, NULL);
+        struct client c = client_tcp(h);
+        begin_wait(h, &c, ms);
+        harness_stop_at_once(h);
+        client_close(&c);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_loop_that_waits_is_served_by_another_thread),
+        cmocka_unit_test(a_wait_that_is_not_said_is_felt),
+        cmocka_unit_test(a_deadline_falls_in_time_while_the_round_waits),
+        cmocka_unit_test(short_waits_change_nothing),
+        cmocka_unit_test(a_stop_while_a_round_waits_ends_well),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
