@@ -189,6 +189,13 @@ void api_batch_end(void *self)
         http_wake(a->server);
 }
 
+void api_lent_batch_end(void *self)
+{
+    struct api *a = self;
+    http_answer_resumed(a->server);
+    reads_end(a->reads); /* what the answers read; this round has ended its own already */
+}
+
 void api_commits_itself(void *self)
 {
     (void)self;

@@ -97,6 +97,7 @@ void api_on_done(struct http_exchange *x);
 void api_on_round_end(void *context); /* context: the api */
 void api_committed(void *self, const struct unit *u);
 void api_batch_end(void *self);
+void api_lent_batch_end(void *self); /* the same, when an HTTP thread has committed */
 void api_commits_itself(void *self); /* an HTTP thread is about to commit a lone command */
 
 const struct route *api_routes(size_t *ret_count);

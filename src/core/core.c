@@ -74,6 +74,7 @@ static void make_kernel(struct core *c)
                                         .batch_end = api_batch_end,
                                         .fatal = store_is_lost,
                                         .lends = api_commits_itself,
+                                        .lent_batch_end = api_lent_batch_end,
                                         .self = c->api},
                               .housekeep = purge_housekeep,
                               .housekeep_self = &c->purge,

@@ -128,7 +128,8 @@ struct http_loop {
     bool listening;
     int64_t accept_again_ms; /* 0: not paused */
 
-    int64_t now_ms;
+    pthread_mutex_t own; /* held while it is awake; guards what follows */
+    int64_t now_ms, sleeps_until_ms;
     struct heap timers;
     struct http_conn *conns, *closed;
     struct http_conn *todo_first, *todo_last;
@@ -227,6 +228,8 @@ void stream_drain(struct http_conn *c);
 void stream_tick_all(struct http_loop *l);
 
 /* loop.c */
+/* Sends the answers of a loop that sleeps, which spares its wake-up. False: it is awake. */
+bool loop_answer_for(struct http_loop *l);
 /* Rounds until the server stops (true) or another thread has taken the loop over (false). */
 bool loop_serve(struct http_loop *l);
 

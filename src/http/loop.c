@@ -63,6 +63,37 @@ static void run_resumed(struct http_loop *l)
     }
 }
 
+/* Milliseconds until something is due. */
+static int sleep_ms(const struct http_loop *l)
+{
+    if (l->todo_first || l->closed)
+        return 0;
+    int64_t until = INT64_MAX;
+    const struct heap_node *n = heap_first(&l->timers);
+    if (n)
+        until = (int64_t)n->key;
+    if (l->accept_again_ms && l->accept_again_ms < until)
+        until = l->accept_again_ms;
+    if (until == INT64_MAX)
+        return -1;
+    int64_t left = until - l->now_ms;
+    return left < 0 ? 0 : left > INT_MAX ? INT_MAX : (int)left;
+}
+
+bool loop_answer_for(struct http_loop *l)
+{
+    if (pthread_mutex_trylock(&l->own) != 0)
+        return false;
+    l->now_ms = clock_mono_ms(l->server->config.clock);
+    run_resumed(l);
+    int ms = sleep_ms(l);
+    bool wakes = ms >= 0 && l->now_ms + ms < l->sleeps_until_ms; /* more to do, or sooner than it thinks */
+    pthread_mutex_unlock(&l->own);
+    if (wakes)
+        loop_wake(l);
+    return true;
+}
+
 static void run_todo(struct http_loop *l)
 {
     struct http_conn *first = l->todo_first;
@@ -117,45 +148,25 @@ static void begin_drain(struct http_loop *l)
         conn_drain(c);
 }
 
-/* Milliseconds until something is due. */
-static int sleep_ms(const struct http_loop *l)
-{
-    if (l->todo_first || l->closed)
-        return 0;
-    int64_t until = INT64_MAX;
-    const struct heap_node *n = heap_first(&l->timers);
-    if (n)
-        until = (int64_t)n->key;
-    if (l->accept_again_ms && l->accept_again_ms < until)
-        until = l->accept_again_ms;
-    if (until == INT64_MAX)
-        return -1;
-    int64_t left = until - l->now_ms;
-    return left < 0 ? 0 : left > INT_MAX ? INT_MAX : (int)left;
-}
-
-static int wait_for_events(struct http_loop *l, struct epoll_event *events)
+/* How long to sleep. Whoever hands us something from now on sees that we do, and rings. */
+static int prepare_sleep(struct http_loop *l)
 {
     int ms = sleep_ms(l);
-    if (ms != 0) {
-        atomic_store(&l->sleeping, true);
-        /* Whoever hands us something after this look sees that we sleep, and rings. */
-        const struct http_server *s = l->server;
-        if (atomic_load(&l->resumed) || atomic_load(&l->ticked) || atomic_load(&s->stopping) ||
-            (atomic_load(&s->draining) && !l->drain_begun))
-            ms = 0;
-    }
-    int n = epoll_wait(l->epoll_fd, events, EVENTS_PER_ROUND, ms);
-    atomic_store(&l->sleeping, false);
-    MUST(n >= 0 || errno == EINTR);
-    l->now_ms = clock_mono_ms(l->server->config.clock);
-    return n;
+    l->sleeps_until_ms = ms < 0 ? INT64_MAX : l->now_ms + ms;
+    if (ms == 0)
+        return 0;
+    atomic_store(&l->sleeping, true);
+    const struct http_server *s = l->server;
+    bool more = atomic_load(&l->resumed) || atomic_load(&l->ticked) || atomic_load(&s->stopping) ||
+                (atomic_load(&s->draining) && !l->drain_begun);
+    return more ? 0 : ms;
 }
 
-static void run_round(struct http_loop *l, const struct epoll_event *events, int count)
+static void run_round(struct http_loop *l, int event_count)
 {
-    for (int i = 0; i < count; i++)
-        on_event(l, &events[i]);
+    l->now_ms = clock_mono_ms(l->server->config.clock);
+    for (int i = 0; i < event_count; i++)
+        on_event(l, &l->events[i]);
     run_resumed(l);
     if (atomic_load_explicit(&l->ticked, memory_order_relaxed)) {
         atomic_store(&l->ticked, false);
@@ -201,13 +212,29 @@ static void end_all(struct http_loop *l)
     heap_free(&l->timers);
 }
 
+/* One round: sleep, then do what has come. The loop is its own only while it is awake. */
+static void sleep_and_run(struct http_loop *l)
+{
+    pthread_mutex_lock(&l->own);
+    int ms = prepare_sleep(l);
+    pthread_mutex_unlock(&l->own);
+    int n = epoll_wait(l->epoll_fd, l->events, EVENTS_PER_ROUND, ms);
+    MUST(n >= 0 || errno == EINTR);
+    pthread_mutex_lock(&l->own);
+    atomic_store(&l->sleeping, false);
+    run_round(l, n);
+    pthread_mutex_unlock(&l->own);
+}
+
 bool loop_serve(struct http_loop *l)
 {
     while (!atomic_load(&l->server->stopping)) {
-        run_round(l, l->events, wait_for_events(l, l->events));
+        sleep_and_run(l);
         if (!end_round(l))
             return false;
     }
+    pthread_mutex_lock(&l->own);
     end_all(l);
+    pthread_mutex_unlock(&l->own);
     return end_round(l);
 }

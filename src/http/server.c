@@ -38,6 +38,7 @@ static enum err_code open_loop(struct http_server *s, uint32_t i, struct err *er
     l->server = s;
     l->number = i;
     l->date_second = -1;
+    pthread_mutex_init(&l->own, NULL);
     l->now_ms = clock_mono_ms(s->config.clock);
     l->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     l->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -78,6 +79,7 @@ static struct http_server *server_free(struct http_server *s)
         listen_close(&s->loops[i]);
         close_fd(s->loops[i].epoll_fd);
         close_fd(s->loops[i].wake_fd);
+        pthread_mutex_destroy(&s->loops[i].own);
         free(s->loops[i].scratch);
         free(s->loops[i].events);
     }
@@ -171,6 +173,17 @@ void http_wake(struct http_server *s)
     for (uint32_t i = 0; i < s->loop_count; i++)
         if (atomic_load(&s->loops[i].resumed))
             loop_wake(&s->loops[i]);
+}
+
+void http_answer_resumed(struct http_server *s)
+{
+    const struct http_loop *mine = stand_in_serves();
+    for (int own = 0; own <= 1; own++) /* others wait longer: theirs first */
+        for (uint32_t i = 0; i < s->loop_count; i++) {
+            struct http_loop *l = &s->loops[i];
+            if ((l == mine) == own && atomic_load(&l->resumed) && !loop_answer_for(l))
+                loop_wake(l);
+        }
 }
 
 void http_server_tick(struct http_server *s)

@@ -163,6 +163,9 @@ void http_answer(struct http_exchange *x);
  * http_wake() cost at most one wake-up per loop. */
 void http_resume(struct http_exchange *x);
 void http_wake(struct http_server *s);
+/* From on_round_end, instead of http_wake(): the answers of what was resumed are sent here and now, also
+ * those of loops that sleep, which spares their wake-up. Loops that are awake do it themselves. */
+void http_answer_resumed(struct http_server *s);
 
 /* Turns the exchange into a stream (chunked; status and content type already set; what stands in
  * reply_body goes first). Only from a callback of this exchange. */

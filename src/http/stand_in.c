@@ -13,9 +13,9 @@
 #include "base/banned.h"
 
 enum {
-    WAIT_MS = 10,
-    LOOK_MS = 5,
-    LOOKS = 200, /* a second after the last wait it sleeps until it is called */
+    WAIT_MS = 20,
+    LOOK_MS = 20,
+    LOOKS = 50, /* a second after the last wait it sleeps until it is called */
 };
 
 /* What this thread serves, and since when the end of its round waits. */
@@ -31,6 +31,11 @@ void http_round_waits(void)
     atomic_store(&l->waits_since_ms, waits_since_ms);
     if (atomic_exchange(&l->server->stand_in.looks, LOOKS) == 0)
         stand_in_call(l->server);
+}
+
+const struct http_loop *stand_in_serves(void)
+{
+    return served;
 }
 
 bool stand_in_is_not_needed(struct http_loop *l)

@@ -28,6 +28,8 @@ void stand_in_destroy(struct stand_in *x);
 void *server_thread_main(void *thread);
 /* Loop thread, after a round's end: is the loop still its own? */
 bool stand_in_is_not_needed(struct http_loop *l);
+/* The loop this thread serves; NULL when it is not a loop's. */
+const struct http_loop *stand_in_serves(void);
 void stand_in_call(struct http_server *s); /* look now: something waits, or the server stops */
 
 #endif

@@ -153,8 +153,10 @@ static size_t answer(struct kernel *k, struct command_list *decided)
     struct command *c;
     while ((c = list_take(decided)))
         c->done(c);
-    if (n && k->config.watch.batch_end)
-        k->config.watch.batch_end(k->config.watch.self);
+    const struct kernel_watch *w = &k->config.watch;
+    void (*end)(void *self) = k->is_lent && w->lent_batch_end ? w->lent_batch_end : w->batch_end;
+    if (n && end)
+        end(w->self);
     return n;
 }
 

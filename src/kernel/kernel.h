@@ -51,8 +51,10 @@ struct kernel_watch {
     /* The store said the result of a commit is unknown (fsync failed): the answers are out, end the process.
      * Must not return. */
     void (*fatal)(void *self, const struct err *err);
-    /* A thread that serves in rounds is about to commit a lone command itself. May be NULL. */
+    /* A thread that serves in rounds is about to commit a lone command itself; has done so, after the done
+     * calls (NULL: batch_end). May be NULL. */
     void (*lends)(void *self);
+    void (*lent_batch_end)(void *self);
     void *self;
 };
 

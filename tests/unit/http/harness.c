@@ -80,9 +80,18 @@ static void hold(struct http_exchange *x)
     pthread_mutex_unlock(&lock);
 }
 
+/* Set while the end of a round sends answers: those are sent by that thread. */
+static _Thread_local bool answering;
+
+static void on_released(struct http_exchange *x)
+{
+    ((struct harness *)x->context)->answered_by_others += answering;
+    on_echo(x);
+}
+
 static void on_hold(struct http_exchange *x)
 {
-    x->on_resume = on_echo;
+    x->on_resume = on_released;
     hold(x);
 }
 
@@ -251,9 +260,23 @@ static void *resume_waiting(void *arg)
     return NULL;
 }
 
+static void answer_at_end(struct harness *h)
+{
+    uint32_t count = atomic_exchange(&h->answered_at_end_count, 0);
+    if (!count)
+        return;
+    for (uint32_t i = 0; i < count; i++)
+        http_resume(h->answered_at_end[i]);
+    answering = true;
+    http_answer_resumed(h->server);
+    answering = false;
+}
+
 static void on_round_end(void *context)
 {
     struct harness *h = context;
+    if (h->rounds_open)
+        answer_at_end(h);
     int64_t ms = h->rounds_open ? atomic_exchange(&h->next_round_waits_ms, 0) : 0;
     h->rounds_open = 0;
     if (!ms)

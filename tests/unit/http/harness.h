@@ -13,7 +13,7 @@
 
 #include "http/server.h"
 
-enum { BIG_BYTES = 16 * 1024 * 1024, PATIENCE_MS = 20000 };
+enum { BIG_BYTES = 16 * 1024 * 1024, PATIENCE_MS = 20000, HELD_MAX = 16 };
 
 struct harness {
     struct http_server *server;
@@ -27,6 +27,10 @@ struct harness {
     _Atomic int64_t next_round_waits_ms; /* the end of the next round with a request does */
     _Atomic bool waits_unsaid;           /* without saying so */
     _Atomic uint32_t waits;              /* rounds whose end is waiting now */
+    /* What the end of the next round with a request resumes and answers itself. */
+    struct http_exchange *answered_at_end[HELD_MAX];
+    _Atomic uint32_t answered_at_end_count;
+    _Atomic uint32_t answered_by_others; /* of those, how many it did answer itself */
     int64_t ping_ms;                     /* of /stream */
     const char *stream_piece;            /* written at every tick */
     uint32_t stream_pieces_max;          /* then the stream ends itself; 0: never */

@@ -14,7 +14,7 @@
 
 #define GET(path) "GET " path " HTTP/1.1\r\nHost: a\r\n\r\n"
 
-enum { WAIT_MS = 1500, SOON_MS = 700, TIMES = 4 };
+enum { WAIT_MS = 1500, SOON_MS = 700, TIMES = 4, BEHIND = 600, IDLE_MS = 3000 };
 
 static int64_t now_ms(void)
 {
@@ -112,6 +112,70 @@ static void short_waits_change_nothing(void **state)
     harness_stop(h);
 }
 
+/* Held on several loops; one round answers them all, whoever's they are, and they can be asked again. */
+static void a_round_answers_for_loops_that_sleep(void **state)
+{
+    (void)state;
+    struct harness *h = harness_start(3, NULL);
+    struct client clients[HELD_MAX], other = client_tcp(h);
+    for (int i = 0; i < HELD_MAX; i++)
+        clients[i] = client_tcp(h);
+    for (int times = 0; times < TIMES; times++) {
+        for (int i = 0; i < HELD_MAX; i++) {
+            client_text(&clients[i], GET("/hold"));
+            h->answered_at_end[i] = harness_held(h);
+        }
+        usleep(20000); /* the loops sleep */
+        h->answered_by_others = 0;
+        h->answered_at_end_count = HELD_MAX;
+        client_text(&other, GET("/echo"));
+        expect_echo(&other);
+        for (int i = 0; i < HELD_MAX; i++) {
+            struct answer a = client_answer(&clients[i]);
+            assert_int_equal(a.status, 200);
+            assert_string_equal(a.body, "GET /hold||");
+        }
+        assert_int_equal(h->answered_by_others, HELD_MAX);
+    }
+    for (int i = 0; i < HELD_MAX; i++)
+        client_close(&clients[i]);
+    client_close(&other);
+    harness_stop(h);
+}
+
+/* Behind the answer stand requests, more than a turn serves, and then a deadline: the sleeper hears of both. */
+static void a_sleeper_hears_of_what_follows_the_answer(void **state)
+{
+    (void)state;
+    struct harness *h = harness_start(3, &(struct http_limits){.idle_ms = IDLE_MS});
+    struct client clients[HELD_MAX];
+    for (int i = 0; i < HELD_MAX; i++) {
+        clients[i] = client_tcp(h);
+        client_text(&clients[i], GET("/hold"));
+        for (int k = 0; k < BEHIND; k++)
+            client_text(&clients[i], GET("/echo"));
+        h->answered_at_end[i] = harness_held(h);
+    }
+    usleep(20000);
+    h->answered_at_end_count = HELD_MAX;
+    struct client other = client_tcp(h);
+    client_text(&other, GET("/echo"));
+    expect_echo(&other);
+    int64_t before = now_ms();
+    for (int i = 0; i < HELD_MAX; i++) {
+        assert_int_equal(client_answer(&clients[i]).status, 200);
+        for (int k = 0; k < BEHIND; k++)
+            expect_echo(&clients[i]);
+    }
+    assert_true(now_ms() - before < IDLE_MS / 2);
+    for (int i = 0; i < HELD_MAX; i++) {
+        assert_true(client_at_end(&clients[i])); /* closed for idleness */
+        client_close(&clients[i]);
+    }
+    client_close(&other);
+    harness_stop(h);
+}
+
 static void a_stop_while_a_round_waits_ends_well(void **state)
 {
     (void)state;
@@ -131,6 +195,8 @@ int main(void)
         cmocka_unit_test(a_wait_that_is_not_said_is_felt),
         cmocka_unit_test(a_deadline_falls_in_time_while_the_round_waits),
         cmocka_unit_test(short_waits_change_nothing),
+        cmocka_unit_test(a_round_answers_for_loops_that_sleep),
+        cmocka_unit_test(a_sleeper_hears_of_what_follows_the_answer),
         cmocka_unit_test(a_stop_while_a_round_waits_ends_well),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
