@@ -93,6 +93,8 @@ enum err_code api_new(const struct api_config *config, struct api **ret_api, str
     a->auth = auth_new(config->settings);
     a->rate_limit = rate_limit_new(config->settings);
     a->metrics = metrics_new(route_pointers, route_count);
+    a->traces = traces_new(config->clock, config->settings->traces_sample_ratio);
+    a->client_ids = client_ids_new();
     a->followers = followers_new();
     a->reads = reads_new(config->store);
     a->recent_jobs = recent_jobs_new(RECENT_JOBS_BYTES, RECENT_JOBS_MAX);
@@ -117,6 +119,8 @@ struct api *api_free(struct api *a)
     auth_free(a->auth);
     rate_limit_free(a->rate_limit);
     metrics_free(a->metrics);
+    traces_free(a->traces);
+    client_ids_free(a->client_ids);
     followers_free(a->followers);
     free(a->operations);
     free(a);
@@ -125,18 +129,20 @@ struct api *api_free(struct api *a)
 
 /* --- after a commit ------------------------------------------------------------------------------ */
 
-static void log_transition(const struct notice *n)
+static void log_transition(struct api *a, const struct notice *n)
 {
     const struct event *e = &n->event;
-    struct uuid id = uuid_from_v7(e->job, n->low);
-    char text[UUID_TEXT_LEN + 1];
+    struct uuid id = uuid_from_v7(e->job, n->low), client;
+    char text[UUID_TEXT_LEN + 1], client_id[UUID_TEXT_LEN + 1];
     uuid_text(&id, text);
-    bool failed = e->next == JOB_FAILED;
-    log_line(failed ? LOG_INFO : LOG_DEBUG, job_event_text(e->event), "job_id", LOG_TEXT(text), "client",
-             LOG_INT(n->client), "current_state", LOG_TEXT(job_state_text(e->prev)), "next_state",
-             LOG_TEXT(job_state_text(e->next)), "attempt", LOG_INT(e->attempt), "scenario",
-             LOG_TEXT(work_kind_text((enum work_kind)e->kind)), "worker_id", LOG_STR(n->worker), "detail",
-             LOG_STR(e->extra.len ? e->extra : STR_ABSENT), NULL);
+    bool failed = e->next == JOB_FAILED, known = client_ids_find(a->client_ids, n->client, &client);
+    if (known)
+        uuid_text(&client, client_id);
+    log_line(failed ? LOG_INFO : LOG_DEBUG, job_event_text(e->event), "job_id", LOG_TEXT(text), "client_id",
+             LOG_TEXT(known ? client_id : NULL), "client", LOG_INT(n->client), "current_state",
+             LOG_TEXT(job_state_text(e->prev)), "next_state", LOG_TEXT(job_state_text(e->next)), "attempt",
+             LOG_INT(e->attempt), "scenario", LOG_TEXT(work_kind_text((enum work_kind)e->kind)), "worker_id",
+             LOG_STR(n->worker), "detail", LOG_STR(e->extra.len ? e->extra : STR_ABSENT), NULL);
 }
 
 struct remembering {
@@ -171,20 +177,29 @@ void api_committed(void *self, const struct unit *u)
     if (u->keys_changed)
         auth_keys_changed(a->auth);
     metrics_committed(a->metrics, u);
+    traces_committed(a->traces, u);
     if (log_enabled(LOG_DEBUG))
         for (size_t i = 0; i < u->notice_count; i++)
-            log_transition(&u->notices[i]);
+            log_transition(a, &u->notices[i]);
     else
         for (size_t i = 0; i < u->notice_count; i++)
             if (u->notices[i].event.next == JOB_FAILED)
-                log_transition(&u->notices[i]);
+                log_transition(a, &u->notices[i]);
     if (followers_publish(a->followers, u) && a->server)
         http_server_tick(a->server);
+}
+
+static void count_batch(struct api *a)
+{
+    struct kernel_stats stats;
+    kernel_stats(a->kernel, &stats);
+    metrics_batch(a->metrics, &stats);
 }
 
 void api_batch_end(void *self)
 {
     struct api *a = self;
+    count_batch(a);
     if (a->server)
         http_wake(a->server);
 }
@@ -193,6 +208,7 @@ void api_lent_batch_end(void *self)
 {
     struct api *a = self;
     http_answer_resumed(a->server);
+    count_batch(a);
     reads_end(a->reads); /* what the answers read; this round has ended its own already */
 }
 

@@ -9,10 +9,12 @@
 #define WEIR_API_API_H
 
 #include "api/auth.h"
+#include "api/client_ids.h"
 #include "api/followers.h"
 #include "api/metrics.h"
 #include "api/rate_limit.h"
 #include "api/reads.h"
+#include "api/traces.h"
 #include "api/worker/recent_jobs.h"
 #include "base/clock.h"
 #include "base/json.h"
@@ -69,6 +71,7 @@ struct call {
     void (*finish)(struct call *c); /* after the command is done */
     struct str job_id;              /* for the log line */
     struct err err;                 /* what was answered, for the log line */
+    struct span *span;              /* NULL: not traced */
     void *data;
 };
 
@@ -83,6 +86,8 @@ struct api {
     struct auth *auth;
     struct rate_limit *rate_limit;
     struct metrics *metrics;
+    struct traces *traces; /* NULL: off */
+    struct client_ids *client_ids;
     struct followers *followers;
     struct reads *reads;
     struct recent_jobs *recent_jobs;

@@ -13,6 +13,7 @@ void call_problem(struct call *c, const struct err *err)
 {
     c->err = *err;
     struct err shown = *err;
+    metrics_problem(c->api->metrics, err->code);
     if (err_http_status(err->code) >= 500)
         reads_end(c->api->reads); /* it may have been a read that failed: the next one begins anew */
     if (shown.code == ERR_STORE_FSYNC)
@@ -146,6 +147,7 @@ static bool check_route(struct call *c)
         size_t count;
         c->route_number = (size_t)(c->match.route - api_routes(&count));
         c->info = c->match.route->info;
+        call_trace_begin(c);
         return true;
     }
     api_routes(&c->route_number); /* counts as "none" */
@@ -170,6 +172,8 @@ static bool check_auth(struct call *c)
     }
     if (auth_check(a->auth, a->reads, c->x->arena, http_header(c->x, "Authorization"),
                    c->x->received_us / 1000, &c->who, &err) == ERR_OK) {
+        if (c->who.kind == PRINCIPAL_KEY)
+            client_ids_note(a->client_ids, c->who.client, &c->who.client_id);
         if (c->who.kind == PRINCIPAL_KEY || c->info->auth == AUTH_OPTIONAL)
             return true;
         if (c->who.kind == PRINCIPAL_OPERATOR)
@@ -300,6 +304,8 @@ static bool check_body(struct call *c)
 void api_on_request(struct http_exchange *x)
 {
     struct api *a = x->context;
+    if (traces_serve(a->traces, x))
+        return;
     struct call *c = ARENA_NEW(x->arena, struct call);
     c->x = x;
     c->api = a;
@@ -333,8 +339,10 @@ void api_on_done(struct http_exchange *x)
     if (!c)
         return;
     int64_t duration_us = clock_wall_us(c->api->config.clock) - x->received_us;
-    metrics_request(c->api->metrics, c->route_number, x->status);
-    if (!x->on_stream_tick)
-        metrics_latency(c->api->metrics, c->route_number, duration_us);
+    if (x->on_stream_tick)
+        metrics_stream(c->api->metrics, c->route_number, x->status);
+    else
+        metrics_request(c->api->metrics, c->route_number, x->status, duration_us);
     log_request(c, duration_us);
+    call_trace_end(c);
 }

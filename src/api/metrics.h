@@ -1,19 +1,51 @@
-/* api/metrics.h - counters and their Prometheus text. Job counters are written by the commit thread only,
- * request counters by each HTTP thread with relaxed atomics; a scrape reads them as they are. */
+/* api/metrics.h - what happened, counted; and the Prometheus text of it.
+ *
+ * Cost:      each thread writes a part of its own, with plain loads and stores (relaxed, no lock prefix, no
+ *            shared cache line); a scrape adds the parts up. Counting a request costs a few nanoseconds.
+ * Threads:   what is committed is counted by the commit thread only (metrics_committed, metrics_batch); the
+ *            rest by any thread, which gets its part at its first count. At most METRICS_THREADS_MAX threads.
+ * Bounded:   labels are operations, status codes, error codes, work kinds and states: lists of our own, never
+ *            anything a client sent. A series appears with its first value.
+ * Agreement: a histogram's count is the sum of its buckets as they were read, so no scrape contradicts
+ *            itself. Counters start at 0 with the process. */
 #ifndef WEIR_API_METRICS_H
 #define WEIR_API_METRICS_H
 
 #include "http/router.h"
 #include "kernel/kernel.h"
 
+enum { METRICS_THREADS_MAX = 512 };
+
 struct metrics;
+/* `routes` must live as long as the metrics. */
 struct metrics *metrics_new(const struct route *const *routes, size_t route_count);
-struct metrics *metrics_free(struct metrics *m);
+struct metrics *metrics_free(struct metrics *m); /* NULL is fine; always returns NULL */
+
+/* --- the commit thread ---------------------------------------------------------------------------- */
+
 void metrics_committed(struct metrics *m, const struct unit *u);
-void metrics_request(struct metrics *m, size_t route_number, int status);
-/* Of an answer that was sent at once or after its commit; streams have no latency. */
-void metrics_latency(struct metrics *m, size_t route_number, int64_t us);
+/* After a batch was answered: its size and how long its commit took. */
+void metrics_batch(struct metrics *m, const struct kernel_stats *k);
+
+/* --- any thread ----------------------------------------------------------------------------------- */
+
+/* An answer that was sent at once or after its commit. A route number that is none counts as "none". */
+void metrics_request(struct metrics *m, size_t route_number, int status, int64_t duration_us);
+void metrics_stream(struct metrics *m, size_t route_number, int status); /* a stream has no latency */
+void metrics_problem(struct metrics *m, enum err_code code);
 void metrics_idempotent_replay(struct metrics *m);
-void metrics_write(struct metrics *m, const struct kernel_stats *k, uint32_t connections, struct strbuf *out);
+void metrics_heartbeats(struct metrics *m, uint64_t accepted);
+/* One attempt to deliver a webhook, told by whoever makes them. */
+void metrics_webhook(struct metrics *m, bool delivered, int64_t duration_us);
+
+/* --- a scrape, any thread ------------------------------------------------------------------------- */
+
+/* What others count. */
+struct metrics_around {
+    struct kernel_stats kernel;
+    uint32_t connections;
+    uint64_t log_dropped, spans, spans_dropped;
+};
+void metrics_write(struct metrics *m, const struct metrics_around *around, struct strbuf *out);
 
 #endif

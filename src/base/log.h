@@ -2,13 +2,28 @@
  * commit loop's edge); libraries return errors instead.
  *
  * log_line(LOG_INFO, "job_started", "job_id", LOG_TEXT(id), "duration_ms", LOG_INT(ms), NULL) writes
- * {"at":..,"level":"info","process":"core","event":"job_started",...}. Never pass a secret. */
+ * {"at":..,"level":"info","process":"core","event":"job_started",...}. Never pass a secret.
+ *
+ * Nobody waits for a stuck stderr. Before log_background() a line is written by its caller, and dropped when
+ * stderr takes none for LOG_DIRECT_WAIT_MS: root works like this, since a process that forks has no threads.
+ * After it lines are copied into a bounded page and a thread of the module writes them; a line that finds the
+ * page full is dropped. What was dropped is counted, and told by a line of its own once lines leave again.
+ * An error line is waited for, LOG_ERROR_WAIT_MS at most and not again until stderr moves: whatever its
+ * process does next, the line is out. Exit and abort wait as long for the rest. */
 #ifndef WEIR_BASE_LOG_H
 #define WEIR_BASE_LOG_H
 
 #include <stdint.h>
 
 #include "base/str.h"
+
+enum {
+    LOG_VALUE_BYTES_MAX = 1024,
+    LOG_DIRECT_WAIT_MS = 100,
+    LOG_ERROR_WAIT_MS = 100,
+    LOG_EXIT_WAIT_MS = 1000,
+    LOG_PAGE_BYTES = 512 << 10
+};
 
 enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR };
 
@@ -25,7 +40,14 @@ struct log_value {
 void log_process(const char *name); /* names this process in every line; kept by pointer */
 void log_minimum(enum log_level level);
 bool log_enabled(enum log_level level);
-/* Name and value alternate, ended by NULL. Absent strings are left out. One write(2) a line. */
+/* Name and value alternate, ended by NULL. Absent strings are left out, those longer than
+ * LOG_VALUE_BYTES_MAX are cut. */
 void log_line(enum log_level level, const char *event, ...) __attribute__((sentinel));
+
+/* Once, in a process that will not fork any more. The thread takes no signals; it is ended at exit. */
+void log_background(void);
+/* Waits until everything logged so far is written; false: it was not after wait_ms. */
+bool log_flush(int64_t wait_ms);
+uint64_t log_dropped(void); /* lines, since this process began to log */
 
 #endif

@@ -33,6 +33,14 @@
     X(WITH_KEY, "with-key", 0, NULL, "make an API key too, ready to export")                                 \
     X(ROTATE, "rotate", 0, NULL, "make a new key and revoke the former one")                                 \
     X(OPERATOR_TOKEN, "operator-token", 0, "TOKEN", "default WEIR_OPERATOR_TOKEN; for keys of any client")   \
+    X(JOBS, "jobs", 0, "N", "how many jobs to send; default 1000")                                           \
+    X(RATE, "rate", 0, "R", "jobs a second; default as fast as they end")                                    \
+    X(MIX, "mix", 0, "all|KIND[:WEIGHT],...", "what to send; default all, long kinds rarely")                \
+    X(SEED, "seed", 0, "S", "repeats the sequence of an earlier run")                                        \
+    X(TIME_SCALE, "time-scale", 0, "F", "the server's runner.time_scale; default learnt from a first job")   \
+    X(SLACK, "slack", 0, "TIME", "how much longer than planned a run may take; default 2s")                  \
+    X(RESTART, "restart", 0, "DIR", "kills the core that works on DIR, for SCHEDULED_LATE_RECOVERY")         \
+    X(EXPECT, "expect", 0, "KIND=STATE,...", "expect another end, to see that a surprise is told")           \
     X(FORCE, "force", 0, NULL, "replace the database that is there; it is kept aside")                       \
     X(ORIGIN, "origin", 0, NULL, "also show where each value comes from")                                    \
     X(STORE, "store", 0, "URL", "sqlite:FILE; default sqlite:DATA/weir.db")                                  \

@@ -8,8 +8,10 @@
 #include "base/must.h"
 #include "cli/command.h"
 #include "core/core.h"
+#include "domains/exporter/exporter.h"
 #include "domains/runner/runner.h"
 #include "runtime/supervisor.h"
+#include "telemetry/otlp.h"
 
 #include "base/banned.h"
 
@@ -31,6 +33,18 @@ static int run_runner(const struct process_start *start)
     };
     process_ready(start); /* it reconnects by itself, so there is nothing to wait for */
     return runner_main(&config);
+}
+
+static int run_exporter(const struct process_start *start)
+{
+    struct exporter_config config = {
+        .socket_path = start->socket_path,
+        .endpoint = otlp_endpoint(),
+        .stop_requested = process_stop_requested,
+        .wait_stop = process_wait_stop,
+    };
+    process_ready(start);
+    return exporter_main(&config);
 }
 
 /* An address to connect to: a wildcard is where to listen, not where to call. */
@@ -94,7 +108,8 @@ static int run_with_greeting(const struct settings *s, bool quiet, int argc, cha
     struct greeting greeting = {s, program, quiet};
     const struct supervisor_config config = {
         .settings = s,
-        .mains = {[PROCESS_CORE] = core_main, [PROCESS_RUNNER] = run_runner},
+        .mains =
+            {[PROCESS_CORE] = core_main, [PROCESS_RUNNER] = run_runner, [PROCESS_EXPORTER] = run_exporter},
         .argc = argc,
         .argv = argv,
         .on_ready = greet,

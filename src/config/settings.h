@@ -77,6 +77,8 @@
         "restarts of runners within the window; one more ends and renews the domain")                        \
     INT(runtime_agents_max_seconds, "runtime.agents.max_seconds", 60, 1, 86400,                              \
         "length of the agents window")                                                                       \
+    REAL(traces_sample_ratio, "traces.sample_ratio", 1.0, 0, 1,                                              \
+         "share of traces begun here that are recorded; a caller's choice goes first")                       \
     TEXT(log_level, "log.level", LEVEL, "info", "debug, info, warn or error")
 
 #define INT(field, ...)  SETTING_##field,

@@ -21,7 +21,8 @@
  * The owner of the store starts first and stops last, and holds the lock of the data directory. */
 #define PROCESS_LIST(X)                                                                                      \
     X(CORE, "core", "HTTP API, commit loop, timers, projections", ROOT, 1, true)                             \
-    X(RUNNER, "runner", "executes tasks of the built-in work catalog", AGENTS, s->runner_processes, false)
+    X(RUNNER, "runner", "executes tasks of the built-in work catalog", AGENTS, s->runner_processes, false)   \
+    X(EXPORTER, "exporter", "sends trace spans to a collector", AGENTS, otlp_endpoint() ? 1 : 0, false)
 
 #define X(id, name, restarts, seconds) DOMAIN_##id,
 enum domain_id { DOMAIN_LIST(X) DOMAIN_COUNT };

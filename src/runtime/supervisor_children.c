@@ -61,6 +61,7 @@ static _Noreturn void run_child(const struct supervisor *s, const struct child *
     snprintf(title, sizeof title, "weir: %s", c->name);
     process_title_set(title);
     log_process(c->name);
+    log_background(); /* a child forks no more */
     struct process_start start = {
         .settings = s->settings,
         .kind = c->kind,

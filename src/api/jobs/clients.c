@@ -61,6 +61,7 @@ static void encode_key(struct call *c, int status)
     struct json_writer w;
     char text[API_KEY_TEXT_MAX];
     mark_replay(c, command->replayed);
+    call_trace_id(c, "weir.key_id", command->key_id, command->key_low);
     call_json(c, status, &w);
     jw_object(&w);
     jw_key(&w, "api_key"); /* only a hash is stored: shown once, null ever after */
@@ -151,6 +152,8 @@ void handle_revoke_key(struct call *c)
         !uuid_split_v7(&id, &command->key_id, &command->key_low)) {
         command->key_id = 0; /* no key has it: the decider says so after it has checked the caller */
         command->key_low = 0;
+    } else {
+        call_trace_id(c, "weir.key_id", command->key_id, command->key_low);
     }
     call_post(c, &command->base, &key_command_type, 0, key_revoked);
 }

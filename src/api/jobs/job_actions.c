@@ -36,8 +36,10 @@ static void act(struct call *c, const struct command_type *type, void (*finish)(
 {
     struct job_command *command = ARENA_NEW(c->x->arena, struct job_command);
     command->client = c->who.client;
-    if (call_job_id(c, &command->id, &command->low))
-        call_post(c, &command->base, type, 0, finish);
+    if (!call_job_id(c, &command->id, &command->low))
+        return;
+    call_trace_job(c, command->id);
+    call_post(c, &command->base, type, 0, finish);
 }
 
 void handle_cancel(struct call *c)

@@ -16,16 +16,10 @@ static void encode_accepted(struct json_writer *w, const struct submit_item *ite
     jw_object_end(w);
 }
 
-static struct str traceparent_of(struct call *c)
-{
-    struct str t = http_header(c->x, "traceparent");
-    return t.len == 55 ? t : STR_ABSENT; /* version 00 only; anything else is not a trace of ours */
-}
-
 /* Fingerprints are only needed with a key; the key itself is not part of what is compared. */
 static void complete_item(struct call *c, const struct json *body, struct submit_item *item)
 {
-    item->traceparent = traceparent_of(c);
+    item->traceparent = call_traceparent(c);
     if (item->idem_key.ptr)
         call_body_fingerprint(body, "idempotency_key", item->fingerprint);
 }

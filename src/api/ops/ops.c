@@ -2,6 +2,7 @@
 #include <stdatomic.h>
 
 #include "api/jobs/encode.h"
+#include "base/log.h"
 #include "base/must.h"
 
 #include "base/banned.h"
@@ -84,9 +85,11 @@ static void handle_ready(struct call *c)
 
 static void handle_metrics(struct call *c)
 {
-    struct kernel_stats stats;
-    kernel_stats(c->api->kernel, &stats);
-    metrics_write(c->api->metrics, &stats, http_server_connections(c->api->server), &c->x->reply_body);
+    struct metrics_around around = {.connections = http_server_connections(c->api->server),
+                                    .log_dropped = log_dropped()};
+    kernel_stats(c->api->kernel, &around.kernel);
+    traces_counts(c->api->traces, &around.spans, &around.spans_dropped);
+    metrics_write(c->api->metrics, &around, &c->x->reply_body);
     c->x->status = 200;
     c->x->content_type = "text/plain; version=0.0.4; charset=utf-8";
     call_send(c);

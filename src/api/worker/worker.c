@@ -26,7 +26,8 @@ static void encode_code(struct json_writer *w, enum err_code code)
 
 /* --- claim ------------------------------------------------------------------------------------------ */
 
-static void encode_task(struct json_writer *w, const struct claimed_task *t, const struct job_row *job)
+static void encode_task(struct call *c, struct json_writer *w, const struct claimed_task *t,
+                        const struct job_row *job)
 {
     char token[24];
     jw_object(w);
@@ -50,7 +51,7 @@ static void encode_task(struct json_writer *w, const struct claimed_task *t, con
     else
         jw_null(w);
     jw_key(w, "traceparent");
-    jw_str(w, job->traceparent);
+    jw_str(w, call_run_traceparent(c, job, t->attempt));
     jw_object_end(w);
 }
 
@@ -112,7 +113,7 @@ static void claimed(struct call *c)
     for (uint32_t i = 0; i < count && err.code == ERR_OK; i++) {
         struct job_row job;
         if (read_claimed(c, command->tasks[i].id, &r, &job, &err))
-            encode_task(&w, &command->tasks[i], &job);
+            encode_task(c, &w, &command->tasks[i], &job);
     }
     if (err.code != ERR_OK) {
         call_problem(c, &err); /* the leases run out and the jobs are queued again */
@@ -187,6 +188,11 @@ static void results(struct call *c)
 }
 static void heartbeat_results(struct call *c)
 {
+    const struct worker_command *command = (const struct worker_command *)c->command;
+    uint64_t accepted = 0;
+    for (size_t i = 0; i < command->item_count; i++)
+        accepted += command->items[i].code == ERR_OK;
+    metrics_heartbeats(c->api->metrics, accepted);
     items_done(c, true);
 }
 

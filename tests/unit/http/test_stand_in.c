@@ -143,7 +143,7 @@ static void a_round_answers_for_loops_that_sleep(void **state)
     harness_stop(h);
 }
 
-/* Behind the answer stand requests, more than a turn serves, and then a deadline: the sleeper hears of both. */
+/* Behind the answer stand requests, more than a turn serves, and a deadline: the sleeper hears of both. */
 static void a_sleeper_hears_of_what_follows_the_answer(void **state)
 {
     (void)state;

@@ -1,0 +1,177 @@
+/* Counting: each thread in its own part, the commit thread in the shared one that only it writes. */
+#include <stdlib.h>
+
+#include "api/metrics/metrics_internal.h"
+#include "base/must.h"
+
+#include "base/banned.h"
+
+const struct histogram_shape shape_seconds = {
+    20, 1000000, {100,     250,      500,      1000,     2500,      5000,     10000,
+                  25000,   50000,    100000,   250000,   500000,    1000000,  2500000,
+                  5000000, 10000000, 30000000, 60000000, 120000000, 300000000}};
+const struct histogram_shape shape_commands = {12, 1, {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048}};
+
+#define X(code) code,
+const int metric_statuses[METRIC_STATUS_COUNT] = {METRIC_STATUSES(X)};
+#undef X
+
+/* --- making, and a thread's part ------------------------------------------------------------------- */
+
+static size_t part_bytes(const struct metrics *m)
+{
+    size_t bytes = sizeof(struct metric_part) + (m->route_count + 1) * sizeof(struct route_metrics);
+    return (bytes + METRIC_LINE_BYTES - 1) / METRIC_LINE_BYTES * METRIC_LINE_BYTES;
+}
+
+static void *aligned_zeroes(size_t bytes)
+{
+    void *p = aligned_alloc(METRIC_LINE_BYTES, bytes);
+    MUST(p != NULL);
+    memset(p, 0, bytes);
+    return p;
+}
+
+struct metrics *metrics_new(const struct route *const *routes, size_t route_count)
+{
+    static _Atomic uint64_t serials;
+    struct metrics *m = aligned_zeroes(sizeof *m);
+    m->serial = atomic_fetch_add(&serials, 1) + 1;
+    m->routes = routes;
+    m->route_count = route_count;
+    return m;
+}
+
+struct metrics *metrics_free(struct metrics *m)
+{
+    if (!m)
+        return NULL;
+    for (size_t i = 0; i < METRICS_THREADS_MAX; i++)
+        free(m->parts[i]);
+    free(m);
+    return NULL;
+}
+
+static struct metric_part *new_part(struct metrics *m)
+{
+    uint32_t place = atomic_fetch_add(&m->part_count, 1);
+    MUST(place < METRICS_THREADS_MAX);
+    struct metric_part *part = aligned_zeroes(part_bytes(m));
+    atomic_store_explicit(&m->parts[place], part, memory_order_release);
+    return part;
+}
+
+static struct metric_part *my_part(struct metrics *m)
+{
+    static _Thread_local struct {
+        uint64_t serial;
+        struct metric_part *part;
+    } mine;
+    if (mine.serial != m->serial) {
+        mine.part = new_part(m);
+        mine.serial = m->serial;
+    }
+    return mine.part;
+}
+
+static void observe(const struct histogram_shape *shape, struct histogram *h, int64_t value)
+{
+    size_t i = 0;
+    if (value < 0) /* the clock was set back */
+        value = 0;
+    while (i < shape->bucket_count && value > shape->bounds[i])
+        i++;
+    metric_add(&h->buckets[i], 1);
+    metric_add(&h->sum, (uint64_t)value);
+}
+
+/* --- the commit thread ----------------------------------------------------------------------------- */
+
+static void count_notice(struct metrics *m, const struct notice *n)
+{
+    const struct event *e = &n->event;
+    metric_add(&m->events[e->event], 1);
+    if (e->event == JOB_EVENT_CREATED)
+        metric_add(&m->scenario_submitted[e->kind], 1);
+    if (e->event == JOB_EVENT_QUEUED && e->prev == JOB_FAILED)
+        metric_add(&m->retries, 1);
+    if (e->event == JOB_EVENT_ASSIGNED)
+        observe(&shape_seconds, &m->queue_wait, n->waited_ms * 1000);
+    if (e->event == JOB_EVENT_RUNNING)
+        observe(&shape_seconds, &m->assigned, n->waited_ms * 1000);
+    if (e->event == JOB_EVENT_SUCCEEDED && e->attempt > 1)
+        metric_add(&m->retry_successes, 1);
+    if (e->event == JOB_EVENT_RETRIES_EXHAUSTED || !job_state_is_final(e->next))
+        return;
+    metric_add(&m->scenario_ended[e->kind][e->next], 1);
+    if (n->ran_ms >= 0)
+        observe(&shape_seconds, &m->execution, n->ran_ms * 1000);
+}
+
+void metrics_committed(struct metrics *m, const struct unit *u)
+{
+    m->batch_wrote = u->wrote;
+    for (size_t i = 0; i < u->notice_count; i++)
+        count_notice(m, &u->notices[i]);
+}
+
+/* Batches that wrote nothing (heartbeats, empty polls) say nothing about the disk. */
+void metrics_batch(struct metrics *m, const struct kernel_stats *k)
+{
+    if (m->batch_wrote && k->commit_errors == m->last.commit_errors) {
+        observe(&shape_commands, &m->batch_commands, (int64_t)(k->commands - m->last.commands));
+        observe(&shape_seconds, &m->commit_seconds, k->last_commit_us);
+    }
+    m->batch_wrote = false;
+    m->last = *k;
+}
+
+/* --- any thread ------------------------------------------------------------------------------------ */
+
+static size_t status_place(int status)
+{
+    for (size_t place = 1; place < METRIC_STATUS_COUNT; place++) /* the usual ones come first */
+        if (metric_statuses[place] == status)
+            return place;
+    return 0;
+}
+
+static struct route_metrics *my_route(struct metrics *m, size_t route_number)
+{
+    return &my_part(m)->routes[route_number < m->route_count ? route_number : m->route_count];
+}
+
+void metrics_request(struct metrics *m, size_t route_number, int status, int64_t duration_us)
+{
+    struct route_metrics *route = my_route(m, route_number);
+    size_t place = status_place(status);
+    metric_add(&route->requests[place], 1);
+    observe(&shape_seconds, &route->latencies[place], duration_us);
+}
+
+void metrics_stream(struct metrics *m, size_t route_number, int status)
+{
+    metric_add(&my_route(m, route_number)->requests[status_place(status)], 1);
+}
+
+void metrics_problem(struct metrics *m, enum err_code code)
+{
+    metric_add(&my_part(m)->problems[code], 1);
+}
+
+void metrics_idempotent_replay(struct metrics *m)
+{
+    metric_add(&my_part(m)->replays, 1);
+}
+
+void metrics_heartbeats(struct metrics *m, uint64_t accepted)
+{
+    metric_add(&my_part(m)->heartbeats, accepted);
+}
+
+void metrics_webhook(struct metrics *m, bool delivered, int64_t duration_us)
+{
+    struct metric_part *part = my_part(m);
+    metric_add(delivered ? &part->webhook_deliveries : &part->webhook_failures, 1);
+    observe(&shape_seconds, &part->webhook_seconds, duration_us);
+}

@@ -1,0 +1,267 @@
+/* The Prometheus text format 0.0.4. Every family is announced once, before its first sample. */
+#include <stdio.h>
+
+#include "api/metrics/metrics_internal.h"
+#include "base/must.h"
+
+#include "base/banned.h"
+
+void metrics_head(struct strbuf *out, const char *name, const char *type, const char *help)
+{
+    strbuf_addf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+static void sample(struct strbuf *out, const char *name, const char *labels, uint64_t value)
+{
+    strbuf_addf(out, "%s%s%s%s %llu\n", name, *labels ? "{" : "", labels, *labels ? "}" : "",
+                (unsigned long long)value);
+}
+
+static void counter(struct strbuf *out, const char *name, const char *help, uint64_t value)
+{
+    metrics_head(out, name, "counter", help);
+    sample(out, name, "", value);
+}
+
+static void gauge(struct strbuf *out, const char *name, const char *help, uint64_t value)
+{
+    metrics_head(out, name, "gauge", help);
+    sample(out, name, "", value);
+}
+
+/* --- adding up the threads' parts ------------------------------------------------------------------ */
+
+/* Some at the end may still be NULL: a thread takes its place before it has its part. */
+static size_t part_count(const struct metrics *m)
+{
+    uint32_t n = atomic_load_explicit(&m->part_count, memory_order_relaxed);
+    return n < METRICS_THREADS_MAX ? n : METRICS_THREADS_MAX;
+}
+
+static const struct metric_part *part_at(const struct metrics *m, size_t i)
+{
+    return atomic_load_explicit(&m->parts[i], memory_order_acquire);
+}
+
+/* A counter of all parts, by its place in the part. */
+static uint64_t total(const struct metrics *m, size_t offset)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0, n = part_count(m); i < n; i++) {
+        const struct metric_part *part = part_at(m, i);
+        if (part)
+            sum += metric_get((const _Atomic uint64_t *)(const void *)((const char *)part + offset));
+    }
+    return sum;
+}
+
+#define TOTAL(m, field) total(m, offsetof(struct metric_part, field))
+
+/* A histogram as one scrape sees it: plain numbers. */
+struct seen {
+    uint64_t buckets[METRIC_BUCKETS_MAX + 1], count, sum;
+};
+
+static void see(struct seen *s, const struct histogram *h)
+{
+    s->sum += metric_get(&h->sum);
+    for (size_t i = 0; i <= METRIC_BUCKETS_MAX; i++) {
+        uint64_t n = metric_get(&h->buckets[i]);
+        s->buckets[i] += n;
+        s->count += n;
+    }
+}
+
+static struct seen see_parts(const struct metrics *m, size_t offset)
+{
+    struct seen s = {0};
+    for (size_t i = 0, n = part_count(m); i < n; i++) {
+        const struct metric_part *part = part_at(m, i);
+        if (part)
+            see(&s, (const struct histogram *)(const void *)((const char *)part + offset));
+    }
+    return s;
+}
+
+static void series(struct strbuf *out, const char *name, const char *labels,
+                   const struct histogram_shape *shape, const struct seen *s)
+{
+    const char *comma = *labels ? "," : "", *open = *labels ? "{" : "", *close = *labels ? "}" : "";
+    uint64_t below = 0;
+    for (size_t i = 0; i < shape->bucket_count; i++) {
+        below += s->buckets[i];
+        strbuf_addf(out, "%s_bucket{%s%sle=\"%g\"} %llu\n", name, labels, comma,
+                    (double)shape->bounds[i] / shape->per_one, (unsigned long long)below);
+    }
+    strbuf_addf(out, "%s_bucket{%s%sle=\"+Inf\"} %llu\n", name, labels, comma, (unsigned long long)s->count);
+    strbuf_addf(out, "%s_sum%s%s%s %.6f\n", name, open, labels, close, (double)s->sum / shape->per_one);
+    strbuf_addf(out, "%s_count%s%s%s %llu\n", name, open, labels, close, (unsigned long long)s->count);
+}
+
+static void histogram(struct strbuf *out, const char *name, const char *help,
+                      const struct histogram_shape *shape, const struct histogram *h)
+{
+    struct seen s = {0};
+    see(&s, h);
+    metrics_head(out, name, "histogram", help);
+    series(out, name, "", shape, &s);
+}
+
+/* --- jobs ------------------------------------------------------------------------------------------ */
+
+static void write_jobs(const struct metrics *m, struct strbuf *out)
+{
+    const _Atomic uint64_t *events = m->events;
+    counter(out, "jobs_submitted_total", "Jobs accepted", metric_get(&events[JOB_EVENT_CREATED]));
+    counter(out, "jobs_queued_total", "Entries into QUEUED", metric_get(&events[JOB_EVENT_QUEUED]));
+    counter(out, "jobs_running_total", "Entries into RUNNING", metric_get(&events[JOB_EVENT_RUNNING]));
+    counter(out, "jobs_succeeded_total", "Entries into SUCCEEDED", metric_get(&events[JOB_EVENT_SUCCEEDED]));
+    counter(out, "jobs_failed_total", "Entries into FAILED",
+            metric_get(&events[JOB_EVENT_FAILED]) + metric_get(&events[JOB_EVENT_TIMED_OUT]));
+    counter(out, "jobs_canceled_total", "Entries into CANCELED", metric_get(&events[JOB_EVENT_CANCELED]));
+    counter(out, "weir_job_timeouts_total", "Jobs that ran longer than they may",
+            metric_get(&events[JOB_EVENT_TIMED_OUT]));
+    counter(out, "weir_job_retries_total", "Retries accepted", metric_get(&m->retries));
+    counter(out, "weir_job_retry_successes_total", "Jobs that succeeded after a retry",
+            metric_get(&m->retry_successes));
+    counter(out, "weir_job_retries_exhausted_total", "Jobs that failed with no retry left",
+            metric_get(&events[JOB_EVENT_RETRIES_EXHAUSTED]));
+    counter(out, "weir_lease_expired_total", "Leases that ended before a start",
+            metric_get(&events[JOB_EVENT_LEASE_EXPIRED]));
+    counter(out, "weir_idempotent_replays_total", "Submits answered from an earlier one", TOTAL(m, replays));
+    histogram(out, "job_queue_wait_seconds", "From claimable to claimed", &shape_seconds, &m->queue_wait);
+    histogram(out, "weir_job_assigned_seconds", "From claimed to started", &shape_seconds, &m->assigned);
+    histogram(out, "job_execution_seconds", "From start to end", &shape_seconds, &m->execution);
+}
+
+static void write_scenarios(const struct metrics *m, struct strbuf *out)
+{
+    char labels[128];
+    metrics_head(out, "weir_scenario_submitted_total", "counter", "Jobs accepted by work kind");
+    for (int k = 0; k < WORK_KIND_COUNT; k++) {
+        uint64_t n = metric_get(&m->scenario_submitted[k]);
+        snprintf(labels, sizeof labels, "scenario=\"%s\"", work_kind_text((enum work_kind)k));
+        if (n)
+            sample(out, "weir_scenario_submitted_total", labels, n);
+    }
+    metrics_head(out, "weir_scenario_ended_total", "counter", "Jobs ended by work kind and outcome");
+    for (int k = 0; k < WORK_KIND_COUNT; k++)
+        for (int s = 0; s < JOB_STATE_COUNT; s++) {
+            uint64_t n = metric_get(&m->scenario_ended[k][s]);
+            if (!n)
+                continue;
+            snprintf(labels, sizeof labels, "scenario=\"%s\",outcome=\"%s\"",
+                     work_kind_text((enum work_kind)k), job_outcome_text((enum job_state)s));
+            sample(out, "weir_scenario_ended_total", labels, n);
+        }
+}
+
+static void write_queue(const struct kernel_stats *k, struct strbuf *out)
+{
+    static const char *const name = "weir_jobs_in_state";
+    gauge(out, "job_queue_depth", "Jobs in QUEUED", k->queued);
+    metrics_head(out, name, "gauge", "Unfinished jobs by state");
+    sample(out, name, "state=\"CREATED\"", k->waiting);
+    sample(out, name, "state=\"QUEUED\"", k->queued);
+    sample(out, name, "state=\"ASSIGNED\"", k->assigned);
+    sample(out, name, "state=\"RUNNING\"", k->running);
+    gauge(out, "weir_workers", "Workers heard of lately", k->workers);
+}
+
+/* --- requests -------------------------------------------------------------------------------------- */
+
+static size_t route_offset(size_t route, size_t field)
+{
+    return offsetof(struct metric_part, routes) + route * sizeof(struct route_metrics) + field;
+}
+
+static void route_labels(const struct metrics *m, size_t route, size_t status, char *out, size_t size)
+{
+    snprintf(out, size, "operation=\"%s\",status=\"%d\"",
+             route < m->route_count ? m->routes[route]->operation_id : "none", metric_statuses[status]);
+}
+
+static void write_requests(const struct metrics *m, struct strbuf *out)
+{
+    static const char *const name = "weir_http_requests_total";
+    char labels[128];
+    metrics_head(out, name, "counter", "Requests by operation and status code");
+    for (size_t r = 0; r <= m->route_count; r++)
+        for (size_t s = 0; s < METRIC_STATUS_COUNT; s++) {
+            uint64_t n = total(m, route_offset(r, offsetof(struct route_metrics, requests) + s * sizeof n));
+            route_labels(m, r, s, labels, sizeof labels);
+            if (n)
+                sample(out, name, labels, n);
+        }
+}
+
+static void write_latencies(const struct metrics *m, struct strbuf *out)
+{
+    static const char *const name = "weir_http_request_seconds";
+    char labels[128];
+    metrics_head(out, name, "histogram", "From the last byte of a request to the last of its answer");
+    for (size_t r = 0; r <= m->route_count; r++)
+        for (size_t s = 0; s < METRIC_STATUS_COUNT; s++) {
+            size_t field = offsetof(struct route_metrics, latencies) + s * sizeof(struct histogram);
+            struct seen seen = see_parts(m, route_offset(r, field));
+            route_labels(m, r, s, labels, sizeof labels);
+            if (seen.count)
+                series(out, name, labels, &shape_seconds, &seen);
+        }
+}
+
+static void write_problems(const struct metrics *m, struct strbuf *out)
+{
+    static const char *const name = "weir_http_problems_total";
+    char labels[128];
+    metrics_head(out, name, "counter", "Requests refused or failed, by error code");
+    for (size_t c = 0; c < ERR_CODE_COUNT; c++) {
+        uint64_t n = total(m, offsetof(struct metric_part, problems) + c * sizeof n);
+        snprintf(labels, sizeof labels, "code=\"%s\"", err_wire((enum err_code)c));
+        if (n)
+            sample(out, name, labels, n);
+    }
+}
+
+/* --- the rest -------------------------------------------------------------------------------------- */
+
+static void write_webhooks(const struct metrics *m, struct strbuf *out)
+{
+    struct seen s = see_parts(m, offsetof(struct metric_part, webhook_seconds));
+    counter(out, "webhook_deliveries_total", "Webhook calls the receiver took", TOTAL(m, webhook_deliveries));
+    counter(out, "webhook_failures_total", "Webhook attempts that failed", TOTAL(m, webhook_failures));
+    metrics_head(out, "weir_webhook_seconds", "histogram", "Length of a webhook attempt");
+    series(out, "weir_webhook_seconds", "", &shape_seconds, &s);
+}
+
+static void write_store(const struct metrics *m, const struct kernel_stats *k, struct strbuf *out)
+{
+    counter(out, "weir_commit_batches_total", "Batches committed", k->batches);
+    counter(out, "weir_commit_commands_total", "Commands decided", k->commands);
+    histogram(out, "weir_commit_batch_commands", "Commands in a batch that was written", &shape_commands,
+              &m->batch_commands);
+    histogram(out, "weir_commit_seconds", "Length of a commit, fsync included", &shape_seconds,
+              &m->commit_seconds);
+    counter(out, "weir_store_errors_total", "Commits that failed", k->commit_errors);
+    gauge(out, "weir_store_writable", "1 while commits go through", k->storing);
+    gauge(out, "weir_wal_pages", "Pages in the write-ahead log", (uint64_t)k->wal_pages);
+}
+
+void metrics_write(struct metrics *m, const struct metrics_around *around, struct strbuf *out)
+{
+    write_jobs(m, out);
+    write_queue(&around->kernel, out);
+    counter(out, "weir_worker_heartbeats_total", "Heartbeats of tasks that were accepted",
+            TOTAL(m, heartbeats));
+    write_webhooks(m, out);
+    write_store(m, &around->kernel, out);
+    gauge(out, "weir_http_connections", "Open connections", around->connections);
+    write_requests(m, out);
+    write_latencies(m, out);
+    write_problems(m, out);
+    write_scenarios(m, out);
+    counter(out, "weir_log_dropped_total", "Log lines of core that found no room", around->log_dropped);
+    counter(out, "weir_spans_total", "Trace spans recorded", around->spans);
+    counter(out, "weir_spans_dropped_total", "Trace spans that found no room", around->spans_dropped);
+    metrics_write_process(out);
+}

@@ -1,0 +1,45 @@
+/* api/traces.h - traces at the HTTP edge: a span for each request of a client, the context of new jobs, and
+ * the way out for finished spans.
+ *
+ * Off unless OTEL_EXPORTER_OTLP_ENDPOINT is set: then struct api's `traces` is NULL, and every function here
+ * that takes a call does nothing but pass contexts through.
+ * Which requests: those under /v1/; others (worker calls, probes) only when they come with a sampled context.
+ * Requests that change a job (cancel, retry) link to the job's trace, whatever trace they are of. */
+#ifndef WEIR_API_TRACES_H
+#define WEIR_API_TRACES_H
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "http/server.h"
+#include "store/rows.h"
+
+struct call;
+struct traces;
+struct unit;
+
+struct traces *traces_new(const struct clock *clock, double sample_ratio); /* NULL: off */
+struct traces *traces_free(struct traces *t);                              /* NULL is fine */
+void traces_committed(struct traces *t, const struct unit *u);
+void traces_counts(struct traces *t, uint64_t *ret_recorded, uint64_t *ret_dropped); /* NULL: zeroes */
+
+/* --- the steps of a call ---------------------------------------------------------------------------- */
+
+void call_trace_begin(struct call *c); /* once its route is known */
+void call_trace_end(struct call *c);   /* once it is answered */
+void call_trace_text(struct call *c, const char *key, struct str text);
+void call_trace_id(struct call *c, const char *key, int64_t id, uint64_t low); /* a v7 id */
+/* What a job of this call keeps: our span's context, or the caller's when nothing is recorded. */
+struct str call_traceparent(struct call *c);
+/* The call is about this job of the caller: link to it, and follow its next events. */
+void call_trace_job(struct call *c, int64_t id);
+/* What a worker gets with this job: the context of the run, or what was stored when nothing is recorded. */
+struct str call_run_traceparent(struct call *c, const struct job_row *job, int64_t attempt);
+
+/* POST /internal/v1/spans:take over the Unix socket: {"count":N,"otlp":{...}}, at most TRACES_TAKE_MAX spans,
+ * which are then no longer here. Not part of the contracts: it is between processes of one program. False:
+ * the request is not this one. */
+enum { TRACES_TAKE_MAX = 256 };
+#define TRACES_TAKE_PATH "/internal/v1/spans:take"
+bool traces_serve(struct traces *t, struct http_exchange *x);
+
+#endif

@@ -1,0 +1,24 @@
+/* cli/simulate/mix.h - which kind comes next. Pure: the same seed gives the same sequence. */
+#ifndef WEIR_SIMULATE_MIX_H
+#define WEIR_SIMULATE_MIX_H
+
+#include "cli/simulate/expectation.h"
+
+enum { SIM_WEIGHT_MAX = 1000000 };
+
+struct sim_mix {
+    int64_t weights[WORK_KIND_COUNT];
+    int64_t weight_sum;
+    uint64_t state; /* of the random sequence */
+    size_t opening; /* the next kind that must come once before chance decides */
+};
+
+/* "all", "KIND[:WEIGHT],...", or both: "all,SUCCESS_SLOW:0". CONFIG_INVALID names the bad word. */
+MUST_CHECK enum err_code sim_mix_parse(const char *text, struct sim_mix *ret, struct err *err);
+void sim_mix_start(struct sim_mix *m, uint64_t seed);
+void sim_mix_leave_out(struct sim_mix *m, enum work_kind kind);
+/* Every kind of the mix once, in the order of the catalog, then by weight. The mix is not empty. */
+enum work_kind sim_mix_next(struct sim_mix *m);
+uint64_t sim_mix_random(struct sim_mix *m, uint64_t below);
+
+#endif

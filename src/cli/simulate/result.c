@@ -1,0 +1,199 @@
+/* The end of a run: a table for people or JSON for programs, and every surprise that was kept. */
+#include <stdio.h>
+
+#include "base/must.h"
+#include "cli/simulate/simulate_internal.h"
+#include "cli/table.h"
+
+#include "base/banned.h"
+
+static double ms_at(const struct sim_kind_count *n, double share)
+{
+    return (double)latency_at(&n->latency, share) / 1000;
+}
+
+static const char *kind_name(const struct sim_surprise *u)
+{
+    return u->kind == WORK_KIND_COUNT ? "all kinds" : sim_expectations[u->kind].name;
+}
+
+/* --- JSON ------------------------------------------------------------------------------------------- */
+
+static void write_kind(const struct simulation *s, int kind, struct json_writer *w)
+{
+    const struct sim_kind_count *n = &s->kinds[kind];
+    const struct {
+        const char *name;
+        int64_t value;
+    } counts[] = {{"sent", n->sent},
+                  {"as_expected", n->as_expected},
+                  {"unexpected", n->unexpected},
+                  {"again", n->again}};
+    jw_object(w);
+    jw_key(w, "kind");
+    jw_text(w, s->expected[kind].name);
+    jw_key(w, "expected");
+    jw_text(w, sim_end_text(&s->expected[kind]));
+    for (size_t i = 0; i < LENGTH_OF(counts); i++) {
+        jw_key(w, counts[i].name);
+        jw_int(w, counts[i].value);
+    }
+    jw_key(w, "p50_ms");
+    jw_double(w, ms_at(n, 0.5));
+    jw_key(w, "p99_ms");
+    jw_double(w, ms_at(n, 0.99));
+    jw_object_end(w);
+}
+
+static void write_surprise(const struct sim_surprise *u, struct json_writer *w)
+{
+    jw_object(w);
+    jw_key(w, "kind");
+    jw_text(w, kind_name(u));
+    jw_key(w, "job_id");
+    jw_text(w, u->job_id[0] ? u->job_id : NULL);
+    jw_key(w, "expected");
+    jw_text(w, u->finding.expected);
+    jw_key(w, "found");
+    jw_text(w, u->finding.found);
+    jw_key(w, "look_at");
+    jw_text(w, u->finding.next);
+    jw_object_end(w);
+}
+
+static void write_totals(const struct simulation *s, struct json_writer *w)
+{
+    struct sim_calls_count calls = s->calls ? sim_calls_count(s->calls) : (struct sim_calls_count){0};
+    const struct {
+        const char *name;
+        int64_t value;
+    } totals[] = {
+        {"seed", (int64_t)s->seed},
+        {"judged", s->judged},
+        {"surprise_count", s->surprise_count},
+        {"duration_ms", sim_now_ms() - s->started_ms},
+        {"calls", (int64_t)calls.answered},
+        {"waited_429", (int64_t)calls.refused_429},
+        {"waited_503", (int64_t)calls.refused_503},
+        {"broken", (int64_t)calls.broken},
+    };
+    for (size_t i = 0; i < LENGTH_OF(totals); i++) {
+        jw_key(w, totals[i].name);
+        jw_int(w, totals[i].value);
+    }
+    jw_key(w, "time_scale");
+    jw_double(w, s->time_scale);
+    jw_key(w, "deliveries_checked");
+    jw_bool(w, s->deliveries_checked);
+}
+
+static int64_t shown_surprises(const struct simulation *s)
+{
+    return s->surprise_count < SIM_SURPRISES_SHOWN ? s->surprise_count : SIM_SURPRISES_SHOWN;
+}
+
+static void show_json(const struct simulation *s)
+{
+    struct strbuf out CLEANUP(strbuf_free) = {0};
+    struct json_writer w;
+    jw_start(&w, &out);
+    jw_object(&w);
+    write_totals(s, &w);
+    jw_key(&w, "kinds");
+    jw_array(&w);
+    for (int k = 0; k < WORK_KIND_COUNT; k++)
+        if (s->kinds[k].sent)
+            write_kind(s, k, &w);
+    jw_array_end(&w);
+    jw_key(&w, "surprises");
+    jw_array(&w);
+    for (int64_t i = 0; i < shown_surprises(s); i++)
+        write_surprise(&s->surprises[i], &w);
+    jw_array_end(&w);
+    jw_object_end(&w);
+    strbuf_add_char(&out, '\n');
+    fwrite(out.ptr, 1, out.len, stdout);
+}
+
+/* --- for people ------------------------------------------------------------------------------------- */
+
+static void add_row(struct text_table *t, const char *name, const char *expected,
+                    const struct sim_kind_count *n)
+{
+    text_table_add(t, str_of(name));
+    text_table_addf(t, "%lld", (long long)n->sent);
+    text_table_add(t, str_of(expected));
+    text_table_addf(t, "%lld", (long long)n->as_expected);
+    char unexpected[24];
+    snprintf(unexpected, sizeof unexpected, "%lld", (long long)n->unexpected);
+    text_table_add_tone(t, str_of(unexpected), n->unexpected ? TONE_BAD : TONE_GOOD);
+    if (n->latency.count) {
+        text_table_addf(t, "%.1f", ms_at(n, 0.5));
+        text_table_addf(t, "%.1f", ms_at(n, 0.99));
+    } else {
+        text_table_add(t, STR_ABSENT);
+        text_table_add(t, STR_ABSENT);
+    }
+}
+
+static void show_table(const struct simulation *s)
+{
+    static const char *const headings[] = {"!KIND",       ">SENT",   "EXPECTED", ">AS EXPECTED",
+                                           ">UNEXPECTED", ">P50 MS", ">P99 MS"};
+    struct text_table *t = text_table_new(headings, LENGTH_OF(headings));
+    struct sim_kind_count all = {0};
+    for (int k = 0; k < WORK_KIND_COUNT; k++) {
+        const struct sim_kind_count *n = &s->kinds[k];
+        if (!n->sent)
+            continue;
+        add_row(t, s->expected[k].name, sim_end_text(&s->expected[k]), n);
+        all.sent += n->sent;
+        all.as_expected += n->as_expected;
+        all.unexpected += n->unexpected;
+        all.latency.count += n->latency.count;
+        for (int i = 0; i < LATENCY_SLOTS; i++)
+            all.latency.slots[i] += n->latency.slots[i];
+    }
+    add_row(t, "all", "", &all);
+    text_table_show(t, stdout);
+    text_table_free(t);
+}
+
+static void add_line(struct text_table *t, const char *name, const char *text)
+{
+    text_table_add(t, str_of(name));
+    text_table_add(t, str_of(text));
+}
+
+static void show_surprises(const struct simulation *s)
+{
+    struct text_table *t = text_table_new(NULL, 2); /* makes text from outside harmless */
+    printf("\n%lld surprise%s (seed %llu):\n", (long long)s->surprise_count,
+           s->surprise_count == 1 ? "" : "s", (unsigned long long)s->seed);
+    for (int64_t i = 0; i < shown_surprises(s); i++) {
+        const struct sim_surprise *u = &s->surprises[i];
+        add_line(t, kind_name(u), u->job_id[0] ? u->job_id : "no job");
+        add_line(t, "  expected", u->finding.expected);
+        add_line(t, "  found", u->finding.found);
+        add_line(t, "  look at", u->finding.next);
+    }
+    text_table_print(t, stdout, 0, false);
+    text_table_free(t);
+    if (s->surprise_count > SIM_SURPRISES_SHOWN)
+        printf("and %lld more\n", (long long)(s->surprise_count - SIM_SURPRISES_SHOWN));
+}
+
+void sim_result_show(struct simulation *s)
+{
+    if (s->in->json) {
+        show_json(s);
+    } else {
+        show_table(s);
+        if (s->surprise_count)
+            show_surprises(s);
+    }
+    if (s->time_surprises && s->scale_seen > 0)
+        cli_fault("%lld runs had another length than --time-scale %g says; the runs look like a "
+                  "runner.time_scale of %g",
+                  (long long)s->time_surprises, s->time_scale, s->scale_seen);
+}

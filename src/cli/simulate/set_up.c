@@ -1,0 +1,252 @@
+/* Flags, the first account, the server's time scale and clock, and what the server can do. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/must.h"
+#include "base/random.h"
+#include "base/time_text.h"
+#include "cli/server_call.h"
+#include "cli/simulate/simulate_internal.h"
+
+#include "base/banned.h"
+
+enum {
+    JOBS_DEFAULT = 1000,
+    JOBS_MAX = 100000000,
+    SLACK_MS_DEFAULT = 2000,
+    RATE_MAX = 1000000,
+    PROBE_MS_MAX = 180000,
+    PROBE_HINT_MS = 5000,
+    PROBE_LONG_ENOUGH_MS = 100, /* below, a run is too short to tell its scale from its delay */
+};
+#define SCALE_MIN    0.00001
+#define SCALE_MAX    1000
+#define EARLY_LEARNT 0.1 /* two digits are kept of a learnt scale */
+
+/* --- flags ------------------------------------------------------------------------------------------ */
+
+static int flag_real(const struct invocation *in, enum flag_id id, double min, double max, double *ret)
+{
+    const char *text = in->flags->value[id];
+    char *end;
+    if (!text)
+        return CLI_OK;
+    double value = strtod(text, &end);
+    if (*text && !*end && value >= min && value <= max) {
+        *ret = value;
+        return CLI_OK;
+    }
+    cli_fault("--%s must be a number from %g to %g, not \"%.40s\"", flag_table[id].name, min, max, text);
+    return CLI_USAGE;
+}
+
+static int read_numbers(struct simulation *s)
+{
+    const struct flags *f = s->in->flags;
+    struct err err;
+    int64_t seed = (int64_t)(random_u64() >> 33); /* short enough to type again */
+    s->jobs = JOBS_DEFAULT;
+    s->slack_ms = SLACK_MS_DEFAULT;
+    if (flags_int(f, FLAG_JOBS, 1, JOBS_MAX, &s->jobs, &err) != ERR_OK ||
+        flags_int(f, FLAG_SEED, 0, INT64_MAX, &seed, &err) != ERR_OK)
+        return cli_err(&err);
+    s->seed = (uint64_t)seed;
+    if (flags_has(f, FLAG_SLACK) && !duration_parse(str_of(f->value[FLAG_SLACK]), &s->slack_ms)) {
+        cli_fault("--slack takes a time such as 500ms or 5s, not \"%.40s\"", f->value[FLAG_SLACK]);
+        return CLI_USAGE;
+    }
+    int code = flag_real(s->in, FLAG_RATE, 0, RATE_MAX, &s->rate);
+    return code != CLI_OK ? code : flag_real(s->in, FLAG_TIME_SCALE, SCALE_MIN, SCALE_MAX, &s->time_scale);
+}
+
+static int read_mix(struct simulation *s)
+{
+    const struct flags *f = s->in->flags;
+    struct err err;
+    if (sim_mix_parse(f->value[FLAG_MIX] ? f->value[FLAG_MIX] : "all", &s->mix, &err) != ERR_OK)
+        return cli_err(&err);
+    sim_mix_start(&s->mix, s->seed);
+    for (int k = 0; k < WORK_KIND_COUNT; k++)
+        s->expected[k] = sim_expectations[k];
+    if (flags_has(f, FLAG_EXPECT) && sim_expect_override(f->value[FLAG_EXPECT], s->expected, &err) != ERR_OK)
+        return cli_err(&err);
+    for (int k = 0; k < WORK_KIND_COUNT; k++)
+        if (s->mix.weights[k] && s->expected[k].help == HELP_RESTART && !flags_has(f, FLAG_RESTART)) {
+            cli_note(s->in, "%s is left out: it needs --restart", s->expected[k].name);
+            sim_mix_leave_out(&s->mix, (enum work_kind)k);
+        }
+    if (s->mix.weight_sum)
+        return CLI_OK;
+    cli_fault("--mix leaves no work kind to send");
+    return CLI_USAGE;
+}
+
+bool sim_mix_has_receivers(const struct simulation *s)
+{
+    for (int k = 0; k < WORK_KIND_COUNT; k++)
+        if (s->mix.weights[k] && sim_help_is_receiver(s->expected[k].help))
+            return true;
+    return false;
+}
+
+/* --- probes: a few jobs before the mix -------------------------------------------------------------- */
+
+static int ask(struct simulation *s, const char *method, const char *path, const char *body,
+               struct server_answer *ret)
+{
+    struct server_call call = {
+        .method = method, .path = str_of(path), .body = str_of(body), .bearer = s->current->caller.key};
+    return server_try(s->in, &call, ret);
+}
+
+static int submit_probe(struct simulation *s, enum work_kind kind, char job_id[UUID_TEXT_LEN + 1])
+{
+    struct server_answer answer;
+    char body[120];
+    int64_t created_us, sent_us = clock_wall_us(&clock_system);
+    snprintf(body, sizeof body, "{\"type\":\"EXECUTE\",\"priority\":9,\"work_kind\":\"%s\"}",
+             s->expected[kind].name);
+    int code = ask(s, "POST", "/v1/jobs", body, &answer);
+    if (code == CLI_OK)
+        code = server_judge(&answer, true);
+    if (code == CLI_OK) {
+        struct str id = judge_text(answer.json, "job_id");
+        snprintf(job_id, UUID_TEXT_LEN + 1, "%.*s", STR_ARG(id));
+        int64_t half_us = (clock_wall_us(&clock_system) - sent_us) / 2;
+        if (time_parse_us(judge_text(answer.json, "created_at"), &created_us))
+            s->clock_offset_us = created_us - (sent_us + half_us);
+        if (llabs(s->clock_offset_us) < half_us + 5000)
+            s->clock_offset_us = 0; /* created_at is in whole milliseconds: one clock */
+        s->current->jobs++;
+    }
+    server_answer_free(&answer);
+    return code;
+}
+
+/* CLI_OK with ret_ms -1: not final yet. */
+static int read_probe(struct simulation *s, const char *job_id, int64_t *ret_ms)
+{
+    struct server_answer answer;
+    char path[80];
+    snprintf(path, sizeof path, "/v1/jobs/%s/report", job_id);
+    *ret_ms = -1;
+    int code = ask(s, "GET", path, NULL, &answer);
+    if (code == CLI_OK && answer.http.status != 404 && answer.http.status != 429)
+        code = server_judge(&answer, true);
+    const struct json *j = json_get(answer.json, "duration_ms");
+    if (code == CLI_OK && answer.http.status == 200 && j)
+        (void)!json_to_int(j, ret_ms);
+    server_answer_free(&answer);
+    return code;
+}
+
+static int run_probe(struct simulation *s, enum work_kind kind, char job_id[UUID_TEXT_LEN + 1],
+                     int64_t *ret_ran_ms)
+{
+    int64_t begun_ms = sim_now_ms(), waited_ms = 0;
+    bool told = false;
+    int code = submit_probe(s, kind, job_id);
+    *ret_ran_ms = -1;
+    while (code == CLI_OK && *ret_ran_ms < 0 && waited_ms < PROBE_MS_MAX) {
+        int64_t pause_ms = 10 + waited_ms / 20;
+        nanosleep(&(struct timespec){.tv_sec = pause_ms / 1000, .tv_nsec = pause_ms % 1000 * 1000000}, NULL);
+        code = read_probe(s, job_id, ret_ran_ms);
+        waited_ms = sim_now_ms() - begun_ms;
+        if (waited_ms > PROBE_HINT_MS && !told) {
+            cli_note(s->in, "a first job has not ended yet: the server is busy, or has no runner");
+            told = true;
+        }
+    }
+    if (code == CLI_OK && *ret_ran_ms < 0) {
+        cli_fault("job %s did not end within %d s: `weir job explain` says why (runner.processes 0?)", job_id,
+                  PROBE_MS_MAX / 1000);
+        return CLI_FAILED;
+    }
+    return code;
+}
+
+/* Longer kinds until a run is long beside the machine's own delays; the shorter of two runs counts. */
+static int learn_scale(struct simulation *s, int64_t first_ms)
+{
+    static const enum work_kind longer[] = {WORK_SUCCESS_FAST, WORK_SUCCESS_NORMAL, WORK_RUNS_LONG};
+    char job_id[UUID_TEXT_LEN + 1];
+    int64_t best_ms = first_ms, ran_ms;
+    size_t i = 0;
+    while (best_ms < PROBE_LONG_ENOUGH_MS && i + 1 < LENGTH_OF(longer)) {
+        int code = run_probe(s, longer[++i], job_id, &best_ms);
+        if (code != CLI_OK)
+            return code;
+    }
+    if (best_ms < 5 * PROBE_LONG_ENOUGH_MS) {
+        int code = run_probe(s, longer[i], job_id, &ran_ms);
+        if (code != CLI_OK)
+            return code;
+        best_ms = ran_ms < best_ms ? ran_ms : best_ms;
+    }
+    s->time_scale = judge_scale_of(best_ms, s->expected[longer[i]].duration_ms);
+    s->early = EARLY_LEARNT;
+    if (s->time_scale < SCALE_MIN)
+        s->time_scale = SCALE_MIN;
+    cli_note(s->in, "the server's time scale is about %g, by the length of its runs; --time-scale states it",
+             s->time_scale);
+    return CLI_OK;
+}
+
+static int find_scale(struct simulation *s, char job_id[UUID_TEXT_LEN + 1])
+{
+    const struct sim_expectation *fast = &sim_expectations[WORK_SUCCESS_FAST];
+    int64_t ran_ms;
+    int code = run_probe(s, WORK_SUCCESS_FAST, job_id, &ran_ms);
+    if (code != CLI_OK)
+        return code;
+    if (s->time_scale <= 0)
+        return learn_scale(s, ran_ms);
+    double wanted_ms = (double)fast->duration_ms * s->time_scale;
+    if ((double)ran_ms < floor(wanted_ms) - 1 || (double)ran_ms > wanted_ms + (double)s->slack_ms)
+        cli_fault("--time-scale %g looks wrong: a SUCCESS_FAST ran %lld ms instead of %.0f; the server's "
+                  "runner.time_scale looks like %g. Going on",
+                  s->time_scale, (long long)ran_ms, wanted_ms, judge_scale_of(ran_ms, fast->duration_ms));
+    return CLI_OK;
+}
+
+static int find_deliveries(struct simulation *s, const char *job_id)
+{
+    struct server_answer answer;
+    char path[80];
+    snprintf(path, sizeof path, "/v1/jobs/%s/deliveries", job_id);
+    int code = ask(s, "GET", path, NULL, &answer);
+    s->deliveries_checked = code == CLI_OK && answer.http.status == 200;
+    if (code == CLI_OK && !s->deliveries_checked)
+        cli_note(s->in, "deliveries are not checked: the server has no GET /v1/jobs/{job_id}/deliveries");
+    server_answer_free(&answer);
+    return code;
+}
+
+int sim_set_up(struct simulation *s)
+{
+    struct strbuf url CLEANUP(strbuf_free) = {0};
+    struct uuid run = uuid_v4();
+    char job_id[UUID_TEXT_LEN + 1];
+    int code = read_numbers(s);
+    if (code == CLI_OK)
+        code = read_mix(s);
+    if (code == CLI_OK)
+        code = sim_account_add(s);
+    if (code == CLI_OK)
+        code = find_scale(s, job_id);
+    if (code == CLI_OK && sim_mix_has_receivers(s)) {
+        code = find_deliveries(s, job_id);
+        s->receiver = receiver_new(sim_delivery_arrived, s);
+        if (!s->receiver) {
+            cli_fault("no loopback port for a receiver of callbacks");
+            return CLI_FAILED;
+        }
+    }
+    uuid_text(&run, s->run_id);
+    server_url(s->in, &url);
+    s->calls = sim_calls_new(url.ptr);
+    return code;
+}

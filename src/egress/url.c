@@ -1,0 +1,162 @@
+#include "egress/url.h"
+
+#include <arpa/inet.h>
+#include <stdio.h>
+
+#include "base/banned.h"
+
+enum { LABEL_BYTES_MAX = 63 };
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static char lower(char c)
+{
+    return c >= 'A' && c <= 'Z' ? (char)(c + 32) : c;
+}
+
+static bool is_label_char(char c)
+{
+    return is_digit(c) || (lower(c) >= 'a' && lower(c) <= 'z') || c == '-' || c == '_';
+}
+
+static enum err_code refuse(struct err *err, const char *why)
+{
+    return err_set(err, ERR_REQUEST_MALFORMED, "url %s", why);
+}
+
+static bool label_is_valid(struct str label)
+{
+    if (!label.len || label.len > LABEL_BYTES_MAX || label.ptr[0] == '-' || label.ptr[label.len - 1] == '-')
+        return false;
+    for (size_t i = 0; i < label.len; i++)
+        if (!is_label_char(label.ptr[i]))
+            return false;
+    return true;
+}
+
+/* Decimal, octal or hexadecimal, as inet_aton() reads the parts of an IPv4 address. */
+static bool label_is_number(struct str label)
+{
+    bool hex = label.len >= 2 && label.ptr[0] == '0' && lower(label.ptr[1]) == 'x';
+    for (size_t i = hex ? 2 : 0; i < label.len; i++)
+        if (!is_digit(label.ptr[i]) && !(hex && lower(label.ptr[i]) >= 'a' && lower(label.ptr[i]) <= 'f'))
+            return false;
+    return true;
+}
+
+/* A name whose last label is a number is an IPv4 address to somebody: it must be one in its only form. */
+static enum err_code read_name(struct str host, struct egress_url *url, struct err *err)
+{
+    if (!host.len)
+        return refuse(err, "must have a host");
+    if (host.len > EGRESS_HOST_BYTES_MAX)
+        return refuse(err, "has a host of more than 253 bytes");
+    if (host.ptr[host.len - 1] == '.')
+        return refuse(err, "has a host that ends in a dot");
+    struct str rest = host, label = {0};
+    while (rest.len) {
+        label = str_cut(&rest, '.');
+        if (!label_is_valid(label))
+            return refuse(err, "has a host that is no name; international names are written as xn--...");
+    }
+    for (size_t i = 0; i < host.len; i++)
+        url->host[i] = lower(host.ptr[i]);
+    url->host[host.len] = 0;
+    if (!label_is_number(label))
+        return ERR_OK;
+    struct in_addr v4;
+    url->is_address = true;
+    /* inet_pton takes four decimal parts, none with a leading zero: one spelling for each address. */
+    if (inet_pton(AF_INET, url->host, &v4) != 1)
+        return refuse(err, "has a number for a host; write an IPv4 address as 192.0.2.1");
+    return ERR_OK;
+}
+
+static enum err_code read_v6(struct str host, struct egress_url *url, struct err *err)
+{
+    struct in6_addr v6;
+    if (host.len < INET6_ADDRSTRLEN && !memchr(host.ptr, 0, host.len)) {
+        snprintf(url->host, sizeof url->host, "%.*s", STR_ARG(host));
+        if (inet_pton(AF_INET6, url->host, &v6) == 1) {
+            inet_ntop(AF_INET6, &v6, url->host, sizeof url->host);
+            url->is_address = true;
+            return ERR_OK;
+        }
+    }
+    return refuse(err, "has no IPv6 address between [ and ]");
+}
+
+static enum err_code read_port(struct str text, struct egress_url *url, struct err *err)
+{
+    int64_t port = url->tls ? 443 : 80;
+    if (text.len) {
+        struct str digits = {text.ptr + 1, text.len - 1};
+        if (text.ptr[0] != ':' || !digits.len || digits.ptr[0] == '0' || !str_to_int(digits, 1, 65535, &port))
+            return refuse(err, "has a port that is not 1 to 65535");
+    }
+    url->port = (uint16_t)port;
+    return ERR_OK;
+}
+
+static enum err_code read_authority(struct str authority, struct egress_url *url, struct err *err)
+{
+    if (memchr(authority.ptr, '@', authority.len))
+        return refuse(err, "must not have a user name or password");
+    struct str host = authority, port = STR("");
+    if (authority.len && authority.ptr[0] == '[') {
+        const char *end = memchr(authority.ptr, ']', authority.len);
+        if (!end)
+            return refuse(err, "has a [ without ]");
+        host = (struct str){authority.ptr + 1, (size_t)(end - authority.ptr) - 1};
+        port = (struct str){end + 1, authority.len - host.len - 2};
+        if (read_v6(host, url, err) != ERR_OK)
+            return err->code;
+    } else {
+        const char *colon = memchr(authority.ptr, ':', authority.len);
+        if (colon) {
+            host.len = (size_t)(colon - authority.ptr);
+            port = (struct str){colon, authority.len - host.len};
+        }
+        if (read_name(host, url, err) != ERR_OK)
+            return err->code;
+    }
+    return read_port(port, url, err);
+}
+
+static enum err_code check_bytes(struct str text, struct err *err)
+{
+    if (text.len > EGRESS_URL_BYTES_MAX)
+        return refuse(err, "is longer than 2048 bytes");
+    for (size_t i = 0; i < text.len; i++) {
+        unsigned char c = (unsigned char)text.ptr[i];
+        if (c <= ' ' || c >= 0x7f || c == '\\')
+            return refuse(err, "has a space, a control byte, a backslash or a byte beyond ASCII; escape it");
+        if (c == '#')
+            return refuse(err, "must not have a fragment (#)");
+    }
+    return ERR_OK;
+}
+
+enum err_code egress_url_parse(struct str text, struct egress_url *ret_url, struct err *err)
+{
+    struct egress_url url = {0};
+    if (check_bytes(text, err) != ERR_OK)
+        return err->code;
+    url.tls = text.len >= 8 && str_equal_nocase((struct str){text.ptr, 8}, STR("https://"));
+    bool plain = text.len >= 7 && str_equal_nocase((struct str){text.ptr, 7}, STR("http://"));
+    if (!url.tls && !plain)
+        return refuse(err, "must start with http:// or https://");
+    size_t start = url.tls ? 8 : 7, end = start;
+    while (end < text.len && text.ptr[end] != '/' && text.ptr[end] != '?')
+        end++;
+    if (read_authority((struct str){text.ptr + start, end - start}, &url, err) != ERR_OK)
+        return err->code;
+    bool v6 = strchr(url.host, ':') != NULL;
+    snprintf(url.endpoint, sizeof url.endpoint, "%s://%s%s%s:%u", url.tls ? "https" : "http", v6 ? "[" : "",
+             url.host, v6 ? "]" : "", (unsigned)url.port);
+    *ret_url = url;
+    return ERR_OK;
+}

@@ -1,0 +1,30 @@
+/* telemetry/tracer.h - decides what is traced, and keeps what was.
+ *
+ * A caller's decision is respected: a context that comes with the sampled flag is recorded, one without is
+ * not and stays without. Where a trace begins here, `sample_ratio` of them are recorded, chosen by their id.
+ * Whoever holds a NULL tracer traces nothing and pays nothing.
+ *
+ *   struct span s;
+ *   if (tracer && tracer_begin(tracer, traceparent, &s)) { ...; s.end_us = now; tracer_end(tracer, &s); }
+ *
+ * Spans wait in a ring (span_ring.h) until tracer_take gives them to whoever sends them out. Any thread. */
+#ifndef WEIR_TELEMETRY_TRACER_H
+#define WEIR_TELEMETRY_TRACER_H
+
+#include "telemetry/span_ring.h"
+
+enum { TRACER_SPANS_MAX = 4096 };
+
+struct tracer;
+
+struct tracer *tracer_new(double sample_ratio);
+struct tracer *tracer_free(struct tracer *t); /* NULL is fine; always returns NULL */
+
+/* A span under the caller's context, or the first of a new trace when there is none (absent or unreadable).
+ * False: not to be recorded; the span is not written. */
+bool tracer_begin(struct tracer *t, struct str traceparent, struct span *ret_span);
+void tracer_end(struct tracer *t, const struct span *s); /* copies */
+size_t tracer_take(struct tracer *t, struct span *out, size_t max);
+void tracer_counts(struct tracer *t, uint64_t *ret_recorded, uint64_t *ret_dropped);
+
+#endif

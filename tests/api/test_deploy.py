@@ -1,0 +1,105 @@
+"""deploy/: what dashboards and alerts ask for is what a server shows."""
+import json
+import os
+import re
+import shutil
+import subprocess
+
+import pytest
+import yaml
+
+from harness import prometheus
+from harness.weir_server import REPOSITORY
+
+DEPLOY = os.path.join(REPOSITORY, "deploy")
+RULES = os.path.join(DEPLOY, "prometheus", "weir-alerts.yml")
+OURS = re.compile(r"\b(?:jobs?|weir|webhook)_[a-z_]+")
+FUNCTIONS_AND_LABELS = {"job"}
+
+
+def load(*path):
+    """A file of deploy/ as data."""
+    with open(os.path.join(DEPLOY, *path), encoding="utf-8") as file:
+        return json.load(file) if path[-1].endswith(".json") else yaml.safe_load(file)
+
+
+def expressions():
+    """(where, expression) of every panel and rule."""
+    for panel in load("grafana", "weir.json")["panels"]:
+        for target in panel.get("targets", ()):
+            yield panel["title"], target["expr"]
+    for group in load("prometheus", "weir-alerts.yml")["groups"]:
+        for rule in group["rules"]:
+            yield rule["alert"], rule["expr"]
+
+
+@pytest.fixture(scope="module")
+def page(weir):
+    """A scrape after a little of everything."""
+    key = weir.new_client().api_key
+    weir.wait_final(key, weir.submit(key, work_kind="SUCCESS_FAST")["job_id"])
+    weir.try_submit(key, queue="BAD")
+    return prometheus.parse(weir.api("GET", "/metrics").text)
+
+
+def sample_names(page):
+    """Every name a sample may have."""
+    return {name for family in page.values() for name in (
+        [family.name + part for part in prometheus.PARTS] if family.kind == "histogram"
+        else [family.name])}
+
+
+def test_every_metric_asked_for_exists(page):
+    known, asked = sample_names(page), set()
+    for where, expression in expressions():
+        names = set(OURS.findall(re.sub(r'"[^"]*"', '""', expression))) - FUNCTIONS_AND_LABELS
+        assert names or expression.startswith("up{"), f"{where}: {expression}"
+        assert names <= known, f"{where} asks for {names - known}"
+        asked |= names
+    assert len(asked) > 30
+
+
+def test_every_family_of_ours_is_on_the_dashboard(page):
+    text = json.dumps(load("grafana", "weir.json"))
+    missing = [name for name in page
+               if name not in text and name != "weir_process_virtual_memory_bytes"]
+    assert not missing
+
+
+def test_labels_asked_for_exist(page):
+    labels = {name for family in page.values() for _, pairs in family.samples for name, _ in pairs}
+    for where, expression in expressions():
+        for name in re.findall(r'([a-z_]+)(?:=~|!~|!=|=)"', expression):
+            assert name in labels | {"instance", "job"}, f"{where} asks for label {name}"
+
+
+def test_the_dashboard_is_one_grafana_takes():
+    board = load("grafana", "weir.json")
+    ids = [panel["id"] for panel in board["panels"]]
+    assert len(ids) == len(set(ids)) and board["uid"] and board["schemaVersion"] >= 36
+    places = set()
+    for panel in board["panels"]:
+        at = panel["gridPos"]
+        assert 0 <= at["x"] and at["x"] + at["w"] <= 24
+        cells = {(x, y) for x in range(at["x"], at["x"] + at["w"])
+                 for y in range(at["y"], at["y"] + at["h"])}
+        assert not cells & places, panel["title"]
+        places |= cells
+        assert panel["type"] == "row" or panel["targets"], panel["title"]
+
+
+def test_every_alert_says_what_to_do():
+    names = []
+    for group in load("prometheus", "weir-alerts.yml")["groups"]:
+        for rule in group["rules"]:
+            names.append(rule["alert"])
+            assert rule["labels"]["severity"] in ("page", "ticket")
+            assert rule["annotations"]["summary"] and rule["annotations"]["action"]
+    assert len(names) == len(set(names)) > 10
+
+
+@pytest.mark.skipif(not shutil.which("promtool"), reason="promtool is not installed")
+def test_promtool_takes_the_rules():
+    done = subprocess.run(["promtool", "check", "rules", RULES], capture_output=True, text=True,
+                          check=False)
+    assert done.returncode == 0, done.stdout + done.stderr

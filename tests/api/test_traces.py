@@ -1,0 +1,316 @@
+"""Traces as a collector gets them: one trace through a job's life, whoever begins it."""
+import json
+import os
+import socket
+import uuid
+
+import pytest
+
+from harness.otlp_receiver import OtlpReceiver
+from harness.weir_server import wait_for
+
+LIFE = ["job CREATED", "job QUEUED", "job ASSIGNED", "job RUNNING", "job report"]
+
+
+@pytest.fixture(scope="module")
+def collector():
+    """Takes the spans of all servers of this module."""
+    with OtlpReceiver() as receiver:
+        yield receiver
+
+
+@pytest.fixture(scope="module")
+def traced(module_weir, collector):
+    """Sends its spans there."""
+    return module_weir(env={"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url + "/"},
+                       settings={"jobs.retry_base_ms": 0})
+
+
+def new_context(sampled=True):
+    """(traceparent, trace id, span id) as a client would make them."""
+    trace, span = uuid.uuid4().hex, uuid.uuid4().hex[:16]
+    return f"00-{trace}-{span}-{'01' if sampled else '00'}", trace, span
+
+
+def wait_attempt(collector, job_id, attempt=1):
+    """All spans of an ended attempt, by name; `attempt` is the last to come."""
+    collector.wait(lambda spans: [s for s in spans if s.name == "job attempt"
+                                  and s["weir.job_id"] == job_id and s["weir.attempt"] == attempt],
+                   f"the attempt {attempt} of {job_id}")
+    found = [s for s in collector.of(weir__job_id=job_id, weir__attempt=attempt)]
+    return {s.name: s for s in found}
+
+
+def wait_request(collector, answer):
+    """The span of a request that was answered."""
+    request_id = answer.headers["x-request-id"]
+    return collector.wait(lambda _: collector.of(weir__request_id=request_id),
+                          f"the span of request {request_id}")[0]
+
+
+def test_one_trace_holds_a_job_from_submit_to_report(traced, collector):
+    """[JOB-281] The client's trace id on the submit, on each state and on the report; parents lead
+    back to the client's span; times follow each other as the events do."""
+    client = traced.new_client()
+    traceparent, trace, span = new_context()
+    answer = traced.try_submit(client.api_key, {"traceparent": traceparent}, work_kind="SUCCESS_FAST")
+    job_id = answer.expect(202)["job_id"]
+    traced.wait_state(client.api_key, job_id, "SUCCEEDED")
+    submit, life = wait_request(collector, answer), wait_attempt(collector, job_id)
+    assert submit.kind == "server" and submit.name == "POST /v1/jobs" and submit.parent == span
+    assert submit["http.route"] == "/v1/jobs" and submit["http.response.status_code"] == 202
+    assert submit["http.request.method"] == "POST" and submit["weir.client_id"] == client.client_id
+    assert submit["weir.job_id"] == job_id and not submit.failed
+    assert sorted(life) == sorted(LIFE + ["job attempt"])
+    whole = life["job attempt"]
+    assert whole.parent == submit.id and whole["weir.outcome"] == "SUCCESS" and not whole.failed
+    assert whole["weir.scenario"] == "SUCCESS_FAST"
+    assert {s.trace for s in [submit, *life.values()]} == {trace}
+    assert {life[name].parent for name in LIFE} == {whole.id}
+    ids = [submit.id, span] + [s.id for s in life.values()]
+    assert len(ids) == len(set(ids))
+    for before, after in zip(LIFE, LIFE[1:]):
+        assert life[before].end == life[after].start
+    assert whole.start == life["job CREATED"].start and whole.end == life["job report"].end
+    assert life["job RUNNING"]["weir.worker_id"].startswith("runner-")
+    assert whole["weir.ran_ms"] == pytest.approx(
+        1000 * (life["job RUNNING"].end - life["job RUNNING"].start), abs=2)
+
+
+def test_a_worker_gets_the_context_of_its_run(traced, collector):
+    """[JOB-281] What the claim hands out is the span that the run becomes, in the same trace."""
+    key = traced.new_client().api_key
+    traceparent, trace, span = new_context()
+    job_id = traced.submit(key, {"traceparent": traceparent}, queue="w1")["job_id"]
+    task = traced.end_outside(key, job_id, "success", queue="w1", result={})
+    version, task_trace, task_span, flags = task["traceparent"].split("-")
+    assert (version, task_trace, flags) == ("00", trace, "01") and task_span != span
+    life = wait_attempt(collector, job_id)
+    assert life["job RUNNING"].id == task_span
+    assert life["job RUNNING"]["weir.worker_id"] == "test-worker"
+
+
+def test_without_a_context_a_trace_begins_at_the_submit(traced, collector):
+    key = traced.new_client().api_key
+    answers = [traced.try_submit(key, queue="w2") for _ in range(2)]
+    spans = [wait_request(collector, answer) for answer in answers]
+    assert all(span.parent is None for span in spans) and spans[0].trace != spans[1].trace
+    tasks = traced.claim(key, "w2", most=2)
+    assert {t["traceparent"].split("-")[1] for t in tasks} == {span.trace for span in spans}
+
+
+def test_a_retry_links_to_the_trace_of_its_job(traced, collector):
+    """[JOB-282] The retry is a trace of its own that links to the job's; the second attempt is a
+    second set of spans in the job's trace."""
+    key = traced.new_client().api_key
+    submit_context, job_trace, _ = new_context()
+    submitted = traced.try_submit(key, {"traceparent": submit_context}, queue="w3")
+    job_id = submitted.json["job_id"]
+    first_task = traced.end_outside(key, job_id, queue="w3")
+    first = wait_attempt(collector, job_id, 1)
+    assert first["job attempt"].failed and first["job attempt"]["weir.outcome"] == "FAILED"
+    assert first["job RUNNING"].failed and first["job RUNNING"]["weir.next_state"] == "FAILED"
+    retry_context, retry_trace, retry_parent = new_context()
+    retried = traced.api("POST", f"/v1/jobs/{job_id}/retry", key=key,
+                         headers={"traceparent": retry_context})
+    assert retried.status == 200
+    second_task = wait_for(lambda: traced.claim(key, "w3"), 5, "the second attempt")[0]
+    traced.tell("start", key, second_task)
+    traced.tell("finish", key, second_task, outcome="success", result={})
+    second, retry = wait_attempt(collector, job_id, 2), wait_request(collector, retried)
+    submit = wait_request(collector, submitted)
+    assert (retry.trace, retry.parent) == (retry_trace, retry_parent)
+    assert retry.links == [(job_trace, submit.id)] and retry["weir.job_id"] == job_id
+    assert sorted(second) == sorted(["job attempt"] + LIFE[1:])
+    assert {s.trace for s in second.values()} == {job_trace}
+    assert second["job attempt"].parent == submit.id
+    assert second["job attempt"]["weir.outcome"] == "SUCCESS"
+    assert first_task["traceparent"] != second_task["traceparent"]
+    assert second["job RUNNING"].id == second_task["traceparent"].split("-")[2]
+
+
+def test_a_cancel_is_followed_from_request_to_transition(traced, collector):
+    """[JOB-284] The request's span links to the job's trace, where the last state ends in CANCELED
+    while the request is under way."""
+    key = traced.new_client().api_key
+    context, trace, _ = new_context()
+    submitted = traced.try_submit(key, {"traceparent": context}, queue="w4")
+    job_id = submitted.json["job_id"]
+    canceled = traced.cancel(key, job_id)
+    assert canceled.status == 200
+    life, cancel = wait_attempt(collector, job_id), wait_request(collector, canceled)
+    assert sorted(life) == ["job CREATED", "job QUEUED", "job attempt", "job report"]
+    assert life["job QUEUED"]["weir.next_state"] == "CANCELED"
+    assert life["job attempt"]["weir.outcome"] == "CANCELED" and not life["job attempt"].failed
+    assert cancel.name == "POST /v1/jobs/{job_id}/cancel" and cancel["weir.job_id"] == job_id
+    assert cancel.links == [(trace, wait_request(collector, submitted).id)]
+    assert cancel.start <= life["job QUEUED"].end <= cancel.end
+    again = wait_request(collector, traced.cancel(key, job_id))
+    assert again.links == cancel.links and again["http.response.status_code"] == 200
+
+
+def test_the_life_of_an_api_key_is_traced_without_the_key(traced, collector):
+    """[JOB-285] Create, renew and revoke carry key_id and client_id; no key is in any span."""
+    made = traced.api("POST", "/v1/clients").expect(201)
+    path = f"/v1/clients/{made['client_id']}/keys"
+    context, trace, parent = new_context()
+    created = traced.api("POST", path, {}, headers={"traceparent": context})
+    key, key_id = created.expect(201)["api_key"], created.json["key_id"]
+    renewed = traced.api("POST", path + "/renew", {}, key)
+    second = renewed.expect(200)
+    revoked = traced.api("POST", path + "/revoke", {"key_id": key_id}, second["api_key"])
+    assert revoked.status == 200
+    create, revoke = wait_request(collector, created), wait_request(collector, revoked)
+    assert (create.trace, create.parent) == (trace, parent)
+    assert create["weir.key_id"] == revoke["weir.key_id"] == key_id
+    assert wait_request(collector, renewed)["weir.key_id"] == second["key_id"]
+    assert create.name == "POST /v1/clients/{client_id}/keys" and "revoke" in revoke.name
+    assert revoke["weir.client_id"] == made["client_id"]
+    everything = json.dumps([s.attributes for s in collector.spans])
+    for secret in (key, second["api_key"], made["webhook_secret"], key.rpartition("_")[2]):
+        assert secret not in everything
+
+
+def test_a_caller_who_does_not_sample_is_not_recorded(traced, collector):
+    key = traced.new_client().api_key
+    context, trace, _ = new_context(sampled=False)
+    job_id = traced.submit(key, {"traceparent": context}, queue="w5")["job_id"]
+    task = traced.end_outside(key, job_id, "success", queue="w5", result={})
+    assert task["traceparent"] == context
+    wait_request(collector, traced.api("GET", "/v1/jobs", key=key))
+    assert trace not in {s.trace for s in collector.spans}
+    assert not collector.of(weir__job_id=job_id)
+
+
+@pytest.mark.parametrize("bad", [
+    "00-" + "0" * 32 + "-00f067aa0ba902b7-01", "00-4bf92f3577b34da6a3ce929d0e0e4736-" + "0" * 16 + "-01",
+    "00-4BF92F3577B34DA6A3CE929D0E0E4736-00f067aa0ba902b7-01", "x" * 55, "00",
+    "ff-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+    "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-x"])
+def test_a_broken_context_is_no_context(traced, collector, bad):
+    key = traced.new_client().api_key
+    answer = traced.try_submit(key, {"traceparent": bad}, queue="w6")
+    assert answer.status == 202
+    assert wait_request(collector, answer).parent is None
+
+
+def test_failures_of_requests_show(traced, collector):
+    key = traced.new_client().api_key
+    bad = wait_request(collector, traced.try_submit(key, queue="BAD"))
+    assert bad["error.type"] == "RFA_JOB_VALIDATION_FAILED"
+    assert bad["http.response.status_code"] == 400 and not bad.failed
+    anonymous = wait_request(collector, traced.try_submit(None))
+    assert anonymous["http.response.status_code"] == 401 and anonymous["weir.client_id"] is None
+
+
+def test_worker_calls_and_probes_leave_no_spans_of_their_own(traced, collector):
+    key = traced.new_client().api_key
+    answers = [traced.api("GET", "/healthz"), traced.api("GET", "/metrics"),
+               traced.api("POST", "/worker/v1/claim",
+                          {"worker_id": "w", "queues": ["none"], "max": 1}, key)]
+    wait_request(collector, traced.api("GET", "/v1/jobs", key=key))
+    for answer in answers:
+        assert not collector.of(weir__request_id=answer.headers["x-request-id"])
+
+
+def test_a_lost_lease_shows_as_a_second_wait(fresh_weir, collector):
+    """The job goes back: ASSIGNED ends in QUEUED, and both come again, under the same attempt."""
+    weir = fresh_weir(env={"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url},
+                      settings={"runner.processes": 0})
+    key = weir.new_client().api_key
+    job_id = weir.submit(key, queue="w7")["job_id"]
+    weir.tell("release", key, weir.claim(key, "w7")[0])
+    weir.end_outside(key, job_id, "success", queue="w7", result={})
+    wait_attempt(collector, job_id)
+    spans = collector.of(weir__job_id=job_id, weir__attempt=1)
+    names = [s.name for s in spans]
+    assert names.count("job ASSIGNED") == names.count("job QUEUED") == 2
+    assert len({s.id for s in spans}) == len(spans) == 8
+
+
+def test_after_a_restart_a_claimed_job_goes_on_in_its_trace(fresh_weir, collector):
+    weir = fresh_weir(env={"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url},
+                      settings={"runner.processes": 0})
+    key = weir.new_client().api_key
+    context, trace, _ = new_context()
+    job_id = weir.submit(key, {"traceparent": context}, queue="w8")["job_id"]
+    weir.restart()
+    weir.end_outside(key, job_id, "success", queue="w8", result={})
+    life = wait_attempt(collector, job_id)
+    assert {s.trace for s in life.values()} == {trace}
+    assert {"job RUNNING", "job report", "job attempt"} <= set(life)
+
+
+def test_the_ratio_thins_traces_that_begin_here(fresh_weir, collector):
+    weir = fresh_weir(env={"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url},
+                      settings={"runner.processes": 0, "traces.sample_ratio": 0})
+    key = weir.new_client().api_key
+    context, trace, _ = new_context()
+    silent = weir.try_submit(key, queue="w9")
+    told = weir.try_submit(key, {"traceparent": context}, queue="w9")
+    assert wait_request(collector, told).trace == trace
+    assert not collector.of(weir__request_id=silent.headers["x-request-id"])
+    assert {t["traceparent"] is None for t in weir.claim(key, "w9", most=2)} == {True, False}
+    assert weir.metric("weir_spans_total") >= 1
+
+
+def test_without_an_endpoint_nothing_is_recorded_and_contexts_pass(fresh_weir):
+    weir = fresh_weir(settings={"runner.processes": 0})
+    key = weir.new_client().api_key
+    context, _, _ = new_context()
+    weir.submit(key, {"traceparent": context}, queue="w")
+    weir.submit(key, {"traceparent": "x" * 55}, queue="w")
+    assert {t["traceparent"] for t in weir.claim(key, "w", most=2)} == {context, None}
+    assert weir.metric("weir_spans_total") == 0 and not weir.pids("exporter")
+
+
+def test_spans_are_given_to_nobody_over_tcp(traced):
+    """The way out is the Unix socket; over TCP there is nothing, with or without a key."""
+    key = traced.new_client().api_key
+    for options in ({}, {"key": key}):
+        traced.api("POST", "/internal/v1/spans:take", {}, **options).expect_problem(
+            404, "RFA_REQUEST_ROUTE_NOT_FOUND")
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(os.path.join(traced.data, "core.sock"))
+        connection.sendall(b"POST /internal/v1/spans:take HTTP/1.1\r\nHost: core\r\n"
+                           b"Content-Length: 0\r\nConnection: close\r\n\r\n")
+        answer = b""
+        while piece := connection.recv(65536):
+            answer += piece
+    assert answer.startswith(b"HTTP/1.1 200") and b'"resourceSpans"' in answer
+
+
+@pytest.mark.limit(90)
+def test_a_collector_that_is_away_holds_nobody_up(fresh_weir):
+    """Jobs run; spans wait, then drop and are counted; what waited arrives when it is back."""
+    with OtlpReceiver() as collector:
+        collector.status = 503
+        weir = fresh_weir(env={"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url},
+                          settings={"runner.processes": 0})
+        key = weir.new_client().api_key
+        wait_for(lambda: collector.requests >= 1, 10, "a try", weir)
+        assert weir.wait_log(event="collector_away")["status"] == 503
+        jobs = [{"type": "EXECUTE", "queue": "many"}] * 1000
+        while weir.metric("weir_spans_dropped_total") == 0:
+            weir.api("POST", "/v1/jobs:batch", {"jobs": jobs}, key).expect(202)
+            for task in weir.claim(key, "many", most=256):
+                assert task["traceparent"]
+            assert weir.metric("jobs_submitted_total") < 20000, "nothing was ever dropped"
+        collector.status = 200
+        collector.wait(lambda spans: len(spans) > 1000, "what waited", 30)
+        weir.wait_log(event="collector_back")
+
+
+def test_the_exporter_sends_what_is_left_when_the_server_stops(fresh_weir, collector):
+    weir = fresh_weir(env={"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url},
+                      settings={"runner.processes": 0})
+    answer = weir.api("POST", "/v1/clients")
+    weir.stop()
+    assert collector.of(weir__request_id=answer.headers["x-request-id"])
+
+
+def test_a_killed_exporter_comes_back(traced, collector):
+    old = traced.pids("exporter")
+    traced.kill9_kind("exporter")
+    traced.wait_pids("exporter", 1, other_than=old)
+    assert wait_request(collector, traced.api("POST", "/v1/clients"))

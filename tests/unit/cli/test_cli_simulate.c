@@ -1,0 +1,370 @@
+/* The simulator's judgement: what it lets pass, and that no single change of a job gets past it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "base/must.h"
+#include "base/time_text.h"
+#include "cli/simulate/judge.h"
+#include "cli/simulate/latency.h"
+#include "cli/simulate/mix.h"
+
+#include "base/banned.h"
+
+#define BASE_US INT64_C(1794787200000000) /* 2026-11-16T00:00:00Z */
+
+static const char fast_job[] =
+    "{\"state\":\"SUCCEEDED\",\"outcome\":\"SUCCESS\",\"attempt\":1,\"max_retries\":3,"
+    "\"max_runtime_ms\":125000,\"error\":null,\"definition\":{\"work_kind\":\"SUCCESS_FAST\","
+    "\"duration_ms\":1000,\"should_fail\":false,\"payload_size\":4096}}";
+
+/* FNV-1a of 4096 bytes of the alphabet over and over, computed in another language. */
+static const char fast_result[] = "{\"scenario\":\"SUCCESS_FAST\",\"payload_bytes\":4096,"
+                                  "\"checksum\":\"fnv1a:407b698f40431005\"}";
+
+static const struct {
+    const char *name, *state;
+} states[] = {{"created", "CREATED"},         {"queued", "QUEUED"},        {"assigned", "ASSIGNED"},
+              {"running", "RUNNING"},         {"succeeded", "SUCCEEDED"},  {"failed", "FAILED"},
+              {"canceled", "CANCELED"},       {"lease_expired", "QUEUED"}, {"timed_out", "FAILED"},
+              {"retries_exhausted", "FAILED"}};
+
+static const char *state_after(struct str name)
+{
+    for (size_t i = 0; i < LENGTH_OF(states); i++)
+        if (str_is(name, states[i].name))
+            return states[i].state;
+    fail_msg("no event %.*s", STR_ARG(name));
+    return NULL;
+}
+
+struct made {
+    const char *kind, *outcome, *events, *result;
+    int64_t run_ms;
+};
+
+/* A report whose events stand a millisecond apart, but for runs. */
+static void make_report(const struct made *m, struct strbuf *out)
+{
+    struct str rest = str_of(m->events);
+    char text[TIME_TEXT_MAX], started[TIME_TEXT_MAX] = "";
+    const char *before = NULL;
+    int64_t us = BASE_US, started_us = 0;
+    strbuf_addf(out, "{\"outcome\":\"%s\",\"result\":%s,\"events\":[", m->outcome,
+                m->result ? m->result : "null");
+    for (int seq = 1; rest.len; seq++) {
+        struct str name = str_cut(&rest, ' ');
+        us += before && strcmp(before, "RUNNING") == 0 ? m->run_ms * 1000 : 1000;
+        const char *after = state_after(name);
+        if (strcmp(after, "RUNNING") == 0) {
+            started_us = us;
+            time_text_ms(us / 1000, started);
+        }
+        strbuf_addf(out, "%s{\"seq\":%d,\"event_name\":\"job.%.*s\",\"prev_state\":", seq > 1 ? "," : "", seq,
+                    STR_ARG(name));
+        strbuf_addf(out, before ? "\"%s\"" : "null%s", before ? before : "");
+        time_text_us(us, text);
+        strbuf_addf(out, ",\"next_state\":\"%s\",\"timestamp\":\"%s\",\"payload\":{\"scenario\":\"%s\"}}",
+                    after, text, m->kind);
+        before = after;
+    }
+    strbuf_addf(out, "],\"started_at\":%s%s%s,", *started ? "\"" : "", *started ? started : "null",
+                *started ? "\"" : "");
+    time_text_ms(us / 1000, text);
+    strbuf_addf(out, "\"finished_at\":\"%s\",\"duration_ms\":%lld}", text,
+                (long long)(started_us ? (us - started_us) / 1000 : 0));
+}
+
+static struct sim_yardstick yard_of(enum work_kind kind)
+{
+    return (struct sim_yardstick){.expected = &sim_expectations[kind],
+                                  .time_scale = 1,
+                                  .slack_ms = 2000,
+                                  .max_retries = 3,
+                                  .max_runtime_ms = 125000};
+}
+
+static bool passes(struct sim_yardstick *y, struct str text, bool is_job, struct sim_finding *f)
+{
+    struct arena *a = arena_new(4096);
+    const struct json *j;
+    struct err err;
+    int64_t us;
+    assert_int_equal(json_parse(a, text, &j, &err), ERR_OK);
+    bool ok = is_job ? judge_job(y, j, f) : judge_report(y, j, &us, f);
+    if (!ok)
+        assert_true(f->expected[0] && f->found[0] && f->next[0]);
+    arena_free(a);
+    return ok;
+}
+
+static bool made_passes(const struct made *m, struct sim_yardstick *y)
+{
+    struct strbuf text = {0};
+    struct sim_finding f;
+    make_report(m, &text);
+    bool ok = passes(y, strbuf_str(&text), false, &f);
+    strbuf_free(&text);
+    return ok;
+}
+
+static const char run_ok[] = "created queued assigned running succeeded";
+
+static struct made made_fast(const char *events, int64_t run_ms)
+{
+    return (struct made){"SUCCESS_FAST", "SUCCESS", events, fast_result, run_ms};
+}
+
+/* Replaces the first `from`; the result must not pass. */
+static void change_is_seen(const char *text, const char *from, const char *to, bool is_job)
+{
+    struct strbuf changed = {0};
+    struct sim_yardstick y = yard_of(WORK_SUCCESS_FAST);
+    struct sim_finding f;
+    const char *at = strstr(text, from);
+    if (!at)
+        fail_msg("%s is not in %s", from, text);
+    strbuf_addf(&changed, "%.*s%s%s", (int)(at - text), text, to, at + strlen(from));
+    if (passes(&y, strbuf_str(&changed), is_job, &f))
+        fail_msg("%s -> %s was not seen", from, to);
+    strbuf_free(&changed);
+}
+
+/* Every fact of a job that the catalog fixes. */
+static void test_any_single_change_of_a_job_is_a_surprise(void **state)
+{
+    static const char *const changes[][2] = {{"SUCCEEDED", "FAILED"},
+                                             {"SUCCESS\"", "FAILED\""},
+                                             {"\"attempt\":1", "\"attempt\":2"},
+                                             {"SUCCESS_FAST", "OTHER"},
+                                             {":1000", ":1001"},
+                                             {"false", "true"},
+                                             {"4096", "4097"},
+                                             {"\"max_retries\":3,", ""},
+                                             {"\"error\":null", "\"error\":{\"code\":\"x\"}"},
+                                             {"\"definition\"", "\"d\""}};
+    struct sim_yardstick y = yard_of(WORK_SUCCESS_FAST);
+    struct sim_finding f;
+    (void)state;
+    assert_true(passes(&y, str_of(fast_job), true, &f));
+    for (size_t i = 0; i < LENGTH_OF(changes); i++)
+        change_is_seen(fast_job, changes[i][0], changes[i][1], true);
+}
+
+static void test_any_single_change_of_a_report_is_a_surprise(void **state)
+{
+    static const char *const changes[][2] = {
+        {"SUCCESS\"", "FAILED\""},
+        {"job.assigned", "job.canceled"},
+        {"\"seq\":3", "\"seq\":4"},
+        {"\"prev_state\":\"QUEUED\"", "\"prev_state\":\"CREATED\""},
+        {"\"prev_state\":\"RUNNING\"", "\"prev_state\":null"},
+        {":00:00.002000Z", ":00:00.000900Z"},
+        {"{\"scenario\":\"SUCCESS_FAST\"}", "{\"scenario\":\"RUNS_LONG\"}"},
+        {"{\"scenario\":\"SUCCESS_FAST\"}", "{}"},
+        {"\"payload_bytes\":4096", "\"payload_bytes\":4095"},
+        {"407b698f", "507b698f"},
+        {"\"duration_ms\":1003", "\"duration_ms\":1013"},
+        {"\"started_at\":\"2026", "\"started_at\":\"2025"},
+        {"\"finished_at\"", "\"f\""},
+    };
+    struct made m = made_fast(run_ok, 1003);
+    struct sim_yardstick y = yard_of(WORK_SUCCESS_FAST);
+    struct strbuf text = {0};
+    (void)state;
+    assert_true(made_passes(&m, &y));
+    make_report(&m, &text);
+    for (size_t i = 0; i < LENGTH_OF(changes); i++)
+        change_is_seen(text.ptr, changes[i][0], changes[i][1], false);
+    strbuf_free(&text);
+}
+
+static void test_a_run_may_be_neither_early_nor_late(void **state)
+{
+    static const struct {
+        int64_t run_ms;
+        double scale, early;
+        bool fine;
+    } runs[] = {{998, 1, 0, false}, {999, 1, 0, true},   {3000, 1, 0, true},  {3001, 1, 0, false},
+                {9, 0.01, 0, true}, {8, 0.01, 0, false}, {910, 1, 0.1, true}, {890, 1, 0.1, false}};
+    (void)state;
+    for (size_t i = 0; i < LENGTH_OF(runs); i++) {
+        struct made m = made_fast(run_ok, runs[i].run_ms);
+        struct sim_yardstick y = yard_of(WORK_SUCCESS_FAST);
+        y.time_scale = runs[i].scale;
+        y.early = runs[i].early;
+        assert_int_equal(made_passes(&m, &y), runs[i].fine);
+    }
+}
+
+static void test_events_follow_the_pattern_of_the_kind(void **state)
+{
+    static const struct {
+        enum work_kind kind;
+        const char *outcome, *events;
+        int64_t run_ms;
+        bool fine;
+    } cases[] = {
+        {WORK_FAIL_IMMEDIATE, "FAILED", "created queued assigned running failed", 500, true},
+        {WORK_FAIL_IMMEDIATE, "FAILED", "created queued assigned running timed_out", 500, false},
+        {WORK_FAIL_IMMEDIATE, "FAILED", "created queued assigned lease_expired assigned running failed", 500,
+         true},
+        {WORK_FAIL_IMMEDIATE, "FAILED", "created queued lease_expired assigned running failed", 500, false},
+        {WORK_RUNS_OVER_TIMEOUT, "FAILED", "created queued assigned running timed_out", 125000, true},
+        {WORK_RUNS_OVER_TIMEOUT, "FAILED", "created queued assigned running timed_out", 124000, false},
+        {WORK_CANCEL_BEFORE_START, "CANCELED", "created queued canceled", 0, true},
+        {WORK_CANCEL_BEFORE_START, "CANCELED", "created queued assigned canceled", 0, false},
+        {WORK_CANCEL_DURING_RUN, "CANCELED", "created queued assigned running canceled", 20, true},
+        {WORK_CANCEL_DURING_RUN, "CANCELED", "created queued canceled", 0, false},
+        {WORK_RETRY_LIMIT_REACHED, "FAILED",
+         "created queued assigned running failed queued assigned running failed queued assigned running "
+         "failed "
+         "queued assigned running failed retries_exhausted",
+         3000, true},
+        {WORK_RETRY_LIMIT_REACHED, "FAILED",
+         "created queued assigned running failed queued assigned running failed queued assigned running "
+         "failed "
+         "queued assigned running failed",
+         3000, false},
+        {WORK_RETRY_LIMIT_REACHED, "FAILED",
+         "created queued assigned running failed queued assigned running failed retries_exhausted", 3000,
+         false},
+        {WORK_SCHEDULED_FAR_FUTURE, "CANCELED", "created canceled", 0, true},
+    };
+    (void)state;
+    for (size_t i = 0; i < LENGTH_OF(cases); i++) {
+        struct sim_yardstick y = yard_of(cases[i].kind);
+        struct made m = {sim_expectations[cases[i].kind].name, cases[i].outcome, cases[i].events, NULL,
+                         cases[i].run_ms};
+        if (made_passes(&m, &y) != cases[i].fine)
+            fail_msg("%s: %s", m.kind, m.events);
+    }
+}
+
+/* Queued within a second of its time, or of the restart; never before. */
+static void test_a_due_job_is_queued_in_time(void **state)
+{
+    static const struct {
+        int64_t due_ms, from_ms, until_ms; /* from the start; it is queued at 2 */
+        bool fine;
+    } cases[] = {{2, 0, 0, true},
+                 {3, 0, 0, false},
+                 {-998, 0, 0, true},
+                 {-999, 0, 0, false},
+                 {-5000, 0, 0, false},
+                 {-5000, -6000, -500, true},
+                 {-5000, -4000, -500, false},
+                 {-5000, -6000, -2000, false}};
+    (void)state;
+    for (size_t i = 0; i < LENGTH_OF(cases); i++) {
+        struct made m = made_fast(run_ok, 1003);
+        struct sim_yardstick y = yard_of(WORK_SUCCESS_FAST);
+        y.due_us = BASE_US + cases[i].due_ms * 1000;
+        y.late_from_us = BASE_US + cases[i].from_ms * 1000;
+        y.late_until_us = BASE_US + cases[i].until_ms * 1000;
+        if (made_passes(&m, &y) != cases[i].fine)
+            fail_msg("case %zu", i);
+    }
+}
+
+static void test_every_kind_has_a_row_and_may_be_sent(void **state)
+{
+    (void)state;
+    for (int k = 0; k < WORK_KIND_COUNT; k++) {
+        const struct sim_expectation *e = &sim_expectations[k];
+        assert_string_equal(e->name, work_kind_text((enum work_kind)k));
+        assert_true(e->weight > 0 && e->events && sim_help_text(e->help));
+        /* The first word of the catalog's outcome is our end, where no help leads elsewhere. */
+        bool plain = e->help == HELP_NOTHING || e->help == HELP_REFUSAL || sim_help_is_receiver(e->help);
+        if (plain)
+            assert_true(str_starts(str_of(work_expected_outcome((enum work_kind)k)), sim_end_text(e)));
+    }
+}
+
+static void test_a_mix_is_read_and_repeats_by_its_seed(void **state)
+{
+    struct sim_mix a, b;
+    struct err err;
+    int64_t drawn[WORK_KIND_COUNT] = {0};
+    (void)state;
+    assert_int_equal(sim_mix_parse("all,SUCCESS_SLOW:0", &a, &err), ERR_OK);
+    assert_int_equal(sim_mix_parse("all,SUCCESS_SLOW:0", &b, &err), ERR_OK);
+    sim_mix_start(&a, 7);
+    sim_mix_start(&b, 7);
+    for (int i = 0; i < 5000; i++) {
+        enum work_kind kind = sim_mix_next(&a);
+        assert_int_equal(kind, sim_mix_next(&b));
+        drawn[kind]++;
+        if (i == WORK_KIND_COUNT - 2) /* one of each before chance decides */
+            for (int k = 0; k < WORK_KIND_COUNT; k++)
+                assert_int_equal(drawn[k], k != WORK_SUCCESS_SLOW);
+    }
+    assert_true(drawn[WORK_SUCCESS_FAST] > drawn[WORK_RUNS_LONG] * 10);
+    assert_int_equal(drawn[WORK_SUCCESS_SLOW], 0);
+}
+
+static void test_a_mix_that_means_nothing_is_refused(void **state)
+{
+    static const char *const bad[] = {"",      "FOO",           "SUCCESS_FAST:x", "SUCCESS_FAST:-1",
+                                      "all:3", "SUCCESS_FAST,,"};
+    struct sim_mix m;
+    struct sim_expectation e[WORK_KIND_COUNT];
+    struct err err;
+    (void)state;
+    for (size_t i = 0; i < LENGTH_OF(bad); i++)
+        assert_int_equal(sim_mix_parse(bad[i], &m, &err), ERR_CONFIG_INVALID);
+    assert_int_equal(sim_mix_parse("SUCCESS_FAST:0", &m, &err), ERR_OK);
+    assert_int_equal(m.weight_sum, 0);
+    memcpy(e, sim_expectations, sizeof e);
+    assert_int_equal(sim_expect_override("SUCCESS_FAST=FAILED,RUNS_LONG=CANCELED", e, &err), ERR_OK);
+    assert_int_equal(e[WORK_SUCCESS_FAST].ends, JOB_FAILED);
+    assert_int_equal(e[WORK_RUNS_LONG].ends, JOB_CANCELED);
+    assert_int_equal(sim_expect_override("SUCCESS_FAST", e, &err), ERR_CONFIG_INVALID);
+    assert_int_equal(sim_expect_override("FOO=FAILED", e, &err), ERR_CONFIG_INVALID);
+}
+
+static void test_a_scale_is_read_off_a_run(void **state)
+{
+    (void)state;
+    assert_float_equal(judge_scale_of(1004, 1000), 1, 1e-9);
+    assert_float_equal(judge_scale_of(102, 10000), 0.01, 1e-9);
+    assert_float_equal(judge_scale_of(251, 1000), 0.25, 1e-9);
+    assert_float_equal(judge_scale_of(112, 110000), 0.001, 1e-9);
+    assert_float_equal(judge_scale_of(0, 1000), 0, 1e-9);
+}
+
+static void test_percentiles_are_right_within_a_step(void **state)
+{
+    struct latency *l = must_alloc(sizeof *l);
+    (void)state;
+    assert_int_equal(latency_at(l, 0.5), 0);
+    for (int64_t us = 1; us <= 100000; us++)
+        latency_add(l, us);
+    assert_in_range(latency_at(l, 0.5), 50000, 52000);
+    assert_in_range(latency_at(l, 0.99), 99000, 103000);
+    latency_add(l, INT64_MAX);
+    latency_add(l, -5);
+    assert_true(latency_at(l, 1) > INT64_C(1) << 40);
+    free(l);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_any_single_change_of_a_job_is_a_surprise),
+        cmocka_unit_test(test_any_single_change_of_a_report_is_a_surprise),
+        cmocka_unit_test(test_a_run_may_be_neither_early_nor_late),
+        cmocka_unit_test(test_events_follow_the_pattern_of_the_kind),
+        cmocka_unit_test(test_a_due_job_is_queued_in_time),
+        cmocka_unit_test(test_every_kind_has_a_row_and_may_be_sent),
+        cmocka_unit_test(test_a_mix_is_read_and_repeats_by_its_seed),
+        cmocka_unit_test(test_a_mix_that_means_nothing_is_refused),
+        cmocka_unit_test(test_a_scale_is_read_off_a_run),
+        cmocka_unit_test(test_percentiles_are_right_within_a_step),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,102 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "egress/retry_after.h"
+
+#include "base/banned.h"
+
+/* Sun, 06 Nov 1994 08:49:37 GMT, the example of RFC 9110. */
+static const int64_t EXAMPLE_MS = INT64_C(784111777) * 1000;
+
+static void seconds_are_read(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *value;
+        int64_t ms;
+    } rows[] = {
+        {"0", 0},
+        {"1", 1000},
+        {"120", 120000},
+        {" 120\t", 120000},
+        {"007", 7000},
+        {"604800", RETRY_AFTER_MS_MAX},
+        {"604801", RETRY_AFTER_MS_MAX},
+        {"99999999999999999999999999999999", RETRY_AFTER_MS_MAX},
+        {"", -1},
+        {" ", -1},
+        {"-1", -1},
+        {"+1", -1},
+        {"1.5", -1},
+        {"1s", -1},
+        {"1 2", -1},
+        {"1e3", -1},
+        {"0x10", -1},
+        {"soon", -1},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (retry_after_ms(str_of(rows[i].value), EXAMPLE_MS) != rows[i].ms)
+            fail_msg("\"%s\": %lld", rows[i].value,
+                     (long long)retry_after_ms(str_of(rows[i].value), EXAMPLE_MS));
+}
+
+/* Each is the same instant, or none. */
+static void dates_are_read_in_all_three_forms(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *value;
+        bool is_date;
+    } rows[] = {
+        {"Sun, 06 Nov 1994 08:49:37 GMT", true},
+        {"Sunday, 06-Nov-94 08:49:37 GMT", true},
+        {"Sun Nov  6 08:49:37 1994", true},
+        {" Sun, 06 Nov 1994 08:49:37 GMT ", true},
+        {"Sun, 06 Nov 1994 08:49:37 UTC", false},
+        {"Sun, 06 Nov 1994 08:49:37", false},
+        {"Sun, 6 Nov 1994 08:49:37 GMT", false},
+        {"sun, 06 nov 1994 08:49:37 gmt", false},
+        {"Sun, 31 Feb 1994 08:49:37 GMT", false},
+        {"Sun, 06 Nov 1994 24:49:37 GMT", false},
+        {"Sun, 06 Nov 1994 08:49:3 GMT", false},
+        {"Sun, 06 Nov 94 08:49:37 GMT", false},
+        {"Sun, 06-Nov-94 08:49:37 GMT", false},
+        {"Sunday, 06 Nov 1994 08:49:37 GMT", false},
+        {"Sun, 06 Nov 1994 08:49:37 GMT x", false},
+        {"Sun,06 Nov 1994 08:49:37 GMT", false},
+        {"Sun Nov 6 08:49:37 94", false},
+        {"Sun, -6 Nov 1994 08:49:37 GMT", false},
+        {"1994-11-06T08:49:37Z", false},
+        {"Sun, 06 Nov 1969 08:49:37 GMT", false},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (retry_after_ms(str_of(rows[i].value), EXAMPLE_MS - 90500) != (rows[i].is_date ? 90500 : -1))
+            fail_msg("\"%s\"", rows[i].value);
+}
+
+static void dates_are_measured_from_now(void **state)
+{
+    (void)state;
+    struct str date = STR("Sun, 06 Nov 1994 08:49:37 GMT");
+    assert_int_equal(retry_after_ms(date, EXAMPLE_MS), 0);
+    assert_int_equal(retry_after_ms(date, EXAMPLE_MS + 1), 0); /* past */
+    assert_int_equal(retry_after_ms(date, EXAMPLE_MS - 1), 1);
+    assert_int_equal(retry_after_ms(date, 0), RETRY_AFTER_MS_MAX);
+    /* Two digits: the century in which it is at most 50 years ahead. In 2026, 70 is 2070 and 77 is 1977. */
+    int64_t in_2026_ms = INT64_C(1780000000) * 1000;
+    assert_int_equal(retry_after_ms(STR("Sunday, 06-Nov-70 08:49:37 GMT"), in_2026_ms), RETRY_AFTER_MS_MAX);
+    assert_int_equal(retry_after_ms(STR("Sunday, 06-Nov-77 08:49:37 GMT"), in_2026_ms), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(seconds_are_read),
+        cmocka_unit_test(dates_are_read_in_all_three_forms),
+        cmocka_unit_test(dates_are_measured_from_now),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

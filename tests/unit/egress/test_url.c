@@ -1,0 +1,96 @@
+/* URLs as text. The table of cases is tests/egress/ssrf_urls.tsv. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "egress/address.h"
+#include "egress/url.h"
+#include "vectors.h"
+
+#include "base/banned.h"
+
+static void check_refused(struct str text, struct str says)
+{
+    struct egress_url url = {.port = 7};
+    struct err err;
+    if (egress_url_parse(text, &url, &err) != ERR_REQUEST_MALFORMED)
+        fail_msg("taken: %.*s", STR_ARG(text));
+    assert_true(str_starts(str_of(err.detail), "url "));
+    if (!memmem(err.detail, strlen(err.detail), says.ptr, says.len))
+        fail_msg("%.*s: %s", STR_ARG(text), err.detail);
+    assert_int_equal(url.port, 7); /* untouched */
+}
+
+static void check_row(const struct str columns[VECTOR_COLUMNS_MAX], void *self)
+{
+    struct egress_url url;
+    struct err err;
+    struct egress_policy strict = {0};
+    const char *reason;
+    (void)self;
+    if (str_is(columns[0], "refused")) {
+        check_refused(columns[1], columns[2]);
+        return;
+    }
+    assert_true(str_is(columns[0], "taken") || str_is(columns[0], "denied"));
+    if (egress_url_parse(columns[1], &url, &err) != ERR_OK)
+        fail_msg("%.*s: %s", STR_ARG(columns[1]), err.detail);
+    if (!str_is(columns[2], url.endpoint))
+        fail_msg("%.*s: %s", STR_ARG(columns[1]), url.endpoint);
+    if (url.is_address)
+        assert_int_equal(egress_address_text_allowed(&strict, url.host, &reason),
+                         str_is(columns[0], "taken"));
+    assert_true(url.tls == str_starts(columns[2], "https"));
+}
+
+static void every_url_of_the_table_has_its_verdict(void **state)
+{
+    (void)state;
+    assert_true(vectors_each("ssrf_urls.tsv", check_row, NULL) > 110);
+}
+
+static void repeat(struct strbuf *out, const char *text, size_t times)
+{
+    while (times--)
+        strbuf_add_text(out, text);
+}
+
+static void lengths_are_bounded(void **state)
+{
+    (void)state;
+    struct strbuf text = {0};
+    struct egress_url url;
+    struct err err;
+    strbuf_add_text(&text, "http://example.com/");
+    repeat(&text, "a", EGRESS_URL_BYTES_MAX - text.len);
+    assert_int_equal(egress_url_parse(strbuf_str(&text), &url, &err), ERR_OK);
+    repeat(&text, "a", 1);
+    check_refused(strbuf_str(&text), STR("longer than 2048"));
+    strbuf_clear(&text);
+    strbuf_add_text(&text, "https://");
+    repeat(&text, "abcdefghi.", 25);
+    strbuf_add_text(&text, "abc:65535"); /* a host of 253 bytes, the longest endpoint there is */
+    assert_int_equal(egress_url_parse(strbuf_str(&text), &url, &err), ERR_OK);
+    assert_true(str_equal(str_of(url.endpoint), strbuf_str(&text)));
+    strbuf_clear(&text);
+    strbuf_add_text(&text, "http://");
+    repeat(&text, "abcdefghi.", 25);
+    strbuf_add_text(&text, "abcd");
+    check_refused(strbuf_str(&text), STR("more than 253"));
+    strbuf_clear(&text);
+    strbuf_add_text(&text, "http://");
+    repeat(&text, "a", 64);
+    check_refused(strbuf_str(&text), STR("no name"));
+    strbuf_free(&text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_url_of_the_table_has_its_verdict),
+        cmocka_unit_test(lengths_are_bounded),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
