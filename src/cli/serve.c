@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "core/core.h"
 #include "domains/exporter/exporter.h"
+#include "domains/gateway/gateway.h"
 #include "domains/runner/runner.h"
 #include "runtime/supervisor.h"
 #include "telemetry/otlp.h"
@@ -33,6 +34,26 @@ static int run_runner(const struct process_start *start)
     };
     process_ready(start); /* it reconnects by itself, so there is nothing to wait for */
     return runner_main(&config);
+}
+
+static int run_gateway(const struct process_start *start)
+{
+    const struct settings *s = start->settings;
+    struct gateway_config config = {.socket_path = start->socket_path,
+                                    .timeout_ms = s->webhooks_timeout_ms,
+                                    .heartbeat_ms = s->queue_heartbeat_ms,
+                                    .drain_ms = s->runtime_drain_ms,
+                                    .instance = start->instance,
+                                    .stop_requested = process_stop_requested,
+                                    .stop_fd = process_stop_fd()};
+    struct err err;
+    struct str cidrs = str_of(s->webhooks_allow_cidrs ? s->webhooks_allow_cidrs : "");
+    if (egress_policy_parse(cidrs, settings_webhooks_private(s), &config.policy, &err) != ERR_OK) {
+        log_line(LOG_ERROR, "gateway_failed", "error_message", LOG_TEXT(err.detail), NULL);
+        return PROCESS_EXIT_CONFIG;
+    }
+    process_ready(start);
+    return gateway_main(&config);
 }
 
 static int run_exporter(const struct process_start *start)
@@ -108,8 +129,10 @@ static int run_with_greeting(const struct settings *s, bool quiet, int argc, cha
     struct greeting greeting = {s, program, quiet};
     const struct supervisor_config config = {
         .settings = s,
-        .mains =
-            {[PROCESS_CORE] = core_main, [PROCESS_RUNNER] = run_runner, [PROCESS_EXPORTER] = run_exporter},
+        .mains = {[PROCESS_CORE] = core_main,
+                  [PROCESS_RUNNER] = run_runner,
+                  [PROCESS_GATEWAY] = run_gateway,
+                  [PROCESS_EXPORTER] = run_exporter},
         .argc = argc,
         .argv = argv,
         .on_ready = greet,

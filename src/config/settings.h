@@ -63,8 +63,11 @@
     INT(webhooks_timeout_ms, "webhooks.timeout_ms", 5000, 10, 600000, "one delivery attempt")                \
     INT(webhooks_max_attempts, "webhooks.max_attempts", 6, 1, 100,                                           \
         "tries of a delivery before it is given up")                                                         \
+    INT(webhooks_slots, "webhooks.slots", 8, 1, 1000, "deliveries to one receiver at a time")                \
     INT(webhooks_base_ms, "webhooks.base_ms", 1000, 0, 86400000, "first backoff")                            \
     INT(webhooks_cap_ms, "webhooks.cap_ms", 60000, 0, 86400000, "longest backoff")                           \
+    INT(webhooks_disable_after_seconds, "webhooks.disable_after_seconds", 432000, 0, 31536000,               \
+        "a webhook that has only failed for so long is disabled; 0: never")                                  \
     TEXT(webhooks_allow_private, "webhooks.allow_private", BOOLEAN, NULL,                                    \
          "webhooks may reach private addresses; unset = true in dev, false else")                            \
     TEXT(webhooks_allow_cidrs, "webhooks.allow_cidrs", CIDRS, NULL,                                          \
@@ -77,6 +80,11 @@
         "restarts of runners within the window; one more ends and renews the domain")                        \
     INT(runtime_agents_max_seconds, "runtime.agents.max_seconds", 60, 1, 86400,                              \
         "length of the agents window")                                                                       \
+    INT(runtime_outbound_max_restarts, "runtime.outbound.max_restarts", 30, 0, 1000,                         \
+        "restarts of the gateway within the window; one more ends and renews the domain")                    \
+    INT(runtime_outbound_max_seconds, "runtime.outbound.max_seconds", 60, 1, 86400,                          \
+        "length of the outbound window")                                                                     \
+    INT(gateway_processes, "gateway.processes", 1, 0, 16, "processes that send deliveries; 0: none does")    \
     REAL(traces_sample_ratio, "traces.sample_ratio", 1.0, 0, 1,                                              \
          "share of traces begun here that are recorded; a caller's choice goes first")                       \
     TEXT(log_level, "log.level", LEVEL, "info", "debug, info, warn or error")

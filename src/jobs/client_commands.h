@@ -76,6 +76,19 @@ struct create_webhook_command {
 };
 extern const struct command_type create_webhook_command_type;
 
+/* What else is asked of a webhook that is there. */
+enum webhook_action { WEBHOOK_TEST, WEBHOOK_ENABLE, WEBHOOK_ROTATE, WEBHOOK_REDELIVER };
+struct webhook_command {
+    struct command base;
+    enum webhook_action action;
+    int64_t client, id;
+    uint64_t low;
+    int64_t delivery_id; /* redeliver: which; test: the answer */
+    uint64_t delivery_low;
+    uint8_t secret[WEBHOOK_SECRET_BYTES]; /* rotate: the new one */
+};
+extern const struct command_type webhook_command_type;
+
 struct delete_webhook_command {
     struct command base;
     int64_t client, id;

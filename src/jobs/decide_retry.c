@@ -2,6 +2,7 @@
  * and the job is QUEUED again after a backoff. Anything else is left as it is and told. */
 #include "base/hash.h"
 #include "base/must.h"
+#include "jobs/deliver.h"
 #include "jobs/job_move.h"
 #include "jobs/owned_job.h"
 
@@ -80,6 +81,7 @@ static enum err_code decide_retry(struct unit *u, struct command *base, struct e
             return err->code;
         archive(u, end);
         t = revive(u, job, end);
+        deliver_open_callback(u, job, t);
         MUST(job_move(u, t, JOB_ON_RETRY, STR_ABSENT, NULL));
         unit_task_place(u, t);
         c->changed = true;

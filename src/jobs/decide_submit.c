@@ -1,6 +1,7 @@
 /* Submit: replay before value checks, value checks before conflict, then limits, then one write of job,
  * events, queue entry, listing and idempotency key. */
 #include "base/must.h"
+#include "jobs/deliver.h"
 #include "jobs/job_commands.h"
 #include "jobs/job_move.h"
 #include "jobs/submit_values.h"
@@ -122,6 +123,7 @@ static void accept(struct unit *u, int64_t client, struct submit_item *item, con
     if (item->idem_key.ptr)
         unit_idem_add(u, idem_hash(client, item->idem_key), job->id);
     struct task *t = new_task(u, job);
+    deliver_open_callback(u, job, t);
     MUST(job_move(u, t, JOB_ON_SUBMIT, STR_ABSENT, NULL));
     if (!job->execution_ms)
         MUST(job_move(u, t, JOB_ON_DUE, STR_ABSENT, NULL));

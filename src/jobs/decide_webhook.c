@@ -1,4 +1,4 @@
-/* Webhooks: registered and removed here; delivering is the gateway's work. */
+/* Webhooks: registered and removed here; what is asked of one that is there: decide_delivery.c. */
 #include "jobs/creates.h"
 #include "jobs/webhook_fingerprint.h"
 

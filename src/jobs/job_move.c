@@ -2,6 +2,7 @@
 
 #include "base/json.h"
 #include "base/must.h"
+#include "jobs/deliver.h"
 #include "lifecycle/work_kinds.h"
 
 #include "base/banned.h"
@@ -97,6 +98,7 @@ static struct notice *append(struct unit *u, struct task *t, enum job_event even
     if (job_state_is_final(next) && t->row.started_ms)
         n->ran_ms = e.at_us / 1000 - t->row.started_ms;
     t->row.last_us = e.at_us;
+    deliver_event(u, t, &e);
     return n;
 }
 

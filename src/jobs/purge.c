@@ -1,9 +1,17 @@
 #include "jobs/purge.h"
 
+#include "lifecycle/delivery_lifecycle.h"
+
 #include "base/banned.h"
 
 /* Keys are looked through as a whole, so seldom. */
-enum { CHUNKS_A_TURN = 16, KEYS_A_TURN = 200, KEYS_CHECK_MS = 3600000, ATTEMPTS_MAX = 1001 };
+enum {
+    CHUNKS_A_TURN = 16,
+    KEYS_A_TURN = 200,
+    KEYS_CHECK_MS = 3600000,
+    ATTEMPTS_MAX = 1001,
+    DELIVERIES_A_TURN = 1000
+};
 
 /* --- jobs -------------------------------------------------------------------------------------- */
 
@@ -30,6 +38,57 @@ static void drop_kept(struct unit *u, const struct end_row *end)
     }
 }
 
+/* --- deliveries of a job ------------------------------------------------------------------------- */
+
+/* True when none of them waits to be sent, and all were read. */
+static bool read_deliveries(struct unit *u, int64_t job, uint8_t bucket, int64_t *ids, size_t *ret_count)
+{
+    struct err err;
+    struct list_query q = {
+        .client = job, .bucket = bucket, .below_id = INT64_MAX, .limit = DELIVERIES_A_TURN};
+    if (u->reader->ops->reader_begin(u->reader, &err) != ERR_OK)
+        return false;
+    enum err_code code = u->reader->ops->reader_list(u->reader, &q, ids, ret_count, &err);
+    u->reader->ops->reader_end(u->reader);
+    for (size_t i = 0; code == ERR_OK && i < *ret_count; i++) {
+        struct delivery_row key = {.id = ids[i]};
+        unit_want(u, &table_delivery_row, &key);
+        const struct delivery_row *d =
+            u->load_err.code == ERR_OK ? unit_row(u, &table_delivery_row, &key) : NULL;
+        if (u->load_err.code != ERR_OK || (d && d->state == DELIVERY_PENDING))
+            return false;
+    }
+    return code == ERR_OK;
+}
+
+static void drop_deliveries(struct unit *u, int64_t job, uint8_t bucket, const int64_t *ids, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct delivery_row key = {.id = ids[i]};
+        const struct delivery_row *d = unit_row(u, &table_delivery_row, &key);
+        unit_list(u, job, bucket, ids[i], true);
+        if (!d)
+            continue;
+        if (d->webhook)
+            unit_list(u, d->webhook, LIST_DELIVERIES, ids[i], true);
+        unit_delete(u, &table_delivery_row, d);
+    }
+}
+
+/* False: not all are gone: something is still to be delivered, could not be read, or there are more. */
+static bool purge_deliveries(struct unit *u, int64_t job)
+{
+    static const uint8_t buckets[] = {LIST_DELIVERIES, LIST_OF_JOB};
+    int64_t ids[2][DELIVERIES_A_TURN];
+    size_t counts[2] = {0, 0};
+    for (int i = 0; i < 2; i++)
+        if (!read_deliveries(u, job, buckets[i], ids[i], &counts[i]))
+            return false;
+    for (int i = 0; i < 2; i++)
+        drop_deliveries(u, job, buckets[i], ids[i], counts[i]);
+    return counts[0] < DELIVERIES_A_TURN && counts[1] < DELIVERIES_A_TURN;
+}
+
 static void purge_job(struct unit *u, const struct job_row *job, const struct end_row *end)
 {
     struct client_counts *counts = unit_counts(u, job->client);
@@ -45,25 +104,30 @@ static void purge_job(struct unit *u, const struct job_row *job, const struct en
     unit_delete(u, &table_job_row, job);
 }
 
-/* True when the event's job is gone or goes now; false when the event must be kept. */
-static bool purge_event_job(struct unit *u, const struct event *e, int64_t cutoff_ms)
+enum purged { PURGED, PURGE_KEEPS, PURGE_WAITS };
+
+/* The event's job is gone or goes now; or lives on, and the event is kept; or cannot go yet, and the
+ * chunk has to stay. */
+static enum purged purge_event_job(struct unit *u, const struct event *e, int64_t cutoff_ms)
 {
     if (unit_task(u, e->job))
-        return false;
+        return PURGE_KEEPS;
     struct end_row end_key = {.id = e->job};
     struct job_row job_key = {.id = e->job};
     unit_want(u, &table_end_row, &end_key);
     unit_want(u, &table_job_row, &job_key);
     if (u->load_err.code != ERR_OK)
-        return false;
+        return PURGE_WAITS;
     const struct end_row *end = unit_row(u, &table_end_row, &end_key);
     const struct job_row *job = unit_row(u, &table_job_row, &job_key);
     if (!end || !job)
-        return true;
+        return PURGED;
     if (end->finished_ms > cutoff_ms)
-        return false;
+        return PURGE_KEEPS;
+    if (!purge_deliveries(u, job->id))
+        return PURGE_WAITS;
     purge_job(u, job, end);
-    return true;
+    return PURGED;
 }
 
 static void keep_event(struct unit *u, const struct event *e)
@@ -95,11 +159,18 @@ static bool purge_chunk(struct unit *u, int64_t number, int64_t cutoff_ms)
     u->reader->ops->reader_end(u->reader);
     if (code != ERR_OK || (chunk.ptr && !chunk_is_over(chunk, cutoff_ms)))
         return false;
-    struct event e;
-    for (size_t at = LOG_FIRST_OFFSET; at < chunk.len && event_decode(chunk, at, &e, &at);)
-        if (!purge_event_job(u, &e, cutoff_ms))
-            keep_event(u, &e);
-    return u->load_err.code == ERR_OK;
+    struct event e, kept[LOG_CHUNK_BYTES / EVENT_HEAD_BYTES];
+    size_t kept_count = 0;
+    bool waits = false;
+    for (size_t at = LOG_FIRST_OFFSET; at < chunk.len && event_decode(chunk, at, &e, &at);) {
+        enum purged done = purge_event_job(u, &e, cutoff_ms);
+        waits = waits || done == PURGE_WAITS;
+        if (done == PURGE_KEEPS)
+            kept[kept_count++] = e;
+    }
+    for (size_t i = 0; !waits && i < kept_count; i++) /* only of a chunk that goes */
+        keep_event(u, &kept[i]);
+    return !waits && u->load_err.code == ERR_OK;
 }
 
 static bool purge_log(struct unit *u)

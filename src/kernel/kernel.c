@@ -50,10 +50,15 @@ static void gather(struct task *t, void *arg)
 static void regrant_leases(struct kernel *k)
 {
     struct live *live = k->config.store->live;
-    struct placing p = {k, must_alloc((live_count(live) + 1) * sizeof *p.tasks), 0};
+    live_target_slots(live, (uint32_t)k->config.settings->webhooks_slots);
+    struct placing p = {k, must_alloc((live_size(live) + 1) * sizeof *p.tasks), 0};
     live_each(live, gather, &p); /* gathered first: placing changes the table that is walked */
-    for (size_t i = 0; i < p.count; i++)
-        live_place(live, p.tasks[i], clock_wall_ms(k->config.clock));
+    for (size_t i = 0; i < p.count; i++) {
+        struct task *t = p.tasks[i], *about = t->row.subject ? live_find(live, t->row.subject) : NULL;
+        if (about && t->row.target < 0)
+            about->has_callback = true;
+        live_place(live, t, clock_wall_ms(k->config.clock));
+    }
     free(p.tasks);
 }
 

@@ -13,10 +13,16 @@ struct task_outcome {
     struct str result; /* JSON object text or absent */
     struct str error_code, error_message;
     bool retryable;
+    /* Of a delivery. */
+    int64_t status, duration_ms; /* what the receiver answered, 0: nothing; how long it took */
+    int64_t retry_after_ms;      /* as it asked for; 0: it did not */
 };
 
 struct task_owner {
+    /* Says what rows the verbs below need. May be NULL. */
+    void (*load)(struct unit *u, struct task *t);
     void (*due)(struct unit *u, struct task *t);      /* its wall timer passed */
+    void (*again)(struct unit *u, struct task *t);    /* its backoff is over; changes no row. May be NULL */
     void (*assigned)(struct unit *u, struct task *t); /* claimed: worker, token and lease are set */
     void (*started)(struct unit *u, struct task *t);
     void (*finished)(struct unit *u, struct task *t, const struct task_outcome *outcome);
@@ -26,7 +32,7 @@ struct task_owner {
 };
 
 /* Filled by each owner's library; index enum task_owner_kind. */
-extern const struct task_owner job_task_owner;
+extern const struct task_owner job_task_owner, delivery_task_owner;
 const struct task_owner *task_owner_of(const struct task *t);
 
 /* How long a started task may run: catalog jobs of the built-in queue run on the runner's time scale. */

@@ -8,6 +8,8 @@
 
 static void lease_or_limit(struct unit *u, struct task *t)
 {
+    if (task_owner_of(t)->load)
+        task_owner_of(t)->load(u, t);
     unit_task_touch(u, t);
     if (t->phase == TASK_LEASED) {
         task_owner_of(t)->lease_expired(u, t, "lease expired");
@@ -27,6 +29,8 @@ size_t timers_decide(struct unit *u, size_t max)
         lease_or_limit(u, t);
     for (; n < max && (t = live_due_wall(u->store->live, u->now_ms)); n++) {
         if (t->phase == TASK_READY) { /* a backoff is over: claimable now, no event, nothing to write */
+            if (task_owner_of(t)->again)
+                task_owner_of(t)->again(u, t);
             unit_task_place(u, t);
             continue;
         }

@@ -344,11 +344,16 @@ static void publish(struct unit *u)
         if (x->ended)
             live_task_free(u->store->live, x->task);
     }
-    for (const struct unit_row *r = u->row_list; r; r = r->next)
+    for (const struct unit_row *r = u->row_list; r; r = r->next) {
         if (r->table == &table_stats_row && r->dirty && r->exists) {
             const struct stats_row *row = r->row;
             counts_from_bytes(counts_of(&u->store->counts, row->client), row->counts);
+        } else if (r->table == &table_webhook_row && r->exists && (r->dirty || is_inserted(r))) {
+            hooks_put(&u->store->hooks, r->row);
+        } else if (r->table == &table_webhook_row && r->stored && !r->exists) {
+            hooks_remove(&u->store->hooks, r->row);
         }
+    }
 }
 
 enum err_code unit_commit(struct unit *u, struct err *err)

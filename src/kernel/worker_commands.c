@@ -19,6 +19,13 @@ bool token_parse(struct str text, int64_t *ret_token)
 
 /* --- claim ------------------------------------------------------------------------------------- */
 
+/* What a stream sends next; a job is its own. */
+static int64_t task_head(const struct task *t)
+{
+    return t->row.owner == TASK_OWNER_DELIVERY ? (int64_t)log_ref_at(t->row.refs, (size_t)t->row.seq)
+                                               : t->row.id;
+}
+
 static void assign(struct unit *u, struct task *t, struct claim_command *c)
 {
     unit_task_touch(u, t);
@@ -27,8 +34,14 @@ static void assign(struct unit *u, struct task *t, struct claim_command *c)
     live_set_worker(u->store->live, t, c->worker_id, u->steady_ms);
     task_owner_of(t)->assigned(u, t);
     unit_task_place(u, t);
-    c->tasks[c->task_count++] = (struct claimed_task){t->row.id,      t->row.token,    t->row.client,
-                                                      t->row.attempt, t->row.lease_ms, (uint64_t)t->row.low};
+    c->tasks[c->task_count++] = (struct claimed_task){.id = t->row.id,
+                                                      .token = t->row.token,
+                                                      .client = t->row.client,
+                                                      .attempt = t->row.attempt,
+                                                      .lease_expires_ms = t->row.lease_ms,
+                                                      .low = (uint64_t)t->row.low,
+                                                      .owner = (enum task_owner_kind)t->row.owner,
+                                                      .head = task_head(t)};
 }
 
 static enum err_code decide_claim(struct unit *u, struct command *base, struct err *err)
@@ -38,7 +51,8 @@ static enum err_code decide_claim(struct unit *u, struct command *base, struct e
     struct live_claim want = {c->queues, c->queue_count, c->client};
     if (!c->wait_until_ms)
         c->wait_until_ms = u->steady_ms + c->wait_ms;
-    live_worker(u->store->live, c->worker_id, u->steady_ms);
+    live_worker(u->store->live, c->worker_id, u->steady_ms)->is_domain =
+        c->queue_count && c->queues[0].len && c->queues[0].ptr[0] == QUEUE_OF_DOMAIN;
     struct task *t;
     while (c->task_count < c->max && (t = live_best(u->store->live, &want)))
         assign(u, t, c);
@@ -59,6 +73,17 @@ static struct task *held(struct unit *u, const struct worker_command *c, struct 
                 t->row.token == item->token && (t->phase == TASK_LEASED || t->phase == TASK_RUNNING);
     item->code = mine ? ERR_OK : ERR_LEASE_LOST;
     return mine ? t : NULL;
+}
+
+/* The rows that the owners of these tasks will ask for. */
+static void load_items(struct unit *u, struct command *base)
+{
+    const struct worker_command *c = (const struct worker_command *)base;
+    for (size_t i = 0; i < c->item_count; i++) {
+        struct task *t = c->items[i].code == ERR_OK ? unit_task(u, c->items[i].id) : NULL;
+        if (t && task_owner_of(t)->load)
+            task_owner_of(t)->load(u, t);
+    }
 }
 
 static enum err_code each_item(struct unit *u, struct command *base,
@@ -172,5 +197,5 @@ static enum err_code decide_release(struct unit *u, struct command *base, struct
 
 const struct command_type start_command_type = {"start", NULL, decide_start};
 const struct command_type heartbeat_command_type = {"heartbeat", NULL, decide_heartbeat};
-const struct command_type finish_command_type = {"finish", NULL, decide_finish};
+const struct command_type finish_command_type = {"finish", load_items, decide_finish};
 const struct command_type release_command_type = {"release", NULL, decide_release};

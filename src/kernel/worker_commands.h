@@ -11,9 +11,14 @@
 
 enum { CLAIM_MAX = 256, WORKER_ITEMS_MAX = 1000 };
 
+/* A queue whose name begins like this is a process's of our own; no client may name it. */
+enum { QUEUE_OF_DOMAIN = '~' };
+
 struct claimed_task {
     int64_t id, token, client, attempt, lease_expires_ms;
     uint64_t low;
+    enum task_owner_kind owner;
+    int64_t head; /* what is to be done: the job, or the delivery a stream sends next */
 };
 
 struct claim_command {

@@ -15,14 +15,16 @@
  * Strategy is one_for_one in all of them. ROOT is the domain of the program itself. */
 #define DOMAIN_LIST(X)                                                                                       \
     X(ROOT, "root", runtime_root_max_restarts, runtime_root_max_seconds)                                     \
-    X(AGENTS, "agents", runtime_agents_max_restarts, runtime_agents_max_seconds)
+    X(AGENTS, "agents", runtime_agents_max_restarts, runtime_agents_max_seconds)                             \
+    X(OUTBOUND, "outbound", runtime_outbound_max_restarts, runtime_outbound_max_seconds)
 
 /* X(id, name, what it does, domain, instances (`s` is the settings), owns the store)
  * The owner of the store starts first and stops last, and holds the lock of the data directory. */
 #define PROCESS_LIST(X)                                                                                      \
     X(CORE, "core", "HTTP API, commit loop, timers, projections", ROOT, 1, true)                             \
     X(RUNNER, "runner", "executes tasks of the built-in work catalog", AGENTS, s->runner_processes, false)   \
-    X(EXPORTER, "exporter", "sends trace spans to a collector", AGENTS, otlp_endpoint() ? 1 : 0, false)
+    X(GATEWAY, "gateway", "sends deliveries to their receivers", OUTBOUND, s->gateway_processes, false)      \
+    X(EXPORTER, "exporter", "sends trace spans to a collector", OUTBOUND, otlp_endpoint() ? 1 : 0, false)
 
 #define X(id, name, restarts, seconds) DOMAIN_##id,
 enum domain_id { DOMAIN_LIST(X) DOMAIN_COUNT };

@@ -15,14 +15,16 @@
 #include "base/map.h"
 #include "lifecycle/job_lifecycle.h"
 #include "store/rows.h"
+#include "store/targets.h"
 
-enum task_owner_kind { TASK_OWNER_JOB, TASK_OWNER_COUNT };
+enum task_owner_kind { TASK_OWNER_JOB, TASK_OWNER_DELIVERY, TASK_OWNER_COUNT };
 
 struct worker_seen {
     struct map_node node;
     struct str id;
     int64_t last_seen_ms; /* steady */
     uint32_t tasks;       /* leased to it now */
+    bool is_domain;       /* a process of ours that works on no jobs: does not count as a worker */
 };
 
 struct ready_list;
@@ -37,9 +39,12 @@ struct task {
     struct map_node node;
     struct heap_node ready, timer;
     struct ready_list *list;
+    struct target *target; /* while it is alive and has one */
     uint32_t refs_capacity;
-    bool placed;     /* found by live_find() */
-    uint64_t room[]; /* behind it in the same block: refs, then the queue's name */
+    bool placed;                     /* found by live_find() */
+    bool waits_for_slot, holds_slot; /* of its target */
+    bool has_callback;               /* a job: a stream waits for its events */
+    uint64_t room[];                 /* behind it in the same block: refs, then the queue's name */
 };
 
 struct live;
@@ -72,9 +77,18 @@ struct task *live_due_steady(const struct live *l, int64_t steady_ms);
 int64_t live_next_wall(const struct live *l);
 int64_t live_next_steady(const struct live *l);
 
-uint32_t live_count(const struct live *l);                          /* all live tasks */
-uint32_t live_phase_count(const struct live *l, enum task_phase p); /* READY counts backoff too */
-bool live_has_ready(const struct live *l);                          /* something could be claimed */
+uint32_t live_size(const struct live *l);                            /* all live tasks */
+uint32_t live_count(const struct live *l);                           /* unfinished jobs */
+uint32_t live_phase_count(const struct live *l, enum task_phase p);  /* of jobs; READY counts backoff too */
+uint32_t live_stream_count(const struct live *l, enum task_phase p); /* of streams of deliveries */
+bool live_has_ready(const struct live *l);                           /* something could be claimed */
+
+/* Targets (store/targets.h): how many tasks of one may be claimed at a time. */
+void live_target_slots(struct live *l, uint32_t slots); /* of every target; before tasks are placed anew */
+uint32_t live_target_usual(const struct live *l);
+struct target *live_target(const struct live *l, int64_t target); /* NULL: no task bothers it */
+void live_target_limit(struct live *l, struct target *x, uint32_t slots);
+struct task *live_target_waiting(const struct target *x); /* first one without a slot, or NULL */
 
 /* Workers: every id that claimed or beat lately. */
 struct worker_seen *live_worker(struct live *l, struct str id, int64_t steady_ms);

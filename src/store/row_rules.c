@@ -1,5 +1,6 @@
 #include "store/row_rules.h"
 
+#include "lifecycle/delivery_lifecycle.h"
 #include "lifecycle/work_kinds.h"
 #include "store/live.h"
 #include "store/log.h"
@@ -30,14 +31,40 @@ const char *job_broken_rule(const struct job_row *j)
     return NULL;
 }
 
+/* What holds for a job's task beyond what holds for any. */
+static const char *job_task_broken_rule(const struct task_row *t)
+{
+    if (t->type < 0 || t->type >= JOB_TYPE_COUNT || t->kind < 0 || t->kind >= WORK_KIND_COUNT)
+        return "type and work kind are known ones";
+    if (t->subject || t->target)
+        return "a job is about itself and bothers nobody";
+    if (t->state == JOB_CREATED && !t->due_ms)
+        return "a job that waits knows until when";
+    if (!is_sound_refs(t->refs, t->seq))
+        return "there is one reference per event";
+    return NULL;
+}
+
+static const char *stream_broken_rule(const struct task_row *t)
+{
+    int64_t count = (int64_t)log_ref_count(t->refs);
+    if (!t->target)
+        return "a stream has a target";
+    if (t->refs.len % sizeof(uint64_t) || t->seq < 0 || t->seq > count)
+        return "a stream lists its deliveries";
+    if ((t->state == STREAM_IDLE) != (t->seq == count))
+        return "a stream is idle exactly when it has nothing to send";
+    return NULL;
+}
+
 const char *task_broken_rule(const struct task_row *t)
 {
+    if (t->owner < 0 || t->owner >= TASK_OWNER_COUNT)
+        return "the owner is a known one";
     if (t->id <= 0 || t->id >> 60)
         return "the id is a time and a counter";
     if (t->client <= 0 || t->client >= CLIENT_NUMBER_MAX)
         return "the client is a known number";
-    if (t->type < 0 || t->type >= JOB_TYPE_COUNT || t->kind < 0 || t->kind >= WORK_KIND_COUNT)
-        return "type and work kind are known ones";
     if (t->priority < 0 || t->priority > 9)
         return "the priority is 0 to 9";
     if (!t->queue.len)
@@ -51,15 +78,9 @@ const char *task_broken_rule(const struct task_row *t)
         return "a lease has a token";
     if ((t->state == JOB_RUNNING) != (t->started_ms != 0))
         return "a start time stands exactly in RUNNING";
-    if (t->state == JOB_CREATED && !t->due_ms)
-        return "a job that waits knows until when";
-    if (t->owner < 0 || t->owner >= TASK_OWNER_COUNT)
-        return "the owner is a known one";
     if (t->attempt < 1 || t->attempt > t->max_retries + 1)
         return "the attempt is within the limit";
-    if (!is_sound_refs(t->refs, t->seq))
-        return "there is one reference per event";
-    return NULL;
+    return t->owner == TASK_OWNER_JOB ? job_task_broken_rule(t) : stream_broken_rule(t);
 }
 
 const char *end_broken_rule(const struct end_row *e)

@@ -52,6 +52,9 @@ COLUMNS(stats_row, STATS_COLUMNS)
 #define CURRENT_ROW kept_row
 COLUMNS(kept_row, KEPT_COLUMNS)
 #undef CURRENT_ROW
+#define CURRENT_ROW delivery_row
+COLUMNS(delivery_row, DELIVERY_COLUMNS)
+#undef CURRENT_ROW
 
 #define X(row, sql, columns, keys, fixed)                                                                    \
     const struct table table_##row = {sql,   columns_##row,      LENGTH_OF(columns_##row), keys,             \

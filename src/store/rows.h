@@ -69,7 +69,10 @@ struct table {
     TEXT(events) /* sorted, comma-separated set of names */                                                  \
     INT(created_ms)                                                                                          \
     BLOB(secret)                                                                                             \
-    INT(enabled)
+    INT(enabled)                                                                                             \
+    BLOB(former)          /* secret before the last rotation, while both are live */                         \
+    INT(rotated_ms)       /* 0: never */                                                                     \
+    INT(failing_since_ms) /* first failure after the last success; 0: none */
 
 /* Guards "same url and same set of events": one row per live webhook. */
 #define WEBHOOK_KEY_COLUMNS(INT, TEXT, BLOB)                                                                 \
@@ -144,6 +147,8 @@ struct table {
     INT(created_ms)                                                                                          \
     INT(max_runtime_ms)                                                                                      \
     INT(max_retries)                                                                                         \
+    INT(subject) /* what it is about: the job of a stream of deliveries; 0: itself */                        \
+    INT(target)  /* whom it bothers: tasks of one target take turns (store/targets.h); 0: nobody */          \
     TEXT(queue)                                                                                              \
     INT(state) /* of the owner's lifecycle */                                                                \
     INT(attempt)                                                                                             \
@@ -154,7 +159,7 @@ struct table {
     INT(last_us)                                                                                             \
     INT(seq)                                                                                                 \
     TEXT(worker)                                                                                             \
-    BLOB(refs)
+    BLOB(refs) /* a job's events in the log; a stream's deliveries, `seq` of which are done */
 
 /* Counters kept in the transaction: no statistic scans a table. */
 #define STATS_COLUMNS(INT, TEXT, BLOB)                                                                       \
@@ -166,6 +171,18 @@ struct table {
     INT(job)                                                                                                 \
     INT(seq)                                                                                                 \
     BLOB(event)
+
+/* One event on its way to one receiver. Written with the event, changed at the end of each attempt. */
+#define DELIVERY_COLUMNS(INT, TEXT, BLOB)                                                                    \
+    INT(id)                                                                                                  \
+    INT(low)                                                                                                 \
+    INT(client)                                                                                              \
+    INT(webhook) /* 0: the callback of the job */                                                            \
+    INT(job)     /* 0: a test */                                                                             \
+    INT(event)   /* its number in the job; 0: a test */                                                      \
+    INT(created_ms)                                                                                          \
+    INT(state)     /* enum delivery_state */                                                                 \
+    BLOB(attempts) /* lifecycle/attempts.h */
 
 /* X(struct name, SQL name, column list, key columns, fixed columns) */
 #define STORE_TABLES(X)                                                                                      \
@@ -179,9 +196,10 @@ struct table {
     X(job_row, "jobs", JOB_COLUMNS, 1, 20)                                                                   \
     X(end_row, "ends", END_COLUMNS, 1, 13)                                                                   \
     X(archive_row, "archives", ARCHIVE_COLUMNS, 2, 6)                                                        \
-    X(task_row, "tasks", TASK_COLUMNS, 1, 11)                                                                \
+    X(task_row, "tasks", TASK_COLUMNS, 1, 13)                                                                \
     X(stats_row, "client_stats", STATS_COLUMNS, 1, 1)                                                        \
-    X(kept_row, "kept", KEPT_COLUMNS, 2, 3)
+    X(kept_row, "kept", KEPT_COLUMNS, 2, 3)                                                                  \
+    X(delivery_row, "deliveries", DELIVERY_COLUMNS, 1, 7)
 
 #define ROW_INT(name) int64_t name;
 #define ROW_STR(name) struct str name;

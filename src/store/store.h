@@ -3,9 +3,9 @@
  * A backend knows rows, not rules: it fetches rows by key, writes a batch's change set in one durable
  * transaction, and answers a short list of reads on snapshots. The rules live in the deciders.
  *
- * Writer side (commit thread only): store->live, ->idem, ->counts are memory; fetch and commit are disk.
- * Reader side (any thread, one reader each): key reads that another write path could answer from memory,
- * list reads that may wait for a barrier.
+ * Writer side (in the kernel's turn): store->live, ->idem, ->counts, ->hooks are memory; fetch and commit
+ * are disk. Reader side (any thread, one reader each): key reads that another write path could answer
+ * from memory, list reads that may wait for a barrier.
  * Backends: sqlite (one machine, default), memory (tests and simulation). One conformance suite:
  * tests/store.
  * Fails: STORAGE_DB_ERROR (nothing was written, retry), STORE_FSYNC (result unknown: stop the process and
@@ -18,6 +18,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "store/counts.h"
+#include "store/hooks.h"
 #include "store/idem_index.h"
 #include "store/live.h"
 #include "store/log.h"
@@ -34,7 +35,11 @@ struct row_change {
 };
 
 /* A listing entry: job `id` of `client` is (or no longer is) in `bucket`. */
-enum { LIST_ALL = 0 }; /* every job; a final state s is bucket 1 + s */
+enum {
+    LIST_ALL = 0,         /* every job of a client; a final state s is bucket 1 + s */
+    LIST_DELIVERIES = 64, /* of a webhook, or of a job's callback: `client` is the id of that */
+    LIST_OF_JOB = 65,     /* deliveries to webhooks about a job: `client` is the job's id */
+};
 struct list_entry {
     int64_t client, id;
     uint8_t bucket;
@@ -125,6 +130,7 @@ struct store {
     struct live *live;
     struct idem_index idem;
     struct counts_table counts;
+    struct hooks hooks;
     int64_t next_chunk;  /* number of the next log chunk */
     int64_t first_chunk; /* oldest chunk still there; next_chunk when the log is empty */
     int64_t last_id;     /* largest id ever given */
@@ -148,7 +154,7 @@ struct sqlite_options {
     int64_t wall_ms;         /* now, to place timers of the tasks read back */
     bool checkpoint_thread;  /* most of a checkpoint beside the commits; a server wants it */
 };
-enum { STORE_SCHEMA_VERSION = 3 };
+enum { STORE_SCHEMA_VERSION = 4 };
 
 MUST_CHECK enum err_code store_open_sqlite(const struct sqlite_options *options, struct store **ret_store,
                                            struct err *err);

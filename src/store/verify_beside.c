@@ -40,6 +40,10 @@ static bool note_listed(const struct list_entry *e, void *arg)
 {
     struct verify *v = arg;
     verify_seen(v);
+    if (e->bucket >= LIST_DELIVERIES) {
+        verify_listed_delivery(v, e);
+        return true;
+    }
     struct checked_job *j = verify_find_job(v, e->id);
     if (!j || !j->has_job) {
         verify_say(v, "job number %lld: is listed and has no job row", (long long)e->id);
@@ -91,5 +95,6 @@ enum err_code verify_beside(struct verify *v, struct err *err)
         return err->code;
     map_each(&v->clients, check_client, v);
     map_each(&v->jobs, check_places, v);
+    verify_delivery_places(v);
     return ERR_OK;
 }

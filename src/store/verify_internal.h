@@ -39,7 +39,7 @@ struct verify {
     void *arg;
     struct verify_result *result;
     struct arena *arena; /* the structs above live here */
-    struct map jobs, clients;
+    struct map jobs, clients, deliveries;
     uint64_t rows;
     int64_t first_chunk, next_chunk; /* 0: the log is empty */
 };
@@ -58,6 +58,10 @@ enum err_code verify_job_rows(struct verify *v, struct err *err); /* jobs, tasks
 enum err_code verify_log(struct verify *v, struct err *err);      /* kept, log */
 enum err_code verify_find_first_chunk(struct verify *v, struct err *err);
 enum err_code verify_clients(struct verify *v, struct err *err); /* clients, secrets, keys, webhooks */
-enum err_code verify_beside(struct verify *v, struct err *err);  /* counters, listings, idempotency */
+enum err_code verify_delivery_rows(struct verify *v, struct err *err);
+void verify_stream(struct verify *v, const struct task_row *r); /* a task that is one */
+void verify_listed_delivery(struct verify *v, const struct list_entry *e);
+void verify_delivery_places(struct verify *v);                  /* after all the others */
+enum err_code verify_beside(struct verify *v, struct err *err); /* counters, listings, idempotency */
 
 #endif

@@ -66,6 +66,10 @@ static bool note_task(const void *row, void *arg)
     const int64_t shared[] = {r->low,      r->client,     r->type,           r->kind,
                               r->priority, r->created_ms, r->max_runtime_ms, r->max_retries};
     verify_seen(v);
+    if (r->owner == TASK_OWNER_DELIVERY) {
+        verify_stream(v, r);
+        return true;
+    }
     v->result->live++;
     struct checked_job *j = verify_find_job(v, r->id);
     if (!j) {

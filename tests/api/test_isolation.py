@@ -23,6 +23,12 @@ FOREIGN = {
     "getJobEvents": (None, 403, "RFA_AUTH_FORBIDDEN"),
     "explainJob": (None, 403, "RFA_AUTH_FORBIDDEN"),
     "deleteWebhook": (None, 403, "RFA_AUTH_FORBIDDEN"),
+    "listJobDeliveries": (None, 403, "RFA_AUTH_FORBIDDEN"),
+    "listDeliveries": (None, 403, "RFA_AUTH_FORBIDDEN"),
+    "redeliver": (None, 403, "RFA_AUTH_FORBIDDEN"),
+    "testWebhook": (None, 403, "RFA_AUTH_FORBIDDEN"),
+    "enableWebhook": (None, 403, "RFA_AUTH_FORBIDDEN"),
+    "rotateSecretOfWebhook": (None, 403, "RFA_AUTH_FORBIDDEN"),
 }
 # Answer with the caller's own things only.
 OWN_ONLY = {"listJobs", "listReports", "getReportSummary", "listWebhooks"}
@@ -52,6 +58,8 @@ class Owner:
         weir.tell("start", self.key, self.running_task)
         hook = {"url": f"http://{name}.example/hook", "events": ["job.failed"]}
         self.webhook = weir.api("POST", "/v1/webhooks", hook, self.key).expect(201)["webhook_id"]
+        test = weir.api("POST", f"/v1/webhooks/{self.webhook}:test", {}, self.key).expect(202)
+        self.delivery = test["delivery_id"]
         self.ids = {"job_id": [self.queued, self.failed, self.leased, self.running],
                     "client_id": [self.client_id], "webhook_id": [self.webhook],
                     "key_id": [self.key_id]}
@@ -122,13 +130,14 @@ def test_a_foreign_id_is_refused_without_effect_or_data(weir, operations, owner,
         if operation not in FOREIGN:
             continue
         parameter = re.search(r"{(\w+)}", path).group(1)
+        path = path.replace("{delivery_id}", owner.delivery)
         for one in owner.ids[parameter]:
             answer = weir.api(method, path.replace("{%s}" % parameter, one),
                               body_for(operation, owner), stranger.key)
             answer.expect_problem(*FOREIGN[operation][1:])
             owner.assert_hidden(answer, asked=(one,))
             tried += 1
-    assert tried == 4 + 6 * 4 + 1
+    assert tried == 4 + 7 * 4 + 6
     assert owner.everything() == before
 
 
@@ -139,6 +148,7 @@ def test_an_id_of_another_kind_finds_nothing(weir, operations, owner):
         if operation not in FOREIGN:
             continue
         parameter = re.search(r"{(\w+)}", path).group(1)
+        path = path.replace("{delivery_id}", owner.delivery)
         wrong = [i for kind, ids in owner.ids.items() if kind != parameter for i in ids]
         for one in wrong + [str(uuid.uuid4())]:
             answer = weir.api(method, path.replace("{%s}" % parameter, one),

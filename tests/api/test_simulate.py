@@ -15,8 +15,10 @@ LATE = "SCHEDULED_LATE_RECOVERY"  # needs a restart
 
 @pytest.fixture(scope="module")
 def weir(module_weir):
-    """The limits of a server nobody has configured; only retries do not wait for seconds."""
-    return module_weir(settings={"limits.requests_per_minute": 600, "jobs.retry_base_ms": 20})
+    """The limits of a server nobody has configured; only retries and deliveries do not wait for seconds."""
+    return module_weir(settings={"limits.requests_per_minute": 600, "jobs.retry_base_ms": 20,
+                                 "webhooks.timeout_ms": 400, "webhooks.base_ms": 10,
+                                 "webhooks.cap_ms": 40})
 
 
 def simulate(weir, *args, timeout=100):

@@ -12,6 +12,7 @@
 #include "jobs/client_commands.h"
 #include "jobs/job_commands.h"
 #include "jobs/purge.h"
+#include "jobs/deliver.h"
 #include "jobs/webhook_fingerprint.h"
 #include "kernel/worker_commands.h"
 #include "store/job_view.h"
@@ -24,6 +25,7 @@ enum {
     ITEMS_MAX = 12,
     CLAIMS_MAX = 10,
     PICKS_MAX = 4,
+    SENDS_MAX = 48,
     TEXT_BYTES = 400,
     RETENTION_SECONDS = 60,
 };
@@ -83,6 +85,13 @@ struct kernel_load {
     struct create_webhook_command hook;
     struct delete_webhook_command unhook;
     bool key_posted, hook_posted, unhook_posted;
+    /* the gateway's side: streams it holds are started in one step and answered in a later one */
+    struct claim_command send_claim;
+    struct claimed_task send_claimed[SENDS_MAX];
+    int64_t streams[SENDS_MAX];
+    size_t stream_count;
+    struct worker_command send_start, send_finish;
+    struct worker_item send_starts[SENDS_MAX], send_finishes[SENDS_MAX];
     struct told told[ITEMS_MAX + CLAIMS_MAX + 3 * YOUNG_JOBS + 2 * PICKS_MAX];
     size_t told_count;
 };
@@ -310,7 +319,7 @@ static void post_keys_and_webhooks(struct kernel_load *l)
         post(l, &l->key.base, &key_command_type);
     }
     if (l->hook_posted) {
-        l->hook = (struct create_webhook_command){.client = l->client, .events = STR("job.*")};
+        l->hook = (struct create_webhook_command){.client = l->client, .events = STR("job.failed")};
         char *url = l->texts[ITEMS_MAX - 1][2];
         l->hook.url = text_of(
             url, snprintf(url, TEXT_BYTES, "https://example.net/%llu", (unsigned long long)l->stats.steps));
@@ -322,6 +331,49 @@ static void post_keys_and_webhooks(struct kernel_load *l)
             (struct delete_webhook_command){.client = l->client, .id = l->webhook, .low = l->webhook_low};
         post(l, &l->unhook.base, &delete_webhook_command_type);
     }
+}
+
+static void post_deliveries(struct kernel_load *l)
+{
+    static char names[DELIVERY_PARTITIONS][DELIVERY_QUEUE_MAX];
+    static struct str queues[DELIVERY_PARTITIONS];
+    for (int i = 0; i < DELIVERY_PARTITIONS; i++)
+        queues[i] = text_of(names[i], snprintf(names[i], sizeof names[i], "~deliver.%d", i));
+    l->send_start = (struct worker_command){.items = l->send_starts};
+    l->send_finish = (struct worker_command){.items = l->send_finishes};
+    for (size_t i = 0; i < l->stream_count; i++) {
+        const struct task *t = live_find(l->store->live, l->streams[i]);
+        if (t && t->phase == TASK_LEASED)
+            add_item(&l->send_start, t);
+        if (!t || t->phase != TASK_RUNNING || roll(l, 3) == 0)
+            continue;
+        add_item(&l->send_finish, t);
+        bool success = roll(l, 4) != 0;
+        l->send_finish.items[l->send_finish.item_count - 1].outcome =
+            (struct task_outcome){.success = success, .status = success ? 200 : 500, .retryable = true};
+    }
+    l->send_claim = (struct claim_command){.worker_id = STR("gateway-1"),
+                                           .queues = queues,
+                                           .queue_count = DELIVERY_PARTITIONS,
+                                           .max = SENDS_MAX,
+                                           .tasks = l->send_claimed};
+    post(l, &l->send_start.base, &start_command_type);
+    post(l, &l->send_finish.base, &finish_command_type);
+    post(l, &l->send_claim.base, &claim_command_type);
+}
+
+/* Those it holds, and those it got now. */
+static void hear_deliveries(struct kernel_load *l)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < l->stream_count; i++) {
+        const struct task *t = live_find(l->store->live, l->streams[i]);
+        if (t && (t->phase == TASK_LEASED || t->phase == TASK_RUNNING))
+            l->streams[kept++] = l->streams[i];
+    }
+    for (uint32_t i = 0; i < l->send_claim.task_count && kept < SENDS_MAX; i++)
+        l->streams[kept++] = l->send_claimed[i].id;
+    l->stream_count = kept;
 }
 
 static void post_all(struct kernel_load *l)
@@ -341,6 +393,7 @@ static void post_all(struct kernel_load *l)
     l->cancel_count = post_job_commands(l, l->cancels, &cancel_command_type);
     l->retry_count = post_job_commands(l, l->retries, &retry_command_type);
     post_keys_and_webhooks(l);
+    post_deliveries(l);
 }
 
 static void turn_hands(struct kernel_load *l)
@@ -444,6 +497,7 @@ static void hear_all(struct kernel_load *l)
     hear_submit(l);
     hear_work(l);
     hear_jobs(l);
+    hear_deliveries(l);
 }
 
 /* Every answer is what a reader finds. A finish may have come too late and count as a timeout. */
@@ -494,7 +548,7 @@ void kernel_load_compare(struct kernel_load *l)
     struct comparing c = {.load = l};
     struct err err;
     MUST(l->reader->ops->reader_scan(l->reader, &table_task_row, compare_task, &c, &err) == ERR_OK);
-    MUST(c.rows == live_count(l->store->live));
+    MUST(c.rows == live_size(l->store->live));
 }
 
 /* --- steps -------------------------------------------------------------------------------------

@@ -86,7 +86,8 @@ static bool read_rows(struct store_page *p)
         p->tasks = ask(db, "SELECT count(*) FROM tasks");
         p->idem = ask(db, "SELECT count(*) FROM idem");
         p->last_id = ask(db, "SELECT coalesce(max(id), 0) FROM (SELECT id FROM jobs UNION ALL"
-                             " SELECT id FROM api_keys UNION ALL SELECT id FROM webhooks)");
+                             " SELECT id FROM api_keys UNION ALL SELECT id FROM webhooks UNION ALL SELECT id "
+                             "FROM deliveries)");
         p->next_chunk = ask(db, "SELECT max(coalesce((SELECT max(g) FROM log), 0) + 1, coalesce("
                                 "(SELECT value FROM marks WHERE name = 'next_chunk'), 0))");
         p->first_chunk = ask(db, "SELECT coalesce(min(g), 0) FROM log");
@@ -172,7 +173,7 @@ enum sim_verdict store_book_judge(const struct store_book *b, struct sim_disk *d
         snprintf(why, 256, "%s", err.detail);
         return SIM_UNREADABLE;
     }
-    struct store_page memory = {.tasks = live_count(s->live),
+    struct store_page memory = {.tasks = live_size(s->live),
                                 .idem = (int64_t)s->idem.used,
                                 .last_id = s->last_id,
                                 .next_chunk = s->next_chunk};

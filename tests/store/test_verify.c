@@ -130,10 +130,10 @@ static int remove_master(void **state)
 /* An ended job with five events or more, all in the log; a failed, a live one; ids by SQL. */
 #define ENDED     "(SELECT id FROM ends WHERE state=4 AND length(refs)=40 ORDER BY id LIMIT 1)"
 #define FAILED    "(SELECT id FROM ends WHERE state=5 AND length(refs)=40 ORDER BY id LIMIT 1)"
-#define QUEUED    "(SELECT max(id) FROM tasks WHERE state=1)"
-#define ASSIGNED  "(SELECT id FROM tasks WHERE state=2)"
-#define RUNNING   "(SELECT id FROM tasks WHERE state=3)"
-#define SCHEDULED "(SELECT id FROM tasks WHERE state=0)"
+#define QUEUED    "(SELECT max(id) FROM tasks WHERE state=1 AND owner=0)"
+#define ASSIGNED  "(SELECT id FROM tasks WHERE state=2 AND owner=0)"
+#define RUNNING   "(SELECT id FROM tasks WHERE state=3 AND owner=0)"
+#define SCHEDULED "(SELECT id FROM tasks WHERE state=0 AND owner=0)"
 #define RETRIED   "(SELECT job FROM archives ORDER BY job LIMIT 1)"
 
 /* No later word on counters and listings than that of their tables. */

@@ -23,5 +23,11 @@ void handle_report_summary(struct call *c);
 void handle_create_webhook(struct call *c);
 void handle_list_webhooks(struct call *c);
 void handle_delete_webhook(struct call *c);
+void handle_webhook_deliveries(struct call *c);
+void handle_job_deliveries(struct call *c);
+void handle_redeliver(struct call *c);
+void handle_test_webhook(struct call *c);
+void handle_enable_webhook(struct call *c);
+void handle_rotate_webhook_secret(struct call *c);
 
 #endif

@@ -25,6 +25,12 @@ const struct route job_routes[] = {
     ROUTE(POST,   "/v1/webhooks",                                  createWebhook,       AUTH_CLIENT,   "create_webhook",  ACCEPT_JSON, true,  handle_create_webhook)
     ROUTE(GET,    "/v1/webhooks",                                  listWebhooks,        AUTH_CLIENT,   "list_webhooks",   ACCEPT_JSON, true,  handle_list_webhooks)
     ROUTE(DELETE, "/v1/webhooks/{webhook_id}",                     deleteWebhook,       AUTH_CLIENT,   "delete_webhook",  ACCEPT_JSON, true,  handle_delete_webhook)
+    ROUTE(POST,   "/v1/webhooks/{webhook_id}:test",                testWebhook,         AUTH_CLIENT,   "test_webhook",    ACCEPT_JSON, true,  handle_test_webhook)
+    ROUTE(POST,   "/v1/webhooks/{webhook_id}:enable",              enableWebhook,       AUTH_CLIENT,   "enable_webhook",  ACCEPT_JSON, true,  handle_enable_webhook)
+    ROUTE(POST,   "/v1/webhooks/{webhook_id}:rotate-secret",       rotateSecretOfWebhook, AUTH_CLIENT, "rotate_secret",   ACCEPT_JSON, true,  handle_rotate_webhook_secret)
+    ROUTE(GET,    "/v1/webhooks/{webhook_id}/deliveries",          listDeliveries,      AUTH_CLIENT,   "list_deliveries", ACCEPT_JSON, true,  handle_webhook_deliveries)
+    ROUTE(POST,   "/v1/webhooks/{webhook_id}/deliveries/{delivery_id}:redeliver", redeliver, AUTH_CLIENT, "redeliver",    ACCEPT_JSON, true,  handle_redeliver)
+    ROUTE(GET,    "/v1/jobs/{job_id}/deliveries",                  listJobDeliveries,   AUTH_CLIENT,   "list_deliveries", ACCEPT_JSON, true,  handle_job_deliveries)
 };
 /* clang-format on */
 const size_t job_route_count = LENGTH_OF(job_routes);

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 
 #include "api/jobs/encode.h"
+#include "api/worker/encode_delivery.h"
+#include "base/log.h"
 #include "base/must.h"
 #include "base/time_text.h"
 #include "kernel/worker_commands.h"
@@ -95,6 +97,18 @@ static bool read_claimed(struct call *c, int64_t id, struct reader **r, struct j
     return (*r)->ops->reader_row(*r, &table_job_row, ret_job, c->x->arena, &found, err) == ERR_OK && found;
 }
 
+static void encode_claimed(struct call *c, struct json_writer *w, const struct claimed_task *t,
+                           struct reader **r, struct err *err)
+{
+    struct job_row job;
+    if (t->owner == TASK_OWNER_JOB) {
+        if (read_claimed(c, t->id, r, &job, err))
+            encode_task(c, w, t, &job);
+    } else if (*r || (*r = api_read_begin(c->api, err))) {
+        (void)encode_delivery_task(c, w, *r, t, err);
+    }
+}
+
 static void claimed(struct call *c)
 {
     const struct claim_command *command = (const struct claim_command *)c->command;
@@ -110,11 +124,8 @@ static void claimed(struct call *c)
     jw_object(&w);
     jw_key(&w, "tasks");
     jw_array(&w);
-    for (uint32_t i = 0; i < count && err.code == ERR_OK; i++) {
-        struct job_row job;
-        if (read_claimed(c, command->tasks[i].id, &r, &job, &err))
-            encode_task(c, &w, &command->tasks[i], &job);
-    }
+    for (uint32_t i = 0; i < count && err.code == ERR_OK; i++)
+        encode_claimed(c, &w, &command->tasks[i], &r, &err);
     if (err.code != ERR_OK) {
         call_problem(c, &err); /* the leases run out and the jobs are queued again */
         return;
@@ -126,7 +137,7 @@ static void claimed(struct call *c)
 
 static int64_t integer(const struct json *body, const char *key, int64_t fallback)
 {
-    const struct json *j = json_get(body, key);
+    const struct json *j = body ? json_get(body, key) : NULL;
     int64_t value = fallback;
     return j && json_to_int(j, &value) ? value : fallback;
 }
@@ -136,8 +147,13 @@ static void handle_claim(struct call *c)
     struct claim_command *command = ARENA_NEW(c->x->arena, struct claim_command);
     const struct json *queues = json_get(c->body, "queues");
     struct str *names = ARENA_ARRAY(c->x->arena, struct str, queues->count);
-    for (const struct json *j = queues->child; j; j = j->next)
+    for (const struct json *j = queues->child; j; j = j->next) {
+        if (j->text.ptr[0] == QUEUE_OF_DOMAIN && c->who.kind != PRINCIPAL_DOMAIN) {
+            call_fail(c, ERR_AUTH_FORBIDDEN, "queues that begin with ~ are the server's own");
+            return;
+        }
         names[command->queue_count++] = j->text;
+    }
     command->queues = names;
     command->worker_id = json_get(c->body, "worker_id")->text;
     command->client = client_of(c);
@@ -202,6 +218,20 @@ static struct str member_text(const struct json *object, const char *key)
     return j ? (struct str){j->text.ptr ? j->text.ptr : "", j->text.len} : STR_ABSENT;
 }
 
+static void log_delivery(struct call *c, const struct json *result, const struct task_outcome *o)
+{
+    const struct json *about = json_get(result, "about");
+    if (!about)
+        return;
+    metrics_webhook(c->api->metrics, o->success, o->duration_ms * 1000);
+    log_line(o->success ? LOG_DEBUG : LOG_INFO, "webhook_attempt", "delivery_id",
+             LOG_STR(member_text(about, "delivery_id")), "job_id", LOG_STR(member_text(about, "job_id")),
+             "event_name", LOG_STR(member_text(about, "event_name")), "attempt",
+             LOG_INT(integer(result, "attempt", 0)), "status", LOG_INT(o->status), "error_code",
+             LOG_STR(o->error_code), "error_message", LOG_STR(o->error_message), "duration_ms",
+             LOG_INT(o->duration_ms), NULL);
+}
+
 static void decode_item(const struct json *asked, struct worker_item *item)
 {
     struct uuid id;
@@ -215,7 +245,10 @@ static void decode_item(const struct json *asked, struct worker_item *item)
                                           .result = result ? result->source : STR_ABSENT,
                                           .error_code = member_text(error, "code"),
                                           .error_message = member_text(error, "message"),
-                                          .retryable = retryable && retryable->type == JSON_TRUE};
+                                          .retryable = retryable && retryable->type == JSON_TRUE,
+                                          .status = integer(result, "status", 0),
+                                          .duration_ms = integer(result, "duration_ms", 0),
+                                          .retry_after_ms = integer(result, "retry_after_ms", 0)};
 }
 
 static void post_items(struct call *c, const struct command_type *type, void (*finish)(struct call *c))
@@ -237,9 +270,20 @@ static void handle_heartbeat(struct call *c)
 {
     post_items(c, &heartbeat_command_type, heartbeat_results);
 }
+/* Deliveries among them are counted and logged here, once each, after the commit. */
+static void finish_results(struct call *c)
+{
+    const struct worker_command *command = (const struct worker_command *)c->command;
+    const struct json *asked = json_get(c->body, "tasks")->child;
+    for (size_t i = 0; c->who.kind == PRINCIPAL_DOMAIN && i < command->item_count; i++, asked = asked->next)
+        if (command->items[i].code == ERR_OK && json_get(asked, "result"))
+            log_delivery(c, json_get(asked, "result"), &command->items[i].outcome);
+    items_done(c, false);
+}
+
 static void handle_finish(struct call *c)
 {
-    post_items(c, &finish_command_type, results);
+    post_items(c, &finish_command_type, finish_results);
 }
 static void handle_release(struct call *c)
 {

@@ -16,7 +16,7 @@
 enum {
     RECEIVER_CONNECTIONS_MAX = 2048,
     RECEIVER_REQUEST_BYTES_MAX = 1024 * 1024,
-    RECEIVER_SLOW_MS = 1000,
+    RECEIVER_SLOW_MS = 250,
 };
 
 /* X(name, what it does with the attempts of one message) */

@@ -144,7 +144,7 @@ static void tell_window(struct simulation *s, int64_t from_us, int64_t until_us)
 
 void sim_restart_phase(struct simulation *s)
 {
-    int64_t first_due_us = sim_server_us(s) + FIRST_DUE_MS * 1000, until_us;
+    int64_t first_due_us = sim_server_us(s) + FIRST_DUE_MS * 1000, until_us = 0;
     if (!s->late_wanted || s->fatal != CLI_OK)
         return;
     submit_late_cases(s, first_due_us);

@@ -322,6 +322,7 @@ static void memory_close(struct store *base)
     live_free(base->live);
     idem_free(&base->idem);
     counts_free(&base->counts);
+    hooks_free(&base->hooks);
     pthread_mutex_destroy(&s->lock);
     free(s);
 }

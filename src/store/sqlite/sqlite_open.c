@@ -27,7 +27,14 @@ static bool load_task(const void *row, void *arg)
     live_set_worker(l->store->base.live, t, r->worker, 0);
     t->run_until_ms = INT64_MAX; /* the kernel grants leases and limits anew at start */
     live_place(l->store->base.live, t, l->wall_ms);
-    client_tasks_put(l->store->client_tasks, r);
+    if (r->owner == TASK_OWNER_JOB)
+        client_tasks_put(l->store->client_tasks, r);
+    return true;
+}
+
+static bool load_hook(const void *row, void *arg)
+{
+    hooks_put(&((struct loading *)arg)->store->base.hooks, row);
     return true;
 }
 
@@ -80,10 +87,13 @@ static enum err_code load(struct sqlite_store *s, int64_t wall_ms, struct err *e
         load_number(s, "SELECT coalesce(min(g),0) FROM log", &b->first_chunk, err) != ERR_OK ||
         load_number(s,
                     "SELECT max(coalesce((SELECT max(id) FROM jobs),0),"
-                    "coalesce((SELECT max(id) FROM api_keys),0),coalesce((SELECT max(id) FROM webhooks),0))",
+                    "coalesce((SELECT max(id) FROM api_keys),0),"
+                    "coalesce((SELECT max(id) FROM webhooks),0),"
+                    "coalesce((SELECT max(id) FROM deliveries),0))",
                     &b->last_id, err) != ERR_OK ||
         load_number(s, "SELECT coalesce(max(num),0)+1 FROM clients", &b->next_client, err) != ERR_OK ||
         rows_scan(&s->writer, &table_task_row, load_task, &l, err) != ERR_OK ||
+        rows_scan(&s->writer, &table_webhook_row, load_hook, &l, err) != ERR_OK ||
         counts_scan(&s->writer, s->asides, load_counts, &l, err) != ERR_OK || load_idem(s, err) != ERR_OK ||
         merge_load(s, err) != ERR_OK)
         return err->code;

@@ -206,6 +206,7 @@ static void store_sqlite_close(struct store *base)
     client_tasks_free(s->client_tasks);
     idem_free(&base->idem);
     counts_free(&base->counts);
+    hooks_free(&base->hooks);
     strbuf_free(&s->aside);
     free(s->path);
     free(s->vfs);

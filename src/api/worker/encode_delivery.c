@@ -1,0 +1,186 @@
+#include "api/worker/encode_delivery.h"
+
+#include "api/jobs/encode.h"
+#include "api/webhook_sign.h"
+#include "base/time_text.h"
+
+#include "base/banned.h"
+
+/* Everything a delivery is made of. */
+struct sending {
+    struct delivery_row delivery;
+    struct str url;
+    struct webhook_secrets secrets;
+    struct str traceparent;
+    struct str body;
+    uint64_t job_low;
+    const char *event_name;
+    const char *hopeless; /* why it cannot be sent; NULL: it can */
+};
+
+static bool read_row(struct call *c, struct reader *r, const struct table *t, void *row, bool *ret_found,
+                     struct err *err)
+{
+    return r->ops->reader_row(r, t, row, c->x->arena, ret_found, err) == ERR_OK;
+}
+
+static bool read_webhook(struct call *c, struct reader *r, struct sending *s, struct err *err)
+{
+    struct webhook_row hook = {.id = s->delivery.webhook};
+    bool found;
+    if (!read_row(c, r, &table_webhook_row, &hook, &found, err))
+        return false;
+    if (!found || !hook.enabled)
+        s->hopeless = found ? "webhook_disabled" : "webhook_deleted";
+    s->url = hook.url;
+    s->secrets = (struct webhook_secrets){hook.secret, hook.former, hook.rotated_ms};
+    return true;
+}
+
+static bool read_callback_secret(struct call *c, struct reader *r, struct sending *s, struct err *err)
+{
+    struct client_secret_row row = {.client = s->delivery.client};
+    bool found;
+    if (!read_row(c, r, &table_client_secret_row, &row, &found, err))
+        return false;
+    if (!found)
+        s->hopeless = "client_gone";
+    s->secrets = (struct webhook_secrets){row.secret, row.former, row.rotated_ms};
+    return true;
+}
+
+static void write_body(struct call *c, struct sending *s, const char *type, int64_t at_us,
+                       const struct event *e, uint64_t low)
+{
+    struct strbuf b = {0};
+    struct json_writer w;
+    s->event_name = type;
+    s->job_low = low;
+    jw_start(&w, &b);
+    jw_object(&w);
+    jw_key(&w, "type");
+    jw_text(&w, type);
+    encode_time_us(&w, "timestamp", at_us);
+    jw_key(&w, "data");
+    if (e) {
+        encode_event(&w, e, low);
+    } else {
+        jw_object(&w);
+        encode_uuid_v7(&w, "delivery_id", s->delivery.id, (uint64_t)s->delivery.low);
+        jw_object_end(&w);
+    }
+    jw_object_end(&w);
+    s->body = arena_str(c->x->arena, strbuf_str(&b));
+    strbuf_free(&b);
+}
+
+/* The event it carries, from the job's history. */
+static bool read_event(struct call *c, struct reader *r, struct sending *s, struct err *err)
+{
+    struct job_view v;
+    struct event e;
+    bool found;
+    size_t count = 0;
+    if (!s->delivery.job) {
+        write_body(c, s, "webhook.test", s->delivery.created_ms * 1000, NULL, 0);
+        return true;
+    }
+    if (job_view_read(r, c->x->arena, s->delivery.job, &v, &found, err) != ERR_OK)
+        return false;
+    if (found &&
+        job_view_events(r, c->x->arena, &v, (uint32_t)s->delivery.event - 1, 1, &e, &count, err) != ERR_OK)
+        return false;
+    if (!found || !count || e.seq != (uint32_t)s->delivery.event) {
+        s->hopeless = "event_gone";
+        return true;
+    }
+    if (!s->delivery.webhook)
+        s->url = v.job.callback;
+    s->traceparent = v.job.traceparent;
+    write_body(c, s, job_event_text(e.event), e.at_us, &e, (uint64_t)v.job.low);
+    return true;
+}
+
+static bool read_all(struct call *c, struct reader *r, int64_t delivery, struct sending *s, struct err *err)
+{
+    bool found;
+    s->delivery = (struct delivery_row){.id = delivery};
+    if (!read_row(c, r, &table_delivery_row, &s->delivery, &found, err))
+        return false;
+    if (!found) {
+        s->hopeless = "delivery_gone";
+        return true;
+    }
+    bool read = s->delivery.webhook ? read_webhook(c, r, s, err) : read_callback_secret(c, r, s, err);
+    return read && (s->hopeless || read_event(c, r, s, err));
+}
+
+static void encode_headers(struct call *c, struct json_writer *w, const struct sending *s, struct str id)
+{
+    int64_t now_ms = clock_wall_ms(c->api->config.clock);
+    jw_key(w, "headers");
+    jw_object(w);
+    jw_key(w, "webhook-id");
+    jw_str(w, id);
+    jw_key(w, "webhook-timestamp");
+    jw_str(w, arena_printf(c->x->arena, "%lld", (long long)(now_ms / 1000)));
+    jw_key(w, "webhook-signature");
+    jw_str(w, webhook_signature(c->x->arena, &s->secrets, id, now_ms, s->body));
+    jw_key(w, "content-type");
+    jw_text(w, "application/json");
+    if (s->traceparent.ptr) {
+        jw_key(w, "traceparent");
+        jw_str(w, s->traceparent);
+    }
+    jw_object_end(w);
+}
+
+/* What the gateway tells back with the result, for the log. */
+static void encode_about(struct json_writer *w, const struct sending *s)
+{
+    jw_key(w, "payload");
+    jw_object(w);
+    encode_uuid_v7(w, "delivery_id", s->delivery.id, (uint64_t)s->delivery.low);
+    if (s->delivery.job)
+        encode_uuid_v7(w, "job_id", s->delivery.job, s->job_low);
+    jw_key(w, "event_name");
+    jw_text(w, s->event_name);
+    jw_key(w, "hopeless");
+    jw_text(w, s->hopeless);
+    jw_object_end(w);
+}
+
+bool encode_delivery_task(struct call *c, struct json_writer *w, struct reader *r,
+                          const struct claimed_task *t, struct err *err)
+{
+    struct sending s = {0};
+    char token[24], id_text[UUID_TEXT_LEN + 1];
+    if (!read_all(c, r, t->head, &s, err))
+        return false;
+    struct uuid id = uuid_from_v7(s.delivery.id, (uint64_t)s.delivery.low);
+    uuid_text(&id, id_text);
+    jw_object(w);
+    encode_uuid_v7(w, "task_id", t->id, t->low);
+    jw_key(w, "token");
+    jw_str(w, token_text(t->token, token));
+    jw_key(w, "kind");
+    jw_text(w, "delivery");
+    jw_key(w, "attempt");
+    jw_int(w, t->attempt);
+    encode_time_ms(w, "lease_expires_at", t->lease_expires_ms);
+    encode_about(w, &s);
+    jw_key(w, "definition");
+    if (s.hopeless) {
+        jw_null(w);
+    } else {
+        jw_object(w);
+        jw_key(w, "url");
+        jw_str(w, s.url);
+        encode_headers(c, w, &s, str_of(id_text));
+        jw_key(w, "body");
+        jw_str(w, s.body);
+        jw_object_end(w);
+    }
+    jw_object_end(w);
+    return true;
+}

@@ -1,0 +1,155 @@
+#include "domains/gateway/gateway.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+
+#include "base/log.h"
+#include "base/must.h"
+#include "base/random.h"
+#include "domains/gateway/gateway_internal.h"
+
+#include "base/banned.h"
+
+enum { REPORT_MS = 1500, WAIT_MS_MAX = 1000 };
+
+static void name_queues(struct gateway *g)
+{
+    for (size_t i = 0; i < CLAIM_LOOPS; i++) {
+        struct claim_loop *l = &g->loops[i];
+        l->gateway = g;
+        snprintf(l->worker_id, sizeof l->worker_id, "gateway-%lld-%zu-%016llx",
+                 (long long)g->config->instance, i + 1, (unsigned long long)random_u64());
+        for (size_t k = 0; k < LENGTH_OF(l->queues); k++) {
+            snprintf(l->names[k], sizeof l->names[k], "~deliver.%zu", k * CLAIM_LOOPS + i);
+            l->queues[k] = str_of(l->names[k]);
+        }
+    }
+}
+
+/* Requests in flight and kept connections are descriptors. */
+static void allow_descriptors(void)
+{
+    struct rlimit limit;
+    rlim_t wanted = IN_FLIGHT_MAX + EGRESS_CONNECTIONS_MAX + 256;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted)
+        return;
+    limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
+    if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
+        log_line(LOG_WARN, "few_descriptors", "error_message", LOG_TEXT(strerror(errno)), NULL);
+}
+
+static void open_gateway(struct gateway *g, const struct gateway_config *config)
+{
+    g->config = config;
+    g->clock = &clock_system;
+    TAILQ_INIT(&g->claimed);
+    TAILQ_INIT(&g->out);
+    TAILQ_INIT(&g->done);
+    name_queues(g);
+    allow_descriptors();
+    g->client = worker_client_new(&(struct worker_client_config){.socket_path = config->socket_path,
+                                                                 .timeout_ms = CALL_TIMEOUT_MS,
+                                                                 .calls_max = CLAIM_LOOPS + 4,
+                                                                 .clock = g->clock});
+    g->egress = egress_new(&(struct egress_config){.policy = config->policy,
+                                                   .in_flight_max = IN_FLIGHT_MAX,
+                                                   .connections_max = EGRESS_CONNECTIONS_MAX,
+                                                   .lookups_max = EGRESS_LOOKUPS_MAX,
+                                                   .bytes_max = EGRESS_BYTES_MAX,
+                                                   .clock = g->clock,
+                                                   .done = sending_over,
+                                                   .self = g});
+}
+
+static void free_list(struct sending_list *list)
+{
+    struct sending *s;
+    while ((s = TAILQ_FIRST(list))) {
+        TAILQ_REMOVE(list, s, link);
+        arena_free(s->arena);
+    }
+}
+
+static void free_batch(struct gateway_batch *b)
+{
+    for (size_t i = 0; b->call && i < b->count; i++)
+        arena_free(b->items[i]->arena);
+}
+
+/* What is left was not answered in time: its leases run out, and core hands it out again. */
+static void close_gateway(struct gateway *g)
+{
+    for (size_t i = 0; g->heartbeat.call && i < g->heartbeat.count; i++)
+        if (g->heartbeat.items[i]->gone) /* held by the heartbeat alone */
+            arena_free(g->heartbeat.items[i]->arena);
+    egress_free(g->egress);
+    worker_client_free(g->client);
+    free_batch(&g->start);
+    free_batch(&g->finish);
+    free_batch(&g->release);
+    free_list(&g->claimed);
+    free_list(&g->out);
+    free_list(&g->done);
+}
+
+static int wait_ms(const struct gateway *g, int64_t now_ms)
+{
+    int64_t at = gateway_next_at_ms(g), egress = egress_deadline_ms(g->egress),
+            core = worker_client_deadline_ms(g->client);
+    if (egress < at)
+        at = egress;
+    if (core < at)
+        at = core;
+    int64_t ms = at == INT64_MAX ? WAIT_MS_MAX : at - now_ms;
+    return ms < 0 ? 0 : ms > WAIT_MS_MAX ? WAIT_MS_MAX : (int)ms;
+}
+
+static void wait_for_something(const struct gateway *g, int64_t now_ms)
+{
+    struct pollfd watched[] = {{.fd = worker_client_fd(g->client), .events = POLLIN},
+                               {.fd = egress_fd(g->egress), .events = POLLIN},
+                               {.fd = g->draining ? -1 : g->config->stop_fd, .events = POLLIN}};
+    int n = poll(watched, LENGTH_OF(watched), wait_ms(g, now_ms));
+    MUST(n >= 0 || errno == EINTR);
+}
+
+static void begin_drain(struct gateway *g, int64_t now_ms)
+{
+    log_line(LOG_INFO, "draining", "deliveries", LOG_INT((int64_t)g->count), NULL);
+    g->draining = true;
+    g->drain_until_ms = now_ms + g->config->drain_ms;
+    gateway_abandon_claims(g);
+}
+
+/* True when nothing is left, or no time to wait for it. */
+static bool is_drained(struct gateway *g, int64_t now_ms)
+{
+    if (!g->draining)
+        return false;
+    if (now_ms >= g->drain_until_ms && !TAILQ_EMPTY(&g->out))
+        egress_cancel_all(g->egress); /* told as failed attempts: each is tried again */
+    return g->count == 0 || now_ms >= g->drain_until_ms + REPORT_MS;
+}
+
+int gateway_main(const struct gateway_config *config)
+{
+    struct gateway *g = must_alloc(sizeof *g);
+    open_gateway(g, config);
+    for (;;) {
+        int64_t now_ms = clock_mono_ms(g->clock);
+        if (!g->draining && config->stop_requested())
+            begin_drain(g, now_ms);
+        if (is_drained(g, now_ms))
+            break;
+        gateway_pump(g, now_ms);
+        wait_for_something(g, now_ms);
+        worker_client_work(g->client);
+        egress_poll(g->egress, 0);
+    }
+    close_gateway(g);
+    free(g);
+    return 0;
+}

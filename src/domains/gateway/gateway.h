@@ -1,0 +1,36 @@
+/* domains/gateway/gateway.h - sends deliveries to receivers that clients named. The only process that
+ * calls out.
+ *
+ * Process:   `weir: gateway`. Holds no truth: it leases deliveries from core (worker_client/), sends each
+ *            with egress/, and reports what came of it. Core decides order, retries, pauses and when to
+ *            give up; it signs, too, so no secret is ever here. It may die at any instant: leases bring
+ *            its deliveries back.
+ * Threads:   one loop over both clients, thousands of requests in flight.
+ * Bounded:   IN_FLIGHT_MAX deliveries at a time, core hands out at most webhooks.slots of them per receiver.
+ * Reports:   2xx is delivered; any other status is a failure (`http_status`), 410 a last one. What never
+ *            reached a receiver is told by the wire names of egress/sender.h. Denied addresses are not
+ *            tried again. */
+#ifndef WEIR_DOMAINS_GATEWAY_H
+#define WEIR_DOMAINS_GATEWAY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "egress/address.h"
+
+struct gateway_config {
+    const char *socket_path; /* core's Unix socket */
+    struct egress_policy policy;
+    int64_t timeout_ms; /* of one request, from connect to the last byte of the answer */
+    int64_t heartbeat_ms;
+    int64_t drain_ms; /* after a stop, what is under way may go on this long */
+    int64_t instance;
+    bool (*stop_requested)(void);
+    int stop_fd; /* readable once a stop is wanted; -1: none */
+};
+
+/* Runs until a stop is wanted, then drains: claims no more, waits for what is under way, hands back the rest.
+ * Returns the process's exit status: 0. */
+int gateway_main(const struct gateway_config *config);
+
+#endif

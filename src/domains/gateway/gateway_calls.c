@@ -1,0 +1,206 @@
+/* Calls to core: claims, and batches of starts, heartbeats, reports and releases, one of each kind in
+ * flight. */
+#include <string.h>
+
+#include "base/log.h"
+#include "base/must.h"
+#include "domains/gateway/gateway_internal.h"
+
+#include "base/banned.h"
+
+/* --- claims -------------------------------------------------------------------------------------- */
+
+static void claim_answered(void *self, const struct worker_answer *answer)
+{
+    struct claim_loop *l = self;
+    struct gateway *g = l->gateway;
+    int64_t now_ms = clock_mono_ms(g->clock);
+    l->call = NULL;
+    g->count -= l->asked;
+    l->asked = 0;
+    for (size_t i = 0; i < answer->task_count; i++) {
+        struct sending *s = sending_new(&answer->tasks[i]);
+        g->count++;
+        TAILQ_INSERT_TAIL(&g->claimed, s, link);
+    }
+    if (answer->kind != WORKER_ANSWERED)
+        l->claim_after_ms = now_ms + EMPTY_PAUSE_MS;
+}
+
+static void claim(struct gateway *g, int64_t now_ms)
+{
+    for (size_t i = 0; i < CLAIM_LOOPS && !g->draining; i++) {
+        struct claim_loop *l = &g->loops[i];
+        uint32_t room = g->count < IN_FLIGHT_MAX ? IN_FLIGHT_MAX - g->count : 0;
+        if (l->call || !room || now_ms < l->claim_after_ms || !worker_client_can_call(g->client))
+            continue;
+        struct worker_claim ask = {.worker_id = str_of(l->worker_id),
+                                   .queues = l->queues,
+                                   .queue_count = LENGTH_OF(l->queues),
+                                   .max = room < CLAIM_MAX ? room : CLAIM_MAX,
+                                   .wait_ms = CLAIM_WAIT_MS};
+        l->asked = ask.max;
+        g->count += l->asked;
+        l->call = worker_client_claim(g->client, &ask, claim_answered, l);
+    }
+}
+
+void gateway_abandon_claims(struct gateway *g)
+{
+    for (size_t i = 0; i < CLAIM_LOOPS; i++)
+        if (g->loops[i].call) {
+            worker_client_abandon(g->client, g->loops[i].call);
+            g->loops[i].call = NULL;
+            g->count -= g->loops[i].asked;
+            g->loops[i].asked = 0;
+        }
+}
+
+/* --- batches ------------------------------------------------------------------------------------- */
+
+static const struct worker_result *result_of(const struct worker_answer *answer, const struct sending *s,
+                                             size_t i)
+{
+    if (i < answer->result_count && str_equal(answer->results[i].task_id, s->ref.task_id))
+        return &answer->results[i];
+    for (size_t k = 0; k < answer->result_count; k++)
+        if (str_equal(answer->results[k].task_id, s->ref.task_id))
+            return &answer->results[k];
+    return NULL;
+}
+
+static void start_answered(void *self, const struct worker_answer *answer)
+{
+    struct gateway *g = self;
+    int64_t now_ms = clock_mono_ms(g->clock);
+    g->start.call = NULL;
+    for (size_t i = 0; i < g->start.count; i++) {
+        struct sending *s = g->start.items[i];
+        const struct worker_result *r = result_of(answer, s, i);
+        if (answer->kind == WORKER_AWAY) { /* asked again: the same token starts the same task */
+            s->phase = SENDING_CLAIMED;
+            TAILQ_INSERT_HEAD(&g->claimed, s, link);
+        } else if (r && r->ok) {
+            sending_begin(g, s, now_ms);
+        } else {
+            sending_free(g, s); /* somebody else has it by now */
+        }
+    }
+}
+
+static void report_answered(void *self, const struct worker_answer *answer)
+{
+    struct gateway *g = self;
+    g->finish.call = NULL;
+    for (size_t i = 0; i < g->finish.count; i++) {
+        struct sending *s = g->finish.items[i];
+        if (answer->kind == WORKER_AWAY) {
+            s->phase = SENDING_DONE;
+            TAILQ_INSERT_HEAD(&g->done, s, link);
+        } else {
+            sending_free(g, s);
+        }
+    }
+}
+
+static void release_answered(void *self, const struct worker_answer *answer)
+{
+    struct gateway *g = self;
+    (void)answer; /* unanswered ones come back when their lease ends */
+    g->release.call = NULL;
+    for (size_t i = 0; i < g->release.count; i++)
+        sending_free(g, g->release.items[i]);
+}
+
+static void heartbeat_answered(void *self, const struct worker_answer *answer)
+{
+    struct gateway *g = self;
+    (void)answer; /* a delivery whose lease is lost is sent all the same: its report changes nothing */
+    g->heartbeat.call = NULL;
+    for (size_t i = 0; i < g->heartbeat.count; i++) {
+        struct sending *s = g->heartbeat.items[i];
+        s->beating = false;
+        if (s->gone)
+            sending_free(g, s);
+    }
+}
+
+static size_t take(struct sending_list *list, struct gateway_batch *b, enum sending_phase phase)
+{
+    b->count = 0;
+    for (struct sending *s; b->count < WORKER_BATCH_MAX && (s = TAILQ_FIRST(list)); b->count++) {
+        TAILQ_REMOVE(list, s, link);
+        s->phase = phase;
+        b->items[b->count] = s;
+    }
+    return b->count;
+}
+
+static void send_refs(struct gateway *g, struct gateway_batch *b,
+                      struct worker_call *(*call)(struct worker_client *c,
+                                                  const struct worker_task_ref *tasks, size_t count,
+                                                  worker_answer_fn *answered, void *self),
+                      worker_answer_fn *answered)
+{
+    struct worker_task_ref refs[WORKER_BATCH_MAX];
+    for (size_t i = 0; i < b->count; i++)
+        refs[i] = b->items[i]->ref;
+    b->call = call(g->client, refs, b->count, answered, g);
+}
+
+static void send_reports(struct gateway *g)
+{
+    static struct worker_finish reports[WORKER_BATCH_MAX]; /* one thread; too large for a stack */
+    for (size_t i = 0; i < g->finish.count; i++)
+        reports[i] = sending_report(g->finish.items[i]);
+    g->finish.call = worker_client_finish(g->client, reports, g->finish.count, report_answered, g);
+}
+
+/* Those that have been out for a while: most are answered before their first beat. */
+static void beat(struct gateway *g, int64_t now_ms)
+{
+    struct sending *s = NULL;
+    if (now_ms < g->beat_at_ms || g->heartbeat.call || !worker_client_can_call(g->client))
+        return;
+    g->beat_at_ms = now_ms + g->config->heartbeat_ms;
+    g->heartbeat.count = 0;
+    TAILQ_FOREACH(s, &g->out, link)
+    {
+        if (g->heartbeat.count == WORKER_BATCH_MAX || now_ms - s->begun_ms < g->config->heartbeat_ms)
+            break; /* oldest first */
+        s->beating = true;
+        g->heartbeat.items[g->heartbeat.count++] = s;
+    }
+    if (g->heartbeat.count)
+        send_refs(g, &g->heartbeat, worker_client_heartbeat, heartbeat_answered);
+}
+
+void gateway_pump(struct gateway *g, int64_t now_ms)
+{
+    struct gateway_batch *claimed = g->draining ? &g->release : &g->start;
+    if (!g->finish.call && worker_client_can_call(g->client) && take(&g->done, &g->finish, SENDING_REPORTING))
+        send_reports(g);
+    if (!claimed->call && worker_client_can_call(g->client) &&
+        take(&g->claimed, claimed, g->draining ? SENDING_RELEASING : SENDING_STARTING)) {
+        if (g->draining)
+            send_refs(g, claimed, worker_client_release, release_answered);
+        else
+            send_refs(g, claimed, worker_client_start, start_answered);
+    }
+    beat(g, now_ms);
+    claim(g, now_ms);
+}
+
+int64_t gateway_next_at_ms(const struct gateway *g)
+{
+    int64_t at = TAILQ_EMPTY(&g->out) ? INT64_MAX : g->beat_at_ms;
+    int64_t ready = worker_client_ready_at_ms(g->client);
+    if (ready && ready < at)
+        at = ready;
+    for (size_t i = 0; i < CLAIM_LOOPS && !g->draining; i++)
+        if (!g->loops[i].call && g->loops[i].claim_after_ms < at && g->count < IN_FLIGHT_MAX)
+            at = g->loops[i].claim_after_ms;
+    if (g->draining && g->drain_until_ms < at)
+        at = g->drain_until_ms;
+    return at;
+}

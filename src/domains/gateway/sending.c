@@ -1,0 +1,136 @@
+/* One delivery: from what core gave to what core is told. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/must.h"
+#include "domains/gateway/gateway_internal.h"
+
+#include "base/banned.h"
+
+static struct str copy_member(struct arena *a, const struct json *object, const char *key)
+{
+    const struct json *j = object ? json_get(object, key) : NULL;
+    return j && j->type == JSON_STRING ? arena_str(a, j->text) : STR_ABSENT;
+}
+
+static void read_headers(struct sending *s, const struct json *headers)
+{
+    if (!headers || headers->type != JSON_OBJECT)
+        return;
+    s->headers = ARENA_ARRAY(s->arena, struct str, headers->count);
+    for (const struct json *h = headers->child; h; h = h->next)
+        s->headers[s->header_count++] =
+            arena_printf(s->arena, "%.*s: %.*s", STR_ARG(h->key), STR_ARG(h->text));
+}
+
+static void fail(struct sending *s, const char *code, const char *message, bool retryable)
+{
+    s->success = false;
+    s->retryable = retryable;
+    snprintf(s->error_code, sizeof s->error_code, "%s", code);
+    snprintf(s->error_message, sizeof s->error_message, "%s", message);
+}
+
+struct sending *sending_new(const struct worker_task *task)
+{
+    struct arena *a = arena_new(1 << 11);
+    struct sending *s = ARENA_NEW(a, struct sending);
+    s->arena = a;
+    s->ref = (struct worker_task_ref){arena_str(a, task->ref.task_id), arena_str(a, task->ref.token)};
+    s->attempt = task->attempt;
+    s->about = task->payload ? arena_str(a, task->payload->source) : STR("{}");
+    bool defined = task->definition && task->definition->type == JSON_OBJECT;
+    if (defined) {
+        s->url = copy_member(a, task->definition, "url");
+        s->body = copy_member(a, task->definition, "body");
+        read_headers(s, json_get(task->definition, "headers"));
+    }
+    if (!s->url.ptr || !s->body.ptr) {
+        struct str why = copy_member(a, task->payload, "hopeless");
+        fail(s, why.ptr ? why.ptr : "no_request", "there is nothing to send any more", false);
+    }
+    return s;
+}
+
+void sending_free(struct gateway *g, struct sending *s)
+{
+    if (s->beating) {
+        s->gone = true; /* freed when the heartbeat is answered */
+        return;
+    }
+    g->count--;
+    arena_free(s->arena);
+}
+
+static void done(struct gateway *g, struct sending *s)
+{
+    s->phase = SENDING_DONE;
+    TAILQ_INSERT_TAIL(&g->done, s, link);
+}
+
+void sending_begin(struct gateway *g, struct sending *s, int64_t now_ms)
+{
+    const struct gateway_config *c = g->config;
+    s->begun_ms = now_ms;
+    if (*s->error_code) {
+        done(g, s);
+        return;
+    }
+    struct err err;
+    struct egress_request request = {
+        .url = s->url,
+        .headers = s->headers,
+        .header_count = s->header_count,
+        .body = s->body,
+        .timeout_ms = c->timeout_ms,
+        .connect_timeout_ms = c->timeout_ms < CONNECT_TIMEOUT_MS_MAX ? c->timeout_ms : CONNECT_TIMEOUT_MS_MAX,
+        .owner = s};
+    if (egress_send(g->egress, &request, &err) == ERR_OK) {
+        s->phase = SENDING_OUT;
+        TAILQ_INSERT_TAIL(&g->out, s, link);
+        return;
+    }
+    bool later = err.code == ERR_EXEC_QUEUE_FULL;
+    fail(s, later ? "gateway_full" : "malformed", err.detail, later);
+    done(g, s);
+}
+
+/* An address that is denied today is denied tomorrow; everything else may pass. */
+static bool is_retryable(enum egress_failure failure)
+{
+    return failure != EGRESS_POLICY;
+}
+
+void sending_over(void *gateway, const struct egress_result *r)
+{
+    struct gateway *g = gateway;
+    struct sending *s = r->owner;
+    TAILQ_REMOVE(&g->out, s, link);
+    s->status = r->status;
+    s->duration_ms = r->duration_ms;
+    s->retry_after_ms = r->retry_after_ms > 0 ? r->retry_after_ms : 0;
+    s->success = r->failure == EGRESS_NONE && r->status >= 200 && r->status < 300;
+    if (r->failure != EGRESS_NONE) {
+        fail(s, egress_failure_wire(r->failure), r->error, is_retryable(r->failure));
+    } else if (!s->success) {
+        char message[48];
+        snprintf(message, sizeof message, "the receiver answered %d", r->status);
+        fail(s, "http_status", message, r->status != 410);
+    }
+    done(g, s);
+}
+
+struct worker_finish sending_report(struct sending *s)
+{
+    struct str result = arena_printf(
+        s->arena,
+        "{\"status\":%d,\"duration_ms\":%lld,\"retry_after_ms\":%lld,\"attempt\":%lld,\"about\":%.*s}",
+        s->status, (long long)s->duration_ms, (long long)s->retry_after_ms, (long long)s->attempt,
+        STR_ARG(s->about));
+    return (struct worker_finish){.ref = s->ref,
+                                  .success = s->success,
+                                  .result = result,
+                                  .error_code = s->success ? STR_ABSENT : str_of(s->error_code),
+                                  .error_message = s->success ? STR_ABSENT : str_of(s->error_message),
+                                  .retryable = s->retryable};
+}

@@ -1,0 +1,151 @@
+#include "jobs/deliver.h"
+
+#include <stdio.h>
+
+#include "base/hash.h"
+#include "base/must.h"
+
+#include "base/banned.h"
+
+enum { STREAM_PRIORITY = 4 };
+#define FAR_MS INT64_C(253402300799000) /* the end of the year 9999: an idle stream waits for no time */
+
+/* --- keys ---------------------------------------------------------------------------------------- */
+
+int64_t deliver_stream_id(int64_t webhook, int64_t job)
+{
+    uint64_t h = hash_mix(hash_mix((uint64_t)webhook) ^ (uint64_t)job);
+    return (int64_t)(UINT64_C(1) << 59 | h >> 5);
+}
+
+/* A webhook is its own target; callbacks share one per scheme, host and port: negative, so never a
+ * webhook's. */
+static int64_t callback_target(struct str url)
+{
+    size_t n = 0;
+    for (int slashes = 0; n < url.len; n++) {
+        slashes += url.ptr[n] == '/';
+        if (slashes == 3 || url.ptr[n] == '?' || url.ptr[n] == '#')
+            break;
+    }
+    return -(int64_t)(hash_mix(hash_fnv1a(HASH_FNV_START, url.ptr, n)) >> 2 | 1);
+}
+
+static struct str queue_of(struct unit *u, int64_t target)
+{
+    unsigned partition = (unsigned)(hash_mix((uint64_t)target) % DELIVERY_PARTITIONS);
+    return arena_printf(u->arena, "~deliver.%u", partition);
+}
+
+struct task *deliver_find_stream(struct unit *u, int64_t webhook, int64_t job)
+{
+    struct task *s = unit_task(u, deliver_stream_id(webhook, job));
+    bool is_it = s && s->row.owner == TASK_OWNER_DELIVERY && s->row.subject == job &&
+                 (webhook ? s->row.target == webhook : s->row.target < 0);
+    return is_it ? s : NULL;
+}
+
+/* --- streams ------------------------------------------------------------------------------------- */
+
+void deliver_move(struct task *s, enum stream_trigger on)
+{
+    enum stream_state to;
+    MUST(stream_move((enum stream_state)s->row.state, on, &to));
+    s->row.state = to;
+    if (to == STREAM_IDLE)
+        s->row.due_ms = FAR_MS;
+}
+
+static struct task *open_stream(struct unit *u, int64_t client, int64_t webhook, int64_t job, int64_t target)
+{
+    const struct settings *s = u->settings;
+    struct task_row row = {.id = deliver_stream_id(webhook, job),
+                           .low = (int64_t)uuid_v7_random_low(),
+                           .client = client,
+                           .owner = TASK_OWNER_DELIVERY,
+                           .priority = STREAM_PRIORITY,
+                           .created_ms = u->now_ms,
+                           .max_runtime_ms = s->webhooks_timeout_ms + DELIVERY_MARGIN_MS,
+                           .max_retries = s->webhooks_max_attempts - 1,
+                           .subject = job,
+                           .target = target,
+                           .queue = queue_of(u, target),
+                           .state = STREAM_IDLE,
+                           .attempt = 1,
+                           .due_ms = FAR_MS,
+                           .refs = {"", 0}};
+    return unit_task_add(u, &row);
+}
+
+static void append(struct unit *u, struct task *s, int64_t delivery)
+{
+    unit_task_touch(u, s);
+    task_add_ref(s, (uint64_t)delivery);
+    if (s->row.state == STREAM_IDLE) {
+        deliver_move(s, STREAM_ON_WORK);
+        s->row.due_ms = 0;
+    }
+    unit_task_place(u, s);
+}
+
+void deliver_open_callback(struct unit *u, const struct job_row *job, struct task *t)
+{
+    if (!job->callback.ptr)
+        return;
+    t->has_callback = true;
+    if (!deliver_find_stream(u, 0, job->id))
+        unit_task_place(u, open_stream(u, job->client, 0, job->id, callback_target(job->callback)));
+}
+
+/* --- deliveries ---------------------------------------------------------------------------------- */
+
+struct delivery_row *deliver_new(struct unit *u, int64_t client, int64_t webhook, int64_t job, int64_t event)
+{
+    struct delivery_row *d = ARENA_NEW(u->arena, struct delivery_row);
+    *d = (struct delivery_row){.id = unit_new_id(u),
+                               .low = (int64_t)uuid_v7_random_low(),
+                               .client = client,
+                               .webhook = webhook,
+                               .job = job,
+                               .event = event,
+                               .created_ms = u->now_ms,
+                               .state = DELIVERY_PENDING};
+    unit_insert(u, &table_delivery_row, d);
+    unit_list(u, webhook ? webhook : job, LIST_DELIVERIES, d->id, false);
+    if (webhook && job)
+        unit_list(u, job, LIST_OF_JOB, d->id, false);
+    return d;
+}
+
+void deliver_append(struct unit *u, const struct delivery_row *d)
+{
+    struct task *s = deliver_find_stream(u, d->webhook, d->job);
+    if (!s && d->webhook) /* of a callback the stream is opened with its job, whose row says where to */
+        s = open_stream(u, d->client, d->webhook, d->job, d->webhook);
+    if (s)
+        append(u, s, d->id);
+}
+
+void deliver_event(struct unit *u, struct task *t, const struct event *e)
+{
+    if (t->has_callback)
+        deliver_append(u, deliver_new(u, t->row.client, 0, e->job, e->seq));
+    const struct client_hooks *hooks = hooks_of(&u->store->hooks, t->row.client);
+    for (size_t i = 0; hooks && i < hooks->count; i++) {
+        const struct hook *h = &hooks->hooks[i];
+        if (h->enabled && h->events & UINT32_C(1) << e->event)
+            deliver_append(u, deliver_new(u, t->row.client, h->id, e->job, e->seq));
+    }
+}
+
+/* Full jitter: anywhere between nothing and the exponential bound, told by delivery and attempt. */
+int64_t delivery_backoff_ms(const struct settings *s, int64_t delivery, int64_t attempt)
+{
+    int64_t bound = s->webhooks_base_ms;
+    for (int64_t i = 1; i < attempt && bound < s->webhooks_cap_ms; i++)
+        bound *= 2;
+    if (bound > s->webhooks_cap_ms)
+        bound = s->webhooks_cap_ms;
+    uint64_t spread = hash_mix((uint64_t)delivery ^ (uint64_t)attempt << 50);
+    return (int64_t)((double)(spread >> 11) / 9007199254740992.0 * (double)bound);
+}

@@ -1,0 +1,38 @@
+/* jobs/deliver.h - an event becomes a message for each receiver, in the write that makes it.
+ *
+ * Receivers of a job's events: its callback, and the enabled webhooks of its client that want events of
+ * that name. Each (receiver, job) is a stream: a task of owner DELIVERY whose refs are deliveries in
+ * order. One of them is sent at a time, so a receiver hears of a job in the order in which things
+ * happened. What becomes of an attempt is decided in delivery_owner.c.
+ *
+ * A stream's id is made of its key, so it is found without an index; its 60th bit is set, which no id
+ * that is a time has until the year 4000. */
+#ifndef WEIR_JOBS_DELIVER_H
+#define WEIR_JOBS_DELIVER_H
+
+#include "kernel/task_owner.h"
+#include "lifecycle/delivery_lifecycle.h"
+
+enum {
+    DELIVERY_PARTITIONS = 64,  /* queues "~deliver.0" to "~deliver.63", by receiver */
+    DELIVERY_QUEUE_MAX = 16,   /* bytes of such a name */
+    DELIVERY_MARGIN_MS = 5000, /* beyond webhooks.timeout_ms, until a sender counts as stuck */
+};
+
+/* A job with a callback, new or taken up again: a stream waits for its events. Before its first event. */
+void deliver_open_callback(struct unit *u, const struct job_row *job, struct task *t);
+/* An event of a live job was appended to the log. */
+void deliver_event(struct unit *u, struct task *t, const struct event *e);
+
+/* Puts a delivery at the end of the stream of (webhook, job); either may be 0. The row is the caller's. */
+void deliver_append(struct unit *u, const struct delivery_row *d);
+/* A new delivery of event number `event` of a job, or a test (job and event 0), to a webhook. In the
+ * arena. */
+struct delivery_row *deliver_new(struct unit *u, int64_t client, int64_t webhook, int64_t job, int64_t event);
+
+int64_t deliver_stream_id(int64_t webhook, int64_t job);
+struct task *deliver_find_stream(struct unit *u, int64_t webhook, int64_t job); /* NULL: none */
+void deliver_move(struct task *s, enum stream_trigger on); /* the only place that changes a stream's state */
+int64_t delivery_backoff_ms(const struct settings *s, int64_t delivery, int64_t attempt);
+
+#endif

@@ -1,0 +1,265 @@
+/* What becomes of an attempt to deliver: the owner side of a stream's task, and the breaker of its target. */
+#include "base/must.h"
+#include "jobs/deliver.h"
+#include "lifecycle/attempts.h"
+
+#include "base/banned.h"
+
+enum {
+    BREAKER_FAILURES = 5,         /* in a row; then one try at a time, with pauses */
+    BREAKER_PAUSE_MAX_MS = 10000, /* many streams may wait for one receiver, and each has its tries */
+    RETRY_AFTER_MAX_MS = 3600000,
+};
+
+/* --- rows ---------------------------------------------------------------------------------------- */
+
+static struct delivery_row head_key(const struct task *s)
+{
+    return (struct delivery_row){.id = (int64_t)log_ref_at(s->row.refs, (size_t)s->row.seq)};
+}
+
+static void load(struct unit *u, struct task *s)
+{
+    if (s->row.seq < (int64_t)log_ref_count(s->row.refs)) {
+        struct delivery_row key = head_key(s);
+        unit_want(u, &table_delivery_row, &key);
+    }
+    if (s->row.target > 0)
+        unit_want(u, &table_webhook_row, &(struct webhook_row){.id = s->row.target});
+}
+
+/* NULL: it was deleted, or this is a callback. */
+static struct webhook_row *webhook_of(struct unit *u, const struct task *s)
+{
+    struct webhook_row key = {.id = s->row.target};
+    if (s->row.target < 0 || !unit_knows(u, &table_webhook_row, &key))
+        return NULL;
+    return unit_row(u, &table_webhook_row, &key);
+}
+
+/* --- the breaker of a target --------------------------------------------------------------------- */
+
+static void target_answers(struct unit *u, struct task *s)
+{
+    struct target *x = s->target;
+    if (!x->failures)
+        return;
+    x->failures = 0;
+    x->open_again_ms = 0;
+    live_target_limit(u->store->live, x, live_target_usual(u->store->live));
+}
+
+static void target_fails(struct unit *u, struct task *s)
+{
+    struct target *x = s->target;
+    if (++x->failures < BREAKER_FAILURES) { /* one at a time until it answers again */
+        live_target_limit(u->store->live, x, 1);
+        return;
+    }
+    int64_t cap = u->settings->webhooks_cap_ms, wait = u->settings->webhooks_base_ms;
+    if (cap > BREAKER_PAUSE_MAX_MS)
+        cap = BREAKER_PAUSE_MAX_MS;
+    for (uint32_t i = BREAKER_FAILURES; i < x->failures && wait < cap; i++)
+        wait *= 2;
+    x->open_again_ms = u->now_ms + (wait < cap ? wait : cap);
+    live_target_limit(u->store->live, x, 0);
+}
+
+/* A closed target is tried again by one stream, whose time comes when the pause is over. */
+static void again(struct unit *u, struct task *s)
+{
+    struct target *x = s->target;
+    if (x->slots == 0 && u->now_ms >= x->open_again_ms)
+        live_target_limit(u->store->live, x, 1);
+}
+
+/* The stream that failed is gone: another one of the closed target has to try. */
+static void appoint_another(struct unit *u, int64_t target)
+{
+    struct target *x = live_target(u->store->live, target);
+    struct task *s = x && x->slots == 0 ? live_target_waiting(x) : NULL;
+    if (!s)
+        return;
+    unit_task_touch(u, s);
+    s->row.due_ms = x->open_again_ms;
+    unit_task_place(u, s);
+}
+
+/* --- webhooks that only fail --------------------------------------------------------------------- */
+
+static void webhook_answers(struct unit *u, struct webhook_row *h)
+{
+    if (!h || !h->failing_since_ms)
+        return;
+    h->failing_since_ms = 0;
+    unit_update(u, &table_webhook_row, h);
+}
+
+static void webhook_fails(struct unit *u, struct webhook_row *h, bool gone)
+{
+    int64_t limit_ms = u->settings->webhooks_disable_after_seconds * 1000;
+    if (!h || !h->enabled)
+        return;
+    bool too_long = limit_ms && h->failing_since_ms && u->now_ms - h->failing_since_ms >= limit_ms;
+    if (!gone && !too_long && h->failing_since_ms)
+        return;
+    if (!h->failing_since_ms)
+        h->failing_since_ms = u->now_ms;
+    if (gone || too_long)
+        h->enabled = 0;
+    unit_update(u, &table_webhook_row, h);
+}
+
+/* --- after an attempt ---------------------------------------------------------------------------- */
+
+static void let_go(struct unit *u, struct task *s)
+{
+    s->row.lease_ms = 0;
+    s->row.started_ms = 0;
+    live_set_worker(u->store->live, s, STR_ABSENT, 0);
+}
+
+/* The head is done with, one way or the other. */
+static void next_delivery(struct unit *u, struct task *s)
+{
+    int64_t target = s->row.target;
+    let_go(u, s);
+    s->row.seq++;
+    s->row.attempt = 1;
+    s->row.due_ms = s->target->open_again_ms;
+    bool more = s->row.seq < (int64_t)log_ref_count(s->row.refs);
+    bool job_says_more = s->row.target < 0 && unit_task(u, s->row.subject);
+    if (!more && !job_says_more) {
+        unit_task_end(u, s);
+        appoint_another(u, target);
+        return;
+    }
+    deliver_move(s, more ? STREAM_ON_RETRY : STREAM_ON_DRAINED);
+    unit_task_place(u, s);
+    if (!more)
+        appoint_another(u, target);
+}
+
+static void try_again(struct unit *u, struct task *s, int64_t delivery, int64_t retry_after_ms)
+{
+    int64_t wait = delivery_backoff_ms(u->settings, delivery, s->row.attempt);
+    if (retry_after_ms > RETRY_AFTER_MAX_MS)
+        retry_after_ms = RETRY_AFTER_MAX_MS;
+    let_go(u, s);
+    s->row.attempt++;
+    s->row.due_ms = u->now_ms + (wait > retry_after_ms ? wait : retry_after_ms);
+    if (s->row.due_ms < s->target->open_again_ms)
+        s->row.due_ms = s->target->open_again_ms;
+    deliver_move(s, STREAM_ON_RETRY);
+    unit_task_place(u, s);
+}
+
+static void move_delivery(struct unit *u, struct delivery_row *d, enum delivery_trigger on)
+{
+    enum delivery_state to;
+    MUST(delivery_move((enum delivery_state)d->state, on, &to));
+    d->state = to;
+    unit_update(u, &table_delivery_row, d);
+}
+
+enum verdict { VERDICT_DELIVERED, VERDICT_FAILED, VERDICT_HOPELESS };
+
+static void attempt_over(struct unit *u, struct task *s, enum verdict verdict, const struct attempt *a,
+                         int64_t retry_after_ms)
+{
+    struct delivery_row key = head_key(s), *d = unit_row(u, &table_delivery_row, &key);
+    if (!d) { /* purged or damaged: nothing to send */
+        next_delivery(u, s);
+        return;
+    }
+    d->attempts = attempts_add(u->arena, d->attempts, a);
+    if (verdict == VERDICT_DELIVERED) {
+        move_delivery(u, d, DELIVERY_ON_SUCCESS);
+        next_delivery(u, s);
+    } else if (verdict == VERDICT_HOPELESS || s->row.attempt > s->row.max_retries) {
+        move_delivery(u, d, DELIVERY_ON_GIVE_UP);
+        next_delivery(u, s);
+    } else {
+        unit_update(u, &table_delivery_row, d);
+        try_again(u, s, d->id, retry_after_ms);
+    }
+}
+
+static void finished(struct unit *u, struct task *s, const struct task_outcome *o)
+{
+    struct attempt a = {.at_ms = s->row.started_ms,
+                        .duration_ms = o->duration_ms,
+                        .status = o->status,
+                        .error = o->success ? STR_ABSENT : o->error_code};
+    struct webhook_row *hook = webhook_of(u, s);
+    bool gone = o->status == 410 && hook;
+    if (o->success) {
+        target_answers(u, s);
+        webhook_answers(u, hook);
+    } else if (o->status || o->retryable) { /* what was never sent says nothing about the receiver */
+        target_fails(u, s);
+        webhook_fails(u, hook, gone);
+    }
+    enum verdict verdict = o->success              ? VERDICT_DELIVERED
+                           : o->retryable && !gone ? VERDICT_FAILED
+                                                   : VERDICT_HOPELESS;
+    attempt_over(u, s, verdict, &a, o->retry_after_ms);
+}
+
+/* The sender is gone: the attempt may have reached the receiver, and counts. */
+static void sender_lost(struct unit *u, struct task *s, const char *why)
+{
+    struct attempt a = {
+        .at_ms = s->row.started_ms, .duration_ms = u->now_ms - s->row.started_ms, .error = str_of(why)};
+    s->row.token++;
+    attempt_over(u, s, VERDICT_FAILED, &a, 0);
+}
+
+static void worker_lost(struct unit *u, struct task *s)
+{
+    sender_lost(u, s, "sender_lost");
+}
+
+static void timed_out(struct unit *u, struct task *s)
+{
+    sender_lost(u, s, "timeout");
+}
+
+static void assigned(struct unit *u, struct task *s)
+{
+    (void)u;
+    deliver_move(s, STREAM_ON_CLAIM);
+}
+
+static void started(struct unit *u, struct task *s)
+{
+    s->row.started_ms = u->now_ms;
+    deliver_move(s, STREAM_ON_START);
+}
+
+static void lease_expired(struct unit *u, struct task *s, const char *reason)
+{
+    (void)reason;
+    s->row.token++; /* whoever held it cannot start any more */
+    s->row.due_ms = 0;
+    let_go(u, s);
+    deliver_move(s, STREAM_ON_RETURN);
+}
+
+/* An idle stream waits for no time; should its far time come, it goes on waiting. */
+static void due(struct unit *u, struct task *s)
+{
+    s->row.due_ms = u->now_ms + INT64_C(31536000000);
+}
+
+const struct task_owner delivery_task_owner = {
+    .load = load,
+    .due = due,
+    .again = again,
+    .assigned = assigned,
+    .started = started,
+    .finished = finished,
+    .lease_expired = lease_expired,
+    .worker_lost = worker_lost,
+    .timed_out = timed_out,
+};

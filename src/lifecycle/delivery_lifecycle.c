@@ -1,0 +1,71 @@
+#include "lifecycle/delivery_lifecycle.h"
+
+#include "base/must.h"
+
+#include "base/banned.h"
+
+/* Every move there is. Absent means refused. */
+static const struct {
+    enum delivery_state from;
+    enum delivery_trigger on;
+    enum delivery_state to;
+} delivery_moves[] = {
+    {DELIVERY_PENDING, DELIVERY_ON_SUCCESS, DELIVERY_DELIVERED},
+    {DELIVERY_PENDING, DELIVERY_ON_GIVE_UP, DELIVERY_EXHAUSTED},
+    {DELIVERY_DELIVERED, DELIVERY_ON_REDELIVER, DELIVERY_PENDING},
+    {DELIVERY_EXHAUSTED, DELIVERY_ON_REDELIVER, DELIVERY_PENDING},
+};
+
+static const struct {
+    enum stream_state from;
+    enum stream_trigger on;
+    enum stream_state to;
+} stream_moves[] = {
+    {STREAM_IDLE, STREAM_ON_WORK, STREAM_READY},       {STREAM_READY, STREAM_ON_CLAIM, STREAM_CLAIMED},
+    {STREAM_CLAIMED, STREAM_ON_START, STREAM_SENDING}, {STREAM_CLAIMED, STREAM_ON_RETURN, STREAM_READY},
+    {STREAM_SENDING, STREAM_ON_RETRY, STREAM_READY},   {STREAM_SENDING, STREAM_ON_DRAINED, STREAM_IDLE},
+};
+
+static const char *const delivery_texts[] = {
+#define X(name, wire) [DELIVERY_##name] = wire,
+    DELIVERY_STATES(X)
+#undef X
+};
+
+static const enum task_phase stream_phases[] = {
+#define X(name, phase) [STREAM_##name] = TASK_##phase,
+    STREAM_STATES(X)
+#undef X
+};
+
+bool delivery_move(enum delivery_state from, enum delivery_trigger on, enum delivery_state *ret_to)
+{
+    for (size_t i = 0; i < LENGTH_OF(delivery_moves); i++)
+        if (delivery_moves[i].from == from && delivery_moves[i].on == on) {
+            *ret_to = delivery_moves[i].to;
+            return true;
+        }
+    return false;
+}
+
+bool stream_move(enum stream_state from, enum stream_trigger on, enum stream_state *ret_to)
+{
+    for (size_t i = 0; i < LENGTH_OF(stream_moves); i++)
+        if (stream_moves[i].from == from && stream_moves[i].on == on) {
+            *ret_to = stream_moves[i].to;
+            return true;
+        }
+    return false;
+}
+
+const char *delivery_state_text(enum delivery_state s)
+{
+    MUST((unsigned)s < DELIVERY_STATE_COUNT);
+    return delivery_texts[s];
+}
+
+enum task_phase stream_state_phase(enum stream_state s)
+{
+    MUST((unsigned)s < STREAM_STATE_COUNT);
+    return stream_phases[s];
+}

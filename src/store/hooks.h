@@ -1,0 +1,38 @@
+/* store/hooks.h - the webhooks of each client in memory: who wants to hear of an event is one look.
+ *
+ * Owner:  the holder of the kernel's turn, as with everything a decider asks of the store's memory.
+ *         Follows the `webhooks` rows: read at start, changed after the commit that changed a row. */
+#ifndef WEIR_STORE_HOOKS_H
+#define WEIR_STORE_HOOKS_H
+
+#include "base/heap.h"
+#include "base/map.h"
+#include "store/rows.h"
+
+struct hook {
+    int64_t id;
+    uint32_t events; /* bit per enum job_event */
+    bool enabled;
+};
+
+struct client_hooks {
+    struct map_node node;
+    int64_t client;
+    struct hook *hooks; /* oldest first */
+    size_t count, capacity;
+};
+
+struct hooks {
+    struct map by_client;
+};
+
+/* NULL: the client has none. */
+const struct client_hooks *hooks_of(const struct hooks *h, int64_t client);
+void hooks_put(struct hooks *h, const struct webhook_row *row); /* a new one, or what has become of it */
+void hooks_remove(struct hooks *h, const struct webhook_row *row);
+void hooks_free(struct hooks *h);
+
+/* The names of a webhook's row ("*", "job.*", "job.failed,job.succeeded") as bits. */
+uint32_t hook_event_bits(struct str events);
+
+#endif

@@ -1,0 +1,172 @@
+/* Who is next: ready tasks by queue and client, and the turns that tasks of one target take. */
+#include <stdlib.h>
+
+#include "base/must.h"
+#include "store/live_internal.h"
+#include "store/log.h"
+
+#include "base/banned.h"
+
+struct ready_queue *ready_find_queue(const struct live *l, struct str name)
+{
+    for (struct map_node *n = map_first(&l->queues, live_text_hash(l, name)); n; n = map_next(n)) {
+        struct ready_queue *q = CONTAINER_OF(n, struct ready_queue, node);
+        if (str_is(name, q->name))
+            return q;
+    }
+    return NULL;
+}
+
+struct ready_list *ready_find_list(const struct ready_queue *q, int64_t client)
+{
+    for (struct map_node *n = map_first(&q->by_client, live_id_hash(client)); n; n = map_next(n)) {
+        struct ready_list *list = CONTAINER_OF(n, struct ready_list, node);
+        if (list->client == client)
+            return list;
+    }
+    return NULL;
+}
+
+static struct ready_list *need_list(struct live *l, struct str queue, int64_t client)
+{
+    struct ready_queue *q = ready_find_queue(l, queue);
+    if (!q) {
+        q = must_alloc(sizeof *q);
+        q->name = (char *)(uintptr_t)live_copy_str(queue).ptr;
+        map_put(&l->queues, &q->node, live_text_hash(l, queue));
+    }
+    struct ready_list *list = ready_find_list(q, client);
+    if (!list) {
+        list = must_alloc(sizeof *list);
+        list->queue = q;
+        list->client = client;
+        map_put(&q->by_client, &list->node, live_id_hash(client));
+    }
+    return list;
+}
+
+/* The list's place among its queue's lists follows its first task; an empty list and an empty queue go
+ * away, so names invented by clients cost nothing once their jobs are gone. */
+static void list_changed(struct live *l, struct ready_list *list)
+{
+    struct ready_queue *q = list->queue;
+    struct heap_node *first = heap_first(&list->tasks);
+    if (first) {
+        heap_put(&q->lists, &list->place, first->key);
+        return;
+    }
+    heap_remove(&q->lists, &list->place);
+    map_remove(&q->by_client, &list->node);
+    heap_free(&list->tasks);
+    free(list);
+    if (q->by_client.count)
+        return;
+    map_remove(&l->queues, &q->node);
+    map_free(&q->by_client);
+    heap_free(&q->lists);
+    free(q->name);
+    free(q);
+}
+
+/* Streams come in the order of what they have to send, not of their own ids, which are no times. */
+static uint64_t ready_key(const struct task *t)
+{
+    int64_t order = t->row.id;
+    if (t->row.owner == TASK_OWNER_DELIVERY)
+        order = (int64_t)log_ref_at(t->row.refs, (size_t)t->row.seq);
+    return (uint64_t)(9 - t->row.priority) << 60 | (uint64_t)order;
+}
+
+static void enter_list(struct live *l, struct task *t)
+{
+    t->list = need_list(l, t->row.queue, t->row.client);
+    heap_put(&t->list->tasks, &t->ready, ready_key(t));
+    list_changed(l, t->list);
+}
+
+/* --- targets: their tasks take turns ------------------------------------------------------------- */
+
+static void hold_slot(struct task *t)
+{
+    t->holds_slot = true;
+    t->target->active++;
+}
+
+void ready_put(struct live *l, struct task *t)
+{
+    if (t->target && t->target->active >= t->target->slots) {
+        heap_put(&t->target->waiting, &t->ready, ready_key(t));
+        t->waits_for_slot = true;
+        return;
+    }
+    if (t->target)
+        hold_slot(t);
+    enter_list(l, t);
+}
+
+void ready_claimed(struct live *l, struct task *t)
+{
+    (void)l;
+    if (t->target)
+        hold_slot(t);
+}
+
+void ready_remove(struct live *l, struct task *t)
+{
+    if (t->waits_for_slot)
+        heap_remove(&t->target->waiting, &t->ready);
+    t->waits_for_slot = false;
+    if (t->holds_slot)
+        t->target->active--;
+    t->holds_slot = false;
+    if (!t->list)
+        return;
+    heap_remove(&t->list->tasks, &t->ready);
+    list_changed(l, t->list);
+    t->list = NULL;
+}
+
+void ready_admit(struct live *l, struct target *x)
+{
+    struct heap_node *n;
+    while (x->active < x->slots && (n = heap_first(&x->waiting))) {
+        struct task *t = CONTAINER_OF(n, struct task, ready);
+        heap_remove(&x->waiting, n);
+        t->waits_for_slot = false;
+        hold_slot(t);
+        enter_list(l, t);
+    }
+}
+
+static void set_slots(struct map_node *n, void *slots)
+{
+    CONTAINER_OF(n, struct target, node)->slots = *(uint32_t *)slots;
+}
+
+void live_target_slots(struct live *l, uint32_t slots)
+{
+    l->targets.slots = slots;
+    map_each(&l->targets.by_id, set_slots, &slots);
+}
+
+struct target *live_target(const struct live *l, int64_t target)
+{
+    return targets_find(&l->targets, target);
+}
+
+void live_target_limit(struct live *l, struct target *x, uint32_t slots)
+{
+    x->slots = slots;
+    ready_admit(l, x);
+}
+
+uint32_t live_target_usual(const struct live *l)
+{
+    return l->targets.slots;
+}
+
+struct task *live_target_waiting(const struct target *x)
+{
+    struct heap_node *n = heap_first(&x->waiting);
+    return n ? CONTAINER_OF(n, struct task, ready) : NULL;
+}

@@ -1,0 +1,37 @@
+/* store/targets.h - whom tasks bother, and how many at a time: the tasks of one target take turns.
+ *
+ * A target is a receiver of deliveries. At most `slots` of its tasks are claimable or claimed; the others
+ * that could be wait here, first the one whose key is smallest. So a receiver that is slow or dead holds
+ * up its own deliveries and nobody else's, however many there are. The breaker is the decider's business:
+ * it counts failures here, and closes a target by giving it no slots.
+ *
+ * Owner:  the live queue, which says who enters, is admitted and leaves; a target lives while it has
+ *         tasks. */
+#ifndef WEIR_STORE_TARGETS_H
+#define WEIR_STORE_TARGETS_H
+
+#include "base/heap.h"
+#include "base/map.h"
+
+struct target {
+    struct map_node node;
+    int64_t id;
+    struct heap waiting;   /* of task.ready nodes */
+    uint32_t members;      /* tasks alive */
+    uint32_t active;       /* claimable or claimed */
+    uint32_t slots;        /* 0: closed */
+    uint32_t failures;     /* in a row; the decider's */
+    int64_t open_again_ms; /* the decider's; 0: not closed */
+};
+
+struct targets {
+    struct map by_id;
+    uint32_t slots; /* of a target that behaves */
+};
+
+struct target *targets_find(const struct targets *t, int64_t id); /* NULL: no task bothers it */
+struct target *targets_join(struct targets *t, int64_t id);       /* made when absent; one member more */
+void targets_leave(struct targets *t, struct target *x);          /* freed with its last member */
+void targets_free(struct targets *t);
+
+#endif

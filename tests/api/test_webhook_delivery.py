@@ -1,0 +1,363 @@
+"""Deliveries: callbacks and webhooks arrive, signed and in order; failures are recorded and tried again;
+nothing of it holds up a job. Real receivers on loopback."""
+import socket
+import time
+
+import pytest
+
+from harness.receiver import Receiver, hang, is_signed, slowly
+from harness.weir_server import wait_for
+
+RUN = ["job.created", "job.queued", "job.assigned", "job.running", "job.succeeded"]
+FAST = {"webhooks.base_ms": 20, "webhooks.cap_ms": 100, "webhooks.timeout_ms": 1000,
+        "webhooks.max_attempts": 4}
+
+
+@pytest.fixture(scope="module")
+def weir(module_weir):
+    """Short pauses between attempts."""
+    return module_weir(settings=FAST)
+
+
+@pytest.fixture
+def receiver():
+    """One that answers 200 until told otherwise."""
+    with Receiver() as made:
+        yield made
+
+
+def new_client(weir):
+    """(key, secret of its callbacks)."""
+    made = weir.api("POST", "/v1/clients", body={}).expect(201)
+    key = weir.api("POST", f"/v1/clients/{made['client_id']}/keys", body={}).expect(201)["api_key"]
+    return key, made["webhook_secret"]
+
+
+def new_webhook(weir, key, url, events):
+    """(webhook_id, secret)."""
+    made = weir.api("POST", "/v1/webhooks", key=key, body={"url": url, "events": events}).expect(201)
+    return made["webhook_id"], made["secret"]
+
+
+def job_deliveries(weir, key, job_id):
+    """Of the callback, oldest first."""
+    return weir.api("GET", f"/v1/jobs/{job_id}/deliveries", key=key).expect(200)["items"][::-1]
+
+
+def webhook_deliveries(weir, key, webhook_id):
+    """Of the webhook, oldest first."""
+    path = f"/v1/webhooks/{webhook_id}/deliveries?limit=200"
+    return weir.api("GET", path, key=key).expect(200)["items"][::-1]
+
+
+def wait_done(weir, key, job_id, state, count=5):
+    """The callback's deliveries once all are in that state."""
+    wait_for(lambda: [d["state"] for d in job_deliveries(weir, key, job_id)] == [state] * count, 30,
+             f"{count} {state} deliveries", weir)
+    return job_deliveries(weir, key, job_id)
+
+
+def names(calls):
+    """The events they carry."""
+    return [call.json["type"] for call in calls]
+
+
+def test_a_callback_hears_every_event_of_its_job_in_order_and_signed(weir, receiver):
+    """[JOB-001] [JOB-063] [JOB-041] One call per state change, in order, signed over the raw bytes."""
+    key, secret = new_client(weir)
+    job_id = weir.submit(key, work_kind="WEBHOOK_SUCCESS", callback=receiver.url + "/hook?a=b")["job_id"]
+    calls = receiver.wait(5)
+    assert names(calls) == RUN
+    assert {call.path for call in calls} == {"/hook?a=b"}
+    assert [call.event["seq"] for call in calls] == [1, 2, 3, 4, 5]
+    assert {call.event["job_id"] for call in calls} == {job_id}
+    assert all(is_signed(call, secret) for call in calls)
+    assert not is_signed(calls[0], "whsec_" + "A" * 43 + "=")
+    assert len({call.id for call in calls}) == 5
+    events = weir.api("GET", f"/v1/jobs/{job_id}/events", key=key).json["items"]
+    assert [call.event for call in calls] == events
+    done = wait_done(weir, key, job_id, "delivered")
+    assert [d["delivery_id"] for d in done] == [call.id for call in calls]
+    assert [d["event_id"] for d in done] == [e["event_id"] for e in events]
+    assert all(len(d["attempts"]) == 1 and d["attempts"][0]["status"] == 200 and d["next_attempt_at"] is None
+               for d in done)
+    assert weir.wait_final(key, job_id)["state"] == "SUCCEEDED"
+
+
+def test_a_webhook_hears_what_it_asked_for_and_nothing_else(weir, receiver):
+    """[JOB-103] [JOB-105] Subscribed names of its client's jobs; nothing of others, nothing once gone."""
+    key, _ = new_client(weir)
+    other, _ = new_client(weir)
+    hook, secret = new_webhook(weir, key, receiver.url, ["job.succeeded", "job.failed"])
+    good = weir.submit(key, work_kind="SUCCESS_FAST")["job_id"]
+    bad = weir.submit(key, work_kind="FAIL_IMMEDIATE")["job_id"]
+    weir.wait_final(other, weir.submit(other, work_kind="SUCCESS_FAST")["job_id"])
+    calls = receiver.wait(2)
+    weir.wait_final(key, good)
+    time.sleep(0.3)
+    assert len(receiver.calls) == 2
+    assert {(call.json["type"], call.event["job_id"]) for call in calls} == {
+        ("job.succeeded", good), ("job.failed", bad)}
+    assert all(is_signed(call, secret) for call in calls)
+    assert {d["state"] for d in webhook_deliveries(weir, key, hook)} == {"delivered"}
+    weir.api("DELETE", f"/v1/webhooks/{hook}", key=key).expect(200)
+    weir.wait_final(key, weir.submit(key, work_kind="SUCCESS_FAST")["job_id"])
+    time.sleep(0.3)
+    assert len(receiver.calls) == 2
+
+
+def test_a_receiver_that_fails_once_gets_it_again_with_the_same_id(weir, receiver):
+    """[JOB-043] [JOB-189] 500 then 200: the second attempt has the same id and a signature of its own."""
+    key, secret = new_client(weir)
+    receiver.answers = [500, 200]
+    job_id = weir.submit(key, work_kind="WEBHOOK_5XX", callback=receiver.url)["job_id"]
+    calls = receiver.wait(6)
+    assert names(calls) == [RUN[0]] + RUN
+    assert calls[0].id == calls[1].id and calls[1].id != calls[2].id
+    assert all(is_signed(call, secret) for call in calls)
+    first = wait_done(weir, key, job_id, "delivered")[0]
+    assert [a["status"] for a in first["attempts"]] == [500, 200]
+    assert first["attempts"][0]["error"] == "http_status" and first["attempts"][1]["error"] is None
+
+
+@pytest.mark.parametrize("status", [302, 404, 503])
+def test_any_answer_but_2xx_is_a_failure(weir, receiver, status):
+    """[JOB-189] Redirects are not followed."""
+    key, _ = new_client(weir)
+    receiver.headers = {"Location": receiver.url + "/elsewhere"}
+    receiver.answers = [status, 204]
+    job_id = weir.submit(key, queue="nobody", callback=receiver.url + "/here")["job_id"]
+    calls = receiver.wait(3)
+    assert {call.path for call in calls} == {"/here"}
+    first = wait_done(weir, key, job_id, "delivered", 2)[0]
+    assert [a["status"] for a in first["attempts"]] == [status, 204]
+
+
+def test_a_delivery_is_given_up_after_the_last_attempt_and_the_next_one_follows(weir, receiver):
+    """[JOB-044] [JOB-190] [JOB-291] Always 500: attempts stop at the limit, the job is not touched by it."""
+    key, _ = new_client(weir)
+    receiver.answers = [500]
+    before = weir.metric("webhook_failures_total")
+    job_id = weir.submit(key, work_kind="WEBHOOK_RETRIES_EXHAUSTED", callback=receiver.url)["job_id"]
+    assert weir.wait_final(key, job_id)["state"] == "SUCCEEDED"
+    done = wait_done(weir, key, job_id, "exhausted")
+    assert [len(d["attempts"]) for d in done] == [4] * 5
+    time.sleep(0.5)
+    assert len(receiver.calls) == 20
+    assert weir.metric("webhook_failures_total") - before == 20
+    order = [call.json["type"] for call in receiver.calls]
+    assert order == [name for name in RUN for _ in range(4)]
+
+
+def test_a_receiver_that_hangs_is_cut_off_and_nobody_waits_for_it(weir, receiver):
+    """[JOB-042] [JOB-188] [JOB-196] [JOB-220] Cut off at webhooks.timeout_ms; the job is on time."""
+    key, _ = new_client(weir)
+    receiver.answers = [hang, 200]
+    began = time.time()
+    job_id = weir.submit(key, work_kind="WEBHOOK_TIMEOUT", callback=receiver.url)["job_id"]
+    assert weir.wait_final(key, job_id)["state"] == "SUCCEEDED"
+    assert time.time() - began < 0.9
+    first = wait_done(weir, key, job_id, "delivered")[0]
+    assert [a["error"] for a in first["attempts"]] == ["timeout", None]
+    assert 950 <= first["attempts"][0]["duration_ms"] <= 2500 and first["attempts"][0]["status"] is None
+
+
+def test_a_slow_receiver_gets_everything_late(weir, receiver):
+    """[JOB-045] Slower than the job, faster than the timeout."""
+    key, _ = new_client(weir)
+    receiver.answers = [slowly(0.3)]
+    began = time.time()
+    job_id = weir.submit(key, work_kind="WEBHOOK_SLOW_RECEIVER", callback=receiver.url)["job_id"]
+    assert weir.wait_final(key, job_id)["state"] == "SUCCEEDED"
+    assert time.time() - began < 1
+    done = wait_done(weir, key, job_id, "delivered")
+    assert time.time() - began > 1.4
+    assert all(len(d["attempts"]) == 1 for d in done)
+
+
+def test_an_endpoint_that_nobody_listens_on(weir):
+    """[JOB-186] The failure is recorded with its reason; the job ends on time."""
+    key, _ = new_client(weir)
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{unused.getsockname()[1]}"
+        job_id = weir.submit(key, work_kind="SUCCESS_FAST", callback=url)["job_id"]
+        assert weir.wait_final(key, job_id)["state"] == "SUCCEEDED"
+        done = wait_done(weir, key, job_id, "exhausted")
+    assert {a["error"] for d in done for a in d["attempts"]} == {"connect"}
+
+
+def test_retry_after_is_waited_for(weir, receiver):
+    """A receiver that asks for a second gets it, though the backoff would be shorter."""
+    key, _ = new_client(weir)
+    receiver.headers = {"Retry-After": "1"}
+    receiver.answers = [503, 200]
+    weir.submit(key, queue="nobody", callback=receiver.url)
+    calls = receiver.wait(2)
+    assert calls[1].at - calls[0].at >= 1
+
+
+def test_counters_and_log_lines_tell_of_every_attempt(fresh_weir, receiver):
+    """[JOB-263] [JOB-264] [JOB-269] [JOB-279] One line per attempt, with status or error."""
+    weir = fresh_weir(settings={**FAST, "log.level": "debug"})
+    key, _ = new_client(weir)
+    receiver.answers = [500, 200]
+    job_id = weir.submit(key, queue="nobody", callback=receiver.url)["job_id"]
+    done = wait_done(weir, key, job_id, "delivered", 2)
+    assert weir.metric("webhook_deliveries_total") == 2
+    assert weir.metric("webhook_failures_total") == 1
+    lines = weir.logs(event="webhook_attempt")
+    assert [(e["delivery_id"], e["status"]) for e in lines] == [
+        (done[0]["delivery_id"], 500), (done[0]["delivery_id"], 200), (done[1]["delivery_id"], 200)]
+    assert all(e["job_id"] == job_id and "duration_ms" in e for e in lines)
+    assert lines[0]["error_code"] == "http_status" and lines[0]["attempt"] == 1
+
+
+def test_timeout_and_attempts_are_settings(fresh_weir, receiver):
+    """[JOB-296] Other values, other behaviour."""
+    weir = fresh_weir(settings={**FAST, "webhooks.timeout_ms": 200, "webhooks.max_attempts": 2})
+    key, _ = new_client(weir)
+    receiver.answers = [hang]
+    job_id = weir.submit(key, queue="nobody", callback=receiver.url)["job_id"]
+    done = wait_done(weir, key, job_id, "exhausted", 2)
+    assert [[a["error"] for a in d["attempts"]] for d in done] == [["timeout"] * 2] * 2
+    assert all(150 <= a["duration_ms"] <= 900 for d in done for a in d["attempts"])
+
+
+def test_private_addresses_are_out_of_reach_unless_allowed(fresh_weir, receiver):
+    """The guard: nothing is sent, and nothing is tried again; an exception opens the way."""
+    weir = fresh_weir(settings={**FAST, "webhooks.allow_private": False})
+    key, _ = new_client(weir)
+    job_id = weir.submit(key, queue="nobody", callback=receiver.url)["job_id"]
+    done = wait_done(weir, key, job_id, "exhausted", 2)
+    assert [[a["error"] for a in d["attempts"]] for d in done] == [["refused_by_policy"]] * 2
+    assert receiver.calls == []
+    weir.stop()
+    weir.settings["webhooks.allow_cidrs"] = "127.0.0.0/8"
+    weir.start()
+    weir.submit(key, queue="nobody", callback=receiver.url)
+    receiver.wait(2)
+
+
+def test_a_webhook_that_says_gone_is_disabled_until_it_is_enabled(weir, receiver):
+    """410: no more tries, no more events; enabled again by a call."""
+    key, _ = new_client(weir)
+    hook, _ = new_webhook(weir, key, receiver.url, ["job.queued"])
+    receiver.answers = [410, 200]
+
+    def listed():
+        return weir.api("GET", "/v1/webhooks", key=key).json["items"][0]["enabled"]
+
+    weir.submit(key, queue="nobody")
+    wait_for(lambda: not listed(), 10, "disabled", weir)
+    assert [d["state"] for d in webhook_deliveries(weir, key, hook)] == ["exhausted"]
+    weir.submit(key, queue="nobody")
+    weir.api("POST", f"/v1/webhooks/{hook}:test", key=key, body={}).expect_problem(
+        409, "RFA_WEBHOOK_CONFLICT")
+    weir.api("POST", f"/v1/webhooks/{hook}:enable", key=key, body={}).expect(200)
+    assert listed()
+    weir.submit(key, queue="nobody")
+    receiver.wait(2)
+    time.sleep(0.2)
+    assert len(receiver.calls) == 2  # what happened while it was disabled is not made up for
+
+
+def test_a_test_and_a_redelivery(weir, receiver):
+    """A test has a body of its own; a redelivery the same id and one more attempt."""
+    key, _ = new_client(weir)
+    hook, secret = new_webhook(weir, key, receiver.url, ["job.failed"])
+    accepted = weir.api("POST", f"/v1/webhooks/{hook}:test", key=key, body={}).expect(202)
+    call = receiver.wait(1)[0]
+    assert call.json["type"] == "webhook.test" and call.id == accepted["delivery_id"]
+    assert is_signed(call, secret)
+    wait_for(lambda: webhook_deliveries(weir, key, hook)[0]["state"] == "delivered", 10, "delivered", weir)
+    path = f"/v1/webhooks/{hook}/deliveries/{accepted['delivery_id']}:redeliver"
+    weir.api("POST", path, key=key, body={}).expect(202)
+    again = receiver.wait(2)[1]
+    assert again.id == call.id and again.body == call.body
+    wait_for(lambda: len(webhook_deliveries(weir, key, hook)[0]["attempts"]) == 2, 10, "two attempts", weir)
+    stranger, _ = new_client(weir)
+    weir.api("POST", path, key=stranger, body={}).expect_problem(403, "RFA_AUTH_FORBIDDEN")
+    weir.api("GET", f"/v1/webhooks/{hook}/deliveries", key=stranger).expect_problem(403, "RFA_AUTH_FORBIDDEN")
+    missing = path.replace(accepted["delivery_id"], hook)
+    weir.api("POST", missing, key=key, body={}).expect_problem(404, "RFA_WEBHOOK_NOT_FOUND")
+
+
+def test_two_secrets_sign_while_one_is_rotated(weir, receiver):
+    """The former and the new one, both of a webhook and of callbacks."""
+    key, _ = new_client(weir)
+    hook, former = new_webhook(weir, key, receiver.url, ["job.queued"])
+    now = weir.api("POST", f"/v1/webhooks/{hook}:rotate-secret", key=key, body={}).expect(200)["secret"]
+    weir.submit(key, queue="nobody")
+    call = receiver.wait(1)[0]
+    assert former != now and is_signed(call, former) and is_signed(call, now)
+    assert len(call.headers["webhook-signature"].split(" ")) == 2
+
+
+def test_deliveries_survive_a_kill_of_everything(fresh_weir, receiver):
+    """Events committed before the kill arrive after the start, each at least once, with the id it had."""
+    weir = fresh_weir(settings=FAST)
+    key, secret = new_client(weir)
+    receiver.answers = [503]
+    jobs = [weir.submit(key, queue="nobody", callback=receiver.url)["job_id"] for _ in range(20)]
+    receiver.wait(5)
+    before = {d["delivery_id"] for job in jobs for d in job_deliveries(weir, key, job)}
+    assert len(before) == 40
+    weir.kill9()
+    receiver.answers = [200]
+    weir.start()
+    for job in jobs:
+        wait_for(lambda job=job: "pending" not in {d["state"] for d in job_deliveries(weir, key, job)}, 60,
+                 "all done", weir)
+    arrived = {call.id for call in receiver.calls}
+    assert arrived == before and all(is_signed(call, secret) for call in receiver.calls)
+    weir.stop()
+    assert weir.cli("verify").returncode == 0
+
+
+def test_dead_receivers_delay_no_healthy_one(fresh_weir, receiver):
+    """200 hanging callbacks of other origins and one hanging webhook: a healthy one hears within a second."""
+    weir = fresh_weir(settings={**FAST, "webhooks.timeout_ms": 5000})
+    key, _ = new_client(weir)
+    with Receiver("0.0.0.0") as dead:
+        dead.answers = [hang]
+        new_webhook(weir, key, dead.url + "/hook", ["*"])
+        for i in range(200):
+            port = dead.server.server_address[1]
+            weir.submit(key, queue="nobody", callback=f"http://127.0.0.{2 + i % 100}:{port}/")
+        healthy, _ = new_client(weir)
+        times = []
+        for _ in range(20):
+            count = len(receiver.calls)
+            began = time.time()
+            weir.submit(healthy, queue="nobody", callback=receiver.url)
+            receiver.wait(count + 2)
+            times.append(time.time() - began)
+        assert sorted(times)[-1] < 1, times
+
+
+def test_a_page_of_deliveries_and_its_cursor(weir, receiver):
+    """Newest first, each once."""
+    key, _ = new_client(weir)
+    hook, _ = new_webhook(weir, key, receiver.url, ["job.created"])
+    for _ in range(7):
+        weir.submit(key, queue="nobody")
+    receiver.wait(7)
+    seen, cursor = [], ""
+    while cursor is not None:
+        query = f"?limit=3{'&cursor=' + cursor if cursor else ''}"
+        page = weir.api("GET", f"/v1/webhooks/{hook}/deliveries{query}", key=key).expect(200)
+        seen += [item["delivery_id"] for item in page["items"]]
+        cursor = page["next_cursor"]
+    assert len(seen) == 7 == len(set(seen)) and seen == sorted(seen, reverse=True)
+    weir.api("GET", f"/v1/webhooks/{hook}/deliveries?limit=0", key=key).expect_problem(
+        400, "RFA_REQUEST_MALFORMED")
+    weir.api("GET", f"/v1/webhooks/{hook}/deliveries?cursor=x", key=key).expect_problem(
+        400, "RFA_REQUEST_MALFORMED")
+
+
+def test_a_worker_cannot_claim_deliveries(weir, client):
+    """The queues of the gateway are the server's own."""
+    weir.api("POST", "/worker/v1/claim", key=client.api_key,
+             body={"worker_id": "w", "queues": ["~deliver.0"], "max": 1}).expect_problem(
+                 403, "RFA_AUTH_FORBIDDEN")

@@ -1,0 +1,341 @@
+/* Streams of deliveries: what is sent when, to whom, how often; and what a failed commit leaves behind.
+ * On both stores, with the rig's clock. */
+#include "unit/kernel/rig.h"
+
+#include <stdio.h>
+
+#include "jobs/deliver.h"
+#include "lifecycle/delivery_lifecycle.h"
+#include "lifecycle/attempts.h"
+
+#include "base/banned.h"
+
+enum { CLAIMED_MAX = 256 };
+
+static char queue_names[DELIVERY_PARTITIONS][DELIVERY_QUEUE_MAX];
+static struct str queues[DELIVERY_PARTITIONS];
+
+static void name_queues(void)
+{
+    for (int i = 0; i < DELIVERY_PARTITIONS; i++) {
+        snprintf(queue_names[i], sizeof queue_names[i], "~deliver.%d", i);
+        queues[i] = str_of(queue_names[i]);
+    }
+}
+
+/* Claims and starts whatever can be sent. */
+static struct claim_command *claim_all(struct rig *r)
+{
+    struct claim_command *c = ARENA_NEW(r->arena, struct claim_command);
+    c->worker_id = STR("gateway");
+    c->queues = queues;
+    c->queue_count = DELIVERY_PARTITIONS;
+    c->max = CLAIMED_MAX;
+    c->tasks = ARENA_ARRAY(r->arena, struct claimed_task, CLAIMED_MAX);
+    name_queues();
+    rig_post(r, &c->base, &claim_command_type);
+    rig_step(r);
+    for (uint32_t i = 0; i < c->task_count; i++)
+        rig_post_work(r, &start_command_type, &c->tasks[i], true);
+    rig_step(r);
+    return c;
+}
+
+static enum err_code answer(struct rig *r, const struct claimed_task *t, int64_t status)
+{
+    struct worker_command *c = ARENA_NEW(r->arena, struct worker_command);
+    struct worker_item *item = ARENA_NEW(r->arena, struct worker_item);
+    *item = (struct worker_item){.id = t->id, .token = t->token, .low = t->low};
+    item->outcome = (struct task_outcome){.success = status >= 200 && status < 300,
+                                          .status = status,
+                                          .duration_ms = 7,
+                                          .error_code = status ? STR("http_status") : STR("timeout"),
+                                          .retryable = status != 410};
+    c->items = item;
+    c->item_count = 1;
+    rig_post(r, &c->base, &finish_command_type);
+    rig_step(r);
+    return item->code;
+}
+
+static struct delivery_row row_of(struct rig *r, int64_t id)
+{
+    struct delivery_row row = {.id = id};
+    struct err err;
+    bool found;
+    assert_int_equal(r->reader->ops->reader_begin(r->reader, &err), ERR_OK);
+    assert_int_equal(r->reader->ops->reader_row(r->reader, &table_delivery_row, &row, r->arena, &found, &err),
+                     ERR_OK);
+    r->reader->ops->reader_end(r->reader);
+    assert_true(found);
+    return row;
+}
+
+static struct submit_item submit_with_callback(struct rig *r, int64_t client, const char *url)
+{
+    struct submit_item item = rig_item();
+    item.callback = str_of(url);
+    return rig_submit(r, client, &item);
+}
+
+static void test_events_of_a_job_are_sent_one_after_the_other(void **state)
+{
+    struct rig *r = *state;
+    int64_t client = rig_new_client(r, NULL);
+    struct submit_item job = submit_with_callback(r, client, "http://a/x");
+    struct claim_command *first = claim_all(r);
+    assert_int_equal(first->task_count, 1);
+    assert_int_equal(row_of(r, first->tasks[0].head).event, 1);
+    assert_int_equal(claim_all(r)->task_count, 0); /* the second waits for the first */
+    assert_int_equal(answer(r, &first->tasks[0], 200), ERR_OK);
+    assert_int_equal(row_of(r, first->tasks[0].head).state, DELIVERY_DELIVERED);
+    struct claim_command *second = claim_all(r);
+    assert_int_equal(second->task_count, 1);
+    assert_int_equal(row_of(r, second->tasks[0].head).event, 2);
+    assert_int_equal(row_of(r, second->tasks[0].head).job, job.id);
+    assert_int_equal(answer(r, &second->tasks[0], 204), ERR_OK);
+    assert_int_equal(live_stream_count(r->store->live, TASK_WAITING), 1); /* idle: the job lives on */
+    rig_run(r, true);
+    for (int event = 3; event <= 5; event++) {
+        struct claim_command *c = claim_all(r);
+        assert_int_equal(c->task_count, 1);
+        assert_int_equal(row_of(r, c->tasks[0].head).event, event);
+        answer(r, &c->tasks[0], 200);
+    }
+    assert_int_equal(live_size(r->store->live), 0); /* job and stream are gone */
+}
+
+static void test_a_failure_backs_off_and_the_last_one_gives_up(void **state)
+{
+    struct rig *r = *state;
+    r->settings.webhooks_max_attempts = 3;
+    r->settings.webhooks_base_ms = 1000;
+    r->settings.webhooks_cap_ms = 60000;
+    int64_t client = rig_new_client(r, NULL), head = 0;
+    submit_with_callback(r, client, "http://a/x");
+    for (int attempt = 1; attempt <= 3; attempt++) {
+        struct claim_command *c = claim_all(r);
+        assert_int_equal(c->task_count, 1);
+        assert_true(!head || head == c->tasks[0].head); /* the same delivery */
+        head = c->tasks[0].head;
+        assert_int_equal(c->tasks[0].attempt, attempt);
+        answer(r, &c->tasks[0], attempt == 2 ? 0 : 500);
+        if (attempt < 3) {
+            assert_int_equal(row_of(r, head).state, DELIVERY_PENDING);
+            rig_pass(r, delivery_backoff_ms(&r->settings, head, attempt) - 1);
+            assert_int_equal(claim_all(r)->task_count, 0); /* never early */
+            rig_pass(r, 2);
+        }
+    }
+    struct delivery_row done = row_of(r, head);
+    struct attempt a;
+    assert_int_equal(done.state, DELIVERY_EXHAUSTED);
+    int64_t statuses[] = {500, 0, 500};
+    for (int i = 0; i < 3; i++) {
+        assert_true(attempts_take(&done.attempts, &a));
+        assert_int_equal(a.status, statuses[i]);
+        assert_int_equal(a.duration_ms, 7);
+    }
+    assert_false(attempts_take(&done.attempts, &a));
+    assert_int_not_equal(claim_all(r)->tasks[0].head, head); /* the next event's turn */
+}
+
+static void test_a_stale_sender_changes_nothing(void **state)
+{
+    struct rig *r = *state;
+    submit_with_callback(r, rig_new_client(r, NULL), "http://a/x");
+    struct claim_command *c = claim_all(r);
+    rig_pass(r, r->settings.queue_lease_ms + 1);
+    rig_step(r); /* the sender is lost: a failed attempt */
+    assert_int_equal(answer(r, &c->tasks[0], 200), ERR_LEASE_LOST);
+    assert_int_equal(row_of(r, c->tasks[0].head).state, DELIVERY_PENDING);
+    rig_pass(r, 120000);
+    struct claim_command *again = claim_all(r);
+    assert_int_equal(again->task_count, 1);
+    assert_int_equal(again->tasks[0].head, c->tasks[0].head);
+    assert_int_equal(again->tasks[0].attempt, 2);
+}
+
+static void test_a_receiver_has_so_many_slots_and_others_their_own(void **state)
+{
+    struct rig *r = *state;
+    live_target_slots(r->store->live, 2);
+    int64_t client = rig_new_client(r, NULL);
+    for (int i = 0; i < 6; i++)
+        submit_with_callback(r, client, "http://slow:80/x");
+    submit_with_callback(r, client, "http://other:80/x");
+    struct claim_command *c = claim_all(r);
+    assert_int_equal(c->task_count, 3); /* two of the slow one, one of the other */
+    assert_int_equal(claim_all(r)->task_count, 0);
+    answer(r, &c->tasks[0], 200);
+    assert_int_equal(claim_all(r)->task_count, 1); /* a slot is free again */
+}
+
+/* Five failures in a row close it; then one try at a time, and a success opens it again. */
+static void test_the_breaker_closes_probes_and_opens(void **state)
+{
+    struct rig *r = *state;
+    r->settings.webhooks_base_ms = 1000;
+    r->settings.webhooks_max_attempts = 100;
+    live_target_slots(r->store->live, 5);
+    int64_t client = rig_new_client(r, NULL);
+    for (int i = 0; i < 20; i++)
+        submit_with_callback(r, client, "http://dead/x");
+    struct claim_command *c = claim_all(r);
+    assert_int_equal(c->task_count, 5);
+    for (int i = 0; i < 5; i++)
+        answer(r, &c->tasks[i], 500);
+    assert_int_equal(claim_all(r)->task_count, 0); /* closed, though fifteen wait */
+    rig_pass(r, 1001);
+    struct claim_command *probe = claim_all(r);
+    assert_int_equal(probe->task_count, 1);
+    answer(r, &probe->tasks[0], 500);
+    assert_int_equal(claim_all(r)->task_count, 0);
+    rig_pass(r, 1001);
+    assert_int_equal(claim_all(r)->task_count, 0); /* the pause has doubled */
+    rig_pass(r, 1001);
+    probe = claim_all(r);
+    assert_int_equal(probe->task_count, 1);
+    answer(r, &probe->tasks[0], 200);
+    assert_int_equal(claim_all(r)->task_count, 5);
+}
+
+static int64_t new_webhook(struct rig *r, int64_t client, const char *url, const char *events)
+{
+    struct create_webhook_command *c = ARENA_NEW(r->arena, struct create_webhook_command);
+    c->client = client;
+    c->url = str_of(url);
+    c->events = str_of(events);
+    memcpy(c->fingerprint, url, 8);
+    rig_post(r, &c->base, &create_webhook_command_type);
+    rig_step(r);
+    assert_int_equal(c->base.result, ERR_OK);
+    return c->id;
+}
+
+static void test_webhooks_hear_of_their_events_only(void **state)
+{
+    struct rig *r = *state;
+    int64_t client = rig_new_client(r, NULL), other = rig_new_client(r, NULL);
+    int64_t hook = new_webhook(r, client, "http://hook/1", "job.created,job.succeeded");
+    rig_submit_default(r, client);
+    rig_submit_default(r, other);
+    struct claim_command *c = claim_all(r);
+    assert_int_equal(c->task_count, 1);
+    struct delivery_row d = row_of(r, c->tasks[0].head);
+    assert_int_equal(d.webhook, hook);
+    assert_int_equal(d.event, 1);
+    answer(r, &c->tasks[0], 200);
+    assert_int_equal(claim_all(r)->task_count, 0);
+    assert_int_equal(live_stream_count(r->store->live, TASK_WAITING), 0); /* no idle stream is kept */
+    rig_run(r, true);
+    c = claim_all(r);
+    assert_int_equal(c->task_count, 1);
+    assert_int_equal(row_of(r, c->tasks[0].head).event, 5);
+}
+
+static void test_gone_and_long_failure_disable_a_webhook(void **state)
+{
+    struct rig *r = *state;
+    r->settings.webhooks_disable_after_seconds = 60;
+    r->settings.webhooks_max_attempts = 1;
+    int64_t client = rig_new_client(r, NULL);
+    new_webhook(r, client, "http://hook/1", "job.created");
+    rig_submit_default(r, client);
+    answer(r, &claim_all(r)->tasks[0], 500);
+    rig_submit_default(r, client);
+    answer(r, &claim_all(r)->tasks[0], 500);
+    assert_true(hooks_of(&r->store->hooks, client)->hooks[0].enabled);
+    rig_pass(r, 60001);
+    rig_submit_default(r, client);
+    answer(r, &claim_all(r)->tasks[0], 500);
+    assert_false(hooks_of(&r->store->hooks, client)->hooks[0].enabled);
+    rig_submit_default(r, client);
+    assert_int_equal(claim_all(r)->task_count, 0); /* nothing is recorded for it */
+}
+
+static void test_a_failed_commit_leaves_streams_as_they_were(void **state)
+{
+    struct rig *r = *state;
+    int64_t client = rig_new_client(r, NULL);
+    r->failures = 1;
+    r->failure = ERR_STORAGE_DB_ERROR;
+    struct submit_item item = rig_item();
+    item.callback = STR("http://a/x");
+    struct submit_command *refused = rig_post_submit(r, client, &item, 1);
+    rig_step(r);
+    assert_int_equal(refused->base.result, ERR_STORAGE_DB_ERROR);
+    assert_int_equal(live_size(r->store->live), 0);
+    rig_pass(r, 1000);
+    submit_with_callback(r, client, "http://a/x");
+    struct claim_command *c = claim_all(r);
+    assert_int_equal(c->task_count, 1);
+    r->failures = 1;
+    answer(r, &c->tasks[0], 200); /* its answer is lost with the commit */
+    assert_int_equal(row_of(r, c->tasks[0].head).state, DELIVERY_PENDING);
+    rig_pass(r, 1000);
+    assert_int_equal(answer(r, &c->tasks[0], 200), ERR_OK); /* said again, it counts */
+    assert_int_equal(row_of(r, c->tasks[0].head).state, DELIVERY_DELIVERED);
+}
+
+static void test_a_restart_goes_on_where_it_was(void **state)
+{
+    struct rig *r = *state;
+    if (!r->on_disk)
+        return;
+    int64_t client = rig_new_client(r, NULL);
+    struct submit_item job = submit_with_callback(r, client, "http://a/x");
+    new_webhook(r, client, "http://hook/1", "job.canceled");
+    struct claim_command *c = claim_all(r);
+    answer(r, &c->tasks[0], 200);
+    rig_restart(r, 1000);
+    c = claim_all(r);
+    assert_int_equal(c->task_count, 1);
+    assert_int_equal(row_of(r, c->tasks[0].head).event, 2);
+    answer(r, &c->tasks[0], 200);
+    rig_restart(r, 1000);
+    rig_cancel(r, client, &job); /* the callback's idle stream and the webhook are remembered */
+    assert_int_equal(claim_all(r)->task_count, 2);
+}
+
+static void test_purge_takes_deliveries_with_their_job_and_waits_for_pending_ones(void **state)
+{
+    struct rig *r = *state;
+    int64_t client = rig_new_client(r, NULL);
+    new_webhook(r, client, "http://hook/1", "job.succeeded");
+    struct submit_item job = submit_with_callback(r, client, "http://a/x");
+    rig_run(r, true);
+    rig_pass(r, (r->settings.jobs_retention_seconds + 60) * 1000);
+    for (int i = 0; i < 5; i++) {
+        rig_step(r);
+        rig_pass(r, 1000);
+    }
+    struct job_view view;
+    assert_true(rig_find(r, job.id, &view)); /* six deliveries wait */
+    for (struct claim_command *c = claim_all(r); c->task_count; c = claim_all(r))
+        for (uint32_t i = 0; i < c->task_count; i++)
+            answer(r, &c->tasks[i], 200);
+    for (int i = 0; i < 5; i++) {
+        rig_step(r);
+        rig_pass(r, 1000);
+    }
+    assert_false(rig_find(r, job.id, &view));
+    rig_expect_sound(r); /* no row and no listing entry of a delivery is left behind */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        RIG_TEST(test_events_of_a_job_are_sent_one_after_the_other),
+        RIG_TEST(test_a_failure_backs_off_and_the_last_one_gives_up),
+        RIG_TEST(test_a_stale_sender_changes_nothing),
+        RIG_TEST(test_a_receiver_has_so_many_slots_and_others_their_own),
+        RIG_TEST(test_the_breaker_closes_probes_and_opens),
+        RIG_TEST(test_webhooks_hear_of_their_events_only),
+        RIG_TEST(test_gone_and_long_failure_disable_a_webhook),
+        RIG_TEST(test_a_failed_commit_leaves_streams_as_they_were),
+        RIG_TEST(test_a_restart_goes_on_where_it_was),
+        RIG_TEST(test_purge_takes_deliveries_with_their_job_and_waits_for_pending_ones),
+    };
+    return RIG_RUN_BOTH(tests);
+}
