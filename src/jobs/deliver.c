@@ -56,6 +56,15 @@ void deliver_move(struct task *s, enum stream_trigger on)
         s->row.due_ms = FAR_MS;
 }
 
+int64_t deliver_not_before_ms(struct unit *u, const struct task *s, int64_t at_ms)
+{
+    const struct target *x = live_target(u->store->live, s->row.target);
+    if (!x || x->slots)
+        return at_ms;
+    int64_t pause_ends_ms = x->open_again_ms > u->now_ms ? x->open_again_ms : u->now_ms + 1;
+    return at_ms > pause_ends_ms ? at_ms : pause_ends_ms;
+}
+
 static struct task *open_stream(struct unit *u, int64_t client, int64_t webhook, int64_t job, int64_t target)
 {
     const struct settings *s = u->settings;
@@ -83,7 +92,7 @@ static void append(struct unit *u, struct task *s, int64_t delivery)
     task_add_ref(s, (uint64_t)delivery);
     if (s->row.state == STREAM_IDLE) {
         deliver_move(s, STREAM_ON_WORK);
-        s->row.due_ms = 0;
+        s->row.due_ms = deliver_not_before_ms(u, s, 0);
     }
     unit_task_place(u, s);
 }

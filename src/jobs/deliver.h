@@ -32,6 +32,9 @@ struct delivery_row *deliver_new(struct unit *u, int64_t client, int64_t webhook
 
 int64_t deliver_stream_id(int64_t webhook, int64_t job);
 struct task *deliver_find_stream(struct unit *u, int64_t webhook, int64_t job); /* NULL: none */
+/* When a stream that could be sent at `at_ms` may be: not before the pause of a closed target is over. Every
+ * one has its time then, so that there is always somebody to try. */
+int64_t deliver_not_before_ms(struct unit *u, const struct task *s, int64_t at_ms);
 void deliver_move(struct task *s, enum stream_trigger on); /* the only place that changes a stream's state */
 int64_t delivery_backoff_ms(const struct settings *s, int64_t delivery, int64_t attempt);
 

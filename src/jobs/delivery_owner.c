@@ -126,7 +126,7 @@ static void next_delivery(struct unit *u, struct task *s)
     let_go(u, s);
     s->row.seq++;
     s->row.attempt = 1;
-    s->row.due_ms = s->target->open_again_ms;
+    s->row.due_ms = deliver_not_before_ms(u, s, 0);
     bool more = s->row.seq < (int64_t)log_ref_count(s->row.refs);
     bool job_says_more = s->row.target < 0 && unit_task(u, s->row.subject);
     if (!more && !job_says_more) {
@@ -147,9 +147,7 @@ static void try_again(struct unit *u, struct task *s, int64_t delivery, int64_t 
         retry_after_ms = RETRY_AFTER_MAX_MS;
     let_go(u, s);
     s->row.attempt++;
-    s->row.due_ms = u->now_ms + (wait > retry_after_ms ? wait : retry_after_ms);
-    if (s->row.due_ms < s->target->open_again_ms)
-        s->row.due_ms = s->target->open_again_ms;
+    s->row.due_ms = deliver_not_before_ms(u, s, u->now_ms + (wait > retry_after_ms ? wait : retry_after_ms));
     deliver_move(s, STREAM_ON_RETRY);
     unit_task_place(u, s);
 }
@@ -168,7 +166,7 @@ static void attempt_over(struct unit *u, struct task *s, enum verdict verdict, c
                          int64_t retry_after_ms)
 {
     struct delivery_row key = head_key(s), *d = unit_row(u, &table_delivery_row, &key);
-    if (!d) { /* purged or damaged: nothing to send */
+    if (!d || d->state != DELIVERY_PENDING) { /* purged or damaged: nothing to send */
         next_delivery(u, s);
         return;
     }
@@ -241,7 +239,7 @@ static void lease_expired(struct unit *u, struct task *s, const char *reason)
 {
     (void)reason;
     s->row.token++; /* whoever held it cannot start any more */
-    s->row.due_ms = 0;
+    s->row.due_ms = deliver_not_before_ms(u, s, 0);
     let_go(u, s);
     deliver_move(s, STREAM_ON_RETURN);
 }

@@ -200,6 +200,30 @@ static void test_the_breaker_closes_probes_and_opens(void **state)
     assert_int_equal(claim_all(r)->task_count, 5);
 }
 
+/* All that was there was given up while the receiver was closed; what comes later is tried all the same. */
+static void test_a_closed_receiver_is_tried_by_what_comes_later(void **state)
+{
+    struct rig *r = *state;
+    r->settings.webhooks_max_attempts = 3;
+    r->settings.webhooks_base_ms = 1000;
+    int64_t client = rig_new_client(r, NULL);
+    submit_with_callback(r, client, "http://dead/x");
+    for (int i = 0; i < 6; i++) { /* both events of the waiting job: its stream is idle then */
+        struct claim_command *c = claim_all(r);
+        assert_int_equal(c->task_count, 1);
+        answer(r, &c->tasks[0], 500);
+        rig_pass(r, i < 5 ? 60000 : 0);
+    }
+    assert_int_equal(live_stream_count(r->store->live, TASK_WAITING), 1);
+    submit_with_callback(r, client, "http://dead/x");
+    assert_int_equal(claim_all(r)->task_count, 0); /* not before the pause is over */
+    rig_pass(r, 60000);
+    struct claim_command *probe = claim_all(r);
+    assert_int_equal(probe->task_count, 1);
+    answer(r, &probe->tasks[0], 200);
+    assert_int_equal(claim_all(r)->task_count, 1);
+}
+
 static int64_t new_webhook(struct rig *r, int64_t client, const char *url, const char *events)
 {
     struct create_webhook_command *c = ARENA_NEW(r->arena, struct create_webhook_command);
@@ -331,6 +355,7 @@ int main(void)
         RIG_TEST(test_a_stale_sender_changes_nothing),
         RIG_TEST(test_a_receiver_has_so_many_slots_and_others_their_own),
         RIG_TEST(test_the_breaker_closes_probes_and_opens),
+        RIG_TEST(test_a_closed_receiver_is_tried_by_what_comes_later),
         RIG_TEST(test_webhooks_hear_of_their_events_only),
         RIG_TEST(test_gone_and_long_failure_disable_a_webhook),
         RIG_TEST(test_a_failed_commit_leaves_streams_as_they_were),
