@@ -14,7 +14,7 @@
 
 #define GET(path) "GET " path " HTTP/1.1\r\nHost: a\r\n\r\n"
 
-enum { WAIT_MS = 1500, SOON_MS = 700, TIMES = 4, BEHIND = 600, IDLE_MS = 3000 };
+enum { WAIT_MS = 1500, SOON_MS = 700, TIMES = 4, BEHIND = 200, IDLE_MS = 5000 };
 
 static int64_t now_ms(void)
 {
