@@ -20,6 +20,7 @@ static const struct mode {
     {"submit", mode_submit, true, true},       {"batch", mode_batch, true, true},
     {"drain", mode_drain, true, true},         {"get", mode_get, true, true},
     {"lifecycle", mode_lifecycle, true, true}, {"pickup", mode_pickup, true, true},
+    {"deliver", mode_deliver, true, true},
 };
 
 int main(int argc, char **argv)

@@ -13,7 +13,7 @@
 /* X(option's letter, name, member, meaning) */
 #define NUMBER_OPTIONS(X)                                                                                    \
     X('c', "connections", connections, "submitters at once")                                                 \
-    X('w', "workers", workers, "worker loops")                                                               \
+    X('w', "workers", workers, "worker loops; deliver: webhooks")                                            \
     X('n', "count", count, "stop after so many requests or jobs")                                            \
     X('b', "batch", batch, "jobs per batch call")                                                            \
     X('m', "claim", claim, "tasks per claim call")                                                           \
@@ -31,7 +31,7 @@
 static _Noreturn void usage(const char *why)
 {
     fprintf(stderr, "weir-load: %s\n", why);
-    fputs("usage: weir-load null|key|submit|batch|drain|lifecycle|pickup|get [option]...\n", stderr);
+    fputs("usage: weir-load null|key|submit|batch|drain|lifecycle|pickup|get|deliver [option]...\n", stderr);
 #define X(letter, name, member, meaning) fprintf(stderr, "  -%c, --%-12s %s\n", letter, name, meaning);
     NUMBER_OPTIONS(X)
     TEXT_OPTIONS(X)

@@ -15,7 +15,7 @@ struct options {
     double seconds;           /* 0: no limit of time */
     uint64_t count;           /* requests (submit, get, null), jobs (batch and others); 0: no limit */
     uint32_t connections;     /* submitters */
-    uint32_t workers;         /* worker loops, one connection each */
+    uint32_t workers;         /* worker loops, one connection each; deliver: webhooks */
     uint32_t batch;           /* jobs a batch call */
     uint32_t claim;           /* tasks a claim call */
     uint32_t payload_bytes;   /* JSON text of one job's payload */

@@ -13,24 +13,26 @@ static double seconds_of(struct timeval t)
     return (double)t.tv_sec + (double)t.tv_usec / 1e6;
 }
 
-static void add_cpu(struct run *r, double sign)
+static void cpu_so_far(double *ret_user_s, double *ret_system_s)
 {
     struct rusage use;
     MUST(getrusage(RUSAGE_SELF, &use) == 0);
-    r->cpu_user_s += sign * seconds_of(use.ru_utime);
-    r->cpu_system_s += sign * seconds_of(use.ru_stime);
+    *ret_user_s = seconds_of(use.ru_utime);
+    *ret_system_s = seconds_of(use.ru_stime);
 }
 
 void run_begin(struct run *r)
 {
-    add_cpu(r, -1);
+    cpu_so_far(&r->begin_user_s, &r->begin_system_s);
     r->start_ns = now_ns();
 }
 
 void run_end(struct run *r)
 {
     r->end_ns = now_ns();
-    add_cpu(r, 1);
+    cpu_so_far(&r->cpu_user_s, &r->cpu_system_s);
+    r->cpu_user_s -= r->begin_user_s;
+    r->cpu_system_s -= r->begin_system_s;
 }
 
 struct histogram *run_call(struct run *r, const char *name)

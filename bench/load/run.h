@@ -28,10 +28,11 @@ struct run {
     uint64_t errors;         /* answers that are not 2xx, or items refused inside one */
     int64_t start_ns, end_ns;
     double cpu_user_s, cpu_system_s; /* this process's own, between start and end */
+    double begin_user_s, begin_system_s;
 };
 
 void run_begin(struct run *r);
-void run_end(struct run *r);
+void run_end(struct run *r);                                 /* again: it ended only now */
 struct histogram *run_call(struct run *r, const char *name); /* before run_begin */
 /* Counts an answer; the first bad one is shown on stderr. */
 void run_answer(struct run *r, struct histogram *h, const struct answer *a);
@@ -53,5 +54,6 @@ void mode_get(struct run *r);
 void mode_drain(struct run *r);
 void mode_lifecycle(struct run *r);
 void mode_pickup(struct run *r);
+void mode_deliver(struct run *r);
 
 #endif

@@ -154,7 +154,7 @@ struct sqlite_options {
     int64_t wall_ms;         /* now, to place timers of the tasks read back */
     bool checkpoint_thread;  /* most of a checkpoint beside the commits; a server wants it */
 };
-enum { STORE_SCHEMA_VERSION = 4 };
+enum { STORE_SCHEMA_VERSION = 5 };
 
 MUST_CHECK enum err_code store_open_sqlite(const struct sqlite_options *options, struct store **ret_store,
                                            struct err *err);

@@ -96,7 +96,9 @@ static void test_a_newer_schema_is_refused_by_number_and_left_alone(void **state
     struct sqlite_options o = {.path = b->path, .timeout_ms = 100};
     struct reader *r;
     assert_int_equal(store_open_sqlite_reader(&o, &r, &err), ERR_CONFIG_INVALID);
-    run_raw(b, "PRAGMA user_version=4");
+    char sql[40];
+    snprintf(sql, sizeof sql, "PRAGMA user_version=%d", STORE_SCHEMA_VERSION);
+    run_raw(b, sql);
     b->store = bench_open_again(b, &code, &err); /* the refusals changed nothing */
     assert_int_equal(code, ERR_OK);
 }
@@ -117,9 +119,17 @@ static void open_all(struct bench *b)
     assert_int_equal(b->store->ops->reader_open(b->store, &b->reader, &err), ERR_OK);
 }
 
-/* A database as the second schema had it: entries that wait in `pend`, and nothing beside the log. */
+/* A database as the fourth schema had it: a row for each entry of a listing. */
+static void run_back_to_version_4(struct bench *b)
+{
+    run_raw(b, "DROP TABLE list; CREATE TABLE list(client INTEGER NOT NULL, bucket INTEGER NOT NULL,"
+               "id INTEGER NOT NULL, PRIMARY KEY(client, bucket, id)) WITHOUT ROWID; PRAGMA user_version=4");
+}
+
+/* As the second one had it: entries that wait in `pend`, and nothing beside the log. */
 static void run_back_to_version_2(struct bench *b)
 {
+    run_back_to_version_4(b);
     run_raw(
         b,
         "DROP TABLE deliveries; ALTER TABLE tasks DROP COLUMN subject; ALTER TABLE tasks DROP COLUMN target;"
@@ -142,6 +152,13 @@ static void test_the_first_schema_is_brought_up_to_date(void **state)
     run_raw(b, "CREATE INDEX tasks_client ON tasks(client)"); /* fails if it is still there */
     run_raw(b, "DROP INDEX tasks_client");
     bench_expect_equal(&table_job_row, bench_fetch(b, &table_job_row, row), row);
+}
+
+static bool count_entry(const struct list_entry *e, void *arg)
+{
+    (void)e;
+    ++*(size_t *)arg;
+    return true;
 }
 
 static void expect_listed(struct bench *b, int64_t client, uint8_t bucket, const int64_t *ids, size_t count)
@@ -187,6 +204,64 @@ static void test_the_second_schema_is_brought_up_to_date(void **state)
                             .list_count = 1};
     assert_int_equal(bench_commit(b, &c), ERR_OK);
     expect_listed(b, 3, 0, (int64_t[]){12, 9}, 2);
+}
+
+/* The fifth one packs entries into runs; lists longer than a run, of exactly one, and of one entry. */
+static void test_the_fourth_schema_is_brought_up_to_date(void **state)
+{
+    struct bench *b = *state;
+    close_all(b);
+    run_back_to_version_4(b);
+    run_raw(b, "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1001) "
+               "INSERT INTO list SELECT 1, 0, i << 33 FROM n UNION ALL SELECT 1, 5, i FROM n WHERE i <= 200 "
+               "UNION ALL SELECT 2, 0, i FROM n WHERE i = 77");
+    open_all(b);
+    expect_listed(b, 1, 0,
+                  (int64_t[]){INT64_C(1001) << 33, INT64_C(1000) << 33, INT64_C(999) << 33,
+                              INT64_C(998) << 33, INT64_C(997) << 33, INT64_C(996) << 33, INT64_C(995) << 33,
+                              INT64_C(994) << 33, INT64_C(993) << 33, INT64_C(992) << 33},
+                  10);
+    expect_listed(b, 1, 5, (int64_t[]){200, 199, 198, 197, 196, 195, 194, 193, 192, 191}, 10);
+    expect_listed(b, 2, 0, (int64_t[]){77}, 1);
+    size_t count = 0;
+    struct err err;
+    bench_begin(b);
+    assert_int_equal(b->reader->ops->reader_scan_list(b->reader, count_entry, &count, &err), ERR_OK);
+    bench_end(b);
+    assert_int_equal(count, 1202);
+}
+
+/* Damage of a run is told by whoever meets it: reading, scanning, merging. */
+static void test_a_damaged_run_is_told(void **state)
+{
+    struct bench *b = *state;
+    static const char *const damaged[] = {"x''", "x'80'", "x'0100'", "x'FFFFFFFFFFFFFFFFFF01'",
+                                          "zeroblob(201)"};
+    struct list_entry entry = {.client = 9, .id = 12};
+    struct change_set c = {.list = &entry, .list_count = 1, .first_chunk = b->store->next_chunk};
+    for (size_t i = 0; i < LENGTH_OF(damaged); i++) {
+        char sql[120];
+        snprintf(sql, sizeof sql, "INSERT OR REPLACE INTO list VALUES(9,0,7,%s)", damaged[i]);
+        run_raw(b, sql);
+        struct list_query q = {.client = 9, .below_id = INT64_MAX, .limit = 10};
+        int64_t found[10];
+        size_t n = 0;
+        struct err err;
+        bench_begin(b);
+        assert_int_equal(b->reader->ops->reader_list(b->reader, &q, found, &n, &err), ERR_STORE_CORRUPT);
+        assert_int_equal(b->reader->ops->reader_scan_list(b->reader, count_entry, &n, &err),
+                         ERR_STORE_CORRUPT);
+        bench_end(b);
+        assert_int_equal(bench_commit(b, &c), ERR_STORE_CORRUPT);
+    }
+    run_raw(
+        b,
+        "INSERT OR REPLACE INTO list VALUES(9,0,7,x'0064'),(9,0,20,x'00')"); /* one reaches into the other */
+    size_t n = 0;
+    struct err err;
+    bench_begin(b);
+    assert_int_equal(b->reader->ops->reader_scan_list(b->reader, count_entry, &n, &err), ERR_STORE_CORRUPT);
+    bench_end(b);
 }
 
 static void test_a_reader_needs_a_migrated_file_and_creates_none(void **state)
@@ -392,6 +467,8 @@ int main(void)
         BENCH_TEST(test_a_newer_schema_is_refused_by_number_and_left_alone),
         BENCH_TEST(test_the_first_schema_is_brought_up_to_date),
         BENCH_TEST(test_the_second_schema_is_brought_up_to_date),
+        BENCH_TEST(test_the_fourth_schema_is_brought_up_to_date),
+        BENCH_TEST(test_a_damaged_run_is_told),
         BENCH_TEST(test_a_reader_needs_a_migrated_file_and_creates_none),
         BENCH_TEST(test_a_file_that_is_no_database_is_refused),
         BENCH_TEST(test_a_restart_reads_back_live_tasks_with_worker_refs_and_place),

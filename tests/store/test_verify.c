@@ -135,6 +135,9 @@ static int remove_master(void **state)
 #define RUNNING   "(SELECT id FROM tasks WHERE state=3 AND owner=0)"
 #define SCHEDULED "(SELECT id FROM tasks WHERE state=0 AND owner=0)"
 #define RETRIED   "(SELECT job FROM archives ORDER BY job LIMIT 1)"
+/* Of a bucket of client 1: the row that holds it. */
+#define RUN_OF_ENDED(bucket)                                                                                 \
+    "first=(SELECT max(first) FROM list WHERE client=1 AND bucket=" bucket " AND first<=" ENDED ")"
 
 /* No later word on counters and listings than that of their tables. */
 #define UNCOVERED "UPDATE log SET aside=NULL WHERE aside IS NOT NULL"
@@ -279,16 +282,19 @@ static const struct damage damages[] = {
      "client 1: counts 2313 jobs of kind"},
     {"counters beside the log are gone", UNCOVERED, "client 2: counts 0 jobs ASSIGNED, there are 1"},
     {"counters are gone", "DELETE FROM client_stats WHERE client=2", "has no counters"},
-    {"a listing entry is gone", "DELETE FROM list WHERE client=1 AND bucket=0 AND id=" ENDED,
+    {"a listing entry is gone", "DELETE FROM list WHERE client=1 AND bucket=0 AND " RUN_OF_ENDED("0"),
      "is missing in its client's list"},
-    {"a listing entry by state is gone", "DELETE FROM list WHERE client=1 AND bucket=5 AND id=" ENDED,
+    {"a listing entry by state is gone",
+     "DELETE FROM list WHERE client=1 AND bucket=5 AND " RUN_OF_ENDED("5"),
      "is missing in its client's list of SUCCEEDED"},
     {"listing entries beside the log are gone", UNCOVERED, "is missing in its client's list"},
-    {"a job is listed under another state", "INSERT INTO list VALUES(1,6," ENDED ")",
+    {"a job is listed under another state", "INSERT INTO list VALUES(1,2," ENDED ",x'00')",
      "which is not its state"},
-    {"a job is listed for another client", "INSERT INTO list VALUES(2,0," ENDED ")",
+    {"a job is listed for another client",
+     "DELETE FROM list WHERE client=2; INSERT INTO list VALUES(2,0," ENDED ",x'00')",
      "is listed for client 2"},
-    {"a job that is not there is listed", "INSERT INTO list VALUES(1,0,99)", "is listed and has no job row"},
+    {"a job that is not there is listed", "INSERT INTO list VALUES(1,0,99,x'00')",
+     "is listed and has no job row"},
     {"two references are swapped",
      "UPDATE ends SET refs=CAST(substr(refs,1,8)||substr(refs,17,8)||substr(refs,9,8)||substr(refs,25) AS "
      "BLOB) WHERE id=" ENDED,

@@ -3,6 +3,7 @@
  * one byte. */
 #include "store/sqlite/sqlite_aside.h"
 
+#include "base/varint.h"
 #include "store/row_rules.h"
 #include "store/sqlite/sqlite_internal.h"
 
@@ -11,29 +12,6 @@
 enum { COUNTS_BYTES_MAX = 4096, REMOVED_BIT = 0x80 };
 
 /* --- numbers ----------------------------------------------------------------------------------- */
-
-static void put_number(struct strbuf *b, uint64_t n)
-{
-    for (; n >= 0x80; n >>= 7)
-        strbuf_add_char(b, (char)(0x80 | (n & 0x7F)));
-    strbuf_add_char(b, (char)n);
-}
-
-static bool take_number(struct str *s, uint64_t *ret)
-{
-    uint64_t n = 0;
-    for (unsigned shift = 0; s->len && shift < 64; shift += 7) {
-        uint8_t byte = (uint8_t)*s->ptr;
-        s->ptr++;
-        s->len--;
-        n |= (uint64_t)(byte & 0x7F) << shift;
-        if (byte < 0x80) {
-            *ret = n;
-            return true;
-        }
-    }
-    return false;
-}
 
 static uint64_t fold_sign(int64_t n)
 {
@@ -58,14 +36,14 @@ static size_t run_length(struct str s, bool zeros)
 static void put_counts(struct strbuf *b, const struct stats_row *row)
 {
     struct str rest = row->counts;
-    put_number(b, (uint64_t)row->client);
-    put_number(b, rest.len);
+    varint_put(b, (uint64_t)row->client);
+    varint_put(b, rest.len);
     while (rest.len) {
         size_t zeros = run_length(rest, true);
-        put_number(b, zeros);
+        varint_put(b, zeros);
         rest = (struct str){rest.ptr + zeros, rest.len - zeros};
         size_t others = run_length(rest, false);
-        put_number(b, others);
+        varint_put(b, others);
         strbuf_add(b, rest.ptr, others);
         rest = (struct str){rest.ptr + others, rest.len - others};
     }
@@ -75,14 +53,14 @@ static bool take_counts(struct str *s, const struct aside_visitor *v)
 {
     char bytes[COUNTS_BYTES_MAX] = {0};
     uint64_t client, len, at = 0, run;
-    if (!take_number(s, &client) || client == 0 || client >= CLIENT_NUMBER_MAX || !take_number(s, &len) ||
+    if (!varint_take(s, &client) || client == 0 || client >= CLIENT_NUMBER_MAX || !varint_take(s, &len) ||
         len > sizeof bytes)
         return false;
     while (at < len) {
-        if (!take_number(s, &run) || run > len - at)
+        if (!varint_take(s, &run) || run > len - at)
             return false;
         at += run; /* zeros are there already */
-        if (!take_number(s, &run) || run > len - at || run > s->len)
+        if (!varint_take(s, &run) || run > len - at || run > s->len)
             return false;
         memcpy(bytes + at, s->ptr, run);
         at += run;
@@ -98,12 +76,12 @@ static bool take_counts(struct str *s, const struct aside_visitor *v)
 static void put_entries(struct strbuf *b, const struct change_set *c)
 {
     int64_t before = 0;
-    put_number(b, c->list_count);
+    varint_put(b, c->list_count);
     for (size_t i = 0; i < c->list_count; i++) {
         const struct list_entry *e = &c->list[i];
-        put_number(b, (uint64_t)e->client);
+        varint_put(b, (uint64_t)e->client);
         strbuf_add_char(b, (char)(e->bucket | (e->removed ? REMOVED_BIT : 0)));
-        put_number(b, fold_sign(e->id - before));
+        varint_put(b, fold_sign(e->id - before));
         before = e->id;
     }
 }
@@ -111,11 +89,11 @@ static void put_entries(struct strbuf *b, const struct change_set *c)
 static bool take_entry(struct str *s, int64_t *before, const struct aside_visitor *v)
 {
     uint64_t client, id;
-    if (!take_number(s, &client) || !s->len)
+    if (!varint_take(s, &client) || !s->len)
         return false;
     uint8_t bucket = (uint8_t)*s->ptr;
     *s = (struct str){s->ptr + 1, s->len - 1};
-    if (!take_number(s, &id))
+    if (!varint_take(s, &id))
         return false;
     *before = (int64_t)((uint64_t)*before + (uint64_t)unfold_sign(id));
     struct list_entry e = {.client = (int64_t)client,
@@ -143,7 +121,7 @@ void aside_encode(struct strbuf *b, const struct change_set *c)
     if (!count && !c->list_count)
         return;
     put_entries(b, c);
-    put_number(b, count);
+    varint_put(b, count);
     for (size_t i = 0; i < c->row_count; i++)
         if (aside_takes(&c->rows[i]))
             put_counts(b, c->rows[i].row);
@@ -153,12 +131,12 @@ bool aside_decode(struct str aside, const struct aside_visitor *v)
 {
     uint64_t count;
     int64_t id = 0;
-    if (!take_number(&aside, &count))
+    if (!varint_take(&aside, &count))
         return false;
     for (uint64_t i = 0; i < count; i++)
         if (!take_entry(&aside, &id, v))
             return false;
-    if (!take_number(&aside, &count))
+    if (!varint_take(&aside, &count))
         return false;
     for (uint64_t i = 0; i < count; i++)
         if (!take_counts(&aside, v))

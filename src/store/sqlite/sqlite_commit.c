@@ -23,7 +23,13 @@ static const struct {
     {offsetof(struct sqlite_store, asides), ASIDES_SQL},
     {offsetof(struct sqlite_store, merged_mark),
      "INSERT OR REPLACE INTO marks(name,value) VALUES('merged',?)"},
-    {offsetof(struct sqlite_store, list_delete), "DELETE FROM list WHERE client=? AND bucket=? AND id=?"},
+    {offsetof(struct sqlite_store, list_run),
+     "SELECT first,ids FROM list WHERE client=? AND bucket=? AND first<=? ORDER BY first DESC LIMIT 1"},
+    {offsetof(struct sqlite_store, list_next),
+     "SELECT first FROM list WHERE client=? AND bucket=? AND first>? ORDER BY first LIMIT 1"},
+    {offsetof(struct sqlite_store, list_put),
+     "INSERT OR REPLACE INTO list(client,bucket,first,ids) VALUES(?,?,?,?)"},
+    {offsetof(struct sqlite_store, list_drop), "DELETE FROM list WHERE client=? AND bucket=? AND first=?"},
 };
 
 static const struct column idem_columns[] = {{"id", COLUMN_INT, offsetof(struct idem_entry, job)},
@@ -42,7 +48,6 @@ enum err_code sqlite_commit_prepare(struct sqlite_store *s, struct err *err)
             return err->code;
     if (feed_connect(s->writer.db, &s->feed, err) != ERR_OK ||
         feed_prepare(s->writer.db, "INSERT", &idem_table, &s->idem_insert, err) != ERR_OK ||
-        feed_prepare(s->writer.db, "INSERT OR IGNORE", &list_table, &s->list_insert, err) != ERR_OK ||
         feed_prepare(s->writer.db, "REPLACE", &table_task_row, &s->task_replace, err) != ERR_OK)
         return err->code;
     return ERR_OK;
@@ -53,7 +58,6 @@ void sqlite_commit_close(struct sqlite_store *s)
     for (size_t i = 0; i < sizeof statements / sizeof *statements; i++)
         sqlite3_finalize(*slot_of(s, i));
     sqlite3_finalize(s->idem_insert);
-    sqlite3_finalize(s->list_insert);
     sqlite3_finalize(s->task_replace);
     free(s->fed);
 }

@@ -7,6 +7,7 @@
 #include "store/client_tasks.h"
 #include "store/sqlite/sqlite_aside.h"
 #include "store/sqlite/sqlite_feed.h"
+#include "store/sqlite/sqlite_runs.h"
 #include "store/store.h"
 
 /* Statements of one connection, prepared when first used. */
@@ -37,7 +38,7 @@ struct sqlite_store {
     size_t fed_capacity;
     int64_t pages_copied; /* of the WAL, by the last checkpoint */
     sqlite3_stmt *begin, *commit, *rollback, *log_insert, *log_drop, *log_mark, *idem_insert, *idem_drop,
-        *asides, *merged_mark, *list_insert, *list_delete, *task_replace;
+        *asides, *merged_mark, *list_run, *list_next, *list_put, *list_drop, *task_replace;
     char *path, *vfs;
     int64_t timeout_ms;
 };
@@ -85,8 +86,11 @@ enum err_code checkpointer_start(struct sqlite_store *s, const char *sync_pragma
 void checkpointer_stop(struct sqlite_store *s); /* also when none was started */
 enum err_code sqlite_tend(struct store *base, bool idle, struct err *err);
 
-/* Listing (sqlite_list.c). */
-extern const struct table list_table; /* `list`, as the feed sees it */
+/* Listing (sqlite_list.c, sqlite_list_write.c). */
+int list_entry_order(const struct list_entry *x, const struct list_entry *y); /* by client, bucket, id */
+/* In that order, only the last word on each; the caller frees the array. */
+const struct list_entry **list_last_words(const struct entry_list *l, size_t *ret_count);
+enum err_code list_damaged(int64_t first, struct err *err);
 void entry_list_add(const struct list_entry *e, void *list);
 enum err_code list_merge(struct sqlite_store *s, const struct entry_list *l, struct err *err);
 enum err_code list_read(struct reader *r, const struct list_query *q, int64_t *ret_ids, size_t *ret_count,

@@ -1,6 +1,6 @@
-/* Listing entries: they ride beside the log (sqlite_aside.h) and are merged, sorted, into `list` many at a
- * time; a listing reads both in one snapshot. So a commit touches no page for listing, instead of one random
- * page per job and index. */
+/* Listing entries: they ride beside the log (sqlite_aside.h) and are merged, sorted, into the runs of `list`
+ * many at a time (sqlite_list_write.c); a listing reads both in one snapshot. So a commit touches no page for
+ * listing, instead of one random page per job and index. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 
 #include "base/banned.h"
 
-static int compare_entries(const struct list_entry *x, const struct list_entry *y)
+int list_entry_order(const struct list_entry *x, const struct list_entry *y)
 {
     if (x->client != y->client)
         return x->client < y->client ? -1 : 1;
@@ -22,53 +22,11 @@ static int compare_entries(const struct list_entry *x, const struct list_entry *
 static int by_key(const void *a, const void *b)
 {
     const struct list_entry *const *x = a, *const *y = b;
-    int order = compare_entries(*x, *y);
+    int order = list_entry_order(*x, *y);
     return order ? order : *x < *y ? -1 : 1;
 }
 
-/* A row of `list` as the feed takes it. */
-struct list_row {
-    int64_t client, bucket, id;
-};
-static const struct column list_columns[] = {{"client", COLUMN_INT, offsetof(struct list_row, client)},
-                                             {"bucket", COLUMN_INT, offsetof(struct list_row, bucket)},
-                                             {"id", COLUMN_INT, offsetof(struct list_row, id)}};
-const struct table list_table = {.name = "list", .columns = list_columns, .column_count = 3};
-
-static enum err_code delete_entry(struct sqlite_store *s, const struct list_entry *e, struct err *err)
-{
-    sqlite3_bind_int64(s->list_delete, 1, e->client);
-    sqlite3_bind_int64(s->list_delete, 2, e->bucket);
-    sqlite3_bind_int64(s->list_delete, 3, e->id);
-    return sqlite_step_done(s->writer.db, s->list_delete, "list", err);
-}
-
-/* The last word on each key: what is to be there goes in at once, what is not goes out. */
-static enum err_code write_words(struct sqlite_store *s, const struct list_entry *const *words, size_t count,
-                                 struct err *err)
-{
-    struct list_row *rows = must_alloc((count + 1) * sizeof *rows);
-    const void **fed = sqlite_fed_room(s, count);
-    enum err_code code = ERR_OK;
-    size_t n = 0;
-    for (size_t i = 0; i < count && code == ERR_OK; i++) {
-        const struct list_entry *e = words[i];
-        if (e->removed) {
-            code = delete_entry(s, e, err);
-            continue;
-        }
-        rows[n] = (struct list_row){e->client, e->bucket, e->id};
-        fed[n] = &rows[n];
-        n++;
-    }
-    if (code == ERR_OK)
-        code = feed_write(s->writer.db, &s->feed, s->list_insert, &list_table, fed, n, err);
-    free(rows);
-    return code;
-}
-
-/* By key, only the last word on each. */
-static const struct list_entry **last_words(const struct entry_list *l, size_t *ret_count)
+const struct list_entry **list_last_words(const struct entry_list *l, size_t *ret_count)
 {
     const struct list_entry **sorted = must_alloc((l->count + 1) * sizeof *sorted);
     for (size_t i = 0; i < l->count; i++)
@@ -77,7 +35,7 @@ static const struct list_entry **last_words(const struct entry_list *l, size_t *
         qsort(sorted, l->count, sizeof *sorted, by_key);
     size_t n = 0;
     for (size_t i = 0; i < l->count; i++)
-        if (i + 1 == l->count || compare_entries(sorted[i], sorted[i + 1]) != 0)
+        if (i + 1 == l->count || list_entry_order(sorted[i], sorted[i + 1]) != 0)
             sorted[n++] = sorted[i];
     *ret_count = n;
     return sorted;
@@ -91,15 +49,6 @@ void entry_list_add(const struct list_entry *e, void *list)
         l->entries = must_realloc(l->entries, l->capacity * sizeof *l->entries);
     }
     l->entries[l->count++] = *e;
-}
-
-enum err_code list_merge(struct sqlite_store *s, const struct entry_list *l, struct err *err)
-{
-    size_t count;
-    const struct list_entry **words = last_words(l, &count);
-    enum err_code code = write_words(s, words, count, err);
-    free(words);
-    return code;
 }
 
 /* What the asides say about the ids of one query: the last word per id wins. */
@@ -141,36 +90,82 @@ static bool overlay_removed(const struct overlay *o, int64_t id)
     return false;
 }
 
-/* Merges the merged part (newest first by the index) with the overlay (sorted newest first). */
+/* --- what is merged ------------------------------------------------------------------------------ */
+
+enum err_code list_damaged(int64_t first, struct err *err)
+{
+    return err_set(err, ERR_STORE_CORRUPT, "list: the row that begins with job number %lld is damaged",
+                   (long long)first);
+}
+
+/* The next row's run, of columns `at` and `at` + 1; false at the end and when *code tells of trouble. */
+static bool next_run(struct sqlite_reader *r, sqlite3_stmt *q, int at, struct id_run *ret_run,
+                     enum err_code *code, struct err *err)
+{
+    int rc = sqlite3_step(q);
+    if (rc != SQLITE_ROW) {
+        *code = rc == SQLITE_DONE ? ERR_OK : sqlite_err(r->connection.db, rc, "list", err);
+        return false;
+    }
+    struct str bytes = {sqlite3_column_blob(q, at + 1), (size_t)sqlite3_column_bytes(q, at + 1)};
+    if (run_decode(sqlite3_column_int64(q, at), bytes, ret_run))
+        return true;
+    *code = list_damaged(ret_run->first, err);
+    return false;
+}
+
+/* The merged ids of a query, newest first. */
+struct merged {
+    struct sqlite_reader *reader;
+    const struct list_query *query;
+    struct id_run run;
+    size_t left; /* of the run */
+    enum err_code code;
+};
+
+/* -1: no more, or m->code tells why. */
+static int64_t merged_next(struct merged *m, struct err *err)
+{
+    do
+        while (m->left) {
+            int64_t id = m->run.ids[--m->left];
+            if (id < m->query->from_id)
+                return -1;
+            if (id < m->query->below_id)
+                return id;
+        }
+    while (next_run(m->reader, m->reader->list, 0, &m->run, &m->code, err) && (m->left = m->run.count));
+    return -1;
+}
+
+/* Merges the merged part with the overlay (sorted newest first). */
 static enum err_code merge_read(struct sqlite_reader *r, const struct overlay *o, int64_t *ret_ids,
                                 size_t *ret_count, struct err *err)
 {
-    sqlite3_stmt *q = r->list;
-    sqlite3_bind_int64(q, 1, o->query->client);
-    sqlite3_bind_int64(q, 2, o->query->bucket);
-    sqlite3_bind_int64(q, 3, o->query->below_id);
-    sqlite3_bind_int64(q, 4, o->query->from_id);
+    struct merged m = {.reader = r, .query = o->query};
+    sqlite3_bind_int64(r->list, 1, o->query->client);
+    sqlite3_bind_int64(r->list, 2, o->query->bucket);
+    sqlite3_bind_int64(r->list, 3, o->query->below_id);
     size_t at = 0, n = 0;
-    int rc = sqlite3_step(q);
+    int64_t merged = merged_next(&m, err);
     while (n < o->query->limit) {
         while (at < o->count && o->entries[at].removed)
             at++;
-        int64_t merged = rc == SQLITE_ROW ? sqlite3_column_int64(q, 0) : -1;
         int64_t fresh = at < o->count ? o->entries[at].id : -1;
         if (merged < 0 && fresh < 0)
             break;
-        if (fresh >= merged) {
+        bool is_same = merged == fresh, is_merged = merged > fresh;
+        if (!is_merged)
             ret_ids[n++] = fresh;
-            at++;
-        } else if (!overlay_removed(o, merged)) {
+        else if (!overlay_removed(o, merged))
             ret_ids[n++] = merged;
-        }
-        if (merged >= fresh)
-            rc = sqlite3_step(q);
+        at += !is_merged;
+        if (is_merged || is_same)
+            merged = merged_next(&m, err);
     }
-    sqlite3_reset(q);
+    sqlite3_reset(r->list);
     *ret_count = n;
-    return rc == SQLITE_ROW || rc == SQLITE_DONE ? ERR_OK : sqlite_err(r->connection.db, rc, "list", err);
+    return m.code;
 }
 
 enum err_code list_read(struct reader *base, const struct list_query *q, int64_t *ret_ids, size_t *ret_count,
@@ -191,30 +186,53 @@ enum err_code list_read(struct reader *base, const struct list_query *q, int64_t
 
 /* --- every entry ------------------------------------------------------------------------------- */
 
+/* Where the scan is in `list`. */
+struct scan {
+    struct sqlite_reader *reader;
+    struct id_run run;
+    size_t at;
+    struct list_entry entry; /* the next one; client 0: there is none */
+    enum err_code code;
+};
+
+static void scan_next(struct scan *s, struct err *err)
+{
+    sqlite3_stmt *q = s->reader->scan_list;
+    bool more = s->at < s->run.count;
+    if (!more && next_run(s->reader, q, 2, &s->run, &s->code, err)) {
+        s->at = 0;
+        more = true;
+    }
+    struct list_entry before = s->entry;
+    s->entry = (struct list_entry){0};
+    if (!more)
+        return;
+    s->entry = (struct list_entry){.client = sqlite3_column_int64(q, 0),
+                                   .bucket = (uint8_t)sqlite3_column_int64(q, 1),
+                                   .id = s->run.ids[s->at++]};
+    if (list_entry_order(&before, &s->entry) >= 0) /* a run reaches into the next */
+        s->code = list_damaged(s->run.first, err);
+}
+
 static enum err_code scan_merged(struct sqlite_reader *r, const struct list_entry **fresh, size_t count,
                                  store_list_fn *fn, void *arg, struct err *err)
 {
-    sqlite3_stmt *q = r->scan_list;
+    struct scan s = {.reader = r};
     size_t at = 0;
     bool more = true;
-    int rc = sqlite3_step(q);
-    while (more && (rc == SQLITE_ROW || at < count)) {
-        struct list_entry merged = {0};
-        if (rc == SQLITE_ROW)
-            merged = (struct list_entry){.client = sqlite3_column_int64(q, 0),
-                                         .bucket = (uint8_t)sqlite3_column_int64(q, 1),
-                                         .id = sqlite3_column_int64(q, 2)};
-        int order = rc != SQLITE_ROW ? 1 : at == count ? -1 : compare_entries(&merged, fresh[at]);
+    scan_next(&s, err);
+    while (more && s.code == ERR_OK && (s.entry.client || at < count)) {
+        int order = !s.entry.client ? 1 : at == count ? -1 : list_entry_order(&s.entry, fresh[at]);
         if (order < 0)
-            more = fn(&merged, arg);
+            more = fn(&s.entry, arg);
         else if (!fresh[at]->removed)
             more = fn(fresh[at], arg);
         at += order >= 0;
         if (order <= 0)
-            rc = sqlite3_step(q);
+            scan_next(&s, err);
     }
-    sqlite3_reset(q);
-    return rc == SQLITE_ROW || rc == SQLITE_DONE ? ERR_OK : sqlite_err(r->connection.db, rc, "list", err);
+    sqlite3_reset(r->scan_list);
+    return s.code;
 }
 
 enum err_code list_scan(struct reader *base, store_list_fn *fn, void *arg, struct err *err)
@@ -225,7 +243,7 @@ enum err_code list_scan(struct reader *base, store_list_fn *fn, void *arg, struc
     enum err_code code = aside_each(r->connection.db, r->asides, &v, NULL, err);
     if (code == ERR_OK) {
         size_t count;
-        const struct list_entry **fresh = last_words(&waiting, &count);
+        const struct list_entry **fresh = list_last_words(&waiting, &count);
         code = scan_merged(r, fresh, count, fn, arg, err);
         free(fresh);
     }

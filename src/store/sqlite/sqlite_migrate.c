@@ -63,6 +63,8 @@ enum err_code sqlite_migrate(sqlite3 *db, struct err *err)
         return err->code;
     if (version > STORE_SCHEMA_VERSION)
         return refuse_newer(version, err);
+    if (version < STORE_SCHEMA_VERSION && runs_register(db, err) != ERR_OK)
+        return err->code;
     for (unsigned n = (unsigned)version; n < STORE_SCHEMA_VERSION; n++)
         if (apply(db, (int)n + 1, store_migrations[n], err) != ERR_OK)
             return err->code;

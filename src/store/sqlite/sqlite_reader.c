@@ -14,11 +14,11 @@ static const struct {
     {offsetof(struct sqlite_reader, end), "COMMIT"},
     {offsetof(struct sqlite_reader, chunk), "SELECT data FROM log WHERE g=?"},
     {offsetof(struct sqlite_reader, list),
-     "SELECT id FROM list WHERE client=? AND bucket=? AND id<? AND id>=? ORDER BY id DESC"},
+     "SELECT first,ids FROM list WHERE client=? AND bucket=? AND first<? ORDER BY first DESC"},
     {offsetof(struct sqlite_reader, asides), ASIDES_SQL},
     {offsetof(struct sqlite_reader, scan_log), "SELECT g,data FROM log WHERE g>=? ORDER BY g"},
     {offsetof(struct sqlite_reader, scan_list),
-     "SELECT client,bucket,id FROM list ORDER BY client,bucket,id"},
+     "SELECT client,bucket,first,ids FROM list ORDER BY client,bucket,first"},
     {offsetof(struct sqlite_reader, scan_idem), "SELECT id,h FROM idem ORDER BY id"},
     {offsetof(struct sqlite_reader, check), "PRAGMA quick_check"},
 };

@@ -1,0 +1,124 @@
+/* Merging entries into `list`. They come sorted, so each run of ids they touch is read and written once. */
+#include <stdlib.h>
+
+#include "base/must.h"
+#include "store/sqlite/sqlite_internal.h"
+
+#include "base/banned.h"
+
+/* One run of the table and what becomes of it. */
+struct place {
+    struct sqlite_store *store;
+    int64_t client, bucket;
+    struct id_run run; /* empty: there is none yet where the first word belongs */
+    int64_t next;      /* where the run after it begins */
+    int64_t *ids;      /* of the run and the words together */
+    size_t count;
+    struct strbuf bytes;
+};
+
+static void bind_place(const struct place *p, sqlite3_stmt *q, int64_t id)
+{
+    sqlite3_bind_int64(q, 1, p->client);
+    sqlite3_bind_int64(q, 2, p->bucket);
+    sqlite3_bind_int64(q, 3, id);
+}
+
+/* The run that holds `id` or would, and where the next one begins. */
+static enum err_code find_run(struct place *p, int64_t id, struct err *err)
+{
+    struct sqlite_store *s = p->store;
+    p->run.count = 0;
+    p->next = INT64_MAX;
+    bind_place(p, s->list_run, id);
+    int rc = sqlite3_step(s->list_run);
+    bool sound = true;
+    if (rc == SQLITE_ROW)
+        sound = run_decode(
+            sqlite3_column_int64(s->list_run, 0),
+            (struct str){sqlite3_column_blob(s->list_run, 1), (size_t)sqlite3_column_bytes(s->list_run, 1)},
+            &p->run);
+    sqlite3_reset(s->list_run);
+    if (!sound)
+        return list_damaged(p->run.first, err);
+    if (rc != SQLITE_ROW && rc != SQLITE_DONE)
+        return sqlite_err(s->writer.db, rc, "list", err);
+    bind_place(p, s->list_next, id);
+    rc = sqlite3_step(s->list_next);
+    if (rc == SQLITE_ROW)
+        p->next = sqlite3_column_int64(s->list_next, 0);
+    sqlite3_reset(s->list_next);
+    return rc == SQLITE_ROW || rc == SQLITE_DONE ? ERR_OK : sqlite_err(s->writer.db, rc, "list", err);
+}
+
+/* Lays the words that belong to this run over its ids; returns how many those are. */
+static size_t apply_words(struct place *p, const struct list_entry *const *words, size_t count)
+{
+    size_t at = 0, n = 0;
+    for (; n < count; n++) {
+        const struct list_entry *e = words[n];
+        if (e->client != p->client || e->bucket != p->bucket || e->id >= p->next)
+            break;
+        while (at < p->run.count && p->run.ids[at] < e->id)
+            p->ids[p->count++] = p->run.ids[at++];
+        at += at < p->run.count && p->run.ids[at] == e->id;
+        if (!e->removed)
+            p->ids[p->count++] = e->id;
+    }
+    while (at < p->run.count)
+        p->ids[p->count++] = p->run.ids[at++];
+    return n;
+}
+
+static enum err_code put_run(struct place *p, int64_t first, const int64_t *ids, size_t count,
+                             struct err *err)
+{
+    sqlite3_stmt *q = p->store->list_put;
+    run_encode(&p->bytes, first, ids, count);
+    bind_place(p, q, first);
+    sqlite3_bind_blob64(q, 4, p->bytes.ptr, p->bytes.len, SQLITE_STATIC);
+    return sqlite_step_done(p->store->writer.db, q, "list", err);
+}
+
+/* In as many runs as needed. The last ones of a list are filled, since what comes is mostly newer; among
+ * others even halves leave room for both. */
+static enum err_code write_runs(struct place *p, struct err *err)
+{
+    bool is_stored = p->run.count > 0;
+    if (!p->count && is_stored) {
+        bind_place(p, p->store->list_drop, p->run.first);
+        return sqlite_step_done(p->store->writer.db, p->store->list_drop, "list", err);
+    }
+    size_t runs = (p->count + RUN_IDS_MAX - 1) / RUN_IDS_MAX, size = RUN_IDS_MAX;
+    if (p->next != INT64_MAX && runs)
+        size = (p->count + runs - 1) / runs;
+    for (size_t at = 0; at < p->count; at += size) {
+        size_t n = p->count - at < size ? p->count - at : size;
+        int64_t first = at == 0 && is_stored ? p->run.first : p->ids[at];
+        if (put_run(p, first, p->ids + at, n, err) != ERR_OK)
+            return err->code;
+    }
+    return ERR_OK;
+}
+
+enum err_code list_merge(struct sqlite_store *s, const struct entry_list *l, struct err *err)
+{
+    size_t count;
+    const struct list_entry **words = list_last_words(l, &count);
+    struct place p = {.store = s, .ids = must_alloc((count + RUN_IDS_MAX) * sizeof(int64_t))};
+    enum err_code code = ERR_OK;
+    for (size_t at = 0; at < count && code == ERR_OK;) {
+        p.client = words[at]->client;
+        p.bucket = words[at]->bucket;
+        p.count = 0;
+        code = find_run(&p, words[at]->id, err);
+        if (code == ERR_OK) {
+            at += apply_words(&p, words + at, count - at);
+            code = write_runs(&p, err);
+        }
+    }
+    strbuf_free(&p.bytes);
+    free(p.ids);
+    free(words);
+    return code;
+}
