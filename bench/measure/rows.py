@@ -26,12 +26,14 @@ class Plan:
     life_jobs: int  # whole lives for the bytes they write
     pickups: int
     stored_jobs: int  # for the memory row
+    webhooks: int     # that hear of each job of the delivery row ...
+    deliveries: int   # ... which makes so many
 
 
 FULL = Plan(seconds=5, batch_jobs=200000, peer_jobs=50000, lifecycle_jobs=150000, life_jobs=20000,
-            pickups=500, stored_jobs=20000)
+            pickups=500, stored_jobs=20000, webhooks=20, deliveries=100000)
 QUICK = Plan(seconds=1, batch_jobs=50000, peer_jobs=10000, lifecycle_jobs=40000, life_jobs=5000,
-             pickups=200, stored_jobs=5000)
+             pickups=200, stored_jobs=5000, webhooks=20, deliveries=20000)
 
 
 class Window:
@@ -140,6 +142,12 @@ def get(subject, plan, folder):
         ids.seek(max(0, os.path.getsize(ids.name) - plan.batch_jobs * ID_LINE_BYTES))
         shutil.copyfileobj(ids, newest)
     return rate(subject, lambda: subject.get(plan.seconds / 2, recent), "requests")
+
+
+def deliver(subject, plan, _folder):
+    """Jobs of which several webhooks hear: deliveries that reached one receiver a second, from the first
+    submit to the last arrival."""
+    return rate(subject, lambda: subject.deliver(plan.webhooks, plan.deliveries // plan.webhooks), "requests")
 
 
 def get_any(subject, plan, folder):
@@ -274,8 +282,10 @@ TRAFFIC = [
 # Each on a fresh server of its own.
 MEMORY = Row("memory", f"memory of all processes, {FULL.stored_jobs:,} jobs stored (short run: "
              f"{QUICK.stored_jobs:,})", "MB", memory, 64, False)
+DELIVER = Row("deliver", f"webhook fan-out: deliveries to one receiver, {FULL.webhooks} webhooks",
+              "per s", deliver, 10000)
 WRITTEN = Row("written", "bytes written per whole life", "bytes", written, higher_is_better=False)
-ALONE = [MEMORY, WRITTEN]
+ALONE = [MEMORY, WRITTEN, DELIVER]
 DERIVED = [
     CYCLE,
     Row("pickup_p99", "pickup by an idle worker, p99", "ms", None, None, False, peer_goal=1.0,
@@ -285,13 +295,12 @@ DERIVED = [
     Row("cpu", "server CPU per million whole lives", "s", None, None, False, derive=cpu_of,
         needs=("cycle", "batch", "drain")),
 ]
-ROWS = [START, REST] + TRAFFIC + [DERIVED[1], MEMORY, WRITTEN] + DERIVED[2:]
+ROWS = [START, REST] + TRAFFIC + [DERIVED[1], DELIVER, MEMORY, WRITTEN] + DERIVED[2:]
 
 # (what will be measured, what it joins with)
 LATER = [
     ("the same rows on PostgreSQL", "the PostgreSQL store"),
     ("appends to a run's event log", "runs"),
-    ("webhook fan-out", "the delivery process"),
 ]
 
 

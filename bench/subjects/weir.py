@@ -19,7 +19,7 @@ class Weir:
                "submits over HTTP/1.1, 4 claim loops in a drain"
     durable, peer, keeps_finished = True, False, True
     rows = {"start", "rest", "null", "submit_1", "submit_64", "submit_keyed", "batch", "drain",
-            "lifecycle", "pickup", "get", "get_any", "memory", "written"}
+            "lifecycle", "pickup", "get", "get_any", "deliver", "memory", "written"}
     window = None  # weir-load has nothing to warm up: the caller's own times are right
 
     def __init__(self, build):
@@ -136,6 +136,10 @@ class Weir:
     def pickup(self, jobs):
         """One idle worker in a long poll, one job at a time; a queue of its own."""
         return self.step("pickup", "-n", jobs, "-q", "pickup")
+
+    def deliver(self, webhooks, jobs):
+        """Jobs in batches on 2 connections, each told to all webhooks; all of them are weir-load's own."""
+        return self.step("deliver", "-c", 2, "-w", webhooks, "-n", jobs)
 
     def get(self, seconds, ids):
         """Reads of known jobs in random order, 16 in flight."""

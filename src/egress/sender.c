@@ -15,7 +15,7 @@
 #include "base/banned.h"
 
 enum {
-    EVENTS_PER_ROUND = 256,
+    EVENTS_PER_ROUND = 64,  /* then what is done is handed over: others work on it meanwhile */
     BODY_BYTES_KEPT = 2048, /* an idle transfer keeps no larger buffer */
 };
 

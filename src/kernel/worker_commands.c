@@ -26,6 +26,14 @@ static int64_t task_head(const struct task *t)
                                                : t->row.id;
 }
 
+/* The task is leased and touched. */
+static void start(struct unit *u, struct task *t)
+{
+    t->row.lease_ms = u->steady_up_ms + u->settings->queue_lease_ms;
+    t->run_until_ms = u->steady_up_ms + task_runtime_limit_ms(u->settings, t);
+    task_owner_of(t)->started(u, t);
+}
+
 static void assign(struct unit *u, struct task *t, struct claim_command *c)
 {
     unit_task_touch(u, t);
@@ -33,6 +41,8 @@ static void assign(struct unit *u, struct task *t, struct claim_command *c)
     t->row.lease_ms = u->steady_up_ms + u->settings->queue_lease_ms;
     live_set_worker(u->store->live, t, c->worker_id, u->steady_ms);
     task_owner_of(t)->assigned(u, t);
+    if (c->start)
+        start(u, t);
     unit_task_place(u, t);
     c->tasks[c->task_count++] = (struct claimed_task){.id = t->row.id,
                                                       .token = t->row.token,
@@ -113,9 +123,8 @@ static void start_one(struct unit *u, struct worker_command *c, struct worker_it
         return;
     unit_task_touch(u, t);
     seen(u, t);
-    t->row.lease_ms = item->lease_expires_ms = u->steady_up_ms + u->settings->queue_lease_ms;
-    t->run_until_ms = u->steady_up_ms + task_runtime_limit_ms(u->settings, t);
-    task_owner_of(t)->started(u, t);
+    start(u, t);
+    item->lease_expires_ms = t->row.lease_ms;
     unit_task_place(u, t);
 }
 
@@ -189,6 +198,24 @@ static void release_one(struct unit *u, struct worker_command *c, struct worker_
     unit_task_place(u, t);
 }
 
+/* Its worker never heard of it. What counts as started cannot be unsaid: it ends as if its lease had. */
+static void give_back_one(struct unit *u, struct worker_command *c, struct worker_item *item)
+{
+    struct task *t = held(u, c, item);
+    if (t && t->phase == TASK_RUNNING) {
+        unit_task_touch(u, t);
+        task_owner_of(t)->worker_lost(u, t);
+    } else if (t) {
+        release_one(u, c, item);
+    }
+}
+
+static enum err_code decide_give_back(struct unit *u, struct command *base, struct err *err)
+{
+    (void)err;
+    return each_item(u, base, give_back_one);
+}
+
 static enum err_code decide_release(struct unit *u, struct command *base, struct err *err)
 {
     (void)err;
@@ -199,3 +226,4 @@ const struct command_type start_command_type = {"start", NULL, decide_start};
 const struct command_type heartbeat_command_type = {"heartbeat", NULL, decide_heartbeat};
 const struct command_type finish_command_type = {"finish", load_items, decide_finish};
 const struct command_type release_command_type = {"release", NULL, decide_release};
+const struct command_type give_back_command_type = {"give_back", load_items, decide_give_back};

@@ -1,4 +1,5 @@
-/* kernel/worker_commands.h - what workers ask: claim, start, heartbeat, finish, release.
+/* kernel/worker_commands.h - what workers ask: claim, start, heartbeat, finish, release; and what is asked
+ * for a worker that hung up before it heard of its claim: give_back.
  *
  * Each command is a batch of items; an item's refusal is its own (`code`), never the batch's. Every item
  * but a claim carries the task's current token; a stale one gives LEASE_LOST and changes nothing: the check
@@ -28,6 +29,7 @@ struct claim_command {
     size_t queue_count;
     int64_t client;
     uint32_t max;
+    bool start; /* what is claimed counts as started at once */
     int64_t wait_ms;
     int64_t wait_until_ms;      /* set at the first decide */
     struct claimed_task *tasks; /* room for max */
@@ -52,7 +54,7 @@ struct worker_command {
     size_t item_count;
 };
 extern const struct command_type start_command_type, heartbeat_command_type, finish_command_type,
-    release_command_type;
+    release_command_type, give_back_command_type;
 
 /* Text form of a token: opaque to workers. */
 struct str token_text(int64_t token, char out[24]);

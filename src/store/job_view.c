@@ -52,21 +52,25 @@ enum err_code job_view_read(struct reader *r, struct arena *a, int64_t id, struc
 }
 
 /* The bytes an event's ref points at: a log chunk, or the copy kept when its chunk was purged. */
-static enum err_code read_event(struct reader *r, struct arena *a, const struct job_view *v, uint32_t seq,
-                                uint64_t ref, struct str *chunk, int64_t *chunk_number,
-                                struct event *ret_event, bool *ret_found, struct err *err)
+enum err_code job_view_event(struct reader *r, struct arena *a, const struct job_view *v, uint32_t seq,
+                             struct log_memo *m, struct event *ret_event, bool *ret_found, struct err *err)
 {
     size_t next;
     *ret_found = false;
-    if (log_ref_chunk(ref) != *chunk_number) {
-        *chunk_number = log_ref_chunk(ref);
-        if (r->ops->reader_chunk(r, *chunk_number, a, chunk, err) != ERR_OK)
+    if (!seq || seq > log_ref_count(v->refs))
+        return ERR_OK;
+    uint64_t ref = log_ref_at(v->refs, seq - 1);
+    if (!m->is_read || log_ref_chunk(ref) != m->number) {
+        m->is_read = false;
+        m->number = log_ref_chunk(ref);
+        if (r->ops->reader_chunk(r, m->number, a, &m->chunk, err) != ERR_OK)
             return err->code;
-        if (chunk->ptr && !log_chunk_is_sound(*chunk))
-            *chunk = STR_ABSENT;
+        m->is_read = true;
+        if (m->chunk.ptr && !log_chunk_is_sound(m->chunk))
+            m->chunk = STR_ABSENT;
     }
-    if (chunk->ptr) {
-        *ret_found = event_decode(*chunk, log_ref_offset(ref), ret_event, &next) &&
+    if (m->chunk.ptr) {
+        *ret_found = event_decode(m->chunk, log_ref_offset(ref), ret_event, &next) &&
                      ret_event->job == v->job.id && ret_event->seq == seq;
         return ERR_OK;
     }
@@ -81,13 +85,11 @@ static enum err_code read_event(struct reader *r, struct arena *a, const struct 
 enum err_code job_view_events(struct reader *r, struct arena *a, const struct job_view *v, uint32_t after,
                               size_t max, struct event *ret_events, size_t *ret_count, struct err *err)
 {
-    struct str chunk = STR_ABSENT;
-    int64_t chunk_number = -1;
+    struct log_memo memo = {.is_read = false};
     size_t n = 0;
     for (size_t i = after; i < log_ref_count(v->refs) && n < max; i++) {
         bool found;
-        if (read_event(r, a, v, (uint32_t)i + 1, log_ref_at(v->refs, i), &chunk, &chunk_number,
-                       &ret_events[n], &found, err) != ERR_OK)
+        if (job_view_event(r, a, v, (uint32_t)i + 1, &memo, &ret_events[n], &found, err) != ERR_OK)
             return err->code;
         n += found;
     }

@@ -24,6 +24,18 @@ struct job_view {
 MUST_CHECK enum err_code job_view_read(struct reader *r, struct arena *a, int64_t id,
                                        struct job_view *ret_view, bool *ret_found, struct err *err);
 
+/* The log chunk read last: events of many jobs, read one by one, mostly stand in the same one. */
+struct log_memo {
+    bool is_read;
+    int64_t number;
+    struct str chunk; /* in the arena of the reads; absent: there is none, or it is damaged */
+};
+
+/* One event; not found when it is purged or damaged. */
+MUST_CHECK enum err_code job_view_event(struct reader *r, struct arena *a, const struct job_view *v,
+                                        uint32_t seq, struct log_memo *memo, struct event *ret_event,
+                                        bool *ret_found, struct err *err);
+
 /* Events with seq > after, at most `max`, in order. One that is missing (purged or damaged) is left out:
  * the job still works, its history is incomplete (JOB-240). */
 MUST_CHECK enum err_code job_view_events(struct reader *r, struct arena *a, const struct job_view *v,

@@ -47,6 +47,7 @@ struct worker_claim {
     size_t queue_count;
     uint32_t max;    /* 1 to WORKER_CLAIM_MAX */
     int64_t wait_ms; /* 0 to WORKER_WAIT_MS_MAX */
+    bool start;      /* what is claimed counts as started */
 };
 
 struct worker_task_ref {

@@ -18,6 +18,8 @@ void worker_message_claim(const struct worker_claim *claim, struct strbuf *out)
     jw_int(&w, claim->max);
     jw_key(&w, "wait_ms");
     jw_int(&w, claim->wait_ms);
+    jw_key(&w, "start");
+    jw_bool(&w, claim->start);
     jw_object_end(&w);
 }
 

@@ -23,11 +23,11 @@ class Worker:
         self.queues = [queue] if isinstance(queue, str) else list(queue)
         self.worker_id = worker_id
 
-    def claim(self, most=1, wait_ms=0):
+    def claim(self, most=1, wait_ms=0, **fields):
         """Claims up to `most` tasks."""
         return self.kept.call("POST", "/worker/v1/claim",
                               {"worker_id": self.worker_id, "queues": self.queues, "max": most,
-                               "wait_ms": wait_ms}).expect(200)["tasks"]
+                               "wait_ms": wait_ms, **fields}).expect(200)["tasks"]
 
     def tell(self, verb, items):
         """Any other verb with ready-made items."""

@@ -65,6 +65,27 @@ def test_a_job_goes_from_claim_to_its_report(weir, client, worker):
     check_chain(weir, client.api_key, job_id)
 
 
+def test_a_claim_may_start_what_it_gives(weir, client, worker):
+    """[JOB-141] [JOB-112] With `start` a job is RUNNING when the claim is answered: both events are there,
+    finish needs no call of start, release is refused, a repeated start changes nothing."""
+    job_id, other = submit(weir, client, worker), submit(weir, client, worker)
+    task, second = worker.claim(most=2, start=True)
+    assert (task["job_id"], second["job_id"]) == (job_id, other)
+    assert weir.job(client.api_key, job_id)["state"] == "RUNNING"
+    assert [e["event_name"] for e in weir.events(client.api_key, job_id)][-2:] == [
+        "job.assigned", "job.running"]
+    assert worker.start([task]) == [{"task_id": job_id, "ok": True}]
+    assert worker.release([task])[0] == {"task_id": job_id, "ok": False, "code": "not_releasable"}
+    assert worker.heartbeat([task])[0]["ok"] is True
+    assert worker.finish([task, second]) == [{"task_id": job_id, "ok": True},
+                                             {"task_id": other, "ok": True}]
+    for done in (job_id, other):
+        check_chain(weir, client.api_key, done)
+    body = {"worker_id": "w", "queues": worker.queues, "max": 1, "start": 1}
+    weir.api("POST", "/worker/v1/claim", body, client.api_key).expect_problem(
+        400, "RFA_REQUEST_MALFORMED")
+
+
 def seconds_of(text):
     """Seconds since the epoch of a time on the wire."""
     from datetime import datetime

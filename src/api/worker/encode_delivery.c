@@ -24,16 +24,18 @@ static bool read_row(struct call *c, struct reader *r, const struct table *t, vo
     return r->ops->reader_row(r, t, row, c->x->arena, ret_found, err) == ERR_OK;
 }
 
-static bool read_webhook(struct call *c, struct reader *r, struct sending *s, struct err *err)
+static bool read_webhook(struct call *c, struct delivery_reads *reads, struct sending *s, struct err *err)
 {
-    struct webhook_row hook = {.id = s->delivery.webhook};
-    bool found;
-    if (!read_row(c, r, &table_webhook_row, &hook, &found, err))
-        return false;
-    if (!found || !hook.enabled)
-        s->hopeless = found ? "webhook_disabled" : "webhook_deleted";
-    s->url = hook.url;
-    s->secrets = (struct webhook_secrets){hook.secret, hook.former, hook.rotated_ms};
+    struct webhook_row *hook = &reads->hook;
+    if (hook->id != s->delivery.webhook) {
+        *hook = (struct webhook_row){.id = s->delivery.webhook};
+        if (!read_row(c, reads->reader, &table_webhook_row, hook, &reads->has_hook, err))
+            return false;
+    }
+    if (!reads->has_hook || !hook->enabled)
+        s->hopeless = reads->has_hook ? "webhook_disabled" : "webhook_deleted";
+    s->url = hook->url;
+    s->secrets = (struct webhook_secrets){hook->secret, hook->former, hook->rotated_ms};
     return true;
 }
 
@@ -75,22 +77,22 @@ static void write_body(struct call *c, struct sending *s, const char *type, int6
 }
 
 /* The event it carries, from the job's history. */
-static bool read_event(struct call *c, struct reader *r, struct sending *s, struct err *err)
+static bool read_event(struct call *c, struct delivery_reads *reads, struct sending *s, struct err *err)
 {
+    struct reader *r = reads->reader;
     struct job_view v;
     struct event e;
     bool found;
-    size_t count = 0;
     if (!s->delivery.job) {
         write_body(c, s, "webhook.test", s->delivery.created_ms * 1000, NULL, 0);
         return true;
     }
     if (job_view_read(r, c->x->arena, s->delivery.job, &v, &found, err) != ERR_OK)
         return false;
-    if (found &&
-        job_view_events(r, c->x->arena, &v, (uint32_t)s->delivery.event - 1, 1, &e, &count, err) != ERR_OK)
+    if (found && job_view_event(r, c->x->arena, &v, (uint32_t)s->delivery.event, &reads->log, &e, &found,
+                                err) != ERR_OK)
         return false;
-    if (!found || !count || e.seq != (uint32_t)s->delivery.event) {
+    if (!found) {
         s->hopeless = "event_gone";
         return true;
     }
@@ -101,18 +103,20 @@ static bool read_event(struct call *c, struct reader *r, struct sending *s, stru
     return true;
 }
 
-static bool read_all(struct call *c, struct reader *r, int64_t delivery, struct sending *s, struct err *err)
+static bool read_all(struct call *c, struct delivery_reads *reads, int64_t delivery, struct sending *s,
+                     struct err *err)
 {
     bool found;
     s->delivery = (struct delivery_row){.id = delivery};
-    if (!read_row(c, r, &table_delivery_row, &s->delivery, &found, err))
+    if (!read_row(c, reads->reader, &table_delivery_row, &s->delivery, &found, err))
         return false;
     if (!found) {
         s->hopeless = "delivery_gone";
         return true;
     }
-    bool read = s->delivery.webhook ? read_webhook(c, r, s, err) : read_callback_secret(c, r, s, err);
-    return read && (s->hopeless || read_event(c, r, s, err));
+    bool read =
+        s->delivery.webhook ? read_webhook(c, reads, s, err) : read_callback_secret(c, reads->reader, s, err);
+    return read && (s->hopeless || read_event(c, reads, s, err));
 }
 
 static void encode_headers(struct call *c, struct json_writer *w, const struct sending *s, struct str id)
@@ -150,12 +154,12 @@ static void encode_about(struct json_writer *w, const struct sending *s)
     jw_object_end(w);
 }
 
-bool encode_delivery_task(struct call *c, struct json_writer *w, struct reader *r,
+bool encode_delivery_task(struct call *c, struct json_writer *w, struct delivery_reads *reads,
                           const struct claimed_task *t, struct err *err)
 {
     struct sending s = {0};
     char token[24], id_text[UUID_TEXT_LEN + 1];
-    if (!read_all(c, r, t->head, &s, err))
+    if (!read_all(c, reads, t->head, &s, err))
         return false;
     struct uuid id = uuid_from_v7(s.delivery.id, (uint64_t)s.delivery.low);
     uuid_text(&id, id_text);

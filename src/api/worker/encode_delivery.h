@@ -9,9 +9,18 @@
 
 #include "api/api.h"
 #include "kernel/worker_commands.h"
+#include "store/job_view.h"
+
+/* What the deliveries of one claim share, read once. */
+struct delivery_reads {
+    struct reader *reader;
+    struct log_memo log;
+    struct webhook_row hook; /* id 0: none read yet */
+    bool has_hook;
+};
 
 /* Writes one task object. False with err set when the store cannot be read. */
-bool encode_delivery_task(struct call *c, struct json_writer *w, struct reader *r,
+bool encode_delivery_task(struct call *c, struct json_writer *w, struct delivery_reads *reads,
                           const struct claimed_task *t, struct err *err);
 
 #endif

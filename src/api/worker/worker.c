@@ -57,7 +57,7 @@ static void encode_task(struct call *c, struct json_writer *w, const struct clai
     jw_object_end(w);
 }
 
-/* A release of our own: nobody waits for its answer. */
+/* A command of our own: nobody waits for its answer. */
 struct give_back {
     struct worker_command command;
     struct worker_item items[];
@@ -78,7 +78,7 @@ static void give_back(struct call *c, const struct claim_command *claim)
     g->command.client = claim->client;
     g->command.items = g->items;
     g->command.item_count = claim->task_count;
-    g->command.base.type = &release_command_type;
+    g->command.base.type = &give_back_command_type;
     g->command.base.done = given_back;
     kernel_post_in_round(c->api->kernel, &g->command.base);
 }
@@ -98,14 +98,14 @@ static bool read_claimed(struct call *c, int64_t id, struct reader **r, struct j
 }
 
 static void encode_claimed(struct call *c, struct json_writer *w, const struct claimed_task *t,
-                           struct reader **r, struct err *err)
+                           struct delivery_reads *reads, struct err *err)
 {
     struct job_row job;
     if (t->owner == TASK_OWNER_JOB) {
-        if (read_claimed(c, t->id, r, &job, err))
+        if (read_claimed(c, t->id, &reads->reader, &job, err))
             encode_task(c, w, t, &job);
-    } else if (*r || (*r = api_read_begin(c->api, err))) {
-        (void)encode_delivery_task(c, w, *r, t, err);
+    } else if (reads->reader || (reads->reader = api_read_begin(c->api, err))) {
+        (void)encode_delivery_task(c, w, reads, t, err);
     }
 }
 
@@ -118,14 +118,14 @@ static void claimed(struct call *c)
         count = 0; /* one that only half-closed hears of none */
     }
     struct err err = {.code = ERR_OK};
-    struct reader *r = NULL;
+    struct delivery_reads reads = {.reader = NULL};
     struct json_writer w;
     call_json(c, 200, &w);
     jw_object(&w);
     jw_key(&w, "tasks");
     jw_array(&w);
     for (uint32_t i = 0; i < count && err.code == ERR_OK; i++)
-        encode_claimed(c, &w, &command->tasks[i], &r, &err);
+        encode_claimed(c, &w, &command->tasks[i], &reads, &err);
     if (err.code != ERR_OK) {
         call_problem(c, &err); /* the leases run out and the jobs are queued again */
         return;
@@ -158,6 +158,7 @@ static void handle_claim(struct call *c)
     command->worker_id = json_get(c->body, "worker_id")->text;
     command->client = client_of(c);
     command->max = (uint32_t)integer(c->body, "max", 1);
+    command->start = json_get(c->body, "start") && json_get(c->body, "start")->type == JSON_TRUE;
     command->wait_ms = integer(c->body, "wait_ms", 0);
     if (atomic_load(&c->api->draining))
         command->wait_ms = 0;

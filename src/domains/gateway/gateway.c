@@ -45,7 +45,6 @@ static void open_gateway(struct gateway *g, const struct gateway_config *config)
 {
     g->config = config;
     g->clock = &clock_system;
-    TAILQ_INIT(&g->claimed);
     TAILQ_INIT(&g->out);
     TAILQ_INIT(&g->done);
     name_queues(g);
@@ -87,10 +86,7 @@ static void close_gateway(struct gateway *g)
             arena_free(g->heartbeat.items[i]->arena);
     egress_free(g->egress);
     worker_client_free(g->client);
-    free_batch(&g->start);
     free_batch(&g->finish);
-    free_batch(&g->release);
-    free_list(&g->claimed);
     free_list(&g->out);
     free_list(&g->done);
 }

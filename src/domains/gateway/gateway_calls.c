@@ -1,5 +1,4 @@
-/* Calls to core: claims, and batches of starts, heartbeats, reports and releases, one of each kind in
- * flight. */
+/* Calls to core: claims, and batches of heartbeats and reports, one of each kind in flight. */
 #include <string.h>
 
 #include "base/log.h"
@@ -19,9 +18,8 @@ static void claim_answered(void *self, const struct worker_answer *answer)
     g->count -= l->asked;
     l->asked = 0;
     for (size_t i = 0; i < answer->task_count; i++) {
-        struct sending *s = sending_new(&answer->tasks[i]);
         g->count++;
-        TAILQ_INSERT_TAIL(&g->claimed, s, link);
+        sending_begin(g, sending_new(&answer->tasks[i]), now_ms);
     }
     if (answer->kind != WORKER_ANSWERED)
         l->claim_after_ms = now_ms + EMPTY_PAUSE_MS;
@@ -38,7 +36,8 @@ static void claim(struct gateway *g, int64_t now_ms)
                                    .queues = l->queues,
                                    .queue_count = LENGTH_OF(l->queues),
                                    .max = room < CLAIM_MAX ? room : CLAIM_MAX,
-                                   .wait_ms = CLAIM_WAIT_MS};
+                                   .wait_ms = CLAIM_WAIT_MS,
+                                   .start = true};
         l->asked = ask.max;
         g->count += l->asked;
         l->call = worker_client_claim(g->client, &ask, claim_answered, l);
@@ -58,36 +57,6 @@ void gateway_abandon_claims(struct gateway *g)
 
 /* --- batches ------------------------------------------------------------------------------------- */
 
-static const struct worker_result *result_of(const struct worker_answer *answer, const struct sending *s,
-                                             size_t i)
-{
-    if (i < answer->result_count && str_equal(answer->results[i].task_id, s->ref.task_id))
-        return &answer->results[i];
-    for (size_t k = 0; k < answer->result_count; k++)
-        if (str_equal(answer->results[k].task_id, s->ref.task_id))
-            return &answer->results[k];
-    return NULL;
-}
-
-static void start_answered(void *self, const struct worker_answer *answer)
-{
-    struct gateway *g = self;
-    int64_t now_ms = clock_mono_ms(g->clock);
-    g->start.call = NULL;
-    for (size_t i = 0; i < g->start.count; i++) {
-        struct sending *s = g->start.items[i];
-        const struct worker_result *r = result_of(answer, s, i);
-        if (answer->kind == WORKER_AWAY) { /* asked again: the same token starts the same task */
-            s->phase = SENDING_CLAIMED;
-            TAILQ_INSERT_HEAD(&g->claimed, s, link);
-        } else if (r && r->ok) {
-            sending_begin(g, s, now_ms);
-        } else {
-            sending_free(g, s); /* somebody else has it by now */
-        }
-    }
-}
-
 static void report_answered(void *self, const struct worker_answer *answer)
 {
     struct gateway *g = self;
@@ -103,15 +72,6 @@ static void report_answered(void *self, const struct worker_answer *answer)
     }
 }
 
-static void release_answered(void *self, const struct worker_answer *answer)
-{
-    struct gateway *g = self;
-    (void)answer; /* unanswered ones come back when their lease ends */
-    g->release.call = NULL;
-    for (size_t i = 0; i < g->release.count; i++)
-        sending_free(g, g->release.items[i]);
-}
-
 static void heartbeat_answered(void *self, const struct worker_answer *answer)
 {
     struct gateway *g = self;
@@ -125,27 +85,24 @@ static void heartbeat_answered(void *self, const struct worker_answer *answer)
     }
 }
 
-static size_t take(struct sending_list *list, struct gateway_batch *b, enum sending_phase phase)
+static size_t take_done(struct gateway *g)
 {
-    b->count = 0;
-    for (struct sending *s; b->count < WORKER_BATCH_MAX && (s = TAILQ_FIRST(list)); b->count++) {
-        TAILQ_REMOVE(list, s, link);
-        s->phase = phase;
-        b->items[b->count] = s;
+    g->finish.count = 0;
+    for (struct sending *s; g->finish.count < WORKER_BATCH_MAX && (s = TAILQ_FIRST(&g->done));
+         g->finish.count++) {
+        TAILQ_REMOVE(&g->done, s, link);
+        s->phase = SENDING_REPORTING;
+        g->finish.items[g->finish.count] = s;
     }
-    return b->count;
+    return g->finish.count;
 }
 
-static void send_refs(struct gateway *g, struct gateway_batch *b,
-                      struct worker_call *(*call)(struct worker_client *c,
-                                                  const struct worker_task_ref *tasks, size_t count,
-                                                  worker_answer_fn *answered, void *self),
-                      worker_answer_fn *answered)
+static void send_heartbeats(struct gateway *g)
 {
     struct worker_task_ref refs[WORKER_BATCH_MAX];
-    for (size_t i = 0; i < b->count; i++)
-        refs[i] = b->items[i]->ref;
-    b->call = call(g->client, refs, b->count, answered, g);
+    for (size_t i = 0; i < g->heartbeat.count; i++)
+        refs[i] = g->heartbeat.items[i]->ref;
+    g->heartbeat.call = worker_client_heartbeat(g->client, refs, g->heartbeat.count, heartbeat_answered, g);
 }
 
 static void send_reports(struct gateway *g)
@@ -172,21 +129,13 @@ static void beat(struct gateway *g, int64_t now_ms)
         g->heartbeat.items[g->heartbeat.count++] = s;
     }
     if (g->heartbeat.count)
-        send_refs(g, &g->heartbeat, worker_client_heartbeat, heartbeat_answered);
+        send_heartbeats(g);
 }
 
 void gateway_pump(struct gateway *g, int64_t now_ms)
 {
-    struct gateway_batch *claimed = g->draining ? &g->release : &g->start;
-    if (!g->finish.call && worker_client_can_call(g->client) && take(&g->done, &g->finish, SENDING_REPORTING))
+    if (!g->finish.call && worker_client_can_call(g->client) && take_done(g))
         send_reports(g);
-    if (!claimed->call && worker_client_can_call(g->client) &&
-        take(&g->claimed, claimed, g->draining ? SENDING_RELEASING : SENDING_STARTING)) {
-        if (g->draining)
-            send_refs(g, claimed, worker_client_release, release_answered);
-        else
-            send_refs(g, claimed, worker_client_start, start_answered);
-    }
     beat(g, now_ms);
     claim(g, now_ms);
 }

@@ -1,10 +1,10 @@
 /* domains/gateway/gateway_internal.h - a delivery's way through the gateway:
  *
- *   CLAIMED ─► STARTING ─► SENDING ─► DONE ─► REPORTING ─► (gone)
- *      │ ▲─────────┘ no answer          ▲────────┘ no answer
- *      └─► RELEASING ─► (gone)                                    a start refused: (gone)
+ *   OUT ─► DONE ─► REPORTING ─► (gone)
+ *           ▲────────┘ no answer
  *
- * CLAIMED, SENDING and DONE ones stand in the list of their phase; the others are in a batch in flight. */
+ * A claim starts what it gives, so a claimed delivery is sent at once. OUT and DONE ones stand in the list of
+ * their phase; the others are in the batch in flight. */
 #ifndef WEIR_GATEWAY_INTERNAL_H
 #define WEIR_GATEWAY_INTERNAL_H
 
@@ -30,14 +30,7 @@ enum {
     CONNECT_TIMEOUT_MS_MAX = 10000,
 };
 
-enum sending_phase {
-    SENDING_CLAIMED,
-    SENDING_STARTING,
-    SENDING_OUT,
-    SENDING_DONE,
-    SENDING_REPORTING,
-    SENDING_RELEASING
-};
+enum sending_phase { SENDING_OUT, SENDING_DONE, SENDING_REPORTING };
 
 struct sending {
     TAILQ_ENTRY(sending) link;
@@ -82,8 +75,8 @@ struct gateway {
     struct worker_client *client;
     struct egress *egress;
     struct claim_loop loops[CLAIM_LOOPS];
-    struct sending_list claimed, out, done;
-    struct gateway_batch start, heartbeat, finish, release;
+    struct sending_list out, done;
+    struct gateway_batch heartbeat, finish;
     uint32_t count; /* deliveries here, and room asked for */
     int64_t beat_at_ms, drain_until_ms;
     bool draining;

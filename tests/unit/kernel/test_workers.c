@@ -320,6 +320,26 @@ static void test_a_released_task_is_queued_at_once_and_a_started_one_is_not_rele
     assert_int_equal(rig_state(r, job.id), JOB_RUNNING);
 }
 
+/* For a worker that hung up: what was not started is queued at once, what was is a lost run at once. */
+static void test_what_a_lost_worker_never_heard_of_is_given_back(void **state)
+{
+    struct rig *r = *state;
+    int64_t client = rig_new_client(r, NULL);
+    struct submit_item job = rig_submit_default(r, client);
+    struct claimed_task task = rig_claim(r, "w");
+    assert_int_equal(rig_work(r, &give_back_command_type, &task).code, ERR_OK);
+    assert_int_equal(rig_state(r, job.id), JOB_QUEUED);
+    assert_int_equal(rig_work(r, &give_back_command_type, &task).code, ERR_LEASE_LOST);
+    struct claim_command *c = rig_post_claim(r, "w", 1, 0);
+    c->start = true;
+    rig_step(r);
+    assert_int_equal(c->task_count, 1);
+    assert_int_equal(rig_state(r, job.id), JOB_RUNNING);
+    assert_int_equal(rig_work(r, &give_back_command_type, &c->tasks[0]).code, ERR_OK);
+    assert_int_equal(rig_state(r, job.id), JOB_FAILED);
+    assert_int_equal(rig_work(r, &finish_command_type, &c->tasks[0]).code, ERR_LEASE_LOST);
+}
+
 /* [JOB-184] */
 static void test_a_finish_without_a_start_is_refused(void **state)
 {
@@ -477,6 +497,7 @@ int main(void)
         RIG_TEST(test_a_finish_that_comes_too_late_counts_as_timed_out),
         RIG_TEST(test_the_time_scale_shortens_the_limit_of_catalog_jobs_only),
         RIG_TEST(test_a_released_task_is_queued_at_once_and_a_started_one_is_not_releasable),
+        RIG_TEST(test_what_a_lost_worker_never_heard_of_is_given_back),
         RIG_TEST(test_a_finish_without_a_start_is_refused),
         RIG_TEST(test_a_repeated_start_of_the_same_lease_changes_nothing),
         RIG_TEST(test_items_that_are_refused_leave_their_neighbours_alone),
