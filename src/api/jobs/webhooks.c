@@ -4,8 +4,9 @@
 #include "api/jobs/encode.h"
 #include "api/jobs/handlers.h"
 #include "base/random.h"
-#include "jobs/submit_values.h"
+#include "base/url.h"
 #include "jobs/webhook_fingerprint.h"
+#include "lifecycle/delivery_lifecycle.h"
 
 #include "base/banned.h"
 
@@ -77,8 +78,10 @@ void handle_create_webhook(struct call *c)
         return;
     if (command->once.name.ptr)
         call_body_fingerprint(c->body, NULL, command->once.fingerprint);
-    if (!callback_url_is_valid(command->url)) {
-        call_fail(c, ERR_JOB_VALIDATION_FAILED, "url must be an http:// or https:// URL with a host");
+    struct url url;
+    const char *fault = url_parse(command->url, &url);
+    if (fault) {
+        call_fail(c, ERR_JOB_VALIDATION_FAILED, "url %s", fault);
         return;
     }
     if (!read_events(c, &command->events))
