@@ -4,6 +4,7 @@
 
 #include "base/hash.h"
 #include "base/must.h"
+#include "jobs/backoff.h"
 
 #include "base/banned.h"
 
@@ -150,11 +151,6 @@ void deliver_event(struct unit *u, struct task *t, const struct event *e)
 /* Full jitter: anywhere between nothing and the exponential bound, told by delivery and attempt. */
 int64_t delivery_backoff_ms(const struct settings *s, int64_t delivery, int64_t attempt)
 {
-    int64_t bound = s->webhooks_base_ms;
-    for (int64_t i = 1; i < attempt && bound < s->webhooks_cap_ms; i++)
-        bound *= 2;
-    if (bound > s->webhooks_cap_ms)
-        bound = s->webhooks_cap_ms;
-    uint64_t spread = hash_mix((uint64_t)delivery ^ (uint64_t)attempt << 50);
-    return (int64_t)((double)(spread >> 11) / 9007199254740992.0 * (double)bound);
+    int64_t bound = backoff_ms(s->webhooks_base_ms, attempt - 1, s->webhooks_cap_ms);
+    return (int64_t)(backoff_spread(delivery, attempt) * (double)bound);
 }
