@@ -188,12 +188,15 @@ static bool check_auth(struct call *c)
 static bool check_rate(struct call *c)
 {
     struct err err;
-    if (!c->info->rate_limited || c->who.kind != PRINCIPAL_KEY ||
-        rate_limit_take(c->api->rate_limit, c->who.client, &c->who.client_id, c->x->received_us / 1000,
-                        &err) == ERR_OK)
+    struct rate_standing standing = {0};
+    if (!c->info->rate_limited || c->who.kind != PRINCIPAL_KEY)
         return true;
-    call_problem(c, &err);
-    return false;
+    enum err_code code = rate_limit_take(c->api->rate_limit, c->api->reads, c->x->arena, c->who.client,
+                                         &c->who.client_id, c->x->received_us / 1000, &standing, &err);
+    rate_limit_headers(&standing, &c->x->reply_headers);
+    if (code != ERR_OK)
+        call_problem(c, &err);
+    return code == ERR_OK;
 }
 
 static const struct {

@@ -96,7 +96,9 @@ static void test_a_newer_schema_is_refused_by_number_and_left_alone(void **state
     struct sqlite_options o = {.path = b->path, .timeout_ms = 100};
     struct reader *r;
     assert_int_equal(store_open_sqlite_reader(&o, &r, &err), ERR_CONFIG_INVALID);
-    run_raw(b, "PRAGMA user_version=4");
+    char version[40];
+    snprintf(version, sizeof version, "PRAGMA user_version=%d", STORE_SCHEMA_VERSION);
+    run_raw(b, version);
     b->store = bench_open_again(b, &code, &err); /* the refusals changed nothing */
     assert_int_equal(code, ERR_OK);
 }
@@ -117,9 +119,16 @@ static void open_all(struct bench *b)
     assert_int_equal(b->store->ops->reader_open(b->store, &b->reader, &err), ERR_OK);
 }
 
+static void run_back_to_version_4(struct bench *b)
+{
+    run_raw(b, "DROP TABLE request_days; ALTER TABLE webhooks DROP COLUMN disabled_ms;"
+               "ALTER TABLE webhooks DROP COLUMN disabled_why; PRAGMA user_version=4");
+}
+
 /* A database as the second schema had it: entries that wait in `pend`, and nothing beside the log. */
 static void run_back_to_version_2(struct bench *b)
 {
+    run_back_to_version_4(b);
     run_raw(
         b,
         "DROP TABLE deliveries; ALTER TABLE tasks DROP COLUMN subject; ALTER TABLE tasks DROP COLUMN target;"
@@ -187,6 +196,22 @@ static void test_the_second_schema_is_brought_up_to_date(void **state)
                             .list_count = 1};
     assert_int_equal(bench_commit(b, &c), ERR_OK);
     expect_listed(b, 3, 0, (int64_t[]){12, 9}, 2);
+}
+
+/* The fifth adds what nobody has used yet: nothing of a webhook is lost, and its reason is none. */
+static void test_the_fourth_schema_is_brought_up_to_date(void **state)
+{
+    struct bench *b = *state;
+    struct webhook_row *row = bench_row(b, &table_webhook_row, 3, 0);
+    row->disabled_ms = row->disabled_why = 0;
+    assert_int_equal(bench_change(b, &table_webhook_row, ROW_INSERT, row), ERR_OK);
+    close_all(b);
+    run_back_to_version_4(b);
+    open_all(b);
+    bench_expect_equal(&table_webhook_row, bench_fetch(b, &table_webhook_row, row), row);
+    struct request_day_row day = {.client = 3, .day = 20000, .requests = 7};
+    assert_int_equal(bench_change(b, &table_request_day_row, ROW_INSERT, &day), ERR_OK);
+    bench_expect_equal(&table_request_day_row, bench_fetch(b, &table_request_day_row, &day), &day);
 }
 
 static void test_a_reader_needs_a_migrated_file_and_creates_none(void **state)
@@ -392,6 +417,7 @@ int main(void)
         BENCH_TEST(test_a_newer_schema_is_refused_by_number_and_left_alone),
         BENCH_TEST(test_the_first_schema_is_brought_up_to_date),
         BENCH_TEST(test_the_second_schema_is_brought_up_to_date),
+        BENCH_TEST(test_the_fourth_schema_is_brought_up_to_date),
         BENCH_TEST(test_a_reader_needs_a_migrated_file_and_creates_none),
         BENCH_TEST(test_a_file_that_is_no_database_is_refused),
         BENCH_TEST(test_a_restart_reads_back_live_tasks_with_worker_refs_and_place),
