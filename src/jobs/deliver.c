@@ -122,7 +122,7 @@ struct delivery_row *deliver_new(struct unit *u, int64_t client, int64_t webhook
                                .state = DELIVERY_PENDING};
     unit_insert(u, &table_delivery_row, d);
     unit_list(u, webhook ? webhook : job, LIST_DELIVERIES, d->id, false);
-    if (webhook && job)
+    if (webhook) /* of no job: listed for job 0, where the purge finds it */
         unit_list(u, job, LIST_OF_JOB, d->id, false);
     return d;
 }
@@ -145,6 +145,16 @@ void deliver_event(struct unit *u, struct task *t, const struct event *e)
         const struct hook *h = &hooks->hooks[i];
         if (h->enabled && h->events & UINT32_C(1) << e->event)
             deliver_append(u, deliver_new(u, t->row.client, h->id, e->job, e->seq));
+    }
+}
+
+void deliver_disabled(struct unit *u, const struct webhook_row *webhook)
+{
+    const struct client_hooks *hooks = hooks_of(&u->store->hooks, webhook->client);
+    for (size_t i = 0; hooks && i < hooks->count; i++) {
+        const struct hook *h = &hooks->hooks[i];
+        if (h->id != webhook->id && h->enabled && h->events & HOOK_HEARS_DISABLED)
+            deliver_append(u, deliver_new(u, webhook->client, h->id, 0, webhook->id));
     }
 }
 

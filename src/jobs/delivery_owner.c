@@ -105,8 +105,13 @@ static void webhook_fails(struct unit *u, struct webhook_row *h, bool gone)
         return;
     if (!h->failing_since_ms)
         h->failing_since_ms = u->now_ms;
-    if (gone || too_long)
+    if (gone || too_long) {
         h->enabled = 0;
+        h->disabled_ms = u->now_ms;
+        h->disabled_why = gone ? WEBHOOK_GONE : WEBHOOK_FAILING;
+        unit_disabled(u, h);
+        deliver_disabled(u, h);
+    }
     unit_update(u, &table_webhook_row, h);
 }
 

@@ -73,6 +73,11 @@ static void encode_id_or_null(struct json_writer *w, const char *key, bool there
     jw_null(w);
 }
 
+static const char *event_of_no_job(const struct delivery_row *d)
+{
+    return webhook_event_text(d->event ? WEBHOOK_EVENT_DISABLED : WEBHOOK_EVENT_TEST);
+}
+
 static void encode_delivery(struct json_writer *w, const struct delivery_row *d, const struct named *n,
                             int64_t next_attempt_ms)
 {
@@ -88,7 +93,7 @@ static void encode_delivery(struct json_writer *w, const struct delivery_row *d,
         jw_null(w);
     }
     jw_key(w, "event_name");
-    jw_text(w, n->has_event ? job_event_text(n->event.event) : d->job ? NULL : "webhook.test");
+    jw_text(w, n->has_event ? job_event_text(n->event.event) : d->job ? NULL : event_of_no_job(d));
     encode_id_or_null(w, "job_id", n->has_job, d->job, (uint64_t)n->job.low);
     jw_key(w, "state");
     jw_text(w, delivery_state_text((enum delivery_state)d->state));
