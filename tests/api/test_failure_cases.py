@@ -190,7 +190,7 @@ def test_an_unreachable_receiver_is_recorded_and_tried_again_and_blocks_nothing(
     "http://127.0.0.1:0{port}/", "ftp://127.0.0.1:{port}/", "127.0.0.1:{port}", "http:///127.0.0.1:{port}/",
     "http://127.0.0.1:{port}/a b"])
 def test_a_url_that_is_refused_is_never_called(weir, client, receiver, form):
-    """[JOB-187] [JOB-165] Each would lead to this receiver if somebody tried. The control: a good one does."""
+    """[JOB-187] [JOB-165] Each would lead to this receiver if somebody tried; the good one does."""
     key = client.api_key
     url = form.format(port=receiver.server.server_address[1])
     problem = weir.api("POST", "/v1/webhooks", {"url": url, "events": ["*"]}, key).expect_problem(
