@@ -145,6 +145,24 @@ static void log_transition(struct api *a, const struct notice *n)
              LOG_STR(n->worker), "detail", LOG_STR(e->extra.len ? e->extra : STR_ABSENT), NULL);
 }
 
+/* Nobody calls to be told that deliveries have ended: the log, the counter and the client's other webhooks
+ * do. */
+static void tell_disabled(struct api *a, const struct webhook_row *h)
+{
+    enum webhook_fault why = (enum webhook_fault)h->disabled_why;
+    struct uuid id = uuid_from_v7(h->id, (uint64_t)h->low), client;
+    char text[UUID_TEXT_LEN + 1], client_id[UUID_TEXT_LEN + 1];
+    bool known = client_ids_find(a->client_ids, h->client, &client);
+    uuid_text(&id, text);
+    if (known)
+        uuid_text(&client, client_id);
+    metrics_webhook_disabled(a->metrics, why);
+    log_line(LOG_WARN, "webhook_disabled", "webhook_id", LOG_TEXT(text), "client_id",
+             LOG_TEXT(known ? client_id : NULL), "client", LOG_INT(h->client), "reason",
+             LOG_TEXT(webhook_fault_text(why)), "failing_ms", LOG_INT(h->disabled_ms - h->failing_since_ms),
+             NULL);
+}
+
 struct remembering {
     struct recent_jobs *jobs;
     const struct live *live;
@@ -178,6 +196,8 @@ void api_committed(void *self, const struct unit *u)
         auth_keys_changed(a->auth);
     metrics_committed(a->metrics, u);
     traces_committed(a->traces, u);
+    for (const struct webhook_notice *n = u->disabled; n; n = n->next)
+        tell_disabled(a, n->webhook);
     if (log_enabled(LOG_DEBUG))
         for (size_t i = 0; i < u->notice_count; i++)
             log_transition(a, &u->notices[i]);

@@ -33,6 +33,7 @@ enum auth_need {
     AUTH_NONE,     /* open to anyone */
     AUTH_OPTIONAL, /* a bad key is refused, no key is the handler's decision */
     AUTH_CLIENT,   /* an API key */
+    AUTH_KEEPER,   /* an API key or the operator token */
     AUTH_WORKER,   /* an API key, or the Unix socket of a built-in domain */
 };
 

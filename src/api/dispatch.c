@@ -174,12 +174,14 @@ static bool check_auth(struct call *c)
                    c->x->received_us / 1000, &c->who, &err) == ERR_OK) {
         if (c->who.kind == PRINCIPAL_KEY)
             client_ids_note(a->client_ids, c->who.client, &c->who.client_id);
-        if (c->who.kind == PRINCIPAL_KEY || c->info->auth == AUTH_OPTIONAL)
+        if (c->who.kind == PRINCIPAL_KEY || c->info->auth == AUTH_OPTIONAL ||
+            (c->info->auth == AUTH_KEEPER && c->who.kind == PRINCIPAL_OPERATOR))
             return true;
         if (c->who.kind == PRINCIPAL_OPERATOR)
             err_set(&err, ERR_AUTH_FORBIDDEN, "the operator token manages keys; use a client's API key here");
         else
-            err_set(&err, ERR_AUTH_INVALID_CREDENTIALS, "this call needs an API key");
+            err_set(&err, ERR_AUTH_INVALID_CREDENTIALS, "this call needs an API key%s",
+                    c->info->auth == AUTH_KEEPER ? " of the client, or the operator token" : "");
     }
     call_problem(c, &err);
     return false;
@@ -188,12 +190,15 @@ static bool check_auth(struct call *c)
 static bool check_rate(struct call *c)
 {
     struct err err;
-    if (!c->info->rate_limited || c->who.kind != PRINCIPAL_KEY ||
-        rate_limit_take(c->api->rate_limit, c->who.client, &c->who.client_id, c->x->received_us / 1000,
-                        &err) == ERR_OK)
+    struct rate_standing standing = {0};
+    if (!c->info->rate_limited || c->who.kind != PRINCIPAL_KEY)
         return true;
-    call_problem(c, &err);
-    return false;
+    enum err_code code = rate_limit_take(c->api->rate_limit, c->api->reads, c->x->arena, c->who.client,
+                                         &c->who.client_id, c->x->received_us / 1000, &standing, &err);
+    rate_limit_headers(&standing, &c->x->reply_headers);
+    if (code != ERR_OK)
+        call_problem(c, &err);
+    return code == ERR_OK;
 }
 
 static const struct {

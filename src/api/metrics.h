@@ -13,6 +13,7 @@
 
 #include "http/router.h"
 #include "kernel/kernel.h"
+#include "lifecycle/delivery_lifecycle.h"
 
 enum { METRICS_THREADS_MAX = 512 };
 
@@ -24,6 +25,7 @@ struct metrics *metrics_free(struct metrics *m); /* NULL is fine; always returns
 /* --- the commit thread ---------------------------------------------------------------------------- */
 
 void metrics_committed(struct metrics *m, const struct unit *u);
+void metrics_webhook_disabled(struct metrics *m, enum webhook_fault why);
 /* After a batch was answered: its size and how long its commit took. */
 void metrics_batch(struct metrics *m, const struct kernel_stats *k);
 

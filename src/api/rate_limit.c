@@ -10,17 +10,35 @@
 
 #include "base/banned.h"
 
-enum { SHARDS = 16, MINUTE_MS = 60000, DAY_MS = 86400000, CLIENTS_A_SHARD_MAX = 65536 };
+enum { SHARDS = 16, CLIENTS_A_SHARD_MAX = 65536, SAVED_A_TURN = 512 };
+
+/* The texts are those of the headers, around their numbers. */
+static const struct {
+    const char *wire;
+    int64_t seconds;
+    struct str quota, window, left;
+} spans[RATE_SPAN_COUNT] = {
+#define X(name, wire, seconds)                                                                               \
+    {wire, seconds, STR("\"" wire "\";q="), STR(";w=" #seconds), STR("\"" wire "\";r=")},
+    RATE_SPANS(X)
+#undef X
+};
 
 struct window {
     struct map_node node;
     int64_t client;
-    int64_t minute, minute_count, day, day_count, per_minute;
+    struct {
+        int64_t number; /* of the minute or day since 1970 */
+        int64_t count, quota;
+    } spans[RATE_SPAN_COUNT];
+    bool unsaved;
+    struct window *next_unsaved;
 };
 
 struct shard {
     pthread_mutex_t lock;
     struct map windows;
+    struct window *unsaved; /* whose day has changed */
 };
 
 struct rate_limit {
@@ -54,8 +72,10 @@ struct rate_limit *rate_limit_free(struct rate_limit *r)
     return NULL;
 }
 
+/* --- windows --------------------------------------------------------------------------------------- */
+
 /* limits.overrides: CLIENT_ID=PER_MINUTE,... (checked when the settings were read). */
-static int64_t limit_of(const struct settings *s, const struct uuid *client_id)
+static int64_t per_minute(const struct settings *s, const struct uuid *client_id)
 {
     struct str rest = str_of(s->limits_overrides);
     char id[UUID_TEXT_LEN + 1];
@@ -63,66 +83,221 @@ static int64_t limit_of(const struct settings *s, const struct uuid *client_id)
     while (rest.len) {
         struct str entry = str_cut(&rest, ',');
         struct str name = str_trim(str_cut(&entry, '='));
-        int64_t per_minute;
-        if (str_equal_nocase(name, str_of(id)) && str_to_int(str_trim(entry), 0, INT64_MAX, &per_minute))
-            return per_minute;
+        int64_t quota;
+        if (str_equal_nocase(name, str_of(id)) && str_to_int(str_trim(entry), 0, INT64_MAX, &quota))
+            return quota;
     }
     return s->limits_requests_per_minute;
 }
 
-static struct window *window_of(struct rate_limit *r, struct shard *shard, int64_t client,
-                                const struct uuid *client_id)
+static struct window *find(const struct shard *shard, int64_t client)
 {
-    uint64_t hash = hash_mix((uint64_t)client);
-    for (struct map_node *n = map_first(&shard->windows, hash); n; n = map_next(n)) {
+    for (struct map_node *n = map_first(&shard->windows, hash_mix((uint64_t)client)); n; n = map_next(n)) {
         struct window *w = CONTAINER_OF(n, struct window, node);
         if (w->client == client)
             return w;
     }
-    if (shard->windows.count >= CLIENTS_A_SHARD_MAX) /* forgets everyone's window rather than grow for ever */
+    return NULL;
+}
+
+static struct window *add(struct rate_limit *r, struct shard *shard, const struct request_day_row *stored,
+                          const struct uuid *client_id)
+{
+    if (shard->windows.count >= CLIENTS_A_SHARD_MAX) { /* rather than grow for ever */
         map_drain(&shard->windows, free_window, NULL);
+        shard->unsaved = NULL;
+    }
     struct window *w = must_alloc(sizeof *w);
-    w->client = client;
-    w->per_minute = limit_of(r->settings, client_id);
-    map_put(&shard->windows, &w->node, hash);
+    w->client = stored->client;
+    w->spans[RATE_MINUTE].quota = per_minute(r->settings, client_id);
+    w->spans[RATE_DAY].quota = r->settings->limits_requests_per_day;
+    w->spans[RATE_DAY].number = stored->day;
+    w->spans[RATE_DAY].count = stored->requests;
+    map_put(&shard->windows, &w->node, hash_mix((uint64_t)w->client));
     return w;
 }
 
-static enum err_code refuse(int64_t now_ms, int64_t span_ms, int64_t limit, const char *per, struct err *err)
+/* What the client had used of its day when this program began. Not under the lock: the store is read. */
+static enum err_code read_day(struct reads *reads, struct arena *arena, struct request_day_row *row,
+                              struct err *err)
 {
-    err_set(err, ERR_REQUEST_RATE_LIMITED, "the limit is %lld requests per %s", (long long)limit, per);
-    err->retry_after_s = (int)((span_ms - now_ms % span_ms + 999) / 1000);
-    return err->code;
+    bool found;
+    struct reader *reader = reads_begin(reads, err);
+    if (!reader)
+        return err->code;
+    return reader->ops->reader_row(reader, &table_request_day_row, row, arena, &found, err);
 }
 
-static enum err_code take(const struct settings *s, struct window *w, int64_t now_ms, struct err *err)
+/* The client's window, with the lock of its shard held; NULL with err set, and without it. */
+static struct window *lock_window(struct rate_limit *r, struct shard *shard, struct reads *reads,
+                                  struct arena *arena, int64_t client, const struct uuid *client_id,
+                                  struct err *err)
 {
-    if (w->minute != now_ms / MINUTE_MS) {
-        w->minute = now_ms / MINUTE_MS;
-        w->minute_count = 0;
+    pthread_mutex_lock(&shard->lock);
+    struct window *w = find(shard, client);
+    if (w)
+        return w;
+    struct request_day_row stored = {.client = client};
+    if (r->settings->limits_requests_per_day) {
+        pthread_mutex_unlock(&shard->lock);
+        if (read_day(reads, arena, &stored, err) != ERR_OK)
+            return NULL;
+        pthread_mutex_lock(&shard->lock);
+        w = find(shard, client); /* another thread may have been quicker */
     }
-    if (w->day != now_ms / DAY_MS) {
-        w->day = now_ms / DAY_MS;
-        w->day_count = 0;
-    }
-    if (w->per_minute && w->minute_count >= w->per_minute)
-        return refuse(now_ms, MINUTE_MS, w->per_minute, "minute", err);
-    if (s->limits_requests_per_day && w->day_count >= s->limits_requests_per_day)
-        return refuse(now_ms, DAY_MS, s->limits_requests_per_day, "day", err);
-    w->minute_count++;
-    w->day_count++;
-    return ERR_OK;
+    return w ? w : add(r, shard, &stored, client_id);
 }
 
-enum err_code rate_limit_take(struct rate_limit *r, int64_t client, const struct uuid *client_id,
-                              int64_t now_ms, struct err *err)
+/* --- a request ------------------------------------------------------------------------------------- */
+
+/* Empties what is over, and says whether there is room in all of them; if not, which one is full longest. */
+static bool has_room(struct window *w, int64_t now_s, enum rate_span *ret_full)
+{
+    bool room = true;
+    for (int i = 0; i < RATE_SPAN_COUNT; i++) {
+        if (w->spans[i].number != now_s / spans[i].seconds) {
+            w->spans[i].number = now_s / spans[i].seconds;
+            w->spans[i].count = 0;
+        }
+        if (!w->spans[i].quota || w->spans[i].count < w->spans[i].quota)
+            continue;
+        room = false;
+        *ret_full = (enum rate_span)i;
+    }
+    return room;
+}
+
+static void count(struct shard *shard, struct window *w)
+{
+    for (int i = 0; i < RATE_SPAN_COUNT; i++)
+        w->spans[i].count++;
+    if (w->spans[RATE_DAY].quota && !w->unsaved) {
+        w->unsaved = true;
+        w->next_unsaved = shard->unsaved;
+        shard->unsaved = w;
+    }
+}
+
+static void tell(const struct window *w, int64_t now_s, struct rate_standing *ret)
+{
+    for (int i = 0; i < RATE_SPAN_COUNT; i++) {
+        int64_t left = w->spans[i].quota - w->spans[i].count;
+        ret->spans[i].quota = w->spans[i].quota;
+        ret->spans[i].left = left > 0 ? left : 0; /* a smaller quota than before the restart */
+        ret->spans[i].reset_s = spans[i].seconds - now_s % spans[i].seconds;
+    }
+}
+
+enum err_code rate_limit_take(struct rate_limit *r, struct reads *reads, struct arena *arena, int64_t client,
+                              const struct uuid *client_id, int64_t now_ms,
+                              struct rate_standing *ret_standing, struct err *err)
 {
     const struct settings *s = r->settings;
     if (!s->limits_requests_per_minute && !s->limits_requests_per_day && !s->limits_overrides)
         return ERR_OK;
+    enum rate_span full = RATE_MINUTE;
+    int64_t now_s = now_ms / 1000;
     struct shard *shard = &r->shards[(uint64_t)client % SHARDS];
-    pthread_mutex_lock(&shard->lock);
-    enum err_code code = take(s, window_of(r, shard, client, client_id), now_ms, err);
+    struct window *w = lock_window(r, shard, reads, arena, client, client_id, err);
+    if (!w)
+        return err->code;
+    bool room = has_room(w, now_s, &full);
+    if (room)
+        count(shard, w);
+    tell(w, now_s, ret_standing);
     pthread_mutex_unlock(&shard->lock);
-    return code;
+    if (room)
+        return ERR_OK;
+    err_set(err, ERR_REQUEST_RATE_LIMITED, "the limit is %lld requests per %s",
+            (long long)ret_standing->spans[full].quota, spans[full].wire);
+    err->retry_after_s = (int)ret_standing->spans[full].reset_s;
+    return err->code;
+}
+
+/* --- headers --------------------------------------------------------------------------------------- */
+
+enum { HEADERS_BYTES_MAX = 256 };
+
+static char *put(char *at, struct str text)
+{
+    memcpy(at, text.ptr, text.len);
+    return at + text.len;
+}
+
+static char *put_number(char *at, int64_t value)
+{
+    char digits[20], *first = digits + sizeof digits;
+    do
+        *--first = (char)('0' + value % 10);
+    while (value /= 10);
+    return put(at, (struct str){first, (size_t)(digits + sizeof digits - first)});
+}
+
+/* On every answer, so in one piece: a tenth of a microsecond would be half a percent of a submit. */
+void rate_limit_headers(const struct rate_standing *s, struct strbuf *headers)
+{
+    char text[HEADERS_BYTES_MAX], *at = text;
+    if (!s->spans[RATE_MINUTE].quota && !s->spans[RATE_DAY].quota)
+        return;
+    at = put(at, STR("RateLimit-Policy: "));
+    for (int i = 0, more = 0; i < RATE_SPAN_COUNT; i++)
+        if (s->spans[i].quota) {
+            at = put(at, more++ ? STR(", ") : STR(""));
+            at = put(put_number(put(at, spans[i].quota), s->spans[i].quota), spans[i].window);
+        }
+    at = put(at, STR("\r\nRateLimit: "));
+    for (int i = 0, more = 0; i < RATE_SPAN_COUNT; i++)
+        if (s->spans[i].quota) {
+            at = put(at, more++ ? STR(", ") : STR(""));
+            at = put_number(put(at, spans[i].left), s->spans[i].left);
+            at = put_number(put(at, STR(";t=")), s->spans[i].reset_s);
+        }
+    at = put(at, STR("\r\n"));
+    strbuf_add(headers, text, (size_t)(at - text));
+}
+
+/* --- saving days ----------------------------------------------------------------------------------- */
+
+static size_t take_unsaved(struct shard *shard, struct request_day_row *rows, size_t max)
+{
+    size_t n = 0;
+    pthread_mutex_lock(&shard->lock);
+    for (; n < max && shard->unsaved; n++) {
+        struct window *w = shard->unsaved;
+        shard->unsaved = w->next_unsaved;
+        w->unsaved = false;
+        rows[n] = (struct request_day_row){
+            .client = w->client, .day = w->spans[RATE_DAY].number, .requests = w->spans[RATE_DAY].count};
+    }
+    pthread_mutex_unlock(&shard->lock);
+    return n;
+}
+
+static void save(struct unit *u, struct request_day_row *row)
+{
+    unit_want(u, &table_request_day_row, row);
+    if (u->load_err.code !=
+        ERR_OK) /* nothing is written then; the next request of the client says it again */
+        return;
+    struct request_day_row *stored = unit_row(u, &table_request_day_row, row);
+    if (!stored) {
+        unit_insert(u, &table_request_day_row, row);
+        return;
+    }
+    stored->day = row->day;
+    stored->requests = row->requests;
+    unit_update(u, &table_request_day_row, stored);
+}
+
+bool rate_limit_save(struct rate_limit *r, struct unit *u)
+{
+    if (!r->settings->limits_requests_per_day)
+        return false;
+    size_t n = 0;
+    struct request_day_row *rows = ARENA_ARRAY(u->arena, struct request_day_row, SAVED_A_TURN);
+    for (int i = 0; i < SHARDS; i++)
+        n += take_unsaved(&r->shards[i], rows + n, SAVED_A_TURN - n);
+    for (size_t i = 0; i < n; i++)
+        save(u, &rows[i]);
+    return n == SAVED_A_TURN;
 }

@@ -50,7 +50,8 @@
         "revoked keys are kept this long")                                                                   \
     INT(limits_requests_per_minute, "limits.requests_per_minute", 600, 0, 1000000000,                        \
         "per client; 0 = off; worker calls do not count")                                                    \
-    INT(limits_requests_per_day, "limits.requests_per_day", 0, 0, 1000000000, "per client; 0 = off")         \
+    INT(limits_requests_per_day, "limits.requests_per_day", 0, 0, 1000000000,                                \
+        "per client and UTC day, also over a restart; 0 = off")                                              \
     TEXT(limits_overrides, "limits.overrides", OVERRIDES, NULL,                                              \
          "CLIENT_ID=PER_MINUTE,... beats the default")                                                       \
     INT(queue_lease_ms, "queue.lease_ms", 30000, 100, 86400000, "life of a lease")                           \

@@ -65,6 +65,13 @@ static enum err_code open_store(struct core *c, struct err *err)
     return store_open_sqlite(&o, &c->store, err);
 }
 
+static bool housekeep(void *self, struct unit *u)
+{
+    struct core *c = self;
+    bool more = rate_limit_save(c->api->rate_limit, u);
+    return purge_housekeep(&c->purge, u) || more;
+}
+
 static void make_kernel(struct core *c)
 {
     struct kernel_config k = {.store = c->store,
@@ -76,8 +83,8 @@ static void make_kernel(struct core *c)
                                         .lends = api_commits_itself,
                                         .lent_batch_end = api_lent_batch_end,
                                         .self = c->api},
-                              .housekeep = purge_housekeep,
-                              .housekeep_self = &c->purge,
+                              .housekeep = housekeep,
+                              .housekeep_self = c,
                               .lends_turns = true};
     c->kernel = kernel_new(&k);
     c->api->kernel = c->kernel;

@@ -9,8 +9,8 @@
 #include "base/hash.h"
 #include "base/must.h"
 #include "base/random.h"
+#include "base/url.h"
 #include "egress/sender_internal.h"
-#include "egress/url.h"
 
 #include "base/banned.h"
 
@@ -184,11 +184,11 @@ static bool time_is_valid(int64_t ms)
     return ms >= 1 && ms <= EGRESS_TIMEOUT_MS_MAX;
 }
 
-static enum err_code check_request(const struct egress_request *request, struct egress_url *ret_url,
-                                   struct err *err)
+static enum err_code check_request(const struct egress_request *request, struct url *ret_url, struct err *err)
 {
-    if (egress_url_parse(request->url, ret_url, err) != ERR_OK)
-        return err->code;
+    const char *fault = url_parse(request->url, ret_url);
+    if (fault)
+        return err_set(err, ERR_REQUEST_MALFORMED, "url %s", fault);
     if (request->header_count > EGRESS_HEADERS_MAX)
         return err_set(err, ERR_REQUEST_MALFORMED, "more than %d headers", EGRESS_HEADERS_MAX);
     for (size_t i = 0; i < request->header_count; i++)
@@ -236,7 +236,7 @@ static void reset_answer(struct egress_transfer *t)
 
 enum err_code egress_send(struct egress *e, const struct egress_request *request, struct err *err)
 {
-    struct egress_url url;
+    struct url url;
     if (check_request(request, &url, err) != ERR_OK)
         return err->code;
     size_t bytes = request_bytes(request);

@@ -71,7 +71,7 @@ enum {
 };
 
 struct egress_request {
-    struct str url;             /* checked by egress/url.h */
+    struct str url;             /* checked by base/url.h */
     const struct str *headers;  /* "name: value"; not those that frame or route the message */
     size_t header_count;        /* at most EGRESS_HEADERS_MAX */
     struct str body;            /* at most EGRESS_BODY_BYTES_MAX; may be empty */

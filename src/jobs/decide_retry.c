@@ -1,7 +1,7 @@
 /* Retry: only a FAILED job with retries left. Its report is archived per attempt, the end row goes away,
  * and the job is QUEUED again after a backoff. Anything else is left as it is and told. */
-#include "base/hash.h"
 #include "base/must.h"
+#include "jobs/backoff.h"
 #include "jobs/deliver.h"
 #include "jobs/job_move.h"
 #include "jobs/owned_job.h"
@@ -10,14 +10,8 @@
 
 int64_t job_backoff_ms(const struct settings *s, int64_t job, int64_t attempt)
 {
-    int64_t delay = s->jobs_retry_base_ms;
-    for (int64_t i = 2; i < attempt && delay < s->jobs_retry_cap_ms; i++)
-        delay *= 2;
-    if (delay > s->jobs_retry_cap_ms)
-        delay = s->jobs_retry_cap_ms;
-    uint64_t spread = hash_mix((uint64_t)job ^ (uint64_t)attempt << 50);
-    double unit = (double)(spread >> 11) / 9007199254740992.0; /* [0, 1) */
-    return (int64_t)((double)delay * (1 + s->jobs_retry_jitter * (2 * unit - 1)));
+    double delay = (double)backoff_ms(s->jobs_retry_base_ms, attempt - 2, s->jobs_retry_cap_ms);
+    return (int64_t)(delay * (1 + s->jobs_retry_jitter * (2 * backoff_spread(job, attempt) - 1)));
 }
 
 static void load_retry(struct unit *u, struct command *base)

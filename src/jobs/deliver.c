@@ -4,6 +4,7 @@
 
 #include "base/hash.h"
 #include "base/must.h"
+#include "jobs/backoff.h"
 
 #include "base/banned.h"
 
@@ -121,7 +122,7 @@ struct delivery_row *deliver_new(struct unit *u, int64_t client, int64_t webhook
                                .state = DELIVERY_PENDING};
     unit_insert(u, &table_delivery_row, d);
     unit_list(u, webhook ? webhook : job, LIST_DELIVERIES, d->id, false);
-    if (webhook && job)
+    if (webhook) /* of no job: listed for job 0, where the purge finds it */
         unit_list(u, job, LIST_OF_JOB, d->id, false);
     return d;
 }
@@ -147,14 +148,19 @@ void deliver_event(struct unit *u, struct task *t, const struct event *e)
     }
 }
 
+void deliver_disabled(struct unit *u, const struct webhook_row *webhook)
+{
+    const struct client_hooks *hooks = hooks_of(&u->store->hooks, webhook->client);
+    for (size_t i = 0; hooks && i < hooks->count; i++) {
+        const struct hook *h = &hooks->hooks[i];
+        if (h->id != webhook->id && h->enabled && h->events & HOOK_HEARS_DISABLED)
+            deliver_append(u, deliver_new(u, webhook->client, h->id, 0, webhook->id));
+    }
+}
+
 /* Full jitter: anywhere between nothing and the exponential bound, told by delivery and attempt. */
 int64_t delivery_backoff_ms(const struct settings *s, int64_t delivery, int64_t attempt)
 {
-    int64_t bound = s->webhooks_base_ms;
-    for (int64_t i = 1; i < attempt && bound < s->webhooks_cap_ms; i++)
-        bound *= 2;
-    if (bound > s->webhooks_cap_ms)
-        bound = s->webhooks_cap_ms;
-    uint64_t spread = hash_mix((uint64_t)delivery ^ (uint64_t)attempt << 50);
-    return (int64_t)((double)(spread >> 11) / 9007199254740992.0 * (double)bound);
+    int64_t bound = backoff_ms(s->webhooks_base_ms, attempt - 1, s->webhooks_cap_ms);
+    return (int64_t)(backoff_spread(delivery, attempt) * (double)bound);
 }

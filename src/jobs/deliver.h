@@ -24,10 +24,13 @@ void deliver_open_callback(struct unit *u, const struct job_row *job, struct tas
 /* An event of a live job was appended to the log. */
 void deliver_event(struct unit *u, struct task *t, const struct event *e);
 
+/* The client's other webhooks that want to know hear that this one was disabled. */
+void deliver_disabled(struct unit *u, const struct webhook_row *webhook);
+
 /* Puts a delivery at the end of the stream of (webhook, job); either may be 0. The row is the caller's. */
 void deliver_append(struct unit *u, const struct delivery_row *d);
-/* A new delivery of event number `event` of a job, or a test (job and event 0), to a webhook. In the
- * arena. */
+/* A new delivery to a webhook, or to a job's callback: event number `event` of a job; or, without a job, that
+ * webhook number `event` was disabled, or a test (0). In the arena. */
 struct delivery_row *deliver_new(struct unit *u, int64_t client, int64_t webhook, int64_t job, int64_t event);
 
 int64_t deliver_stream_id(int64_t webhook, int64_t job);

@@ -1,5 +1,6 @@
 /* What becomes of an attempt to deliver: the owner side of a stream's task, and the breaker of its target. */
 #include "base/must.h"
+#include "jobs/backoff.h"
 #include "jobs/deliver.h"
 #include "lifecycle/attempts.h"
 
@@ -56,12 +57,11 @@ static void target_fails(struct unit *u, struct task *s)
         live_target_limit(u->store->live, x, 1);
         return;
     }
-    int64_t cap = u->settings->webhooks_cap_ms, wait = u->settings->webhooks_base_ms;
+    int64_t cap = u->settings->webhooks_cap_ms;
     if (cap > BREAKER_PAUSE_MAX_MS)
         cap = BREAKER_PAUSE_MAX_MS;
-    for (uint32_t i = BREAKER_FAILURES; i < x->failures && wait < cap; i++)
-        wait *= 2;
-    x->open_again_ms = u->now_ms + (wait < cap ? wait : cap);
+    x->open_again_ms =
+        u->now_ms + backoff_ms(u->settings->webhooks_base_ms, x->failures - BREAKER_FAILURES, cap);
     live_target_limit(u->store->live, x, 0);
 }
 
@@ -105,8 +105,13 @@ static void webhook_fails(struct unit *u, struct webhook_row *h, bool gone)
         return;
     if (!h->failing_since_ms)
         h->failing_since_ms = u->now_ms;
-    if (gone || too_long)
+    if (gone || too_long) {
         h->enabled = 0;
+        h->disabled_ms = u->now_ms;
+        h->disabled_why = gone ? WEBHOOK_GONE : WEBHOOK_FAILING;
+        unit_disabled(u, h);
+        deliver_disabled(u, h);
+    }
     unit_update(u, &table_webhook_row, h);
 }
 

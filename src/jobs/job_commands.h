@@ -13,7 +13,6 @@ enum {
     JOB_PRIORITY_MAX = 9,
     JOB_PRIORITY_LOW_MAX = 2, /* the class refused first under pressure */
     JOB_QUEUE_NAME_MAX = 64,
-    JOB_CALLBACK_MAX = 2048,
     JOB_FINGERPRINT_BYTES = 16,
 };
 

@@ -4,11 +4,11 @@
 
 #include "base/banned.h"
 
-/* Keys are looked through as a whole, so seldom. */
+/* Keys are looked through as a whole, so seldom; deliveries of no job are few. */
 enum {
     CHUNKS_A_TURN = 16,
     KEYS_A_TURN = 200,
-    KEYS_CHECK_MS = 3600000,
+    SELDOM_MS = 3600000,
     ATTEMPTS_MAX = 1001,
     DELIVERIES_A_TURN = 1000
 };
@@ -184,6 +184,34 @@ static bool purge_log(struct unit *u)
     return at == first + CHUNKS_A_TURN;
 }
 
+/* --- deliveries of no job -------------------------------------------------------------------------- */
+
+/* Ids begin with their time, so those before the cutoff are those below an id. Pending ones stay. */
+static bool purge_rest(struct unit *u)
+{
+    struct err err;
+    int64_t ids[DELIVERIES_A_TURN], old[DELIVERIES_A_TURN];
+    size_t count = 0, old_count = 0;
+    int64_t cutoff_ms = u->now_ms - u->settings->jobs_retention_seconds * 1000;
+    struct list_query q = {
+        .client = 0, .bucket = LIST_OF_JOB, .below_id = cutoff_ms << 12, .limit = DELIVERIES_A_TURN};
+    if (u->reader->ops->reader_begin(u->reader, &err) != ERR_OK)
+        return false;
+    enum err_code code = u->reader->ops->reader_list(u->reader, &q, ids, &count, &err);
+    u->reader->ops->reader_end(u->reader);
+    for (size_t i = 0; code == ERR_OK && i < count; i++) {
+        struct delivery_row key = {.id = ids[i]};
+        unit_want(u, &table_delivery_row, &key);
+        const struct delivery_row *d =
+            u->load_err.code == ERR_OK ? unit_row(u, &table_delivery_row, &key) : NULL;
+        if (u->load_err.code == ERR_OK && (!d || d->state != DELIVERY_PENDING))
+            old[old_count++] = ids[i];
+    }
+    if (code == ERR_OK && u->load_err.code == ERR_OK)
+        drop_deliveries(u, 0, LIST_OF_JOB, old, old_count);
+    return old_count == DELIVERIES_A_TURN;
+}
+
 /* --- keys -------------------------------------------------------------------------------------- */
 
 struct old_keys {
@@ -219,14 +247,20 @@ static bool purge_keys(struct unit *u)
     return o.count == KEYS_A_TURN;
 }
 
+/* Twice in a retention time, and once an hour at least. */
+static bool is_time(struct unit *u, int64_t checked_ms, int64_t retention_s)
+{
+    int64_t every = retention_s * 500;
+    return u->now_ms - checked_ms >= (every < SELDOM_MS ? every : SELDOM_MS);
+}
+
 bool purge_housekeep(void *self, struct unit *u)
 {
     struct purge *p = self;
     bool more = purge_log(u);
-    int64_t every = u->settings->keys_revoked_retention_seconds * 500;
-    if (every > KEYS_CHECK_MS)
-        every = KEYS_CHECK_MS;
-    if (u->now_ms - p->keys_checked_ms >= every && !purge_keys(u))
+    if (is_time(u, p->rest_checked_ms, u->settings->jobs_retention_seconds) && !purge_rest(u))
+        p->rest_checked_ms = u->now_ms;
+    if (is_time(u, p->keys_checked_ms, u->settings->keys_revoked_retention_seconds) && !purge_keys(u))
         p->keys_checked_ms = u->now_ms;
     return more;
 }

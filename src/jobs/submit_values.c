@@ -1,6 +1,7 @@
 #include "jobs/submit_values.h"
 
 #include "base/time_text.h"
+#include "base/url.h"
 
 #include "base/banned.h"
 
@@ -15,51 +16,6 @@ bool queue_name_is_valid(struct str name)
             return false;
     }
     return true;
-}
-
-static bool host_char(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
-           c == '-' || c == '_';
-}
-
-/* [IPv6] or name, then an optional :port. */
-static bool authority_is_valid(struct str authority)
-{
-    size_t i = 0;
-    if (authority.len && authority.ptr[0] == '[') {
-        while (i < authority.len && authority.ptr[i] != ']')
-            i++;
-        if (i < 3 || i == authority.len)
-            return false;
-        i++;
-    } else {
-        while (i < authority.len && host_char(authority.ptr[i]))
-            i++;
-        if (!i || authority.ptr[0] == '.')
-            return false;
-    }
-    if (i == authority.len)
-        return true;
-    int64_t port;
-    struct str rest = {authority.ptr + i + 1, authority.len - i - 1};
-    return authority.ptr[i] == ':' && str_to_int(rest, 1, 65535, &port);
-}
-
-bool callback_url_is_valid(struct str url)
-{
-    if (url.len > JOB_CALLBACK_MAX)
-        return false;
-    for (size_t i = 0; i < url.len; i++)
-        if ((unsigned char)url.ptr[i] <= ' ' || url.ptr[i] == 0x7f || url.ptr[i] == '\\')
-            return false;
-    size_t scheme = str_starts(url, "https://") ? 8 : str_starts(url, "http://") ? 7 : 0;
-    if (!scheme)
-        return false;
-    size_t end = scheme;
-    while (end < url.len && url.ptr[end] != '/' && url.ptr[end] != '?' && url.ptr[end] != '#')
-        end++;
-    return authority_is_valid((struct str){url.ptr + scheme, end - scheme});
 }
 
 static bool type_is_allowed(const struct settings *s, struct str type)
@@ -147,9 +103,10 @@ static enum err_code check_texts(const struct settings *s, const struct submit_i
     v->queue = item->queue.ptr ? item->queue : STR("default");
     if (!queue_name_is_valid(v->queue))
         return err_set(err, ERR_JOB_VALIDATION_FAILED, "queue must match [a-z0-9][a-z0-9_.-]{0,63}");
-    if (item->callback.ptr && !callback_url_is_valid(item->callback))
-        return err_set(err, ERR_JOB_VALIDATION_FAILED,
-                       "callback must be an http:// or https:// URL with a host");
+    struct url url;
+    const char *fault = item->callback.ptr ? url_parse(item->callback, &url) : NULL;
+    if (fault)
+        return err_set(err, ERR_JOB_VALIDATION_FAILED, "callback %s", fault);
     if (item->payload.ptr && (int64_t)item->payload.len > s->jobs_payload_max_bytes)
         return err_set(err, ERR_JOB_VALIDATION_FAILED, "payload is %zu bytes, at most %lld are allowed",
                        item->payload.len, (long long)s->jobs_payload_max_bytes);

@@ -17,8 +17,6 @@ struct submit_values {
 MUST_CHECK enum err_code submit_check_values(const struct settings *s, const struct submit_item *item,
                                              int64_t now_us, int64_t seed_ms, struct submit_values *ret,
                                              struct err *err);
-/* http:// or https:// with a host, no spaces or control bytes, no credentials. */
-bool callback_url_is_valid(struct str url);
 bool queue_name_is_valid(struct str name);
 
 #endif

@@ -119,6 +119,9 @@ void kernel_stop_thread(struct kernel *k)
 {
     if (!k->thread_runs)
         return;
+    pthread_mutex_lock(&k->turn);
+    k->housekeeping_ms = 0; /* once more: it may hold something that is to be saved */
+    pthread_mutex_unlock(&k->turn);
     pthread_mutex_lock(&k->lock);
     k->stopping = true;
     pthread_mutex_unlock(&k->lock);

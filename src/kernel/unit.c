@@ -268,6 +268,13 @@ struct client_counts *unit_counts(struct unit *u, int64_t client)
     return (struct client_counts *)(uintptr_t)((struct stats_row *)r->row)->counts.ptr;
 }
 
+void unit_disabled(struct unit *u, const struct webhook_row *webhook)
+{
+    struct webhook_notice *n = ARENA_NEW(u->arena, struct webhook_notice);
+    *n = (struct webhook_notice){webhook, u->disabled};
+    u->disabled = n;
+}
+
 struct notice *unit_notice(struct unit *u)
 {
     u->notices = grow(u, u->notices, u->notice_count, &u->notice_capacity, sizeof *u->notices);

@@ -26,6 +26,12 @@ struct notice {
     struct str worker;
 };
 
+/* A webhook was disabled, for those who watch. */
+struct webhook_notice {
+    const struct webhook_row *webhook;
+    struct webhook_notice *next;
+};
+
 struct unit_row;
 struct task_touch;
 
@@ -50,6 +56,7 @@ struct unit {
     size_t idem_add_count, idem_add_capacity, idem_drop_count, idem_drop_capacity;
     struct notice *notices;
     size_t notice_count, notice_capacity;
+    struct webhook_notice *disabled;
     int64_t drop_chunks_below;
     bool wrote;          /* the commit had something to write */
     bool keys_changed;   /* API keys were written: caches must be refreshed before answers go out */
@@ -97,5 +104,6 @@ void unit_idem_add(struct unit *u, uint64_t hash, int64_t job);
 void unit_idem_drop(struct unit *u, uint64_t hash, int64_t job);
 struct client_counts *unit_counts(struct unit *u, int64_t client);
 struct notice *unit_notice(struct unit *u);
+void unit_disabled(struct unit *u, const struct webhook_row *webhook); /* a row of this batch */
 
 #endif

@@ -64,6 +64,24 @@ const char *delivery_state_text(enum delivery_state s)
     return delivery_texts[s];
 }
 
+const char *webhook_fault_text(enum webhook_fault f)
+{
+#define X(name, wire) [WEBHOOK_##name] = wire,
+    static const char *const texts[] = {WEBHOOK_FAULTS(X)};
+#undef X
+    MUST((unsigned)f < WEBHOOK_FAULT_COUNT);
+    return texts[f];
+}
+
+const char *webhook_event_text(enum webhook_event e)
+{
+#define X(name, wire) [WEBHOOK_EVENT_##name] = wire,
+    static const char *const texts[] = {WEBHOOK_EVENTS(X)};
+#undef X
+    MUST((unsigned)e < WEBHOOK_EVENT_COUNT);
+    return texts[e];
+}
+
 enum task_phase stream_state_phase(enum stream_state s)
 {
     MUST((unsigned)s < STREAM_STATE_COUNT);

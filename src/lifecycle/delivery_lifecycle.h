@@ -52,6 +52,28 @@ enum stream_trigger {
     STREAM_ON_RETURN,  /* given back, or its lease ended before it was started */
 };
 
+/* Why a webhook is disabled. X(name, wire name) */
+#define WEBHOOK_FAULTS(X)                                                                                    \
+    X(GONE, "gone")       /* it answered 410 */                                                              \
+    X(FAILING, "failing") /* it has only failed for webhooks.disable_after_seconds */
+
+#define X(name, wire) WEBHOOK_##name,
+enum webhook_fault { WEBHOOK_FAULTS(X) WEBHOOK_FAULT_COUNT };
+#undef X
+
+const char *webhook_fault_text(enum webhook_fault f);
+
+/* What a webhook hears of that is no event of a job. X(name, wire name) */
+#define WEBHOOK_EVENTS(X)                                                                                    \
+    X(TEST, "webhook.test")         /* to itself, on request */                                              \
+    X(DISABLED, "webhook.disabled") /* another webhook of the client was */
+
+#define X(name, wire) WEBHOOK_EVENT_##name,
+enum webhook_event { WEBHOOK_EVENTS(X) WEBHOOK_EVENT_COUNT };
+#undef X
+
+const char *webhook_event_text(enum webhook_event e);
+
 bool stream_move(enum stream_state from, enum stream_trigger on, enum stream_state *ret_to);
 enum task_phase stream_state_phase(enum stream_state s);
 

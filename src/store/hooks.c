@@ -4,11 +4,11 @@
 
 #include "base/hash.h"
 #include "base/must.h"
-#include "lifecycle/job_lifecycle.h"
+#include "lifecycle/delivery_lifecycle.h"
 
 #include "base/banned.h"
 
-_Static_assert(JOB_EVENT_COUNT < 32, "a bit per event");
+_Static_assert(JOB_EVENT_COUNT < 31, "a bit per event, and one more");
 
 uint32_t hook_event_bits(struct str events)
 {
@@ -17,8 +17,10 @@ uint32_t hook_event_bits(struct str events)
         struct str name = str_cut(&events, ',');
         enum job_event e;
         if (str_is(name, "*") || str_is(name, "job.*"))
-            bits = (UINT32_C(1) << JOB_EVENT_COUNT) - 1;
-        else if (job_event_parse(name, &e))
+            bits |= (UINT32_C(1) << JOB_EVENT_COUNT) - 1;
+        if (str_is(name, "*") || str_is(name, webhook_event_text(WEBHOOK_EVENT_DISABLED)))
+            bits |= HOOK_HEARS_DISABLED;
+        if (job_event_parse(name, &e))
             bits |= UINT32_C(1) << e;
     }
     return bits;

@@ -7,11 +7,15 @@
 
 #include "base/heap.h"
 #include "base/map.h"
+#include "lifecycle/job_lifecycle.h"
 #include "store/rows.h"
+
+/* It wants to hear when another webhook of its client is disabled. */
+#define HOOK_HEARS_DISABLED (UINT32_C(1) << JOB_EVENT_COUNT)
 
 struct hook {
     int64_t id;
-    uint32_t events; /* bit per enum job_event */
+    uint32_t events; /* bit per enum job_event, and HOOK_HEARS_DISABLED */
     bool enabled;
 };
 
@@ -32,7 +36,7 @@ void hooks_put(struct hooks *h, const struct webhook_row *row); /* a new one, or
 void hooks_remove(struct hooks *h, const struct webhook_row *row);
 void hooks_free(struct hooks *h);
 
-/* The names of a webhook's row ("*", "job.*", "job.failed,job.succeeded") as bits. */
+/* The names of a webhook's row ("*", "job.*", "job.failed,webhook.disabled") as bits. */
 uint32_t hook_event_bits(struct str events);
 
 #endif

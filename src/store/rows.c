@@ -55,6 +55,9 @@ COLUMNS(kept_row, KEPT_COLUMNS)
 #define CURRENT_ROW delivery_row
 COLUMNS(delivery_row, DELIVERY_COLUMNS)
 #undef CURRENT_ROW
+#define CURRENT_ROW request_day_row
+COLUMNS(request_day_row, REQUEST_DAY_COLUMNS)
+#undef CURRENT_ROW
 
 #define X(row, sql, columns, keys, fixed)                                                                    \
     const struct table table_##row = {sql,   columns_##row,      LENGTH_OF(columns_##row), keys,             \

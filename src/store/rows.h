@@ -72,7 +72,9 @@ struct table {
     INT(enabled)                                                                                             \
     BLOB(former)          /* secret before the last rotation, while both are live */                         \
     INT(rotated_ms)       /* 0: never */                                                                     \
-    INT(failing_since_ms) /* first failure after the last success; 0: none */
+    INT(failing_since_ms) /* first failure after the last success; 0: none */                                \
+    INT(disabled_ms)      /* when it was last; 0: never */                                                   \
+    INT(disabled_why)     /* enum webhook_fault */
 
 /* Guards "same url and same set of events": one row per live webhook. */
 #define WEBHOOK_KEY_COLUMNS(INT, TEXT, BLOB)                                                                 \
@@ -178,11 +180,17 @@ struct table {
     INT(low)                                                                                                 \
     INT(client)                                                                                              \
     INT(webhook) /* 0: the callback of the job */                                                            \
-    INT(job)     /* 0: a test */                                                                             \
-    INT(event)   /* its number in the job; 0: a test */                                                      \
+    INT(job)     /* 0: of no job */                                                                          \
+    INT(event)   /* its number in the job; of no job: the webhook that was disabled, 0: a test */            \
     INT(created_ms)                                                                                          \
     INT(state)     /* enum delivery_state */                                                                 \
     BLOB(attempts) /* lifecycle/attempts.h */
+
+/* How much of its limits.requests_per_day a client has used: its last day with a request. */
+#define REQUEST_DAY_COLUMNS(INT, TEXT, BLOB)                                                                 \
+    INT(client)                                                                                              \
+    INT(day) /* since 1970 */                                                                                \
+    INT(requests)
 
 /* X(struct name, SQL name, column list, key columns, fixed columns) */
 #define STORE_TABLES(X)                                                                                      \
@@ -199,7 +207,8 @@ struct table {
     X(task_row, "tasks", TASK_COLUMNS, 1, 13)                                                                \
     X(stats_row, "client_stats", STATS_COLUMNS, 1, 1)                                                        \
     X(kept_row, "kept", KEPT_COLUMNS, 2, 3)                                                                  \
-    X(delivery_row, "deliveries", DELIVERY_COLUMNS, 1, 7)
+    X(delivery_row, "deliveries", DELIVERY_COLUMNS, 1, 7)                                                    \
+    X(request_day_row, "request_days", REQUEST_DAY_COLUMNS, 1, 1)
 
 #define ROW_INT(name) int64_t name;
 #define ROW_STR(name) struct str name;

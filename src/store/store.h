@@ -38,7 +38,7 @@ struct row_change {
 enum {
     LIST_ALL = 0,         /* every job of a client; a final state s is bucket 1 + s */
     LIST_DELIVERIES = 64, /* of a webhook, or of a job's callback: `client` is the id of that */
-    LIST_OF_JOB = 65,     /* deliveries to webhooks about a job: `client` is the job's id */
+    LIST_OF_JOB = 65,     /* deliveries to webhooks about a job: `client` is the job's id; 0: about none */
 };
 struct list_entry {
     int64_t client, id;
@@ -154,7 +154,7 @@ struct sqlite_options {
     int64_t wall_ms;         /* now, to place timers of the tasks read back */
     bool checkpoint_thread;  /* most of a checkpoint beside the commits; a server wants it */
 };
-enum { STORE_SCHEMA_VERSION = 5 };
+enum { STORE_SCHEMA_VERSION = 6 };
 
 MUST_CHECK enum err_code store_open_sqlite(const struct sqlite_options *options, struct store **ret_store,
                                            struct err *err);

@@ -1,5 +1,6 @@
 /* Clients and what belongs to them: secrets, API keys, webhooks. */
 #include "base/hash.h"
+#include "lifecycle/delivery_lifecycle.h"
 #include "store/verify_internal.h"
 
 #include "base/banned.h"
@@ -97,6 +98,8 @@ static bool note_webhook(const void *row, void *arg)
     const struct webhook_row *r = row;
     verify_seen(p->v);
     add_named(p, &p->webhooks, r->id, r->client);
+    if (r->disabled_why < 0 || r->disabled_why >= WEBHOOK_FAULT_COUNT)
+        verify_say(p->v, "webhook %lld: the reason why it was disabled is none", (long long)r->id);
     if (!verify_client(p->v, r->client)->has_row)
         verify_say(p->v, "webhook %lld: its client does not exist", (long long)r->id);
     return true;
@@ -116,6 +119,17 @@ static bool note_guard(const void *row, void *arg)
     return true;
 }
 
+static bool note_request_day(const void *row, void *arg)
+{
+    struct client_pass *p = arg;
+    const struct request_day_row *r = row;
+    verify_seen(p->v);
+    if (!verify_client(p->v, r->client)->has_row || r->requests < 0)
+        verify_say(p->v, "client %lld: does not exist and has made %lld requests", (long long)r->client,
+                   (long long)r->requests);
+    return true;
+}
+
 static void check_guarded(struct map_node *n, void *arg)
 {
     const struct checked_named *hook = CONTAINER_OF(n, struct checked_named, node);
@@ -128,9 +142,13 @@ enum err_code verify_clients(struct verify *v, struct err *err)
     const struct {
         const struct table *table;
         store_row_fn *note;
-    } scans[] = {{&table_client_row, note_client},   {&table_client_secret_row, note_secret},
-                 {&table_api_key_row, note_key},     {&table_key_head_row, note_head},
-                 {&table_webhook_row, note_webhook}, {&table_webhook_key_row, note_guard}};
+    } scans[] = {{&table_client_row, note_client},
+                 {&table_client_secret_row, note_secret},
+                 {&table_api_key_row, note_key},
+                 {&table_key_head_row, note_head},
+                 {&table_webhook_row, note_webhook},
+                 {&table_webhook_key_row, note_guard},
+                 {&table_request_day_row, note_request_day}};
     struct client_pass p = {.v = v};
     enum err_code code = ERR_OK;
     for (size_t i = 0; code == ERR_OK && i < sizeof scans / sizeof *scans; i++)

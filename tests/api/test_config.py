@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from harness.weir_server import SANITIZER_REPORT, Weir, server_environment, wait_for
+from harness.weir_server import REPOSITORY, SANITIZER_REPORT, Weir, server_environment, wait_for
 
 
 def run_serve(weir, *arguments, env=None):
@@ -71,6 +71,12 @@ def test_a_bad_environment_variable_is_refused(stopped):
     done = run_serve(stopped, env={"WEIR_JOBS_QUEUE_SIZE": "x"})
     assert done.returncode == 2 and ("WEIR_JOBS_QUEUE_SIZE" in done.stderr
                                      or "jobs.queue_size" in done.stderr)
+
+
+def test_the_page_of_settings_is_what_the_program_says(stopped):
+    """docs/settings.md: `weir config markdown` writes it."""
+    with open(os.path.join(REPOSITORY, "docs", "settings.md"), encoding="utf-8") as page:
+        assert stopped.cli("config", "markdown").stdout == page.read()
 
 
 def test_flags_beat_environment_beats_file(fresh_weir, tmp_path):

@@ -1,9 +1,15 @@
-"""Limits: requests per minute and day, overrides, active jobs, queue size, priorities, runtime."""
+"""Limits: requests per minute and day, their headers, overrides, active jobs, queue size, priorities,
+runtime."""
+import contextlib
+import re
+import sqlite3
 import time
 
 import pytest
 
+from harness import wire
 from harness.together import at_once
+from harness.weir_server import wait_for
 
 LIMITED = "RFA_REQUEST_RATE_LIMITED"
 FULL = "RFA_EXEC_QUEUE_FULL"
@@ -14,6 +20,21 @@ def early_in_the_minute(seconds):
     left = 60 - time.time() % 60
     if left < seconds:
         time.sleep(left + 0.05)
+
+
+def members(text):
+    """A structured list of texts with whole numbers as parameters, as {text: {name: number}}; strict."""
+    member = r'"([a-z]+)"((?:;[a-z]+=[0-9]{1,15})+)'
+    assert re.fullmatch(f"{member}(?:, {member})*", text), text
+    return {name: {key: int(value) for key, value in re.findall(r";([a-z]+)=([0-9]+)", parameters)}
+            for name, parameters in re.findall(member, text)}
+
+
+def standing(answer):
+    """(policies, where the client stands) as an answer tells; ({}, {}) when it tells nothing."""
+    told = [answer.headers.get(name) for name in ("ratelimit-policy", "ratelimit")]
+    assert (told[0] is None) == (told[1] is None)
+    return tuple(members(text) if text else {} for text in told)
 
 
 @pytest.fixture(scope="module")
@@ -38,6 +59,76 @@ def test_the_sixth_request_of_a_minute_is_refused(five):
         weir.api(method, path, key=key).expect_problem(429, LIMITED)
     assert weir.total(other) == 0  # another client has a window of its own
     assert weir.metric("jobs_submitted_total") == 5
+
+
+def not_over_midnight(seconds=60):
+    """Waits until the day has at least so many seconds left, which quotas follow."""
+    left = 86400 - time.time() % 86400
+    if left < seconds:
+        time.sleep(left + 0.05)
+
+
+@pytest.mark.limit(150)
+def test_every_answer_that_a_limit_governs_says_where_the_client_stands(fresh_weir):
+    """[JOB-286] [JOB-191] RateLimit-Policy and RateLimit on 2xx, 4xx and streams alike; at 429 nothing is
+    left and Retry-After is the reset. Nothing where no limit holds."""
+    weir = fresh_weir(settings={"limits.requests_per_minute": 1000, "limits.requests_per_day": 8,
+                                "runner.processes": 0})
+    key = weir.new_client().api_key
+    not_over_midnight()
+    job_id = None
+    calls = [("POST", "/v1/jobs", {"type": "EXECUTE", "queue": "o"}, 202), ("GET", "/v1/jobs", None, 200),
+             ("POST", "/v1/jobs", "{", 400), ("GET", "/v1/jobs/nope", None, 404),
+             ("DELETE", "/v1/webhooks/nope", None, 404), ("HEAD", "/v1/jobs", None, 200),
+             ("POST", "/v1/jobs/{}/cancel", None, 200)]
+    for used, (method, path, body, status) in enumerate(calls, 1):
+        answer = weir.api(method, path.format(job_id), body, key)
+        assert answer.status == status
+        job_id = job_id or answer.json["job_id"]
+        policy, left = standing(answer)
+        assert policy == {"minute": {"q": 1000, "w": 60}, "day": {"q": 8, "w": 86400}}
+        assert left["day"]["r"] == 8 - used and 1000 - used <= left["minute"]["r"] < 1000
+        assert 1 <= left["minute"]["t"] <= 60 and 1 <= left["day"]["t"] <= 86400
+    assert list(wire.follow(weir.address, f"/v1/jobs/{job_id}/events", key, timeout=5))  # the eighth
+    answer = weir.api("GET", "/v1/jobs", key=key)
+    answer.expect_problem(429, LIMITED)
+    left = standing(answer)[1]
+    assert left["day"] == {"r": 0, "t": int(answer.headers["retry-after"])} and left["minute"]["r"] >= 992
+    for free in (weir.api("GET", "/healthz", key=key), weir.api("GET", "/v1/jobs"),
+                 weir.api("POST", "/v1/clients"), weir.api("GET", "/nowhere", key=key),
+                 weir.api("POST", "/worker/v1/claim", {"worker_id": "w", "queues": ["o"], "max": 1}, key)):
+        assert standing(free) == ({}, {})
+
+
+def test_without_a_limit_no_header_is_sent(fresh_weir):
+    """The control of the test above."""
+    weir = fresh_weir(settings={"runner.processes": 0})
+    assert standing(weir.try_submit(weir.new_client().api_key, queue="o")) == ({}, {})
+
+
+@pytest.mark.limit(150)
+def test_a_refused_request_leaves_nothing_behind(five):
+    """[JOB-191] No job, no event, no delivery, no webhook, and its idempotency key is still free."""
+    early_in_the_minute(10)
+    weir = five
+    client = weir.new_client()
+    for _ in range(5):
+        weir.api("GET", "/v1/jobs", key=client.api_key).expect(200)
+    before = weir.metrics()
+    weir.try_submit(client.api_key, queue="o", idempotency_key="k").expect_problem(429, LIMITED)
+    weir.api("POST", "/v1/jobs:batch", {"jobs": [{"type": "EXECUTE"}] * 3},
+             client.api_key).expect_problem(429, LIMITED)
+    weir.api("POST", "/v1/webhooks", {"url": "http://127.0.0.1:1/", "events": ["*"]},
+             client.api_key).expect_problem(429, LIMITED)
+    weir.api("POST", f"/v1/clients/{client.client_id}/keys/renew", {},
+             client.api_key).expect_problem(429, LIMITED)
+    after = weir.metrics()
+    for name in ("jobs_submitted_total", "jobs_queued_total", "job_queue_depth"):
+        assert after[name] == before[name]
+    weir.restart()  # a new minute
+    assert weir.total(client.api_key) == 0
+    assert weir.api("GET", "/v1/webhooks", key=client.api_key).expect(200)["items"] == []
+    weir.submit(client.api_key, queue="o", priority=7, idempotency_key="k")  # another body
 
 
 @pytest.mark.limit(150)
@@ -112,6 +203,39 @@ def test_a_used_up_daily_quota_is_429(fresh_weir):
     assert "day" in problem["detail"] and 1 <= int(answer.headers["retry-after"]) <= 86400
     assert weir.total(weir.new_client().api_key) == 0
     assert weir.metric("jobs_submitted_total") == 10
+
+
+def saved_requests(weir):
+    """What the store has of the only client's day."""
+    with contextlib.closing(sqlite3.connect(f"file:{weir.data}/weir.db?mode=ro", uri=True)) as store:
+        return store.execute("SELECT sum(requests) FROM request_days").fetchone()[0]
+
+
+@pytest.mark.limit(200)
+def test_a_day_goes_on_after_a_restart_and_after_a_kill(fresh_weir):
+    """[JOB-192] Used up stays used up; the minute begins anew."""
+    weir = fresh_weir(settings={"limits.requests_per_minute": 1000, "limits.requests_per_day": 10,
+                                "runner.processes": 0})
+    not_over_midnight()
+    key = weir.new_client().api_key
+    for _ in range(4):
+        weir.submit(key, queue="o")
+    weir.restart()  # a clean stop saves what was counted a moment ago
+    policy, left = standing(weir.api("GET", "/v1/jobs", key=key))
+    assert left["day"]["r"] == 5 and left["minute"]["r"] == 999
+    for _ in range(5):
+        weir.submit(key, queue="o")
+    wait_for(lambda: saved_requests(weir) == 10, 20, "the count in the store", weir)
+    weir.kill9()
+    weir.start()
+    answer = weir.try_submit(key, queue="o")
+    assert "day" in answer.expect_problem(429, LIMITED)["detail"]
+    left = standing(answer)[1]
+    assert left["day"] == {"r": 0, "t": int(answer.headers["retry-after"])} and left["minute"]["r"] == 1000
+    weir.restart({"limits.requests_per_day": 12})
+    assert weir.total(key) == 9
+    weir.stop()
+    assert weir.cli("verify").returncode == 0
 
 
 def test_active_jobs_are_limited_over_all_clients(fresh_weir):

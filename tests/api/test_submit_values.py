@@ -113,6 +113,9 @@ def test_a_kind_outside_the_catalog_is_invalid(weir, client, kind):
     "http://exa mple.com/", "http://example.com/a b", "http://example.com/\n", "javascript:1",
     "http://user:secret@example.com/", "http://[::1", "http://[]/", "http://.example.com/",
     "http://example.com\\@evil/", "http://" + "a" * 3000, " http://example.com/", "gopher://x/",
+    "https://example.com/a#b", "http://bücher.example/", "http://example.com/ü", "http://example.com./",
+    "http://example.com:/", "http://example.com:080/", "http://127.1/", "http://0x7f000001/",
+    "http://exa%6dple.com/", "http://a..b/", "http://-a.example/", "http://[fe80::1%25eth0]/",
 ])
 def test_a_callback_must_be_an_http_url_with_a_host(weir, client, url):
     """[JOB-090 JOB-165]"""
@@ -120,9 +123,9 @@ def test_a_callback_must_be_an_http_url_with_a_host(weir, client, url):
 
 
 @pytest.mark.parametrize("url", [
-    "http://example.com", "https://example.com/a/b?c=d#e", "http://127.0.0.1:9/hook",
+    "http://example.com", "https://example.com/a/b?c=d", "http://127.0.0.1:9/hook",
     "http://[::1]:8080/x", "http://localhost/", "https://a-b.c_d.example.com:443/",
-    "http://example.com?x=1",
+    "http://example.com?x=1", "HTTPS://Example.COM:8443/A", "https://xn--bcher-kva.example/%C3%BC",
 ])
 def test_http_and_https_callbacks_are_taken(weir, client, url):
     """[JOB-090]"""

@@ -40,7 +40,9 @@ def test_every_event_name_and_both_patterns_are_taken(weir, client, events):
 
 
 @pytest.mark.parametrize("url", ["not a url", "", "ftp://example.com/", "example.com/hook",
-                                 "http://", "file:///etc/passwd", "http://a b/", "//example.com"])
+                                 "http://", "file:///etc/passwd", "http://a b/", "//example.com",
+                                 "http://example.com/#x", "http://u:p@example.com/",
+                                 "http://bücher.example/", "http://example.com:0/", "http://127.1/"])
 def test_a_bad_url_is_refused(weir, client, url):
     """[JOB-104 JOB-187] 400, and nothing is registered."""
     problem = register(weir, client.api_key, url=url).expect_problem(

@@ -103,6 +103,32 @@ def test_final_jobs_live_thirty_days_and_unfinished_ones_for_ever(weir, io, clie
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_a_new_minute_and_a_new_day_open_what_was_used_up(fresh_weir, io):
+    """[JOB-191] [JOB-192] [JOB-286] After Retry-After seconds of the server's clock requests pass again; of
+    two limits the longer one tells how long. A clock set back locks nobody out."""
+    weir = fresh_weir(env=io.environment(), settings={
+        "limits.requests_per_minute": 3, "limits.requests_per_day": 5, "runner.processes": 0})
+    key = weir.new_client().api_key
+
+    def used_up():
+        answers = [weir.api("GET", "/v1/jobs", key=key) for _ in range(4)]
+        return [a.status for a in answers], answers[-1]
+
+    io.clock_shift_ms = (1 - int(time.time()) % 86400) * 1000  # today's first second
+    statuses, refused = used_up()
+    assert statuses == [200] * 3 + [429] and int(refused.headers["retry-after"]) <= 60
+    io.clock_shift_ms += int(refused.headers["retry-after"]) * 1000
+    statuses, refused = used_up()
+    assert statuses == [200] * 2 + [429] * 2  # the day's five
+    assert 86000 <= int(refused.headers["retry-after"]) <= 86400
+    io.clock_shift_ms += 60 * 1000
+    assert used_up()[0] == [429] * 4
+    io.clock_shift_ms += (int(refused.headers["retry-after"]) - 60) * 1000
+    assert used_up()[0] == [200] * 3 + [429]
+    io.clock_shift_ms -= 3 * DAY_MS
+    assert used_up()[0] == [200] * 3 + [429]
+
+
 def test_a_key_expires_when_its_time_is_over(weir, io, client):
     """[JOB-156] [JOB-207] A day before it works, a day after it is 401 RFA_AUTH_TOKEN_EXPIRED."""
     io.clock_shift_ms = 399 * DAY_MS

@@ -7,9 +7,9 @@
 #include <stdio.h>
 
 #include "base/must.h"
+#include "base/url.h"
 #include "egress/address.h"
 #include "egress/retry_after.h"
-#include "egress/url.h"
 
 #include "base/banned.h"
 
@@ -21,7 +21,7 @@ static void check_part(CURLU *parsed, CURLUPart part, unsigned flags, const char
     curl_free(text);
 }
 
-static void check_with_curl(struct str text, const struct egress_url *url)
+static void check_with_curl(struct str text, const struct url *url)
 {
     char port[8];
     struct strbuf copy CLEANUP(strbuf_free) = {0};
@@ -40,14 +40,14 @@ static void check_with_curl(struct str text, const struct egress_url *url)
 
 static void check_url(struct str text)
 {
-    struct egress_url url, again;
-    struct err err;
-    if (egress_url_parse(text, &url, &err) != ERR_OK) {
-        MUST(err.code == ERR_REQUEST_MALFORMED && err.detail[0]);
+    struct url url, again;
+    const char *fault = url_parse(text, &url);
+    if (fault) {
+        MUST(fault[0]);
         return;
     }
-    MUST(url.port && url.host[0] && text.len <= EGRESS_URL_BYTES_MAX);
-    MUST(egress_url_parse(str_of(url.endpoint), &again, &err) == ERR_OK);
+    MUST(url.port && url.host[0] && text.len <= URL_BYTES_MAX);
+    MUST(!url_parse(str_of(url.endpoint), &again));
     MUST(strcmp(url.endpoint, again.endpoint) == 0 && strcmp(url.host, again.host) == 0);
     MUST(url.tls == again.tls && url.is_address == again.is_address && url.port == again.port);
     check_with_curl(text, &url);

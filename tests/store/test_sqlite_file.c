@@ -119,9 +119,17 @@ static void open_all(struct bench *b)
     assert_int_equal(b->store->ops->reader_open(b->store, &b->reader, &err), ERR_OK);
 }
 
-/* A database as the fourth schema had it: a row for each entry of a listing. */
+/* A database as the fifth schema had it: webhooks without a reason, nothing counted by the day. */
+static void run_back_to_version_5(struct bench *b)
+{
+    run_raw(b, "DROP TABLE request_days; ALTER TABLE webhooks DROP COLUMN disabled_ms;"
+               "ALTER TABLE webhooks DROP COLUMN disabled_why; PRAGMA user_version=5");
+}
+
+/* As the fourth one had it: a row for each entry of a listing. */
 static void run_back_to_version_4(struct bench *b)
 {
+    run_back_to_version_5(b);
     run_raw(b, "DROP TABLE list; CREATE TABLE list(client INTEGER NOT NULL, bucket INTEGER NOT NULL,"
                "id INTEGER NOT NULL, PRIMARY KEY(client, bucket, id)) WITHOUT ROWID; PRAGMA user_version=4");
 }
@@ -262,6 +270,22 @@ static void test_a_damaged_run_is_told(void **state)
     bench_begin(b);
     assert_int_equal(b->reader->ops->reader_scan_list(b->reader, count_entry, &n, &err), ERR_STORE_CORRUPT);
     bench_end(b);
+}
+
+/* The sixth adds what nobody has used yet: nothing of a webhook is lost, and its reason is none. */
+static void test_the_fifth_schema_is_brought_up_to_date(void **state)
+{
+    struct bench *b = *state;
+    struct webhook_row *row = bench_row(b, &table_webhook_row, 3, 0);
+    row->disabled_ms = row->disabled_why = 0;
+    assert_int_equal(bench_change(b, &table_webhook_row, ROW_INSERT, row), ERR_OK);
+    close_all(b);
+    run_back_to_version_5(b);
+    open_all(b);
+    bench_expect_equal(&table_webhook_row, bench_fetch(b, &table_webhook_row, row), row);
+    struct request_day_row day = {.client = 3, .day = 20000, .requests = 7};
+    assert_int_equal(bench_change(b, &table_request_day_row, ROW_INSERT, &day), ERR_OK);
+    bench_expect_equal(&table_request_day_row, bench_fetch(b, &table_request_day_row, &day), &day);
 }
 
 static void test_a_reader_needs_a_migrated_file_and_creates_none(void **state)
@@ -468,6 +492,7 @@ int main(void)
         BENCH_TEST(test_the_first_schema_is_brought_up_to_date),
         BENCH_TEST(test_the_second_schema_is_brought_up_to_date),
         BENCH_TEST(test_the_fourth_schema_is_brought_up_to_date),
+        BENCH_TEST(test_the_fifth_schema_is_brought_up_to_date),
         BENCH_TEST(test_a_damaged_run_is_told),
         BENCH_TEST(test_a_reader_needs_a_migrated_file_and_creates_none),
         BENCH_TEST(test_a_file_that_is_no_database_is_refused),

@@ -1,6 +1,7 @@
 /* Deliveries: the log of a webhook and of a job's callback; and what is asked of a webhook that is there. */
 #include "api/jobs/encode.h"
 #include "api/jobs/handlers.h"
+#include "api/jobs/list_filter.h"
 #include "base/random.h"
 #include "jobs/client_commands.h"
 #include "jobs/deliver.h"
@@ -8,8 +9,6 @@
 #include "lifecycle/attempts.h"
 
 #include "base/banned.h"
-
-enum { PAGE_DEFAULT = 50, PAGE_MAX = 200 };
 
 /* --- reading ------------------------------------------------------------------------------------- */
 
@@ -74,6 +73,11 @@ static void encode_id_or_null(struct json_writer *w, const char *key, bool there
     jw_null(w);
 }
 
+static const char *event_of_no_job(const struct delivery_row *d)
+{
+    return webhook_event_text(d->event ? WEBHOOK_EVENT_DISABLED : WEBHOOK_EVENT_TEST);
+}
+
 static void encode_delivery(struct json_writer *w, const struct delivery_row *d, const struct named *n,
                             int64_t next_attempt_ms)
 {
@@ -89,7 +93,7 @@ static void encode_delivery(struct json_writer *w, const struct delivery_row *d,
         jw_null(w);
     }
     jw_key(w, "event_name");
-    jw_text(w, n->has_event ? job_event_text(n->event.event) : d->job ? NULL : "webhook.test");
+    jw_text(w, n->has_event ? job_event_text(n->event.event) : d->job ? NULL : event_of_no_job(d));
     encode_id_or_null(w, "job_id", n->has_job, d->job, (uint64_t)n->job.low);
     jw_key(w, "state");
     jw_text(w, delivery_state_text((enum delivery_state)d->state));
@@ -124,21 +128,17 @@ struct delivery_page {
 
 static bool read_page_query(struct call *c, struct delivery_page *p)
 {
-    struct str cursor, limit;
+    struct str cursor;
     struct err err;
     struct uuid id;
     uint64_t low;
-    if (http_query(c->x, "cursor", &cursor, &err) != ERR_OK ||
-        http_query(c->x, "limit", &limit, &err) != ERR_OK) {
+    if (!call_limit(c, LIST_LIMIT_DEFAULT, LIST_LIMIT_MAX, &p->limit))
+        return false;
+    if (http_query(c->x, "cursor", &cursor, &err) != ERR_OK) {
         call_problem(c, &err);
         return false;
     }
     p->below = INT64_MAX;
-    p->limit = PAGE_DEFAULT;
-    if (limit.ptr && !str_to_int(limit, 1, PAGE_MAX, &p->limit)) {
-        call_fail(c, ERR_REQUEST_MALFORMED, "limit must be from 1 to %d", PAGE_MAX);
-        return false;
-    }
     if (cursor.ptr && (!uuid_parse(cursor, &id) || !uuid_split_v7(&id, &p->below, &low))) {
         call_fail(c, ERR_REQUEST_MALFORMED, "cursor is not one this server gave");
         return false;

@@ -1,5 +1,6 @@
 #include "api/jobs/encode.h"
 
+#include "api/jobs/list_filter.h"
 #include "base/time_text.h"
 #include "lifecycle/work_kinds.h"
 
@@ -168,6 +169,17 @@ bool call_read_job(struct call *c, struct reader **ret_reader, struct job_view *
         *ret_reader = r;
         return true;
     }
+    call_problem(c, &err);
+    return false;
+}
+
+bool call_limit(struct call *c, int64_t fallback, int64_t max, int64_t *ret_limit)
+{
+    struct err err;
+    struct str text;
+    if (http_query(c->x, "limit", &text, &err) == ERR_OK &&
+        list_limit_parse(text, fallback, max, ret_limit, &err) == ERR_OK)
+        return true;
     call_problem(c, &err);
     return false;
 }

@@ -17,5 +17,7 @@ void encode_report_members(struct json_writer *w, const struct job_view *v);
 
 /* The caller's job of the path, and the reader in whose snapshot it was read. False: answered. */
 bool call_read_job(struct call *c, struct reader **ret_reader, struct job_view *ret_view);
+/* The query's `limit`. False: answered. */
+bool call_limit(struct call *c, int64_t fallback, int64_t max, int64_t *ret_limit);
 
 #endif

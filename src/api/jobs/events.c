@@ -24,29 +24,13 @@ static bool read_after(struct call *c, const char *parameter, struct str header,
     return true;
 }
 
-static bool read_limit(struct call *c, int64_t fallback, int64_t max, int64_t *ret_limit)
-{
-    struct err err;
-    struct str text;
-    if (http_query(c->x, "limit", &text, &err) != ERR_OK) {
-        call_problem(c, &err);
-        return false;
-    }
-    *ret_limit = fallback;
-    if (text.ptr && !str_to_int(text, 1, max, ret_limit)) {
-        call_fail(c, ERR_REQUEST_MALFORMED, "limit must be from 1 to %lld", (long long)max);
-        return false;
-    }
-    return true;
-}
-
 static void send_page(struct call *c)
 {
     int64_t after, limit;
     struct reader *r;
     struct job_view v;
     struct err err = {.code = ERR_OK};
-    if (!read_after(c, "cursor", STR_ABSENT, &after) || !read_limit(c, PAGE_DEFAULT, PAGE_MAX, &limit) ||
+    if (!read_after(c, "cursor", STR_ABSENT, &after) || !call_limit(c, PAGE_DEFAULT, PAGE_MAX, &limit) ||
         !call_read_job(c, &r, &v))
         return;
     struct event *events = ARENA_ARRAY(c->x->arena, struct event, (size_t)limit);

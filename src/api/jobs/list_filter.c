@@ -66,9 +66,19 @@ static enum err_code parse_state(const struct list_query_texts *q, struct list_f
     return ERR_OK;
 }
 
+enum err_code list_limit_parse(struct str text, int64_t fallback, int64_t max, int64_t *ret_limit,
+                               struct err *err)
+{
+    int64_t limit = fallback;
+    if (text.ptr && !str_to_int(text, 1, max, &limit))
+        return err_set(err, ERR_REQUEST_MALFORMED, "limit must be from 1 to %lld", (long long)max);
+    *ret_limit = limit;
+    return ERR_OK;
+}
+
 enum err_code list_filter_parse(const struct list_query_texts *q, struct list_filter *ret, struct err *err)
 {
-    *ret = (struct list_filter){.limit = LIST_LIMIT_DEFAULT, .queue = q->queue};
+    *ret = (struct list_filter){.queue = q->queue};
     if (parse_state(q, ret, err) != ERR_OK || parse_times(q, ret, err) != ERR_OK ||
         parse_cursor(q->cursor, ret, err) != ERR_OK)
         return err->code;
@@ -78,9 +88,7 @@ enum err_code list_filter_parse(const struct list_query_texts *q, struct list_fi
         return bad("work_kind", "a kind of the catalog", err);
     ret->has_type = q->type.ptr != NULL;
     ret->has_kind = q->work_kind.ptr != NULL;
-    if (q->limit.ptr && !str_to_int(q->limit, 1, LIST_LIMIT_MAX, &ret->limit))
-        return bad("limit", "from 1 to 200", err);
-    return ERR_OK;
+    return list_limit_parse(q->limit, LIST_LIMIT_DEFAULT, LIST_LIMIT_MAX, &ret->limit, err);
 }
 
 bool list_filter_matches(const struct list_filter *f, const struct job_view *v)

@@ -24,6 +24,9 @@ struct list_query_texts {
 };
 MUST_CHECK enum err_code list_filter_parse(const struct list_query_texts *q, struct list_filter *ret_filter,
                                            struct err *err);
+/* `limit` of any listing: absent means the fallback. */
+MUST_CHECK enum err_code list_limit_parse(struct str text, int64_t fallback, int64_t max, int64_t *ret_limit,
+                                          struct err *err);
 bool list_filter_matches(const struct list_filter *f, const struct job_view *v);
 /* Opaque to clients: the id to go on below. */
 struct str list_cursor_text(struct arena *a, int64_t id);

@@ -8,9 +8,9 @@
 const struct route job_routes[] = {
     ROUTE(POST,   "/v1/clients",                                   createClient,        AUTH_NONE,     "create_client",   ACCEPT_JSON, false, handle_create_client)
     ROUTE(POST,   "/v1/clients/{client_id}/keys",                  createKey,           AUTH_OPTIONAL, "create_key",      ACCEPT_JSON, true,  handle_create_key)
-    ROUTE(POST,   "/v1/clients/{client_id}/keys/renew",            renewKey,            AUTH_OPTIONAL, "renew_key",       ACCEPT_JSON, true,  handle_renew_key)
-    ROUTE(POST,   "/v1/clients/{client_id}/keys/revoke",           revokeKey,           AUTH_OPTIONAL, "revoke_key",      ACCEPT_JSON, true,  handle_revoke_key)
-    ROUTE(POST,   "/v1/clients/{client_id}/webhook-secret:rotate", rotateWebhookSecret, AUTH_OPTIONAL, "rotate_secret",   ACCEPT_JSON, true,  handle_rotate_secret)
+    ROUTE(POST,   "/v1/clients/{client_id}/keys/renew",            renewKey,            AUTH_KEEPER,   "renew_key",       ACCEPT_JSON, true,  handle_renew_key)
+    ROUTE(POST,   "/v1/clients/{client_id}/keys/revoke",           revokeKey,           AUTH_KEEPER,   "revoke_key",      ACCEPT_JSON, true,  handle_revoke_key)
+    ROUTE(POST,   "/v1/clients/{client_id}/webhook-secret:rotate", rotateWebhookSecret, AUTH_KEEPER,   "rotate_secret",   ACCEPT_JSON, true,  handle_rotate_secret)
     ROUTE(POST,   "/v1/jobs",                                      submitJob,           AUTH_CLIENT,   "submit",          ACCEPT_JSON, true,  handle_submit)
     ROUTE(POST,   "/v1/jobs:batch",                                submitJobBatch,      AUTH_CLIENT,   "submit",          ACCEPT_JSON, true,  handle_submit_batch)
     ROUTE(GET,    "/v1/jobs",                                      listJobs,            AUTH_CLIENT,   "list",            ACCEPT_JSON, true,  handle_list_jobs)

@@ -4,15 +4,17 @@
 #include "api/jobs/encode.h"
 #include "api/jobs/handlers.h"
 #include "base/random.h"
-#include "jobs/submit_values.h"
+#include "base/url.h"
 #include "jobs/webhook_fingerprint.h"
+#include "lifecycle/delivery_lifecycle.h"
 
 #include "base/banned.h"
 
 static bool event_name_is_known(struct str name)
 {
     enum job_event e;
-    return str_is(name, "*") || str_is(name, "job.*") || job_event_parse(name, &e);
+    return str_is(name, "*") || str_is(name, "job.*") || job_event_parse(name, &e) ||
+           str_is(name, webhook_event_text(WEBHOOK_EVENT_DISABLED));
 }
 
 static int by_text(const void *a, const void *b)
@@ -77,8 +79,10 @@ void handle_create_webhook(struct call *c)
         return;
     if (command->once.name.ptr)
         call_body_fingerprint(c->body, NULL, command->once.fingerprint);
-    if (!callback_url_is_valid(command->url)) {
-        call_fail(c, ERR_JOB_VALIDATION_FAILED, "url must be an http:// or https:// URL with a host");
+    struct url url;
+    const char *fault = url_parse(command->url, &url);
+    if (fault) {
+        call_fail(c, ERR_JOB_VALIDATION_FAILED, "url %s", fault);
         return;
     }
     if (!read_events(c, &command->events))
@@ -105,6 +109,11 @@ static bool encode_webhook(const void *row, void *arg)
     jw_key(w, "enabled");
     jw_bool(w, hook->enabled != 0);
     encode_time_ms(w, "created_at", hook->created_ms);
+    encode_time_ms(w, "failing_since", hook->failing_since_ms);
+    bool told = !hook->enabled && hook->disabled_ms;
+    encode_time_ms(w, "disabled_at", told ? hook->disabled_ms : 0);
+    jw_key(w, "disabled_reason");
+    jw_text(w, told ? webhook_fault_text((enum webhook_fault)hook->disabled_why) : NULL);
     jw_object_end(w);
     return true;
 }

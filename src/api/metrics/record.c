@@ -115,6 +115,11 @@ void metrics_committed(struct metrics *m, const struct unit *u)
         count_notice(m, &u->notices[i]);
 }
 
+void metrics_webhook_disabled(struct metrics *m, enum webhook_fault why)
+{
+    metric_add(&m->webhooks_disabled[why], 1);
+}
+
 /* Batches that wrote nothing (heartbeats, empty polls) say nothing about the disk. */
 void metrics_batch(struct metrics *m, const struct kernel_stats *k)
 {

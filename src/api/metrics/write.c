@@ -232,6 +232,12 @@ static void write_webhooks(const struct metrics *m, struct strbuf *out)
     counter(out, "webhook_failures_total", "Webhook attempts that failed", TOTAL(m, webhook_failures));
     metrics_head(out, "weir_webhook_seconds", "histogram", "Length of a webhook attempt");
     series(out, "weir_webhook_seconds", "", &shape_seconds, &s);
+    metrics_head(out, "weir_webhooks_disabled_total", "counter", "Webhooks that were disabled, by reason");
+    for (int why = 0; why < WEBHOOK_FAULT_COUNT; why++) {
+        char labels[64];
+        snprintf(labels, sizeof labels, "reason=\"%s\"", webhook_fault_text((enum webhook_fault)why));
+        sample(out, "weir_webhooks_disabled_total", labels, metric_get(&m->webhooks_disabled[why]));
+    }
 }
 
 static void write_store(const struct metrics *m, const struct kernel_stats *k, struct strbuf *out)

@@ -3,6 +3,7 @@
 #include "api/jobs/encode.h"
 #include "api/webhook_sign.h"
 #include "base/time_text.h"
+#include "lifecycle/delivery_lifecycle.h"
 
 #include "base/banned.h"
 
@@ -51,29 +52,71 @@ static bool read_callback_secret(struct call *c, struct reader *r, struct sendin
     return true;
 }
 
-static void write_body(struct call *c, struct sending *s, const char *type, int64_t at_us,
-                       const struct event *e, uint64_t low)
+/* The value of "data" is the caller's to write, then body_end. */
+static void body_begin(struct sending *s, struct json_writer *w, struct strbuf *b, const char *type,
+                       int64_t at_us)
+{
+    s->event_name = type;
+    jw_start(w, b);
+    jw_object(w);
+    jw_key(w, "type");
+    jw_text(w, type);
+    encode_time_us(w, "timestamp", at_us);
+    jw_key(w, "data");
+}
+
+static void body_end(struct call *c, struct sending *s, struct json_writer *w, struct strbuf *b)
+{
+    jw_object_end(w);
+    s->body = arena_str(c->x->arena, strbuf_str(b));
+    strbuf_free(b);
+}
+
+static void write_event(struct call *c, struct sending *s, const struct event *e, uint64_t low)
 {
     struct strbuf b = {0};
     struct json_writer w;
-    s->event_name = type;
     s->job_low = low;
-    jw_start(&w, &b);
+    body_begin(s, &w, &b, job_event_text(e->event), e->at_us);
+    encode_event(&w, e, low);
+    body_end(c, s, &w, &b);
+}
+
+static void write_test(struct call *c, struct sending *s)
+{
+    struct strbuf b = {0};
+    struct json_writer w;
+    body_begin(s, &w, &b, webhook_event_text(WEBHOOK_EVENT_TEST), s->delivery.created_ms * 1000);
     jw_object(&w);
-    jw_key(&w, "type");
-    jw_text(&w, type);
-    encode_time_us(&w, "timestamp", at_us);
-    jw_key(&w, "data");
-    if (e) {
-        encode_event(&w, e, low);
-    } else {
-        jw_object(&w);
-        encode_uuid_v7(&w, "delivery_id", s->delivery.id, (uint64_t)s->delivery.low);
-        jw_object_end(&w);
-    }
+    encode_uuid_v7(&w, "delivery_id", s->delivery.id, (uint64_t)s->delivery.low);
     jw_object_end(&w);
-    s->body = arena_str(c->x->arena, strbuf_str(&b));
-    strbuf_free(&b);
+    body_end(c, s, &w, &b);
+}
+
+/* Another webhook of the client was disabled. */
+static bool write_disabled(struct call *c, struct reader *r, struct sending *s, struct err *err)
+{
+    struct webhook_row hook = {.id = s->delivery.event};
+    bool found;
+    struct strbuf b = {0};
+    struct json_writer w;
+    if (!read_row(c, r, &table_webhook_row, &hook, &found, err))
+        return false;
+    if (!found) {
+        s->hopeless = "event_gone";
+        return true;
+    }
+    body_begin(s, &w, &b, webhook_event_text(WEBHOOK_EVENT_DISABLED), s->delivery.created_ms * 1000);
+    jw_object(&w);
+    encode_uuid_v7(&w, "webhook_id", hook.id, (uint64_t)hook.low);
+    jw_key(&w, "url");
+    jw_str(&w, hook.url);
+    jw_key(&w, "reason");
+    jw_text(&w, webhook_fault_text((enum webhook_fault)hook.disabled_why));
+    encode_time_ms(&w, "disabled_at", hook.disabled_ms);
+    jw_object_end(&w);
+    body_end(c, s, &w, &b);
+    return true;
 }
 
 /* The event it carries, from the job's history. */
@@ -83,8 +126,10 @@ static bool read_event(struct call *c, struct delivery_reads *reads, struct send
     struct job_view v;
     struct event e;
     bool found;
+    if (!s->delivery.job && s->delivery.event)
+        return write_disabled(c, r, s, err);
     if (!s->delivery.job) {
-        write_body(c, s, "webhook.test", s->delivery.created_ms * 1000, NULL, 0);
+        write_test(c, s);
         return true;
     }
     if (job_view_read(r, c->x->arena, s->delivery.job, &v, &found, err) != ERR_OK)
@@ -99,7 +144,7 @@ static bool read_event(struct call *c, struct delivery_reads *reads, struct send
     if (!s->delivery.webhook)
         s->url = v.job.callback;
     s->traceparent = v.job.traceparent;
-    write_body(c, s, job_event_text(e.event), e.at_us, &e, (uint64_t)v.job.low);
+    write_event(c, s, &e, (uint64_t)v.job.low);
     return true;
 }
 

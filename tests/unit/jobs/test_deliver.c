@@ -278,6 +278,49 @@ static void test_gone_and_long_failure_disable_a_webhook(void **state)
     assert_int_equal(claim_all(r)->task_count, 0); /* nothing is recorded for it */
 }
 
+static struct webhook_row webhook_of(struct rig *r, int64_t id)
+{
+    struct webhook_row row = {.id = id};
+    struct err err;
+    bool found;
+    assert_int_equal(r->reader->ops->reader_begin(r->reader, &err), ERR_OK);
+    assert_int_equal(r->reader->ops->reader_row(r->reader, &table_webhook_row, &row, r->arena, &found, &err),
+                     ERR_OK);
+    r->reader->ops->reader_end(r->reader);
+    assert_true(found);
+    return row;
+}
+
+static void test_other_webhooks_that_want_to_know_hear_of_a_disabled_one(void **state)
+{
+    struct rig *r = *state;
+    int64_t client = rig_new_client(r, NULL);
+    int64_t bad = new_webhook(r, client, "bad_____", "job.created,webhook.disabled");
+    int64_t by_name = new_webhook(r, client, "by_name_", "webhook.disabled");
+    int64_t by_star = new_webhook(r, client, "by_star_", "*");
+    new_webhook(r, client, "jobs____", "job.*");
+    new_webhook(r, rig_new_client(r, NULL), "stranger", "*");
+    rig_submit_default(r, client);
+    struct claim_command *c = claim_all(r);
+    for (uint32_t i = 0; i < c->task_count; i++)
+        answer(r, &c->tasks[i], row_of(r, c->tasks[i].head).webhook == bad ? 410 : 200);
+    struct webhook_row row = webhook_of(r, bad);
+    assert_false(row.enabled);
+    assert_int_equal(row.disabled_ms, r->wall_us / 1000);
+    assert_int_equal(row.disabled_why, WEBHOOK_GONE);
+    size_t told = 0;
+    c = claim_all(r);
+    for (uint32_t i = 0; i < c->task_count; i++) {
+        struct delivery_row d = row_of(r, c->tasks[i].head);
+        if (d.job)
+            continue; /* job.queued */
+        told++;
+        assert_true(d.webhook == by_name || d.webhook == by_star);
+        assert_int_equal(d.event, bad);
+    }
+    assert_int_equal(told, 2);
+}
+
 static void test_a_failed_commit_leaves_streams_as_they_were(void **state)
 {
     struct rig *r = *state;
@@ -347,6 +390,58 @@ static void test_purge_takes_deliveries_with_their_job_and_waits_for_pending_one
     rig_expect_sound(r); /* no row and no listing entry of a delivery is left behind */
 }
 
+static void send_test(struct rig *r, int64_t client, int64_t hook)
+{
+    struct webhook_command *c = ARENA_NEW(r->arena, struct webhook_command);
+    c->action = WEBHOOK_TEST;
+    c->client = client;
+    c->id = hook;
+    c->low = (uint64_t)webhook_of(r, hook).low;
+    rig_post(r, &c->base, &webhook_command_type);
+    rig_step(r);
+    assert_int_equal(c->base.result, ERR_OK);
+}
+
+static bool count_row(const void *row, void *arg)
+{
+    (void)row;
+    ++*(size_t *)arg;
+    return true;
+}
+
+static size_t delivery_count(struct rig *r)
+{
+    struct err err;
+    size_t n = 0;
+    assert_int_equal(r->reader->ops->reader_begin(r->reader, &err), ERR_OK);
+    assert_int_equal(r->reader->ops->reader_scan(r->reader, &table_delivery_row, count_row, &n, &err),
+                     ERR_OK);
+    r->reader->ops->reader_end(r->reader);
+    return n;
+}
+
+/* Twice in a retention time at least is looked after them. */
+static void test_deliveries_of_no_job_leave_by_their_age_unless_they_wait(void **state)
+{
+    struct rig *r = *state;
+    int64_t client = rig_new_client(r, NULL), hook = new_webhook(r, client, "http://hook/1", "job.created");
+    r->settings.jobs_retention_seconds = 1000;
+    send_test(r, client, hook);
+    answer(r, &claim_all(r)->tasks[0], 200);
+    send_test(r, client, hook); /* nobody sends this one */
+    rig_pass(r, 990 * 1000);
+    rig_step(r);
+    assert_int_equal(delivery_count(r), 2);
+    rig_pass(r, 600 * 1000);
+    rig_step(r);
+    assert_int_equal(delivery_count(r), 1);
+    answer(r, &claim_all(r)->tasks[0], 200);
+    rig_pass(r, 600 * 1000);
+    rig_step(r);
+    assert_int_equal(delivery_count(r), 0);
+    rig_expect_sound(r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -358,9 +453,11 @@ int main(void)
         RIG_TEST(test_a_closed_receiver_is_tried_by_what_comes_later),
         RIG_TEST(test_webhooks_hear_of_their_events_only),
         RIG_TEST(test_gone_and_long_failure_disable_a_webhook),
+        RIG_TEST(test_other_webhooks_that_want_to_know_hear_of_a_disabled_one),
         RIG_TEST(test_a_failed_commit_leaves_streams_as_they_were),
         RIG_TEST(test_a_restart_goes_on_where_it_was),
         RIG_TEST(test_purge_takes_deliveries_with_their_job_and_waits_for_pending_ones),
+        RIG_TEST(test_deliveries_of_no_job_leave_by_their_age_unless_they_wait),
     };
     return RIG_RUN_BOTH(tests);
 }

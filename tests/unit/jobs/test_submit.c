@@ -238,7 +238,15 @@ static void test_values_are_checked_and_the_field_is_named(void **state)
         {"queue", "-a", false},
         {"queue", "a b", false},
         {"callback", "http://h", true},
-        {"callback", "https://[::1]:9/x#y", true},
+        {"callback", "https://[::1]:9/x?y", true},
+        {"callback", "https://[::1]:9/x#y", false}, /* what cannot be sent to is refused here */
+        {"callback", "http://h.", false},
+        {"callback", "http://h:080/", false},
+        {"callback", "http://127.1/", false},
+        {"callback",
+         "http://b\xc3\xbc"
+         "cher.example/",
+         false},
         {"callback", "ftp://h", false},
         {"callback", "http://", false},
         {"callback", "http://u:p@h/", false},

@@ -1,0 +1,319 @@
+"""Failures of section 14 that no other file causes, and the table of all of them
+(docs/conformance/failures.md): each case with the tests that cause it for real."""
+import os
+import re
+import socket
+import struct
+import threading
+import time
+
+import pytest
+import yaml
+
+from harness.receiver import Receiver, is_signed
+from harness.weir_server import REPOSITORY, wait_for
+from harness.worker_calls import Worker, names
+
+FAST = {"webhooks.base_ms": 20, "webhooks.cap_ms": 100, "webhooks.timeout_ms": 1000,
+        "webhooks.max_attempts": 3}
+TABLE = os.path.join(REPOSITORY, "docs", "conformance", "failures.md")
+
+
+@pytest.fixture(scope="module")
+def weir(module_weir):
+    """Short pauses between attempts."""
+    return module_weir(settings=FAST)
+
+
+@pytest.fixture
+def receiver():
+    """One that answers 200 until told otherwise."""
+    with Receiver() as made:
+        yield made
+
+
+def new_webhook(weir, key, url, events):
+    """(webhook_id, secret)."""
+    made = weir.api("POST", "/v1/webhooks", {"url": url, "events": events}, key).expect(201)
+    return made["webhook_id"], made["secret"]
+
+
+def webhooks(weir, key):
+    """{webhook_id: what is told of it}."""
+    items = weir.api("GET", "/v1/webhooks", key=key).expect(200)["items"]
+    return {item["webhook_id"]: item for item in items}
+
+
+def deliveries(weir, key, job_id):
+    """Of the callback, oldest first."""
+    return weir.api("GET", f"/v1/jobs/{job_id}/deliveries", key=key).expect(200)["items"][::-1]
+
+
+# --- the table ---------------------------------------------------------------------------------------
+
+def table_rows():
+    """The rows of the table as lists of cells."""
+    with open(TABLE, encoding="utf-8") as file:
+        lines = [line.strip() for line in file if line.startswith("| JOB-")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+
+
+def named_tests(cell):
+    """(file, test) of every test a cell names."""
+    found = re.findall(r"`([\w/]+\.(?:py|c)):(\w+)`", cell)
+    assert found, cell
+    return found
+
+
+def test_every_failure_of_section_14_has_a_test_that_is_there():
+    """[JOB-301] One row for each of the requirements of the section, and no test in it is invented."""
+    rows = table_rows()
+    assert [row[0] for row in rows] == [f"JOB-{n}" for n in range(154, 199)]
+    for requirement, case, must, must_not, cell in rows:
+        assert case and must and must_not, requirement
+        marked = False
+        for path, name in named_tests(cell):
+            with open(os.path.join(REPOSITORY, "tests", path), encoding="utf-8") as file:
+                text = file.read()
+            assert re.search(rf"^(?:static void|def) {name}\(", text, re.M), f"tests/{path} has no {name}"
+            marked = marked or requirement in text
+        assert marked, f"no test of {requirement} names it"
+
+
+# --- Authorization -----------------------------------------------------------------------------------
+
+def test_no_operation_that_needs_a_key_answers_without_one(weir, client):
+    """[JOB-154] [JOB-155] All of the contract, those of later days too: 401 without a key and with one of
+    nobody, and nothing has happened."""
+    contract = yaml.safe_load(weir.api("GET", "/openapi/jobs.yaml").text)
+    tried = 0
+    before = weir.metric("jobs_submitted_total")
+    for path, operations in contract["paths"].items():
+        for method, operation in operations.items():
+            if method == "parameters" or operation.get("security") == []:
+                continue
+            concrete = path.replace("{client_id}", client.client_id)
+            concrete = re.sub(r"{\w+}", "0190163d-8694-739b-aea5-966c26f8ad91", concrete)
+            for key in (None, client.api_key[:-2] + "AA"):
+                weir.api(method.upper(), concrete, {} if method == "post" else None,
+                         key).expect_problem(401, "RFA_AUTH_INVALID_CREDENTIALS")
+                tried += 1
+    assert tried >= 2 * 20
+    assert weir.metric("jobs_submitted_total") == before and webhooks(weir, client.api_key) == {}
+
+
+# --- Execution ---------------------------------------------------------------------------------------
+
+def test_an_output_that_cannot_be_read_is_no_success(weir, client):
+    """[JOB-180] No outcome, an unknown one, a result that is no object, half a body: refused, the job is
+    not finished by it; the worker that stays silent then loses it."""
+    key = client.api_key
+    job_id = weir.submit(key, queue="outside", max_runtime_ms=2000)["job_id"]
+    with Worker(weir, key) as worker:
+        task, = worker.claim()
+        worker.start([task])
+        for said in ({}, {"outcome": "SUCCESS"}, {"outcome": "success", "result": "all well"},
+                     {"outcome": "success", "result": []}, {"outcome": "success", "error": 7}):
+            weir.api("POST", "/worker/v1/finish", {"tasks": [names(task, **said)]},
+                     key).expect_problem(400, "RFA_REQUEST_MALFORMED")
+        weir.api("POST", "/worker/v1/finish", '{"tasks":[{"task_id":', key).expect_problem(
+            400, "RFA_REQUEST_MALFORMED")
+        assert weir.job(key, job_id)["state"] == "RUNNING"
+        weir.api("GET", f"/v1/jobs/{job_id}/report", key=key).expect_problem(404, "RFA_JOB_REPORT_NOT_FOUND")
+    job = weir.wait_final(key, job_id, timeout=30)
+    assert (job["state"], job["outcome"]) == ("FAILED", "FAILED")
+    assert weir.event_names(key, job_id)[-1] == "job.timed_out"
+
+
+# --- Notification ------------------------------------------------------------------------------------
+
+class Rude:
+    """Takes connections and ends each with a reset, or with bytes that are no HTTP."""
+
+    def __init__(self, says):
+        self.says = says
+        self.taken = 0
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        self.thread = threading.Thread(target=self.serve, daemon=True)
+
+    def serve(self):
+        """Until it is closed."""
+        while True:
+            try:
+                connection, _ = self.listener.accept()
+            except OSError:
+                return
+            self.taken += 1
+            with connection:
+                connection.recv(65536)
+                if self.says is None:  # linger 0: a reset
+                    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                else:
+                    connection.sendall(self.says)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.listener.close()
+
+
+@pytest.mark.parametrize("scheme, host, says, error", [
+    ("http", "127.0.0.1", None, {"closed"}),
+    ("http", "127.0.0.1", b"", {"closed"}),
+    ("http", "127.0.0.1", b"* OK IMAP4 ready\r\n", {"protocol", "closed"}),
+    ("https", "127.0.0.1", b"HTTP/1.1 200 OK\r\n\r\n", {"tls", "closed"}),
+    ("http", "nobody.invalid", b"", {"dns"}),
+], ids=["reset", "empty", "not-http", "not-tls", "no-such-name"])
+def test_an_unreachable_receiver_is_recorded_and_tried_again_and_blocks_nothing(
+        weir, client, scheme, host, says, error):
+    """[JOB-186] Whatever way it is unreachable: the job SUCCEEDS, each delivery has all its attempts with
+    the reason, and is given up."""
+    key = client.api_key
+    with Rude(says) as rude:
+        url = f"{scheme}://{host}:{rude.port}/"
+        job_id = weir.submit(key, work_kind="SUCCESS_FAST", callback=url)["job_id"]
+        assert weir.wait_final(key, job_id)["state"] == "SUCCEEDED"
+        done = wait_for(lambda: [d for d in deliveries(weir, key, job_id) if d["state"] == "exhausted"][4:]
+                        and deliveries(weir, key, job_id), 60, "five given up", weir)
+    assert [len(d["attempts"]) for d in done] == [3] * 5
+    assert {a["error"] for d in done for a in d["attempts"]} <= error
+    assert {a["status"] for d in done for a in d["attempts"]} == {None}
+    assert weir.job(key, job_id)["outcome"] == "SUCCESS"
+
+
+@pytest.mark.parametrize("form", [
+    "http://user:secret@127.0.0.1:{port}/", "http://127.0.0.1:{port}/#part", "http://127.1:{port}/",
+    "http://2130706433:{port}/", "http://localhost.:{port}/", "http://ⓛocalhost:{port}/",
+    "http://127.0.0.1:0{port}/", "ftp://127.0.0.1:{port}/", "127.0.0.1:{port}", "http:///127.0.0.1:{port}/",
+    "http://127.0.0.1:{port}/a b"])
+def test_a_url_that_is_refused_is_never_called(weir, client, receiver, form):
+    """[JOB-187] [JOB-165] Each would lead to this receiver if somebody tried; the good one does."""
+    key = client.api_key
+    url = form.format(port=receiver.server.server_address[1])
+    problem = weir.api("POST", "/v1/webhooks", {"url": url, "events": ["*"]}, key).expect_problem(
+        400, "RFA_JOB_VALIDATION_FAILED")
+    assert problem["detail"].startswith("url ")
+    problem = weir.try_submit(key, queue="o", callback=url).expect_problem(400, "RFA_JOB_VALIDATION_FAILED")
+    assert problem["detail"].startswith("callback ")
+    batch = weir.api("POST", "/v1/jobs:batch", {"jobs": [{"type": "EXECUTE", "callback": url}]}, key)
+    assert batch.expect(202)["results"][0]["error"]["code"] == "RFA_JOB_VALIDATION_FAILED"
+    assert weir.total(key) == 0 and webhooks(weir, key) == {}
+    weir.submit(key, queue="o", callback=receiver.url)
+    receiver.wait(2)
+    assert {call.path for call in receiver.calls} == {"/"} and len(receiver.calls) == 2
+
+
+def test_no_callback_is_no_delivery(weir, client):
+    """[JOB-187] A job without one is not delivered anywhere."""
+    before = weir.metric("webhook_deliveries_total"), weir.metric("webhook_failures_total")
+    job_id = weir.submit(client.api_key, work_kind="SUCCESS_FAST")["job_id"]
+    weir.wait_final(client.api_key, job_id)
+    assert deliveries(weir, client.api_key, job_id) == []
+    assert before == (weir.metric("webhook_deliveries_total"), weir.metric("webhook_failures_total"))
+
+
+def seconds_ago(text):
+    """How long ago a time on the wire is."""
+    from datetime import datetime
+    return time.time() - datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
+
+
+def test_a_webhook_that_is_gone_is_disabled_and_everybody_is_told(weir, client, receiver):
+    """[JOB-190] 410: the list says when and why, the client's other webhook hears of it, the log has a line
+    and the counter one more; enabled again it looks like new."""
+    key = client.api_key
+    disabled = weir.metric("weir_webhooks_disabled_total", reason="gone")
+    with Receiver() as other:
+        other.answers = [410, 200]
+        bad, _ = new_webhook(weir, key, other.url, ["job.queued"])
+        told, secret = new_webhook(weir, key, receiver.url, ["webhook.disabled"])
+        assert webhooks(weir, key)[bad]["disabled_at"] is None
+        weir.submit(key, queue="o")
+        call, = receiver.wait(1)
+        now = webhooks(weir, key)[bad]
+        assert (now["enabled"], now["disabled_reason"]) == (False, "gone")
+        assert 0 <= seconds_ago(now["disabled_at"]) + 1 < 100 and now["failing_since"]
+        assert call.json["type"] == "webhook.disabled" and is_signed(call, secret)
+        assert call.json["data"] == {"webhook_id": bad, "url": other.url, "reason": "gone",
+                                     "disabled_at": now["disabled_at"]}
+        kept, = weir.api("GET", f"/v1/webhooks/{told}/deliveries", key=key).expect(200)["items"]
+        assert (kept["event_name"], kept["job_id"], kept["event_id"]) == ("webhook.disabled", None, None)
+        line = weir.wait_log(event="webhook_disabled", webhook_id=bad)
+        assert (line["reason"], line["client_id"], line["level"]) == ("gone", client.client_id, "warn")
+        assert weir.metric("weir_webhooks_disabled_total", reason="gone") == disabled + 1
+        weir.api("POST", f"/v1/webhooks/{bad}:enable", {}, key).expect(200)
+        now = webhooks(weir, key)[bad]
+        assert now["enabled"] and not (now["disabled_at"] or now["disabled_reason"] or now["failing_since"])
+        weir.submit(key, queue="o")
+        other.wait(2)
+
+
+def test_a_webhook_that_only_fails_is_disabled_and_its_neighbour_is_not(fresh_weir, receiver):
+    """[JOB-190] After webhooks.disable_after_seconds of nothing but failures; what waits for it is given up,
+    `*` hears of it once, and a restart forgets none of it."""
+    weir = fresh_weir(settings={**FAST, "webhooks.disable_after_seconds": 1})
+    client = weir.new_client()
+    key = client.api_key
+    good, _ = new_webhook(weir, key, receiver.url, ["*"])
+    with Receiver() as other:
+        other.answers = [500]
+        bad, _ = new_webhook(weir, key, other.url, ["job.queued"])
+        weir.submit(key, queue="o")
+        wait_for(lambda: webhooks(weir, key)[bad]["failing_since"], 20, "a first failure", weir)
+
+        def over():
+            weir.submit(key, queue="o")
+            return not webhooks(weir, key)[bad]["enabled"]
+
+        wait_for(over, 60, "disabled", weir)
+        now = webhooks(weir, key)[bad]
+        assert now["disabled_reason"] == "failing" and now["failing_since"] < now["disabled_at"]
+        path = f"/v1/webhooks/{bad}/deliveries?limit=200"
+        wait_for(lambda: "pending" not in {d["state"] for d in weir.api("GET", path, key=key).json["items"]},
+                 60, "none waits", weir)
+    wait_for(lambda: "webhook.disabled" in [c.json["type"] for c in receiver.calls], 20, "told", weir)
+    assert [c.json["data"]["webhook_id"] for c in receiver.calls
+            if c.json["type"] == "webhook.disabled"] == [bad]
+    weir.restart()
+    assert webhooks(weir, key)[bad] == now and webhooks(weir, key)[good]["enabled"]
+    weir.stop()
+    assert weir.cli("verify").returncode == 0
+
+
+def test_deliveries_that_wait_keep_their_job_beyond_its_retention(fresh_weir, receiver):
+    """[JOB-244] [JOB-245] The purge waits for what is pending, and takes job and deliveries afterwards."""
+    weir = fresh_weir(settings={**FAST, "jobs.retention_seconds": 1, "gateway.processes": 0})
+    key = weir.new_client().api_key
+    waiting = weir.submit(key, work_kind="SUCCESS_FAST", callback=receiver.url)["job_id"]
+    weir.wait_final(key, waiting)
+    time.sleep(3)  # three looks of the purge
+    assert weir.job(key, waiting)["state"] == "SUCCEEDED"
+    assert {d["state"] for d in deliveries(weir, key, waiting)} == {"pending"}
+    weir.restart({"gateway.processes": 1})
+    receiver.wait(5)
+    path = f"/v1/jobs/{waiting}"
+    wait_for(lambda: weir.api("GET", path, key=key).status == 404, 30, "the purge", weir)
+    weir.stop()
+    assert weir.cli("verify").returncode == 0
+
+
+# --- the six actions ---------------------------------------------------------------------------------
+
+def test_the_six_core_actions_work_together(weir, client, receiver):
+    """[JOB-299] Submit, cancel, retry, get, report and webhook in one story."""
+    key = client.api_key
+    new_webhook(weir, key, receiver.url, ["job.failed", "job.succeeded", "job.canceled"])
+    failing = weir.submit(key, work_kind="RETRY_ON_FAIL")["job_id"]
+    assert weir.wait_final(key, failing)["state"] == "FAILED"
+    assert weir.report(key, failing)["outcome"] == "FAILED"
+    assert weir.retry(key, failing).expect(200)["attempt"] == 2
+    waiting = weir.submit(key, queue="o")["job_id"]
+    assert weir.cancel(key, waiting).expect(200)["state"] == "CANCELED"
+    assert weir.wait_final(key, failing, timeout=60)["state"] == "SUCCEEDED"
+    assert [weir.report(key, j)["outcome"] for j in (failing, waiting)] == ["SUCCESS", "CANCELED"]
+    calls = receiver.wait(3, seconds=60)
+    assert sorted((c.json["type"], c.event["job_id"]) for c in calls) == sorted([
+        ("job.failed", failing), ("job.succeeded", failing), ("job.canceled", waiting)])
