@@ -3,8 +3,10 @@
 #include <stdlib.h>
 
 #include "api/api.h"
+#include "api/delivery_traces.h"
 #include "api/job_traces.h"
 #include "base/must.h"
+#include "kernel/worker_commands.h"
 #include "telemetry/otlp.h"
 
 #include "base/banned.h"
@@ -40,6 +42,8 @@ void traces_committed(struct traces *t, const struct unit *u)
 {
     if (t && u->notice_count)
         job_traces_committed(t->jobs, u, clock_wall_us(t->clock));
+    if (t && u->attempt_count)
+        delivery_traces_committed(t->tracer, u, clock_wall_us(t->clock));
 }
 
 void traces_counts(struct traces *t, uint64_t *ret_recorded, uint64_t *ret_dropped)
@@ -150,6 +154,14 @@ struct str call_run_traceparent(struct call *c, const struct job_row *job, int64
         return job->traceparent;
     job_traces_learn(t->jobs, job, clock_wall_us(t->clock));
     return context_text(c, &run);
+}
+
+struct str call_delivery_traceparent(struct call *c, struct str of_job, const struct claimed_task *t)
+{
+    struct trace_context attempt;
+    if (!c->api->traces || !delivery_context(of_job, t->low, t->token, &attempt))
+        return of_job;
+    return context_text(c, &attempt);
 }
 
 /* --- the way out ------------------------------------------------------------------------------------- */

@@ -14,6 +14,7 @@
 #include "store/rows.h"
 
 struct call;
+struct claimed_task;
 struct traces;
 struct unit;
 
@@ -32,6 +33,8 @@ void call_trace_id(struct call *c, const char *key, int64_t id, uint64_t low); /
 struct str call_traceparent(struct call *c);
 /* The call is about this job of the caller: link to it, and follow its next events. */
 void call_trace_job(struct call *c, int64_t id);
+/* What a receiver gets with a delivery: the context of the attempt, or the job's when nothing is recorded. */
+struct str call_delivery_traceparent(struct call *c, struct str of_job, const struct claimed_task *t);
 /* What a worker gets with this job: the context of the run, or what was stored when nothing is recorded. */
 struct str call_run_traceparent(struct call *c, const struct job_row *job, int64_t attempt);
 
