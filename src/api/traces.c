@@ -166,11 +166,24 @@ struct str call_delivery_traceparent(struct call *c, struct str of_job, const st
 
 /* --- the way out ------------------------------------------------------------------------------------- */
 
+/* {"lost":N}; anything else says nothing. */
+static int64_t spans_lost(struct http_exchange *x)
+{
+    const struct json *root, *lost;
+    struct err err;
+    int64_t count = 0;
+    if (!x->body.len || json_parse(x->arena, x->body, &root, &err) != ERR_OK ||
+        !(lost = json_get(root, "lost")) || !json_to_int(lost, &count) || count < 0)
+        return 0;
+    return count;
+}
+
 bool traces_serve(struct traces *t, struct http_exchange *x)
 {
     if (!t || !x->over_unix_socket || x->method != HTTP_POST || !str_is(x->path, TRACES_TAKE_PATH))
         return false;
     struct span *spans = must_alloc(TRACES_TAKE_MAX * sizeof *spans);
+    tracer_lost(t->tracer, (uint64_t)spans_lost(x));
     size_t count = tracer_take(t->tracer, spans, TRACES_TAKE_MAX);
     struct json_writer w;
     jw_start(&w, &x->reply_body);

@@ -39,8 +39,8 @@ struct str call_delivery_traceparent(struct call *c, struct str of_job, const st
 struct str call_run_traceparent(struct call *c, const struct job_row *job, int64_t attempt);
 
 /* POST /internal/v1/spans:take over the Unix socket: {"count":N,"otlp":{...}}, at most TRACES_TAKE_MAX spans,
- * which are then no longer here. Not part of the contracts: it is between processes of one program. False:
- * the request is not this one. */
+ * which are then no longer here; whoever asks says how many of those it took before were lost: {"lost":N}.
+ * Not part of the contracts: it is between processes of one program. False: the request is not this one. */
 enum { TRACES_TAKE_MAX = 256 };
 #define TRACES_TAKE_PATH "/internal/v1/spans:take"
 bool traces_serve(struct traces *t, struct http_exchange *x);
