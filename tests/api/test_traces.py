@@ -496,6 +496,19 @@ def test_a_collector_that_hangs_delays_no_delivery(fresh_weir, receiver):
         collector.wait(lambda spans: len([s for s in spans if s.kind == "client"]) == wanted, "all spans", 60)
 
 
+def test_a_stop_does_not_wait_for_a_collector_that_hangs(fresh_weir):
+    """What it holds is lost, and said to be; the server ends as asked."""
+    with OtlpReceiver() as collector:
+        weir = fresh_weir(env={"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url},
+                          settings={"runner.processes": 0})
+        collector.gate.clear()
+        weir.api("POST", "/v1/clients")
+        wait_for(lambda: collector.held, 20, "an export that is held", weir)
+        weir.stop()
+        assert [line["process"] for line in weir.logs(event="spans_lost")] == ["gateway 1"]
+        assert not weir.logs(event="process_killed")
+
+
 def test_headers_for_the_collector_are_sent_and_never_shown(fresh_weir):
     """Percent-decoded values, spaces around them ignored, as OpenTelemetry has it."""
     with OtlpReceiver() as collector:
