@@ -60,7 +60,7 @@ def refused(layers, path, header):
         return f'{own} may not include "{header}"; see tools/layers.txt'
     for pattern, (narrow, forbidden) in layers.narrowed:
         if fnmatch.fnmatch(path, pattern) and (other not in narrow or header in forbidden):
-            return f'{pattern} may not include "{header}": deciders are pure; pass the value in'
+            return f'{pattern} may not include "{header}": tools/layers.txt says why above its line'
     return None
 
 
@@ -97,8 +97,8 @@ def planted():
     return [
         (tree_of("src/store/a.c", '#include <time.h>\n#include "base/err.h"\n'), None),
         (tree_of("src/base/a.c", '#include "store/store.h"\n'), "base may not include store"),
-        (tree_of("src/jobs/decide_x.c", '#include "store/store.h"\n'), "deciders are pure"),
-        (tree_of("src/jobs/decide_x.c", '#include "base/clock.h"\n'), "deciders are pure"),
+        (tree_of("src/jobs/decide_x.c", '#include "store/store.h"\n'), "says why above its line"),
+        (tree_of("src/jobs/decide_x.c", '#include "base/clock.h"\n'), "says why above its line"),
         (tree_of("src/jobs/decide_x.c", "#include <time.h>\n"), "deciders only compute"),
         (tree_of("src/jobs/a.c", '#include "store/row_internal.h"\n'), "private to src/store"),
         (tree_of("src/jobs/a.c", '#include "err.h"\n'), "in no layer"),

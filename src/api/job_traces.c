@@ -9,8 +9,6 @@
 
 #include "base/banned.h"
 
-enum derived_span { DERIVED_ATTEMPT = 1, DERIVED_RUN = 2 };
-
 struct job_trace {
     struct map_node node;
     int64_t id;

@@ -3,8 +3,10 @@
 #include <stdlib.h>
 
 #include "api/api.h"
+#include "api/delivery_traces.h"
 #include "api/job_traces.h"
 #include "base/must.h"
+#include "kernel/worker_commands.h"
 #include "telemetry/otlp.h"
 
 #include "base/banned.h"
@@ -40,6 +42,8 @@ void traces_committed(struct traces *t, const struct unit *u)
 {
     if (t && u->notice_count)
         job_traces_committed(t->jobs, u, clock_wall_us(t->clock));
+    if (t && u->attempt_count)
+        delivery_traces_committed(t->tracer, u, clock_wall_us(t->clock));
 }
 
 void traces_counts(struct traces *t, uint64_t *ret_recorded, uint64_t *ret_dropped)
@@ -152,13 +156,34 @@ struct str call_run_traceparent(struct call *c, const struct job_row *job, int64
     return context_text(c, &run);
 }
 
+struct str call_delivery_traceparent(struct call *c, struct str of_job, const struct claimed_task *t)
+{
+    struct trace_context attempt;
+    if (!c->api->traces || !delivery_context(of_job, t->low, t->token, &attempt))
+        return of_job;
+    return context_text(c, &attempt);
+}
+
 /* --- the way out ------------------------------------------------------------------------------------- */
+
+/* {"lost":N}; anything else says nothing. */
+static int64_t spans_lost(struct http_exchange *x)
+{
+    const struct json *root, *lost;
+    struct err err;
+    int64_t count = 0;
+    if (!x->body.len || json_parse(x->arena, x->body, &root, &err) != ERR_OK ||
+        !(lost = json_get(root, "lost")) || !json_to_int(lost, &count) || count < 0)
+        return 0;
+    return count;
+}
 
 bool traces_serve(struct traces *t, struct http_exchange *x)
 {
     if (!t || !x->over_unix_socket || x->method != HTTP_POST || !str_is(x->path, TRACES_TAKE_PATH))
         return false;
     struct span *spans = must_alloc(TRACES_TAKE_MAX * sizeof *spans);
+    tracer_lost(t->tracer, (uint64_t)spans_lost(x));
     size_t count = tracer_take(t->tracer, spans, TRACES_TAKE_MAX);
     struct json_writer w;
     jw_start(&w, &x->reply_body);

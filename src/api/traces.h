@@ -14,6 +14,7 @@
 #include "store/rows.h"
 
 struct call;
+struct claimed_task;
 struct traces;
 struct unit;
 
@@ -32,12 +33,14 @@ void call_trace_id(struct call *c, const char *key, int64_t id, uint64_t low); /
 struct str call_traceparent(struct call *c);
 /* The call is about this job of the caller: link to it, and follow its next events. */
 void call_trace_job(struct call *c, int64_t id);
+/* What a receiver gets with a delivery: the context of the attempt, or the job's when nothing is recorded. */
+struct str call_delivery_traceparent(struct call *c, struct str of_job, const struct claimed_task *t);
 /* What a worker gets with this job: the context of the run, or what was stored when nothing is recorded. */
 struct str call_run_traceparent(struct call *c, const struct job_row *job, int64_t attempt);
 
 /* POST /internal/v1/spans:take over the Unix socket: {"count":N,"otlp":{...}}, at most TRACES_TAKE_MAX spans,
- * which are then no longer here. Not part of the contracts: it is between processes of one program. False:
- * the request is not this one. */
+ * which are then no longer here; whoever asks says how many of those it took before were lost: {"lost":N}.
+ * Not part of the contracts: it is between processes of one program. False: the request is not this one. */
 enum { TRACES_TAKE_MAX = 256 };
 #define TRACES_TAKE_PATH "/internal/v1/spans:take"
 bool traces_serve(struct traces *t, struct http_exchange *x);

@@ -8,7 +8,6 @@
 #include "base/must.h"
 #include "cli/command.h"
 #include "core/core.h"
-#include "domains/exporter/exporter.h"
 #include "domains/gateway/gateway.h"
 #include "domains/runner/runner.h"
 #include "runtime/supervisor.h"
@@ -44,6 +43,8 @@ static int run_gateway(const struct process_start *start)
                                     .heartbeat_ms = s->queue_heartbeat_ms,
                                     .drain_ms = s->runtime_drain_ms,
                                     .instance = start->instance,
+                                    .otlp_endpoint = otlp_endpoint(),
+                                    .otlp_headers = otlp_headers(),
                                     .stop_requested = process_stop_requested,
                                     .stop_fd = process_stop_fd()};
     struct err err;
@@ -54,18 +55,6 @@ static int run_gateway(const struct process_start *start)
     }
     process_ready(start);
     return gateway_main(&config);
-}
-
-static int run_exporter(const struct process_start *start)
-{
-    struct exporter_config config = {
-        .socket_path = start->socket_path,
-        .endpoint = otlp_endpoint(),
-        .stop_requested = process_stop_requested,
-        .wait_stop = process_wait_stop,
-    };
-    process_ready(start);
-    return exporter_main(&config);
 }
 
 /* An address to connect to: a wildcard is where to listen, not where to call. */
@@ -129,16 +118,16 @@ static int run_with_greeting(const struct settings *s, bool quiet, int argc, cha
     struct greeting greeting = {s, program, quiet};
     const struct supervisor_config config = {
         .settings = s,
-        .mains = {[PROCESS_CORE] = core_main,
-                  [PROCESS_RUNNER] = run_runner,
-                  [PROCESS_GATEWAY] = run_gateway,
-                  [PROCESS_EXPORTER] = run_exporter},
+        .mains = {[PROCESS_CORE] = core_main, [PROCESS_RUNNER] = run_runner, [PROCESS_GATEWAY] = run_gateway},
         .argc = argc,
         .argv = argv,
         .on_ready = greet,
         .on_ready_self = &greeting,
     };
     log_minimum(settings_log_level(s));
+    if (otlp_endpoint() && !s->gateway_processes)
+        log_line(LOG_WARN, "spans_not_exported", "error_message",
+                 LOG_TEXT("OTEL_EXPORTER_OTLP_ENDPOINT is set, but gateway.processes is 0"), NULL);
     int code = supervisor_run(&config);
     free(program);
     return code;

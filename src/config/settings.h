@@ -85,7 +85,8 @@
         "restarts of the gateway within the window; one more ends and renews the domain")                    \
     INT(runtime_outbound_max_seconds, "runtime.outbound.max_seconds", 60, 1, 86400,                          \
         "length of the outbound window")                                                                     \
-    INT(gateway_processes, "gateway.processes", 1, 0, 16, "processes that send deliveries; 0: none does")    \
+    INT(gateway_processes, "gateway.processes", 1, 0, 16,                                                    \
+        "processes that connect out; 0: no deliveries, no spans")                                            \
     REAL(traces_sample_ratio, "traces.sample_ratio", 1.0, 0, 1,                                              \
          "share of traces begun here that are recorded; a caller's choice goes first")                       \
     TEXT(log_level, "log.level", LEVEL, "info", "debug, info, warn or error")

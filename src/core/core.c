@@ -82,6 +82,7 @@ static void make_kernel(struct core *c)
                                         .fatal = store_is_lost,
                                         .lends = api_commits_itself,
                                         .lent_batch_end = api_lent_batch_end,
+                                        .attempts = c->api->traces != NULL,
                                         .self = c->api},
                               .housekeep = housekeep,
                               .housekeep_self = c,

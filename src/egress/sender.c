@@ -11,6 +11,7 @@
 #include "base/random.h"
 #include "base/url.h"
 #include "egress/sender_internal.h"
+#include "egress/trusted.h"
 
 #include "base/banned.h"
 
@@ -167,7 +168,7 @@ static bool is_token(struct str name)
 }
 
 /* Curl gives lines like "name:" and "name;" meanings of its own, so a value must be there. */
-static enum err_code check_header(struct str line, struct err *err)
+enum err_code egress_header_check(struct str line, struct err *err)
 {
     struct str value = line, name = str_cut(&value, ':');
     if (name.len == line.len || !is_token(name) || is_framing(name) || !str_trim(value).len)
@@ -192,7 +193,7 @@ static enum err_code check_request(const struct egress_request *request, struct 
     if (request->header_count > EGRESS_HEADERS_MAX)
         return err_set(err, ERR_REQUEST_MALFORMED, "more than %d headers", EGRESS_HEADERS_MAX);
     for (size_t i = 0; i < request->header_count; i++)
-        if (check_header(request->headers[i], err) != ERR_OK)
+        if (egress_header_check(request->headers[i], err) != ERR_OK)
             return err->code;
     if (request->body.len > EGRESS_BODY_BYTES_MAX)
         return err_set(err, ERR_REQUEST_MALFORMED, "the body is larger than %d MiB",
@@ -234,7 +235,8 @@ static void reset_answer(struct egress_transfer *t)
     t->curl_error[0] = 0;
 }
 
-enum err_code egress_send(struct egress *e, const struct egress_request *request, struct err *err)
+static enum err_code take(struct egress *e, const struct egress_request *request, bool trusted,
+                          struct err *err)
 {
     struct url url;
     if (check_request(request, &url, err) != ERR_OK)
@@ -245,6 +247,7 @@ enum err_code egress_send(struct egress *e, const struct egress_request *request
                        e->bytes);
     struct egress_transfer *t = take_transfer(e);
     reset_answer(t);
+    t->trusted = trusted;
     t->host_is_address = url.is_address;
     t->owner = request->owner;
     t->bytes = bytes;
@@ -256,6 +259,16 @@ enum err_code egress_send(struct egress *e, const struct egress_request *request
     transfer_easy_aim(t, request);
     MUST(curl_multi_add_handle(t->lane->multi, t->easy) == CURLM_OK);
     return ERR_OK;
+}
+
+enum err_code egress_send(struct egress *e, const struct egress_request *request, struct err *err)
+{
+    return take(e, request, false, err);
+}
+
+enum err_code egress_send_trusted(struct egress *e, const struct egress_request *request, struct err *err)
+{
+    return take(e, request, true, err);
 }
 
 /* --- results ---------------------------------------------------------------------------------------- */

@@ -11,6 +11,7 @@
  *          and the peer once more before each request goes out, so names that change their address, several
  *          answers and kept connections make no difference. The first denied address that curl comes to ends
  *          the request, even when another answer of the same name would be allowed.
+ * Trusted: what the operator named goes another way around the guard: egress/trusted.h.
  * Never:   redirects, proxies (also from the environment), cookies, .netrc, authentication, HTTP/2, decoding
  *          of compressed answers, protocols other than http and https.
  * Bounded: requests in flight, their bytes, connections kept, name lookups under way; of an answer the head
@@ -115,6 +116,8 @@ struct egress *egress_free(struct egress *e);
 /* Copies the request. ERR_REQUEST_MALFORMED (it will never do) or ERR_EXEC_QUEUE_FULL (later it will). */
 MUST_CHECK enum err_code egress_send(struct egress *e, const struct egress_request *request, struct err *err);
 uint32_t egress_in_flight(const struct egress *e);
+/* Whether a request may have this header: ERR_REQUEST_MALFORMED names it, without its value. */
+MUST_CHECK enum err_code egress_header_check(struct str line, struct err *err);
 
 /* Waits up to timeout_ms (-1: without end) for something to do, does it, hands results over. */
 void egress_poll(struct egress *e, int64_t timeout_ms);

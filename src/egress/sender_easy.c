@@ -34,7 +34,7 @@ static int start_lookup(void *resolver_state, void *reserved, void *self)
     (void)resolver_state, (void)reserved;
     if (t->looking_up || t->host_is_address)
         return 0;
-    t->lookups_full = t->egress->lookups >= t->egress->config.lookups_max;
+    t->lookups_full = !t->trusted && t->egress->lookups >= t->egress->config.lookups_max;
     if (t->lookups_full)
         return 1;
     t->looking_up = true;
@@ -63,7 +63,7 @@ static curl_socket_t open_socket(void *self, curlsocktype purpose, struct curl_s
     transfer_lookup_over(t);
     if (t->denied)
         return CURL_SOCKET_BAD;
-    if (!egress_address_allowed(&t->egress->config.policy, &address->addr, &reason)) {
+    if (!t->trusted && !egress_address_allowed(&t->egress->config.policy, &address->addr, &reason)) {
         deny(t, reason);
         return CURL_SOCKET_BAD;
     }
@@ -78,7 +78,7 @@ static int before_request(void *self, char *peer, char *local, int peer_port, in
     const char *reason = NULL;
     (void)local, (void)peer_port, (void)local_port;
     transfer_lookup_over(t);
-    if (!t->denied && !egress_address_text_allowed(&t->egress->config.policy, peer, &reason))
+    if (!t->denied && !t->trusted && !egress_address_text_allowed(&t->egress->config.policy, peer, &reason))
         t->denied = reason;
     return t->denied ? CURL_PREREQFUNC_ABORT : CURL_PREREQFUNC_OK;
 }

@@ -31,6 +31,7 @@ struct egress_transfer {
     int64_t started_us; /* mono */
     bool in_flight;
 
+    bool trusted;         /* its addresses are not judged (trusted.h) */
     bool host_is_address; /* nothing to look up */
     bool looking_up;      /* counted in egress->lookups */
     bool lookups_full;    /* there was no lookup left for it */

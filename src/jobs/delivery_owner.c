@@ -27,6 +27,8 @@ static void load(struct unit *u, struct task *s)
     }
     if (s->row.target > 0)
         unit_want(u, &table_webhook_row, &(struct webhook_row){.id = s->row.target});
+    if (u->tells_attempts && s->row.subject)
+        unit_want(u, &table_job_row, &(struct job_row){.id = s->row.subject});
 }
 
 /* NULL: it was deleted, or this is a callback. */
@@ -188,6 +190,26 @@ static void attempt_over(struct unit *u, struct task *s, enum verdict verdict, c
     }
 }
 
+/* A test is about no job, and nobody follows it. */
+static void tell(struct unit *u, struct task *s, const struct attempt *a)
+{
+    struct job_row job = {.id = s->row.subject};
+    if (!u->tells_attempts || !job.id || !unit_knows(u, &table_job_row, &job))
+        return;
+    struct delivery_row key = head_key(s);
+    struct attempt_notice n = {.delivery = unit_row(u, &table_delivery_row, &key),
+                               .job = unit_row(u, &table_job_row, &job),
+                               .webhook = webhook_of(u, s),
+                               .stream_low = s->row.low,
+                               .token = s->row.token,
+                               .attempt = s->row.attempt,
+                               .started_ms = a->at_ms,
+                               .status = a->status,
+                               .error = a->error};
+    if (n.delivery && n.job)
+        *unit_attempt(u) = n;
+}
+
 static void finished(struct unit *u, struct task *s, const struct task_outcome *o)
 {
     struct attempt a = {.at_ms = s->row.started_ms,
@@ -206,6 +228,7 @@ static void finished(struct unit *u, struct task *s, const struct task_outcome *
     enum verdict verdict = o->success              ? VERDICT_DELIVERED
                            : o->retryable && !gone ? VERDICT_FAILED
                                                    : VERDICT_HOPELESS;
+    tell(u, s, &a);
     attempt_over(u, s, verdict, &a, o->retry_after_ms);
 }
 
@@ -214,6 +237,7 @@ static void sender_lost(struct unit *u, struct task *s, const char *why)
 {
     struct attempt a = {
         .at_ms = s->row.started_ms, .duration_ms = u->now_ms - s->row.started_ms, .error = str_of(why)};
+    tell(u, s, &a); /* by the token its sender had */
     s->row.token++;
     attempt_over(u, s, VERDICT_FAILED, &a, 0);
 }

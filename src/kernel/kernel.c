@@ -71,7 +71,8 @@ struct kernel *kernel_new(const struct kernel_config *config)
     k->unit = (struct unit){.store = config->store,
                             .arena = arena_new(ARENA_FIRST_BYTES),
                             .settings = config->settings,
-                            .ids = &k->ids};
+                            .ids = &k->ids,
+                            .tells_attempts = config->watch.attempts};
     arena_keep(k->unit.arena, ARENA_KEPT_BYTES);
     list_init(&k->queue);
     list_init(&k->parked);

@@ -55,6 +55,7 @@ struct kernel_watch {
      * calls (NULL: batch_end). May be NULL. */
     void (*lends)(void *self);
     void (*lent_batch_end)(void *self);
+    bool attempts; /* tell of attempts to deliver too: their jobs' rows are read for it */
     void *self;
 };
 

@@ -35,6 +35,7 @@ void unit_start(struct unit *u)
                          .settings = u->settings,
                          .ids = u->ids,
                          .reader = u->reader,
+                         .tells_attempts = u->tells_attempts,
                          .rows = u->rows};
     *u = fresh;
     arena_reset(u->arena);
@@ -281,6 +282,12 @@ struct notice *unit_notice(struct unit *u)
     struct notice *n = &u->notices[u->notice_count++];
     *n = (struct notice){.ran_ms = -1};
     return n;
+}
+
+struct attempt_notice *unit_attempt(struct unit *u)
+{
+    u->attempts = grow(u, u->attempts, u->attempt_count, &u->attempt_capacity, sizeof *u->attempts);
+    return &u->attempts[u->attempt_count++];
 }
 
 /* --- commit ------------------------------------------------------------------------------------ */

@@ -32,6 +32,17 @@ struct webhook_notice {
     struct webhook_notice *next;
 };
 
+/* An attempt to deliver that is over, for whoever asked to be told (kernel_watch.attempts). Rows and texts
+ * are the batch's. */
+struct attempt_notice {
+    const struct delivery_row *delivery;
+    const struct job_row *job;
+    const struct webhook_row *webhook;   /* NULL: the job's callback, or the webhook is gone */
+    int64_t stream_low, token;           /* of the lease: no two attempts have the same */
+    int64_t attempt, started_ms, status; /* status 0: there was no answer */
+    struct str error;                    /* absent: delivered */
+};
+
 struct unit_row;
 struct task_touch;
 
@@ -57,6 +68,9 @@ struct unit {
     struct notice *notices;
     size_t notice_count, notice_capacity;
     struct webhook_notice *disabled;
+    bool tells_attempts; /* whether the next list is filled at all */
+    struct attempt_notice *attempts;
+    size_t attempt_count, attempt_capacity;
     int64_t drop_chunks_below;
     bool wrote;          /* the commit had something to write */
     bool keys_changed;   /* API keys were written: caches must be refreshed before answers go out */
@@ -105,5 +119,6 @@ void unit_idem_drop(struct unit *u, uint64_t hash, int64_t job);
 struct client_counts *unit_counts(struct unit *u, int64_t client);
 struct notice *unit_notice(struct unit *u);
 void unit_disabled(struct unit *u, const struct webhook_row *webhook); /* a row of this batch */
+struct attempt_notice *unit_attempt(struct unit *u);
 
 #endif

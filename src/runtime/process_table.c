@@ -1,7 +1,6 @@
 #include "runtime/process_table.h"
 
 #include "base/must.h"
-#include "telemetry/otlp.h"
 
 #include "base/banned.h"
 

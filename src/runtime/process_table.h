@@ -23,8 +23,8 @@
 #define PROCESS_LIST(X)                                                                                      \
     X(CORE, "core", "HTTP API, commit loop, timers, projections", ROOT, 1, true)                             \
     X(RUNNER, "runner", "executes tasks of the built-in work catalog", AGENTS, s->runner_processes, false)   \
-    X(GATEWAY, "gateway", "sends deliveries to their receivers", OUTBOUND, s->gateway_processes, false)      \
-    X(EXPORTER, "exporter", "sends trace spans to a collector", OUTBOUND, otlp_endpoint() ? 1 : 0, false)
+    X(GATEWAY, "gateway", "every connection out: deliveries, trace spans", OUTBOUND, s->gateway_processes,   \
+      false)
 
 #define X(id, name, restarts, seconds) DOMAIN_##id,
 enum domain_id { DOMAIN_LIST(X) DOMAIN_COUNT };

@@ -53,6 +53,13 @@ size_t span_ring_take(struct span_ring *r, struct span *out, size_t max)
     return n;
 }
 
+void span_ring_lost(struct span_ring *r, uint64_t count)
+{
+    pthread_mutex_lock(&r->lock);
+    r->dropped += count;
+    pthread_mutex_unlock(&r->lock);
+}
+
 void span_ring_counts(struct span_ring *r, uint64_t *ret_added, uint64_t *ret_dropped)
 {
     pthread_mutex_lock(&r->lock);

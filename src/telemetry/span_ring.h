@@ -14,7 +14,9 @@ struct span_ring *span_ring_free(struct span_ring *r); /* NULL is fine; always r
 void span_ring_add(struct span_ring *r, const struct span *s);
 /* Moves up to `max` of the oldest out; gives how many. */
 size_t span_ring_take(struct span_ring *r, struct span *out, size_t max);
-/* Since it was made: spans that got in, and those that found no room. */
+/* So many that were taken did not arrive: they count as dropped. */
+void span_ring_lost(struct span_ring *r, uint64_t count);
+/* Since it was made: spans that got in, and those that found no room or were lost on their way. */
 void span_ring_counts(struct span_ring *r, uint64_t *ret_added, uint64_t *ret_dropped);
 
 #endif

@@ -62,6 +62,11 @@ size_t tracer_take(struct tracer *t, struct span *out, size_t max)
     return span_ring_take(t->ring, out, max);
 }
 
+void tracer_lost(struct tracer *t, uint64_t count)
+{
+    span_ring_lost(t->ring, count);
+}
+
 void tracer_counts(struct tracer *t, uint64_t *ret_recorded, uint64_t *ret_dropped)
 {
     span_ring_counts(t->ring, ret_recorded, ret_dropped);

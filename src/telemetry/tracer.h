@@ -25,6 +25,7 @@ struct tracer *tracer_free(struct tracer *t); /* NULL is fine; always returns NU
 bool tracer_begin(struct tracer *t, struct str traceparent, struct span *ret_span);
 void tracer_end(struct tracer *t, const struct span *s); /* copies */
 size_t tracer_take(struct tracer *t, struct span *out, size_t max);
+void tracer_lost(struct tracer *t, uint64_t count); /* of those taken: given up */
 void tracer_counts(struct tracer *t, uint64_t *ret_recorded, uint64_t *ret_dropped);
 
 #endif

@@ -27,7 +27,8 @@ struct worker_call {
     CURL *easy;
     struct strbuf body, answer;
     size_t answer_bytes_max;
-    size_t claim_max; /* 0: a call that is answered with results */
+    enum { OF_RESULTS, OF_TASKS, OF_SPANS } answer_is;
+    size_t claim_max; /* of a claim */
     bool in_flight;
     worker_answer_fn *answered;
     void *self;
@@ -239,6 +240,20 @@ static void describe_refusal(struct worker_client *c, struct str body, long stat
     snprintf(detail, DETAIL_BYTES, "HTTP %ld %.*s %.*s", status, STR_ARG(code), STR_ARG(text));
 }
 
+static enum err_code read_body(struct worker_client *c, const struct worker_call *call, struct str body,
+                               struct worker_answer *answer, struct err *err)
+{
+    switch (call->answer_is) {
+    case OF_TASKS:
+        return worker_message_read_tasks(c->arena, body, call->claim_max, answer, err);
+    case OF_SPANS:
+        return worker_message_read_spans(c->arena, body, answer, err);
+    case OF_RESULTS:
+        break;
+    }
+    return worker_message_read_results(c->arena, body, answer, err);
+}
+
 static enum worker_answer_kind read_answer(struct worker_client *c, struct worker_call *call, CURLcode ended,
                                            struct worker_answer *answer, char detail[DETAIL_BYTES])
 {
@@ -256,10 +271,7 @@ static enum worker_answer_kind read_answer(struct worker_client *c, struct worke
         return status >= 400 && status < 500 ? WORKER_REFUSED : WORKER_AWAY;
     }
     struct err err = {0};
-    enum err_code code = call->claim_max
-                             ? worker_message_read_tasks(c->arena, body, call->claim_max, answer, &err)
-                             : worker_message_read_results(c->arena, body, answer, &err);
-    if (code == ERR_OK)
+    if (read_body(c, call, body, answer, &err) == ERR_OK)
         return WORKER_ANSWERED;
     snprintf(detail, DETAIL_BYTES, "unreadable answer: %s", err.detail);
     return WORKER_AWAY;
@@ -314,18 +326,18 @@ static struct worker_call *call_new(struct worker_client *c, worker_answer_fn *a
     call->in_flight = true;
     call->answered = answered;
     call->self = self;
-    call->claim_max = 0;
+    call->answer_is = OF_RESULTS;
     call->answer_bytes_max = ANSWER_BYTES_BASE;
     strbuf_clear(&call->body);
     strbuf_clear(&call->answer);
     return call;
 }
 
-static struct worker_call *call_send(struct worker_call *call, const char *verb, int64_t wait_ms)
+static struct worker_call *call_send(struct worker_call *call, const char *path, int64_t wait_ms)
 {
     struct worker_client *c = call->client;
     struct strbuf url = {0};
-    strbuf_addf(&url, "%s/worker/v1/%s", c->base_url, verb);
+    strbuf_addf(&url, "%s%s", c->base_url, path);
     SET(call->easy, CURLOPT_URL, url.ptr);
     strbuf_free(&url);
     SET(call->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)call->body.len);
@@ -341,38 +353,39 @@ struct worker_call *worker_client_claim(struct worker_client *c, const struct wo
     MUST(claim->max >= 1 && claim->max <= WORKER_CLAIM_MAX);
     MUST(claim->wait_ms >= 0 && claim->wait_ms <= WORKER_WAIT_MS_MAX);
     struct worker_call *call = call_new(c, answered, self);
+    call->answer_is = OF_TASKS;
     call->claim_max = claim->max;
     call->answer_bytes_max += (size_t)claim->max * ANSWER_BYTES_PER_TASK;
     worker_message_claim(claim, &call->body);
-    return call_send(call, "claim", claim->wait_ms);
+    return call_send(call, "/worker/v1/claim", claim->wait_ms);
 }
 
-static struct worker_call *call_refs(struct worker_client *c, const char *verb,
+static struct worker_call *call_refs(struct worker_client *c, const char *path,
                                      const struct worker_task_ref *tasks, size_t count,
                                      worker_answer_fn *answered, void *self)
 {
     MUST(count >= 1 && count <= WORKER_BATCH_MAX);
     struct worker_call *call = call_new(c, answered, self);
     worker_message_refs(tasks, count, &call->body);
-    return call_send(call, verb, 0);
+    return call_send(call, path, 0);
 }
 
 struct worker_call *worker_client_start(struct worker_client *c, const struct worker_task_ref *tasks,
                                         size_t count, worker_answer_fn *answered, void *self)
 {
-    return call_refs(c, "start", tasks, count, answered, self);
+    return call_refs(c, "/worker/v1/start", tasks, count, answered, self);
 }
 
 struct worker_call *worker_client_heartbeat(struct worker_client *c, const struct worker_task_ref *tasks,
                                             size_t count, worker_answer_fn *answered, void *self)
 {
-    return call_refs(c, "heartbeat", tasks, count, answered, self);
+    return call_refs(c, "/worker/v1/heartbeat", tasks, count, answered, self);
 }
 
 struct worker_call *worker_client_release(struct worker_client *c, const struct worker_task_ref *tasks,
                                           size_t count, worker_answer_fn *answered, void *self)
 {
-    return call_refs(c, "release", tasks, count, answered, self);
+    return call_refs(c, "/worker/v1/release", tasks, count, answered, self);
 }
 
 struct worker_call *worker_client_finish(struct worker_client *c, const struct worker_finish *tasks,
@@ -381,7 +394,17 @@ struct worker_call *worker_client_finish(struct worker_client *c, const struct w
     MUST(count >= 1 && count <= WORKER_BATCH_MAX);
     struct worker_call *call = call_new(c, answered, self);
     worker_message_finish(tasks, count, &call->body);
-    return call_send(call, "finish", 0);
+    return call_send(call, "/worker/v1/finish", 0);
+}
+
+struct worker_call *worker_client_take_spans(struct worker_client *c, int64_t lost,
+                                             worker_answer_fn *answered, void *self)
+{
+    struct worker_call *call = call_new(c, answered, self);
+    call->answer_is = OF_SPANS;
+    call->answer_bytes_max = WORKER_SPANS_BYTES_MAX;
+    worker_message_take_spans(lost, &call->body);
+    return call_send(call, "/internal/v1/spans:take", 0);
 }
 
 void worker_client_abandon(struct worker_client *c, struct worker_call *call)

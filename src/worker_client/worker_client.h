@@ -22,11 +22,12 @@
 #include "base/str.h"
 
 enum {
-    WORKER_CLAIM_MAX = 256,      /* tasks in one claim, by contract */
-    WORKER_WAIT_MS_MAX = 30000,  /* longest long poll, by contract */
-    WORKER_BATCH_MAX = 1000,     /* tasks in any other call */
-    WORKER_BACKOFF_MS_MIN = 50,  /* first wait while core is away; doubles ... */
-    WORKER_BACKOFF_MS_MAX = 2000 /* ... up to this */
+    WORKER_CLAIM_MAX = 256,                  /* tasks in one claim, by contract */
+    WORKER_WAIT_MS_MAX = 30000,              /* longest long poll, by contract */
+    WORKER_BATCH_MAX = 1000,                 /* tasks in any other call */
+    WORKER_BACKOFF_MS_MIN = 50,              /* first wait while core is away; doubles ... */
+    WORKER_BACKOFF_MS_MAX = 2000,            /* ... up to this */
+    WORKER_SPANS_BYTES_MAX = 4 * 1024 * 1024 /* of a batch of spans; core's largest is well below */
 };
 
 struct worker_client;
@@ -94,6 +95,8 @@ struct worker_answer {
     size_t task_count;
     const struct worker_result *results; /* of the other calls, in core's order */
     size_t result_count;
+    struct str otlp;    /* of worker_client_take_spans(): the body of an export */
+    int64_t span_count; /* how many spans it holds; 0: there were none */
 };
 
 typedef void worker_answer_fn(void *self, const struct worker_answer *answer);
@@ -120,6 +123,10 @@ struct worker_call *worker_client_finish(struct worker_client *c, const struct w
                                          size_t count, worker_answer_fn *answered, void *self);
 struct worker_call *worker_client_release(struct worker_client *c, const struct worker_task_ref *tasks,
                                           size_t count, worker_answer_fn *answered, void *self);
+/* Finished trace spans, each given to one caller once. Not in the contract: it is between processes of one
+ * program, over the Unix socket. `lost`: how many of those taken before were given up since then. */
+struct worker_call *worker_client_take_spans(struct worker_client *c, int64_t lost,
+                                             worker_answer_fn *answered, void *self);
 /* Gives the call up: its connection is closed and its callback never comes. */
 void worker_client_abandon(struct worker_client *c, struct worker_call *call);
 

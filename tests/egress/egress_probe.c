@@ -1,9 +1,9 @@
 /* egress_probe [OPTIONS] < REQUESTS > RESULTS - a sender on the command line, for tests/egress.
  *
  * Each line read is a JSON object: url, and optionally headers (array of "name: value"), body, timeout_ms,
- * connect_timeout_ms, label (comes back), times (default 1), quiet (counted only). Each result is a line:
- * label, failure, error, status, duration_ms, retry_after_ms, excerpt (ASCII; other bytes as ?), cut; or
- * label and refused. The last line is {"summary":{...}}. Requests are sent in order, as many at once as
+ * connect_timeout_ms, label (comes back), times (default 1), quiet (counted only), trusted. Each result is a
+ * line: label, failure, error, status, duration_ms, retry_after_ms, excerpt (ASCII; other bytes as ?), cut;
+ * or label and refused. The last line is {"summary":{...}}. Requests are sent in order, as many at once as
  * --at-once says. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +12,7 @@
 #include "base/must.h"
 #include "egress/scripted_resolver.h"
 #include "egress/sender.h"
+#include "egress/trusted.h"
 
 #include "base/banned.h"
 
@@ -23,7 +24,7 @@ struct line {
     struct str headers[EGRESS_HEADERS_MAX + 1]; /* one more than a sender takes */
     struct str label;
     int64_t times;
-    bool quiet;
+    bool quiet, trusted;
 };
 
 struct probe {
@@ -154,17 +155,23 @@ static int64_t int_of(const struct json *object, const char *key, int64_t otherw
     return j && json_to_int(j, &value) ? value : otherwise;
 }
 
+static bool is_true(const struct json *object, const char *key)
+{
+    const struct json *j = json_get(object, key);
+    return j && j->type == JSON_TRUE;
+}
+
 static struct line *line_read(struct arena *a, struct str text)
 {
-    const struct json *root, *quiet;
+    const struct json *root;
     struct err err;
     struct line *line = ARENA_NEW(a, struct line);
     if (json_parse(a, text, &root, &err) != ERR_OK) {
         fprintf(stderr, "egress_probe: %s\n", err.detail);
         exit(2);
     }
-    quiet = json_get(root, "quiet");
-    line->quiet = quiet && quiet->type == JSON_TRUE;
+    line->quiet = is_true(root, "quiet");
+    line->trusted = is_true(root, "trusted");
     line->label = text_of(root, "label");
     line->times = int_of(root, "times", 1);
     line->request = (struct egress_request){.url = text_of(root, "url"),
@@ -199,7 +206,8 @@ static void run(struct probe *p)
         for (int64_t i = 0; i < line->times; i++) {
             while (egress_in_flight(p->egress) >= p->at_once)
                 egress_poll(p->egress, -1);
-            if (egress_send(p->egress, &line->request, &err) != ERR_OK)
+            if ((line->trusted ? egress_send_trusted : egress_send)(p->egress, &line->request, &err) !=
+                ERR_OK)
                 print_refusal(p, line, &err);
         }
     if (p->cancel) {

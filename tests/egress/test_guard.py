@@ -168,3 +168,31 @@ def test_cookies_of_an_answer_are_not_sent_back():
 def test_a_name_that_is_not_found_is_told_apart():
     """Neither denied nor refused."""
     assert probe_one("http://nowhere.test/", "--resolve", "nowhere.test=nx")["failure"] == "dns"
+
+
+def test_a_trusted_request_reaches_a_private_address_and_opens_the_way_for_no_other(good):
+    """What the operator named is not judged. The connection it leaves open is no way around the guard: a
+    request to the same place, before, after and beside it, is denied, by address and by name."""
+    script = ("--resolve", "inside.test=127.0.0.1")
+    for url in (good.url, f"http://inside.test:{good.port}/hook"):
+        before = good.connections
+        requests = [{"url": url}, {"url": url, "trusted": True}, {"url": url, "times": 3},
+                    {"url": url, "trusted": True}]
+        results, _ = probe(requests, *STRICT, *script, "--at-once", "1")
+        assert [r["failure"] for r in results] == [REFUSED, "none"] + [REFUSED] * 3 + ["none"]
+        assert good.connections - before <= 2
+        results, _ = probe(requests * 20, *STRICT, *script)
+        assert sorted(r["failure"] for r in results) == ["none"] * 40 + [REFUSED] * 80
+        assert all(r["status"] == (200 if r["failure"] == "none" else 0) for r in results)
+
+
+def test_a_trusted_request_does_not_need_room_for_its_lookup(good):
+    """Slow names are in the way of deliveries, which are the control, and not of the collector."""
+    names = [f"slow{i}.test" for i in range(8)] + ["collector.test"]
+    options = [part for name in names for part in ("--resolve", f"{name}=500:127.0.0.1")]
+    requests = [{"url": f"http://{name}:{good.port}/", "label": name, "trusted": name == names[-1]}
+                for name in names]
+    results, _ = probe(requests, "--allow-private", "--lookups", "4", *options)
+    ends = {r["label"]: r["failure"] for r in results}
+    assert ends.pop("collector.test") == "none"
+    assert list(ends.values()).count("dns") >= 4

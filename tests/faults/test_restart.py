@@ -264,3 +264,24 @@ def test_the_database_is_whole_after_a_clean_stop(fresh_weir):
     assert weir.cli("verify").returncode == 0
     with socket.socket() as probe:
         assert probe.connect_ex(weir.address) != 0
+
+
+def cpu_seconds(pid):
+    """What a process has used so far."""
+    with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+        fields = file.read().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def test_runners_and_gateways_wait_for_a_core_that_was_killed(fresh_weir):
+    """While it is away and, once it is back, in long polls: not by asking for the time over and over."""
+    weir = fresh_weir(settings={"runner.processes": 1})
+    pids = weir.wait_pids("runner", 1) + weir.wait_pids("gateway", 1)
+    time.sleep(0.5)  # their long polls are under way
+    before = {pid: cpu_seconds(pid) for pid in pids}
+    old = weir.kill9_kind("core")
+    weir.wait_pids("core", 1, other_than=old)
+    weir.wait_ready()
+    time.sleep(2)
+    for pid in pids:
+        assert cpu_seconds(pid) - before[pid] < 0.5, processes.title(pid)

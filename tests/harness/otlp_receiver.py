@@ -46,11 +46,22 @@ class Span:
         return self.attributes.get(key)
 
 
+class Server(ThreadingHTTPServer):
+    """Nobody waits for its connections at the end."""
+
+    def handle_error(self, request, client_address):
+        """A sender that gave up is no fault of the receiver's."""
+
+
 class OtlpReceiver:
-    """See the module's text. `status` is what it answers; anything but 200 keeps nothing."""
+    """See the module's text. `status` is what it answers; anything but 200 keeps nothing. While `gate` is
+    cleared it answers nobody; `held` are those who wait."""
 
     def __init__(self):
         self.spans, self.requests, self.faults, self.status = [], 0, [], 200
+        self.heads, self.peers = [], set()  # the headers of each request, and who connected
+        self.gate, self.held = threading.Event(), 0
+        self.gate.set()
         receiver = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -61,6 +72,11 @@ class OtlpReceiver:
                 """One batch."""
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 receiver.requests += 1
+                receiver.heads.append({name.lower(): value for name, value in self.headers.items()})
+                receiver.peers.add(self.client_address)
+                receiver.held += 1
+                receiver.gate.wait()
+                receiver.held -= 1
                 try:
                     if receiver.status == 200:
                         receiver.take(self.path, self.headers, body)
@@ -74,7 +90,7 @@ class OtlpReceiver:
             def log_message(self, *_):
                 """Nothing."""
 
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server = Server(("127.0.0.1", 0), Handler)
         self.server.daemon_threads = True
         self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
         self.thread = threading.Thread(target=self.server.serve_forever, args=(0.05,))
@@ -107,6 +123,7 @@ class OtlpReceiver:
         return self
 
     def __exit__(self, *_):
+        self.gate.set()
         self.server.shutdown()
         self.thread.join()
         self.server.server_close()

@@ -268,6 +268,7 @@ void metrics_write(struct metrics *m, const struct metrics_around *around, struc
     write_scenarios(m, out);
     counter(out, "weir_log_dropped_total", "Log lines of core that found no room", around->log_dropped);
     counter(out, "weir_spans_total", "Trace spans recorded", around->spans);
-    counter(out, "weir_spans_dropped_total", "Trace spans that found no room", around->spans_dropped);
+    counter(out, "weir_spans_dropped_total", "Trace spans that did not get to the collector",
+            around->spans_dropped);
     metrics_write_process(out);
 }

@@ -12,7 +12,7 @@ struct sending {
     struct delivery_row delivery;
     struct str url;
     struct webhook_secrets secrets;
-    struct str traceparent;
+    struct str traceparent; /* of the job */
     struct str body;
     uint64_t job_low;
     const char *event_name;
@@ -164,7 +164,8 @@ static bool read_all(struct call *c, struct delivery_reads *reads, int64_t deliv
     return read && (s->hopeless || read_event(c, reads, s, err));
 }
 
-static void encode_headers(struct call *c, struct json_writer *w, const struct sending *s, struct str id)
+static void encode_headers(struct call *c, struct json_writer *w, const struct sending *s, struct str id,
+                           const struct claimed_task *t)
 {
     int64_t now_ms = clock_wall_ms(c->api->config.clock);
     jw_key(w, "headers");
@@ -179,7 +180,7 @@ static void encode_headers(struct call *c, struct json_writer *w, const struct s
     jw_text(w, "application/json");
     if (s->traceparent.ptr) {
         jw_key(w, "traceparent");
-        jw_str(w, s->traceparent);
+        jw_str(w, call_delivery_traceparent(c, s->traceparent, t));
     }
     jw_object_end(w);
 }
@@ -225,7 +226,7 @@ bool encode_delivery_task(struct call *c, struct json_writer *w, struct delivery
         jw_object(w);
         jw_key(w, "url");
         jw_str(w, s.url);
-        encode_headers(c, w, &s, str_of(id_text));
+        encode_headers(c, w, &s, str_of(id_text), t);
         jw_key(w, "body");
         jw_str(w, s.body);
         jw_object_end(w);

@@ -13,7 +13,7 @@
 
 #include "base/banned.h"
 
-enum { REPORT_MS = 1500, WAIT_MS_MAX = 1000 };
+enum { REPORT_MS = 1500, LAST_SPANS_MS = 1500, WAIT_MS_MAX = 1000 };
 
 static void name_queues(struct gateway *g)
 {
@@ -41,6 +41,15 @@ static void allow_descriptors(void)
         log_line(LOG_WARN, "few_descriptors", "error_message", LOG_TEXT(strerror(errno)), NULL);
 }
 
+static void request_over(void *gateway, const struct egress_result *result)
+{
+    struct gateway *g = gateway;
+    if (g->spans && result->owner == g->spans)
+        span_export_over(g->spans, result);
+    else
+        sending_over(g, result);
+}
+
 static void open_gateway(struct gateway *g, const struct gateway_config *config)
 {
     g->config = config;
@@ -51,16 +60,21 @@ static void open_gateway(struct gateway *g, const struct gateway_config *config)
     allow_descriptors();
     g->client = worker_client_new(&(struct worker_client_config){.socket_path = config->socket_path,
                                                                  .timeout_ms = CALL_TIMEOUT_MS,
-                                                                 .calls_max = CLAIM_LOOPS + 4,
+                                                                 .calls_max = CLAIM_LOOPS + 5,
                                                                  .clock = g->clock});
     g->egress = egress_new(&(struct egress_config){.policy = config->policy,
-                                                   .in_flight_max = IN_FLIGHT_MAX,
+                                                   .in_flight_max = IN_FLIGHT_MAX + 1,
                                                    .connections_max = EGRESS_CONNECTIONS_MAX,
                                                    .lookups_max = EGRESS_LOOKUPS_MAX,
                                                    .bytes_max = EGRESS_BYTES_MAX,
                                                    .clock = g->clock,
-                                                   .done = sending_over,
+                                                   .done = request_over,
                                                    .self = g});
+    g->spans = span_export_new(&(struct span_export_config){.endpoint = config->otlp_endpoint,
+                                                            .headers = config->otlp_headers,
+                                                            .client = g->client,
+                                                            .egress = g->egress,
+                                                            .clock = g->clock});
 }
 
 static void free_list(struct sending_list *list)
@@ -86,19 +100,28 @@ static void close_gateway(struct gateway *g)
             arena_free(g->heartbeat.items[i]->arena);
     egress_free(g->egress);
     worker_client_free(g->client);
+    span_export_free(g->spans);
     free_batch(&g->finish);
     free_list(&g->out);
     free_list(&g->done);
 }
 
+/* When a drain has to look again at the latest. */
+static int64_t drain_at_ms(const struct gateway *g, int64_t now_ms)
+{
+    if (!g->draining)
+        return INT64_MAX;
+    return now_ms < g->drain_until_ms ? g->drain_until_ms : g->drain_until_ms + REPORT_MS;
+}
+
 static int wait_ms(const struct gateway *g, int64_t now_ms)
 {
-    int64_t at = gateway_next_at_ms(g), egress = egress_deadline_ms(g->egress),
-            core = worker_client_deadline_ms(g->client);
-    if (egress < at)
-        at = egress;
-    if (core < at)
-        at = core;
+    const int64_t times[] = {gateway_next_at_ms(g, now_ms), egress_deadline_ms(g->egress),
+                             worker_client_deadline_ms(g->client), drain_at_ms(g, now_ms)};
+    int64_t at = INT64_MAX;
+    for (size_t i = 0; i < LENGTH_OF(times); i++)
+        if (times[i] < at)
+            at = times[i];
     int64_t ms = at == INT64_MAX ? WAIT_MS_MAX : at - now_ms;
     return ms < 0 ? 0 : ms > WAIT_MS_MAX ? WAIT_MS_MAX : (int)ms;
 }
@@ -127,7 +150,10 @@ static bool is_drained(struct gateway *g, int64_t now_ms)
         return false;
     if (now_ms >= g->drain_until_ms && !TAILQ_EMPTY(&g->out))
         egress_cancel_all(g->egress); /* told as failed attempts: each is tried again */
-    return g->count == 0 || now_ms >= g->drain_until_ms + REPORT_MS;
+    int64_t end_ms = g->drain_until_ms + REPORT_MS, spans_ms = now_ms + LAST_SPANS_MS;
+    if (g->count == 0) /* the spans of the last deliveries are with core by now */
+        span_export_stop(g->spans, now_ms, spans_ms < end_ms ? spans_ms : end_ms);
+    return now_ms >= end_ms || (g->count == 0 && span_export_is_over(g->spans, now_ms));
 }
 
 int gateway_main(const struct gateway_config *config)

@@ -138,18 +138,17 @@ void gateway_pump(struct gateway *g, int64_t now_ms)
         send_reports(g);
     beat(g, now_ms);
     claim(g, now_ms);
+    span_export_pump(g->spans, now_ms);
 }
 
-int64_t gateway_next_at_ms(const struct gateway *g)
+int64_t gateway_next_at_ms(const struct gateway *g, int64_t now_ms)
 {
-    int64_t at = TAILQ_EMPTY(&g->out) ? INT64_MAX : g->beat_at_ms;
-    int64_t ready = worker_client_ready_at_ms(g->client);
-    if (ready && ready < at)
-        at = ready;
+    int64_t at = TAILQ_EMPTY(&g->out) || g->heartbeat.call ? INT64_MAX : g->beat_at_ms;
+    int64_t ready = worker_client_ready_at_ms(g->client), spans = span_export_next_at_ms(g->spans);
     for (size_t i = 0; i < CLAIM_LOOPS && !g->draining; i++)
         if (!g->loops[i].call && g->loops[i].claim_after_ms < at && g->count < IN_FLIGHT_MAX)
             at = g->loops[i].claim_after_ms;
-    if (g->draining && g->drain_until_ms < at)
-        at = g->drain_until_ms;
-    return at;
+    if (ready > now_ms) /* core is away: nothing can be asked of it earlier, and then everything at once */
+        at = ready;
+    return spans < at ? spans : at;
 }

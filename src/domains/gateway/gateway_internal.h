@@ -11,6 +11,7 @@
 #include <sys/queue.h>
 
 #include "domains/gateway/gateway.h"
+#include "domains/gateway/span_export.h"
 #include "egress/sender.h"
 #include "worker_client/worker_client.h"
 
@@ -74,6 +75,7 @@ struct gateway {
     const struct clock *clock;
     struct worker_client *client;
     struct egress *egress;
+    struct span_export *spans; /* NULL: no collector */
     struct claim_loop loops[CLAIM_LOOPS];
     struct sending_list out, done;
     struct gateway_batch heartbeat, finish;
@@ -92,6 +94,6 @@ struct worker_finish sending_report(struct sending *s);
 /* gateway_calls.c: sends core whatever waits, takes the answers */
 void gateway_pump(struct gateway *g, int64_t now_ms);
 void gateway_abandon_claims(struct gateway *g);
-int64_t gateway_next_at_ms(const struct gateway *g);
+int64_t gateway_next_at_ms(const struct gateway *g, int64_t now_ms);
 
 #endif

@@ -321,6 +321,59 @@ static void test_other_webhooks_that_want_to_know_hear_of_a_disabled_one(void **
     assert_int_equal(told, 2);
 }
 
+static void expect_told(const struct rig *r, const struct claimed_task *t, size_t count, int64_t status,
+                        const char *error)
+{
+    const struct attempt_notice *n = &r->last_attempt;
+    assert_int_equal(r->attempts, count);
+    assert_int_equal(n->stream_low, t->low);
+    assert_int_equal(n->token, t->token);
+    assert_int_equal(n->attempt, t->attempt);
+    assert_int_equal(n->status, status);
+    assert_true(error ? str_is(n->error, error) : !n->error.ptr);
+}
+
+/* By the lease that made it, also when its sender is lost; a test of a webhook is nobody's business. */
+static void test_attempts_are_told_to_whoever_asks(void **state)
+{
+    struct rig *r = *state;
+    r->tells_attempts = true;
+    r->settings.queue_lease_ms = 1000; /* over before the sender counts as stuck */
+    r->settings.webhooks_max_attempts = 3;
+    rig_restart(r, 0);
+    int64_t client = rig_new_client(r, NULL);
+    submit_with_callback(r, client, "http://a/x");
+    struct claim_command *c = claim_all(r);
+    assert_int_equal(r->attempts, 0);
+    answer(r, &c->tasks[0], 500);
+    expect_told(r, &c->tasks[0], 1, 500, "http_status");
+    rig_pass(r, 120000);
+    c = claim_all(r);
+    rig_pass(r, r->settings.queue_lease_ms + 1);
+    rig_step(r);
+    expect_told(r, &c->tasks[0], 2, 0, "sender_lost");
+    rig_pass(r, 120000);
+    c = claim_all(r);
+    assert_int_equal(c->tasks[0].attempt, 3);
+    answer(r, &c->tasks[0], 204);
+    expect_told(r, &c->tasks[0], 3, 204, NULL);
+    assert_int_equal(answer(r, &c->tasks[0], 204), ERR_LEASE_LOST); /* and never twice */
+    assert_int_equal(r->attempts, 3);
+    assert_int_not_equal(r->fetches[TABLE_NUMBER_job_row], 0);
+}
+
+static void test_attempts_cost_nothing_when_nobody_asks(void **state)
+{
+    struct rig *r = *state;
+    submit_with_callback(r, rig_new_client(r, NULL), "http://a/x");
+    struct claim_command *c = claim_all(r);
+    memset(r->fetches, 0, sizeof r->fetches);
+    answer(r, &c->tasks[0], 200);
+    assert_int_equal(r->fetches[TABLE_NUMBER_delivery_row], 1); /* the count counts */
+    assert_int_equal(r->fetches[TABLE_NUMBER_job_row], 0);
+    assert_int_equal(r->attempts, 0);
+}
+
 static void test_a_failed_commit_leaves_streams_as_they_were(void **state)
 {
     struct rig *r = *state;
@@ -454,6 +507,8 @@ int main(void)
         RIG_TEST(test_webhooks_hear_of_their_events_only),
         RIG_TEST(test_gone_and_long_failure_disable_a_webhook),
         RIG_TEST(test_other_webhooks_that_want_to_know_hear_of_a_disabled_one),
+        RIG_TEST(test_attempts_are_told_to_whoever_asks),
+        RIG_TEST(test_attempts_cost_nothing_when_nobody_asks),
         RIG_TEST(test_a_failed_commit_leaves_streams_as_they_were),
         RIG_TEST(test_a_restart_goes_on_where_it_was),
         RIG_TEST(test_purge_takes_deliveries_with_their_job_and_waits_for_pending_ones),

@@ -80,12 +80,20 @@ static enum err_code counted_fetch(struct store *s, const struct table *t, void 
     struct rig *r = the_rig;
     if (r->fetches_left >= 0 && r->fetches_left-- == 0)
         return err_set(err, ERR_STORAGE_DB_ERROR, "told to fail");
+    r->fetches[t->number]++;
     return r->real->fetch(s, t, row, a, ret_found, err);
 }
 
 static void committed(void *self, const struct unit *u)
 {
-    ((struct rig *)self)->notices = u->notice_count;
+    struct rig *r = self;
+    r->notices = u->notice_count;
+    r->attempts += u->attempt_count;
+    if (u->attempt_count) {
+        r->last_attempt = u->attempts[u->attempt_count - 1];
+        if (r->last_attempt.error.ptr)
+            r->last_attempt.error = arena_str(r->arena, r->last_attempt.error);
+    }
 }
 
 static void fatal(void *self, const struct err *err)
@@ -119,12 +127,13 @@ static void open_store(struct rig *r)
 
 static void open_kernel(struct rig *r)
 {
-    struct kernel_config config = {.store = r->store,
-                                   .settings = &r->settings,
-                                   .clock = &r->clock,
-                                   .watch = {.committed = committed, .fatal = fatal, .self = r},
-                                   .housekeep = purge_housekeep,
-                                   .housekeep_self = &r->purge};
+    struct kernel_config config = {
+        .store = r->store,
+        .settings = &r->settings,
+        .clock = &r->clock,
+        .watch = {.committed = committed, .fatal = fatal, .attempts = r->tells_attempts, .self = r},
+        .housekeep = purge_housekeep,
+        .housekeep_self = &r->purge};
     r->kernel = kernel_new(&config);
 }
 

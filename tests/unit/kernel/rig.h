@@ -35,13 +35,17 @@ struct rig {
     struct reader *reader;
     struct purge purge;
     struct arena *arena;
-    int failures;               /* so many commits to come fail */
-    enum err_code failure;      /* with this; nothing is written */
-    int fetches_left;           /* the one after so many row reads fails; negative: none does */
-    size_t commits;             /* that reached the backend */
-    size_t writes[TABLE_COUNT]; /* row changes of the last commit */
-    size_t notices;             /* of the last committed batch */
-    int64_t commit_takes_us;    /* a commit sleeps so long first: a slow disk */
+    int failures;                       /* so many commits to come fail */
+    enum err_code failure;              /* with this; nothing is written */
+    int fetches_left;                   /* the one after so many row reads fails; negative: none does */
+    size_t commits;                     /* that reached the backend */
+    size_t writes[TABLE_COUNT];         /* row changes of the last commit */
+    size_t fetches[TABLE_COUNT];        /* rows read, found or not */
+    size_t notices;                     /* of the last committed batch */
+    bool tells_attempts;                /* from the next rig_restart on */
+    size_t attempts;                    /* told of so far */
+    struct attempt_notice last_attempt; /* numbers and error only: its rows are gone with the batch */
+    int64_t commit_takes_us;            /* a commit sleeps so long first: a slow disk */
     bool probe_fails;
     int fatal;
 };

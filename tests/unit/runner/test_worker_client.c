@@ -349,6 +349,18 @@ static void test_unreadable_answers_are_errors_and_items_without_ids_are_left_ou
                      ERR_OK);
     assert_int_equal(answer.result_count, 1);
     assert_false(answer.results[0].ok);
+    static const char *const no_spans[] = {"",
+                                           "{}",
+                                           "{\"count\":1}",
+                                           "{\"otlp\":{}}",
+                                           "{\"count\":-1,\"otlp\":{}}",
+                                           "{\"count\":1,\"otlp\":\"{}\"}"};
+    for (size_t i = 0; i < LENGTH_OF(no_spans); i++)
+        assert_int_not_equal(worker_message_read_spans(a, str_of(no_spans[i]), &answer, &err), ERR_OK);
+    struct str spans = STR("{\"count\":2,\"otlp\": {\"resourceSpans\":[1, 2]} }");
+    assert_int_equal(worker_message_read_spans(a, spans, &answer, &err), ERR_OK);
+    assert_int_equal(answer.span_count, 2);
+    assert_true(str_is(answer.otlp, "{\"resourceSpans\":[1, 2]}"));
     arena_free(a);
 }
 

@@ -101,6 +101,69 @@ static void the_endpoint_comes_from_the_environment(void **state)
         otlp_traces_url("http://a-name-that-is-far-too-long-for-the-room-there-is.example", url, 32));
 }
 
+static void expect_headers(const char *text, const char *const *lines)
+{
+    struct arena *a = arena_new(1024);
+    struct str found[OTLP_HEADERS_MAX];
+    size_t count = 99;
+    struct err err;
+    assert_int_equal(otlp_headers_parse(a, str_of(text), found, &count, &err), ERR_OK);
+    for (size_t i = 0; i < count; i++)
+        assert_true(lines[i] && str_is(found[i], lines[i]));
+    assert_null(lines[count]);
+    arena_free(a);
+}
+
+static void headers_are_decoded(void **state)
+{
+    (void)state;
+    expect_headers("", (const char *const[]){NULL});
+    expect_headers(" , ,", (const char *const[]){NULL});
+    expect_headers("api-key=abc", (const char *const[]){"api-key: abc", NULL});
+    expect_headers("a=1,b=2", (const char *const[]){"a: 1", "b: 2", NULL});
+    expect_headers(" a\t= 1 ,, b =x=y==", (const char *const[]){"a: 1", "b: x=y==", NULL});
+    expect_headers("a=Bearer%20x%2Cy%3d%25,B_9.!=+",
+                   (const char *const[]){"a: Bearer x,y=%", "B_9.!: +", NULL});
+    expect_headers("a=%c3%A9", (const char *const[]){"a: \xc3\xa9", NULL});
+}
+
+static void headers_that_are_none_are_told_by_number(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {"a",          "=secret",    "a=",       "a= ",   "a=%",
+                                      "a=%2",       "a=%zz",      "a=%2g",    "a b=1", "a:b=secret",
+                                      "a=1,secret", "\xc3\xa9=1", "a(=secret"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct arena *a = arena_new(1024);
+        struct str found[OTLP_HEADERS_MAX];
+        size_t count = 99;
+        struct err err;
+        assert_int_equal(otlp_headers_parse(a, str_of(bad[i]), found, &count, &err), ERR_CONFIG_INVALID);
+        assert_int_equal(count, 99);
+        assert_null(strstr(err.detail, "secret"));
+        assert_non_null(strstr(err.detail, strchr(bad[i], ',') ? "item 2" : "item 1"));
+        arena_free(a);
+    }
+}
+
+static void there_are_only_so_many_headers(void **state)
+{
+    (void)state;
+    struct arena *a = arena_new(1024);
+    struct str found[OTLP_HEADERS_MAX];
+    size_t count;
+    struct err err;
+    struct strbuf text = {0};
+    for (int i = 0; i < OTLP_HEADERS_MAX; i++)
+        strbuf_addf(&text, "a%d=1,", i);
+    assert_int_equal(otlp_headers_parse(a, strbuf_str(&text), found, &count, &err), ERR_OK);
+    assert_int_equal(count, OTLP_HEADERS_MAX);
+    strbuf_add_text(&text, "z=1");
+    assert_int_equal(otlp_headers_parse(a, strbuf_str(&text), found, &count, &err), ERR_CONFIG_INVALID);
+    strbuf_free(&text);
+    arena_free(a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -108,6 +171,9 @@ int main(void)
         cmocka_unit_test(a_span_without_anything),
         cmocka_unit_test(texts_and_attributes_are_bounded),
         cmocka_unit_test(the_endpoint_comes_from_the_environment),
+        cmocka_unit_test(headers_are_decoded),
+        cmocka_unit_test(headers_that_are_none_are_told_by_number),
+        cmocka_unit_test(there_are_only_so_many_headers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -67,6 +67,10 @@ static void a_full_ring_keeps_the_oldest_and_counts_the_rest(void **state)
     span_ring_counts(r, &added, &dropped);
     assert_int_equal(added, 9);
     assert_int_equal(dropped, 6);
+    span_ring_lost(r, 4); /* taken, and given up on their way */
+    span_ring_counts(r, &added, &dropped);
+    assert_int_equal(added, 9);
+    assert_int_equal(dropped, 10);
     span_ring_free(r);
 }
 
