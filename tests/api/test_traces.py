@@ -394,6 +394,10 @@ def test_spans_of_a_webhook_and_of_a_redelivery(traced, collector, receiver):
         assert span.parent == wait_request(collector, submitted).id
     traced.api("POST", f"/v1/webhooks/{hook}:test", key=key, body={}).expect(202)
     assert "traceparent" not in receiver.wait(3)[2].headers
+    log = f"/v1/webhooks/{hook}/deliveries"
+    wait_for(lambda: {d["state"] for d in traced.api("GET", log, key=key).json["items"]} == {"delivered"}, 20,
+             "the test delivered", traced)
+    wait_request(collector, traced.api("GET", log, key=key))  # whatever it left behind came before this
     assert not [s for s in collector.spans if s["weir.webhook_id"] == hook and s not in spans]
 
 
