@@ -191,7 +191,8 @@ struct scan {
     struct sqlite_reader *reader;
     struct id_run run;
     size_t at;
-    struct list_entry entry; /* the next one; client 0: there is none */
+    struct list_entry entry; /* the next one, if there is one */
+    bool has_entry;
     enum err_code code;
 };
 
@@ -204,7 +205,7 @@ static void scan_next(struct scan *s, struct err *err)
         more = true;
     }
     struct list_entry before = s->entry;
-    s->entry = (struct list_entry){0};
+    s->has_entry = more;
     if (!more)
         return;
     s->entry = (struct list_entry){.client = sqlite3_column_int64(q, 0),
@@ -221,8 +222,8 @@ static enum err_code scan_merged(struct sqlite_reader *r, const struct list_entr
     size_t at = 0;
     bool more = true;
     scan_next(&s, err);
-    while (more && s.code == ERR_OK && (s.entry.client || at < count)) {
-        int order = !s.entry.client ? 1 : at == count ? -1 : list_entry_order(&s.entry, fresh[at]);
+    while (more && s.code == ERR_OK && (s.has_entry || at < count)) {
+        int order = !s.has_entry ? 1 : at == count ? -1 : list_entry_order(&s.entry, fresh[at]);
         if (order < 0)
             more = fn(&s.entry, arg);
         else if (!fresh[at]->removed)

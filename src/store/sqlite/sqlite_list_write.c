@@ -24,31 +24,40 @@ static void bind_place(const struct place *p, sqlite3_stmt *q, int64_t id)
     sqlite3_bind_int64(q, 3, id);
 }
 
-/* The run that holds `id` or would, and where the next one begins. */
+/* The run that holds `id` or would. */
 static enum err_code find_run(struct place *p, int64_t id, struct err *err)
 {
-    struct sqlite_store *s = p->store;
-    p->run.count = 0;
-    p->next = INT64_MAX;
-    bind_place(p, s->list_run, id);
-    int rc = sqlite3_step(s->list_run);
+    sqlite3_stmt *q = p->store->list_run;
     bool sound = true;
+    p->run.count = 0;
+    bind_place(p, q, id);
+    int rc = sqlite3_step(q);
     if (rc == SQLITE_ROW)
-        sound = run_decode(
-            sqlite3_column_int64(s->list_run, 0),
-            (struct str){sqlite3_column_blob(s->list_run, 1), (size_t)sqlite3_column_bytes(s->list_run, 1)},
-            &p->run);
-    sqlite3_reset(s->list_run);
+        sound =
+            run_decode(sqlite3_column_int64(q, 0),
+                       (struct str){sqlite3_column_blob(q, 1), (size_t)sqlite3_column_bytes(q, 1)}, &p->run);
+    sqlite3_reset(q);
     if (!sound)
         return list_damaged(p->run.first, err);
-    if (rc != SQLITE_ROW && rc != SQLITE_DONE)
-        return sqlite_err(s->writer.db, rc, "list", err);
-    bind_place(p, s->list_next, id);
-    rc = sqlite3_step(s->list_next);
+    return rc == SQLITE_ROW || rc == SQLITE_DONE ? ERR_OK : sqlite_err(p->store->writer.db, rc, "list", err);
+}
+
+/* Where the run after it begins. A word alone in its list, as most lists of deliveries have it, belongs to
+ * the run that was found, whatever follows. */
+static enum err_code find_next(struct place *p, const struct list_entry *const *words, size_t count,
+                               struct err *err)
+{
+    sqlite3_stmt *q = p->store->list_next;
+    bool alone = count == 1 || words[1]->client != p->client || words[1]->bucket != p->bucket;
+    p->next = INT64_MAX;
+    if (alone && p->run.count < RUN_IDS_MAX)
+        return ERR_OK;
+    bind_place(p, q, words[0]->id);
+    int rc = sqlite3_step(q);
     if (rc == SQLITE_ROW)
-        p->next = sqlite3_column_int64(s->list_next, 0);
-    sqlite3_reset(s->list_next);
-    return rc == SQLITE_ROW || rc == SQLITE_DONE ? ERR_OK : sqlite_err(s->writer.db, rc, "list", err);
+        p->next = sqlite3_column_int64(q, 0);
+    sqlite3_reset(q);
+    return rc == SQLITE_ROW || rc == SQLITE_DONE ? ERR_OK : sqlite_err(p->store->writer.db, rc, "list", err);
 }
 
 /* Lays the words that belong to this run over its ids; returns how many those are. */
@@ -112,6 +121,8 @@ enum err_code list_merge(struct sqlite_store *s, const struct entry_list *l, str
         p.bucket = words[at]->bucket;
         p.count = 0;
         code = find_run(&p, words[at]->id, err);
+        if (code == ERR_OK)
+            code = find_next(&p, words + at, count - at, err);
         if (code == ERR_OK) {
             at += apply_words(&p, words + at, count - at);
             code = write_runs(&p, err);
