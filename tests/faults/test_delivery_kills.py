@@ -170,3 +170,20 @@ def test_kills_lose_no_delivery(fresh_weir, long_run):
     weir.stop()
     done = weir.cli("verify")
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
+
+
+def cpu_seconds(pid):
+    """What a process has used."""
+    with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+        return sum(map(int, file.read().rpartition(")")[2].split()[11:13])) / os.sysconf("SC_CLK_TCK")
+
+
+def test_the_gateway_rests_when_core_is_back(fresh_weir):
+    """It asks the new core for work and waits for the answer; waiting takes no CPU."""
+    weir = fresh_weir()
+    gateway, = weir.wait_pids("gateway", 1)
+    kill_core(weir)
+    time.sleep(0.5)  # its calls to the old core fail, and are made again
+    before = cpu_seconds(gateway)
+    time.sleep(2)
+    assert cpu_seconds(gateway) - before < 0.2

@@ -97,8 +97,11 @@ static void close_gateway(struct gateway *g)
 
 static int wait_ms(const struct gateway *g, int64_t now_ms)
 {
-    int64_t at = gateway_next_at_ms(g), egress = egress_deadline_ms(g->egress),
+    int64_t at = gateway_next_at_ms(g, now_ms), egress = egress_deadline_ms(g->egress),
             core = worker_client_deadline_ms(g->client);
+    int64_t drained = g->drain_until_ms + (now_ms < g->drain_until_ms ? 0 : REPORT_MS);
+    if (g->draining && drained < at)
+        at = drained;
     if (egress < at)
         at = egress;
     if (core < at)
