@@ -42,14 +42,15 @@ static struct webhook_row *webhook_of(struct unit *u, const struct task *s)
 
 /* --- the breaker of a target --------------------------------------------------------------------- */
 
+/* Each answer doubles what it may be sent at a time, up to the usual. */
 static void target_answers(struct unit *u, struct task *s)
 {
     struct target *x = s->target;
-    if (!x->failures)
-        return;
+    uint32_t usual = live_target_usual(u->store->live);
     x->failures = 0;
     x->open_again_ms = 0;
-    live_target_limit(u->store->live, x, live_target_usual(u->store->live));
+    if (x->slots < usual)
+        live_target_limit(u->store->live, x, x->slots > usual / 2 ? usual : x->slots ? x->slots * 2 : 1);
 }
 
 static void target_fails(struct unit *u, struct task *s)

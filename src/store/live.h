@@ -84,7 +84,7 @@ uint32_t live_stream_count(const struct live *l, enum task_phase p); /* of strea
 bool live_has_ready(const struct live *l);                           /* something could be claimed */
 
 /* Targets (store/targets.h): how many tasks of one may be claimed at a time. */
-void live_target_slots(struct live *l, uint32_t slots); /* of every target; before tasks are placed anew */
+void live_target_slots(struct live *l, uint32_t slots); /* at most, of every target; not set: no limit */
 uint32_t live_target_usual(const struct live *l);
 struct target *live_target(const struct live *l, int64_t target); /* NULL: no task bothers it */
 void live_target_limit(struct live *l, struct target *x, uint32_t slots);

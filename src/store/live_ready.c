@@ -138,15 +138,9 @@ void ready_admit(struct live *l, struct target *x)
     }
 }
 
-static void set_slots(struct map_node *n, void *slots)
-{
-    CONTAINER_OF(n, struct target, node)->slots = *(uint32_t *)slots;
-}
-
 void live_target_slots(struct live *l, uint32_t slots)
 {
     l->targets.slots = slots;
-    map_each(&l->targets.by_id, set_slots, &slots);
 }
 
 struct target *live_target(const struct live *l, int64_t target)

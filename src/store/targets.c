@@ -7,6 +7,8 @@
 
 #include "base/banned.h"
 
+enum { FIRST_SLOTS = 1 };
+
 struct target *targets_find(const struct targets *t, int64_t id)
 {
     for (struct map_node *n = map_first(&t->by_id, hash_mix((uint64_t)id)); n; n = map_next(n)) {
@@ -23,7 +25,7 @@ struct target *targets_join(struct targets *t, int64_t id)
     if (!x) {
         x = must_alloc(sizeof *x);
         x->id = id;
-        x->slots = t->slots;
+        x->slots = FIRST_SLOTS;
         map_put(&t->by_id, &x->node, hash_mix((uint64_t)id));
     }
     x->members++;

@@ -2,8 +2,9 @@
  *
  * A target is a receiver of deliveries. At most `slots` of its tasks are claimable or claimed; the others
  * that could be wait here, first the one whose key is smallest. So a receiver that is slow or dead holds
- * up its own deliveries and nobody else's, however many there are. The breaker is the decider's business:
- * it counts failures here, and closes a target by giving it no slots.
+ * up its own deliveries and nobody else's, however many there are. A new one has one slot, for nobody knows
+ * yet whether it answers: a thousand that hang must not fill the senders. What it gets later is the decider's
+ * business, who gives more when it answers, counts failures here, and closes it by giving it none.
  *
  * Owner:  the live queue, which says who enters, is admitted and leaves; a target lives while it has
  *         tasks. */
@@ -26,7 +27,7 @@ struct target {
 
 struct targets {
     struct map by_id;
-    uint32_t slots; /* of a target that behaves */
+    uint32_t slots; /* at most, of a target that behaves */
 };
 
 struct target *targets_find(const struct targets *t, int64_t id); /* NULL: no task bothers it */

@@ -6,7 +6,9 @@ answers: that is what an honest client does, and what must never make a second j
 job is its idempotency key and stands in its payload, so that the judge can tell whose work a stored
 job is."""
 import http.client
+import os
 import random
+import signal
 import threading
 import time
 
@@ -26,11 +28,23 @@ SETTINGS = {"runtime.root.max_restarts": 1000, "runtime.root.max_seconds": 1,
             "jobs.queue_size": 1000000, "jobs.retry_base_ms": 10, "log.level": "warn"}
 
 
-class Load:
-    """`threads` clients at work until stop(); each pauses `pause` seconds between jobs."""
+def kill_core(weir):
+    """Kills core and waits until another one serves; how long that took."""
+    old, = weir.wait_pids("core", 1)
+    before = time.monotonic()
+    os.kill(old, signal.SIGKILL)
+    weir.wait_pids("core", 1, other_than=[old])
+    weir.wait_ready()
+    return time.monotonic() - before
 
-    def __init__(self, weir, key, history, threads=3, pause=0.03):
+
+class Load:
+    """`threads` clients at work until stop(); each pauses `pause` seconds between jobs. `more` gives
+    further fields of a job by its name."""
+
+    def __init__(self, weir, key, history, threads=3, pause=0.03, more=None):
         self.weir, self.key, self.history, self.pause = weir, key, history, pause
+        self.more = more or (lambda name: {})
         self.stopping = threading.Event()
         self.faults = []
         self.threads = [threading.Thread(target=self.run, args=(n,)) for n in range(threads)]
@@ -69,7 +83,7 @@ class Load:
     def submit(self, kept, name, kind):
         """Sends until there is an answer; the job id, or None when it was refused."""
         body = {"type": "EXECUTE", "work_kind": kind, "idempotency_key": name,
-                "payload": {"name": name}}
+                "payload": {"name": name}, **self.more(name)}
         while True:
             answer = self.once("submit", name, kept, "POST", "/v1/jobs", body)
             if answer is None or answer.status >= 500:

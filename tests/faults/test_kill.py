@@ -11,21 +11,11 @@ import pytest
 
 from harness import processes
 from harness.history import History, Operation, judge
-from kill_load import SETTINGS, Load, settle
+from kill_load import SETTINGS, Load, kill_core, settle
 
 CORE_KILLS, RUNNER_KILLS, ROOT_KILLS = 60, 30, 3
 LONG_FACTOR = 50  # of make test-long
 START_SECONDS_MAX = 1.0  # from the kill of core to the next one serving, while restarts are immediate
-
-
-def kill_core(weir):
-    """Kills core and waits until another one serves; how long that took."""
-    old, = weir.wait_pids("core", 1)
-    before = time.monotonic()
-    os.kill(old, signal.SIGKILL)
-    weir.wait_pids("core", 1, other_than=[old])
-    weir.wait_ready()
-    return time.monotonic() - before
 
 
 def kill_a_runner(weir, rng):

@@ -11,6 +11,8 @@ import base64
 import hashlib
 import hmac
 import json
+import socket
+import struct
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -26,6 +28,7 @@ class Call:
         self.headers = {name.lower(): value for name, value in headers.items()}
         self.body = body
         self.at = time.time()
+        self.status = None  # what was answered; None: nothing, or not yet
 
     @property
     def json(self):
@@ -65,6 +68,29 @@ def slowly(seconds, status=200):
     return answer
 
 
+def hang_up(handler):
+    """Reads everything, and answers nothing."""
+    handler.close_connection = True
+
+
+def take_and_reset(handler):
+    """Takes it, but the answer may be lost: the connection is torn down behind it."""
+    handler.reply(200)
+    handler.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    handler.close_connection = True
+
+
+def one_of(rng, *answers):
+    """Another one each time, by chance."""
+    def answer(handler):
+        chosen = rng.choice(answers)
+        if callable(chosen):
+            chosen(handler)
+        else:
+            handler.reply(chosen)
+    return answer
+
+
 class Server(ThreadingHTTPServer):
     """Many connections at once, and nobody waits for them at the end."""
     daemon_threads = True
@@ -101,7 +127,8 @@ class Receiver:
                     answer = receiver.answers[0]
                     if len(receiver.answers) > 1:
                         receiver.answers.pop(0)
-                    receiver.calls.append(Call(self.path, self.headers, body))
+                    self.call = Call(self.path, self.headers, body)
+                    receiver.calls.append(self.call)
                 if callable(answer):
                     answer(self)
                 else:
@@ -109,6 +136,7 @@ class Receiver:
 
             def reply(self, status):
                 """An empty answer with the receiver's headers."""
+                self.call.status = status
                 self.send_response(status)
                 for name, value in receiver.headers.items():
                     self.send_header(name, value)

@@ -113,21 +113,26 @@ static void send_reports(struct gateway *g)
     g->finish.call = worker_client_finish(g->client, reports, g->finish.count, report_answered, g);
 }
 
-/* Those that have been out for a while: most are answered before their first beat. */
+/* Those that have been out for a while: most are answered before their first beat. What does not fit into
+ * one heartbeat is in the next, at once. */
 static void beat(struct gateway *g, int64_t now_ms)
 {
     struct sending *s = NULL;
     if (now_ms < g->beat_at_ms || g->heartbeat.call || !worker_client_can_call(g->client))
         return;
-    g->beat_at_ms = now_ms + g->config->heartbeat_ms;
     g->heartbeat.count = 0;
     TAILQ_FOREACH(s, &g->out, link)
     {
         if (g->heartbeat.count == WORKER_BATCH_MAX || now_ms - s->begun_ms < g->config->heartbeat_ms)
             break; /* oldest first */
+        if (now_ms - s->beaten_ms < g->config->heartbeat_ms)
+            continue;
         s->beating = true;
+        s->beaten_ms = now_ms;
         g->heartbeat.items[g->heartbeat.count++] = s;
     }
+    if (g->heartbeat.count < WORKER_BATCH_MAX)
+        g->beat_at_ms = now_ms + g->config->heartbeat_ms;
     if (g->heartbeat.count)
         send_heartbeats(g);
 }
@@ -141,14 +146,21 @@ void gateway_pump(struct gateway *g, int64_t now_ms)
     span_export_pump(g->spans, now_ms);
 }
 
+static int64_t earlier(int64_t at_ms, int64_t other_ms, int64_t now_ms)
+{
+    return other_ms > now_ms && other_ms < at_ms ? other_ms : at_ms;
+}
+
+/* What could be sent now has been sent: only instants still to come count. Otherwise a long poll of a core
+ * that has just come back, which is answered much later, would be waited for without sleeping. */
 int64_t gateway_next_at_ms(const struct gateway *g, int64_t now_ms)
 {
-    int64_t at = TAILQ_EMPTY(&g->out) || g->heartbeat.call ? INT64_MAX : g->beat_at_ms;
-    int64_t ready = worker_client_ready_at_ms(g->client), spans = span_export_next_at_ms(g->spans);
+    int64_t spans = span_export_next_at_ms(g->spans);
+    int64_t at = earlier(INT64_MAX, worker_client_ready_at_ms(g->client), now_ms);
+    if (!TAILQ_EMPTY(&g->out) && !g->heartbeat.call)
+        at = earlier(at, g->beat_at_ms, now_ms);
     for (size_t i = 0; i < CLAIM_LOOPS && !g->draining; i++)
-        if (!g->loops[i].call && g->loops[i].claim_after_ms < at && g->count < IN_FLIGHT_MAX)
-            at = g->loops[i].claim_after_ms;
-    if (ready > now_ms) /* core is away: nothing can be asked of it earlier, and then everything at once */
-        at = ready;
+        if (!g->loops[i].call && g->count < IN_FLIGHT_MAX)
+            at = earlier(at, g->loops[i].claim_after_ms, now_ms);
     return spans < at ? spans : at;
 }

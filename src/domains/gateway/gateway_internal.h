@@ -38,8 +38,9 @@ struct sending {
     enum sending_phase phase;
     struct worker_task_ref ref;
     int64_t attempt, begun_ms;
-    bool beating; /* named by the heartbeat in flight */
-    bool gone;    /* core no longer wants it: nothing is reported */
+    int64_t beaten_ms; /* named by a heartbeat then; at first, when it began */
+    bool beating;      /* named by the heartbeat in flight */
+    bool gone;         /* core no longer wants it: nothing is reported */
     /* the request */
     struct str url, body, about;
     struct str *headers;
@@ -94,6 +95,6 @@ struct worker_finish sending_report(struct sending *s);
 /* gateway_calls.c: sends core whatever waits, takes the answers */
 void gateway_pump(struct gateway *g, int64_t now_ms);
 void gateway_abandon_claims(struct gateway *g);
-int64_t gateway_next_at_ms(const struct gateway *g, int64_t now_ms);
+int64_t gateway_next_at_ms(const struct gateway *g, int64_t now_ms); /* INT64_MAX: only an answer matters */
 
 #endif

@@ -71,7 +71,7 @@ static void done(struct gateway *g, struct sending *s)
 void sending_begin(struct gateway *g, struct sending *s, int64_t now_ms)
 {
     const struct gateway_config *c = g->config;
-    s->begun_ms = now_ms;
+    s->begun_ms = s->beaten_ms = now_ms;
     if (*s->error_code) {
         done(g, s);
         return;
