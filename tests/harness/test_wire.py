@@ -74,6 +74,19 @@ def test_an_incomplete_problem_fails(scripted, answer):
         response.expect_problem(409, "RFA_JOB_CONFLICT")
 
 
+@pytest.mark.parametrize("wait, sound", [("Retry-After: 1\r\n", True), ("", False),
+                                         ("Retry-After: 0\r\n", False), ("Retry-After: soon\r\n", False)])
+def test_a_problem_that_asks_to_wait_says_how_long(scripted, wait, sound):
+    answer = answer_of(SOUND.replace("409", "503"), "X-Request-Id: r1\r\n" + wait)
+    address, _ = scripted(answer.replace(b"409 Conflict", b"503 Full"))
+    response = wire.call(address, "GET", "/x")
+    if sound:
+        response.expect_problem(503, "RFA_JOB_CONFLICT")
+        return
+    with pytest.raises(AssertionError):
+        response.expect_problem(503, "RFA_JOB_CONFLICT")
+
+
 def test_key_body_and_headers_are_sent_as_asked(scripted):
     address, received = scripted(answer_of(SOUND))
     wire.call(address, "POST", "/x", {"a": 1}, "secret", {"content-type": "text/plain"})

@@ -50,6 +50,8 @@ class Response:
         assert ":" in problem["type"], f"type is no URI: {self!r}"
         request_id = self.headers.get("x-request-id")
         assert request_id and request_id in problem["instance"], f"instance: {self!r}"
+        wait = self.headers.get("retry-after", "")
+        assert status not in (429, 503) or wait.isdigit() and int(wait) >= 1, f"Retry-After: {self!r}"
         return problem
 
 
