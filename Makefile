@@ -15,16 +15,19 @@ MESON   := /usr/bin/meson
 export PYTHONDONTWRITEBYTECODE := 1
 comma   := ,
 
-.PHONY: help setup build run test test-long check bench conformance install clean fmt fuzz \
+.PHONY: help setup setup-run build run test test-long check bench conformance install clean fmt fuzz \
         build-asan build-tsan build-fuzz
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' $(MAKEFILE_LIST) | expand -t 22
 
-setup: ## install the Debian packages that are missing (tools/packages.txt)
-	@tools/setup
+setup: setup-run ## install the Debian packages that are missing (tools/packages.txt, packages-test.txt)
+	@tools/setup tools/packages-test.txt
 
-build: setup build/build.ninja ## release binary: build/weir
+setup-run: # what building and running needs
+	@tools/setup tools/packages.txt
+
+build: setup-run build/build.ninja ## release binary: build/weir
 	@ninja -C build -j $(JOBS) --quiet weir
 
 run: build ## build, then serve on 127.0.0.1:8080 with data in ./data (ARGS=... adds flags)
