@@ -98,8 +98,6 @@ static void key_came(void *self, const struct sim_answer *answer)
     if (!came(a, answer))
         return;
     copy_text(a->caller.key, sizeof a->caller.key, answer->json, "api_key");
-    a->sim->ordered = NULL;
-    take_over(a);
 }
 
 static void client_came(void *self, const struct sim_answer *answer)
@@ -118,10 +116,17 @@ static void client_came(void *self, const struct sim_answer *answer)
             .caller = &a->caller, .method = "POST", .path = str_of(path), .done = key_came, .self = a});
 }
 
-void sim_account_order(struct simulation *s)
+void sim_account_change(struct simulation *s)
 {
-    if (s->ordered || s->current->given || s->current->cases < SIM_ACCOUNT_CASES_MAX / 2)
+    if (s->current->given || s->current->cases < SIM_ACCOUNT_CASES_MAX / 2)
         return;
+    if (s->ordered) {
+        if (s->current->cases >= SIM_ACCOUNT_CASES_MAX && s->ordered->caller.key[0]) {
+            take_over(s->ordered);
+            s->ordered = NULL;
+        }
+        return;
+    }
     s->ordered = account_new(s);
     sim_calls_send(s->calls, &(struct sim_request){.caller = &s->ordered->caller,
                                                    .method = "POST",

@@ -29,7 +29,7 @@ static const char *time_left(const struct simulation *s, int64_t ran_ms, double 
 {
     double left_s = share > 0 ? (double)ran_ms / 1000 * (1 - share) / share : 0;
     out[0] = 0;
-    if (ran_ms < FORETELL_MS || share < 0.01 || s->stopping || s->worked_ms)
+    if (ran_ms < FORETELL_MS || share < 0.01 || share >= 1 || s->stopping)
         return out;
     if (left_s < 100)
         snprintf(out, 32, ", %.0f s left", left_s);
@@ -66,6 +66,13 @@ static void draw_bar(const struct simulation *s, const char *text)
     fprintf(stderr, "%.*s\033[K", width > 0 ? width : (int)strlen(text), text);
 }
 
+void sim_progress_pause(struct simulation *s)
+{
+    if (s->bar_drawn)
+        fputc('\n', stderr);
+    s->bar_drawn = false;
+}
+
 void sim_progress(struct simulation *s, bool last)
 {
     int64_t now_ms = sim_now_ms();
@@ -79,7 +86,9 @@ void sim_progress(struct simulation *s, bool last)
     write_state(s, text, sizeof text);
     if (terminal) {
         draw_bar(s, text);
-        fputs(last ? "\n" : "", stderr);
+        s->bar_drawn = true;
+        if (last)
+            sim_progress_pause(s);
     } else if (!last) {
         fprintf(stderr, "%s\n", text);
     }

@@ -6,11 +6,10 @@
 #include "base/clock.h"
 #include "base/must.h"
 #include "cli/simulate/simulate_internal.h"
-#include "cli/table.h"
 
 #include "base/banned.h"
 
-enum { NEW_A_TURN_MAX = 200, TURN_MS = 20, LONGEST_RUN_MS = 126000, ABSENT_MS = 3000 };
+enum { NEW_A_TURN_MAX = 200, TURN_MS = 20, LONGEST_RUN_MS = 126000, ABSENT_MS = 3000, PACE_MS = 2000 };
 
 static volatile sig_atomic_t interrupted;
 
@@ -73,9 +72,10 @@ static void give_up(struct simulation *s, int code, bool stuck)
 static void heed_interrupt(struct simulation *s)
 {
     if (interrupted && !s->stopping) {
+        sim_progress_pause(s);
         cli_note(s->in,
-                 "%sno more jobs are sent; the %lld in flight are judged first (Ctrl-C again: the table now)",
-                 terminal_is(stderr) ? "\n" : "", (long long)s->in_flight);
+                 "no more jobs are sent; the %lld in flight are judged first (Ctrl-C again: the table now)",
+                 (long long)s->in_flight);
         s->stopping = true;
     }
     if (interrupted > 1)
@@ -87,17 +87,20 @@ static void heed_absence(struct simulation *s)
 {
     int64_t limit_ms = SIM_STALL_MS + (int64_t)(LONGEST_RUN_MS * s->time_scale);
     const char *fault = sim_calls_fault(s->calls, ABSENT_MS);
+    if ((fault != NULL) != s->absence_told)
+        sim_progress_pause(s);
     if (fault && !s->absence_told)
-        cli_note(s->in, "%sthe server does not answer (%s); it has a minute to come back",
-                 terminal_is(stderr) ? "\n" : "", fault);
+        cli_note(s->in, "the server does not answer (%s); it has a minute to come back", fault);
     else if (!fault && s->absence_told)
-        cli_note(s->in, "%sthe server is back", terminal_is(stderr) ? "\n" : "");
+        cli_note(s->in, "the server is back");
     s->absence_told = fault != NULL;
     if (sim_calls_away(s->calls)) {
+        sim_progress_pause(s);
         cli_fault("the server has been away for a minute (%s); %lld jobs are not judged",
                   fault ? fault : "no answer", (long long)s->in_flight);
         give_up(s, CLI_FAILED, false);
     } else if (s->in_flight && sim_now_ms() - s->last_moved_ms > limit_ms) {
+        sim_progress_pause(s);
         cli_fault("nothing has moved for %lld s; %lld jobs are stuck", (long long)limit_ms / 1000,
                   (long long)s->in_flight);
         give_up(s, CLI_FAILED, true);
@@ -156,12 +159,29 @@ static void send_kind(struct simulation *s, enum work_kind kind)
     }
 }
 
+/* As fast as it can: more in flight than the server ends soon would only wait in its queue. */
+static int64_t in_flight_most(struct simulation *s)
+{
+    int64_t most = s->current->given ? SIM_IN_FLIGHT_KEY_MAX : SIM_IN_FLIGHT_MAX, now_ms = sim_now_ms();
+    if (s->rate > 0)
+        return most;
+    if (now_ms - s->pace_at_ms >= PACE_MS) {
+        s->pace = (double)(s->judged - s->pace_judged) * 1000 / (double)(now_ms - s->pace_at_ms);
+        s->pace_at_ms = now_ms;
+        s->pace_judged = s->judged;
+    }
+    int64_t wanted = (int64_t)(s->pace * SIM_AHEAD_S);
+    wanted = wanted < SIM_IN_FLIGHT_MIN ? SIM_IN_FLIGHT_MIN : wanted;
+    return wanted < most ? wanted : most;
+}
+
 static bool may_send(struct simulation *s)
 {
-    int64_t most = s->current->given ? SIM_IN_FLIGHT_KEY_MAX : SIM_IN_FLIGHT_MAX;
+    int64_t most = in_flight_most(s);
     int64_t now_us = clock_mono_us(&clock_system);
     if (s->stopping || s->drawn >= s->jobs || s->in_flight >= most || !s->mix.weight_sum)
         return false;
+    sim_account_change(s);
     if (!s->current->given && s->current->cases >= SIM_ACCOUNT_CASES_MAX)
         return false;
     if (s->rate <= 0)
@@ -178,7 +198,6 @@ static void send_some(struct simulation *s)
 {
     for (int i = 0; i < NEW_A_TURN_MAX && s->fatal == CLI_OK && may_send(s); i++) {
         send_kind(s, sim_mix_next(&s->mix));
-        sim_account_order(s);
     }
 }
 
@@ -190,7 +209,7 @@ static bool more_to_send(const struct simulation *s)
 
 static void run(struct simulation *s)
 {
-    s->started_ms = sim_now_ms();
+    s->started_ms = s->pace_at_ms = sim_now_ms();
     sim_sample(s);
     s->next_send_us = clock_mono_us(&clock_system);
     sim_moved(s);

@@ -26,6 +26,8 @@
 
 enum {
     SIM_IN_FLIGHT_MAX = 1000,    /* cases with accounts of our own */
+    SIM_IN_FLIGHT_MIN = 100,     /* so many at least, however slow the server is */
+    SIM_AHEAD_S = 10,            /* and as many as it ends in this time */
     SIM_IN_FLIGHT_KEY_MAX = 150, /* with --key: one client, 600 requests a minute */
     SIM_ACCOUNT_CASES_MAX = 100, /* then another account takes over: see docs/simulate.md */
     SIM_BATCH_MAX = 100,         /* cases in one submit */
@@ -122,12 +124,14 @@ struct simulation {
     TAILQ_HEAD(, sim_account) accounts;
     int64_t account_count;
     struct sim_account *current; /* takes new cases */
-    struct sim_account *ordered; /* the next one, while its key is on the way; NULL: none is */
+    struct sim_account *ordered; /* the next one; NULL: none is on its way */
     struct heap timers;
     int64_t drawn, in_flight, judged, number;
     int64_t started_ms, last_moved_ms, next_send_us;
-    int64_t worked_ms;  /* how long the mix took; 0: it is under way */
-    int64_t not_judged; /* given up by the user, or with the server away */
+    int64_t pace_at_ms, pace_judged; /* since when, and how many were judged then */
+    double pace;                     /* judged a second, lately */
+    int64_t worked_ms;               /* how long the mix took; 0: it is under way */
+    int64_t not_judged;              /* given up by the user, or with the server away */
     bool absence_told;
     struct sim_calls_count calls_made; /* of calls that are gone */
     struct sim_sample samples[SIM_SAMPLES_MAX];
@@ -138,16 +142,17 @@ struct simulation {
     int64_t surprise_count, time_surprises;
     double scale_seen; /* smallest that a full run pointed to; 0: none */
     int64_t progress_at_ms;
-    bool stopping; /* no new cases */
-    int fatal;     /* exit code that ends the run at once; CLI_OK: none */
+    bool bar_drawn; /* and nothing below it */
+    bool stopping;  /* no new cases */
+    int fatal;      /* exit code that ends the run at once; CLI_OK: none */
 };
 
 /* set_up.c - flags, the first account, the time scale, what the server can do. Gives the exit code. */
 int sim_set_up(struct simulation *s);
 
 /* accounts.c - clients, submits in batches, listings. */
-int sim_account_add(struct simulation *s);    /* becomes `current`; CLI_OK, else told */
-void sim_account_order(struct simulation *s); /* the next one, in time */
+int sim_account_add(struct simulation *s);     /* becomes `current`; CLI_OK, else told */
+void sim_account_change(struct simulation *s); /* orders the next one in time, and turns to it */
 struct sim_account *sim_account_free(struct sim_account *a);
 void sim_accounts_work(struct simulation *s, int64_t now_ms);
 void sim_accounts_count_jobs(
@@ -195,6 +200,7 @@ void sim_sample(struct simulation *s);
 
 /* progress.c, result.c - what people see. */
 void sim_progress(struct simulation *s, bool last);
+void sim_progress_pause(struct simulation *s); /* something else is said: the bar goes on below it */
 void sim_result_show(struct simulation *s);
 
 #endif
