@@ -45,8 +45,8 @@ const struct command command_table[] = {
     {"job explain", "JOB_ID", "say what a job waits for", SERVER, 1, 1, command_job_explain},
 
     {"simulate", "", "send a mix of all work kinds and check every outcome; exit code 1 on a surprise",
-     SERVER | FLAG_BIT(JOBS) | FLAG_BIT(RATE) | FLAG_BIT(MIX) | FLAG_BIT(SEED) | FLAG_BIT(TIME_SCALE) |
-         FLAG_BIT(SLACK) | FLAG_BIT(RESTART) | FLAG_BIT(EXPECT),
+     SERVER | FLAG_BIT(JOBS) | FLAG_BIT(FOR) | FLAG_BIT(RATE) | FLAG_BIT(MIX) | FLAG_BIT(SEED) |
+         FLAG_BIT(TIME_SCALE) | FLAG_BIT(SLACK) | FLAG_BIT(RESTART) | FLAG_BIT(EXPECT),
      0, 0, command_simulate},
 
     {"verify", "", "replay the whole log and compare it with what is stored", LOCAL | FLAG_BIT(QUIET), 0, 0,

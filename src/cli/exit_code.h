@@ -12,7 +12,8 @@
     X(NOT_FOUND, 3, "not found")                                                                             \
     X(AUTH, 4, "auth")                                                                                       \
     X(CONFLICT, 5, "conflict")                                                                               \
-    X(TIMEOUT, 6, "timeout")
+    X(TIMEOUT, 6, "timeout")                                                                                 \
+    X(INTERRUPTED, 130, "interrupted")
 
 #define X(name, number, meaning) CLI_##name = number,
 enum cli_exit { EXIT_LIST(X) };

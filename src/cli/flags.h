@@ -34,6 +34,7 @@
     X(ROTATE, "rotate", 0, NULL, "make a new key and revoke the former one")                                 \
     X(OPERATOR_TOKEN, "operator-token", 0, "TOKEN", "default WEIR_OPERATOR_TOKEN; for keys of any client")   \
     X(JOBS, "jobs", 0, "N", "how many jobs to send; default 1000")                                           \
+    X(FOR, "for", 0, "TIME", "send for 10m, 1h, ... instead of a number of jobs")                            \
     X(RATE, "rate", 0, "R", "jobs a second; default as fast as they end")                                    \
     X(MIX, "mix", 0, "all|KIND[:WEIGHT],...", "what to send; default all, long kinds rarely")                \
     X(SEED, "seed", 0, "S", "repeats the sequence of an earlier run")                                        \

@@ -46,27 +46,93 @@ static int make_client(struct simulation *s, struct sim_account *a)
     return code;
 }
 
-int sim_account_add(struct simulation *s)
+static struct sim_account *account_new(struct simulation *s)
 {
     struct sim_account *a = must_alloc(sizeof *a);
-    const char *key = s->in->flags->value[FLAG_KEY];
-    int code = CLI_OK;
     a->sim = s;
     a->poll_every_ms = POLL_MS_MIN;
     TAILQ_INIT(&a->to_submit);
     TAILQ_INIT(&a->cases_list);
+    return a;
+}
+
+static void take_over(struct sim_account *a)
+{
+    TAILQ_INSERT_TAIL(&a->sim->accounts, a, link);
+    a->sim->account_count++;
+    a->sim->current = a;
+}
+
+int sim_account_add(struct simulation *s)
+{
+    struct sim_account *a = account_new(s);
+    const char *key = s->in->flags->value[FLAG_KEY];
+    int code = CLI_OK;
     a->given = key != NULL;
     if (key)
         snprintf(a->caller.key, sizeof a->caller.key, "%s", key);
     else
         code = make_client(s, a);
-    if (code != CLI_OK) {
+    if (code == CLI_OK)
+        take_over(a);
+    else
         sim_account_free(a);
-        return code;
+    return code;
+}
+
+/* --- the next client, ordered while the current one is in use ---------------------------------------- */
+
+static bool came(struct sim_account *a, const struct sim_answer *answer)
+{
+    if (answer->status >= 200 && answer->status < 300 && answer->json)
+        return true;
+    cli_fault("another client is refused: HTTP %ld %.*s", answer->status,
+              STR_ARG(judge_text(answer->json, "code")));
+    a->sim->fatal = CLI_FAILED;
+    return false;
+}
+
+static void key_came(void *self, const struct sim_answer *answer)
+{
+    struct sim_account *a = self;
+    if (!came(a, answer))
+        return;
+    copy_text(a->caller.key, sizeof a->caller.key, answer->json, "api_key");
+}
+
+static void client_came(void *self, const struct sim_answer *answer)
+{
+    struct sim_account *a = self;
+    char path[80];
+    if (!came(a, answer))
+        return;
+    copy_text(a->secret, sizeof a->secret, answer->json, "webhook_secret");
+    struct str id = judge_text(answer->json, "client_id");
+    snprintf(path, sizeof path, "/v1/clients/%.*s/keys", (int)(id.len < 40 ? id.len : 40),
+             id.ptr ? id.ptr : "");
+    sim_calls_send(
+        a->sim->calls,
+        &(struct sim_request){
+            .caller = &a->caller, .method = "POST", .path = str_of(path), .done = key_came, .self = a});
+}
+
+void sim_account_change(struct simulation *s)
+{
+    if (s->current->given || s->current->cases < SIM_ACCOUNT_CASES_MAX / 2)
+        return;
+    if (s->ordered) {
+        if (s->current->cases >= SIM_ACCOUNT_CASES_MAX && s->ordered->caller.key[0]) {
+            take_over(s->ordered);
+            s->ordered = NULL;
+        }
+        return;
     }
-    TAILQ_INSERT_TAIL(&s->accounts, a, link);
-    s->current = a;
-    return CLI_OK;
+    s->ordered = account_new(s);
+    sim_calls_send(s->calls, &(struct sim_request){.caller = &s->ordered->caller,
+                                                   .method = "POST",
+                                                   .path = STR("/v1/clients"),
+                                                   .done = client_came,
+                                                   .self = s->ordered});
 }
 
 struct sim_account *sim_account_free(struct sim_account *a)
@@ -230,6 +296,21 @@ static void poll(struct sim_account *a, int64_t oldest_us)
                                   });
 }
 
+static void count_jobs(struct sim_account *a);
+
+/* The oldest leave when nothing of theirs is under way: a run of days makes thousands of them. */
+static void let_leave(struct simulation *s)
+{
+    struct sim_account *a = TAILQ_FIRST(&s->accounts);
+    if (s->account_count <= SIM_ACCOUNTS_KEPT || a == s->current || a->given)
+        return;
+    if (a->counting || a->polling || a->batch_count || !TAILQ_EMPTY(&a->to_submit) ||
+        !TAILQ_EMPTY(&a->cases_list))
+        return;
+    a->leaving = true;
+    count_jobs(a);
+}
+
 void sim_accounts_work(struct simulation *s, int64_t now_ms)
 {
     for (struct sim_account *a = TAILQ_FIRST(&s->accounts); a; a = TAILQ_NEXT(a, link)) {
@@ -241,6 +322,7 @@ void sim_accounts_work(struct simulation *s, int64_t now_ms)
         if (oldest_us)
             poll(a, oldest_us);
     }
+    let_leave(s);
 }
 
 /* --- how many jobs are there? ------------------------------------------------------------------------ */
@@ -253,30 +335,38 @@ static void summary_came(void *self, const struct sim_answer *answer)
     const struct json *j = json_get(answer->json, "total");
     int64_t total = -1;
     a->counting = false;
-    if (j && json_to_int(j, &total) && total == a->jobs)
-        return;
-    snprintf(expected, sizeof expected, "a client with exactly the %lld jobs that were accepted",
-             (long long)a->jobs);
-    finding_set(&f, "a job was lost or made twice: weir verify", expected,
-                "GET /v1/reports/summary says %lld", (long long)total);
-    sim_surprise(a->sim, WORK_KIND_COUNT, "", &f);
+    if (!j || !json_to_int(j, &total) || total != a->jobs) {
+        snprintf(expected, sizeof expected, "a client with exactly the %lld jobs that were accepted",
+                 (long long)a->jobs);
+        finding_set(&f, "a job was lost or made twice: weir verify", expected,
+                    "GET /v1/reports/summary says %lld", (long long)total);
+        sim_surprise(a->sim, WORK_KIND_COUNT, "", &f);
+    }
+    if (a->leaving) {
+        TAILQ_REMOVE(&a->sim->accounts, a, link);
+        a->sim->account_count--;
+        sim_account_free(a);
+    }
+}
+
+static void count_jobs(struct sim_account *a)
+{
+    a->counting = true;
+    sim_calls_send(a->sim->calls, &(struct sim_request){
+                                      .caller = &a->caller,
+                                      .method = "GET",
+                                      .path = STR("/v1/reports/summary"),
+                                      .done = summary_came,
+                                      .self = a,
+                                  });
 }
 
 void sim_accounts_count_jobs(struct simulation *s)
 {
     bool more = true;
-    for (struct sim_account *a = TAILQ_FIRST(&s->accounts); a; a = TAILQ_NEXT(a, link)) {
-        a->counting = !a->given;
-        if (a->given)
-            continue;
-        sim_calls_send(s->calls, &(struct sim_request){
-                                     .caller = &a->caller,
-                                     .method = "GET",
-                                     .path = STR("/v1/reports/summary"),
-                                     .done = summary_came,
-                                     .self = a,
-                                 });
-    }
+    for (struct sim_account *a = TAILQ_FIRST(&s->accounts); a; a = TAILQ_NEXT(a, link))
+        if (!a->given && !a->counting)
+            count_jobs(a);
     while (more && s->fatal == CLI_OK) {
         sim_turn(s, 50);
         more = false;

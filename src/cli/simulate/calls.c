@@ -1,6 +1,7 @@
 #include "cli/simulate/calls.h"
 
 #include <curl/curl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/queue.h>
 
@@ -42,6 +43,7 @@ struct sim_calls {
     int calls, streams;       /* under way */
     int64_t failing_since_ms; /* no call has succeeded since; 0: the last one did */
     bool away;
+    char fault[120]; /* of the last call that failed */
     struct sim_calls_count count;
 };
 
@@ -101,6 +103,11 @@ struct sim_calls *sim_calls_free(struct sim_calls *c)
 bool sim_calls_away(const struct sim_calls *c)
 {
     return c->away;
+}
+
+const char *sim_calls_fault(const struct sim_calls *c, int64_t longer_than_ms)
+{
+    return c->failing_since_ms && now_ms() - c->failing_since_ms >= longer_than_ms ? c->fault : NULL;
 }
 
 struct sim_calls_count sim_calls_count(const struct sim_calls *c)
@@ -283,6 +290,10 @@ static void call_end(struct sim_calls *c, struct call *call, CURLcode ended)
     call->under_way = false;
     *(call->r.event ? &c->streams : &c->calls) -= 1;
     bool broken = ended != CURLE_OK && !call->heard_enough;
+    if (broken)
+        snprintf(c->fault, sizeof c->fault, "%s", curl_easy_strerror(ended));
+    else if (status >= 500)
+        snprintf(c->fault, sizeof c->fault, "HTTP %ld", status);
     int64_t again_ms = ask_again_at_ms(c, call, broken, status);
     if (again_ms) {
         event_stream_reset(&call->stream);

@@ -55,6 +55,9 @@ void sim_calls_send(struct sim_calls *c, const struct sim_request *r);
 void sim_calls_work(struct sim_calls *c, int fd, int timeout_ms);
 bool sim_calls_away(const struct sim_calls *c); /* the server has been away for too long: calls are lost */
 
+/* Why no call has succeeded for longer_than_ms, while some failed; NULL: all is well. */
+const char *sim_calls_fault(const struct sim_calls *c, int64_t longer_than_ms);
+
 struct sim_calls_count {
     uint64_t answered, refused_429, refused_503, broken;
 };

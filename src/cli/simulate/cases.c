@@ -1,7 +1,8 @@
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "base/hash.h"
 #include "base/must.h"
 #include "base/time_text.h"
 #include "cli/simulate/simulate_internal.h"
@@ -9,6 +10,19 @@
 #include "base/banned.h"
 
 static const char look_server[] = "is the server up? weir doctor; its log";
+
+static void open_port(struct sim_case *c)
+{
+    enum sim_help help = c->yard.expected->help;
+    if (!sim_help_is_receiver(help))
+        return;
+    c->port = receiver_open(c->sim->receiver, c->sim->first_address + (uint64_t)c->number,
+                            (enum receiver_behaviour)(help - HELP_RECEIVER_OK), c);
+    if (c->port)
+        return;
+    cli_fault("no loopback address for a receiver of callbacks: %s", strerror(errno));
+    c->sim->fatal = CLI_FAILED;
+}
 
 struct sim_case *sim_case_new(struct simulation *s, enum work_kind kind)
 {
@@ -25,7 +39,7 @@ struct sim_case *sim_case_new(struct simulation *s, enum work_kind kind)
         .early = s->early,
         .slack_ms = s->slack_ms,
     };
-    map_put(&s->by_number, &c->node, hash_mix((uint64_t)c->number));
+    open_port(c);
     s->kinds[kind].sent++;
     s->in_flight++;
     return c;
@@ -37,7 +51,7 @@ void sim_case_free(struct sim_case *c)
         c->step == STEP_SUBMITTING ? &c->account->to_submit : &c->account->cases_list;
     TAILQ_REMOVE(list, c, link);
     heap_remove(&c->sim->timers, &c->timer);
-    map_remove(&c->sim->by_number, &c->node);
+    receiver_close(c->port);
     if (c->twin)
         c->twin->twin = NULL;
     for (int i = 0; i < c->delivery_count; i++)
@@ -63,19 +77,6 @@ static void write_time(struct json_writer *w, int64_t us)
     jw_str(w, time_text_us(us, text));
 }
 
-static void write_callback(const struct sim_case *c, struct json_writer *w)
-{
-    enum sim_help help = c->yard.expected->help;
-    char url[96];
-    if (!sim_help_is_receiver(help))
-        return;
-    enum receiver_behaviour b = (enum receiver_behaviour)(help - HELP_RECEIVER_OK);
-    snprintf(url, sizeof url, "http://127.0.0.1:%d/%lld", receiver_port(c->sim->receiver, b),
-             (long long)c->number);
-    jw_key(w, "callback");
-    jw_text(w, url);
-}
-
 void sim_case_write(const struct sim_case *c, struct json_writer *w, const char *other_value)
 {
     char key[96];
@@ -93,7 +94,10 @@ void sim_case_write(const struct sim_case *c, struct json_writer *w, const char 
         jw_key(w, "queue");
         jw_text(w, "simulate.nobody"); /* no worker asks for it: QUEUED until the cancel comes */
     }
-    write_callback(c, w);
+    if (c->port) {
+        jw_key(w, "callback");
+        jw_text(w, receiver_url(c->port));
+    }
     if (other_value) {
         jw_key(w, "payload");
         jw_object(w);
@@ -222,8 +226,14 @@ static void report_came(void *self, const struct sim_answer *answer)
         sim_case_end(c, &f);
         return;
     }
+    if (c->yard.expected->help == HELP_RESTART && !c->yard.late_until_us) {
+        finding_set(&f, "is the restart itself among the surprises?", "queued behind a restart",
+                    "the server was not restarted");
+        sim_case_end(c, &f);
+        return;
+    }
     c->event_count = (int)json_get(answer->json, "events")->count;
-    if (c->sim->deliveries_checked && sim_help_is_receiver(c->yard.expected->help))
+    if (c->port)
         sim_deliveries_await(c);
     else
         sim_case_end(c, NULL);
@@ -255,7 +265,7 @@ void sim_case_end(struct sim_case *c, const struct sim_finding *surprise)
 void sim_case_timer(struct sim_case *c)
 {
     if (c->step == STEP_DELIVERIES)
-        sim_deliveries_await(c);
+        sim_deliveries_look(c);
     else
         sim_help_timer(c);
 }

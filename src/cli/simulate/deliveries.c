@@ -1,29 +1,20 @@
-/* Which callbacks of a case have come, and whether they are what its receiver makes of them. */
+/* Which callbacks of a case have come, and whether the delivery log agrees.
+ *
+ * The log is read when the receiver has seen all of them, and now and then before that. Once nothing in it
+ * is pending, it is judged. Patience is not a fixed time: it starts anew with each request that comes, and
+ * lasts until the next one that the log announces. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "base/hash.h"
 #include "base/must.h"
 #include "cli/simulate/simulate_internal.h"
 
 #include "base/banned.h"
 
-enum { LOOK_EVERY_MS = 200 };
+enum { LOOK_EVERY_MS = 200, LOG_SOON_MS = 1000, LOG_EVERY_MS = 5000 };
 
-static struct sim_case *case_numbered(struct simulation *s, struct str path)
-{
-    int64_t number;
-    if (!str_starts(path, "/") ||
-        !str_to_int((struct str){path.ptr + 1, path.len - 1}, 1, INT64_MAX, &number))
-        return NULL;
-    for (struct map_node *n = map_first(&s->by_number, hash_mix((uint64_t)number)); n; n = map_next(n)) {
-        struct sim_case *c = CONTAINER_OF(n, struct sim_case, node);
-        if (c->number == number)
-            return c;
-    }
-    return NULL;
-}
+static const char look_log[] = "GET /v1/jobs/JOB_ID/deliveries; the server's log";
 
 static struct sim_delivery *delivery_of(struct sim_case *c, struct str id)
 {
@@ -40,24 +31,25 @@ static struct sim_delivery *delivery_of(struct sim_case *c, struct str id)
     return d;
 }
 
-int sim_delivery_arrived(void *self, const struct receiver_message *m)
+struct receiver_history sim_delivery_arrived(void *owner, const struct signed_message *m)
 {
-    struct simulation *s = self;
-    struct sim_case *c = case_numbered(s, m->path);
-    struct sim_delivery *d = c ? delivery_of(c, m->signed_message.id) : NULL;
-    if (!d)
-        return 1; /* of a job that was judged already: answered as a repeated one */
+    struct sim_case *c = owner;
+    struct sim_delivery *d = c ? delivery_of(c, m->id) : NULL;
+    if (!d) /* the first probe has no case; and more messages than are kept are answered as repeated ones */
+        return (struct receiver_history){.attempts = 1};
     if (c->account->secret[0] && !d->fault)
-        d->fault = signature_fault(&m->signed_message, str_of(c->account->secret),
-                                   clock_wall_us(&clock_system) / 1000000);
-    sim_moved(s);
-    return d->attempts++;
+        d->fault = signature_fault(m, str_of(c->account->secret), clock_wall_us(&clock_system) / 1000000);
+    c->deliveries_until_ms = sim_now_ms() + SIM_DELIVERY_MS_MAX;
+    sim_moved(c->sim);
+    return (struct receiver_history){.attempts = d->attempts++, .first_message = d == c->deliveries};
 }
+
+/* --- is that all? ------------------------------------------------------------------------------------ */
 
 /* How many attempts of each message the receiver must have seen. */
 static int attempts_wanted(enum sim_help help)
 {
-    return help == HELP_RECEIVER_OK || help == HELP_RECEIVER_SLOW ? 1 : 2;
+    return help == HELP_RECEIVER_HANGS || help == HELP_RECEIVER_FAILS_ONCE ? 2 : 1;
 }
 
 static int complete(const struct sim_case *c)
@@ -68,33 +60,70 @@ static int complete(const struct sim_case *c)
     return n;
 }
 
-void sim_deliveries_await(struct sim_case *c)
+static void too_late(struct sim_case *c)
 {
     struct sim_finding f;
     char expected[120];
+    snprintf(expected, sizeof expected, "%d messages, each tried %d time(s) or more", c->event_count,
+             attempts_wanted(c->yard.expected->help));
+    finding_set(&f, look_log, expected, "%d messages came, %d of them often enough, and no more for %d s",
+                c->delivery_count, complete(c), SIM_DELIVERY_MS_MAX / 1000);
+    sim_case_end(c, &f);
+}
+
+static void log_came(void *self, const struct sim_answer *a)
+{
+    struct sim_case *c = self;
+    struct sim_finding f;
+    int64_t next_us = 0, now_ms = sim_now_ms();
+    if (a->status != 200) {
+        finding_set(&f, look_log, "200 and the delivery log", "HTTP %ld %.*s", a->status,
+                    STR_ARG(judge_text(a->json, "code")));
+        sim_case_end(c, &f);
+        return;
+    }
+    enum judge_log log =
+        judge_deliveries(c->yard.expected->help, a->json, c->deliveries, c->delivery_count, &next_us, &f);
+    if (log != LOG_OPEN) {
+        sim_case_end(c, log == LOG_RIGHT ? NULL : &f);
+        return;
+    }
+    int64_t next_ms = now_ms + (next_us - sim_server_us(c->sim)) / 1000 + SIM_DELIVERY_MS_MAX;
+    if (next_us > 0 && next_ms > c->deliveries_until_ms)
+        c->deliveries_until_ms = next_ms;
+    if (now_ms >= c->deliveries_until_ms || now_ms >= c->deliveries_end_ms) {
+        too_late(c);
+        return;
+    }
+    sim_moved(c->sim); /* it waits for a time that the server named */
+    heap_put(&c->sim->timers, &c->timer, (uint64_t)(now_ms + LOOK_EVERY_MS));
+}
+
+void sim_deliveries_look(struct sim_case *c)
+{
+    struct sim_finding f;
     int64_t now_ms = sim_now_ms();
-    /* A receiver that always fails holds back what stands behind its first message. */
-    int wanted = c->yard.expected->help == HELP_RECEIVER_FAILS ? 1 : c->event_count;
-    wanted = wanted < SIM_DELIVERIES_KEPT ? wanted : SIM_DELIVERIES_KEPT;
-    if (c->step != STEP_DELIVERIES)
-        c->deliveries_until_ms = now_ms + SIM_DELIVERY_MS_MAX;
-    c->step = STEP_DELIVERIES;
     for (int i = 0; i < c->delivery_count; i++)
         if (c->deliveries[i].fault) {
-            finding_set(&f, "docs: Standard Webhooks 1.0; the client's webhook_secret", "a signed callback",
+            finding_set(&f, "docs/webhooks.md: signatures; the client's webhook_secret", "a signed callback",
                         "%s", c->deliveries[i].fault);
             sim_case_end(c, &f);
             return;
         }
-    if (complete(c) >= wanted) {
-        sim_case_end(c, NULL);
-    } else if (now_ms < c->deliveries_until_ms) {
-        heap_put(&c->sim->timers, &c->timer, (uint64_t)(now_ms + LOOK_EVERY_MS));
+    if (now_ms - c->log_read_ms >= (complete(c) < c->event_count ? LOG_EVERY_MS : LOG_SOON_MS)) {
+        c->log_read_ms = now_ms;
+        sim_case_call(c, "GET", "/deliveries?limit=200", log_came);
     } else {
-        snprintf(expected, sizeof expected, "%d messages, each tried %d time(s) or more within %d s", wanted,
-                 attempts_wanted(c->yard.expected->help), SIM_DELIVERY_MS_MAX / 1000);
-        finding_set(&f, "GET /v1/jobs/JOB_ID/deliveries; the server's log", expected,
-                    "%d messages came, %d of them often enough", c->delivery_count, complete(c));
-        sim_case_end(c, &f);
+        heap_put(&c->sim->timers, &c->timer, (uint64_t)(now_ms + LOOK_EVERY_MS));
     }
+}
+
+void sim_deliveries_await(struct sim_case *c)
+{
+    int64_t now_ms = sim_now_ms();
+    c->step = STEP_DELIVERIES;
+    c->log_read_ms = now_ms - LOG_SOON_MS; /* at once when all have come already */
+    c->deliveries_until_ms = now_ms + SIM_DELIVERY_MS_MAX;
+    c->deliveries_end_ms = now_ms + SIM_DELIVERIES_MS_MAX;
+    sim_deliveries_look(c);
 }

@@ -25,8 +25,8 @@
     X(RECEIVER_OK, "calls back a receiver that answers 200")                                                 \
     X(RECEIVER_HANGS, "calls back a receiver that never answers a first attempt")                            \
     X(RECEIVER_FAILS_ONCE, "calls back a receiver that answers a first attempt with 500")                    \
-    X(RECEIVER_FAILS, "calls back a receiver that always answers 500")                                       \
-    X(RECEIVER_SLOW, "calls back a receiver that takes a second")                                            \
+    X(RECEIVER_FAILS, "calls back a receiver that answers 500 until a message is given up")                  \
+    X(RECEIVER_SLOW, "calls back a receiver that takes its time")                                            \
     X(DUE_SOON, "is due in one to three seconds")                                                            \
     X(DUE_FAR, "is due in a year: seen to wait, then cancelled")                                             \
     X(RESTART, "is due while the server is restarted")

@@ -22,6 +22,7 @@ struct sim_yardstick {
     int64_t max_retries, max_runtime_ms; /* of the job; filled by judge_job */
     int64_t due_us;                      /* execution_at; 0: none */
     int64_t late_from_us;                /* RESTART: the server was away from here.. */
+    int64_t late_killed_us;              /* and was killed here: nothing is queued before */
     int64_t late_until_us;               /* ..to here; due in between means queued behind it */
 };
 
@@ -30,6 +31,17 @@ bool judge_job(struct sim_yardstick *y, const struct json *job, struct sim_findi
 /* Outcome, events and their order, times, result. Fills ret_us: from submit to final, by the events. */
 bool judge_report(const struct sim_yardstick *y, const struct json *report, int64_t *ret_us,
                   struct sim_finding *ret);
+/* What a receiver saw of one delivery. */
+struct sim_delivery {
+    struct str id; /* webhook-id; owned by the case */
+    int attempts;
+    const char *fault; /* of its signature; NULL: none */
+};
+enum judge_log { LOG_RIGHT, LOG_OPEN /* not all of it is delivered or given up yet */, LOG_WRONG };
+/* The delivery log of a callback (newest first) against the kind and against what its receiver saw, oldest
+ * first. Fills `ret` unless RIGHT, and of an OPEN one ret_next_us: when the server means to try again. */
+enum judge_log judge_deliveries(enum sim_help help, const struct json *page, const struct sim_delivery *seen,
+                                int count, int64_t *ret_next_us, struct sim_finding *ret);
 /* A refusal of the API: HTTP status and code against the wanted ones. */
 bool judge_refusal(long status, const struct json *problem, long wanted_status, const char *wanted_code,
                    struct sim_finding *ret);

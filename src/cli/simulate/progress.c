@@ -1,46 +1,96 @@
 /* A bar that is drawn over on a terminal, a line now and then elsewhere; all on stderr. */
 #include <stdio.h>
+#include <string.h>
 
 #include "cli/simulate/simulate_internal.h"
 #include "cli/table.h"
 
 #include "base/banned.h"
 
-enum { BAR_COLUMNS = 24, BAR_EVERY_MS = 100, LINE_EVERY_MS = 5000 };
+enum {
+    BAR_COLUMNS_MIN = 5,
+    BAR_COLUMNS_MAX = 24,
+    BAR_EVERY_MS = 100,
+    LINE_EVERY_MS = 5000,
+    FORETELL_MS = 5000
+};
 
-static double per_second(const struct simulation *s)
+/* How much of the run is behind us, from 0 to 1. */
+static double share_done(const struct simulation *s, int64_t ran_ms)
 {
-    int64_t ms = sim_now_ms() - s->started_ms;
-    return ms > 0 ? (double)s->judged * 1000 / (double)ms : 0;
+    double by_time = s->for_ms ? (double)ran_ms / (double)s->for_ms : 0;
+    double by_jobs = s->jobs ? (double)s->judged / (double)s->jobs : 0;
+    double share = by_time > by_jobs ? by_time : by_jobs;
+    return share < 1 ? share : 1;
 }
 
-static void draw_bar(const struct simulation *s)
+/* "3 min left", "" while nobody can tell. */
+static const char *time_left(const struct simulation *s, int64_t ran_ms, double share, char out[32])
 {
-    char bar[BAR_COLUMNS + 1];
-    int64_t full = s->jobs ? s->judged * BAR_COLUMNS / s->jobs : 0;
-    for (int i = 0; i < BAR_COLUMNS; i++)
+    double left_s = share > 0 ? (double)ran_ms / 1000 * (1 - share) / share : 0;
+    out[0] = 0;
+    if (ran_ms < FORETELL_MS || share < 0.01 || share >= 1 || s->stopping)
+        return out;
+    if (left_s < 100)
+        snprintf(out, 32, ", %.0f s left", left_s);
+    else
+        snprintf(out, 32, ", %.0f min left", left_s / 60);
+    return out;
+}
+
+static void write_state(const struct simulation *s, char *out, size_t size)
+{
+    int64_t ran_ms = sim_now_ms() - s->started_ms;
+    double rate = ran_ms > 0 ? (double)s->judged * 1000 / (double)ran_ms : 0;
+    char of[32] = "", left[32];
+    if (!s->for_ms)
+        snprintf(of, sizeof of, "/%lld", (long long)s->jobs);
+    time_left(s, ran_ms, share_done(s, ran_ms), left);
+    snprintf(out, size, "%lld%s judged, %lld in flight, %lld surprise%s, %.*f/s%s", (long long)s->judged, of,
+             (long long)s->in_flight, (long long)s->surprise_count, s->surprise_count == 1 ? "" : "s",
+             rate < 10 ? 1 : 0, rate, left);
+}
+
+/* As wide as fits beside the text: a line that wraps cannot be drawn over. */
+static void draw_bar(const struct simulation *s, const char *text)
+{
+    char bar[BAR_COLUMNS_MAX + 1] = "";
+    int width = (int)terminal_width(stderr) - 1, room = width - (int)strlen(text) - 3;
+    int columns = room < BAR_COLUMNS_MIN ? 0 : room > BAR_COLUMNS_MAX ? BAR_COLUMNS_MAX : room;
+    int full = (int)(share_done(s, sim_now_ms() - s->started_ms) * columns);
+    for (int i = 0; i < columns; i++)
         bar[i] = i < full ? '#' : '.';
-    bar[BAR_COLUMNS] = 0;
-    fprintf(stderr, "\r[%s] %lld/%lld judged, %lld in flight, %lld surprises, %.0f/s ", bar,
-            (long long)s->judged, (long long)s->jobs, (long long)s->in_flight, (long long)s->surprise_count,
-            per_second(s));
+    fputc('\r', stderr);
+    if (columns)
+        fprintf(stderr, "[%s] ", bar);
+    fprintf(stderr, "%.*s\033[K", width > 0 ? width : (int)strlen(text), text);
+}
+
+void sim_progress_pause(struct simulation *s)
+{
+    if (s->bar_drawn)
+        fputc('\n', stderr);
+    s->bar_drawn = false;
 }
 
 void sim_progress(struct simulation *s, bool last)
 {
     int64_t now_ms = sim_now_ms();
     bool terminal = terminal_is(stderr);
+    char text[200];
     if (!terminal && !s->progress_at_ms)
         s->progress_at_ms = now_ms + LINE_EVERY_MS; /* a short run says nothing but its result */
     if (s->in->quiet || (!last && now_ms < s->progress_at_ms))
         return;
     s->progress_at_ms = now_ms + (terminal ? BAR_EVERY_MS : LINE_EVERY_MS);
+    write_state(s, text, sizeof text);
     if (terminal) {
-        draw_bar(s);
-        fputs(last ? "\n" : "", stderr);
+        draw_bar(s, text);
+        s->bar_drawn = true;
+        if (last)
+            sim_progress_pause(s);
     } else if (!last) {
-        fprintf(stderr, "%lld of %lld judged, %lld in flight, %lld surprises, %.0f/s\n", (long long)s->judged,
-                (long long)s->jobs, (long long)s->in_flight, (long long)s->surprise_count, per_second(s));
+        fprintf(stderr, "%s\n", text);
     }
     fflush(stderr);
 }

@@ -14,38 +14,57 @@
 
 #include "base/banned.h"
 
-enum { EVENTS_A_ROUND = 64, READ_BYTES = 16384, BACKLOG = 1024 };
+enum { EVENTS_A_ROUND = 64, READ_BYTES = 16384, BACKLOG = 64 };
 
 struct connection {
     int fd;
-    enum receiver_behaviour behaviour;
-    TAILQ_ENTRY(connection) link;
+    struct receiver_port *port;
+    TAILQ_ENTRY(connection) link; /* a listener is in no list */
     struct strbuf in;
     int64_t answer_at_ms; /* 0: no answer is owed yet */
     bool mute;            /* hangs: reads until the sender gives up */
     int status;
 };
 
+struct receiver_port {
+    struct receiver *receiver;
+    struct connection listener;
+    enum receiver_behaviour behaviour;
+    void *owner;
+    TAILQ_ENTRY(receiver_port) link;
+    char url[RECEIVER_URL_MAX];
+};
+
 struct receiver {
     receiver_fn *arrived;
-    void *self;
     int epoll_fd;
-    struct connection listeners[RECEIVER_BEHAVIOUR_COUNT];
-    int ports[RECEIVER_BEHAVIOUR_COUNT];
-    TAILQ_HEAD(connections, connection) connections;
+    TAILQ_HEAD(, receiver_port) ports;
+    TAILQ_HEAD(, connection) connections;
     int count;
 };
 
-static int listen_on_loopback(int *ret_port)
+/* --- addresses --------------------------------------------------------------------------------------- */
+
+/* 127.1.1.1 to 127.250.254.254: none of them is a name's or a network's, and 16 million are enough. */
+static uint32_t address_of(uint64_t number)
 {
-    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    uint32_t low = (uint32_t)(number % 254), middle = (uint32_t)(number / 254 % 254),
+             high = (uint32_t)(number / 254 / 254 % 250);
+    return UINT32_C(127) << 24 | (high + 1) << 16 | (middle + 1) << 8 | (low + 1);
+}
+
+static int listen_on(uint32_t address, uint16_t *ret_port)
+{
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(address)};
     socklen_t len = sizeof a;
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return -1;
     if (bind(fd, (struct sockaddr *)&a, sizeof a) || listen(fd, BACKLOG) ||
         getsockname(fd, (struct sockaddr *)&a, &len)) {
+        int saved = errno;
         close(fd);
+        errno = saved;
         return -1;
     }
     *ret_port = ntohs(a.sin_port);
@@ -58,27 +77,40 @@ static bool watch(struct receiver *r, struct connection *c)
     return epoll_ctl(r->epoll_fd, EPOLL_CTL_ADD, c->fd, &ev) == 0;
 }
 
-struct receiver *receiver_new(receiver_fn *arrived, void *self)
+struct receiver *receiver_new(receiver_fn *arrived)
 {
     struct receiver *r = must_alloc(sizeof *r);
     r->arrived = arrived;
-    r->self = self;
+    TAILQ_INIT(&r->ports);
     TAILQ_INIT(&r->connections);
     r->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     MUST(r->epoll_fd >= 0);
-    for (int b = 0; b < RECEIVER_BEHAVIOUR_COUNT; b++)
-        r->listeners[b].fd = -1;
-    for (int b = 0; b < RECEIVER_BEHAVIOUR_COUNT; b++) {
-        r->listeners[b].behaviour = (enum receiver_behaviour)b;
-        r->listeners[b].fd = listen_on_loopback(&r->ports[b]);
-        if (r->listeners[b].fd < 0 || !watch(r, &r->listeners[b])) {
-            int saved = errno;
-            receiver_free(r);
-            errno = saved;
-            return NULL;
-        }
-    }
     return r;
+}
+
+struct receiver_port *receiver_open(struct receiver *r, uint64_t number, enum receiver_behaviour behaviour,
+                                    void *owner)
+{
+    uint32_t a = address_of(number);
+    uint16_t port = 0;
+    int fd = listen_on(a, &port);
+    if (fd < 0)
+        return NULL;
+    struct receiver_port *p = must_alloc(sizeof *p);
+    p->receiver = r;
+    p->behaviour = behaviour;
+    p->owner = owner;
+    p->listener = (struct connection){.fd = fd, .port = p};
+    snprintf(p->url, sizeof p->url, "http://%u.%u.%u.%u:%u/", a >> 24, a >> 16 & 255, a >> 8 & 255, a & 255,
+             port);
+    TAILQ_INSERT_TAIL(&r->ports, p, link);
+    MUST(watch(r, &p->listener));
+    return p;
+}
+
+const char *receiver_url(const struct receiver_port *p)
+{
+    return p->url;
 }
 
 static void drop(struct receiver *r, struct connection *c)
@@ -90,15 +122,28 @@ static void drop(struct receiver *r, struct connection *c)
     free(c);
 }
 
+struct receiver_port *receiver_close(struct receiver_port *p)
+{
+    if (!p)
+        return NULL;
+    struct receiver *r = p->receiver;
+    for (struct connection *c = TAILQ_FIRST(&r->connections), *next; c; c = next) {
+        next = TAILQ_NEXT(c, link);
+        if (c->port == p)
+            drop(r, c);
+    }
+    TAILQ_REMOVE(&r->ports, p, link);
+    close(p->listener.fd);
+    free(p);
+    return NULL;
+}
+
 struct receiver *receiver_free(struct receiver *r)
 {
     if (!r)
         return NULL;
-    for (struct connection *c; (c = TAILQ_FIRST(&r->connections));)
-        drop(r, c);
-    for (int b = 0; b < RECEIVER_BEHAVIOUR_COUNT; b++)
-        if (r->listeners[b].fd >= 0)
-            close(r->listeners[b].fd);
+    for (struct receiver_port *p; (p = TAILQ_FIRST(&r->ports));)
+        receiver_close(p);
     close(r->epoll_fd);
     free(r);
     return NULL;
@@ -107,10 +152,6 @@ struct receiver *receiver_free(struct receiver *r)
 int receiver_fd(const struct receiver *r)
 {
     return r->epoll_fd;
-}
-int receiver_port(const struct receiver *r, enum receiver_behaviour behaviour)
-{
-    return r->ports[behaviour];
 }
 
 static void accept_all(struct receiver *r, const struct connection *listener)
@@ -123,7 +164,7 @@ static void accept_all(struct receiver *r, const struct connection *listener)
             return;
         struct connection *c = must_alloc(sizeof *c);
         c->fd = fd;
-        c->behaviour = listener->behaviour;
+        c->port = listener->port;
         TAILQ_INSERT_TAIL(&r->connections, c, link);
         r->count++;
         if (!watch(r, c))
@@ -164,12 +205,12 @@ static int64_t request_bytes(struct str in, size_t *ret_head)
     return all > RECEIVER_REQUEST_BYTES_MAX ? -1 : (int64_t)in.len >= all ? all : 0;
 }
 
-static void decide(struct connection *c, int before, int64_t now_ms)
+static void decide(struct connection *c, struct receiver_history before, int64_t now_ms)
 {
-    bool first = before == 0;
+    bool first = before.attempts == 0;
     c->answer_at_ms = now_ms;
     c->status = 200;
-    switch (c->behaviour) {
+    switch (c->port->behaviour) {
     case RECEIVER_OK:
         return;
     case RECEIVER_HANGS:
@@ -179,7 +220,7 @@ static void decide(struct connection *c, int before, int64_t now_ms)
         c->status = first ? 500 : 200;
         return;
     case RECEIVER_FAILS:
-        c->status = 500;
+        c->status = before.first_message ? 500 : 200;
         return;
     case RECEIVER_SLOW:
         c->answer_at_ms += RECEIVER_SLOW_MS;
@@ -192,17 +233,14 @@ static void decide(struct connection *c, int before, int64_t now_ms)
 
 static void hand_over(struct receiver *r, struct connection *c, size_t head_bytes, size_t all, int64_t now_ms)
 {
-    struct str head = {c->in.ptr, head_bytes}, line = head;
-    str_cut(&line, ' ');
-    struct receiver_message m = {
-        .behaviour = c->behaviour,
-        .path = str_cut(&line, ' '),
-        .signed_message = {.id = header_value(head, "webhook-id"),
-                           .timestamp = header_value(head, "webhook-timestamp"),
-                           .signature = header_value(head, "webhook-signature"),
-                           .body = {c->in.ptr + head_bytes, all - head_bytes}},
+    struct str head = {c->in.ptr, head_bytes};
+    struct signed_message m = {
+        .id = header_value(head, "webhook-id"),
+        .timestamp = header_value(head, "webhook-timestamp"),
+        .signature = header_value(head, "webhook-signature"),
+        .body = {c->in.ptr + head_bytes, all - head_bytes},
     };
-    decide(c, r->arrived(r->self, &m), now_ms);
+    decide(c, r->arrived(c->port->owner, &m), now_ms);
     memmove(c->in.ptr, c->in.ptr + all, c->in.len - all);
     c->in.len -= all;
 }
@@ -266,7 +304,7 @@ void receiver_work(struct receiver *r, int64_t now_ms)
     int n = epoll_wait(r->epoll_fd, events, EVENTS_A_ROUND, 0);
     for (int i = 0; i < n; i++) {
         struct connection *c = events[i].data.ptr;
-        if (c >= r->listeners && c < r->listeners + RECEIVER_BEHAVIOUR_COUNT)
+        if (c == &c->port->listener)
             accept_all(r, c);
         else if (!read_bytes(c) || !take_requests(r, c, now_ms))
             drop(r, c);

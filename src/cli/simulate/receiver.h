@@ -1,9 +1,10 @@
-/* cli/simulate/receiver.h - where callbacks arrive: small HTTP servers on loopback ports of their own.
+/* cli/simulate/receiver.h - where callbacks arrive: a small HTTP server for each job, on loopback.
  *
- * One port for each behaviour, so that to the sender they are different endpoints and a slow one may
- * never delay another. One epoll descriptor for all of them, watched by the simulator's loop: no thread.
- * Bounded: RECEIVER_CONNECTIONS_MAX connections, RECEIVER_REQUEST_BYTES_MAX a request; what is larger or
- * malformed is answered 400 and closed. */
+ * Every job has an address of its own in 127.0.0.0/8, so that to the sender each is another endpoint: one
+ * that hangs or fails delays nobody else, and each is tried at its own pace. One epoll descriptor for all
+ * of them, watched by the simulator's loop: no thread. Bounded: one listener for each case in flight,
+ * RECEIVER_CONNECTIONS_MAX connections, RECEIVER_REQUEST_BYTES_MAX a request; what is larger or malformed
+ * is answered 400 and closed. */
 #ifndef WEIR_SIMULATE_RECEIVER_H
 #define WEIR_SIMULATE_RECEIVER_H
 
@@ -17,6 +18,7 @@ enum {
     RECEIVER_CONNECTIONS_MAX = 2048,
     RECEIVER_REQUEST_BYTES_MAX = 1024 * 1024,
     RECEIVER_SLOW_MS = 250,
+    RECEIVER_URL_MAX = 48,
 };
 
 /* X(name, what it does with the attempts of one message) */
@@ -24,27 +26,32 @@ enum {
     X(OK, "200")                                                                                             \
     X(HANGS, "no answer to the first attempt, then 200")                                                     \
     X(FAILS_ONCE, "500 to the first attempt, then 200")                                                      \
-    X(FAILS, "500, always")                                                                                  \
+    X(FAILS, "500 to every attempt of the first message, 200 to the others: what is given up blocks none")   \
     X(SLOW, "200 after RECEIVER_SLOW_MS")
 #define X(name, words) RECEIVER_##name,
 enum receiver_behaviour { RECEIVER_BEHAVIOURS(X) RECEIVER_BEHAVIOUR_COUNT };
 #undef X
 
-struct receiver_message {
-    enum receiver_behaviour behaviour;
-    struct str path; /* "/17": what the URL of the callback ended in */
-    struct signed_message signed_message;
+/* What came before a request: the attempts of its message (webhook-id), and whether that was the first. */
+struct receiver_history {
+    int attempts;
+    bool first_message;
 };
-/* Called for each whole request; gives how many attempts of this message (webhook-id) came before it. */
-typedef int receiver_fn(void *self, const struct receiver_message *m);
+/* Called for each whole request; `owner` is whose address it came to. It may not close an address. */
+typedef struct receiver_history receiver_fn(void *owner, const struct signed_message *m);
 
 struct receiver;
+struct receiver_port;
 
-/* NULL with errno set when no port could be had. */
-struct receiver *receiver_new(receiver_fn *arrived, void *self);
-struct receiver *receiver_free(struct receiver *r); /* NULL is fine; always returns NULL */
-int receiver_fd(const struct receiver *r);          /* readable when receiver_work has something to do */
-int receiver_port(const struct receiver *r, enum receiver_behaviour behaviour);
+struct receiver *receiver_new(receiver_fn *arrived);
+struct receiver *receiver_free(struct receiver *r);     /* closes what is open; NULL is fine; returns NULL */
+int receiver_fd(const struct receiver *r);              /* readable when receiver_work has something to do */
 void receiver_work(struct receiver *r, int64_t now_ms); /* never blocks */
+
+/* An address of its own by `number` (numbers that lie close have different ones). NULL with errno set. */
+struct receiver_port *receiver_open(struct receiver *r, uint64_t number, enum receiver_behaviour behaviour,
+                                    void *owner);
+struct receiver_port *receiver_close(struct receiver_port *p); /* and its connections; returns NULL */
+const char *receiver_url(const struct receiver_port *p);       /* "http://127.9.8.7:43210/" */
 
 #endif

@@ -74,6 +74,16 @@ static int64_t find_core(const char *data_dir)
     return found;
 }
 
+int sim_restart_possible(struct simulation *s)
+{
+    const char *dir = s->in->flags->value[FLAG_RESTART];
+    if (find_core(dir))
+        return CLI_OK;
+    cli_fault("--restart %s: no core runs on this data directory; it is what `weir serve --data` was given",
+              dir);
+    return CLI_USAGE;
+}
+
 static void pause_ms(int64_t ms)
 {
     struct timespec t = {ms / 1000, ms % 1000 * 1000000};
@@ -90,7 +100,7 @@ static bool give_up(struct simulation *s, const char *found)
 }
 
 /* Freezes core across the due times, kills it, and waits until the server is ready again. */
-static bool restart(struct simulation *s, int64_t *ret_until_us)
+static bool restart(struct simulation *s, int64_t *ret_killed_us, int64_t *ret_until_us)
 {
     struct strbuf url CLEANUP(strbuf_free) = {0};
     int64_t core = find_core(s->in->flags->value[FLAG_RESTART]);
@@ -99,6 +109,7 @@ static bool restart(struct simulation *s, int64_t *ret_until_us)
     if (kill((pid_t)core, SIGSTOP) < 0)
         return give_up(s, strerror(errno));
     pause_ms(FROZEN_MS);
+    *ret_killed_us = sim_server_us(s);
     if (kill((pid_t)core, SIGKILL) < 0)
         return give_up(s, strerror(errno));
     server_url(s->in, &url);
@@ -133,11 +144,12 @@ static void submit_late_cases(struct simulation *s, int64_t first_due_us)
 }
 
 /* Tells every late case when the server was away. */
-static void tell_window(struct simulation *s, int64_t from_us, int64_t until_us)
+static void tell_window(struct simulation *s, int64_t from_us, int64_t killed_us, int64_t until_us)
 {
     for (struct sim_account *a = TAILQ_FIRST(&s->accounts); a; a = TAILQ_NEXT(a, link))
         for (struct sim_case *c = TAILQ_FIRST(&a->cases_list); c; c = TAILQ_NEXT(c, link)) {
             c->yard.late_from_us = from_us;
+            c->yard.late_killed_us = killed_us;
             c->yard.late_until_us = until_us;
         }
 }
@@ -152,9 +164,9 @@ void sim_restart_phase(struct simulation *s)
         sim_turn(s, 10);
     if (s->fatal != CLI_OK)
         return;
-    int64_t from_us = sim_server_us(s);
-    if (restart(s, &until_us))
-        tell_window(s, from_us, until_us);
+    int64_t from_us = sim_server_us(s), killed_us = 0;
+    if (restart(s, &killed_us, &until_us))
+        tell_window(s, from_us, killed_us, until_us);
     sim_moved(s);
     sim_run_out(s);
 }

@@ -12,6 +12,16 @@ static double ms_at(const struct sim_kind_count *n, double share)
     return (double)latency_at(&n->latency, share) / 1000;
 }
 
+static int64_t took_ms(const struct simulation *s)
+{
+    return s->worked_ms ? s->worked_ms : sim_now_ms() - s->started_ms;
+}
+
+static double per_second(const struct simulation *s)
+{
+    return took_ms(s) ? (double)s->judged * 1000 / (double)took_ms(s) : 0;
+}
+
 static const char *kind_name(const struct sim_surprise *u)
 {
     return u->kind == WORK_KIND_COUNT ? "all kinds" : sim_expectations[u->kind].name;
@@ -63,13 +73,14 @@ static void write_surprise(const struct sim_surprise *u, struct json_writer *w)
 
 static void write_totals(const struct simulation *s, struct json_writer *w)
 {
-    struct sim_calls_count calls = s->calls ? sim_calls_count(s->calls) : (struct sim_calls_count){0};
+    struct sim_calls_count calls = s->calls ? sim_calls_count(s->calls) : s->calls_made;
     const struct {
         const char *name;
         int64_t value;
     } totals[] = {
         {"seed", (int64_t)s->seed},
         {"judged", s->judged},
+        {"not_judged", s->not_judged},
         {"surprise_count", s->surprise_count},
         {"duration_ms", sim_now_ms() - s->started_ms},
         {"calls", (int64_t)calls.answered},
@@ -83,8 +94,45 @@ static void write_totals(const struct simulation *s, struct json_writer *w)
     }
     jw_key(w, "time_scale");
     jw_double(w, s->time_scale);
-    jw_key(w, "deliveries_checked");
-    jw_bool(w, s->deliveries_checked);
+    jw_key(w, "per_second");
+    jw_double(w, per_second(s));
+}
+
+static void write_left_out(const struct simulation *s, struct json_writer *w)
+{
+    jw_array(w);
+    for (int k = 0; k < WORK_KIND_COUNT; k++)
+        if (s->left_out[k]) {
+            jw_object(w);
+            jw_key(w, "kind");
+            jw_text(w, s->expected[k].name);
+            jw_key(w, "why");
+            jw_text(w, s->left_out[k]);
+            jw_object_end(w);
+        }
+    jw_array_end(w);
+}
+
+static void write_samples(const struct simulation *s, struct json_writer *w)
+{
+    jw_array(w);
+    for (int i = 0; i < s->sample_count; i++) {
+        const struct sim_sample *p = &s->samples[i];
+        jw_object(w);
+        jw_key(w, "at_ms");
+        jw_int(w, p->at_ms);
+        jw_key(w, "judged");
+        jw_int(w, p->judged);
+        jw_key(w, "in_flight");
+        jw_int(w, p->in_flight);
+        jw_key(w, "core_bytes");
+        if (p->core_bytes >= 0)
+            jw_int(w, p->core_bytes);
+        else
+            jw_null(w);
+        jw_object_end(w);
+    }
+    jw_array_end(w);
 }
 
 static int64_t shown_surprises(const struct simulation *s)
@@ -105,6 +153,10 @@ static void show_json(const struct simulation *s)
         if (s->kinds[k].sent)
             write_kind(s, k, &w);
     jw_array_end(&w);
+    jw_key(&w, "left_out");
+    write_left_out(s, &w);
+    jw_key(&w, "samples");
+    write_samples(s, &w);
     jw_key(&w, "surprises");
     jw_array(&w);
     for (int64_t i = 0; i < shown_surprises(s); i++)
@@ -117,6 +169,11 @@ static void show_json(const struct simulation *s)
 
 /* --- for people ------------------------------------------------------------------------------------- */
 
+static void add_ms(struct text_table *t, double ms)
+{
+    text_table_addf(t, "%.*f", ms < 100 ? 1 : 0, ms);
+}
+
 static void add_row(struct text_table *t, const char *name, const char *expected,
                     const struct sim_kind_count *n)
 {
@@ -128,22 +185,64 @@ static void add_row(struct text_table *t, const char *name, const char *expected
     snprintf(unexpected, sizeof unexpected, "%lld", (long long)n->unexpected);
     text_table_add_tone(t, str_of(unexpected), n->unexpected ? TONE_BAD : TONE_GOOD);
     if (n->latency.count) {
-        text_table_addf(t, "%.1f", ms_at(n, 0.5));
-        text_table_addf(t, "%.1f", ms_at(n, 0.99));
+        add_ms(t, ms_at(n, 0.5));
+        add_ms(t, ms_at(n, 0.99));
     } else {
         text_table_add(t, STR_ABSENT);
         text_table_add(t, STR_ABSENT);
     }
 }
 
+static void add_left_out(struct text_table *t, const char *name)
+{
+    text_table_add(t, str_of(name));
+    text_table_add(t, STR_ABSENT);
+    text_table_add_tone(t, STR("left out"), TONE_BUSY);
+    for (int i = 0; i < 4; i++)
+        text_table_add(t, STR_ABSENT);
+}
+
+/* One line for each reason, with the kinds it is about. */
+static void show_left_out(const struct simulation *s)
+{
+    for (int k = 0; k < WORK_KIND_COUNT; k++) {
+        bool told = !s->left_out[k];
+        for (int i = 0; i < k && !told; i++)
+            told = s->left_out[i] == s->left_out[k];
+        if (told)
+            continue;
+        fputs("left out:", stdout);
+        for (int i = k; i < WORK_KIND_COUNT; i++)
+            if (s->left_out[i] == s->left_out[k])
+                printf("%s %s", i > k ? "," : "", s->expected[i].name);
+        printf(": %s\n", s->left_out[k]);
+    }
+}
+
+static void show_summary(const struct simulation *s)
+{
+    const struct sim_sample *first = s->samples, *last = &s->samples[s->sample_count - 1];
+    double seconds = (double)took_ms(s) / 1000, mb = 1024 * 1024;
+    printf("%lld jobs in %.*f %s, %.1f a second", (long long)s->judged, seconds < 100 ? 1 : 0,
+           seconds < 600 ? seconds : seconds / 60, seconds < 600 ? "s" : "min", per_second(s));
+    if (s->sample_count && first->core_bytes >= 0 && last->core_bytes >= 0)
+        printf("; memory of core %.1f MB at the beginning, %.1f MB at the end",
+               (double)first->core_bytes / mb, (double)last->core_bytes / mb);
+    fputc('\n', stdout);
+    if (s->not_judged)
+        printf("%lld jobs were sent and not judged\n", (long long)s->not_judged);
+}
+
 static void show_table(const struct simulation *s)
 {
-    static const char *const headings[] = {"!KIND",       ">SENT",   "EXPECTED", ">AS EXPECTED",
+    static const char *const headings[] = {"!KIND",       ">SENT",   "!EXPECTED", ">AS EXPECTED",
                                            ">UNEXPECTED", ">P50 MS", ">P99 MS"};
     struct text_table *t = text_table_new(headings, LENGTH_OF(headings));
     struct sim_kind_count all = {0};
     for (int k = 0; k < WORK_KIND_COUNT; k++) {
         const struct sim_kind_count *n = &s->kinds[k];
+        if (s->left_out[k])
+            add_left_out(t, s->expected[k].name);
         if (!n->sent)
             continue;
         add_row(t, s->expected[k].name, sim_end_text(&s->expected[k]), n);
@@ -189,6 +288,8 @@ void sim_result_show(struct simulation *s)
         show_json(s);
     } else {
         show_table(s);
+        show_left_out(s);
+        show_summary(s);
         if (s->surprise_count)
             show_surprises(s);
     }

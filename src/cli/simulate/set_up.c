@@ -1,8 +1,11 @@
 /* Flags, the first account, the server's time scale and clock, and what the server can do. */
+#include <errno.h>
 #include <math.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
+#include <string.h>
+#include <sys/resource.h>
 
 #include "base/clock.h"
 #include "base/must.h"
@@ -20,6 +23,9 @@ enum {
     RATE_MAX = 1000000,
     PROBE_MS_MAX = 180000,
     PROBE_HINT_MS = 5000,
+    REACH_MS_MAX = 30000, /* for a first callback */
+    REACH_LOOK_MS = 200,
+    DESCRIPTORS = 8192,
     PROBE_LONG_ENOUGH_MS = 100, /* below, a run is too short to tell its scale from its delay */
 };
 #define SCALE_MIN    0.00001
@@ -54,12 +60,46 @@ static int read_numbers(struct simulation *s)
         flags_int(f, FLAG_SEED, 0, INT64_MAX, &seed, &err) != ERR_OK)
         return cli_err(&err);
     s->seed = (uint64_t)seed;
+    if (flags_has(f, FLAG_FOR)) {
+        if (!duration_parse(str_of(f->value[FLAG_FOR]), &s->for_ms) || !s->for_ms) {
+            cli_fault("--for takes a time such as 90s, 10m or 1h, not \"%.40s\"", f->value[FLAG_FOR]);
+            return CLI_USAGE;
+        }
+        s->jobs = flags_has(f, FLAG_JOBS) ? s->jobs : JOBS_MAX;
+    }
     if (flags_has(f, FLAG_SLACK) && !duration_parse(str_of(f->value[FLAG_SLACK]), &s->slack_ms)) {
         cli_fault("--slack takes a time such as 500ms or 5s, not \"%.40s\"", f->value[FLAG_SLACK]);
         return CLI_USAGE;
     }
     int code = flag_real(s->in, FLAG_RATE, 0, RATE_MAX, &s->rate);
     return code != CLI_OK ? code : flag_real(s->in, FLAG_TIME_SCALE, SCALE_MIN, SCALE_MAX, &s->time_scale);
+}
+
+static bool is_restart(enum sim_help help)
+{
+    return help == HELP_RESTART;
+}
+
+/* Said at once, and again with the result: what was not tried is not as expected. */
+static void leave_out(struct simulation *s, bool (*which)(enum sim_help), const char *why)
+{
+    struct strbuf names CLEANUP(strbuf_free) = {0};
+    for (int k = 0; k < WORK_KIND_COUNT; k++)
+        if (s->mix.weights[k] && which(s->expected[k].help)) {
+            s->left_out[k] = why;
+            sim_mix_leave_out(&s->mix, (enum work_kind)k);
+            strbuf_addf(&names, "%s%s", names.len ? ", " : "", s->expected[k].name);
+        }
+    if (names.len)
+        cli_note(s->in, "left out: %s: %s", names.ptr, why);
+}
+
+static int mix_is_empty(const struct simulation *s)
+{
+    if (s->mix.weight_sum)
+        return CLI_OK;
+    cli_fault("--mix leaves no work kind to send");
+    return CLI_USAGE;
 }
 
 static int read_mix(struct simulation *s)
@@ -73,18 +113,12 @@ static int read_mix(struct simulation *s)
         s->expected[k] = sim_expectations[k];
     if (flags_has(f, FLAG_EXPECT) && sim_expect_override(f->value[FLAG_EXPECT], s->expected, &err) != ERR_OK)
         return cli_err(&err);
-    for (int k = 0; k < WORK_KIND_COUNT; k++)
-        if (s->mix.weights[k] && s->expected[k].help == HELP_RESTART && !flags_has(f, FLAG_RESTART)) {
-            cli_note(s->in, "%s is left out: it needs --restart", s->expected[k].name);
-            sim_mix_leave_out(&s->mix, (enum work_kind)k);
-        }
-    if (s->mix.weight_sum)
-        return CLI_OK;
-    cli_fault("--mix leaves no work kind to send");
-    return CLI_USAGE;
+    if (!flags_has(f, FLAG_RESTART))
+        leave_out(s, is_restart, "it needs --restart DIR, the data directory of the server on this machine");
+    return mix_is_empty(s);
 }
 
-bool sim_mix_has_receivers(const struct simulation *s)
+static bool mix_has_receivers(const struct simulation *s)
 {
     for (int k = 0; k < WORK_KIND_COUNT; k++)
         if (s->mix.weights[k] && sim_help_is_receiver(s->expected[k].help))
@@ -102,13 +136,26 @@ static int ask(struct simulation *s, const char *method, const char *path, const
     return server_try(s->in, &call, ret);
 }
 
+/* The receiver works while the probes wait: one of them has a callback. */
+static void wait_a_little(struct simulation *s, int64_t ms)
+{
+    struct pollfd p = {.fd = s->receiver ? receiver_fd(s->receiver) : -1, .events = POLLIN};
+    int64_t until_ms = sim_now_ms() + ms, left_ms;
+    while ((left_ms = until_ms - sim_now_ms()) > 0) {
+        (void)!poll(&p, 1, (int)left_ms);
+        if (s->receiver)
+            receiver_work(s->receiver, sim_now_ms());
+    }
+}
+
 static int submit_probe(struct simulation *s, enum work_kind kind, char job_id[UUID_TEXT_LEN + 1])
 {
     struct server_answer answer;
-    char body[120];
+    char body[200];
     int64_t created_us, sent_us = clock_wall_us(&clock_system);
-    snprintf(body, sizeof body, "{\"type\":\"EXECUTE\",\"priority\":9,\"work_kind\":\"%s\"}",
-             s->expected[kind].name);
+    snprintf(body, sizeof body, "{\"type\":\"EXECUTE\",\"priority\":9,\"work_kind\":\"%s\"%s%s%s}",
+             s->expected[kind].name, s->probe_port ? ",\"callback\":\"" : "",
+             s->probe_port ? receiver_url(s->probe_port) : "", s->probe_port ? "\"" : "");
     int code = ask(s, "POST", "/v1/jobs", body, &answer);
     if (code == CLI_OK)
         code = server_judge(&answer, true);
@@ -152,7 +199,7 @@ static int run_probe(struct simulation *s, enum work_kind kind, char job_id[UUID
     *ret_ran_ms = -1;
     while (code == CLI_OK && *ret_ran_ms < 0 && waited_ms < PROBE_MS_MAX) {
         int64_t pause_ms = 10 + waited_ms / 20;
-        nanosleep(&(struct timespec){.tv_sec = pause_ms / 1000, .tv_nsec = pause_ms % 1000 * 1000000}, NULL);
+        wait_a_little(s, pause_ms);
         code = read_probe(s, job_id, ret_ran_ms);
         waited_ms = sim_now_ms() - begun_ms;
         if (waited_ms > PROBE_HINT_MS && !told) {
@@ -212,17 +259,89 @@ static int find_scale(struct simulation *s, char job_id[UUID_TEXT_LEN + 1])
     return CLI_OK;
 }
 
-static int find_deliveries(struct simulation *s, const char *job_id)
+/* --- do callbacks come here? ------------------------------------------------------------------------- */
+
+/* What came of the first attempts to call the probe back. */
+enum reach { REACH_UNKNOWN, REACH_ARRIVES, REACH_DENIED, REACH_FAILS };
+
+static enum reach read_reach(const struct json *page)
+{
+    const struct json *items = json_get(page, "items"), *tried, *status;
+    enum reach reach = REACH_UNKNOWN;
+    for (const struct json *d = items ? items->child : NULL; d; d = d->next) {
+        tried = json_get(d, "attempts");
+        for (const struct json *a = tried ? tried->child : NULL; a; a = a->next) {
+            status = json_get(a, "status");
+            if (status && status->type != JSON_NULL)
+                return REACH_ARRIVES;
+            reach = str_is(judge_text(a, "error"), "refused_by_policy") ? REACH_DENIED : REACH_FAILS;
+        }
+    }
+    return reach;
+}
+
+static int find_reach(struct simulation *s, const char *job_id, enum reach *ret)
 {
     struct server_answer answer;
     char path[80];
+    int code = CLI_OK;
     snprintf(path, sizeof path, "/v1/jobs/%s/deliveries", job_id);
-    int code = ask(s, "GET", path, NULL, &answer);
-    s->deliveries_checked = code == CLI_OK && answer.http.status == 200;
-    if (code == CLI_OK && !s->deliveries_checked)
-        cli_note(s->in, "deliveries are not checked: the server has no GET /v1/jobs/{job_id}/deliveries");
-    server_answer_free(&answer);
+    *ret = REACH_UNKNOWN;
+    for (int64_t begun_ms = sim_now_ms(); code == CLI_OK && *ret == REACH_UNKNOWN;) {
+        if (sim_now_ms() - begun_ms > REACH_MS_MAX)
+            return CLI_OK;
+        wait_a_little(s, REACH_LOOK_MS);
+        code = ask(s, "GET", path, NULL, &answer);
+        if (code == CLI_OK && answer.http.status != 429)
+            code = server_judge(&answer, true);
+        if (code == CLI_OK)
+            *ret = read_reach(answer.json);
+        server_answer_free(&answer);
+    }
     return code;
+}
+
+static bool is_local(const char *url)
+{
+    return strstr(url, "//127.") || strstr(url, "//localhost") || strstr(url, "//[::1]");
+}
+
+/* Kinds whose callbacks cannot come are not sent: SUCCEEDED alone would not be what the catalog says. A
+ * local server whose callbacks fail for another reason has to explain that in its surprises. */
+static int find_deliveries(struct simulation *s, const char *job_id, const char *url)
+{
+    enum reach reach;
+    int code = find_reach(s, job_id, &reach);
+    s->probe_port = receiver_close(s->probe_port);
+    if (code != CLI_OK)
+        return code;
+    if (reach == REACH_DENIED)
+        leave_out(s, sim_help_is_receiver,
+                  "the server may not call this machine's receivers (127.0.0.0/8): set "
+                  "webhooks.allow_cidrs=127.0.0.0/8 or webhooks.allow_private=true");
+    else if (reach != REACH_ARRIVES && !is_local(url))
+        leave_out(s, sim_help_is_receiver,
+                  "the server's callbacks do not reach this machine: simulate where the server runs");
+    else if (reach != REACH_ARRIVES)
+        cli_note(s->in, "a first callback did not arrive within %d s: is gateway.processes 0?",
+                 REACH_MS_MAX / 1000);
+    return mix_is_empty(s);
+}
+
+static int open_receiver(struct simulation *s)
+{
+    struct rlimit limit; /* each receiver is a descriptor, each of its connections another */
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < DESCRIPTORS) {
+        limit.rlim_cur = limit.rlim_max < DESCRIPTORS ? limit.rlim_max : DESCRIPTORS;
+        (void)!setrlimit(RLIMIT_NOFILE, &limit);
+    }
+    s->receiver = receiver_new(sim_delivery_arrived);
+    s->first_address = random_u64() >> 8;
+    s->probe_port = receiver_open(s->receiver, s->first_address, RECEIVER_OK, NULL);
+    if (s->probe_port)
+        return CLI_OK;
+    cli_fault("no loopback address for a receiver of callbacks: %s", strerror(errno));
+    return CLI_FAILED;
 }
 
 int sim_set_up(struct simulation *s)
@@ -230,23 +349,21 @@ int sim_set_up(struct simulation *s)
     struct strbuf url CLEANUP(strbuf_free) = {0};
     struct uuid run = uuid_v4();
     char job_id[UUID_TEXT_LEN + 1];
+    uuid_text(&run, s->run_id);
+    server_url(s->in, &url);
     int code = read_numbers(s);
     if (code == CLI_OK)
         code = read_mix(s);
+    if (code == CLI_OK && flags_has(s->in->flags, FLAG_RESTART))
+        code = sim_restart_possible(s);
     if (code == CLI_OK)
         code = sim_account_add(s);
+    if (code == CLI_OK && mix_has_receivers(s))
+        code = open_receiver(s);
     if (code == CLI_OK)
         code = find_scale(s, job_id);
-    if (code == CLI_OK && sim_mix_has_receivers(s)) {
-        code = find_deliveries(s, job_id);
-        s->receiver = receiver_new(sim_delivery_arrived, s);
-        if (!s->receiver) {
-            cli_fault("no loopback port for a receiver of callbacks");
-            return CLI_FAILED;
-        }
-    }
-    uuid_text(&run, s->run_id);
-    server_url(s->in, &url);
+    if (code == CLI_OK && s->receiver)
+        code = find_deliveries(s, job_id, url.ptr);
     s->calls = sim_calls_new(url.ptr);
     return code;
 }

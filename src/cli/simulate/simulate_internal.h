@@ -16,7 +16,6 @@
 #include <sys/queue.h>
 
 #include "base/heap.h"
-#include "base/map.h"
 #include "base/uuid.h"
 #include "cli/command.h"
 #include "cli/simulate/calls.h"
@@ -27,6 +26,8 @@
 
 enum {
     SIM_IN_FLIGHT_MAX = 1000,    /* cases with accounts of our own */
+    SIM_IN_FLIGHT_MIN = 100,     /* so many at least, however slow the server is */
+    SIM_AHEAD_S = 10,            /* and as many as it ends in this time */
     SIM_IN_FLIGHT_KEY_MAX = 150, /* with --key: one client, 600 requests a minute */
     SIM_ACCOUNT_CASES_MAX = 100, /* then another account takes over: see docs/simulate.md */
     SIM_BATCH_MAX = 100,         /* cases in one submit */
@@ -35,23 +36,19 @@ enum {
     SIM_HOLD_MS = 2000,          /* a far future job is watched this long */
     SIM_LATE_CASES_MAX = 200,    /* for the restart */
     SIM_STALL_MS = 90000,        /* nothing moved for so long (and the longest run): given up */
-    SIM_DELIVERY_MS_MAX = 60000, /* for the callbacks of one job */
-    SIM_DELIVERIES_KEPT = 16,    /* messages of one job */
+    SIM_DELIVERY_MS_MAX = 60000, /* from one callback of a job to its next, beyond what the log announces */
+    SIM_DELIVERIES_MS_MAX = 1800000, /* for all callbacks of a job */
+    SIM_DELIVERIES_KEPT = 16,        /* messages of one job */
+    SIM_ACCOUNTS_KEPT = 200,         /* counted at the end; older ones when they leave */
+    SIM_SAMPLES_MAX = 64,
 };
 
 enum sim_step { STEP_SUBMITTING, STEP_HELPED, STEP_FOLLOWED, STEP_REPORTING, STEP_DELIVERIES };
-
-struct sim_delivery {
-    struct str id; /* owned */
-    int attempts;
-    const char *fault; /* of its signature; NULL: none */
-};
 
 struct sim_case {
     struct simulation *sim;
     struct sim_account *account;
     TAILQ_ENTRY(sim_case) link; /* in its account's list */
-    struct map_node node;       /* by number, for callbacks */
     struct heap_node timer;
     enum work_kind kind;
     enum sim_step step;
@@ -63,7 +60,9 @@ struct sim_case {
     int64_t created_us;             /* by the server */
     struct sim_case *twin;          /* TWO_KEYS: the one with the other key, until it has an id */
     bool cancel_sent, refused_last; /* RETRY_ALL: the last retry was refused as it must be */
-    int64_t latency_us, deliveries_until_ms;
+    int64_t latency_us;
+    struct receiver_port *port; /* where its callbacks go; NULL: it has none */
+    int64_t deliveries_until_ms, deliveries_end_ms, log_read_ms;
     int event_count;
     struct sim_delivery deliveries[SIM_DELIVERIES_KEPT];
     int delivery_count;
@@ -81,7 +80,7 @@ struct sim_account {
     struct sim_case_list to_submit, cases_list;
     struct sim_case *batch[SIM_BATCH_MAX]; /* being submitted */
     size_t batch_count;
-    bool polling, counting;
+    bool polling, counting, leaving;
     int64_t poll_at_ms, poll_every_ms;
     struct strbuf cursor;
 };
@@ -97,43 +96,63 @@ struct sim_surprise {
     struct sim_finding finding;
 };
 
+/* How far a run was, and how much memory core had. */
+struct sim_sample {
+    int64_t at_ms, judged, in_flight;
+    int64_t core_bytes; /* -1: the server does not tell */
+};
+
 struct simulation {
     const struct invocation *in;
     struct sim_calls *calls;
     struct receiver *receiver; /* NULL: the mix has no receiver kinds */
-    bool deliveries_checked;
+    struct receiver_port *probe_port;
+    uint64_t first_address;                /* of the receivers of this run */
+    const char *left_out[WORK_KIND_COUNT]; /* why a kind of the mix is not sent; NULL: it is */
     struct sim_mix mix;
     struct sim_expectation expected[WORK_KIND_COUNT];
     char run_id[UUID_TEXT_LEN + 1]; /* in every idempotency key */
     uint64_t seed;
-    int64_t jobs; /* to send */
-    double rate;  /* a second; 0: no limit */
+    int64_t jobs;   /* to send */
+    int64_t for_ms; /* how long to send; 0: until all are sent */
+    double rate;    /* a second; 0: no limit */
     double time_scale, early;
     int64_t slack_ms;
     int64_t clock_offset_us; /* the server's clock less ours */
     int64_t late_wanted;     /* RESTART cases drawn; sent in a phase of their own */
 
     TAILQ_HEAD(, sim_account) accounts;
+    int64_t account_count;
     struct sim_account *current; /* takes new cases */
-    struct map by_number;        /* every case under way */
+    struct sim_account *ordered; /* the next one; NULL: none is on its way */
     struct heap timers;
     int64_t drawn, in_flight, judged, number;
     int64_t started_ms, last_moved_ms, next_send_us;
+    int64_t pace_at_ms, pace_judged; /* since when, and how many were judged then */
+    double pace;                     /* judged a second, lately */
+    int64_t worked_ms;               /* how long the mix took; 0: it is under way */
+    int64_t not_judged;              /* given up by the user, or with the server away */
+    bool absence_told;
+    struct sim_calls_count calls_made; /* of calls that are gone */
+    struct sim_sample samples[SIM_SAMPLES_MAX];
+    int sample_count;
+    int64_t sample_every_ms, sample_at_ms;
     struct sim_kind_count kinds[WORK_KIND_COUNT];
     struct sim_surprise surprises[SIM_SURPRISES_SHOWN];
     int64_t surprise_count, time_surprises;
     double scale_seen; /* smallest that a full run pointed to; 0: none */
     int64_t progress_at_ms;
-    bool stopping; /* no new cases */
-    int fatal;     /* exit code that ends the run at once; CLI_OK: none */
+    bool bar_drawn; /* and nothing below it */
+    bool stopping;  /* no new cases */
+    int fatal;      /* exit code that ends the run at once; CLI_OK: none */
 };
 
 /* set_up.c - flags, the first account, the time scale, what the server can do. Gives the exit code. */
 int sim_set_up(struct simulation *s);
-bool sim_mix_has_receivers(const struct simulation *s);
 
 /* accounts.c - clients, submits in batches, listings. */
-int sim_account_add(struct simulation *s); /* becomes `current`; CLI_OK, else told */
+int sim_account_add(struct simulation *s);     /* becomes `current`; CLI_OK, else told */
+void sim_account_change(struct simulation *s); /* orders the next one in time, and turns to it */
 struct sim_account *sim_account_free(struct sim_account *a);
 void sim_accounts_work(struct simulation *s, int64_t now_ms);
 void sim_accounts_count_jobs(
@@ -159,10 +178,12 @@ bool sim_help_failed(struct sim_case *c); /* true: it was retried, its end is no
 void sim_help_timer(struct sim_case *c);
 
 /* deliveries.c - callbacks as they arrive. */
-int sim_delivery_arrived(void *self, const struct receiver_message *m);
+receiver_fn sim_delivery_arrived;              /* its owner is a case; NULL: the probe */
 void sim_deliveries_await(struct sim_case *c); /* judges it when all have come, or too late */
+void sim_deliveries_look(struct sim_case *c);  /* by its timer */
 
 /* restart.c - the last phase: jobs that fall due while the server is away. */
+int sim_restart_possible(struct simulation *s); /* CLI_OK, else told */
 void sim_restart_phase(struct simulation *s);
 
 /* simulate.c */
@@ -173,8 +194,13 @@ void sim_run_out(struct simulation *s);              /* until no case is under w
 int64_t sim_now_ms(void);
 int64_t sim_server_us(const struct simulation *s); /* the server's wall clock, as far as we know */
 
+/* samples.c - rates and memory over the time of a run, in memory that does not grow. */
+void sim_samples_work(struct simulation *s);
+void sim_sample(struct simulation *s);
+
 /* progress.c, result.c - what people see. */
 void sim_progress(struct simulation *s, bool last);
+void sim_progress_pause(struct simulation *s); /* something else is said: the bar goes on below it */
 void sim_result_show(struct simulation *s);
 
 #endif

@@ -64,7 +64,8 @@ static void test_everything_else_is_refused(void **state)
 
 struct book {
     int arrived;
-    char path[32], id[32], body[64];
+    bool later_message;
+    char id[32], body[64];
 };
 
 static void keep(char *out, size_t size, struct str text)
@@ -72,23 +73,34 @@ static void keep(char *out, size_t size, struct str text)
     snprintf(out, size, "%.*s", STR_ARG(text));
 }
 
-static int arrived(void *self, const struct receiver_message *m)
+static struct receiver_history arrived(void *owner, const struct signed_message *m)
 {
-    struct book *b = self;
-    keep(b->path, sizeof b->path, m->path);
-    keep(b->id, sizeof b->id, m->signed_message.id);
-    keep(b->body, sizeof b->body, m->signed_message.body);
-    return b->arrived++;
+    struct book *b = owner;
+    keep(b->id, sizeof b->id, m->id);
+    keep(b->body, sizeof b->body, m->body);
+    return (struct receiver_history){.attempts = b->arrived++, .first_message = !b->later_message};
 }
 
-static int connect_to(struct receiver *r, enum receiver_behaviour b)
+static int connect_to(const struct receiver_port *p)
 {
-    struct sockaddr_in a = {.sin_family = AF_INET,
-                            .sin_port = htons((uint16_t)receiver_port(r, b)),
-                            .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    char host[32];
+    int64_t port;
+    struct str rest = str_of(receiver_url(p) + strlen("http://"));
+    struct str name = str_cut(&rest, ':');
+    assert_true(str_to_int(str_cut(&rest, '/'), 1, 65535, &port));
+    keep(host, sizeof host, name);
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    assert_int_equal(inet_pton(AF_INET, host, &a.sin_addr), 1);
     int fd = socket(AF_INET, SOCK_STREAM, 0);
     assert_int_equal(connect(fd, (struct sockaddr *)&a, sizeof a), 0);
     return fd;
+}
+
+static int open_and_connect(struct receiver *r, enum receiver_behaviour b, struct book *book)
+{
+    struct receiver_port *p = receiver_open(r, (uint64_t)b, b, book);
+    assert_non_null(p);
+    return connect_to(p);
 }
 
 /* Sends, turns the receiver for up to wait_ms, and gives the status of the answer; 0: none; -1: closed. */
@@ -118,12 +130,12 @@ static void test_each_behaviour_does_what_it_is_named_after(void **state)
 {
     (void)state;
     struct book b = {0};
-    struct receiver *r = receiver_new(arrived, &b);
-    int ok = connect_to(r, RECEIVER_OK), once = connect_to(r, RECEIVER_FAILS_ONCE);
-    int fails = connect_to(r, RECEIVER_FAILS), slow = connect_to(r, RECEIVER_SLOW);
-    int hangs = connect_to(r, RECEIVER_HANGS);
+    struct receiver *r = receiver_new(arrived);
+    int ok = open_and_connect(r, RECEIVER_OK, &b), once = open_and_connect(r, RECEIVER_FAILS_ONCE, &b);
+    int fails = open_and_connect(r, RECEIVER_FAILS, &b), slow = open_and_connect(r, RECEIVER_SLOW, &b);
+    struct receiver_port *hanging = receiver_open(r, 77, RECEIVER_HANGS, &b);
+    int hangs = connect_to(hanging);
     assert_int_equal(exchange(r, ok, request, 2000), 200);
-    assert_string_equal(b.path, "/17");
     assert_string_equal(b.id, "msg_1");
     assert_string_equal(b.body, "{}");
     assert_int_equal(exchange(r, ok, request, 2000), 200); /* kept alive */
@@ -132,15 +144,41 @@ static void test_each_behaviour_does_what_it_is_named_after(void **state)
     assert_int_equal(exchange(r, once, request, 2000), 200);
     assert_int_equal(exchange(r, fails, request, 2000), 500);
     assert_int_equal(exchange(r, fails, request, 2000), 500);
+    b.later_message = true; /* the first one was given up */
+    assert_int_equal(exchange(r, fails, request, 2000), 200);
     int64_t begun_ms = clock_mono_ms(&clock_system);
     assert_int_equal(exchange(r, slow, request, 5000), 200);
     assert_true(clock_mono_ms(&clock_system) - begun_ms >= RECEIVER_SLOW_MS);
     b.arrived = 0;
     assert_int_equal(exchange(r, hangs, request, 300), 0);
     close(hangs);
-    hangs = connect_to(r, RECEIVER_HANGS);
+    hangs = connect_to(hanging);
     assert_int_equal(exchange(r, hangs, request, 2000), 200); /* the second attempt */
     close(ok), close(once), close(fails), close(slow), close(hangs);
+    receiver_free(r);
+}
+
+static void test_addresses_differ_and_a_closed_one_is_gone(void **state)
+{
+    (void)state;
+    struct book books[2] = {0};
+    struct receiver *r = receiver_new(arrived);
+    struct receiver_port *one = receiver_open(r, 254, RECEIVER_OK, &books[0]);
+    struct receiver_port *two = receiver_open(r, 255, RECEIVER_OK, &books[1]);
+    struct receiver_port *wrapped = receiver_open(r, UINT64_MAX, RECEIVER_OK, NULL);
+    assert_non_null(wrapped);
+    assert_true(str_starts(str_of(receiver_url(one)), "http://127.1.2.1:"));
+    assert_true(str_starts(str_of(receiver_url(two)), "http://127.1.2.2:"));
+    int to_one = connect_to(one), to_two = connect_to(two);
+    assert_int_equal(exchange(r, to_one, request, 2000), 200);
+    assert_int_equal(exchange(r, to_two, request, 2000), 200);
+    assert_int_equal(exchange(r, to_two, request, 2000), 200);
+    assert_int_equal(books[0].arrived, 1);
+    assert_int_equal(books[1].arrived, 2);
+    assert_null(receiver_close(two)); /* with its connection, and no other */
+    assert_int_equal(recv(to_two, (char[8]){0}, 8, 0), 0);
+    assert_int_equal(exchange(r, to_one, request, 2000), 200);
+    close(to_one), close(to_two);
     receiver_free(r);
 }
 
@@ -151,15 +189,16 @@ static void test_what_is_no_callback_is_answered_400_and_closed(void **state)
                                       "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n",
                                       "POST / HTTP/1.1\r\nContent-Length: -1\r\n\r\n", "\r\n\r\n"};
     struct book b = {0};
-    struct receiver *r = receiver_new(arrived, &b);
+    struct receiver *r = receiver_new(arrived);
+    struct receiver_port *p = receiver_open(r, 0, RECEIVER_OK, &b);
     (void)state;
     for (size_t i = 0; i < LENGTH_OF(bad); i++) {
-        int fd = connect_to(r, RECEIVER_OK);
+        int fd = connect_to(p);
         assert_int_equal(exchange(r, fd, bad[i], 2000), 400);
         close(fd);
     }
     assert_int_equal(b.arrived, 0);
-    int fd = connect_to(r, RECEIVER_OK); /* in pieces: only the last one makes it whole */
+    int fd = connect_to(p); /* in pieces: only the last one makes it whole */
     assert_int_equal(exchange(r, fd, "POST /1 HTTP/1.1\r\nContent-Le", 30), 0);
     assert_int_equal(exchange(r, fd, "ngth: 3\r\n\r\nab", 30), 0);
     assert_int_equal(exchange(r, fd, "c", 2000), 200);
@@ -174,6 +213,7 @@ int main(void)
         cmocka_unit_test(test_a_genuine_signature_is_known),
         cmocka_unit_test(test_everything_else_is_refused),
         cmocka_unit_test(test_each_behaviour_does_what_it_is_named_after),
+        cmocka_unit_test(test_addresses_differ_and_a_closed_one_is_gone),
         cmocka_unit_test(test_what_is_no_callback_is_answered_400_and_closed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -249,22 +249,25 @@ static void test_events_follow_the_pattern_of_the_kind(void **state)
 static void test_a_due_job_is_queued_in_time(void **state)
 {
     static const struct {
-        int64_t due_ms, from_ms, until_ms; /* from the start; it is queued at 2 */
+        int64_t due_ms, from_ms, killed_ms, until_ms; /* from the start; it is queued at 2 */
         bool fine;
-    } cases[] = {{2, 0, 0, true},
-                 {3, 0, 0, false},
-                 {-998, 0, 0, true},
-                 {-999, 0, 0, false},
-                 {-5000, 0, 0, false},
-                 {-5000, -6000, -500, true},
-                 {-5000, -4000, -500, false},
-                 {-5000, -6000, -2000, false}};
+    } cases[] = {{2, 0, 0, 0, true},
+                 {3, 0, 0, 0, false},
+                 {-998, 0, 0, 0, true},
+                 {-999, 0, 0, 0, false},
+                 {-5000, 0, 0, 0, false},
+                 {-5000, -6000, -900, -500, true},
+                 {-5000, -6000, 2, 500, true},
+                 {-5000, -6000, 3, 500, false}, /* it was queued before the server was killed */
+                 {-5000, -4000, -900, -500, false},
+                 {-5000, -6000, -2500, -2000, false}};
     (void)state;
     for (size_t i = 0; i < LENGTH_OF(cases); i++) {
         struct made m = made_fast(run_ok, 1003);
         struct sim_yardstick y = yard_of(WORK_SUCCESS_FAST);
         y.due_us = BASE_US + cases[i].due_ms * 1000;
         y.late_from_us = BASE_US + cases[i].from_ms * 1000;
+        y.late_killed_us = BASE_US + cases[i].killed_ms * 1000;
         y.late_until_us = BASE_US + cases[i].until_ms * 1000;
         if (made_passes(&m, &y) != cases[i].fine)
             fail_msg("case %zu", i);
@@ -327,6 +330,97 @@ static void test_a_mix_that_means_nothing_is_refused(void **state)
     assert_int_equal(sim_expect_override("FOO=FAILED", e, &err), ERR_CONFIG_INVALID);
 }
 
+/* --- delivery logs ----------------------------------------------------------------------------------- */
+
+#define TRY(status, error, ms)                                                                               \
+    "{\"at\":\"2026-11-16T00:00:00Z\",\"status\":" status ",\"error\":" error ",\"duration_ms\":" ms "}"
+#define GOOD TRY("200", "null", "3")
+#define HUNG TRY("null", "\"timeout\"", "5000")
+#define BAD  TRY("500", "\"http_status\"", "2")
+#define LATE TRY("200", "null", "251")
+#define ITEM(id, state, next, tries)                                                                         \
+    "{\"delivery_id\":\"" id "\",\"event_name\":\"job.x\",\"state\":\"" state "\",\"next_attempt_at\":" next \
+    ",\"attempts\":[" tries "]}"
+#define TWO(second, first) "{\"items\":[" second "," first "],\"next_cursor\":null}"
+
+static enum judge_log log_of(enum sim_help help, const char *page, int attempts_of_first)
+{
+    struct sim_delivery seen[] = {{.id = STR("a"), .attempts = attempts_of_first},
+                                  {.id = STR("b"), .attempts = 1}};
+    struct arena *arena = arena_new(4096);
+    const struct json *json;
+    struct sim_finding f = {0};
+    struct err err;
+    int64_t next_us;
+    assert_int_equal(json_parse(arena, str_of(page), &json, &err), ERR_OK);
+    enum judge_log log = judge_deliveries(help, json, seen, 2, &next_us, &f);
+    assert_true((log == LOG_RIGHT) == !f.found[0]);
+    arena_free(arena);
+    return log;
+}
+
+static void test_a_delivery_log_must_tell_what_the_receiver_did(void **state)
+{
+    (void)state;
+#define B_GOOD ITEM("b", "delivered", "null", GOOD)
+    static const struct {
+        enum sim_help help;
+        const char *page;
+        int attempts_of_first;
+        enum judge_log log;
+    } rows[] = {
+        {HELP_RECEIVER_OK, TWO(B_GOOD, ITEM("a", "delivered", "null", GOOD)), 1, LOG_RIGHT},
+        {HELP_RECEIVER_OK, TWO(B_GOOD, ITEM("a", "delivered", "null", HUNG "," GOOD)), 2, LOG_RIGHT},
+        {HELP_RECEIVER_OK, TWO(B_GOOD, ITEM("a", "delivered", "null", GOOD "," GOOD)), 2, LOG_WRONG},
+        {HELP_RECEIVER_OK, TWO(B_GOOD, ITEM("a", "delivered", "null", GOOD)), 2, LOG_WRONG}, /* not logged */
+        {HELP_RECEIVER_OK, TWO(B_GOOD, ITEM("a", "exhausted", "null", BAD)), 1, LOG_WRONG},
+        {HELP_RECEIVER_OK, TWO(B_GOOD, ITEM("a", "delivered", "null", BAD)), 1, LOG_WRONG},
+        {HELP_RECEIVER_OK, TWO(B_GOOD, ITEM("a", "delivered", "null", "")), 1, LOG_WRONG},
+        {HELP_RECEIVER_OK, TWO(ITEM("a", "delivered", "null", GOOD), B_GOOD), 1, LOG_WRONG}, /* order */
+        {HELP_RECEIVER_OK, "{\"items\":[" B_GOOD "]}", 1, LOG_WRONG},
+        {HELP_RECEIVER_OK, "{}", 1, LOG_WRONG},
+        {HELP_RECEIVER_OK, TWO(ITEM("b", "pending", "null", ""), ITEM("a", "delivered", "null", GOOD)), 1,
+         LOG_OPEN},
+        {HELP_RECEIVER_HANGS,
+         TWO(ITEM("b", "delivered", "null", HUNG "," GOOD), ITEM("a", "delivered", "null", HUNG "," GOOD)), 2,
+         LOG_RIGHT},
+        {HELP_RECEIVER_HANGS, TWO(B_GOOD, ITEM("a", "delivered", "null", HUNG "," GOOD)), 2, LOG_WRONG},
+        {HELP_RECEIVER_FAILS_ONCE,
+         TWO(ITEM("b", "delivered", "null", BAD "," GOOD), ITEM("a", "delivered", "null", BAD "," GOOD)), 2,
+         LOG_RIGHT},
+        {HELP_RECEIVER_FAILS_ONCE,
+         TWO(ITEM("b", "delivered", "null", BAD "," GOOD), ITEM("a", "delivered", "null", GOOD)), 2,
+         LOG_WRONG},
+        {HELP_RECEIVER_FAILS, TWO(B_GOOD, ITEM("a", "exhausted", "null", BAD "," BAD)), 2, LOG_RIGHT},
+        {HELP_RECEIVER_FAILS, TWO(B_GOOD, ITEM("a", "delivered", "null", BAD "," GOOD)), 2, LOG_WRONG},
+        {HELP_RECEIVER_FAILS, TWO(ITEM("b", "exhausted", "null", BAD), ITEM("a", "exhausted", "null", BAD)),
+         1, LOG_WRONG},
+        {HELP_RECEIVER_SLOW, TWO(ITEM("b", "delivered", "null", LATE), ITEM("a", "delivered", "null", LATE)),
+         1, LOG_RIGHT},
+        {HELP_RECEIVER_SLOW, TWO(ITEM("b", "delivered", "null", LATE), ITEM("a", "delivered", "null", GOOD)),
+         1, LOG_WRONG},
+    };
+    for (size_t i = 0; i < LENGTH_OF(rows); i++)
+        if (log_of(rows[i].help, rows[i].page, rows[i].attempts_of_first) != rows[i].log)
+            fail_msg("row %zu is judged otherwise", i);
+}
+
+static void test_an_open_log_says_when_it_goes_on(void **state)
+{
+    (void)state;
+    static const char page[] =
+        TWO(ITEM("b", "pending", "null", ""), ITEM("a", "pending", "\"2026-11-16T00:00:00.500Z\"", BAD));
+    struct arena *arena = arena_new(4096);
+    const struct json *json;
+    struct sim_finding f;
+    struct err err;
+    int64_t next_us = 0;
+    assert_int_equal(json_parse(arena, STR(page), &json, &err), ERR_OK);
+    assert_int_equal(judge_deliveries(HELP_RECEIVER_FAILS, json, NULL, 0, &next_us, &f), LOG_OPEN);
+    assert_int_equal(next_us, BASE_US + 500000);
+    arena_free(arena);
+}
+
 static void test_a_scale_is_read_off_a_run(void **state)
 {
     (void)state;
@@ -363,6 +457,8 @@ int main(void)
         cmocka_unit_test(test_every_kind_has_a_row_and_may_be_sent),
         cmocka_unit_test(test_a_mix_is_read_and_repeats_by_its_seed),
         cmocka_unit_test(test_a_mix_that_means_nothing_is_refused),
+        cmocka_unit_test(test_a_delivery_log_must_tell_what_the_receiver_did),
+        cmocka_unit_test(test_an_open_log_says_when_it_goes_on),
         cmocka_unit_test(test_a_scale_is_read_off_a_run),
         cmocka_unit_test(test_percentiles_are_right_within_a_step),
     };
