@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/must.h"
 
 #include "base/banned.h"
@@ -205,10 +206,12 @@ static int64_t request_bytes(struct str in, size_t *ret_head)
     return all > RECEIVER_REQUEST_BYTES_MAX ? -1 : (int64_t)in.len >= all ? all : 0;
 }
 
-static void decide(struct connection *c, struct receiver_history before, int64_t now_ms)
+/* The time is read here and not before: a slow receiver must be slow from the arrival on, however long
+ * this process was kept waiting between. */
+static void decide(struct connection *c, struct receiver_history before)
 {
     bool first = before.attempts == 0;
-    c->answer_at_ms = now_ms;
+    c->answer_at_ms = clock_mono_ms(&clock_system);
     c->status = 200;
     switch (c->port->behaviour) {
     case RECEIVER_OK:
@@ -231,7 +234,7 @@ static void decide(struct connection *c, struct receiver_history before, int64_t
     must_fail("every behaviour is listed", __FILE__, __LINE__, __func__);
 }
 
-static void hand_over(struct receiver *r, struct connection *c, size_t head_bytes, size_t all, int64_t now_ms)
+static void hand_over(struct receiver *r, struct connection *c, size_t head_bytes, size_t all)
 {
     struct str head = {c->in.ptr, head_bytes};
     struct signed_message m = {
@@ -240,20 +243,20 @@ static void hand_over(struct receiver *r, struct connection *c, size_t head_byte
         .signature = header_value(head, "webhook-signature"),
         .body = {c->in.ptr + head_bytes, all - head_bytes},
     };
-    decide(c, r->arrived(c->port->owner, &m), now_ms);
+    decide(c, r->arrived(c->port->owner, &m));
     memmove(c->in.ptr, c->in.ptr + all, c->in.len - all);
     c->in.len -= all;
 }
 
 /* False: the connection is over. */
-static bool take_requests(struct receiver *r, struct connection *c, int64_t now_ms)
+static bool take_requests(struct receiver *r, struct connection *c)
 {
     size_t head_bytes = 0;
     if (c->answer_at_ms)
         return c->in.len <= RECEIVER_REQUEST_BYTES_MAX; /* the next one waits for its turn */
     int64_t all = request_bytes(strbuf_str(&c->in), &head_bytes);
     if (all > 0)
-        hand_over(r, c, head_bytes, (size_t)all, now_ms);
+        hand_over(r, c, head_bytes, (size_t)all);
     if (all >= 0)
         return true;
     static const char bad[] = "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
@@ -286,19 +289,20 @@ static bool read_bytes(struct connection *c)
 }
 
 /* Answers that are due, and the requests that waited behind them. */
-static void answer_due(struct receiver *r, int64_t now_ms)
+static void answer_due(struct receiver *r)
 {
+    int64_t now_ms = clock_mono_ms(&clock_system);
     for (struct connection *c = TAILQ_FIRST(&r->connections), *next; c; c = next) {
         next = TAILQ_NEXT(c, link);
         bool alive = true;
         while (alive && c->answer_at_ms && !c->mute && c->answer_at_ms <= now_ms)
-            alive = answer(c) && take_requests(r, c, now_ms);
+            alive = answer(c) && take_requests(r, c);
         if (!alive)
             drop(r, c);
     }
 }
 
-void receiver_work(struct receiver *r, int64_t now_ms)
+void receiver_work(struct receiver *r)
 {
     struct epoll_event events[EVENTS_A_ROUND];
     int n = epoll_wait(r->epoll_fd, events, EVENTS_A_ROUND, 0);
@@ -306,8 +310,8 @@ void receiver_work(struct receiver *r, int64_t now_ms)
         struct connection *c = events[i].data.ptr;
         if (c == &c->port->listener)
             accept_all(r, c);
-        else if (!read_bytes(c) || !take_requests(r, c, now_ms))
+        else if (!read_bytes(c) || !take_requests(r, c))
             drop(r, c);
     }
-    answer_due(r, now_ms);
+    answer_due(r);
 }

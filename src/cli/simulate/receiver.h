@@ -44,9 +44,9 @@ struct receiver;
 struct receiver_port;
 
 struct receiver *receiver_new(receiver_fn *arrived);
-struct receiver *receiver_free(struct receiver *r);     /* closes what is open; NULL is fine; returns NULL */
-int receiver_fd(const struct receiver *r);              /* readable when receiver_work has something to do */
-void receiver_work(struct receiver *r, int64_t now_ms); /* never blocks */
+struct receiver *receiver_free(struct receiver *r); /* closes what is open; NULL is fine; returns NULL */
+int receiver_fd(const struct receiver *r);          /* readable when receiver_work has something to do */
+void receiver_work(struct receiver *r);             /* never blocks */
 
 /* An address of its own by `number` (numbers that lie close have different ones). NULL with errno set. */
 struct receiver_port *receiver_open(struct receiver *r, uint64_t number, enum receiver_behaviour behaviour,

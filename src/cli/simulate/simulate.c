@@ -121,7 +121,7 @@ void sim_turn(struct simulation *s, int timeout_ms)
     sim_accounts_work(s, sim_now_ms());
     sim_calls_work(s->calls, s->receiver ? receiver_fd(s->receiver) : -1, timeout_ms);
     if (s->receiver)
-        receiver_work(s->receiver, sim_now_ms());
+        receiver_work(s->receiver);
     run_timers(s);
     sim_samples_work(s);
     sim_progress(s, false);
