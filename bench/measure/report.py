@@ -282,7 +282,9 @@ def growth(results, made, row_list, name):
             lines.append([f"{row.title}, {row.unit}", *(growth_cell(x, row, made) for x in found),
                           f"-{made['worse_max']:.0%} at worst" if row.grows else ""])
     return ["## Growth", "Change against the empty store: + is better, - is worse, also for times "
-            "and memory. Bold is worse than the goal allows.",
+            "and memory. A rate that has a goal is set against an empty store measured beside it, "
+            "a moment before or after; other rows against the round's first. Bold is worse than "
+            "the goal allows.",
             Picture("Each row in percent of the empty store", "growth.svg"),
             Table(["", *(s["title"] for s in states), "goal"], lines)]
 

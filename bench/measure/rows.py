@@ -30,8 +30,8 @@ class Plan:
     deliveries: int   # ... which makes so many
 
 
-FULL = Plan(seconds=5, batch_jobs=200000, peer_jobs=50000, lifecycle_jobs=150000, life_jobs=20000,
-            pickups=500, stored_jobs=20000, webhooks=20, deliveries=100000)
+FULL = Plan(seconds=4, batch_jobs=200000, peer_jobs=50000, lifecycle_jobs=150000, life_jobs=20000,
+            pickups=1000, stored_jobs=20000, webhooks=20, deliveries=100000)
 QUICK = Plan(seconds=1, batch_jobs=50000, peer_jobs=10000, lifecycle_jobs=40000, life_jobs=5000,
              pickups=200, stored_jobs=5000, webhooks=20, deliveries=20000)
 

@@ -69,11 +69,17 @@ def line_of(results, subject, state, row):
     line |= {name: median_of(found, name) for name in SINGLE_FIGURES}
     if state != "empty":
         empty = median_of(rounds_of(results, subject, "empty", row.key), "value")
-        best = line["max" if row.higher_is_better else "min"]
-        for name, value in (("change", line["value"]), ("best_change", best)):
-            ratio = times_better(value, empty, row.higher_is_better)
-            line[name] = ratio - 1 if ratio is not None else None
+        changes = changes_of(found, empty, row)
+        line["change"] = statistics.median(changes) if changes else None
+        line["best_change"] = max(changes, default=None)
     return line
+
+
+def changes_of(found, empty, row):
+    """By how much each round is better than empty: than the empty store measured beside it in the same
+    minute, where there is one, else than the median of all rounds on an empty store."""
+    ratios = [times_better(one.get("value"), one.get("beside", empty), row.higher_is_better) for one in found]
+    return [ratio - 1 for ratio in ratios if ratio is not None]
 
 
 def lines_of(results, row_list):

@@ -110,6 +110,23 @@ def test_a_missed_absolute_goal_is_missed(tmp_path, key, value):
     assert not reached and " 1 missed" in text
 
 
+def test_growth_is_judged_by_pairs_where_there_are_any(tmp_path):
+    """Each round against the empty store measured beside it, not against the median of another time."""
+    results = canned.results()
+    state = next(s["key"] for s in results["states"] if s["key"] != "empty")
+    found = results["rounds"]["weir"][state]["submit_64"]
+    for one, value in zip(found, (50000, 20000, 30000)):
+        one["value"], one["beside"] = value, value / 0.95
+    made = summary.build(results, rows.ROWS, rows.SHARE_WORSE_MAX)
+    line = summary.find(made["lines"], "weir", state, "submit_64")
+    assert round(line["change"], 3) == -0.05
+    for one in found:
+        one["beside"] = one["value"] / 0.85
+    made = summary.build(results, rows.ROWS, rows.SHARE_WORSE_MAX)
+    goal = next(g for g in made["goals"] if (g["row"], g["state"], g["kind"]) == ("submit_64", state, "growth"))
+    assert goal["reached"] is False
+
+
 def test_a_missed_peer_goal_is_missed_and_never_rounded_up(tmp_path):
     results = canned.results()
     set_value(results, "bullmq", "submit_64", 24550)  # 1.996 times
