@@ -44,8 +44,8 @@
       "a report exists once the job is final")                                                               \
     X(JOB_CONFLICT, "RFA_JOB_CONFLICT", 409, "Job state conflict", "read the job again")                     \
     X(WEBHOOK_NOT_FOUND, "RFA_WEBHOOK_NOT_FOUND", 404, "No such webhook", "check the webhook_id")            \
-    X(WEBHOOK_CONFLICT, "RFA_WEBHOOK_CONFLICT", 409, "Webhook already registered",                           \
-      "delete the other one first, or change url or events")                                                 \
+    X(WEBHOOK_CONFLICT, "RFA_WEBHOOK_CONFLICT", 409, "Webhook conflict",                                     \
+      "delete another one first, or change url or events")                                                   \
     X(EXEC_QUEUE_FULL, "RFA_EXEC_QUEUE_FULL", 503, "Queue full", "retry later")                              \
     X(EXEC_TIMEOUT, "RFA_EXEC_TIMEOUT", 504, "Operation timed out", "retry later")                           \
     X(EXEC_IDEMPOTENCY_CONFLICT, "RFA_EXEC_IDEMPOTENCY_CONFLICT", 409,                                       \

@@ -64,6 +64,8 @@
     INT(webhooks_timeout_ms, "webhooks.timeout_ms", 5000, 10, 600000, "one delivery attempt")                \
     INT(webhooks_max_attempts, "webhooks.max_attempts", 6, 1, 100,                                           \
         "tries of a delivery before it is given up")                                                         \
+    INT(webhooks_max_per_client, "webhooks.max_per_client", 100, 1, 100000,                                  \
+        "webhooks a client may register")                                                                    \
     INT(webhooks_slots, "webhooks.slots", 8, 1, 1000, "deliveries to one receiver at a time")                \
     INT(webhooks_base_ms, "webhooks.base_ms", 1000, 0, 86400000, "first backoff")                            \
     INT(webhooks_cap_ms, "webhooks.cap_ms", 60000, 0, 86400000, "longest backoff")                           \

@@ -40,6 +40,10 @@ static enum err_code decide_create(struct unit *u, struct command *base, struct 
     struct webhook_key_row guard = guard_key(c->client, c->fingerprint);
     if (unit_row(u, &table_webhook_key_row, &guard))
         return err_set(err, ERR_WEBHOOK_CONFLICT, "this url is registered for the same events already");
+    const struct client_hooks *hooks = hooks_of(&u->store->hooks, c->client);
+    if (hooks && (int64_t)hooks->count >= u->settings->webhooks_max_per_client)
+        return err_set(err, ERR_WEBHOOK_CONFLICT, "the client has %zu webhooks, and may have no more",
+                       hooks->count);
     struct webhook_row *row = ARENA_NEW(u->arena, struct webhook_row);
     *row = (struct webhook_row){.id = unit_new_id(u),
                                 .low = (int64_t)uuid_v7_random_low(),

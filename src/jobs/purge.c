@@ -10,7 +10,9 @@ enum {
     KEYS_A_TURN = 200,
     SELDOM_MS = 3600000,
     ATTEMPTS_MAX = 1001,
-    DELIVERIES_A_TURN = 1000
+    DELIVERIES_A_TURN = 1000,
+    LATE_A_TURN = 100,
+    LATE_MS = 60000
 };
 
 /* --- jobs -------------------------------------------------------------------------------------- */
@@ -40,25 +42,34 @@ static void drop_kept(struct unit *u, const struct end_row *end)
 
 /* --- deliveries of a job ------------------------------------------------------------------------- */
 
-/* True when none of them waits to be sent, and all were read. */
-static bool read_deliveries(struct unit *u, int64_t job, uint8_t bucket, int64_t *ids, size_t *ret_count)
+/* How far the purge of something came. */
+enum purged {
+    PURGED,
+    PURGE_KEEPS, /* it lives on */
+    PURGE_WAITS, /* could not be read, or there is more of it: look again */
+};
+
+/* Of those that were read none waits to be sent; PURGE_KEEPS: one does. */
+static enum purged read_deliveries(struct unit *u, int64_t job, uint8_t bucket, int64_t *ids,
+                                   size_t *ret_count)
 {
     struct err err;
     struct list_query q = {
         .client = job, .bucket = bucket, .below_id = INT64_MAX, .limit = DELIVERIES_A_TURN};
     if (u->reader->ops->reader_begin(u->reader, &err) != ERR_OK)
-        return false;
+        return PURGE_WAITS;
     enum err_code code = u->reader->ops->reader_list(u->reader, &q, ids, ret_count, &err);
     u->reader->ops->reader_end(u->reader);
     for (size_t i = 0; code == ERR_OK && i < *ret_count; i++) {
         struct delivery_row key = {.id = ids[i]};
         unit_want(u, &table_delivery_row, &key);
-        const struct delivery_row *d =
-            u->load_err.code == ERR_OK ? unit_row(u, &table_delivery_row, &key) : NULL;
-        if (u->load_err.code != ERR_OK || (d && d->state == DELIVERY_PENDING))
-            return false;
+        if (u->load_err.code != ERR_OK)
+            return PURGE_WAITS;
+        const struct delivery_row *d = unit_row(u, &table_delivery_row, &key);
+        if (d && d->state == DELIVERY_PENDING)
+            return PURGE_KEEPS;
     }
-    return code == ERR_OK;
+    return code == ERR_OK ? PURGED : PURGE_WAITS;
 }
 
 static void drop_deliveries(struct unit *u, int64_t job, uint8_t bucket, const int64_t *ids, size_t count)
@@ -75,18 +86,19 @@ static void drop_deliveries(struct unit *u, int64_t job, uint8_t bucket, const i
     }
 }
 
-/* False: not all are gone: something is still to be delivered, could not be read, or there are more. */
-static bool purge_deliveries(struct unit *u, int64_t job)
+static enum purged purge_deliveries(struct unit *u, int64_t job)
 {
     static const uint8_t buckets[] = {LIST_DELIVERIES, LIST_OF_JOB};
     int64_t ids[2][DELIVERIES_A_TURN];
     size_t counts[2] = {0, 0};
-    for (int i = 0; i < 2; i++)
-        if (!read_deliveries(u, job, buckets[i], ids[i], &counts[i]))
-            return false;
+    for (int i = 0; i < 2; i++) {
+        enum purged found = read_deliveries(u, job, buckets[i], ids[i], &counts[i]);
+        if (found != PURGED)
+            return found;
+    }
     for (int i = 0; i < 2; i++)
         drop_deliveries(u, job, buckets[i], ids[i], counts[i]);
-    return counts[0] < DELIVERIES_A_TURN && counts[1] < DELIVERIES_A_TURN;
+    return counts[0] < DELIVERIES_A_TURN && counts[1] < DELIVERIES_A_TURN ? PURGED : PURGE_WAITS;
 }
 
 static void purge_job(struct unit *u, const struct job_row *job, const struct end_row *end)
@@ -104,16 +116,14 @@ static void purge_job(struct unit *u, const struct job_row *job, const struct en
     unit_delete(u, &table_job_row, job);
 }
 
-enum purged { PURGED, PURGE_KEEPS, PURGE_WAITS };
-
-/* The event's job is gone or goes now; or lives on, and the event is kept; or cannot go yet, and the
- * chunk has to stay. */
-static enum purged purge_event_job(struct unit *u, const struct event *e, int64_t cutoff_ms)
+/* The job is gone or goes now. *ret_late: it lives on only because of what it has to deliver. */
+static enum purged purge_one(struct unit *u, int64_t id, int64_t cutoff_ms, bool *ret_late)
 {
-    if (unit_task(u, e->job))
+    *ret_late = false;
+    if (unit_task(u, id))
         return PURGE_KEEPS;
-    struct end_row end_key = {.id = e->job};
-    struct job_row job_key = {.id = e->job};
+    struct end_row end_key = {.id = id};
+    struct job_row job_key = {.id = id};
     unit_want(u, &table_end_row, &end_key);
     unit_want(u, &table_job_row, &job_key);
     if (u->load_err.code != ERR_OK)
@@ -124,10 +134,22 @@ static enum purged purge_event_job(struct unit *u, const struct event *e, int64_
         return PURGED;
     if (end->finished_ms > cutoff_ms)
         return PURGE_KEEPS;
-    if (!purge_deliveries(u, job->id))
-        return PURGE_WAITS;
-    purge_job(u, job, end);
-    return PURGED;
+    enum purged deliveries = purge_deliveries(u, id);
+    if (deliveries == PURGED)
+        purge_job(u, job, end);
+    *ret_late = deliveries == PURGE_KEEPS;
+    return deliveries;
+}
+
+/* --- the log ----------------------------------------------------------------------------------- */
+
+static enum purged purge_event_job(struct unit *u, const struct event *e, int64_t cutoff_ms)
+{
+    bool late;
+    enum purged done = purge_one(u, e->job, cutoff_ms, &late);
+    if (late) /* its events leave the log now, which will not lead here again */
+        unit_list(u, 0, LIST_LATE, e->job, false);
+    return done;
 }
 
 static void keep_event(struct unit *u, const struct event *e)
@@ -182,6 +204,31 @@ static bool purge_log(struct unit *u)
     if (at > first)
         u->drop_chunks_below = at;
     return at == first + CHUNKS_A_TURN;
+}
+
+/* --- jobs put down for later ------------------------------------------------------------------- */
+
+/* Newest first, a part at a time. Who was retried since is the log's business again. */
+static bool purge_late(struct purge *p, struct unit *u)
+{
+    struct err err;
+    int64_t ids[LATE_A_TURN];
+    size_t count = 0;
+    int64_t cutoff_ms = u->now_ms - u->settings->jobs_retention_seconds * 1000;
+    struct list_query q = {
+        .bucket = LIST_LATE, .below_id = p->late_below ? p->late_below : INT64_MAX, .limit = LATE_A_TURN};
+    if (u->reader->ops->reader_begin(u->reader, &err) != ERR_OK)
+        return false;
+    enum err_code code = u->reader->ops->reader_list(u->reader, &q, ids, &count, &err);
+    u->reader->ops->reader_end(u->reader);
+    for (size_t i = 0; code == ERR_OK && i < count; i++) {
+        bool late;
+        enum purged done = purge_one(u, ids[i], cutoff_ms, &late);
+        if (!late && done != PURGE_WAITS)
+            unit_list(u, 0, LIST_LATE, ids[i], true);
+    }
+    p->late_below = code == ERR_OK && count == LATE_A_TURN ? ids[count - 1] : 0;
+    return p->late_below != 0;
 }
 
 /* --- deliveries of no job -------------------------------------------------------------------------- */
@@ -258,6 +305,10 @@ bool purge_housekeep(void *self, struct unit *u)
 {
     struct purge *p = self;
     bool more = purge_log(u);
+    if (p->late_below || u->now_ms - p->late_checked_ms >= LATE_MS) {
+        more = purge_late(p, u) || more;
+        p->late_checked_ms = u->now_ms;
+    }
     if (is_time(u, p->rest_checked_ms, u->settings->jobs_retention_seconds) && !purge_rest(u))
         p->rest_checked_ms = u->now_ms;
     if (is_time(u, p->keys_checked_ms, u->settings->keys_revoked_retention_seconds) && !purge_keys(u))

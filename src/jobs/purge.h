@@ -3,15 +3,17 @@
  *
  * The log is in commit order, so the purge walks it from its oldest chunk and looks at nothing else: a chunk
  * whose events are all past retention is dropped; jobs in it that ended long enough ago are deleted; events
- * of jobs that live on are copied to `kept` first. Unfinished jobs are never touched, nor those that have
- * something to deliver. Deliveries of no job (tests) leave by their own age. */
+ * of jobs that live on are copied to `kept` first. Unfinished jobs are never touched. A job that has
+ * something to deliver lives on too, and is put down for later (LIST_LATE), so that a receiver that is away
+ * holds up its own jobs and not the log. Deliveries of no job (tests) leave by their own age. */
 #ifndef WEIR_JOBS_PURGE_H
 #define WEIR_JOBS_PURGE_H
 
 #include "kernel/unit.h"
 
 struct purge {
-    int64_t keys_checked_ms, rest_checked_ms;
+    int64_t keys_checked_ms, rest_checked_ms, late_checked_ms;
+    int64_t late_below; /* how far the look through LIST_LATE is; 0: it begins */
 };
 
 /* kernel_config.housekeep: a bounded part of the work; true when there is more. */

@@ -39,6 +39,7 @@ enum {
     LIST_ALL = 0,         /* every job of a client; a final state s is bucket 1 + s */
     LIST_DELIVERIES = 64, /* of a webhook, or of a job's callback: `client` is the id of that */
     LIST_OF_JOB = 65,     /* deliveries to webhooks about a job: `client` is the job's id; 0: about none */
+    LIST_LATE = 66,       /* jobs past retention that still had something to deliver; `client` is 0 */
 };
 struct list_entry {
     int64_t client, id;

@@ -87,6 +87,23 @@ def test_the_same_url_and_set_is_a_conflict(weir, client):
     assert len(listed(weir, client.api_key)) == 3
 
 
+def test_a_client_has_so_many_webhooks_and_no_more(fresh_weir):
+    """webhooks.max_per_client: one more is refused and leaves nothing behind; deleting one makes room; other
+    clients have their own count, and a restart keeps it."""
+    weir = fresh_weir(settings={"webhooks.max_per_client": 2})
+    key, other = weir.new_client().api_key, weir.new_client().api_key
+    first = register(weir, key, "http://example.com/1").expect(201)["webhook_id"]
+    register(weir, key, "http://example.com/2").expect(201)
+    problem = register(weir, key, "http://example.com/3").expect_problem(409, "RFA_WEBHOOK_CONFLICT")
+    assert "no more" in problem["detail"]
+    register(weir, other).expect(201)
+    weir.restart()
+    register(weir, key, "http://example.com/3").expect_problem(409, "RFA_WEBHOOK_CONFLICT")
+    assert len(listed(weir, key)) == 2
+    weir.api("DELETE", f"/v1/webhooks/{first}", key=key).expect(200)
+    register(weir, key, "http://example.com/3").expect(201)
+
+
 def test_registration_needs_a_valid_key(weir, client):
     """[JOB-104] No key 401, revoked key 403."""
     register(weir, None).expect_problem(401, "RFA_AUTH_INVALID_CREDENTIALS")

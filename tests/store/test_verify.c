@@ -128,8 +128,11 @@ static int remove_master(void **state)
 /* --- damages ----------------------------------------------------------------------------------- */
 
 /* An ended job with five events or more, all in the log; a failed, a live one; ids by SQL. */
-#define ENDED     "(SELECT id FROM ends WHERE state=4 AND length(refs)=40 ORDER BY id LIMIT 1)"
-#define FAILED    "(SELECT id FROM ends WHERE state=5 AND length(refs)=40 ORDER BY id LIMIT 1)"
+#define FIRST_ENDED(state)                                                                                   \
+    "(SELECT id FROM ends WHERE state=" state " AND length(refs)=40 AND id NOT IN (SELECT job FROM kept) "   \
+    "ORDER BY id LIMIT 1)"
+#define ENDED     FIRST_ENDED("4")
+#define FAILED    FIRST_ENDED("5")
 #define QUEUED    "(SELECT max(id) FROM tasks WHERE state=1 AND owner=0)"
 #define ASSIGNED  "(SELECT id FROM tasks WHERE state=2 AND owner=0)"
 #define RUNNING   "(SELECT id FROM tasks WHERE state=3 AND owner=0)"
@@ -294,6 +297,8 @@ static const struct damage damages[] = {
      "DELETE FROM list WHERE client=2; INSERT INTO list VALUES(2,0," ENDED ",x'00')",
      "is listed for client 2"},
     {"a job that is not there is listed", "INSERT INTO list VALUES(1,0,99,x'00')",
+     "is listed and has no job row"},
+    {"a job that is not there is put down for later", "INSERT INTO list VALUES(0,66,99,x'00')",
      "is listed and has no job row"},
     {"two references are swapped",
      "UPDATE ends SET refs=CAST(substr(refs,1,8)||substr(refs,17,8)||substr(refs,9,8)||substr(refs,25) AS "

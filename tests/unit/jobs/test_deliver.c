@@ -436,6 +436,15 @@ static void test_a_restart_goes_on_where_it_was(void **state)
     assert_int_equal(claim_all(r)->task_count, 2);
 }
 
+static void pass_minutes(struct rig *r)
+{
+    for (int i = 0; i < 5; i++) {
+        rig_step(r);
+        rig_pass(r, 61000);
+    }
+}
+
+/* The one that waits stays with its events; what comes behind it in the log goes. */
 static void test_purge_takes_deliveries_with_their_job_and_waits_for_pending_ones(void **state)
 {
     struct rig *r = *state;
@@ -443,20 +452,23 @@ static void test_purge_takes_deliveries_with_their_job_and_waits_for_pending_one
     new_webhook(r, client, "http://hook/1", "job.succeeded");
     struct submit_item job = submit_with_callback(r, client, "http://a/x");
     rig_run(r, true);
+    struct submit_item other = rig_submit_default(r, rig_new_client(r, NULL));
+    rig_run(r, true);
     rig_pass(r, (r->settings.jobs_retention_seconds + 60) * 1000);
-    for (int i = 0; i < 5; i++) {
-        rig_step(r);
-        rig_pass(r, 1000);
-    }
+    pass_minutes(r);
     struct job_view view;
     assert_true(rig_find(r, job.id, &view)); /* six deliveries wait */
+    assert_false(rig_find(r, other.id, &view));
+    assert_int_equal(r->store->first_chunk, r->store->next_chunk); /* the log is empty */
+    rig_expect_sound(r);
+    if (r->on_disk)
+        rig_restart(r, 0);
+    size_t sent = 0;
     for (struct claim_command *c = claim_all(r); c->task_count; c = claim_all(r))
-        for (uint32_t i = 0; i < c->task_count; i++)
+        for (uint32_t i = 0; i < c->task_count; i++, sent++)
             answer(r, &c->tasks[i], 200);
-    for (int i = 0; i < 5; i++) {
-        rig_step(r);
-        rig_pass(r, 1000);
-    }
+    assert_int_equal(sent, 6);
+    pass_minutes(r);
     assert_false(rig_find(r, job.id, &view));
     rig_expect_sound(r); /* no row and no listing entry of a delivery is left behind */
 }
