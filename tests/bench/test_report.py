@@ -123,7 +123,8 @@ def test_growth_is_judged_by_pairs_where_there_are_any(tmp_path):
     for one in found:
         one["beside"] = one["value"] / 0.85
     made = summary.build(results, rows.ROWS, rows.SHARE_WORSE_MAX)
-    goal = next(g for g in made["goals"] if (g["row"], g["state"], g["kind"]) == ("submit_64", state, "growth"))
+    goal = next(g for g in made["goals"]
+                if (g["row"], g["state"], g["kind"]) == ("submit_64", state, "growth"))
     assert goal["reached"] is False
 
 
