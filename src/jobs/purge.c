@@ -294,24 +294,25 @@ static bool purge_keys(struct unit *u)
     return o.count == KEYS_A_TURN;
 }
 
-/* Twice in a retention time, and once an hour at least. */
-static bool is_time(struct unit *u, int64_t checked_ms, int64_t retention_s)
+/* Twice in a retention time, and so often at least. */
+static bool is_time(struct unit *u, int64_t checked_ms, int64_t retention_s, int64_t every_ms)
 {
-    int64_t every = retention_s * 500;
-    return u->now_ms - checked_ms >= (every < SELDOM_MS ? every : SELDOM_MS);
+    int64_t half_ms = retention_s * 500;
+    return u->now_ms - checked_ms >= (half_ms < every_ms ? half_ms : every_ms);
 }
 
 bool purge_housekeep(void *self, struct unit *u)
 {
     struct purge *p = self;
     bool more = purge_log(u);
-    if (p->late_below || u->now_ms - p->late_checked_ms >= LATE_MS) {
+    if (p->late_below || is_time(u, p->late_checked_ms, u->settings->jobs_retention_seconds, LATE_MS)) {
         more = purge_late(p, u) || more;
         p->late_checked_ms = u->now_ms;
     }
-    if (is_time(u, p->rest_checked_ms, u->settings->jobs_retention_seconds) && !purge_rest(u))
+    if (is_time(u, p->rest_checked_ms, u->settings->jobs_retention_seconds, SELDOM_MS) && !purge_rest(u))
         p->rest_checked_ms = u->now_ms;
-    if (is_time(u, p->keys_checked_ms, u->settings->keys_revoked_retention_seconds) && !purge_keys(u))
+    if (is_time(u, p->keys_checked_ms, u->settings->keys_revoked_retention_seconds, SELDOM_MS) &&
+        !purge_keys(u))
         p->keys_checked_ms = u->now_ms;
     return more;
 }
