@@ -203,8 +203,10 @@ def head_to_head(results, made, row_list):
                   (f"{row.peer_goal:.2f} x peer" if row.peer_goal is not None else "", "peer")]
         judged = [(text, verdict(goals[row.key, kind]["reached"])) for text, kind in wanted
                   if (row.key, kind) in goals]
-        return [f"{short[best['best_peer']]}: {number(best['best_value'])}"
-                if best["best_peer"] else "", at_most(best["ratio"]),
+        name = best["best_peer"] and f"{short[best['best_peer']]}: {number(best['best_value'])}"
+        if best["beside"] is not None:
+            name += f" (in turns with Weir: {number(best['beside'])})"
+        return [name or "", at_most(best["ratio"]),
                 ", ".join(text for text, _ in judged), ", ".join(mark for _, mark in judged)]
 
     columns = [heading(s) for s in results["subjects"]]
@@ -212,7 +214,8 @@ def head_to_head(results, made, row_list):
         "## Head to head",
         "Empty store, medians. The ratio is how many times better Weir is than the best durable "
         "peer; above 1 is always good. What is not durable may lose what it acknowledged and is "
-        "never the best peer.",
+        "never the best peer. A peer measured in turns with Weir is set against the turns between "
+        "its own.",
         Picture("Weir and its peers", "head-to-head.svg"),
         Table(["", *columns, "best durable peer", "ratio", "goal", "reached"],
               grid(results, made, row_list, HEAD_TO_HEAD, figure_cell, tail)),

@@ -24,7 +24,7 @@ class Plan:
     peer_jobs: int  # bulk of a peer; its class may take a share of it
     lifecycle_jobs: int
     life_jobs: int  # whole lives for the bytes they write
-    pickups: int
+    pickups: int  # also those of all turns beside a peer together
     stored_jobs: int  # for the memory row
     webhooks: int     # that hear of each job of the delivery row ...
     deliveries: int   # ... which makes so many
@@ -129,8 +129,9 @@ def lifecycle(subject, plan, _folder):
     return rate(subject, lambda: subject.lifecycle(plan.lifecycle_jobs))
 
 
-def pickup(subject, plan, _folder):
-    row = measured(subject, lambda: subject.pickup(plan.pickups))
+def pickup(subject, plan, _folder, share=1):
+    """`share` of the plan's pickups: in turns each takes a few at a time."""
+    row = measured(subject, lambda: subject.pickup(plan.pickups // share))
     row["value"] = row["calls"]["pickup"]["p50_us"] / 1000
     return row
 
@@ -243,6 +244,7 @@ class Row:
     derive: Optional[Callable] = None    # instead of run, or for subjects that cannot run it
     needs: tuple = ()                    # keys of rows that must have run before in the round
     repeatable: bool = False             # can run again at once and means the same
+    in_turns: bool = False               # a peer's figure is taken in turns with one of ours
 
     def reached(self, value):
         """True, False, or None without a goal."""
@@ -273,7 +275,7 @@ TRAFFIC = [
     Row("lifecycle", "submit, claim, start, finish at once", "jobs/s", lifecycle,
         latency_call="claim", grows=True, repeatable=True),
     Row("pickup", "pickup by an idle worker, p50", "ms", pickup, 1.0, False, peer_goal=1.0,
-        latency_call="pickup", repeatable=True),
+        latency_call="pickup", repeatable=True, in_turns=True),
     Row("get", "GET of random recent jobs, 16 in flight", "req/s", get, latency_call="get",
         grows=True, needs=("batch",), repeatable=True),
     Row("get_any", "GET of random jobs of the whole store, 16 in flight", "req/s", get_any,
@@ -289,7 +291,7 @@ ALONE = [MEMORY, WRITTEN, DELIVER]
 DERIVED = [
     CYCLE,
     Row("pickup_p99", "pickup by an idle worker, p99", "ms", None, None, False, peer_goal=1.0,
-        latency_call="pickup", derive=pickup_p99_of, needs=("pickup",)),
+        latency_call="pickup", derive=pickup_p99_of, needs=("pickup",), in_turns=True),
     Row("disk", "disk per finished job", "bytes", None, None, False, derive=disk_of,
         needs=("written",)),
     Row("cpu", "server CPU per million whole lives", "s", None, None, False, derive=cpu_of,

@@ -37,6 +37,16 @@ def median_of(found, *path):
     return statistics.median(values) if values else None
 
 
+def middle(figures):
+    """One dict of several of the same shape: the median of each number, the first of anything else."""
+    first = figures[0]
+    if isinstance(first, dict):
+        return {key: middle([figure[key] for figure in figures]) for key in first
+                if all(key in figure for figure in figures)}
+    numbers = all(isinstance(figure, (int, float)) and not isinstance(figure, bool) for figure in figures)
+    return statistics.median(figures) if numbers else first
+
+
 def times_better(value, other, higher_is_better):
     """How many times better `value` is than `other`: above 1 is always good; None when unknown."""
     if not value or not other:
@@ -96,7 +106,8 @@ def find(lines, subject, state, row_key):
 
 
 def against_peers(results, lines, row):
-    """Our row beside the best peer that is durable as we are; the ratio is None without one."""
+    """Our row beside the best peer that is durable as we are; the ratio is None without one. Where the peer
+    was measured in turns with us, the ratio is that of the pairs, and `beside` is our figure in them."""
     us = ours(results["subjects"])
     mine = find(lines, us["name"], "empty", row.key) if us else None
     best = None
@@ -105,11 +116,16 @@ def against_peers(results, lines, row):
         if line and line["value"] is not None and (
                 best is None or (line["value"] > best["value"]) == row.higher_is_better):
             best = line
+    pairs = best and [one for one in rounds_of(results, best["subject"], "empty", row.key) if "beside" in one]
     ratio = None
-    if mine and best:
+    if mine and pairs:
+        ratio = statistics.median(
+            times_better(one["beside"], one["value"], row.higher_is_better) for one in pairs)
+    elif mine and best:
         ratio = times_better(mine["value"], best["value"], row.higher_is_better)
     return {"row": row.key, "best_peer": best and best["subject"],
-            "best_value": best and best["value"], "ratio": ratio, "peer_goal": row.peer_goal,
+            "best_value": best and best["value"], "beside": median_of(pairs or [], "beside"),
+            "ratio": ratio, "peer_goal": row.peer_goal,
             "reached": None if row.peer_goal is None or ratio is None else ratio >= row.peer_goal}
 
 

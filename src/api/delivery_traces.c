@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "api/job_traces.h"
+#include "base/url.h"
 
 #include "base/banned.h"
 
@@ -25,33 +26,15 @@ static void add_id(struct span *s, const char *key, int64_t id, int64_t low)
     span_text(s, key, str_of(text));
 }
 
-/* Scheme, host and port of "http://host:port/path": nothing of the path or the query, and no user name. */
-static void add_server(struct span *s, struct str url)
+/* Scheme, host and port: nothing of the path or the query. */
+static void add_server(struct span *s, struct str text)
 {
-    struct str rest = url, scheme = str_cut(&rest, ':');
-    int64_t port = str_equal_nocase(scheme, STR("https")) ? 443 : 80;
-    if (!str_starts(rest, "//"))
-        return;
-    rest = (struct str){rest.ptr + 2, rest.len - 2};
-    struct str host = {rest.ptr, 0};
-    while (host.len < rest.len && !strchr("/?#", rest.ptr[host.len]))
-        host.len++;
-    if (memchr(host.ptr, '@', host.len))
-        (void)str_cut(&host, '@');
-    bool v6 = str_starts(host, "[");
-    struct str tail = host;
-    if (v6) {
-        (void)str_cut(&tail, '[');
-        host = str_cut(&tail, ']');
-        (void)str_cut(&tail, ':');
-    } else {
-        host = str_cut(&tail, ':');
-    }
-    if (tail.len && !str_to_int(tail, 1, 65535, &port))
-        return;
-    span_text(s, "url.scheme", scheme);
-    span_text(s, "server.address", host);
-    span_number(s, "server.port", port);
+    struct url url;
+    if (url_parse(text, &url))
+        return; /* stored before URLs were checked as they are now */
+    span_text(s, "url.scheme", url.tls ? STR("https") : STR("http"));
+    span_text(s, "server.address", str_of(url.host));
+    span_number(s, "server.port", url.port);
 }
 
 /* As OpenTelemetry has it: the status when that is what is wrong, else a name for it. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "api/api.h"
@@ -18,8 +19,10 @@ enum {
     HEAD_BYTES_MAX = 32768,
     HEADERS_MAX = 100,
     WRITE_MS = 30000,
-    FATAL_GRACE_MS = 200,      /* the 503 answers leave before the process does */
-    EXIT_STORE = 75,           /* restart me: the store has to be recovered */
+    FATAL_GRACE_MS = 200, /* the 503 answers leave before the process does */
+    EXIT_STORE = 75,      /* restart me: the store has to be recovered */
+    WAL_AHEAD_MAX = 16 << 20,
+    WAL_AHEAD_SHARE = 64,      /* of the free space: one part of so many */
     OWN_DESCRIPTORS_MAX = 256, /* files, sockets and pipes besides the connections */
 };
 
@@ -52,6 +55,15 @@ static void store_is_lost(void *self, const struct err *err)
     _exit(EXIT_STORE);
 }
 
+/* As long as an idle server's WAL gets before it starts over; a small part of a small disk. */
+static int64_t wal_ahead_bytes(const char *data_dir)
+{
+    struct statvfs fs;
+    int64_t free_bytes = statvfs(data_dir, &fs) == 0 ? (int64_t)fs.f_bavail * (int64_t)fs.f_frsize : 0;
+    int64_t share = free_bytes / WAL_AHEAD_SHARE;
+    return share < WAL_AHEAD_MAX ? share : WAL_AHEAD_MAX;
+}
+
 static enum err_code open_store(struct core *c, struct err *err)
 {
     const struct settings *s = c->start->settings;
@@ -61,6 +73,7 @@ static enum err_code open_store(struct core *c, struct err *err)
     struct sqlite_options o = {.path = path,
                                .timeout_ms = s->store_timeout_ms,
                                .wall_ms = clock_wall_ms(&clock_system),
+                               .wal_ahead_bytes = wal_ahead_bytes(s->data_dir),
                                .checkpoint_thread = true};
     return store_open_sqlite(&o, &c->store, err);
 }

@@ -4,6 +4,7 @@
 
 #include "base/hash.h"
 #include "base/must.h"
+#include "base/url.h"
 #include "jobs/backoff.h"
 
 #include "base/banned.h"
@@ -21,15 +22,11 @@ int64_t deliver_stream_id(int64_t webhook, int64_t job)
 
 /* A webhook is its own target; callbacks share one per scheme, host and port: negative, so never a
  * webhook's. */
-static int64_t callback_target(struct str url)
+static int64_t callback_target(struct str text)
 {
-    size_t n = 0;
-    for (int slashes = 0; n < url.len; n++) {
-        slashes += url.ptr[n] == '/';
-        if (slashes == 3 || url.ptr[n] == '?' || url.ptr[n] == '#')
-            break;
-    }
-    return -(int64_t)(hash_mix(hash_fnv1a(HASH_FNV_START, url.ptr, n)) >> 2 | 1);
+    struct url url;
+    struct str endpoint = url_parse(text, &url) ? text : str_of(url.endpoint);
+    return -(int64_t)(hash_mix(hash_fnv1a(HASH_FNV_START, endpoint.ptr, endpoint.len)) >> 2 | 1);
 }
 
 static struct str queue_of(struct unit *u, int64_t target)

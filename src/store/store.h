@@ -153,6 +153,7 @@ struct sqlite_options {
     int64_t timeout_ms;      /* longest wait for a lock */
     const char *synchronous; /* NULL: FULL. Anything else only as a negative control in tests */
     int64_t wall_ms;         /* now, to place timers of the tasks read back */
+    int64_t wal_ahead_bytes; /* how long the WAL's file is made before it is used; 0 leaves it */
     bool checkpoint_thread;  /* most of a checkpoint beside the commits; a server wants it */
 };
 enum { STORE_SCHEMA_VERSION = 6 };

@@ -74,6 +74,26 @@ def test_a_shorter_time_than_the_peers_is_a_ratio_above_one():
     assert found["best_peer"] == "beanstalkd_f0" and found["ratio"] == pytest.approx(0.41 / 0.3)
 
 
+def test_a_peer_measured_in_turns_is_set_against_those_turns(tmp_path):
+    results = canned.results()
+    for one, ratio in zip(results["rounds"]["beanstalkd_f0"]["empty"]["pickup"], (0.5, 1.1, 3)):
+        one["beside"] = one["value"] / ratio
+    found = beside(results, "pickup")
+    assert found["ratio"] == pytest.approx(1.1) and found["reached"]
+    _, _, markdown = written(results, tmp_path)
+    cells = row_of(markdown, "Head to head", "pickup by an idle worker, p50")
+    assert "in turns with Weir: " in " ".join(cells)
+    for one in results["rounds"]["beanstalkd_f0"]["empty"]["pickup"]:
+        one["beside"] = one["value"] / 0.99
+    assert beside(results, "pickup")["reached"] is False
+
+
+def test_the_middle_of_several_figures_is_that_of_each_number():
+    figures = [{"value": v, "mode": "pickup", "calls": {"pickup": {"p50_us": v * 2}}} for v in (9, 1, 4)]
+    assert summary.middle(figures) == {"value": 4, "mode": "pickup", "calls": {"pickup": {"p50_us": 8}}}
+    assert "late" not in summary.middle([{"late": 1}, {}])
+
+
 def test_a_worse_figure_than_the_peers_is_a_ratio_below_one():
     results = canned.results()
     assert beside(results, "memory")["ratio"] == pytest.approx(33 / 45.8)

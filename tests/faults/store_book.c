@@ -150,7 +150,8 @@ enum err_code store_book_open(const char *synchronous, struct store **ret_store,
                                      .vfs = SIM_VFS_NAME,
                                      .timeout_ms = 0, /* one thread: waiting would be for ever */
                                      .synchronous = synchronous,
-                                     .wall_ms = INT64_C(1700000000000)};
+                                     .wall_ms = INT64_C(1700000000000),
+                                     .wal_ahead_bytes = 40000}; /* some commits fit, others go beyond */
     return store_open_sqlite(&options, ret_store, err);
 }
 

@@ -16,6 +16,8 @@ enum {
     COMMITS = 1500,
     ROWS_A_COMMIT = 150,
     PAGE = 4096,
+    AHEAD_BYTES = 4 << 20,
+    AHEAD_COMMITS = 6,
     WAL_PAGES_MAX = 28000, /* all writes together are about 42,000 pages */
 };
 
@@ -27,13 +29,19 @@ struct yard {
     _Atomic uint64_t reads;
 };
 
-static struct store *open_store(const struct yard *y, bool thread)
+static struct store *open_store_ahead(const struct yard *y, bool thread, int64_t wal_ahead_bytes)
 {
-    struct sqlite_options o = {.path = y->path, .timeout_ms = 5000, .checkpoint_thread = thread};
+    struct sqlite_options o = {
+        .path = y->path, .timeout_ms = 5000, .checkpoint_thread = thread, .wal_ahead_bytes = wal_ahead_bytes};
     struct store *s = NULL;
     struct err err = {.code = ERR_OK};
     assert_int_equal(store_open_sqlite(&o, &s, &err), ERR_OK);
     return s;
+}
+
+static struct store *open_store(const struct yard *y, bool thread)
+{
+    return open_store_ahead(y, thread, 0);
 }
 
 static void yard_open(struct yard *y)
@@ -108,6 +116,15 @@ static void *reader_thread(void *arg)
     return NULL;
 }
 
+static int64_t wal_bytes(const struct yard *y)
+{
+    struct stat wal;
+    char path[80];
+    snprintf(path, sizeof path, "%s-wal", y->path);
+    assert_int_equal(stat(path, &wal), 0);
+    return wal.st_size;
+}
+
 /* Commits without a pause; gives how often the WAL started over. */
 static int commit_all(struct yard *y, bool idle_between)
 {
@@ -118,11 +135,7 @@ static int commit_all(struct yard *y, bool idle_between)
         commit_rows(y, 1 + n * ROWS_A_COMMIT);
         restarts += y->store->wal_pages < before;
         assert_int_equal(y->store->ops->tend(y->store, idle_between, &err), ERR_OK);
-        struct stat wal;
-        char path[80];
-        snprintf(path, sizeof path, "%s-wal", y->path);
-        assert_int_equal(stat(path, &wal), 0);
-        assert_true(wal.st_size / PAGE < WAL_PAGES_MAX);
+        assert_true(wal_bytes(y) / PAGE < WAL_PAGES_MAX);
     }
     return restarts;
 }
@@ -169,11 +182,51 @@ static void test_the_wal_starts_over_when_there_are_pauses(void **state)
     yard_close(&y);
 }
 
+/* Both files as they are now, as a killed server would leave them. */
+static void copy_files(const struct yard *from, const struct yard *to)
+{
+    char command[300];
+    snprintf(command, sizeof command, "cp %s %s && cp %s-wal %s-wal", from->path, to->path, from->path,
+             to->path);
+    assert_int_equal(system(command), 0);
+}
+
+/* Written ahead the WAL does not grow, and what lies behind its last frame is never taken for one. */
+static void test_a_wal_written_ahead_does_not_grow_and_recovers(void **state)
+{
+    (void)state;
+    struct yard y = {0}, copy;
+    yard_open(&y);
+    store_close(y.store);
+    y.store = open_store_ahead(&y, true, AHEAD_BYTES);
+    assert_int_equal(wal_bytes(&y), AHEAD_BYTES);
+    copy = y;
+    snprintf(copy.path, sizeof copy.path, "%s/copy.db", copy.folder);
+    for (int64_t n = 0; n < AHEAD_COMMITS; n++) {
+        commit_rows(&y, 1 + n * ROWS_A_COMMIT);
+        assert_int_equal(wal_bytes(&y), AHEAD_BYTES);
+        copy_files(&y, &copy);
+        copy.store = open_store_ahead(&copy, false, n % 2 ? 2 * AHEAD_BYTES : 0);
+        struct reader *r = NULL;
+        struct err err = {.code = ERR_OK};
+        struct arena *a = arena_new(4096);
+        assert_int_equal(copy.store->ops->reader_open(copy.store, &r, &err), ERR_OK);
+        for (int64_t id = 1; id <= (n + 1) * ROWS_A_COMMIT; id++)
+            read_one(r, a, id);
+        r->ops->reader_close(r);
+        arena_free(a);
+        store_close(copy.store);
+        unlink(copy.path);
+    }
+    yard_close(&y);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_wal_starts_over_under_load_and_nothing_is_lost),
         cmocka_unit_test(test_the_wal_starts_over_when_there_are_pauses),
+        cmocka_unit_test(test_a_wal_written_ahead_does_not_grow_and_recovers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

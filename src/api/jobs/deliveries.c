@@ -43,11 +43,10 @@ struct named {
 };
 
 static enum err_code read_named(struct call *c, struct reader *r, const struct delivery_row *d,
-                                struct named *n, struct err *err)
+                                struct log_memo *memo, struct named *n, struct err *err)
 {
     struct job_view v;
     bool found;
-    size_t count = 0;
     *n = (struct named){.webhook = {.id = d->webhook}};
     if (d->webhook &&
         r->ops->reader_row(r, &table_webhook_row, &n->webhook, c->x->arena, &found, err) != ERR_OK)
@@ -57,10 +56,7 @@ static enum err_code read_named(struct call *c, struct reader *r, const struct d
     if (job_view_read(r, c->x->arena, d->job, &v, &n->has_job, err) != ERR_OK || !n->has_job)
         return err->code;
     n->job = v.job;
-    if (job_view_events(r, c->x->arena, &v, (uint32_t)d->event - 1, 1, &n->event, &count, err) != ERR_OK)
-        return err->code;
-    n->has_event = count && n->event.seq == (uint32_t)d->event;
-    return ERR_OK;
+    return job_view_event(r, c->x->arena, &v, (uint32_t)d->event, memo, &n->event, &n->has_event, err);
 }
 
 static void encode_id_or_null(struct json_writer *w, const char *key, bool there, int64_t id, uint64_t low)
@@ -153,6 +149,7 @@ static enum err_code write_page(struct call *c, struct reader *r, const struct d
     struct list_query q = {
         .client = p->owner, .bucket = LIST_DELIVERIES, .below_id = p->below, .limit = (size_t)p->limit + 1};
     struct delivery_row last = {0};
+    struct log_memo memo = {0};
     size_t count = 0;
     if (r->ops->reader_list(r, &q, ids, &count, err) != ERR_OK)
         return err->code;
@@ -165,7 +162,8 @@ static enum err_code write_page(struct call *c, struct reader *r, const struct d
         if (!found || d.client != c->who.client)
             continue;
         int64_t next_ms;
-        if (read_named(c, r, &d, &n, err) != ERR_OK || read_next_attempt(c, r, &d, &next_ms, err) != ERR_OK)
+        if (read_named(c, r, &d, &memo, &n, err) != ERR_OK ||
+            read_next_attempt(c, r, &d, &next_ms, err) != ERR_OK)
             return err->code;
         encode_delivery(w, &d, &n, next_ms);
         last = d;

@@ -122,6 +122,7 @@ static enum err_code open_writer(struct sqlite_store *s, const struct sqlite_opt
         sqlite_run(s->writer.db, sync, err) != ERR_OK || sqlite_migrate(s->writer.db, err) != ERR_OK ||
         sqlite_commit_prepare(s, err) != ERR_OK)
         return err->code;
+    wal_write_ahead(s, o->wal_ahead_bytes);
     sqlite3_wal_hook(s->writer.db, wal_grew, s);
     if (o->checkpoint_thread && checkpointer_start(s, sync, err) != ERR_OK)
         return err->code;
