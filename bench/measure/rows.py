@@ -7,7 +7,7 @@ such a dict too, or None when the rows it needs are not there.
 """
 import os
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Callable, Optional
 
 from measure import processes
@@ -24,10 +24,16 @@ class Plan:
     peer_jobs: int  # bulk of a peer; its class may take a share of it
     lifecycle_jobs: int
     life_jobs: int  # whole lives for the bytes they write
-    pickups: int  # also those of all turns beside a peer together
+    pickups: int
     stored_jobs: int  # for the memory row
     webhooks: int     # that hear of each job of the delivery row ...
     deliveries: int   # ... which makes so many
+
+
+    def turn(self, turns):
+        """One of so many turns of a row that is measured in turns."""
+        return replace(self, seconds=self.seconds / turns, pickups=self.pickups // turns,
+                       lifecycle_jobs=self.lifecycle_jobs // turns)
 
 
 FULL = Plan(seconds=4, batch_jobs=200000, peer_jobs=50000, lifecycle_jobs=150000, life_jobs=20000,
@@ -129,9 +135,8 @@ def lifecycle(subject, plan, _folder):
     return rate(subject, lambda: subject.lifecycle(plan.lifecycle_jobs))
 
 
-def pickup(subject, plan, _folder, share=1):
-    """`share` of the plan's pickups: in turns each takes a few at a time."""
-    row = measured(subject, lambda: subject.pickup(plan.pickups // share))
+def pickup(subject, plan, _folder):
+    row = measured(subject, lambda: subject.pickup(plan.pickups))
     row["value"] = row["calls"]["pickup"]["p50_us"] / 1000
     return row
 
