@@ -8,6 +8,9 @@ long_run    True under make test-long; tests scale their counts by it
 
 A test has 120 seconds, or @pytest.mark.limit(seconds). @pytest.mark.long runs only in make
 test-long, @pytest.mark.tsan also against the ThreadSanitizer build.
+
+--store postgres (or WEIR_TEST_STORE=postgres) gives every server a database of its own in a PostgreSQL
+started for the run. @pytest.mark.sqlite_only("why") is left out then, @pytest.mark.postgres_only else.
 """
 import os
 import signal
@@ -21,21 +24,38 @@ from harness.weir_server import Weir  # noqa: E402  (needs the path above)
 TEST_SECONDS_MAX = 120
 LONG = os.environ.get("WEIR_TEST_LONG") == "1"
 KEEP = os.environ.get("WEIR_TEST_KEEP") == "1"
+STORE_VARIABLE = "WEIR_TEST_STORE"
 running = []  # servers of the tests under way, for the report of a failure
+
+
+def pytest_addoption(parser):
+    """Which store the servers use."""
+    parser.addoption("--store", choices=("sqlite", "postgres"),
+                     default=os.environ.get(STORE_VARIABLE, "sqlite"),
+                     help="the store of every server that does not say another")
 
 
 def pytest_configure(config):
     """Names the marks, so that a misspelt one is an error."""
+    os.environ[STORE_VARIABLE] = config.getoption("--store")  # harness/weir_server.py reads it
+    config.addinivalue_line("markers", "sqlite_only(why): not with --store postgres")
+    config.addinivalue_line("markers", "postgres_only: only with --store postgres")
     config.addinivalue_line("markers", "long: only in make test-long")
     config.addinivalue_line("markers", "tsan: also runs against the ThreadSanitizer build")
     config.addinivalue_line("markers", "limit(seconds): how long the test may take")
 
 
-def pytest_collection_modifyitems(items):
-    """Leaves out the long tests at commit size."""
+def pytest_collection_modifyitems(config, items):
+    """Leaves out the long tests at commit size, and those of the other store."""
+    on_postgres = config.getoption("--store") == "postgres"
     for item in items:
+        only = item.get_closest_marker("sqlite_only")
         if not LONG and item.get_closest_marker("long"):
             item.add_marker(pytest.mark.skip(reason="only in make test-long"))
+        if on_postgres and only:
+            item.add_marker(pytest.mark.skip(reason="SQLite only: " + only.args[0]))
+        if not on_postgres and item.get_closest_marker("postgres_only"):
+            item.add_marker(pytest.mark.skip(reason="only with --store postgres"))
 
 
 @pytest.hookimpl(hookwrapper=True)

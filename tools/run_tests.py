@@ -23,6 +23,14 @@ LONG = os.environ.get("WEIR_TEST_LONG") == "1"
 FUZZ_SECONDS = "60" if LONG else "5"
 PYTEST = [PYTHON, "-m", "pytest", "-q", "--maxfail=3", "--durations=5"]
 
+# What also runs on PostgreSQL at commit size; make test-long runs every black-box test on it.
+ON_POSTGRES = ["tests/harness/test_postgres.py", "tests/faults/test_postgres_faults.py",
+               "tests/faults/test_kill.py", "tests/scenarios/test_worker_protocol.py",
+               "tests/api/test_submit.py", "tests/api/test_idempotency.py", "tests/api/test_batch.py",
+               "tests/api/test_cancel_retry.py", "tests/api/test_isolation.py",
+               "tests/api/test_webhook_delivery.py", "tests/api/test_inbox.py",
+               "tests/api/test_store_copy.py", "tests/api/test_postgres_commands.py"]
+
 SANITIZER_ENV = {
     "ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1:detect_leaks=1",
     "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
@@ -80,12 +88,16 @@ def stages():
         Stage("conformance", [PYTHON, "tools/conformance.py"]),
         Stage("build-asan", make("build-asan"), lanes=2),
         Stage("build-release", make("build"), lanes=2),
-        Stage("unit", meson_test("build-asan"), ["build-asan"], lanes=2),
+        Stage("unit", meson_test("build-asan", "--no-suite", "postgres"), ["build-asan"], lanes=2),
+        Stage("postgres", ["tools/with_postgres"] + meson_test("build-asan", "--suite", "postgres"),
+              ["build-asan"], lanes=2),
         Stage("api", PYTEST + ["tests"] + ignore, ["build-asan", "build-release"], env=asan),
     ]
     if slow:
         found.append(Stage("faults", PYTEST + slow, ["build-asan", "build-release"], env=asan))
+    on_postgres = PYTEST + ["--store", "postgres"] + (["tests"] if LONG else ON_POSTGRES)
     found += [
+        Stage("postgres-api", on_postgres, ["build-asan", "build-release"], env=asan),
         Stage("build-tsan", make("build-tsan"), lanes=2),
         Stage("tsan", meson_test("build-tsan", "--suite", "tsan"), ["build-tsan"]),
     ]

@@ -209,6 +209,14 @@ void api_committed(void *self, const struct unit *u)
         http_server_tick(a->server);
 }
 
+void api_hint(struct api *a, unsigned hints)
+{
+    if (hints & HINT_KEYS)
+        auth_keys_changed(a->auth);
+    if ((hints & HINT_EVENTS) && followers_suspect(a->followers) && a->server)
+        http_server_tick(a->server);
+}
+
 static void count_batch(struct api *a)
 {
     struct kernel_stats stats;

@@ -51,11 +51,13 @@ struct route_info {
 #define ROUTE(method, pattern, operation, auth, action, accepts, limited, handler)                           \
     {HTTP_##method, pattern, #operation, &(const struct route_info){auth, action, accepts, limited, handler}},
 
+struct inbox;
 struct api_config {
     const struct settings *settings;
     const struct clock *clock;
     struct store *store;
     const char *topology_path;
+    const struct inbox *inbox; /* its counters; may be NULL */
 };
 
 /* One request on its way. In the exchange's arena. */
@@ -101,6 +103,8 @@ struct api *api_free(struct api *a); /* after the HTTP threads ended */
 void api_on_request(struct http_exchange *x);
 void api_on_done(struct http_exchange *x);
 void api_on_round_end(void *context); /* context: the api */
+/* Other nodes wrote (enum store_hint, or'ed). Any thread. */
+void api_hint(struct api *a, unsigned hints);
 void api_committed(void *self, const struct unit *u);
 void api_batch_end(void *self);
 void api_lent_batch_end(void *self); /* the same, when an HTTP thread has committed */

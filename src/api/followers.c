@@ -20,6 +20,7 @@ struct followers {
     pthread_mutex_t lock;
     struct map jobs;
     _Atomic uint32_t count;
+    _Atomic uint64_t suspicions;
 };
 
 struct followers *followers_new(void)
@@ -102,4 +103,15 @@ bool followers_publish(struct followers *f, const struct unit *u)
     }
     pthread_mutex_unlock(&f->lock);
     return any;
+}
+
+bool followers_suspect(struct followers *f)
+{
+    atomic_fetch_add(&f->suspicions, 1);
+    return atomic_load(&f->count) != 0;
+}
+
+uint64_t followers_suspicions(const struct followers *f)
+{
+    return atomic_load(&f->suspicions);
 }

@@ -14,6 +14,9 @@ struct followed *followers_join(struct followers *f, int64_t job); /* any thread
 void followers_leave(struct followers *f, struct followed *j);
 /* Number of the last event announced since the first follower joined; 0: none yet. */
 uint32_t followed_seq(const struct followed *j);
+/* Another node wrote something, perhaps about a followed job: everybody looks again. True: somebody does. */
+bool followers_suspect(struct followers *f);
+uint64_t followers_suspicions(const struct followers *f); /* how often that was */
 /* Commit thread: true when a followed job changed. Costs one atomic read while nobody follows. */
 bool followers_publish(struct followers *f, const struct unit *u);
 

@@ -84,7 +84,8 @@ void reads_log_pages(struct reads *r, int64_t pages)
 
 void reads_request_end(struct reads *r)
 {
-    if (atomic_load_explicit(&r->log_is_long, memory_order_relaxed))
+    /* What other nodes wrote to a shared store is not counted in `commits`. */
+    if (r->store->shared || atomic_load_explicit(&r->log_is_long, memory_order_relaxed))
         reads_end(r);
 }
 

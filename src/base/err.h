@@ -68,6 +68,7 @@ enum err_code { ERR_LIST(X) ERR_CODE_COUNT };
 struct err {
     enum err_code code;
     int retry_after_s; /* 0: none; else sent as Retry-After */
+    bool conflict;     /* of a shared store: others were faster; load and decide again */
     char detail[256];
 };
 

@@ -37,7 +37,7 @@ static enum err_code write_partial(const struct invocation *in, struct backup *b
     /* SQLite fills the empty file; made here because it holds secrets and would be open to all. */
     if (file_create_private(b->partial, err) != ERR_OK ||
         store_backup_sqlite(b->from, b->partial, err) != ERR_OK || file_sync(b->partial, err) != ERR_OK ||
-        store_check_run(in, b->partial, &b->check, err) != ERR_OK)
+        store_check_file(in, b->partial, &b->check, err) != ERR_OK)
         return err->code;
     remove_sidecars(b->partial);
     if (b->check.result.problems)
@@ -90,7 +90,7 @@ int command_backup(const struct invocation *in)
 {
     struct backup b CLEANUP(backup_free) = {0};
     struct err err;
-    int code = store_check_path(in, b.from, sizeof b.from);
+    int code = store_check_path(in, "backup", b.from, sizeof b.from);
     if (code != CLI_OK)
         return code;
     int n = snprintf(b.to, sizeof b.to, "%s", in->args[0]);

@@ -60,6 +60,8 @@ static void show_table(const struct finding *found)
     static const char *const headings[] = {"CHECK", "RESULT", "FOUND"};
     struct text_table *t = text_table_new(headings, 3);
     for (size_t i = 0; i < LENGTH_OF(checks); i++) {
+        if (!*found[i].found)
+            continue;
         text_table_add(t, str_of(checks[i].name));
         text_table_add_tone(t, str_of(level_names[found[i].level]), level_tones[found[i].level]);
         text_table_add(t, str_of(found[i].found));
@@ -84,6 +86,8 @@ static void show_json(const struct finding *found)
     jw_key(&w, "checks");
     jw_array(&w);
     for (size_t i = 0; i < LENGTH_OF(checks); i++) {
+        if (!*found[i].found)
+            continue;
         jw_object(&w);
         jw_key(&w, "check");
         jw_text(&w, checks[i].name);
@@ -100,6 +104,20 @@ static void show_json(const struct finding *found)
     printf("%s\n", text.ptr);
 }
 
+static void look_at_store(struct doctor *d)
+{
+    struct err err;
+    d->on_postgres = settings_store_is_postgres(&d->settings);
+    if (settings_store_url(&d->settings, d->store_url, sizeof d->store_url, &err) != ERR_OK)
+        d->store_url[0] = 0;
+    if (d->on_postgres) {
+        struct postgres_options o = {.url = d->store_url, .timeout_ms = d->settings.store_timeout_ms};
+        d->look_err.code = postgres_look(&o, &d->look, &d->look_err);
+    } else if (settings_store_path(&d->settings, d->store_path, sizeof d->store_path, &err) != ERR_OK) {
+        d->store_path[0] = 0;
+    }
+}
+
 static void doctor_prepare(struct doctor *d, const struct invocation *in)
 {
     struct err err;
@@ -112,8 +130,7 @@ static void doctor_prepare(struct doctor *d, const struct invocation *in)
         if (data)
             (void)!settings_set(&d->settings, "data", data, ORIGIN_FLAG, &err);
     }
-    if (settings_store_path(&d->settings, d->store_path, sizeof d->store_path, &err) != ERR_OK)
-        d->store_path[0] = 0;
+    look_at_store(d);
     snprintf(d->lock_path, sizeof d->lock_path, "%s/weir.lock", d->settings.data_dir);
 }
 

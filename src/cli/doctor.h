@@ -6,12 +6,13 @@
 #define WEIR_CLI_DOCTOR_H
 
 #include "cli/command.h"
+#include "store/postgres/postgres_look.h"
 
 enum finding_level { FINDING_OK, FINDING_WARN, FINDING_FAIL, FINDING_LEVEL_COUNT };
 
 struct finding {
     enum finding_level level;
-    char found[256];
+    char found[256];    /* "": the check is about a store that is not used; it is not shown */
     const char *advice; /* "" when there is nothing to do */
 };
 
@@ -19,7 +20,11 @@ struct doctor {
     const struct invocation *in;
     struct settings settings; /* defaults where the given ones are not valid */
     struct err settings_err;  /* code ERR_OK: they are valid */
-    char store_path[4096];
+    char store_url[SETTINGS_STORE_URL_MAX];
+    char store_path[4096]; /* of SQLite; "" with PostgreSQL */
+    bool on_postgres;
+    struct postgres_look look;
+    struct err look_err; /* code ERR_OK: it answered */
     char lock_path[4096];
 };
 
@@ -30,6 +35,11 @@ struct doctor {
     X(disk_space, "disk space")                                                                              \
     X(disk_sync, "disk sync time")                                                                           \
     X(sqlite, "SQLite")                                                                                      \
+    X(postgres, "PostgreSQL")                                                                                \
+    X(postgres_durability, "PostgreSQL durability")                                                          \
+    X(postgres_role, "PostgreSQL role")                                                                      \
+    X(postgres_connections, "PostgreSQL connections")                                                        \
+    X(postgres_clock, "PostgreSQL clock")                                                                    \
     X(schema, "database schema")                                                                             \
     X(store, "database content")                                                                             \
     X(lock, "data directory lock")                                                                           \

@@ -9,7 +9,7 @@
 #include "cli/doctor.h"
 #include "cli/durable_file.h"
 #include "cli/server_call.h"
-#include "store/store.h"
+#include "store/store_open.h"
 
 #include "base/banned.h"
 
@@ -21,7 +21,8 @@ enum {
 
 struct finding doctor_sqlite(const struct doctor *d)
 {
-    (void)d;
+    if (d->on_postgres)
+        return (struct finding){.level = FINDING_OK, .advice = ""};
     if (sqlite3_libversion_number() >= SQLITE_WAL_RESET_FIXED)
         return finding(FINDING_OK, "", "%s", sqlite3_libversion());
     return finding(FINDING_WARN,
@@ -32,7 +33,7 @@ struct finding doctor_sqlite(const struct doctor *d)
 
 static bool no_database(const struct doctor *d, struct finding *ret)
 {
-    if (file_exists(d->store_path))
+    if (d->on_postgres ? d->look_err.code != ERR_OK || d->look.has_tables : file_exists(d->store_path))
         return false;
     *ret = finding(FINDING_OK, "", "no database yet; `weir serve` makes it");
     return true;
@@ -40,8 +41,8 @@ static bool no_database(const struct doctor *d, struct finding *ret)
 
 static enum err_code open_reader(const struct doctor *d, struct reader **ret, struct err *err)
 {
-    struct sqlite_options options = {.path = d->store_path, .timeout_ms = 2000};
-    return store_open_sqlite_reader(&options, ret, err);
+    struct store_options options = {.url = d->store_url, .timeout_ms = 2000};
+    return store_open_reader(&options, ret, err);
 }
 
 struct finding doctor_schema(const struct doctor *d)

@@ -27,7 +27,7 @@
     X(TIMEOUT, "timeout", 0, "TIME", "stop waiting after 30s, 5m, ... with exit code 6")                     \
     X(STATE, "state", 0, "STATE", "only jobs in this state")                                                 \
     X(OUTCOME, "outcome", 0, "OUTCOME", "only jobs that ended SUCCESS, FAILED or CANCELED")                  \
-    X(LIMIT, "limit", 0, "N", "jobs on a page, 1 to 200; default 50")                                        \
+    X(LIMIT, "limit", 0, "N", "jobs on a page, 1 to 200; rows of the inbox; default 50")                     \
     X(CURSOR, "cursor", 0, "CURSOR", "go on where an earlier page ended")                                    \
     X(ALL, "all", 0, NULL, "every page")                                                                     \
     X(WITH_KEY, "with-key", 0, NULL, "make an API key too, ready to export")                                 \
@@ -44,7 +44,9 @@
     X(EXPECT, "expect", 0, "KIND=STATE,...", "expect another end, to see that a surprise is told")           \
     X(FORCE, "force", 0, NULL, "replace the database that is there; it is kept aside")                       \
     X(ORIGIN, "origin", 0, NULL, "also show where each value comes from")                                    \
-    X(STORE, "store", 0, "URL", "sqlite:FILE; default sqlite:DATA/weir.db")                                  \
+    X(STORE, "store", 0, "URL", "sqlite:FILE or postgres://...; default sqlite:DATA/weir.db")                \
+    X(FROM, "from", 0, "URL", "store to copy; its server must be stopped")                                   \
+    X(TO, "to", 0, "URL", "store to copy into: an empty one, or where a copy broke off")                     \
     X(DATA, "data", 0, "DIR", "data directory; default WEIR_DATA or ./data")                                 \
     X(CONFIG, "config", 0, "FILE", "settings in YAML")                                                       \
     X(SET, "set", 0, "KEY=VALUE", "one setting; may be repeated")                                            \

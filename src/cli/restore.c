@@ -69,7 +69,7 @@ static int refuse(const struct invocation *in, const struct restore *r)
 static enum err_code copy_and_verify(const struct invocation *in, struct restore *r, struct err *err)
 {
     if (remove_with(r->copy, "", err) != ERR_OK || file_copy_synced(r->from, r->copy, err) != ERR_OK ||
-        store_check_run(in, r->copy, &r->check, err) != ERR_OK ||
+        store_check_file(in, r->copy, &r->check, err) != ERR_OK ||
         remove_with(r->copy, "-wal", err) != ERR_OK || remove_with(r->copy, "-shm", err) != ERR_OK)
         return err->code;
     if (r->check.result.problems)
@@ -160,6 +160,10 @@ int command_restore(const struct invocation *in)
     int code = cli_settings(in, &s);
     if (code != CLI_OK)
         return code;
+    if (settings_store_is_postgres(&s)) {
+        cli_fault("weir restore is for SQLite; with PostgreSQL use pg_restore (docs/operations/postgres.md)");
+        return CLI_USAGE;
+    }
     if (settings_store_path(&s, r.to, sizeof r.to, &err) != ERR_OK ||
         data_dir_create(s.data_dir, &err) != ERR_OK)
         return cli_err(&err);

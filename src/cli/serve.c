@@ -1,11 +1,11 @@
 /* weir serve: which function each process of the table runs, and what people see when it is ready. */
 #include "cli/serve.h"
 
-#include <limits.h>
 #include <stdlib.h>
 
 #include "base/log.h"
 #include "base/must.h"
+#include "base/store_url.h"
 #include "cli/command.h"
 #include "core/core.h"
 #include "domains/gateway/gateway.h"
@@ -96,17 +96,20 @@ struct greeting {
 static void greet(void *self)
 {
     const struct greeting *g = self;
-    char url[SETTINGS_HOST_MAX + 16], store[PATH_MAX] = "";
+    char url[SETTINGS_HOST_MAX + 16], store_url[SETTINGS_STORE_URL_MAX] = "";
+    struct strbuf shown CLEANUP(strbuf_free) = {0};
     struct err err;
-    if (settings_store_path(g->settings, store, sizeof store, &err) != ERR_OK)
-        store[0] = 0;
+    if (settings_store_url(g->settings, store_url, sizeof store_url, &err) != ERR_OK)
+        store_url[0] = 0;
+    const char *file = store_url_file(str_of(store_url)).ptr;
+    store_url_show(str_of(file ? file : store_url), &shown);
     if (base_url(g->settings, url, sizeof url)) {
-        printf("weir " WEIR_VERSION " serves %s; data in %s (%s)\n", url, g->settings->data_dir, store);
+        printf("weir " WEIR_VERSION " serves %s; data in %s (%s)\n", url, g->settings->data_dir, shown.ptr);
         if (!g->quiet)
             print_first_job(url, g->program);
     } else { /* port 0: the port was chosen by the system and stands in core's log line */
         printf("weir " WEIR_VERSION " serves %s; data in %s (%s)\n", g->settings->listen,
-               g->settings->data_dir, store);
+               g->settings->data_dir, shown.ptr);
     }
     fflush(stdout);
 }

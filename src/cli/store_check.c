@@ -2,13 +2,16 @@
 #include "cli/store_check.h"
 
 #include <inttypes.h>
-#include <limits.h>
 #include <sys/stat.h>
 
 #include "base/clock.h"
+#include "base/store_url.h"
 #include "cli/table.h"
+#include "store/store_open.h"
 
 #include "base/banned.h"
+
+enum { CHECK_TIMEOUT_MS = 120000 }; /* PostgreSQL sorts a large table before it gives the first row */
 
 struct running {
     const struct invocation *in;
@@ -53,15 +56,15 @@ static enum err_code check_reader(struct running *r, struct reader *reader, stru
     return store_verify(reader, take_problem, r->progress ? show_progress : NULL, r, &r->check->result, err);
 }
 
-enum err_code store_check_run(const struct invocation *in, const char *path, struct store_check *ret_check,
+enum err_code store_check_run(const struct invocation *in, const char *url, struct store_check *ret_check,
                               struct err *err)
 {
     struct running r = {.in = in, .check = ret_check, .progress = terminal_is(stderr) && !in->quiet};
-    struct sqlite_options options = {.path = path, .timeout_ms = 10000};
+    struct store_options options = {.url = url, .timeout_ms = CHECK_TIMEOUT_MS};
     struct reader *reader;
     int64_t start = clock_mono_ms(&clock_system);
     *ret_check = (struct store_check){0};
-    enum err_code code = store_open_sqlite_reader(&options, &reader, err);
+    enum err_code code = store_open_reader(&options, &reader, err);
     if (code != ERR_OK)
         return code;
     code = check_reader(&r, reader, err);
@@ -71,6 +74,14 @@ enum err_code store_check_run(const struct invocation *in, const char *path, str
         fprintf(stderr, "and %" PRIu64 " more differences\n", r.seen - STORE_CHECK_SHOWN_MAX);
     ret_check->duration_ms = clock_mono_ms(&clock_system) - start;
     return code;
+}
+
+enum err_code store_check_file(const struct invocation *in, const char *path, struct store_check *ret_check,
+                               struct err *err)
+{
+    struct strbuf url CLEANUP(strbuf_free) = {0};
+    strbuf_addf(&url, "sqlite:%s", path);
+    return store_check_run(in, url.ptr, ret_check, err);
 }
 
 void store_check_free(struct store_check *c)
@@ -114,20 +125,23 @@ static void show_table(const struct store_check *c)
     text_table_free(t);
 }
 
-static void show_json(const struct store_check *c, const char *path)
+static void show_json(const struct store_check *c, const char *url)
 {
-    struct strbuf text CLEANUP(strbuf_free) = {0};
+    struct strbuf text CLEANUP(strbuf_free) = {0}, shown CLEANUP(strbuf_free) = {0};
     struct json_writer w;
+    store_url_show(str_of(url), &shown);
     jw_start(&w, &text);
     jw_object(&w);
+    jw_key(&w, "store");
+    jw_text(&w, shown.ptr);
     jw_key(&w, "file");
-    jw_text(&w, path);
+    jw_text(&w, store_url_file(str_of(url)).ptr);
     store_check_write(c, &w);
     jw_object_end(&w);
     printf("%s\n", text.ptr);
 }
 
-int store_check_path(const struct invocation *in, char *ret_path, size_t size)
+int store_check_url(const struct invocation *in, char ret_url[SETTINGS_STORE_URL_MAX])
 {
     struct settings s CLEANUP(settings_free);
     struct stat info;
@@ -135,32 +149,57 @@ int store_check_path(const struct invocation *in, char *ret_path, size_t size)
     int code = cli_settings(in, &s);
     if (code != CLI_OK)
         return code;
-    if (settings_store_path(&s, ret_path, size, &err) != ERR_OK)
+    if (settings_store_url(&s, ret_url, SETTINGS_STORE_URL_MAX, &err) != ERR_OK)
         return cli_err(&err);
-    if (stat(ret_path, &info) == 0)
+    const char *file = store_url_file(str_of(ret_url)).ptr;
+    if (!file || stat(file, &info) == 0)
         return CLI_OK;
-    cli_fault("there is no database at %s; `weir serve` makes one, --data DIR names another place", ret_path);
+    cli_fault("there is no database at %s; `weir serve` makes one, --data DIR names another place", file);
     return CLI_NOT_FOUND;
+}
+
+int store_check_path(const struct invocation *in, const char *doing, char *ret_path, size_t size)
+{
+    char url[SETTINGS_STORE_URL_MAX];
+    int code = store_check_url(in, url);
+    if (code != CLI_OK)
+        return code;
+    struct str file = store_url_file(str_of(url));
+    if (!file.ptr) {
+        cli_fault("weir %s is for SQLite; with PostgreSQL use pg_dump and pg_restore, or pg_basebackup "
+                  "(docs/operations/postgres.md)",
+                  doing);
+        return CLI_USAGE;
+    }
+    if (file.len >= size) {
+        cli_fault("the path of the database is too long");
+        return CLI_USAGE;
+    }
+    memcpy(ret_path, file.ptr, file.len + 1);
+    return CLI_OK;
 }
 
 int command_verify(const struct invocation *in)
 {
-    char path[PATH_MAX];
+    char url[SETTINGS_STORE_URL_MAX];
+    struct strbuf shown CLEANUP(strbuf_free) = {0};
     struct store_check check CLEANUP(store_check_free) = {0};
     struct err err;
-    int code = store_check_path(in, path, sizeof path);
+    int code = store_check_url(in, url);
     if (code != CLI_OK)
         return code;
-    if (store_check_run(in, path, &check, &err) != ERR_OK) {
-        cli_fault("%s: %s", path, err.detail);
+    const char *file = store_url_file(str_of(url)).ptr;
+    store_url_show(str_of(file ? file : url), &shown);
+    if (store_check_run(in, url, &check, &err) != ERR_OK) {
+        cli_fault("%s: %s", shown.ptr, err.detail);
         return CLI_FAILED;
     }
     if (in->json)
-        show_json(&check, path);
+        show_json(&check, url);
     else
         show_table(&check);
     if (check.result.problems)
-        cli_fault("%s does not agree with its log; keep a copy and restore a backup", path);
+        cli_fault("%s does not agree with its log; keep a copy and restore a backup", shown.ptr);
     else if (!in->json)
         cli_note(in, "Everything agrees; took %" PRId64 " ms.", check.duration_ms);
     return check.result.problems ? CLI_FAILED : CLI_OK;

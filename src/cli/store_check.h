@@ -1,4 +1,4 @@
-/* cli/store_check.h - runs store_verify on a database file and shows what it found. */
+/* cli/store_check.h - runs store_verify on a store and shows what it found. */
 #ifndef WEIR_CLI_STORE_CHECK_H
 #define WEIR_CLI_STORE_CHECK_H
 
@@ -15,13 +15,17 @@ struct store_check {
 };
 
 /* Differences go to stderr as they are found, and a progress line when that is a terminal. */
-MUST_CHECK enum err_code store_check_run(const struct invocation *in, const char *path,
+MUST_CHECK enum err_code store_check_run(const struct invocation *in, const char *url,
                                          struct store_check *ret_check, struct err *err);
+MUST_CHECK enum err_code store_check_file(const struct invocation *in, const char *path,
+                                          struct store_check *ret_check, struct err *err);
 void store_check_free(struct store_check *c);
 
 /* Members "jobs":.. to "differences":[..], for a JSON object. */
 void store_check_write(const struct store_check *c, struct json_writer *w);
-/* The file of --store or --data; told on stderr when it is missing. */
-int store_check_path(const struct invocation *in, char *ret_path, size_t size);
+/* The URL of --store or --data; told on stderr when there is no such file. */
+int store_check_url(const struct invocation *in, char ret_url[SETTINGS_STORE_URL_MAX]);
+/* The same for what only a file can do (`doing`: "backup"); told what to do instead with PostgreSQL. */
+int store_check_path(const struct invocation *in, const char *doing, char *ret_path, size_t size);
 
 #endif

@@ -114,10 +114,18 @@ static const char *quoted(struct str value, char *out, size_t size)
     return out;
 }
 
+/* A store URL that is none may still be one with a slip in it. */
+static bool may_hold_password(const struct setting *d, struct str value)
+{
+    return d->type == SETTING_TEXT && d->form == FORM_STORE &&
+           (memchr(value.ptr, '@', value.len) || memchr(value.ptr, '=', value.len));
+}
+
 static enum err_code refuse(const struct setting *d, struct str value, const char *where, struct err *err)
 {
     char shown[80];
-    const char *got = setting_is_secret(d) ? "another value" : quoted(value, shown, sizeof shown);
+    bool hidden = setting_is_secret(d) || may_hold_password(d, value);
+    const char *got = hidden ? "another value" : quoted(value, shown, sizeof shown);
     switch (d->type) {
     case SETTING_INT:
         return err_set(err, ERR_CONFIG_INVALID,
@@ -129,9 +137,6 @@ static enum err_code refuse(const struct setting *d, struct str value, const cha
     case SETTING_TEXT:
         break;
     }
-    if (d->form == FORM_STORE && (str_starts(value, "postgres:") || str_starts(value, "postgresql:")))
-        return err_set(err, ERR_CONFIG_INVALID, "%s%s: postgres:// is not built into this program", where,
-                       d->key);
     return err_set(err, ERR_CONFIG_INVALID, "%s%s must be %s, got %s", where, d->key,
                    setting_form_text(d->form), got);
 }

@@ -22,7 +22,9 @@
 #define SETTINGS_LIST(INT, REAL, TEXT)                                                                       \
     TEXT(environment, "environment", ENVIRONMENT, "dev", "dev, stage or prod; sets defaults and warnings")   \
     TEXT(data_dir, "data", ANY, "./data", "directory that holds everything Weir keeps")                      \
-    TEXT(store_url, "store.url", STORE, NULL, "sqlite:FILE; default sqlite:DATA/weir.db")                    \
+    TEXT(store_url, "store.url", STORE, NULL,                                                                \
+         "one machine or many: SQLite or PostgreSQL; default sqlite:DATA/weir.db")                           \
+    INT(store_lanes, "store.lanes", 2, 1, 8, "commits at a time on PostgreSQL, a connection each")           \
     INT(store_timeout_ms, "store.timeout_ms", 2000, 10, 600000, "longest wait for the store")                \
     TEXT(listen, "server.listen", LISTEN, "127.0.0.1:8080", "HOST:PORT of the HTTP API")                     \
     INT(server_threads, "server.threads", 0, 0, 256, "HTTP threads; 0 = online CPUs")                        \
@@ -135,7 +137,8 @@ MUST_CHECK enum err_code settings_load_environment(struct settings *s, char **en
 MUST_CHECK enum err_code settings_check(const struct settings *s, struct err *err);
 /* Advice that does not stop the start, one line each (AJ-06, prod without operator token, ...). */
 void settings_warn(const struct settings *s, FILE *out);
-/* key, value and origin of every setting as aligned table or JSON; secrets are shown as "(set)". */
+/* key, value and origin of every setting as aligned table or JSON; secrets are shown as "(set)", the
+ * password of a store URL as "***". */
 void settings_show(const struct settings *s, bool json, bool origin, FILE *out);
 void settings_markdown(FILE *out); /* docs/settings.md, whole */
 
@@ -143,9 +146,14 @@ void settings_markdown(FILE *out); /* docs/settings.md, whole */
 enum { SETTINGS_HOST_MAX = 254 };
 /* server.listen in parts; brackets of an IPv6 address are taken off; port 0 = any free one. */
 bool settings_listen_parts(const struct settings *s, char *ret_host, size_t host_size, uint16_t *ret_port);
-/* The SQLite file that store.url names, or DATA/weir.db. */
+enum { SETTINGS_STORE_URL_MAX = 4096 + 32 };
+/* store.url, or sqlite:DATA/weir.db. */
+MUST_CHECK enum err_code settings_store_url(const struct settings *s, char *ret_url, size_t url_size,
+                                            struct err *err);
+/* The SQLite file of it; ERR_CONFIG_INVALID when the store is another. */
 MUST_CHECK enum err_code settings_store_path(const struct settings *s, char *ret_path, size_t path_size,
                                              struct err *err);
+bool settings_store_is_postgres(const struct settings *s);
 bool settings_webhooks_private(const struct settings *s); /* webhooks.allow_private; unset: dev */
 int64_t settings_http_threads(const struct settings *s);  /* server.threads, or the online CPUs */
 enum log_level settings_log_level(const struct settings *s);

@@ -9,7 +9,7 @@
 
 enum err_code settings_check(const struct settings *s, struct err *err)
 {
-    char path[SETTING_TEXT_MAX + 16];
+    char url[SETTINGS_STORE_URL_MAX];
     if (s->queue_heartbeat_ms >= s->queue_lease_ms)
         return err_set(err, ERR_CONFIG_INVALID,
                        "queue.heartbeat_ms (%lld) must be below queue.lease_ms (%lld)",
@@ -22,7 +22,7 @@ enum err_code settings_check(const struct settings *s, struct err *err)
         return err_set(err, ERR_CONFIG_INVALID,
                        "webhooks.base_ms (%lld) must be at most webhooks.cap_ms (%lld)",
                        (long long)s->webhooks_base_ms, (long long)s->webhooks_cap_ms);
-    return settings_store_path(s, path, sizeof path, err);
+    return settings_store_url(s, url, sizeof url, err);
 }
 
 static bool is_environment(const struct settings *s, const char *name)
@@ -86,18 +86,32 @@ bool settings_listen_parts(const struct settings *s, char *ret_host, size_t host
     return listen_parse(str_of(s->listen), ret_host, host_size, ret_port);
 }
 
+enum err_code settings_store_url(const struct settings *s, char *ret_url, size_t url_size, struct err *err)
+{
+    int n = s->store_url ? snprintf(ret_url, url_size, "%s", s->store_url)
+                         : snprintf(ret_url, url_size, "sqlite:%s/weir.db", s->data_dir);
+    if (n < 0 || (size_t)n >= url_size)
+        return err_set(err, ERR_CONFIG_INVALID, "store.url: the path is too long");
+    return ERR_OK;
+}
+
+bool settings_store_is_postgres(const struct settings *s)
+{
+    enum store_kind kind;
+    return s->store_url && store_url_kind(str_of(s->store_url), &kind) && kind == STORE_POSTGRES;
+}
+
 enum err_code settings_store_path(const struct settings *s, char *ret_path, size_t path_size, struct err *err)
 {
-    int n;
-    if (!s->store_url)
-        n = snprintf(ret_path, path_size, "%s/weir.db", s->data_dir);
-    else if (str_starts(str_of(s->store_url), "sqlite:"))
-        n = snprintf(ret_path, path_size, "%s", s->store_url + strlen("sqlite:"));
-    else
-        return err_set(err, ERR_CONFIG_INVALID, "store.url: %.20s... is not built into this program",
-                       s->store_url);
-    if (n < 0 || (size_t)n >= path_size)
+    char url[SETTINGS_STORE_URL_MAX];
+    if (settings_store_url(s, url, sizeof url, err) != ERR_OK)
+        return err->code;
+    struct str file = store_url_file(str_of(url));
+    if (!file.ptr)
+        return err_set(err, ERR_CONFIG_INVALID, "store.url names no SQLite file but a PostgreSQL database");
+    if (file.len >= path_size)
         return err_set(err, ERR_CONFIG_INVALID, "store.url: the path is too long");
+    memcpy(ret_path, file.ptr, file.len + 1);
     return ERR_OK;
 }
 

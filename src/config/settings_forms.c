@@ -2,6 +2,7 @@
 #include <arpa/inet.h>
 
 #include "base/must.h"
+#include "base/store_url.h"
 #include "base/uuid.h"
 #include "config/settings_internal.h"
 
@@ -86,7 +87,8 @@ static bool is_secret(struct str value)
 
 static bool is_store(struct str value)
 {
-    return str_starts(value, "sqlite:") && value.len > strlen("sqlite:");
+    enum store_kind kind;
+    return store_url_kind(value, &kind);
 }
 
 /* A name as DNS allows it. Digits and dots only would be an address, and has to be a right one. */

@@ -5,6 +5,7 @@
 #ifndef WEIR_CONFIG_SETTINGS_INTERNAL_H
 #define WEIR_CONFIG_SETTINGS_INTERNAL_H
 
+#include "base/store_url.h"
 #include "config/settings.h"
 
 /* X(name, is a comma list, what a value must be; completes "KEY must be ...") */
@@ -15,7 +16,7 @@
     X(BOOLEAN, false, "true or false")                                                                       \
     X(LEVEL, false, "debug, info, warn or error")                                                            \
     X(LISTEN, false, "HOST:PORT such as 127.0.0.1:8080, [::1]:8080 or localhost:0")                          \
-    X(STORE, false, "sqlite:FILE")                                                                           \
+    X(STORE, false, STORE_URL_FORM)                                                                          \
     X(TYPES, true, "a comma list out of EXECUTE, DEFERRED and EMIT_EVENT")                                   \
     X(OVERRIDES, true, "CLIENT_ID=REQUESTS_PER_MINUTE, several with commas between")                         \
     X(CIDRS, true, "addresses such as 10.0.0.0/8 or fd00::/8, several with commas between")

@@ -20,15 +20,22 @@ static struct settings *unconst(const struct settings *s)
     return (struct settings *)(uintptr_t)s;
 }
 
-static const char *shown_text(const struct settings *s, const struct setting *d)
+/* NULL: unset. The buffer is for what has to be made up. */
+static const char *shown_text(const struct settings *s, const struct setting *d, struct strbuf *buffer)
 {
     const char *text = *setting_text(unconst(s), d);
-    return text && setting_is_secret(d) ? "(set)" : text;
+    if (!text || d->form != FORM_STORE)
+        return text && setting_is_secret(d) ? "(set)" : text;
+    strbuf_clear(buffer);
+    store_url_show(str_of(text), buffer);
+    return buffer->ptr;
 }
 
 static void show_table_row(const struct settings *s, const struct setting *d, bool origin, FILE *out)
 {
     char value[SETTING_TEXT_MAX + 1] = "";
+    struct strbuf buffer CLEANUP(strbuf_free) = {0};
+    const char *text;
     switch (d->type) {
     case SETTING_INT:
         snprintf(value, sizeof value, "%" PRId64, *setting_int(unconst(s), d));
@@ -37,7 +44,8 @@ static void show_table_row(const struct settings *s, const struct setting *d, bo
         snprintf(value, sizeof value, "%g", *setting_real(unconst(s), d));
         break;
     case SETTING_TEXT:
-        snprintf(value, sizeof value, "%s", shown_text(s, d) ? shown_text(s, d) : "(unset)");
+        text = shown_text(s, d, &buffer);
+        snprintf(value, sizeof value, "%s", text ? text : "(unset)");
         break;
     }
     if (origin)
@@ -48,6 +56,7 @@ static void show_table_row(const struct settings *s, const struct setting *d, bo
 
 static void show_json_value(const struct settings *s, const struct setting *d, struct json_writer *w)
 {
+    struct strbuf buffer CLEANUP(strbuf_free) = {0};
     switch (d->type) {
     case SETTING_INT:
         jw_int(w, *setting_int(unconst(s), d));
@@ -56,7 +65,7 @@ static void show_json_value(const struct settings *s, const struct setting *d, s
         jw_double(w, *setting_real(unconst(s), d));
         break;
     case SETTING_TEXT:
-        jw_text(w, shown_text(s, d));
+        jw_text(w, shown_text(s, d, &buffer));
         break;
     }
 }

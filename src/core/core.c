@@ -11,7 +11,9 @@
 #include "api/api.h"
 #include "base/log.h"
 #include "config/settings.h"
+#include "jobs/inbox.h"
 #include "jobs/purge.h"
+#include "store/store_open.h"
 
 #include "base/banned.h"
 
@@ -22,17 +24,22 @@ enum {
     FATAL_GRACE_MS = 200, /* the 503 answers leave before the process does */
     EXIT_STORE = 75,      /* restart me: the store has to be recovered */
     WAL_AHEAD_MAX = 16 << 20,
-    WAL_AHEAD_SHARE = 64,      /* of the free space: one part of so many */
+    WAL_AHEAD_SHARE = 64, /* of the free space: one part of so many */
+    CORE_LANES_MAX = 8,
     OWN_DESCRIPTORS_MAX = 256, /* files, sockets and pipes besides the connections */
 };
 
 struct core {
     const struct process_start *start;
     struct store *store;
+    struct store *more_lanes[CORE_LANES_MAX]; /* of a shared store */
+    size_t more_lane_count;
+    struct postgres_listener *listener;
     struct kernel *kernel;
     struct api *api;
     struct http_server *server;
     struct purge purge;
+    struct inbox inbox;
     int64_t live_at_start;
 };
 
@@ -64,30 +71,66 @@ static int64_t wal_ahead_bytes(const char *data_dir)
     return share < WAL_AHEAD_MAX ? share : WAL_AHEAD_MAX;
 }
 
+static enum err_code store_options(const struct settings *s, char url[SETTINGS_STORE_URL_MAX],
+                                   struct store_options *ret, struct err *err)
+{
+    if (settings_store_url(s, url, SETTINGS_STORE_URL_MAX, err) != ERR_OK)
+        return err->code;
+    *ret = (struct store_options){.url = url,
+                                  .timeout_ms = s->store_timeout_ms,
+                                  .wall_ms = clock_wall_ms(&clock_system),
+                                  .wal_ahead_bytes = wal_ahead_bytes(s->data_dir),
+                                  .checkpoint_thread = true};
+    return ERR_OK;
+}
+
 static enum err_code open_store(struct core *c, struct err *err)
 {
     const struct settings *s = c->start->settings;
-    char path[4096];
-    if (settings_store_path(s, path, sizeof path, err) != ERR_OK)
+    char url[SETTINGS_STORE_URL_MAX];
+    struct store_options o;
+    if (store_options(s, url, &o, err) != ERR_OK || store_open(&o, &c->store, err) != ERR_OK)
         return err->code;
-    struct sqlite_options o = {.path = path,
-                               .timeout_ms = s->store_timeout_ms,
-                               .wall_ms = clock_wall_ms(&clock_system),
-                               .wal_ahead_bytes = wal_ahead_bytes(s->data_dir),
-                               .checkpoint_thread = true};
-    return store_open_sqlite(&o, &c->store, err);
+    for (; c->store->shared && c->more_lane_count + 1 < (size_t)s->store_lanes; c->more_lane_count++)
+        if (store_open(&o, &c->more_lanes[c->more_lane_count], err) != ERR_OK)
+            return err->code;
+    return ERR_OK;
+}
+
+static void hinted(void *self, unsigned hints)
+{
+    struct core *c = self;
+    kernel_hint(c->kernel, hints);
+    api_hint(c->api, hints);
+}
+
+static enum err_code listen_to_others(struct core *c, struct err *err)
+{
+    char url[SETTINGS_STORE_URL_MAX];
+    struct store_options o;
+    if (store_options(c->start->settings, url, &o, err) != ERR_OK)
+        return err->code;
+    return store_listen(&o, hinted, c, &c->listener, err);
+}
+
+static void body_fingerprint(const struct json *body, uint8_t out[16])
+{
+    call_body_fingerprint(body, "idempotency_key", out);
 }
 
 static bool housekeep(void *self, struct unit *u)
 {
     struct core *c = self;
     bool more = rate_limit_save(c->api->rate_limit, u);
+    more = inbox_drain(&c->inbox, u) || more;
     return purge_housekeep(&c->purge, u) || more;
 }
 
 static void make_kernel(struct core *c)
 {
     struct kernel_config k = {.store = c->store,
+                              .more_lanes = c->more_lanes,
+                              .more_lane_count = c->more_lane_count,
                               .settings = c->start->settings,
                               .clock = &clock_system,
                               .watch = {.committed = api_committed,
@@ -140,12 +183,14 @@ static enum err_code start(struct core *c, struct err *err)
     struct api_config a = {.settings = c->start->settings,
                            .clock = &clock_system,
                            .store = c->store,
-                           .topology_path = c->start->topology_path};
+                           .topology_path = c->start->topology_path,
+                           .inbox = &c->inbox};
     if (api_new(&a, &c->api, err) != ERR_OK)
         return err->code;
     make_kernel(c);
     c->live_at_start = live_count(c->store->live); /* the commit thread's own from here on */
-    if (open_listeners(c, err) != ERR_OK || kernel_start_thread(c->kernel, err) != ERR_OK)
+    if (open_listeners(c, err) != ERR_OK || kernel_start_thread(c->kernel, err) != ERR_OK ||
+        listen_to_others(c, err) != ERR_OK)
         return err->code;
     atomic_store(&c->api->started, true);
     return ERR_OK;
@@ -176,15 +221,18 @@ static void raise_descriptor_limit(const struct settings *s)
 
 static void close_all(struct core *c)
 {
+    store_listen_end(c->listener);
     http_server_stop(c->server);
     kernel_free(c->kernel);
     api_free(c->api);
+    for (size_t i = 0; i < c->more_lane_count; i++)
+        store_close(c->more_lanes[i]);
     store_close(c->store);
 }
 
 int core_main(const struct process_start *process)
 {
-    struct core c = {.start = process};
+    struct core c = {.start = process, .inbox.fingerprint = body_fingerprint};
     struct err err = {.code = ERR_OK};
     log_process("core");
     log_minimum(settings_log_level(process->settings));

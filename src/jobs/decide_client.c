@@ -47,7 +47,13 @@ static enum err_code decide_create(struct unit *u, struct command *base, struct 
     return ERR_OK;
 }
 
-const struct command_type create_client_command_type = {"create_client", load_create, decide_create};
+static void reset_create(struct command *base)
+{
+    ((struct create_client_command *)base)->replayed = false;
+}
+
+const struct command_type create_client_command_type = {"create_client", load_create, decide_create, NULL,
+                                                        reset_create};
 
 static struct client_row client_key(const struct uuid *id)
 {

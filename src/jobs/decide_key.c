@@ -205,4 +205,10 @@ static enum err_code decide_key(struct unit *u, struct command *base, struct err
     return ERR_OK;
 }
 
-const struct command_type key_command_type = {"key", load_key, decide_key};
+static void reset_key(struct command *base)
+{
+    struct key_command *c = (struct key_command *)base;
+    c->fresh = c->replayed = false;
+}
+
+const struct command_type key_command_type = {"key", load_key, decide_key, NULL, reset_key};

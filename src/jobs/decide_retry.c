@@ -26,8 +26,8 @@ static enum err_code refuse(struct unit *u, const struct job_row *job, const str
     if (end->attempt > job->max_retries)
         return err_set(err, ERR_JOB_CONFLICT, "all %lld retries of this job are used",
                        (long long)job->max_retries);
-    if (live_count(u->store->live) >= u->settings->jobs_max_active ||
-        live_phase_count(u->store->live, TASK_READY) >= u->settings->jobs_queue_size) {
+    if (unit_jobs_live(u) >= u->settings->jobs_max_active ||
+        unit_jobs_ready(u) >= u->settings->jobs_queue_size) {
         err_set(err, ERR_EXEC_QUEUE_FULL, "the queue is full; the job stays FAILED");
         err->retry_after_s = 1;
         return err->code;
@@ -84,4 +84,5 @@ static enum err_code decide_retry(struct unit *u, struct command *base, struct e
     return ERR_OK;
 }
 
-const struct command_type retry_command_type = {"retry", load_retry, decide_retry};
+const struct command_type retry_command_type = {"retry", load_retry, decide_retry, owned_job_ask,
+                                                owned_job_reset};

@@ -57,7 +57,7 @@ static void replay(struct unit *u, const struct job_row *former, struct submit_i
 static enum err_code check_room(struct unit *u, const struct submit_values *v, struct err *err)
 {
     const struct settings *s = u->settings;
-    int64_t live = live_count(u->store->live), queued = live_phase_count(u->store->live, TASK_READY);
+    int64_t live = unit_jobs_live(u), queued = unit_jobs_ready(u);
     if (live >= s->jobs_max_active) {
         err_set(err, ERR_REQUEST_RATE_LIMITED, "%lld jobs are unfinished, the most allowed (jobs.max_active)",
                 (long long)live);
@@ -111,7 +111,9 @@ static struct task *new_task(struct unit *u, const struct job_row *job)
     row.state = JOB_NO_STATE;
     row.attempt = 1;
     row.due_ms = job->execution_ms;
-    return unit_task_add(u, &row);
+    struct task *t = unit_task_add(u, &row);
+    t->about_loaded = true; /* what is about it comes later */
+    return t;
 }
 
 static void accept(struct unit *u, int64_t client, struct submit_item *item, const struct submit_values *v,
@@ -161,9 +163,29 @@ static enum err_code decide_submit(struct unit *u, struct command *base, struct 
     (void)err;
     struct submit_command *c = (struct submit_command *)base;
     for (size_t i = 0; i < c->item_count; i++)
-        if (c->items[i].err.code == ERR_OK)
+        if (!c->items[i].is_bad)
             decide_item(u, c->client, &c->items[i], base->received_us / 1000 + (int64_t)i, &c->items[i].err);
     return ERR_OK;
 }
 
-const struct command_type submit_command_type = {"submit", load_submit, decide_submit};
+static void ask_submit(struct unit *u, const struct command *base)
+{
+    const struct submit_command *c = (const struct submit_command *)base;
+    for (size_t i = 0; i < c->item_count; i++)
+        if (!c->items[i].is_bad)
+            unit_ask_key(u, c->client, c->items[i].idem_key);
+}
+
+static void reset_submit(struct command *base)
+{
+    struct submit_command *c = (struct submit_command *)base;
+    for (size_t i = 0; i < c->item_count; i++) {
+        if (c->items[i].is_bad)
+            continue;
+        c->items[i].err = (struct err){.code = ERR_OK};
+        c->items[i].replayed = false;
+    }
+}
+
+const struct command_type submit_command_type = {"submit", load_submit, decide_submit, ask_submit,
+                                                 reset_submit};

@@ -66,7 +66,13 @@ static enum err_code decide_create(struct unit *u, struct command *base, struct 
     return ERR_OK;
 }
 
-const struct command_type create_webhook_command_type = {"create_webhook", load_create, decide_create};
+static void reset_create(struct command *base)
+{
+    ((struct create_webhook_command *)base)->replayed = false;
+}
+
+const struct command_type create_webhook_command_type = {"create_webhook", load_create, decide_create, NULL,
+                                                         reset_create};
 
 static void load_delete(struct unit *u, struct command *base)
 {

@@ -37,7 +37,7 @@ static struct str queue_of(struct unit *u, int64_t target)
 
 struct task *deliver_find_stream(struct unit *u, int64_t webhook, int64_t job)
 {
-    struct task *s = unit_task(u, deliver_stream_id(webhook, job));
+    struct task *s = unit_task_about(u, deliver_stream_id(webhook, job), job);
     bool is_it = s && s->row.owner == TASK_OWNER_DELIVERY && s->row.subject == job &&
                  (webhook ? s->row.target == webhook : s->row.target < 0);
     return is_it ? s : NULL;

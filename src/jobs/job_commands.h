@@ -26,6 +26,7 @@ struct submit_item {
     struct str idem_key;
     uint8_t fingerprint[JOB_FINGERPRINT_BYTES]; /* of the canonical body */
     struct str traceparent;
+    bool is_bad; /* it could not be read: refused already, by `err` */
     /* answer */
     struct err err; /* code ERR_OK: accepted or replayed */
     int64_t id, created_ms;

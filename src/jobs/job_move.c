@@ -130,12 +130,9 @@ bool job_move(struct unit *u, struct task *t, enum job_trigger on, struct str ex
     const struct job_move *move = job_find_move(prev, on);
     if (!move)
         return false;
-    struct client_counts *counts = unit_counts(u, t->row.client);
-    if (prev != JOB_NO_STATE)
-        counts->by_state[prev]--;
-    else
-        counts->by_kind[t->row.kind]++;
-    counts->by_state[move->to]++;
+    unit_count_move(u, t->row.client, prev, move->to);
+    if (prev == JOB_NO_STATE)
+        unit_counts(u, t->row.client)->by_kind[t->row.kind]++;
     t->row.state = move->to;
     append(u, t, move->event, prev, move->to, extra);
     if (!job_state_is_final(move->to))

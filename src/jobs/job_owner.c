@@ -11,7 +11,7 @@ enum { QUEUE_FULL_RETRY_MS = 1000 };
 
 static void job_due(struct unit *u, struct task *t)
 {
-    if (live_phase_count(u->store->live, TASK_READY) >= u->settings->jobs_queue_size) {
+    if (unit_jobs_ready(u) >= u->settings->jobs_queue_size) {
         t->row.due_ms = u->now_ms + QUEUE_FULL_RETRY_MS;
         return;
     }

@@ -2,6 +2,16 @@
 
 #include "base/banned.h"
 
+void owned_job_ask(struct unit *u, const struct command *base)
+{
+    unit_ask_task(u, ((const struct job_command *)base)->id);
+}
+
+void owned_job_reset(struct command *base)
+{
+    ((struct job_command *)base)->changed = false;
+}
+
 void owned_job_load(struct unit *u, const struct job_command *c)
 {
     unit_want(u, &table_job_row, &(struct job_row){.id = c->id});
@@ -19,9 +29,11 @@ enum err_code owned_job_find(struct unit *u, const struct job_command *c, const 
     *ret_job = job;
     *ret_task = unit_task(u, c->id);
     *ret_end = *ret_task ? NULL : unit_row(u, &table_end_row, &(struct end_row){.id = c->id});
-    if (!*ret_task && !*ret_end)
-        return err_set(err, ERR_STORE_CORRUPT, "the job has neither a live nor a final state");
-    return ERR_OK;
+    if (*ret_task || *ret_end)
+        return ERR_OK;
+    err_set(err, ERR_STORE_CORRUPT, "the job has neither a live nor a final state");
+    unit_suspect(u, err); /* it may have moved from one to the other between two reads */
+    return err->code;
 }
 
 void owned_job_answer(struct job_command *c, const struct task *t, const struct end_row *end)

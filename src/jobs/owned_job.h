@@ -4,6 +4,8 @@
 
 #include "jobs/job_commands.h"
 
+void owned_job_ask(struct unit *u, const struct command *base);
+void owned_job_reset(struct command *base);
 void owned_job_load(struct unit *u, const struct job_command *c);
 /* On success exactly one of *ret_task and *ret_end is set. */
 MUST_CHECK enum err_code owned_job_find(struct unit *u, const struct job_command *c,

@@ -103,9 +103,8 @@ static enum purged purge_deliveries(struct unit *u, int64_t job)
 
 static void purge_job(struct unit *u, const struct job_row *job, const struct end_row *end)
 {
-    struct client_counts *counts = unit_counts(u, job->client);
-    counts->by_state[end->state]--;
-    counts->by_kind[job->kind]--;
+    unit_count_move(u, job->client, (enum job_state)end->state, JOB_NO_STATE);
+    unit_counts(u, job->client)->by_kind[job->kind]--;
     unit_list(u, job->client, LIST_ALL, job->id, true);
     unit_list(u, job->client, (uint8_t)(1 + end->state), job->id, true);
     if (job->idem_key.ptr)
@@ -170,20 +169,60 @@ static bool chunk_is_over(struct str chunk, int64_t cutoff_ms)
     return true;
 }
 
-/* True when the chunk can go; false when it is too young or could not be read. */
-static bool purge_chunk(struct unit *u, int64_t number, int64_t cutoff_ms)
+struct old_chunk {
+    int64_t number;
+    struct str data;
+};
+
+/* The oldest chunks of the log, at most CHUNKS_A_TURN. */
+struct old_chunks {
+    struct arena *arena;
+    struct old_chunk chunks[CHUNKS_A_TURN];
+    size_t count;
+};
+
+static bool note_old_chunk(int64_t number, struct str data, void *arg)
+{
+    struct old_chunks *o = arg;
+    o->chunks[o->count++] = (struct old_chunk){number, arena_str(o->arena, data)};
+    return o->count < CHUNKS_A_TURN;
+}
+
+static bool read_old_chunks(struct unit *u, struct old_chunks *ret)
 {
     struct err err;
-    struct str chunk;
+    *ret = (struct old_chunks){.arena = u->arena};
     if (u->reader->ops->reader_begin(u->reader, &err) != ERR_OK)
         return false;
-    enum err_code code = u->reader->ops->reader_chunk(u->reader, number, u->arena, &chunk, &err);
+    enum err_code code =
+        u->reader->ops->reader_scan_log(u->reader, u->store->first_chunk, note_old_chunk, ret, &err);
     u->reader->ops->reader_end(u->reader);
-    if (code != ERR_OK || (chunk.ptr && !chunk_is_over(chunk, cutoff_ms)))
+    return code == ERR_OK;
+}
+
+/* All that the events of a chunk will need, asked for together: of a shared store it is one round trip. */
+static void ask_for_jobs(struct unit *u, struct str chunk)
+{
+    struct event e;
+    if (!u->store->shared)
+        return;
+    for (size_t at = LOG_FIRST_OFFSET; at < chunk.len && event_decode(chunk, at, &e, &at);) {
+        unit_ask_task(u, e.job);
+        unit_want(u, &table_end_row, &(struct end_row){.id = e.job});
+        unit_want(u, &table_job_row, &(struct job_row){.id = e.job});
+    }
+    unit_load_asked(u, 0);
+}
+
+/* True when the chunk can go; false when it is too young or could not be read. */
+static bool purge_chunk(struct unit *u, struct str chunk, int64_t cutoff_ms)
+{
+    if (!chunk_is_over(chunk, cutoff_ms))
         return false;
     struct event e, kept[LOG_CHUNK_BYTES / EVENT_HEAD_BYTES];
     size_t kept_count = 0;
     bool waits = false;
+    ask_for_jobs(u, chunk);
     for (size_t at = LOG_FIRST_OFFSET; at < chunk.len && event_decode(chunk, at, &e, &at);) {
         enum purged done = purge_event_job(u, &e, cutoff_ms);
         waits = waits || done == PURGE_WAITS;
@@ -198,12 +237,13 @@ static bool purge_chunk(struct unit *u, int64_t number, int64_t cutoff_ms)
 static bool purge_log(struct unit *u)
 {
     int64_t cutoff_ms = u->now_ms - u->settings->jobs_retention_seconds * 1000;
-    int64_t first = u->store->first_chunk, at = first;
-    while (at < u->store->next_chunk && at < first + CHUNKS_A_TURN && purge_chunk(u, at, cutoff_ms))
-        at++;
-    if (at > first)
-        u->drop_chunks_below = at;
-    return at == first + CHUNKS_A_TURN;
+    struct old_chunks old;
+    size_t n = 0;
+    if (!read_old_chunks(u, &old))
+        return false;
+    for (; n < old.count && purge_chunk(u, old.chunks[n].data, cutoff_ms); n++)
+        u->drop_chunks_below = old.chunks[n].number + 1;
+    return n == CHUNKS_A_TURN;
 }
 
 /* --- jobs put down for later ------------------------------------------------------------------- */

@@ -11,16 +11,15 @@
 #include "base/banned.h"
 
 /* Takes the turn if it may be lent now. If not, and somebody has to take up what is queued, *ret_wake. */
-static bool borrow(struct kernel *k, bool *ret_wake)
+static bool borrow(struct kernel *k, struct lane **ret_wake)
 {
+    struct lane *l = &k->lanes[0];
     pthread_mutex_lock(&k->lock);
     atomic_store_explicit(&k->unannounced, false, memory_order_relaxed);
-    bool idle = k->sleeping && !k->stopping;
-    bool lent = k->config.lends_turns && idle && k->queue.count == 1 && k->disk_is_quick &&
-                pthread_mutex_trylock(&k->turn) == 0;
-    *ret_wake = !lent && k->sleeping && k->queue.first;
-    if (*ret_wake)
-        k->sleeping = false;
+    bool idle = l->sleeping && !k->stopping;
+    bool lent = k->config.lends_turns && !is_shared(l) && idle && k->queue[FOR_ANY].count == 1 &&
+                k->disk_is_quick && pthread_mutex_trylock(&l->turn) == 0;
+    *ret_wake = !lent && !is_queue_empty(k) ? kernel_wake_one(k, k->queue[FOR_FIRST].first != NULL) : NULL;
     pthread_mutex_unlock(&k->lock);
     return lent;
 }
@@ -29,32 +28,33 @@ static bool borrow(struct kernel *k, bool *ret_wake)
  * due before it would look, to end the process. */
 static void give_back(struct kernel *k)
 {
-    int64_t next_ms = k->lost.code == ERR_OK ? steady_now(k) + kernel_idle_ms(k) : INT64_MIN;
-    pthread_mutex_unlock(&k->turn);
+    struct lane *l = &k->lanes[0];
+    int64_t next_ms = l->lost.code == ERR_OK ? steady_now(k) + lane_idle_ms(l) : INT64_MIN;
+    pthread_mutex_unlock(&l->turn);
     pthread_mutex_lock(&k->lock);
     k->stats.lent_turns++;
-    bool wake = k->sleeping && (k->queue.first || next_ms < k->sleep_until_ms);
+    bool wake = l->sleeping && (!is_queue_empty(k) || next_ms < l->sleep_until_ms);
     if (wake)
-        k->sleeping = false;
+        l->sleeping = false;
     pthread_mutex_unlock(&k->lock);
     if (wake)
-        pthread_cond_signal(&k->wake);
+        pthread_cond_signal(&l->wake);
 }
 
 void kernel_round_end(struct kernel *k)
 {
     if (!atomic_load_explicit(&k->unannounced, memory_order_relaxed))
         return;
-    bool wake;
+    struct lane *l = &k->lanes[0], *wake;
     if (borrow(k, &wake)) {
-        k->is_lent = true;
+        l->is_lent = true;
         if (k->config.watch.lends)
             k->config.watch.lends(k->config.watch.self);
-        kernel_step(k);
-        kernel_tend(k);
-        k->is_lent = false;
+        lane_step(l);
+        lane_tend(l);
+        l->is_lent = false;
         give_back(k);
     } else if (wake) {
-        pthread_cond_signal(&k->wake);
+        pthread_cond_signal(&wake->wake);
     }
 }

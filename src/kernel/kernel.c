@@ -10,14 +10,28 @@
 
 enum { ARENA_FIRST_BYTES = 1 << 18, ARENA_KEPT_BYTES = 4 << 20 };
 
-void task_leave_ghost(struct unit *u, const struct task *t)
+static struct kernel *kernel_of(struct unit *u)
 {
-    ghosts_add(unit_ghosts(u), t->row.id, t->row.token, t->row.client, t->row.lease_ms);
+    return CONTAINER_OF(u, struct lane, unit)->kernel;
 }
 
-struct ghosts *unit_ghosts(struct unit *u)
+void task_leave_ghost(struct unit *u, const struct task *t)
 {
-    return &CONTAINER_OF(u, struct kernel, unit)->ghosts;
+    struct kernel *k = kernel_of(u);
+    pthread_mutex_lock(&k->lock);
+    ghosts_add(&k->ghosts, t->row.id, t->row.token, t->row.client, t->row.lease_ms);
+    pthread_mutex_unlock(&k->lock);
+}
+
+bool kernel_ghost_find(struct unit *u, int64_t task, int64_t token, struct ghost *ret_ghost)
+{
+    struct kernel *k = kernel_of(u);
+    pthread_mutex_lock(&k->lock);
+    const struct ghost *g = ghosts_find(&k->ghosts, task, token);
+    if (g)
+        *ret_ghost = *g;
+    pthread_mutex_unlock(&k->lock);
+    return g != NULL;
 }
 
 /* A lease read back from disk is granted anew: the worker could not beat while core was down. */
@@ -50,7 +64,6 @@ static void gather(struct task *t, void *arg)
 static void regrant_leases(struct kernel *k)
 {
     struct live *live = k->config.store->live;
-    live_target_slots(live, (uint32_t)k->config.settings->webhooks_slots);
     struct placing p = {k, must_alloc((live_size(live) + 1) * sizeof *p.tasks), 0};
     live_each(live, gather, &p); /* gathered first: placing changes the table that is walked */
     for (size_t i = 0; i < p.count; i++) {
@@ -62,48 +75,74 @@ static void regrant_leases(struct kernel *k)
     free(p.tasks);
 }
 
+static void lane_init(struct kernel *k, struct lane *l, struct store *store)
+{
+    l->kernel = k;
+    l->ids.last_key = store->last_id;
+    l->unit = (struct unit){.store = store,
+                            .arena = arena_new(ARENA_FIRST_BYTES),
+                            .settings = k->config.settings,
+                            .ids = &l->ids,
+                            .tells_attempts = k->config.watch.attempts,
+                            .jobs_by_state = store->shared ? k->jobs_by_state : NULL};
+    arena_keep(l->unit.arena, ARENA_KEPT_BYTES);
+    l->has_duties = !store->ops->lead; /* nobody else could have them */
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&l->wake, &attr);
+    pthread_condattr_destroy(&attr);
+    pthread_mutex_init(&l->turn, NULL);
+    live_target_slots(store->live, (uint32_t)k->config.settings->webhooks_slots);
+}
+
 struct kernel *kernel_new(const struct kernel_config *config)
 {
     struct kernel *k = must_alloc(sizeof *k);
     k->config = *config;
     k->wall_minus_mono_us = clock_wall_us(config->clock) - clock_mono_us(config->clock);
-    k->ids.last_key = config->store->last_id;
-    k->unit = (struct unit){.store = config->store,
-                            .arena = arena_new(ARENA_FIRST_BYTES),
-                            .settings = config->settings,
-                            .ids = &k->ids,
-                            .tells_attempts = config->watch.attempts};
-    arena_keep(k->unit.arena, ARENA_KEPT_BYTES);
-    list_init(&k->queue);
-    list_init(&k->parked);
+    k->lane_count = 1 + config->more_lane_count;
+    k->lanes = must_alloc(k->lane_count * sizeof *k->lanes);
+    for (size_t i = 0; i < k->lane_count; i++)
+        lane_init(k, &k->lanes[i], i ? config->more_lanes[i - 1] : config->store);
+    for (int kind = 0; kind < LANE_KINDS; kind++) {
+        list_init(&k->queue[kind]);
+        list_init(&k->parked[kind]);
+    }
     k->stats.storing = true;
-    pthread_condattr_t attr;
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&k->wake, &attr);
-    pthread_condattr_destroy(&attr);
+    k->stats.leads = k->lanes[0].has_duties;
     pthread_mutex_init(&k->lock, NULL);
-    pthread_mutex_init(&k->turn, NULL);
+    pthread_mutex_init(&k->publish, NULL);
     struct err ignored; /* without a reader only the purge rests; the next start tries again */
-    if (config->store->ops->reader_open(config->store, &k->unit.reader, &ignored) != ERR_OK)
-        k->unit.reader = NULL;
-    regrant_leases(k);
+    struct unit *u = &k->lanes[0].unit;
+    if (config->store->ops->reader_open(config->store, &u->reader, &ignored) != ERR_OK)
+        u->reader = NULL;
+    if (!config->store->shared)
+        regrant_leases(k);
     return k;
+}
+
+static void lane_free(struct lane *l)
+{
+    MUST(!l->thread_runs);
+    if (l->unit.reader)
+        l->unit.reader->ops->reader_close(l->unit.reader);
+    unit_free_rows(&l->unit);
+    arena_free(l->unit.arena);
+    pthread_cond_destroy(&l->wake);
+    pthread_mutex_destroy(&l->turn);
 }
 
 struct kernel *kernel_free(struct kernel *k)
 {
     if (!k)
         return NULL;
-    MUST(!k->thread_runs);
-    if (k->unit.reader)
-        k->unit.reader->ops->reader_close(k->unit.reader);
-    unit_free_rows(&k->unit);
-    arena_free(k->unit.arena);
+    for (size_t i = 0; i < k->lane_count; i++)
+        lane_free(&k->lanes[i]);
     ghosts_free(&k->ghosts);
-    pthread_cond_destroy(&k->wake);
     pthread_mutex_destroy(&k->lock);
-    pthread_mutex_destroy(&k->turn);
+    pthread_mutex_destroy(&k->publish);
+    free(k->lanes);
     free(k);
     return NULL;
 }
@@ -116,27 +155,38 @@ static void refuse(struct kernel *k, struct command *c)
         k->config.watch.batch_end(k->config.watch.self);
 }
 
-static bool queue_up(struct kernel *k, struct command *c, bool wakes)
+static bool one_sleeps(const struct kernel *k)
 {
+    for (size_t i = 0; i < k->lane_count; i++)
+        if (k->lanes[i].sleeping)
+            return true;
+    return false;
+}
+
+/* Gives the lane to be signalled, if one has to be. */
+static struct lane *queue_up(struct kernel *k, struct command *c, bool wakes)
+{
+    struct lane *woken = NULL;
     pthread_mutex_lock(&k->lock);
-    bool ended = k->ended, asleep = k->sleeping;
+    bool ended = k->ended;
     if (!ended) {
-        list_add(&k->queue, c);
+        list_add(&k->queue[kind_of(k, c)], c);
         if (wakes)
-            k->sleeping = false;
-        else if (asleep)
+            woken = kernel_wake_one(k, kind_of(k, c) == FOR_FIRST);
+        else if (one_sleeps(k))
             atomic_store_explicit(&k->unannounced, true, memory_order_relaxed);
     }
     pthread_mutex_unlock(&k->lock);
     if (ended)
         refuse(k, c);
-    return !ended && wakes && asleep;
+    return woken;
 }
 
 void kernel_post(struct kernel *k, struct command *c)
 {
-    if (queue_up(k, c, true))
-        pthread_cond_signal(&k->wake);
+    struct lane *woken = queue_up(k, c, true);
+    if (woken)
+        pthread_cond_signal(&woken->wake);
 }
 
 void kernel_post_in_round(struct kernel *k, struct command *c)

@@ -10,7 +10,11 @@
  * (kernel_round_end), which spares the wake-up of one thread before the commit and of another after it.
  *
  * A command that has to wait (a long poll) parks: its decide step says until when, and is asked again
- * whenever a batch made something claimable. */
+ * whenever a batch made something claimable.
+ *
+ * Lanes: with a shared store (store/store.h) several threads run batches at once, each with a handle of its
+ * own, all from one queue; other nodes do the same. A batch that met somebody else's change is loaded and
+ * decided again. The first lane also has the duties that one node does for all: timers, leases, retention. */
 #ifndef WEIR_KERNEL_KERNEL_H
 #define WEIR_KERNEL_KERNEL_H
 
@@ -26,6 +30,13 @@ struct command_type {
     void (*load)(struct unit *u, struct command *c);
     /* Registers changes, or refuses with an error and registers nothing. */
     enum err_code (*decide)(struct unit *u, struct command *c, struct err *err);
+    /* Says what it will look for in the store's memory, so that a shared store brings it in one round trip
+     * with what the others of the batch need (unit_ask_*). Never a must: what was not asked for is fetched
+     * when it is looked for. May be NULL. */
+    void (*ask)(struct unit *u, const struct command *c);
+    /* Takes back the answers of a decide step whose batch met a conflict: it is decided again. NULL: there is
+     * nothing that decide does not set anyway. */
+    void (*reset)(struct command *c);
 };
 
 struct command {
@@ -41,6 +52,7 @@ struct command {
     int64_t received_us;   /* wall clock when the request was complete: the seed of a job */
     struct command *next;
     bool parked;
+    bool for_first_lane; /* about deliveries: what was learned of their receivers is in that lane's memory */
 };
 
 /* Those who watch: called in the turn, after a durable commit, before the answers go out. */
@@ -61,6 +73,8 @@ struct kernel_watch {
 
 struct kernel_config {
     struct store *store;
+    struct store *const *more_lanes; /* shared: further handles, one thread each. The caller's, as `store` */
+    size_t more_lane_count;
     const struct settings *settings;
     const struct clock *clock;
     struct kernel_watch watch;
@@ -91,10 +105,14 @@ void kernel_round_end(struct kernel *k);
 /* One batch on the caller's thread, for tests and simulation (no thread started). Gives the number of
  * commands done. */
 size_t kernel_step(struct kernel *k);
+/* Another node has news (enum store_hint, or'ed). Any thread. */
+void kernel_hint(struct kernel *k, unsigned what);
 
 struct kernel_stats {
     uint64_t batches, commands, commit_errors;
     uint64_t lent_turns; /* batches that another thread than the commit thread ran */
+    uint64_t conflicts;  /* batches that met others' changes and were decided again */
+    bool leads;          /* this node has the duties */
     uint32_t live, queued, waiting, assigned, running, workers;
     int64_t last_commit_us; /* duration of the last commit */
     bool storing;           /* false after a failed commit until a write succeeds */

@@ -1,9 +1,11 @@
 /* kernel/kernel_internal.h - what the kernel's own files share: kernel.c (making and asking), commit_batch.c
- * (one batch), commit_thread.c (one batch after the other), commit_turn.c (a lone command), timers.c,
+ * (one batch), commit_shared.c (what a batch on a shared store needs besides), commit_parked.c (long polls),
+ * commit_thread.c (one batch after the other), commit_turn.c (a lone command), duties.c, timers.c,
  * worker_commands.c.
  *
- * What stands above `turn` belongs to whoever holds it. `lock` is held for moments only, never while deciding
- * or writing; it may be taken inside a turn, a turn inside it only by trying. */
+ * A lane runs batches; what stands above its `turn` belongs to whoever holds that. `lock` is held for moments
+ * only, never while deciding or writing; it may be taken inside a turn, a turn inside it only by trying.
+ * `publish` is held while the results of a batch are told: watchers and `done` calls see one at a time. */
 #ifndef WEIR_KERNEL_INTERNAL_H
 #define WEIR_KERNEL_INTERNAL_H
 
@@ -18,32 +20,52 @@ struct command_list {
     size_t count;
 };
 
-struct kernel {
+/* Commands are for any lane, or for the first one only. */
+enum lane_kind { FOR_ANY, FOR_FIRST, LANE_KINDS };
+
+struct lane {
+    struct kernel *kernel;
     struct unit unit;
-    struct kernel_config config;
     struct uuid_v7_source ids;
-    struct ghosts ghosts;
-    int64_t wall_minus_mono_us; /* fixed at start: steady = mono + this */
-    struct command_list parked;
     int64_t timers_paused_until_ms;
-    int64_t probe_ms;
-    int64_t failure_logged_ms; /* a full disk fails every batch: one line a second tells it */
-    int64_t workers_swept_ms, workers_counted_ms, housekeeping_ms;
-    bool ending;     /* the turn's own view of `stopping`, taken with each batch */
-    bool is_lent;    /* this turn is not the commit thread's */
+    int64_t probe_ms, lead_ms;
+    int64_t workers_swept_ms, workers_counted_ms, housekeeping_ms, housekept_ms;
+    int64_t next_due_ms, timers_looked_ms; /* shared, with the duties: when a timer is due; the last look */
+    uint32_t workers;                      /* counted last */
+    bool has_duties;                       /* the first lane's, if this node has them */
+    bool ending;                           /* the turn's own view of `stopping`, taken with each batch */
+    bool is_lent;                          /* this turn is not the lane's own thread's */
     struct err lost; /* the store's result is unknown: the commit thread ends the process */
     pthread_mutex_t turn;
 
     pthread_t thread;
     bool thread_runs;
+    pthread_cond_t wake;    /* with the kernel's lock, as what follows */
+    bool sleeping;          /* nobody has woken it yet */
+    int64_t sleep_until_ms; /* steady; while sleeping */
+};
+
+struct kernel {
+    struct kernel_config config;
+    int64_t wall_minus_mono_us; /* fixed at start: steady = mono + this, unless the store is shared */
+    struct lane *lanes;
+    size_t lane_count;
+    pthread_mutex_t publish;
+    _Atomic int64_t
+        jobs_by_state[JOB_STATE_COUNT]; /* shared: of all nodes, as they were counted last, and what
+                                                     * this node has done since */
+
     pthread_mutex_t lock; /* guards what follows */
-    pthread_cond_t wake;
-    struct command_list queue;
-    bool stopping, sleeping;
-    int64_t sleep_until_ms;   /* steady; while sleeping */
-    _Atomic bool unannounced; /* something was posted in a round, and the commit thread sleeps on */
-    bool disk_is_quick;       /* the last batch that wrote was done in little time */
-    bool ended;               /* the thread is gone: whoever posts now is answered at once */
+    struct ghosts ghosts;
+    struct command_list queue[LANE_KINDS], parked[LANE_KINDS];
+    bool stopping;
+    _Atomic bool unannounced;         /* something was posted in a round, and the commit thread sleeps on */
+    bool look_for_parked[LANE_KINDS]; /* shared: something may be claimable that no lane has in memory */
+    bool timer_moved;                 /* shared: one may be due before the duties' lane looks again */
+    bool inbox_filled;                /* shared: an application has put something in (jobs/inbox.h) */
+    bool disk_is_quick;               /* the last batch that wrote was done in little time */
+    bool ended;                       /* the threads are gone: whoever posts now is answered at once */
+    int64_t failure_logged_ms;        /* a full disk fails every batch: one line a second tells it */
     struct kernel_stats stats;
 };
 
@@ -85,9 +107,24 @@ static inline void list_prepend(struct command_list *l, struct command_list *fro
     list_init(front);
 }
 
+/* Everything in `from` goes behind what is in `l`; `from` is empty afterwards. */
+static inline void list_append(struct command_list *l, struct command_list *from)
+{
+    if (!from->first)
+        return;
+    *l->tail = from->first;
+    l->tail = from->tail;
+    l->count += from->count;
+    list_init(from);
+}
+
+/* Time that never jumps, and of a shared store the same on all nodes. */
 static inline int64_t steady_now_us(const struct kernel *k)
 {
-    return clock_mono_us(k->config.clock) + k->wall_minus_mono_us;
+    int64_t mono = clock_mono_us(k->config.clock);
+    if (k->config.store->shared)
+        return mono + atomic_load(&k->config.store->clock_minus_mono_us);
+    return mono + k->wall_minus_mono_us;
 }
 
 static inline int64_t steady_now(const struct kernel *k)
@@ -95,20 +132,78 @@ static inline int64_t steady_now(const struct kernel *k)
     return steady_now_us(k) / 1000;
 }
 
-/* The ghosts of the kernel this unit belongs to. */
-struct ghosts *unit_ghosts(struct unit *u);
+static inline enum lane_kind kind_of(const struct kernel *k, const struct command *c)
+{
+    return c->for_first_lane && k->lane_count > 1 ? FOR_FIRST : FOR_ANY;
+}
 
-/* Decides every timer that has passed, at most `max`. Gives how many. */
+/* The kinds a lane serves are those from FOR_ANY to below this. */
+static inline int kinds_of(const struct lane *l)
+{
+    return l == &l->kernel->lanes[0] ? LANE_KINDS : FOR_FIRST;
+}
+
+static inline bool is_queue_empty(const struct kernel *k)
+{
+    return !k->queue[FOR_ANY].first && !k->queue[FOR_FIRST].first;
+}
+
+static inline bool is_shared(const struct lane *l)
+{
+    return l->kernel->config.store->shared; /* not by the unit: that is only for whoever has the turn */
+}
+
+/* --- ghosts, of all lanes -------------------------------------------------------------------------- */
+
+void kernel_ghost_add(struct unit *u, const struct task *t);
+bool kernel_ghost_find(struct unit *u, int64_t task, int64_t token, struct ghost *ret_ghost);
+
+/* --- one batch ------------------------------------------------------------------------------------- */
+
+/* A batch on this lane; gives the number of commands done. In its turn. */
+size_t lane_step(struct lane *l);
+void lane_start_unit(struct lane *l);
+void lane_decide_one(struct lane *l, struct command *c);
+/* Commits what is decided. On failure memory is as it was, and every command of `decided` has the error. */
+enum err_code lane_commit(struct lane *l, struct command_list *decided, struct err *ret_err);
+
+/* timers.c: decides every timer that has passed, at most `max`. Gives how many. */
 size_t timers_decide(struct unit *u, size_t max);
+enum { BATCH_TIMERS_MAX = 1024 };
+
+/* commit_parked.c: long polls. Those that are done go to `decided`, first; the others wait on. */
+void parked_decide(struct lane *l, struct command_list *decided);
+void parked_add(struct kernel *k, struct command_list *some);
+/* Shared: takes those out that wait for what other lanes and nodes may have made, to be asked with others. */
+void parked_join(struct lane *l, struct command_list *batch);
+
+/* With the lock held: all that are parked shall be asked again. False: there are none. */
+bool parked_look(struct kernel *k);
+
+/* commit_shared.c: loads what a batch needs; after a conflict puts it back as it was. */
+void shared_load(struct lane *l, struct command_list *batch);
+void shared_pause(struct lane *l, int tries);
+void shared_undecide(struct command_list *decided, struct command_list *batch);
+/* After a commit: whoever waits for what it made hears of it, here and elsewhere. */
+void shared_tell(struct lane *l);
+
+/* duties.c, in a turn, between batches: retention, can a failed store write again, who has the duties. */
+void duties_before_batch(struct lane *l);
+void duties_housekeep_soon(struct lane *l); /* somebody has brought work for it */
+void duties_after_batch(struct lane *l);
 
 /* How long nothing will happen by itself. In a turn. */
-int64_t kernel_idle_ms(const struct kernel *k);
+int64_t lane_idle_ms(const struct lane *l);
+/* What others have told the lane with the duties; before its batch, with the lock held. */
+void lane_take_news(struct lane *l);
 /* After a batch, in its turn: checkpoints and the like. */
-void kernel_tend(struct kernel *k);
+void lane_tend(struct lane *l);
+/* With the lock held: a lane that sleeps, now woken; NULL: none does. The first one if `first`. */
+struct lane *kernel_wake_one(struct kernel *k, bool first);
 
 /* One line a second at most, however often it fails. */
 void kernel_log_failure(struct kernel *k, const char *what, const struct err *err);
 /* Does not return when the store's result is unknown (fsync failed), unless the turn is a lent one. */
-void kernel_tell_fatal(struct kernel *k, enum err_code code, const struct err *err);
+void lane_tell_fatal(struct lane *l, enum err_code code, const struct err *err);
 
 #endif

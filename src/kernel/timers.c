@@ -28,9 +28,11 @@ size_t timers_decide(struct unit *u, size_t max)
     for (; n < max && (t = live_due_steady(u->store->live, u->steady_ms)); n++)
         lease_or_limit(u, t);
     for (; n < max && (t = live_due_wall(u->store->live, u->now_ms)); n++) {
-        if (t->phase == TASK_READY) { /* a backoff is over: claimable now, no event, nothing to write */
+        if (t->phase == TASK_READY) { /* a backoff is over: claimable now, no event */
             if (task_owner_of(t)->again)
                 task_owner_of(t)->again(u, t);
+            if (u->store->shared) /* others see by its row that it can be claimed */
+                unit_task_touch(u, t);
             unit_task_place(u, t);
             continue;
         }

@@ -1,32 +1,10 @@
-#include "kernel/unit.h"
+#include "kernel/unit_internal.h"
 
 #include "base/hash.h"
 #include "base/must.h"
 #include "store/row_rules.h"
 
 #include "base/banned.h"
-
-/* One row this batch knows: as the store has it, and as it shall be. */
-struct unit_row {
-    struct map_node node;
-    struct unit_row *next;
-    const struct table *table;
-    void *row;
-    bool stored;   /* the store has a row of this key */
-    bool exists;   /* after this batch there is one */
-    bool dirty;    /* `row` differs from the stored one in columns an UPDATE writes */
-    bool replaced; /* deleted and inserted again: fixed columns may differ */
-};
-
-/* Before-image of a live task, for undo and to know what to write. */
-struct task_touch {
-    struct task_touch *next;
-    struct task *task;
-    struct task_row before;
-    struct str worker_before;
-    int64_t run_until_before;
-    bool is_new, ended;
-};
 
 void unit_start(struct unit *u)
 {
@@ -36,10 +14,14 @@ void unit_start(struct unit *u)
                          .ids = u->ids,
                          .reader = u->reader,
                          .tells_attempts = u->tells_attempts,
-                         .rows = u->rows};
+                         .jobs_by_state = u->jobs_by_state,
+                         .rows = u->rows,
+                         .asked = {.known = u->asked.known, .next_due_ms = INT64_MAX},
+                         .nearest_timer_ms = INT64_MAX};
     *u = fresh;
     arena_reset(u->arena);
     map_clear(&u->rows);
+    map_clear(&u->asked.known);
     u->row_tail = &u->row_list;
     log_builder_start(&u->log, u->arena, u->store->next_chunk);
 }
@@ -71,7 +53,7 @@ static bool same_key(const struct table *t, const void *a, const void *b)
     return true;
 }
 
-static struct unit_row *find_row(const struct unit *u, const struct table *t, const void *key)
+struct unit_row *unit_find_row(const struct unit *u, const struct table *t, const void *key)
 {
     for (struct map_node *n = map_first(&u->rows, key_hash(t, key)); n; n = map_next(n)) {
         struct unit_row *r = CONTAINER_OF(n, struct unit_row, node);
@@ -81,7 +63,7 @@ static struct unit_row *find_row(const struct unit *u, const struct table *t, co
     return NULL;
 }
 
-static struct unit_row *add_row(struct unit *u, const struct table *t, void *row)
+struct unit_row *unit_add_row(struct unit *u, const struct table *t, void *row)
 {
     struct unit_row *r = ARENA_NEW(u->arena, struct unit_row);
     r->table = t;
@@ -94,15 +76,19 @@ static struct unit_row *add_row(struct unit *u, const struct table *t, void *row
 
 bool unit_knows(struct unit *u, const struct table *t, const void *key)
 {
-    return find_row(u, t, key) != NULL;
+    return unit_find_row(u, t, key) != NULL;
 }
 
 void unit_want(struct unit *u, const struct table *t, const void *key)
 {
-    if (find_row(u, t, key))
+    if (unit_find_row(u, t, key))
         return;
     void *row = arena_alloc(u->arena, t->row_size);
     memcpy(row, key, t->row_size);
+    if (u->store->shared) {
+        unit_want_later(u, t, row);
+        return;
+    }
     bool found = false;
     struct err err;
     if (u->store->ops->fetch(u->store, t, row, u->arena, &found, &err) != ERR_OK) {
@@ -110,22 +96,24 @@ void unit_want(struct unit *u, const struct table *t, const void *key)
             u->load_err = err;
         return;
     }
-    struct unit_row *r = add_row(u, t, row);
+    struct unit_row *r = unit_add_row(u, t, row);
     r->stored = r->exists = found;
 }
 
 void *unit_row(struct unit *u, const struct table *t, const void *key)
 {
-    struct unit_row *r = find_row(u, t, key);
+    struct unit_row *r = unit_find_row(u, t, key);
     MUST(r);
+    if (r->pending)
+        unit_load_wanted(u);
     return r->exists ? r->row : NULL;
 }
 
 void unit_insert(struct unit *u, const struct table *t, void *row)
 {
-    struct unit_row *r = find_row(u, t, row);
+    struct unit_row *r = unit_find_row(u, t, row);
     if (!r) {
-        r = add_row(u, t, row);
+        r = unit_add_row(u, t, row);
     } else {
         MUST(!r->exists);
         r->row = row;
@@ -136,7 +124,7 @@ void unit_insert(struct unit *u, const struct table *t, void *row)
 
 void unit_update(struct unit *u, const struct table *t, void *row)
 {
-    struct unit_row *r = find_row(u, t, row);
+    struct unit_row *r = unit_find_row(u, t, row);
     MUST(r && r->exists);
     r->row = row;
     r->dirty = true;
@@ -144,7 +132,7 @@ void unit_update(struct unit *u, const struct table *t, void *row)
 
 void unit_delete(struct unit *u, const struct table *t, const void *key)
 {
-    struct unit_row *r = find_row(u, t, key);
+    struct unit_row *r = unit_find_row(u, t, key);
     MUST(r && r->exists);
     r->exists = false;
 }
@@ -153,7 +141,14 @@ void unit_delete(struct unit *u, const struct table *t, const void *key)
 
 struct task *unit_task(struct unit *u, int64_t id)
 {
-    return live_find(u->store->live, id);
+    struct task *t = live_find(u->store->live, id);
+    return t || !u->store->shared ? t : unit_fetch_task(u, id);
+}
+
+struct task *unit_task_about(struct unit *u, int64_t id, int64_t subject)
+{
+    const struct task *about = subject ? live_find(u->store->live, subject) : NULL;
+    return about && about->about_loaded ? live_find(u->store->live, id) : unit_task(u, id);
 }
 
 static struct task_touch *touch(struct unit *u, struct task *t)
@@ -174,6 +169,7 @@ static struct task_touch *touch(struct unit *u, struct task *t)
 struct task *unit_task_add(struct unit *u, const struct task_row *row)
 {
     struct task *t = live_task_new(u->store->live, row);
+    unit_know_task(u, row->id);
     touch(u, t)->is_new = true;
     return t;
 }
@@ -191,6 +187,7 @@ void unit_task_place(struct unit *u, struct task *t)
 void unit_task_end(struct unit *u, struct task *t)
 {
     touch(u, t)->ended = true;
+    unit_know_task(u, t->row.id);
     live_take(u->store->live, t);
 }
 
@@ -215,12 +212,16 @@ static void undo(struct unit *u, struct task_touch *x)
 
 int64_t unit_new_id(struct unit *u)
 {
-    u->store->last_id = uuid_v7_next_key(u->ids, u->now_ms);
-    return u->store->last_id;
+    int64_t id = uuid_v7_next_key(u->ids, u->now_ms);
+    if (u->store->shared) { /* every lane of every node has ids of its own */
+        id += (u->store->id_slot - id % STORE_ID_SLOTS + STORE_ID_SLOTS) % STORE_ID_SLOTS;
+        u->ids->last_key = id;
+    }
+    u->store->last_id = id;
+    return id;
 }
 
-/* Grows an arena array by one element. */
-static void *grow(struct unit *u, void *array, size_t count, size_t *capacity, size_t size)
+void *unit_grow(struct unit *u, void *array, size_t count, size_t *capacity, size_t size)
 {
     if (count < *capacity)
         return array;
@@ -234,20 +235,21 @@ static void *grow(struct unit *u, void *array, size_t count, size_t *capacity, s
 
 void unit_list(struct unit *u, int64_t client, uint8_t bucket, int64_t id, bool removed)
 {
-    u->list = grow(u, u->list, u->list_count, &u->list_capacity, sizeof *u->list);
+    u->list = unit_grow(u, u->list, u->list_count, &u->list_capacity, sizeof *u->list);
     u->list[u->list_count++] = (struct list_entry){client, id, bucket, removed};
 }
 
 void unit_idem_add(struct unit *u, uint64_t hash, int64_t job)
 {
-    u->idem_add = grow(u, u->idem_add, u->idem_add_count, &u->idem_add_capacity, sizeof *u->idem_add);
+    u->idem_add = unit_grow(u, u->idem_add, u->idem_add_count, &u->idem_add_capacity, sizeof *u->idem_add);
     u->idem_add[u->idem_add_count++] = (struct idem_entry){hash, job};
     idem_put(&u->store->idem, hash, job);
 }
 
 void unit_idem_drop(struct unit *u, uint64_t hash, int64_t job)
 {
-    u->idem_drop = grow(u, u->idem_drop, u->idem_drop_count, &u->idem_drop_capacity, sizeof *u->idem_drop);
+    u->idem_drop =
+        unit_grow(u, u->idem_drop, u->idem_drop_count, &u->idem_drop_capacity, sizeof *u->idem_drop);
     u->idem_drop[u->idem_drop_count++] = (struct idem_entry){hash, job};
     idem_remove(&u->store->idem, hash, job);
 }
@@ -255,18 +257,31 @@ void unit_idem_drop(struct unit *u, uint64_t hash, int64_t job)
 struct client_counts *unit_counts(struct unit *u, int64_t client)
 {
     struct stats_row key = {.client = client};
-    struct unit_row *r = find_row(u, &table_stats_row, &key);
+    struct unit_row *r = unit_find_row(u, &table_stats_row, &key);
     if (!r) {
         struct stats_row *row = ARENA_NEW(u->arena, struct stats_row);
         struct client_counts *copy = ARENA_NEW(u->arena, struct client_counts);
         *copy = *counts_of(&u->store->counts, client);
         row->client = client;
         row->counts = counts_bytes(copy);
-        r = add_row(u, &table_stats_row, row);
+        r = unit_add_row(u, &table_stats_row, row);
         r->stored = r->exists = true; /* inserted with the client, never deleted */
     }
     r->dirty = true;
     return (struct client_counts *)(uintptr_t)((struct stats_row *)r->row)->counts.ptr;
+}
+
+void unit_count_move(struct unit *u, int64_t client, enum job_state from, enum job_state to)
+{
+    struct client_counts *counts = unit_counts(u, client);
+    if (from != JOB_NO_STATE) {
+        counts->by_state[from]--;
+        u->jobs_moved[from]--;
+    }
+    if (to != JOB_NO_STATE) {
+        counts->by_state[to]++;
+        u->jobs_moved[to]++;
+    }
 }
 
 void unit_disabled(struct unit *u, const struct webhook_row *webhook)
@@ -278,7 +293,7 @@ void unit_disabled(struct unit *u, const struct webhook_row *webhook)
 
 struct notice *unit_notice(struct unit *u)
 {
-    u->notices = grow(u, u->notices, u->notice_count, &u->notice_capacity, sizeof *u->notices);
+    u->notices = unit_grow(u, u->notices, u->notice_count, &u->notice_capacity, sizeof *u->notices);
     struct notice *n = &u->notices[u->notice_count++];
     *n = (struct notice){.ran_ms = -1};
     return n;
@@ -286,7 +301,7 @@ struct notice *unit_notice(struct unit *u)
 
 struct attempt_notice *unit_attempt(struct unit *u)
 {
-    u->attempts = grow(u, u->attempts, u->attempt_count, &u->attempt_capacity, sizeof *u->attempts);
+    u->attempts = unit_grow(u, u->attempts, u->attempt_count, &u->attempt_capacity, sizeof *u->attempts);
     return &u->attempts[u->attempt_count++];
 }
 
@@ -351,12 +366,25 @@ static struct row_change *collect(struct unit *u, size_t *ret_count)
     return changes;
 }
 
+/* What others may wait for, told by the tasks that were changed. */
+static void note_made(struct unit *u, const struct task *t)
+{
+    if (t->phase == TASK_READY && t->row.due_ms <= u->now_ms)
+        u->made_ready = true;
+    else if ((t->phase == TASK_WAITING || t->phase == TASK_READY) && t->row.due_ms < u->nearest_timer_ms)
+        u->nearest_timer_ms = t->row.due_ms;
+}
+
 static void publish(struct unit *u)
 {
+    for (int i = 0; u->jobs_by_state && i < JOB_STATE_COUNT; i++)
+        atomic_fetch_add(&u->jobs_by_state[i], u->jobs_moved[i]);
     for (struct task_touch *x = u->touches; x; x = x->next) {
         x->task->touch = NULL;
         if (x->ended)
             live_task_free(u->store->live, x->task);
+        else
+            note_made(u, x->task);
     }
     for (const struct unit_row *r = u->row_list; r; r = r->next) {
         if (r->table == &table_stats_row && r->dirty && r->exists) {
@@ -389,6 +417,8 @@ enum err_code unit_commit(struct unit *u, struct err *err)
     u->wrote = !empty;
     if (!empty && u->store->ops->commit(u->store, &c, err) != ERR_OK)
         return err->code;
+    if (empty && u->store->shared)
+        u->store->ops->abandon(u->store);
     publish(u);
     return ERR_OK;
 }
@@ -401,9 +431,14 @@ void unit_abort(struct unit *u)
         idem_remove(&u->store->idem, u->idem_add[i].hash, u->idem_add[i].job);
     for (size_t i = 0; i < u->idem_drop_count; i++)
         idem_put(&u->store->idem, u->idem_drop[i].hash, u->idem_drop[i].job);
+    if (!u->store->shared)
+        return;
+    u->store->ops->abandon(u->store);
+    store_forget(u->store);
 }
 
 void unit_free_rows(struct unit *u)
 {
     map_free(&u->rows);
+    map_free(&u->asked.known);
 }

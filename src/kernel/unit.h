@@ -46,6 +46,20 @@ struct attempt_notice {
 struct unit_row;
 struct task_touch;
 
+/* Shared stores: what this batch asks to have in memory, and which tasks it knows to be there or not. */
+struct unit_asked {
+    int64_t *tasks;
+    size_t task_count, task_capacity;
+    struct load_claim *claims;
+    size_t claim_count, claim_capacity;
+    struct load_key *keys;
+    size_t key_count, key_capacity;
+    struct load_row *rows; /* wanted and not read yet */
+    size_t row_count, row_capacity;
+    struct map known;
+    int64_t next_due_ms; /* answer to a look for timers */
+};
+
 /* What the store's memory learns at publish time: caches outside the store (API keys). */
 struct unit {
     struct store *store;
@@ -72,9 +86,15 @@ struct unit {
     struct attempt_notice *attempts;
     size_t attempt_count, attempt_capacity;
     int64_t drop_chunks_below;
-    bool wrote;          /* the commit had something to write */
-    bool keys_changed;   /* API keys were written: caches must be refreshed before answers go out */
-    struct err load_err; /* the first failure of the load phase */
+    bool wrote;        /* the commit had something to write */
+    bool keys_changed; /* API keys were written: caches must be refreshed before answers go out */
+    /* Shared: jobs of all nodes by state, and what this batch adds (unit_jobs_live). */
+    _Atomic int64_t *jobs_by_state;
+    int64_t jobs_moved[JOB_STATE_COUNT];
+    bool made_ready;          /* a committed task can be claimed */
+    int64_t nearest_timer_ms; /* that a committed task waits for; INT64_MAX: none */
+    struct err load_err;      /* the first failure of the load phase */
+    struct unit_asked asked;
 };
 
 void unit_start(struct unit *u);
@@ -84,9 +104,23 @@ MUST_CHECK enum err_code unit_commit(struct unit *u, struct err *err);
 void unit_abort(struct unit *u);
 void unit_free_rows(struct unit *u); /* the map's table; call once at the end of the unit's life */
 
+/* --- asking: what a shared store shall have in memory; with others nothing happens ------------------ */
+
+void unit_ask_task(struct unit *u, int64_t id);
+void unit_ask_claim(struct unit *u, const struct load_claim *claim);
+void unit_ask_key(struct unit *u, int64_t client, struct str key); /* an idempotency key */
+/* One round trip for all that was asked, and for up to due_max tasks whose time has come. */
+void unit_load_asked(struct unit *u, uint32_t due_max);
+/* Reads what was wanted since; called by unit_row() too, so a load step may go by what it has read. */
+void unit_load_wanted(struct unit *u);
+/* What this batch read of a shared store does not fit together: others may have written between two reads.
+ * The batch is decided again, and only if that does not help the error stands. */
+void unit_suspect(struct unit *u, const struct err *err);
+
 /* --- rows: load step says what it wants, decide step looks and changes ------------------------- */
 
-/* Reads the row by its key columns unless this batch knows it already. Load phase only. */
+/* Reads the row by its key columns unless this batch knows it already; of a shared store together with the
+ * others that are wanted. Load phase only. */
 void unit_want(struct unit *u, const struct table *t, const void *key);
 /* The row as this batch sees it, or NULL when there is none. MUST have been wanted or inserted. */
 void *unit_row(struct unit *u, const struct table *t, const void *key);
@@ -105,6 +139,8 @@ void unit_each_inserted(const struct unit *u, const struct table *t, void (*fn)(
 /* --- live tasks -------------------------------------------------------------------------------- */
 
 struct task *unit_task(struct unit *u, int64_t id); /* NULL when not live */
+/* The same for a task about another: not looked for when all about that one is in memory. */
+struct task *unit_task_about(struct unit *u, int64_t id, int64_t subject);
 struct task *unit_task_add(struct unit *u, const struct task_row *row);
 void unit_task_touch(struct unit *u, struct task *t); /* before the first change of its row */
 void unit_task_place(struct unit *u, struct task *t); /* after the change: back into the indexes */
@@ -113,10 +149,16 @@ void unit_task_end(struct unit *u, struct task *t);   /* it leaves the live queu
 /* --- the rest ---------------------------------------------------------------------------------- */
 
 int64_t unit_new_id(struct unit *u);
+/* Unfinished jobs, and those that wait to be claimed. Of a shared store: as it counted them a moment ago,
+ * with what this node has done since. */
+int64_t unit_jobs_live(const struct unit *u);
+int64_t unit_jobs_ready(const struct unit *u);
 void unit_list(struct unit *u, int64_t client, uint8_t bucket, int64_t id, bool removed);
 void unit_idem_add(struct unit *u, uint64_t hash, int64_t job);
 void unit_idem_drop(struct unit *u, uint64_t hash, int64_t job);
 struct client_counts *unit_counts(struct unit *u, int64_t client);
+/* A job of this client moves; JOB_NO_STATE: it is new, or purged. */
+void unit_count_move(struct unit *u, int64_t client, enum job_state from, enum job_state to);
 struct notice *unit_notice(struct unit *u);
 void unit_disabled(struct unit *u, const struct webhook_row *webhook); /* a row of this batch */
 struct attempt_notice *unit_attempt(struct unit *u);

@@ -26,11 +26,18 @@ static int64_t task_head(const struct task *t)
                                                : t->row.id;
 }
 
+/* Of a running task. In a shared store leases are what is looked through, so none goes beyond the limit. */
+static int64_t lease_until_ms(const struct unit *u, const struct task *t)
+{
+    int64_t until = u->steady_up_ms + u->settings->queue_lease_ms;
+    return u->store->shared && t->run_until_ms < until ? t->run_until_ms : until;
+}
+
 /* The task is leased and touched. */
 static void start(struct unit *u, struct task *t)
 {
-    t->row.lease_ms = u->steady_up_ms + u->settings->queue_lease_ms;
     t->run_until_ms = u->steady_up_ms + task_runtime_limit_ms(u->settings, t);
+    t->row.lease_ms = lease_until_ms(u, t);
     task_owner_of(t)->started(u, t);
 }
 
@@ -71,7 +78,18 @@ static enum err_code decide_claim(struct unit *u, struct command *base, struct e
     return ERR_OK;
 }
 
-const struct command_type claim_command_type = {"claim", NULL, decide_claim};
+static void ask_claim(struct unit *u, const struct command *base)
+{
+    const struct claim_command *c = (const struct claim_command *)base;
+    unit_ask_claim(u, &(struct load_claim){c->queues, c->queue_count, c->client, c->max});
+}
+
+static void reset_claim(struct command *base)
+{
+    ((struct claim_command *)base)->task_count = 0;
+}
+
+const struct command_type claim_command_type = {"claim", NULL, decide_claim, ask_claim, reset_claim};
 
 /* --- the others -------------------------------------------------------------------------------- */
 
@@ -90,7 +108,7 @@ static void load_items(struct unit *u, struct command *base)
 {
     const struct worker_command *c = (const struct worker_command *)base;
     for (size_t i = 0; i < c->item_count; i++) {
-        struct task *t = c->items[i].code == ERR_OK ? unit_task(u, c->items[i].id) : NULL;
+        struct task *t = c->items[i].is_bad ? NULL : unit_task(u, c->items[i].id);
         if (t && task_owner_of(t)->load)
             task_owner_of(t)->load(u, t);
     }
@@ -102,9 +120,25 @@ static enum err_code each_item(struct unit *u, struct command *base,
 {
     struct worker_command *c = (struct worker_command *)base;
     for (size_t i = 0; i < c->item_count; i++)
-        if (c->items[i].code == ERR_OK) /* ids that did not parse are refused already */
+        if (!c->items[i].is_bad)
             one(u, c, &c->items[i]);
     return ERR_OK;
+}
+
+static void ask_items(struct unit *u, const struct command *base)
+{
+    const struct worker_command *c = (const struct worker_command *)base;
+    for (size_t i = 0; i < c->item_count; i++)
+        if (!c->items[i].is_bad)
+            unit_ask_task(u, c->items[i].id);
+}
+
+static void reset_items(struct command *base)
+{
+    struct worker_command *c = (struct worker_command *)base;
+    for (size_t i = 0; i < c->item_count; i++)
+        if (!c->items[i].is_bad)
+            c->items[i].cancel = false;
 }
 
 static void seen(struct unit *u, struct task *t)
@@ -134,25 +168,28 @@ static enum err_code decide_start(struct unit *u, struct command *base, struct e
     return each_item(u, base, start_one);
 }
 
-/* Not written to disk: a lease lives in memory and is granted anew when core starts. */
+/* Not written to disk: a lease lives in memory and is granted anew when core starts; but of a shared store
+ * somebody else may look whether it has ended. */
 static void beat_one(struct unit *u, struct worker_command *c, struct worker_item *item)
 {
     struct task *t = held(u, c, item);
     if (t) {
         seen(u, t);
         if (t->phase == TASK_RUNNING && !t->touch) {
-            t->row.lease_ms = u->steady_up_ms + u->settings->queue_lease_ms;
+            if (u->store->shared)
+                unit_task_touch(u, t);
+            t->row.lease_ms = lease_until_ms(u, t);
             unit_task_place(u, t);
         }
         item->lease_expires_ms = t->row.lease_ms;
         return;
     }
-    const struct ghost *g = ghosts_find(unit_ghosts(u), item->id, item->token);
-    if (!g || (c->client && g->client != c->client))
+    struct ghost g;
+    if (!kernel_ghost_find(u, item->id, item->token, &g) || (c->client && g.client != c->client))
         return;
     item->code = ERR_OK;
     item->cancel = true;
-    item->lease_expires_ms = (int64_t)g->end.key;
+    item->lease_expires_ms = (int64_t)g.end.key;
 }
 
 static enum err_code decide_heartbeat(struct unit *u, struct command *base, struct err *err)
@@ -222,8 +259,10 @@ static enum err_code decide_release(struct unit *u, struct command *base, struct
     return each_item(u, base, release_one);
 }
 
-const struct command_type start_command_type = {"start", NULL, decide_start};
-const struct command_type heartbeat_command_type = {"heartbeat", NULL, decide_heartbeat};
-const struct command_type finish_command_type = {"finish", load_items, decide_finish};
-const struct command_type release_command_type = {"release", NULL, decide_release};
-const struct command_type give_back_command_type = {"give_back", load_items, decide_give_back};
+const struct command_type start_command_type = {"start", NULL, decide_start, ask_items, reset_items};
+const struct command_type heartbeat_command_type = {"heartbeat", NULL, decide_heartbeat, ask_items,
+                                                    reset_items};
+const struct command_type finish_command_type = {"finish", load_items, decide_finish, ask_items, reset_items};
+const struct command_type release_command_type = {"release", NULL, decide_release, ask_items, reset_items};
+const struct command_type give_back_command_type = {"give_back", load_items, decide_give_back, ask_items,
+                                                    reset_items};

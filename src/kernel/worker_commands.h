@@ -41,6 +41,7 @@ struct worker_item {
     int64_t id, token;
     uint64_t low;
     struct task_outcome outcome; /* finish only */
+    bool is_bad;                 /* it could not be read: refused already, by `code` */
     /* answer */
     enum err_code code;
     bool cancel;

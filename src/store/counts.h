@@ -14,12 +14,17 @@ struct client_counts {
 struct counts_table {
     struct client_counts **clients; /* by client number; NULL: no job ever */
     size_t capacity;
+    int64_t *made; /* numbers of those that are not NULL */
+    size_t made_count, made_capacity;
 };
 
 struct client_counts *counts_of(struct counts_table *t, int64_t client); /* made when absent */
+void counts_clear(
+    struct counts_table *t); /* all are absent again; costs what there was, not the largest number */
 void counts_free(struct counts_table *t);
 /* The stored form borrows the counts' memory; reading back tolerates a shorter (older) form. */
 struct str counts_bytes(const struct client_counts *c);
 void counts_from_bytes(struct client_counts *c, struct str bytes);
+void counts_add(struct client_counts *c, struct str bytes); /* of a stored form: each counter on its own */
 
 #endif

@@ -75,6 +75,15 @@ int64_t idem_find(const struct idem_index *x, uint64_t hash, size_t *cursor)
     return 0;
 }
 
+void idem_clear(struct idem_index *x)
+{
+    if (x->slot_count > FIRST_SLOTS)
+        idem_free(x);
+    else if (x->filled)
+        memset(x->slots, 0, x->slot_count * sizeof *x->slots);
+    x->used = x->filled = 0;
+}
+
 void idem_free(struct idem_index *x)
 {
     free(x->slots);

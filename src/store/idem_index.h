@@ -26,6 +26,7 @@ void idem_put(struct idem_index *x, uint64_t hash, int64_t job);
 void idem_remove(struct idem_index *x, uint64_t hash, int64_t job);
 /* Candidates of that hash: call with *cursor = 0 first; 0 when there is none left. */
 int64_t idem_find(const struct idem_index *x, uint64_t hash, size_t *cursor);
+void idem_clear(struct idem_index *x); /* empty again; keeps the memory while it is little */
 void idem_free(struct idem_index *x);
 
 #endif

@@ -118,23 +118,33 @@ void live_take(struct live *l, struct task *t)
     }
 }
 
-static enum task_phase phase_of(const struct task_row *row)
+enum task_phase task_row_phase(const struct task_row *row)
 {
     return row->owner == TASK_OWNER_DELIVERY ? stream_state_phase((enum stream_state)row->state)
                                              : job_state_phase((enum job_state)row->state);
 }
 
+/* Where targets outlive their tasks, the stream that would open a closed one again may be another lane's:
+ * whoever comes after the pause tries. */
+static struct target *join_target(struct live *l, int64_t target, int64_t wall_ms)
+{
+    struct target *x = targets_join(&l->targets, target);
+    if (l->targets.outlive && !x->slots && x->open_again_ms <= wall_ms)
+        x->slots = 1;
+    return x;
+}
+
 void live_place(struct live *l, struct task *t, int64_t wall_ms)
 {
     leave_phase(l, t);
-    t->phase = phase_of(&t->row);
+    t->phase = task_row_phase(&t->row);
     MUST(t->phase != TASK_ENDED);
     if (!t->placed)
         map_put(&l->by_id, &t->node, live_id_hash(t->row.id));
     t->placed = true;
     l->phase_counts[t->row.owner][t->phase]++;
     if (t->row.target && !t->target)
-        t->target = targets_join(&l->targets, t->row.target);
+        t->target = join_target(l, t->row.target, wall_ms);
     bool leased = t->phase == TASK_LEASED || t->phase == TASK_RUNNING;
     if (leased) {
         int64_t at = t->row.lease_ms;
@@ -273,6 +283,14 @@ static void drain_task(struct map_node *n, void *arg)
     if (t->target)
         targets_leave(&l->targets, t->target);
     live_task_free(l, t);
+}
+
+void live_clear(struct live *l)
+{
+    l->targets.outlive = true;
+    map_drain(&l->by_id, drain_task, l);
+    memset(l->phase_counts, 0, sizeof l->phase_counts);
+    targets_thin(&l->targets);
 }
 
 struct live *live_free(struct live *l)

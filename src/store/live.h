@@ -44,6 +44,7 @@ struct task {
     bool placed;                     /* found by live_find() */
     bool waits_for_slot, holds_slot; /* of its target */
     bool has_callback;               /* a job: a stream waits for its events */
+    bool about_loaded;               /* every stream about it is in memory; set by stores that load tasks */
     uint64_t room[];                 /* behind it in the same block: refs, then the queue's name */
 };
 
@@ -57,6 +58,9 @@ struct live_claim {
 
 struct live *live_new(void);
 struct live *live_free(struct live *l);
+/* No tasks any more. Workers stay, and targets with what was learned of them, from now on also without tasks:
+ * for a store that loads a batch's tasks and forgets them. */
+void live_clear(struct live *l);
 
 /* A task with a copy of the row's texts and refs, in no index yet. */
 struct task *live_task_new(struct live *l, const struct task_row *row);
@@ -67,6 +71,9 @@ void live_place(struct live *l, struct task *t, int64_t wall_ms);
 void live_take(struct live *l, struct task *t);
 void live_set_worker(struct live *l, struct task *t, struct str worker_id, int64_t steady_ms);
 void task_add_ref(struct task *t, uint64_t ref);
+enum task_phase task_row_phase(const struct task_row *row);
+/* Its place among ready tasks of one priority: the smallest is claimed first. */
+int64_t task_row_order(const struct task_row *row);
 
 struct task *live_find(const struct live *l, int64_t id);
 struct task *live_best(const struct live *l, const struct live_claim *claim);

@@ -68,13 +68,18 @@ static void list_changed(struct live *l, struct ready_list *list)
     free(q);
 }
 
-/* Streams come in the order of what they have to send, not of their own ids, which are no times. */
+/* Streams come in the order of what they have to send, not of their own ids, which are no times. One that has
+ * nothing to send stands nowhere. */
+int64_t task_row_order(const struct task_row *row)
+{
+    bool sends =
+        row->owner == TASK_OWNER_DELIVERY && row->seq >= 0 && (uint64_t)row->seq < log_ref_count(row->refs);
+    return sends ? (int64_t)log_ref_at(row->refs, (size_t)row->seq) : row->id;
+}
+
 static uint64_t ready_key(const struct task *t)
 {
-    int64_t order = t->row.id;
-    if (t->row.owner == TASK_OWNER_DELIVERY)
-        order = (int64_t)log_ref_at(t->row.refs, (size_t)t->row.seq);
-    return (uint64_t)(9 - t->row.priority) << 60 | (uint64_t)order;
+    return (uint64_t)(9 - t->row.priority) << 60 | (uint64_t)task_row_order(&t->row);
 }
 
 static void enter_list(struct live *l, struct task *t)

@@ -58,6 +58,9 @@ COLUMNS(delivery_row, DELIVERY_COLUMNS)
 #define CURRENT_ROW request_day_row
 COLUMNS(request_day_row, REQUEST_DAY_COLUMNS)
 #undef CURRENT_ROW
+#define CURRENT_ROW inbox_row
+COLUMNS(inbox_row, INBOX_COLUMNS)
+#undef CURRENT_ROW
 
 #define X(row, sql, columns, keys, fixed)                                                                    \
     const struct table table_##row = {sql,   columns_##row,      LENGTH_OF(columns_##row), keys,             \

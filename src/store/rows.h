@@ -12,26 +12,7 @@
 #ifndef WEIR_STORE_ROWS_H
 #define WEIR_STORE_ROWS_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
-#include "base/str.h"
-
-enum column_type { COLUMN_INT, COLUMN_TEXT, COLUMN_BLOB };
-
-struct column {
-    const char *name;
-    enum column_type type;
-    uint16_t offset;
-};
-
-struct table {
-    const char *name;
-    const struct column *columns;
-    uint8_t column_count, key_count, fixed_count; /* fixed_count: leading columns no UPDATE touches */
-    uint16_t row_size;
-    uint8_t number; /* index into tables[] */
-};
+#include "store/table.h"
 
 /* A client of the Jobs API. Its row never changes; keys and secrets live apart. */
 #define CLIENT_COLUMNS(INT, TEXT, BLOB)                                                                      \
@@ -192,6 +173,24 @@ struct table {
     INT(day) /* since 1970 */                                                                                \
     INT(requests)
 
+/* A job that an application asks for in a transaction of its own (jobs/inbox.h). Numbers: -1 is not given. */
+#define INBOX_COLUMNS(INT, TEXT, BLOB)                                                                       \
+    INT(failed_ms) /* 0: it waits; else it was refused then, and stands behind all that wait */              \
+    INT(id)                                                                                                  \
+    INT(created_ms)                                                                                          \
+    INT(execution_ms) /* 0: instant */                                                                       \
+    INT(priority)                                                                                            \
+    INT(max_runtime_ms)                                                                                      \
+    INT(max_retries)                                                                                         \
+    TEXT(client) /* client_id */                                                                             \
+    TEXT(type)                                                                                               \
+    TEXT(work_kind)                                                                                          \
+    TEXT(queue)                                                                                              \
+    TEXT(callback)                                                                                           \
+    TEXT(payload)                                                                                            \
+    TEXT(idempotency_key)                                                                                    \
+    TEXT(error) /* why it was refused */
+
 /* X(struct name, SQL name, column list, key columns, fixed columns) */
 #define STORE_TABLES(X)                                                                                      \
     X(client_row, "clients", CLIENT_COLUMNS, 1, 3)                                                           \
@@ -208,7 +207,8 @@ struct table {
     X(stats_row, "client_stats", STATS_COLUMNS, 1, 1)                                                        \
     X(kept_row, "kept", KEPT_COLUMNS, 2, 3)                                                                  \
     X(delivery_row, "deliveries", DELIVERY_COLUMNS, 1, 7)                                                    \
-    X(request_day_row, "request_days", REQUEST_DAY_COLUMNS, 1, 1)
+    X(request_day_row, "request_days", REQUEST_DAY_COLUMNS, 1, 1)                                            \
+    X(inbox_row, "weir_inbox", INBOX_COLUMNS, 2, 15)
 
 #define ROW_INT(name) int64_t name;
 #define ROW_STR(name) struct str name;
@@ -227,14 +227,5 @@ enum table_number { STORE_TABLES(X) TABLE_COUNT };
 #undef X
 
 extern const struct table *const tables[TABLE_COUNT];
-
-static inline int64_t row_int(const void *row, const struct column *c)
-{
-    return *(const int64_t *)(const void *)((const char *)row + c->offset);
-}
-static inline struct str row_str(const void *row, const struct column *c)
-{
-    return *(const struct str *)(const void *)((const char *)row + c->offset);
-}
 
 #endif

@@ -8,3 +8,21 @@ struct store *store_close(struct store *s)
         s->ops->close(s);
     return NULL;
 }
+
+void store_forget(struct store *s)
+{
+    live_clear(s->live);
+    idem_clear(&s->idem);
+    counts_clear(&s->counts);
+}
+
+enum err_code store_read_rows(struct reader *r, struct load_row *rows, size_t count, struct arena *a,
+                              struct err *err)
+{
+    if (r->ops->reader_rows)
+        return r->ops->reader_rows(r, rows, count, a, err);
+    for (size_t i = 0; i < count; i++)
+        if (r->ops->reader_row(r, rows[i].table, rows[i].row, a, &rows[i].found, err) != ERR_OK)
+            return err->code;
+    return ERR_OK;
+}

@@ -6,10 +6,17 @@
  * Writer side (in the kernel's turn): store->live, ->idem, ->counts, ->hooks are memory; fetch and commit
  * are disk. Reader side (any thread, one reader each): key reads that another write path could answer
  * from memory, list reads that may wait for a barrier.
- * Backends: sqlite (one machine, default), memory (tests and simulation). One conformance suite:
- * tests/store.
+ *
+ * A store has one writer, or it is shared: then many handles (`struct store`) write to it at once, from this
+ * process and from others, each in a lane of a kernel. What a shared handle has in memory is what the batch
+ * under way has asked for (`load`, `fetch`), locked by its transaction and forgotten at its end
+ * (store_forget). Deciders see no difference.
+ *
+ * Backends: sqlite (one machine, default), postgres (shared), memory (tests and simulation). One conformance
+ * suite: tests/store.
  * Fails: STORAGE_DB_ERROR (nothing was written, retry), STORE_FSYNC (result unknown: stop the process and
- * recover), STORE_CORRUPT, STORAGE_UNAVAILABLE. */
+ * recover), STORE_CORRUPT, STORAGE_UNAVAILABLE (of a commit on a shared one: perhaps written). err.conflict
+ * of a shared one: nothing was written, others were faster; load and decide again. */
 #ifndef WEIR_STORE_STORE_H
 #define WEIR_STORE_STORE_H
 
@@ -17,55 +24,13 @@
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "store/change_set.h"
 #include "store/counts.h"
 #include "store/hooks.h"
 #include "store/idem_index.h"
 #include "store/live.h"
 #include "store/log.h"
 #include "store/rows.h"
-
-enum row_op { ROW_INSERT, ROW_UPDATE, ROW_DELETE };
-
-struct row_change {
-    const struct table *table;
-    enum row_op op;
-    /* Key columns count for DELETE, all for INSERT, key and changing ones for UPDATE. A task always comes
-     * whole. */
-    const void *row;
-};
-
-/* A listing entry: job `id` of `client` is (or no longer is) in `bucket`. */
-enum {
-    LIST_ALL = 0,         /* every job of a client; a final state s is bucket 1 + s */
-    LIST_DELIVERIES = 64, /* of a webhook, or of a job's callback: `client` is the id of that */
-    LIST_OF_JOB = 65,     /* deliveries to webhooks about a job: `client` is the job's id; 0: about none */
-    LIST_LATE = 66,       /* jobs past retention that still had something to deliver; `client` is 0 */
-};
-struct list_entry {
-    int64_t client, id;
-    uint8_t bucket;
-    bool removed;
-};
-
-struct idem_entry {
-    uint64_t hash;
-    int64_t job;
-};
-
-/* Everything a batch changes. Written together or not at all. A key of a table is named once, or twice as a
- * DELETE and then an INSERT: a backend may write all deletes and updates first. */
-struct change_set {
-    const struct row_change *rows;
-    size_t row_count;
-    const struct str *chunks; /* log chunks first_chunk, first_chunk + 1, ... */
-    size_t chunk_count;
-    int64_t first_chunk;
-    int64_t drop_chunks_below; /* 0: none; else log chunks under this number are deleted */
-    const struct list_entry *list;
-    size_t list_count;
-    const struct idem_entry *idem_add, *idem_drop;
-    size_t idem_add_count, idem_drop_count;
-};
 
 struct store;
 struct reader;
@@ -84,6 +49,46 @@ struct list_query {
     size_t limit;
 };
 
+/* --- what a batch asks of a shared store, all in one round trip ------------------------------------ */
+
+/* Up to `max` tasks that can be claimed, the best ones of these queues; held by nobody, then locked. */
+struct load_claim {
+    const struct str *queues;
+    size_t queue_count;
+    int64_t client; /* 0: any client's */
+    uint32_t max;
+};
+
+/* The job that used this idempotency key, if there is one: into store->idem, its task into store->live. */
+struct load_key {
+    int64_t client;
+    struct str key;
+};
+
+/* A row by key, like fetch: the key columns of `row` are set. */
+struct load_row {
+    const struct table *table;
+    void *row;
+    bool found; /* answer */
+};
+
+/* Tasks come into store->live with their worker, placed by the time `now_ms`; with a job come the streams of
+ * deliveries about it. A task that is not there afterwards does not exist. */
+struct load_set {
+    const int64_t *tasks; /* by id, in any order, perhaps more than once */
+    size_t task_count;
+    const struct load_claim *claims;
+    size_t claim_count;
+    const struct load_key *keys;
+    size_t key_count;
+    struct load_row *rows;
+    size_t row_count;
+    /* Tasks whose time has come: due by now_ms, or held with a lease that ended before it. 0: none. */
+    uint32_t due_max;
+    int64_t now_ms;
+    int64_t next_due_ms; /* answer, when asked for due ones: the next time of one; INT64_MAX: none waits */
+};
+
 struct store_ops {
     const char *name;
     /* Row by key: the key columns of `row` are set; fills the rest, texts into `a`. */
@@ -96,6 +101,16 @@ struct store_ops {
     enum err_code (*probe)(struct store *s, struct err *err);
     void (*close)(struct store *s);
 
+    /* Shared stores only, else NULL. load begins the transaction that commit or abandon ends. */
+    enum err_code (*load)(struct store *s, struct load_set *l, struct arena *a, struct err *err);
+    void (*abandon)(struct store *s); /* nothing is to be written, or it was refused */
+    /* Duties that one node has for all (timers, leases, retention): is it this handle's? Asked about once a
+     * second; takes them over when nobody has them or their holder has been silent for seconds. */
+    enum err_code (*lead)(struct store *s, bool *ret_leads, struct err *err);
+    /* Tells other nodes what a commit made, after it: sometimes a hint is lost, so everybody also looks now
+     * and then. `what` is one of enum store_hint, several or'ed. */
+    void (*hint)(struct store *s, unsigned what);
+
     enum err_code (*reader_open)(struct store *s, struct reader **ret_reader, struct err *err);
     void (*reader_close)(struct reader *r);
     /* A snapshot: every read until reader_end sees one committed state. */
@@ -103,6 +118,9 @@ struct store_ops {
     void (*reader_end)(struct reader *r);
     enum err_code (*reader_row)(struct reader *r, const struct table *t, void *row, struct arena *a,
                                 bool *ret_found, struct err *err);
+    /* Many rows of a table at once, where that costs less than one by one; else NULL (store_read_rows). */
+    enum err_code (*reader_rows)(struct reader *r, struct load_row *rows, size_t count, struct arena *a,
+                                 struct err *err);
     enum err_code (*reader_chunk)(struct reader *r, int64_t number, struct arena *a, struct str *ret_chunk,
                                   struct err *err); /* absent when purged */
     enum err_code (*reader_list)(struct reader *r, const struct list_query *q, int64_t *ret_ids,
@@ -122,12 +140,26 @@ struct store_ops {
     /* Every listing entry by (client, bucket, id); every idempotency entry by job. */
     enum err_code (*reader_scan_list)(struct reader *r, store_list_fn *fn, void *arg, struct err *err);
     enum err_code (*reader_scan_idem)(struct reader *r, store_idem_fn *fn, void *arg, struct err *err);
+    /* A mark's number, 0 when there is none. */
+    enum err_code (*reader_mark)(struct reader *r, const char *name, int64_t *ret_value, struct err *err);
+    /* Handles that other processes have on a shared store. NULL where there is one writer. */
+    enum err_code (*reader_others)(struct reader *r, int64_t *ret_count, struct err *err);
     /* The backend's own check of its file: one line per fault. NULL where there is no file. */
     enum err_code (*reader_check)(struct reader *r, store_check_fn *fn, void *arg, struct err *err);
 };
 
+enum store_hint { HINT_READY = 1, HINT_KEYS = 2, HINT_EVENTS = 4, HINT_TIMER = 8, HINT_INBOX = 16 };
+
+enum { STORE_ID_SLOTS = 64 }; /* lanes that give ids at the same time, in all nodes together */
+
 struct store {
     const struct store_ops *ops;
+    bool shared;
+    /* Shared: jobs of all nodes, as counted a moment ago; `live` counts only what is loaded. */
+    int64_t jobs_by_state[JOB_STATE_COUNT];
+    int64_t id_slot; /* shared: ids of this handle are this modulo STORE_ID_SLOTS */
+    /* Shared: the database's clock minus this machine's monotonic one. All nodes count by that clock. */
+    _Atomic int64_t clock_minus_mono_us;
     struct live *live;
     struct idem_index idem;
     struct counts_table counts;
@@ -156,7 +188,7 @@ struct sqlite_options {
     int64_t wal_ahead_bytes; /* how long the WAL's file is made before it is used; 0 leaves it */
     bool checkpoint_thread;  /* most of a checkpoint beside the commits; a server wants it */
 };
-enum { STORE_SCHEMA_VERSION = 6 };
+enum { STORE_SCHEMA_VERSION = 7 };
 
 MUST_CHECK enum err_code store_open_sqlite(const struct sqlite_options *options, struct store **ret_store,
                                            struct err *err);
@@ -165,7 +197,21 @@ MUST_CHECK enum err_code store_open_sqlite_reader(const struct sqlite_options *o
                                                   struct reader **ret_reader, struct err *err);
 /* A consistent copy of a database file, also beside a running server. */
 MUST_CHECK enum err_code store_backup_sqlite(const char *from_path, const char *to_path, struct err *err);
+struct postgres_options {
+    const char *url;    /* postgres://user@host:port/name, or a libpq connection string */
+    int64_t timeout_ms; /* longest wait for a lock, and for an answer */
+};
+/* One handle: one connection that writes. Makes or updates the schema first, if it has to. */
+MUST_CHECK enum err_code store_open_postgres(const struct postgres_options *options, struct store **ret_store,
+                                             struct err *err);
+MUST_CHECK enum err_code store_open_postgres_reader(const struct postgres_options *options,
+                                                    struct reader **ret_reader, struct err *err);
 struct store *store_open_memory(void);
+/* Rows by key inside a snapshot, texts into `a`. */
+MUST_CHECK enum err_code store_read_rows(struct reader *r, struct load_row *rows, size_t count,
+                                         struct arena *a, struct err *err);
+/* A shared store's memory after a batch: no tasks, keys, counters. Targets keep what was learned of them. */
+void store_forget(struct store *s);
 struct store *store_close(struct store *s); /* NULL is fine; always returns NULL */
 
 #endif

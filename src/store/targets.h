@@ -7,9 +7,12 @@
  * business, who gives more when it answers, counts failures here, and closes it by giving it none.
  *
  * Owner:  the live queue, which says who enters, is admitted and leaves; a target lives while it has
- *         tasks. */
+ *         tasks. Where only the tasks of one batch are in memory (a shared store), it outlives them: what was
+ *         learned of a receiver is good for the next batch. */
 #ifndef WEIR_STORE_TARGETS_H
 #define WEIR_STORE_TARGETS_H
+
+#include <stdbool.h>
 
 #include "base/heap.h"
 #include "base/map.h"
@@ -28,11 +31,14 @@ struct target {
 struct targets {
     struct map by_id;
     uint32_t slots; /* at most, of a target that behaves */
+    bool outlive;   /* targets without members stay */
 };
 
 struct target *targets_find(const struct targets *t, int64_t id); /* NULL: no task bothers it */
 struct target *targets_join(struct targets *t, int64_t id);       /* made when absent; one member more */
-void targets_leave(struct targets *t, struct target *x);          /* freed with its last member */
+void targets_leave(struct targets *t, struct target *x);          /* freed with its last member, or kept */
+/* When there are many, those that nothing is known against are forgotten; no target has members then. */
+void targets_thin(struct targets *t);
 void targets_free(struct targets *t);
 
 #endif

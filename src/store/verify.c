@@ -106,7 +106,7 @@ static void check_against_log(struct verify *v, const struct checked_job *j)
         verify_say_job(v, j, "its row says attempt %u, its events say %u", j->row_attempt, j->attempt);
     else if (j->last_us != j->row_last_us)
         verify_say_job(v, j, "its row and its last event differ in time");
-    else if (j->row_refs != j->log_refs)
+    else if (j->row_refs != j->log_refs || j->kept_seen != j->kept_count)
         verify_say_job(v, j, "its references do not point at its events");
     if (j->is_ended && j->row_state == JOB_FAILED && (j->row_attempt > j->max_retries) != j->exhausted)
         verify_say_job(v, j, "job.retries_exhausted must stand behind the last failure, and only there");

@@ -1,7 +1,7 @@
 /* store/verify.h - replays the whole log and compares it with every stored row.
  *
  * Checks, in one snapshot:
- * - the backend's own file check; every chunk is sound and numbered without a gap;
+ * - the backend's own file check; every chunk is sound and, where there is one writer, none is missing;
  * - each job's events are 1..n, legal moves only (lifecycle table), strictly rising in time;
  * - the folded state equals the live or final row; a job is either live or ended, never both or neither;
  * - every ended job has exactly one outcome and report, and one archived report per earlier attempt;

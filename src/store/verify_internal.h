@@ -13,15 +13,24 @@
 struct checked_job {
     struct map_node node;
     int64_t id, low, client;
-    uint64_t shared;             /* digest of the columns that jobs and tasks both hold */
-    uint64_t row_refs, log_refs; /* digests of event positions: as the row lists them, as the log has them */
-    uint64_t idem;               /* hash of its idempotency key; 0: none */
+    uint64_t shared; /* digest of the columns that jobs and tasks both hold */
+    /* Sums over number and position of its events: as the row lists them, as the log has them. */
+    uint64_t row_refs, log_refs;
+    uint64_t idem; /* hash of its idempotency key; 0: none */
     int64_t row_last_us, last_us;
     uint32_t row_seq, seq, row_attempt, attempt, max_retries;
-    uint32_t kept;     /* leading refs whose chunk was purged: these events must be in `kept` */
-    uint32_t archives; /* reports of earlier attempts */
+    uint32_t kept; /* number of the last event whose chunk was purged: that one and others are in `kept` */
+    uint32_t kept_count, kept_seen; /* how many those are, how many are there */
+    uint32_t archives;              /* reports of earlier attempts */
     uint8_t kind, row_state, state;
+    struct early_event *early; /* met before their turn, by number */
     bool has_job, is_live, is_ended, broken, exhausted, listed, listed_final, idem_seen;
+};
+
+/* Several lanes write chunks side by side, so an event may stand before the one it follows. */
+struct early_event {
+    struct early_event *next;
+    struct event event; /* without its extra */
 };
 
 struct checked_client {
@@ -51,6 +60,8 @@ void verify_say_job(struct verify *v, const struct checked_job *j, const char *f
 
 struct checked_job *verify_find_job(const struct verify *v, int64_t id);
 struct checked_job *verify_add_job(struct verify *v, int64_t id);
+/* What stands for one event in row_refs and log_refs. */
+uint64_t verify_ref(uint64_t seq, uint64_t ref);
 struct checked_client *verify_client(struct verify *v, int64_t num); /* made when absent */
 
 /* The passes, in order. */

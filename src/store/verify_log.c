@@ -69,9 +69,8 @@ static struct checked_job *purged_job(struct verify *v, const struct event *e)
     return j;
 }
 
-static void note_event(struct verify *v, struct checked_job *j, const struct event *e)
+static void fold_event(struct verify *v, struct checked_job *j, const struct event *e)
 {
-    v->result->events++;
     if (j->broken)
         return; /* told once; the rest would only repeat it */
     const char *broken = event_broken_rule(j, e);
@@ -85,6 +84,47 @@ static void note_event(struct verify *v, struct checked_job *j, const struct eve
     j->last_us = e->at_us;
     j->attempt = e->attempt;
     j->exhausted = is_exhausted_note(e);
+}
+
+/* Its turn comes when the ones before it have been met. */
+static void set_aside(struct verify *v, struct checked_job *j, const struct event *e)
+{
+    struct early_event **at = &j->early;
+    while (*at && (*at)->event.seq < e->seq)
+        at = &(*at)->next;
+    struct early_event *early = ARENA_NEW(v->arena, struct early_event);
+    *early = (struct early_event){.next = *at, .event = *e};
+    early->event.extra = STR_ABSENT; /* borrowed from the chunk */
+    *at = early;
+}
+
+static void note_event(struct verify *v, struct checked_job *j, const struct event *e)
+{
+    v->result->events++;
+    if (e->seq > j->seq + 1) {
+        set_aside(v, j, e);
+        return;
+    }
+    if (!j->has_job && e->seq <= j->seq && is_legal_move(e))
+        return; /* of a purged job: before where its rest was thought to start */
+    fold_event(v, j, e);
+    while (j->early && !j->broken && j->early->event.seq <= j->seq + 1) {
+        fold_event(v, j, &j->early->event);
+        j->early = j->early->next;
+    }
+}
+
+/* Those whose turn never came: one before them is missing. */
+static void check_early(struct map_node *n, void *arg)
+{
+    struct checked_job *j = CONTAINER_OF(n, struct checked_job, node);
+    if (j->early)
+        fold_event(arg, j, &j->early->event);
+}
+
+uint64_t verify_ref(uint64_t seq, uint64_t ref)
+{
+    return hash_mix(hash_mix(seq) + ref);
 }
 
 /* --- kept copies ------------------------------------------------------------------------------- */
@@ -108,6 +148,7 @@ static bool note_kept(const void *row, void *arg)
     } else if (r->seq > j->kept) {
         verify_say_job(v, j, "its event %lld is kept though it is in the log", (long long)r->seq);
     } else {
+        j->kept_seen++;
         note_event(v, j, &e);
     }
     return true;
@@ -126,7 +167,7 @@ static void note_chunk_events(struct verify *v, int64_t number, struct str chunk
         struct checked_job *j = verify_find_job(v, e.job);
         if (!j)
             j = purged_job(v, &e);
-        j->log_refs = hash_mix(j->log_refs + ((uint64_t)number << 16 | at));
+        j->log_refs += verify_ref(e.seq, (uint64_t)number << 16 | at);
         note_event(v, j, &e);
     }
 }
@@ -136,7 +177,8 @@ static bool note_chunk(int64_t number, struct str chunk, void *arg)
     struct verify *v = arg;
     verify_seen(v);
     v->result->chunks++;
-    if (v->next_chunk && number != v->next_chunk)
+    bool numbered_through = !v->reader->ops->load; /* lanes of a shared store take numbers in blocks */
+    if (numbered_through && v->next_chunk && number != v->next_chunk)
         verify_say(v, "log: chunk %lld follows chunk %lld", (long long)number, (long long)v->next_chunk - 1);
     v->next_chunk = number + 1;
     if (log_chunk_is_sound(chunk))
@@ -151,5 +193,6 @@ enum err_code verify_log(struct verify *v, struct err *err)
     if (v->reader->ops->reader_scan(v->reader, &table_kept_row, note_kept, v, err) != ERR_OK ||
         v->reader->ops->reader_scan_log(v->reader, 0, note_chunk, v, err) != ERR_OK)
         return err->code;
+    map_each(&v->jobs, check_early, v);
     return ERR_OK;
 }

@@ -43,12 +43,16 @@ static bool note_job(const void *row, void *arg)
 /* Positions before the oldest chunk were purged; the others are compared with the log by a digest. */
 static void note_refs(struct verify *v, struct checked_job *j, struct str refs)
 {
-    size_t count = log_ref_count(refs), i = 0;
-    while (i < count && log_ref_chunk(log_ref_at(refs, i)) < v->first_chunk)
-        i++;
-    j->kept = (uint32_t)i;
-    for (; i < count; i++)
-        j->row_refs = hash_mix(j->row_refs + log_ref_at(refs, i));
+    size_t count = log_ref_count(refs);
+    for (size_t i = 0; i < count; i++) {
+        uint64_t ref = log_ref_at(refs, i);
+        if (log_ref_chunk(ref) >= v->first_chunk) {
+            j->row_refs += verify_ref(i + 1, ref);
+            continue;
+        }
+        j->kept = (uint32_t)i + 1;
+        j->kept_count++;
+    }
 }
 
 static void note_state(struct checked_job *j, int64_t state, int64_t attempt, int64_t seq, int64_t last_us)

@@ -12,7 +12,10 @@ import termios
 
 import pytest
 
+from harness.store_sql import edit
 from harness.weir_server import server_environment, wait_for
+
+BACKUP = pytest.mark.sqlite_only("backup and restore copy a file; a database has its own tools")
 
 
 def run(weir, *args, code=0, **options):
@@ -292,16 +295,14 @@ def test_verify_agrees_beside_a_running_server_and_after_it(filled):
 def test_verify_finds_a_row_that_was_changed_behind_the_log(filled):
     """Negative control: without it, agreement would prove nothing."""
     filled.stop()
-    database = sqlite3.connect(os.path.join(filled.data, "weir.db"))
-    database.execute("DELETE FROM ends WHERE id = (SELECT min(id) FROM ends)")
-    database.commit()
-    database.close()
+    assert edit(filled, "DELETE FROM ends WHERE id = (SELECT min(id) FROM ends)") == 1
     done = run(filled, "verify", code=1)
     assert "difference: " in done.stderr
     found = json.loads(run(filled, "verify", "-o", "json", code=1).stdout)
     assert found["problems"] == len(found["differences"]) >= 1
 
 
+@BACKUP
 def test_a_backup_of_a_running_server_is_restored_elsewhere(filled, fresh_weir, tmp_path):
     """Online copy, checked; the restored server knows the same jobs."""
     copy = str(tmp_path / "copy.db")
@@ -317,6 +318,7 @@ def test_a_backup_of_a_running_server_is_restored_elsewhere(filled, fresh_weir, 
     assert len(listed) == 10 and {job["state"] for job in listed} == {"SUCCEEDED", "QUEUED"}
 
 
+@BACKUP
 def test_restore_keeps_what_was_there_and_refuses_a_running_server(filled, tmp_path):
     """With --force the database before it, with its WAL, is kept and still verifies."""
     copy = str(tmp_path / "copy.db")
@@ -334,6 +336,7 @@ def test_restore_keeps_what_was_there_and_refuses_a_running_server(filled, tmp_p
     assert len(run_json(filled, "job", "list", key=filled.key)["items"]) == 10
 
 
+@BACKUP
 @pytest.mark.parametrize("damage", ["garbage", "cut", "row"])
 def test_restore_of_a_damaged_file_changes_nothing(filled, tmp_path, damage):
     """Whatever is wrong with it is found before anything is replaced."""
@@ -361,6 +364,7 @@ def spoil(path, damage):
         database.close()
 
 
+@BACKUP
 def test_restore_of_what_is_not_there_is_exit_code_3(filled, tmp_path):
     """Also verify and backup of a data directory without a database."""
     empty = str(tmp_path / "empty")
@@ -380,7 +384,7 @@ def test_doctor_finds_a_healthy_server_healthy(weir):
     assert not [check for check in done["checks"] if check["result"] == "fail"]
     assert f"held by process {weir.process.pid}" in found["data directory lock"]["found"]
     assert found["server"]["found"].startswith("ready: ")
-    assert found["database schema"]["found"] == "version 6"
+    assert found["database schema"]["found"] == "version 7"
 
 
 def test_doctor_fails_on_a_bad_setting_and_an_unwritable_directory(weir, tmp_path):

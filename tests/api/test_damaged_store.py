@@ -1,20 +1,11 @@
 """Rows that went missing behind the server's back: what remains is served, nothing is made up."""
-import contextlib
 import os
-import sqlite3
+
+import pytest
 
 from harness import wire
+from harness.store_sql import edit
 from harness.weir_server import wait_for
-
-
-def edit(weir, *statements):
-    """Changes the store of a stopped server; gives the number of rows touched."""
-    touched = 0
-    with contextlib.closing(sqlite3.connect(f"{weir.data}/weir.db")) as database:
-        for statement in statements:
-            touched += database.execute(statement).rowcount
-        database.commit()
-    return touched
 
 
 def alive(weir):
@@ -79,6 +70,7 @@ def test_a_job_without_its_definition_fails_and_is_not_run(fresh_weir):
     assert sound in started and lost not in started
 
 
+@pytest.mark.sqlite_only("a row that is not there looks like another node's doing, and is tried again")
 def test_damage_that_cannot_be_is_an_internal_error_without_internals(fresh_weir):
     """[JOB-214] A job that is neither live nor final: 500 RFA_INTERNAL; only the log says why."""
     weir = fresh_weir(settings={"runner.processes": 0})
@@ -95,6 +87,7 @@ def test_damage_that_cannot_be_is_an_internal_error_without_internals(fresh_weir
     assert weir.job(key, other)["state"] == "QUEUED"
 
 
+@pytest.mark.sqlite_only("moves the file away; of a database: test_postgres_faults.py")
 def test_a_store_that_is_not_there_is_unavailable(fresh_weir):
     """[JOB-216] The file cannot be opened: 503 RFA_STORAGE_UNAVAILABLE with Retry-After; it heals."""
     weir = fresh_weir(settings={"runner.processes": 0, "server.threads": 1})

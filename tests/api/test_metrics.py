@@ -157,7 +157,8 @@ def test_commits_show_their_size_and_length(idle):
     _, total, count = sizes.histogram()
     assert count <= total <= after["weir_commit_commands_total"].value()
     assert count <= after["weir_commit_batches_total"].value()
-    assert after["weir_wal_pages"].value() > 0 and after["weir_store_writable"].value() == 1
+    assert idle.database or after["weir_wal_pages"].value() > 0  # a file of SQLite's alone
+    assert after["weir_store_writable"].value() == 1
     assert after["weir_store_errors_total"].value() == 0
 
 

@@ -12,7 +12,7 @@ import signal
 import threading
 import time
 
-from harness.history import check_client, judge
+from harness.history import Operation, check_client, judge
 from harness.kept import Kept
 from harness.weir_server import wait_for
 
@@ -62,11 +62,15 @@ class Load:
         if self.faults:
             raise self.faults[0]
 
+    def connect(self, _n):
+        """Client n's connection."""
+        return Kept(self.weir.address, self.key, timeout=10)
+
     def run(self, n):
         """One client."""
         rng, done = random.Random(n), []
         try:
-            with Kept(self.weir.address, self.key, timeout=10) as kept:
+            with self.connect(n) as kept:
                 i = 0
                 while not self.stopping.is_set():
                     name = f"{self.round}-{n}-{i}"
@@ -134,8 +138,9 @@ def drained(weir, key, timeout=60):
     wait_for(over, timeout, "everything to end", weir)
 
 
-def settle(weir, key, history):
-    """After the faults: drains, walks every chain, judges the history; {job_id: (name, state)}."""
+def settle(weir, key, history, more=None):
+    """After the faults: drains, walks every chain, judges the history; {job_id: (name, state)}.
+    `more`: as the load's."""
     weir.wait_ready()
     drained(weir, key)
     jobs = {job_id: (job["payload"]["name"], job["state"])
@@ -146,8 +151,18 @@ def settle(weir, key, history):
         for op in history.of("submit", "ok")[::10]:
             job = kept.call("GET", f"/v1/jobs/{op.value}").expect(200)
             body = {"type": "EXECUTE", "work_kind": job["work_kind"], "idempotency_key": op.name,
-                    "payload": {"name": op.name}}
+                    "payload": {"name": op.name}, **(more(op.name) if more else {})}
             answer = kept.call("POST", "/v1/jobs", body)
             assert answer.expect(202)["job_id"] == op.value
             assert answer.headers["idempotency-replayed"] == "true"
     return jobs
+
+
+def the_judge_sees_a_planted_loss(history, jobs):
+    """The negative control on the very history of the run: each doctored copy of it is blamed."""
+    ok = history.of("submit", "ok")[-1]
+    assert not judge(history.operations, jobs)
+    assert judge(history.operations, {k: v for k, v in jobs.items() if k != ok.value})
+    assert judge(history.operations, {**jobs, "phantom": ("never-sent", "SUCCEEDED")})
+    assert judge(history.operations, {**jobs, "twin": (ok.name, "SUCCEEDED")})
+    assert judge(history.operations + [Operation(0, "submit", ok.name, "ok", "other")], jobs)

@@ -4,14 +4,14 @@ shows: test_power_cut.c."""
 import os
 import random
 import signal
-import sqlite3
 import time
 
 import pytest
 
 from harness import processes
-from harness.history import History, Operation, judge
-from kill_load import SETTINGS, Load, kill_core, settle
+from harness.history import History
+from harness.store_sql import edit
+from kill_load import SETTINGS, Load, kill_core, settle, the_judge_sees_a_planted_loss
 
 CORE_KILLS, RUNNER_KILLS, ROOT_KILLS = 60, 30, 3
 LONG_FACTOR = 50  # of make test-long
@@ -73,16 +73,6 @@ def test_kills_of_core_runners_and_root_lose_nothing(fresh_weir, long_run):
     the_judge_sees_a_planted_loss(history, jobs)
 
 
-def the_judge_sees_a_planted_loss(history, jobs):
-    """The negative control on the very history of the run: each doctored copy of it is blamed."""
-    ok = history.of("submit", "ok")[-1]
-    assert not judge(history.operations, jobs)
-    assert judge(history.operations, {k: v for k, v in jobs.items() if k != ok.value})
-    assert judge(history.operations, {**jobs, "phantom": ("never-sent", "SUCCEEDED")})
-    assert judge(history.operations, {**jobs, "twin": (ok.name, "SUCCEEDED")})
-    assert judge(history.operations + [Operation(0, "submit", ok.name, "ok", "other")], jobs)
-
-
 def test_kill_of_the_whole_family_under_load_loses_nothing(fresh_weir, long_run):
     """[JOB-146] [JOB-303] Everything killed at the same instant, as a power cut does to processes,
     eight times."""
@@ -109,8 +99,6 @@ def test_verify_sees_a_row_that_is_missing(fresh_weir):
         weir.wait_final(key, job_id)
     weir.stop()
     verify(weir)
-    with sqlite3.connect(os.path.join(weir.data, "weir.db")) as db:
-        removed = db.execute("DELETE FROM ends WHERE id=(SELECT max(id) FROM ends)").rowcount
-    assert removed == 1
+    assert edit(weir, "DELETE FROM ends WHERE id=(SELECT max(id) FROM ends)") == 1
     done = weir.cli("verify")
     assert done.returncode == 1 and done.stdout.strip(), done

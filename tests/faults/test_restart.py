@@ -9,6 +9,8 @@ import time
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
+import pytest
+
 from harness import processes
 from harness.history import check_chain, check_client, list_jobs
 from harness.weir_server import wait_for
@@ -104,7 +106,8 @@ def test_keys_survive_a_restart_and_only_their_hash_is_stored(fresh_weir):
     weir.start()
     weir.submit(new, queue="nobody")
     weir.try_submit(old).expect_problem(403, "RFA_AUTH_API_KEY_DISABLED")
-    files = [path for path in Path(weir.data).rglob("*") if path.is_file()]
+    files = [path for path in Path(weir.data).rglob("*")  # one that is about to be renamed may be gone
+             if path.is_file() and path.suffix != ".tmp"]
     assert len(files) >= 2
     for path in files:
         content = path.read_bytes()
@@ -252,6 +255,7 @@ def test_a_half_sent_request_does_not_hold_up_the_stop(fresh_weir):
         assert time.monotonic() - before < 6
 
 
+@pytest.mark.sqlite_only("asks SQLite to check its file")
 def test_the_database_is_whole_after_a_clean_stop(fresh_weir):
     """[JOB-303] SQLite itself finds nothing wrong, and `weir verify` neither."""
     weir = fresh_weir()

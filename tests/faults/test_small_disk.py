@@ -11,6 +11,8 @@ import pytest
 
 from small_disk import SmallDiskRefused, small_disk
 
+pytestmark = pytest.mark.sqlite_only("about the disk under the file")
+
 WRITER = textwrap.dedent("""
     import sqlite3, sys
     db = sqlite3.connect(sys.argv[1] + "/w.db", isolation_level=None)

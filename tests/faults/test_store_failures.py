@@ -15,6 +15,7 @@ from harness.history import check_chain, check_client, list_jobs
 from harness.weir_server import wait_for
 from harness.worker_calls import Worker
 
+pytestmark = pytest.mark.sqlite_only("about the disk under the file")
 STORE_PROBLEMS = ("RFA_STORAGE_DB_ERROR", "RFA_STORAGE_UNAVAILABLE", "RFA_STORAGE_FSYNC")
 
 

@@ -178,6 +178,7 @@ def test_a_bad_setting_is_one_line_and_exit_2(fresh_weir):
         assert not os.path.exists(weir.data)
 
 
+@pytest.mark.sqlite_only("writes into the file")
 def test_a_damaged_database_is_told_and_never_served(fresh_weir):
     """Core refuses to start on a file that is no database, says so, and root gives up with exit 1;
     the file is left as it was."""

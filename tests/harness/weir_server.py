@@ -21,7 +21,7 @@ import time
 from collections import namedtuple
 from datetime import datetime, timedelta, timezone
 
-from harness import processes, wire
+from harness import postgres, processes, wire
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 START_SECONDS_MAX = 30
@@ -75,8 +75,15 @@ class PortReservation:
 class Weir:
     """See the module's text. Not started by the constructor."""
 
-    def __init__(self, settings=None, args=(), env=None, data=None, program=None):
+    def __init__(self, settings=None, args=(), env=None, data=None, program=None, store_url=None):
         self.settings = {**DEFAULT_SETTINGS, **(settings or {})}
+        self.database = None  # of the session's PostgreSQL, dropped at the end
+        if store_url:
+            self.settings["store.url"] = store_url
+        elif os.environ.get("WEIR_TEST_STORE") == "postgres" and not program \
+                and "store.url" not in self.settings:
+            self.database = postgres.session().fresh_database()
+            self.settings["store.url"] = postgres.session().url(self.database)
         self.args = list(args)
         self.env = env or {}
         self.program = [program] if isinstance(program, str) else program or [binary()]
@@ -199,6 +206,9 @@ class Weir:
         """End of the test: no process, no port, and no files unless they are to be kept."""
         self.destroy()
         self.reservation.close()
+        if self.database and not keep:
+            postgres.session().drop_database(self.database)
+            self.database = None
         if not keep:
             shutil.rmtree(self.home, ignore_errors=True)
 
@@ -284,6 +294,8 @@ class Weir:
     def cli(self, *args, key=None, timeout=60):
         """Runs `weir ARGS` against this server and data directory; gives the CompletedProcess."""
         env = server_environment({"WEIR_URL": self.url, "WEIR_DATA": self.data})
+        if "store.url" in self.settings:
+            env["WEIR_STORE_URL"] = self.settings["store.url"]
         if key:
             env["WEIR_API_KEY"] = key
         done = subprocess.run(self.program + list(args), env=env, timeout=timeout, check=False,

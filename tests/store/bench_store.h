@@ -13,13 +13,19 @@
 
 #include "base/hash.h"
 #include "base/must.h"
+#include "store/bench_schema.h"
 #include "store/store.h"
 
 enum { BENCH_ROW_MAX = 512 };
 
 struct bench {
-    bool on_disk;
+    bool on_disk; /* closing it loses nothing */
+    /* One of several handles: it counts in differences, takes its chunk numbers in blocks, and what it has in
+     * memory is the batch's. */
+    bool shared;
     char path[64];
+    struct bench_schema schema;
+    int64_t first_chunk; /* the number its first chunk will have */
     struct store *store;
     struct reader *reader;
     struct arena *arena;
@@ -28,12 +34,17 @@ struct bench {
 
 int bench_group_memory(void **state);
 int bench_group_disk(void **state);
+int bench_group_postgres(void **state);
 int bench_up(void **state);
 int bench_down(void **state);
-void bench_reopen(struct bench *b); /* disk only */
+void bench_reopen(struct bench *b); /* not in memory */
+/* The SQLite file or the schema, by one more handle. */
 struct store *bench_open_again(struct bench *b, enum err_code *ret_code, struct err *err);
 
 uint64_t bench_draw(struct bench *b, uint64_t below);
+/* Are its rows read back as they were written? Not the counters of a shared store: each write is a
+ * difference, what is read is their sum (test_listing.c). */
+bool bench_keeps_rows(const struct bench *b, const struct table *t);
 
 /* Row number `n` of a table, the same every time; `version` changes what an UPDATE writes. In the arena. */
 void *bench_row(struct bench *b, const struct table *t, uint64_t n, uint64_t version);
@@ -49,8 +60,8 @@ void bench_begin(struct bench *b);
 void bench_end(struct bench *b);
 
 #define BENCH_TEST(f) cmocka_unit_test_setup_teardown(f, bench_up, bench_down)
-#define BENCH_RUN_BOTH(tests)                                                                                \
-    (cmocka_run_group_tests_name("memory", tests, bench_group_memory, NULL) +                                \
-     cmocka_run_group_tests_name("sqlite", tests, bench_group_disk, NULL))
+#define BENCH_RUN_ALL(tests)                                                                                 \
+    (STORE_RUN("memory", tests, bench_group_memory) + STORE_RUN("sqlite", tests, bench_group_disk) +         \
+     STORE_RUN("postgres", tests, bench_group_postgres))
 
 #endif

@@ -1,4 +1,4 @@
-/* Readers on other threads see whole batches and nothing that is not committed. On both stores. */
+/* Readers on other threads see whole batches and nothing that is not committed. On every store. */
 #include "store/bench_store.h"
 
 #include <pthread.h>
@@ -95,7 +95,7 @@ static void write_batch(struct bench *b, int64_t n)
     struct row_change rows[ROWS_A_BATCH + 1];
     struct list_entry list[ROWS_A_BATCH];
     for (int64_t i = 0; i < ROWS_A_BATCH; i++) {
-        jobs[i] = (struct job_row){.id = n * ROWS_A_BATCH + i, .queue = STR("q")};
+        jobs[i] = (struct job_row){.id = n * ROWS_A_BATCH + i, .client = 1, .queue = STR("q")};
         rows[i] = (struct row_change){&table_job_row, ROW_INSERT, &jobs[i]};
         list[i] = (struct list_entry){.client = 1, .id = jobs[i].id};
     }
@@ -144,7 +144,7 @@ static void test_readers_beside_the_writer_see_whole_batches(void **state)
         assert_null(readings[i].fault);
 }
 
-/* A snapshot that is held does not move; the next one does. Disk only: the memory store's snapshot is its
+/* A snapshot that is held does not move; the next one does. Not in memory: that store's snapshot is its
  * lock, so nobody could write beside it. */
 static void test_a_held_snapshot_stays_as_it_was(void **state)
 {
@@ -180,6 +180,6 @@ int main(void)
         BENCH_TEST(test_a_held_snapshot_stays_as_it_was),
     };
     const struct CMUnitTest first[] = {tests[0]};
-    return cmocka_run_group_tests_name("memory", first, bench_group_memory, NULL) +
-           cmocka_run_group_tests_name("sqlite", tests, bench_group_disk, NULL);
+    return STORE_RUN("memory", first, bench_group_memory) + STORE_RUN("sqlite", tests, bench_group_disk) +
+           STORE_RUN("postgres", tests, bench_group_postgres);
 }

@@ -122,7 +122,7 @@ static void open_all(struct bench *b)
 /* A database as the fifth schema had it: webhooks without a reason, nothing counted by the day. */
 static void run_back_to_version_5(struct bench *b)
 {
-    run_raw(b, "DROP TABLE request_days; ALTER TABLE webhooks DROP COLUMN disabled_ms;"
+    run_raw(b, "DROP TABLE weir_inbox; DROP TABLE request_days; ALTER TABLE webhooks DROP COLUMN disabled_ms;"
                "ALTER TABLE webhooks DROP COLUMN disabled_why; PRAGMA user_version=5");
 }
 

@@ -311,7 +311,7 @@ static const struct damage damages[] = {
      "one reference per event"},
     {"an event is missing in row and references",
      "UPDATE ends SET refs=substr(refs,1,32),seq=4 WHERE id=" ENDED, "the log has 5"},
-    {"sequence numbers are swapped", NULL, "events are numbered", swap_seqs},
+    {"sequence numbers are swapped", NULL, "each event starts where", swap_seqs},
     {"an event is another job's", NULL, "its row says 5 events, the log has 4", other_job},
     {"an event's time lies before the one before it", NULL, "times of a job's events rise", earlier_time},
     {"the last event's time differs from the row's", NULL, "differ in time", later_time},
@@ -422,6 +422,88 @@ static void test_damage_is_seen(void **state)
     assert_string_equal(v.told, "");
 }
 
+/* --- the order of chunks ------------------------------------------------------------------------- */
+
+static int64_t number_of(sqlite3 *db, const char *sql)
+{
+    sqlite3_stmt *q;
+    assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &q, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_step(q), SQLITE_ROW);
+    int64_t n = sqlite3_column_int64(q, 0);
+    sqlite3_finalize(q);
+    return n;
+}
+
+/* Chunks change places in pairs: `first` and the next, and so on. */
+static int64_t partner_of(int64_t g, int64_t first, int64_t last)
+{
+    int64_t partner = (g - first) % 2 ? g - 1 : g + 1;
+    return g < first || partner > last ? g : partner;
+}
+
+/* Positions follow their chunks. Gives how many events then stand before the one they follow. */
+static size_t swap_refs(sqlite3 *db, const char *select, const char *update, int64_t first, int64_t last)
+{
+    sqlite3_stmt *q, *w;
+    size_t backwards = 0;
+    assert_int_equal(sqlite3_prepare_v2(db, select, -1, &q, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_prepare_v2(db, update, -1, &w, NULL), SQLITE_OK);
+    while (sqlite3_step(q) == SQLITE_ROW) {
+        size_t bytes = (size_t)sqlite3_column_bytes(q, 1), count = bytes / sizeof(uint64_t);
+        uint64_t *refs = must_alloc(bytes + 1);
+        if (bytes)
+            memcpy(refs, sqlite3_column_blob(q, 1), bytes);
+        for (size_t i = 0; i < count; i++) {
+            int64_t chunk = partner_of(log_ref_chunk(refs[i]), first, last);
+            refs[i] = (uint64_t)chunk << 16 | log_ref_offset(refs[i]);
+            backwards += i && refs[i] < refs[i - 1];
+        }
+        sqlite3_bind_blob64(w, 1, refs, bytes, SQLITE_TRANSIENT);
+        sqlite3_bind_int64(w, 2, sqlite3_column_int64(q, 0));
+        assert_int_equal(sqlite3_step(w), SQLITE_DONE);
+        sqlite3_reset(w);
+        free(refs);
+    }
+    sqlite3_finalize(q);
+    sqlite3_finalize(w);
+    return backwards;
+}
+
+static void swap_chunks(sqlite3 *db, int64_t first, int64_t last)
+{
+    char sql[400];
+    snprintf(
+        sql, sizeof sql,
+        "CREATE TEMP TABLE swapped AS SELECT g+CASE (g-%lld)%%2 WHEN 0 THEN 1 ELSE -1 END AS g,data FROM log "
+        "WHERE g<=%lld; UPDATE log SET data=(SELECT s.data FROM swapped s WHERE s.g=log.g) "
+        "WHERE g<=%lld; DROP TABLE swapped",
+        (long long)first, (long long)last, (long long)last);
+    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+}
+
+/* Lanes that write side by side number their chunks in another order than jobs went on in. */
+static void test_events_of_a_job_may_stand_in_any_order_of_chunks(void **state)
+{
+    (void)state;
+    struct verdict v = {.told = "x"};
+    sqlite3 *db;
+    fresh_copy();
+    assert_int_equal(sqlite3_open(copy_path, &db), SQLITE_OK);
+    int64_t first = number_of(db, "SELECT min(g) FROM log"), last = number_of(db, "SELECT max(g) FROM log");
+    last -= (last - first + 1) % 2; /* whole pairs */
+    swap_chunks(db, first, last);
+    size_t backwards =
+        swap_refs(db, "SELECT id,refs FROM ends", "UPDATE ends SET refs=? WHERE id=?", first, last) +
+        swap_refs(db, "SELECT id,refs FROM tasks WHERE owner=0", "UPDATE tasks SET refs=? WHERE id=?", first,
+                  last);
+    sqlite3_close(db);
+    assert_true(backwards > 100);
+    assert_int_equal(check_copy(&v), ERR_OK);
+    if (v.result.problems)
+        print_error("%s\n", v.told);
+    assert_int_equal(v.result.problems, 0);
+}
+
 static void test_what_lies_beside_the_log_is_checked_before_it_is_believed(void **state)
 {
     static const char *const asides[] = {"x''",
@@ -486,13 +568,15 @@ static void test_a_job_whose_chunks_are_damaged_is_read_without_its_events(void 
 
 int main(void)
 {
-    struct CMUnitTest tests[2 + LENGTH_OF(damages)] = {
+    enum { OTHERS = 4 };
+    struct CMUnitTest tests[OTHERS + LENGTH_OF(damages)] = {
         cmocka_unit_test(test_the_untouched_store_is_sound),
+        cmocka_unit_test(test_events_of_a_job_may_stand_in_any_order_of_chunks),
         cmocka_unit_test(test_what_lies_beside_the_log_is_checked_before_it_is_believed),
         cmocka_unit_test(test_a_job_whose_chunks_are_damaged_is_read_without_its_events),
     };
     for (size_t i = 0; i < LENGTH_OF(damages); i++)
-        tests[2 + i] = (struct CMUnitTest){damages[i].what, test_damage_is_seen, NULL, NULL,
-                                           (void *)(uintptr_t)&damages[i]};
+        tests[OTHERS + i] = (struct CMUnitTest){damages[i].what, test_damage_is_seen, NULL, NULL,
+                                                (void *)(uintptr_t)&damages[i]};
     return cmocka_run_group_tests(tests, build_master, remove_master);
 }

@@ -66,8 +66,9 @@ struct follower {
     uint64_t low;
     int64_t ping_at_ms;
     struct followed *followed;
-    bool started;  /* the first tick sends what there is */
-    uint32_t sent; /* seq of the last event the client has */
+    uint64_t suspicions; /* of the followers, when it last looked */
+    bool started;        /* the first tick sends what there is */
+    uint32_t sent;       /* seq of the last event the client has */
     struct arena *scratch;
 };
 
@@ -132,9 +133,11 @@ static void stream_tick(struct http_exchange *x)
     struct follower *f = c->data;
     int64_t now_ms = clock_mono_ms(c->api->config.clock);
     bool ping = now_ms >= f->ping_at_ms; /* looks at the store too: a tick lost to an error is made up for */
-    if (f->started && followed_seq(f->followed) <= f->sent && !ping)
+    uint64_t suspicions = followers_suspicions(c->api->followers);
+    if (f->started && followed_seq(f->followed) <= f->sent && suspicions == f->suspicions && !ping)
         return;
     f->started = true;
+    f->suspicions = suspicions;
     bool more = follow(c, f);
     reads_request_end(c->api->reads);
     if (!more) {

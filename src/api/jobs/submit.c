@@ -100,6 +100,7 @@ void handle_submit_batch(struct call *c)
         struct schema_violation v;
         if (!schema_check(c->api->submit_schema, j, &v)) {
             err_set(&item->err, ERR_REQUEST_MALFORMED, "%s", v.text);
+            item->is_bad = true;
             continue;
         }
         submit_decode(j, item);

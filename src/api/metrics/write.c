@@ -259,6 +259,9 @@ void metrics_write(struct metrics *m, const struct metrics_around *around, struc
     write_queue(&around->kernel, out);
     counter(out, "weir_worker_heartbeats_total", "Heartbeats of tasks that were accepted",
             TOTAL(m, heartbeats));
+    counter(out, "weir_inbox_taken_total", "Rows of the inbox that became jobs", around->inbox_taken);
+    counter(out, "weir_inbox_refused_total", "Rows of the inbox that stay with an error",
+            around->inbox_refused);
     write_webhooks(m, out);
     write_store(m, &around->kernel, out);
     gauge(out, "weir_http_connections", "Open connections", around->connections);

@@ -4,6 +4,7 @@
 #include "api/jobs/encode.h"
 #include "base/log.h"
 #include "base/must.h"
+#include "jobs/inbox.h"
 
 #include "base/banned.h"
 
@@ -87,6 +88,11 @@ static void handle_metrics(struct call *c)
 {
     struct metrics_around around = {.connections = http_server_connections(c->api->server),
                                     .log_dropped = log_dropped()};
+    const struct inbox *inbox = c->api->config.inbox;
+    if (inbox) {
+        around.inbox_taken = inbox->taken;
+        around.inbox_refused = inbox->refused;
+    }
     kernel_stats(c->api->kernel, &around.kernel);
     traces_counts(c->api->traces, &around.spans, &around.spans_dropped);
     metrics_write(c->api->metrics, &around, &c->x->reply_body);

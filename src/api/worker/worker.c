@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/must.h"
 #include "base/time_text.h"
+#include "jobs/deliver.h"
 #include "kernel/worker_commands.h"
 
 #include "base/banned.h"
@@ -80,33 +81,47 @@ static void give_back(struct call *c, const struct claim_command *claim)
     g->command.item_count = claim->task_count;
     g->command.base.type = &give_back_command_type;
     g->command.base.done = given_back;
+    g->command.base.for_first_lane = claim->base.for_first_lane;
     kernel_post_in_round(c->api->kernel, &g->command.base);
 }
 
-/* A job submitted a moment ago comes from memory; *r is begun when the first one has to be read. False: the
- * job is gone, or err is set. */
-static bool read_claimed(struct call *c, int64_t id, struct reader **r, struct job_row *ret_job,
-                         struct err *err)
+/* The jobs of what was claimed: submitted a moment ago they come from memory, the others are read together.
+ * ret_jobs[i] is NULL for a delivery, and for a job that is gone. */
+static enum err_code read_claimed(struct call *c, const struct claim_command *claim, uint32_t count,
+                                  struct reader **r, struct job_row **ret_jobs, struct err *err)
 {
-    if (recent_jobs_find(c->api->recent_jobs, id, c->x->arena, ret_job))
-        return true;
-    if (!*r && !(*r = api_read_begin(c->api, err)))
-        return false;
-    bool found = false;
-    *ret_job = (struct job_row){.id = id};
-    return (*r)->ops->reader_row(*r, &table_job_row, ret_job, c->x->arena, &found, err) == ERR_OK && found;
+    struct load_row *missing = ARENA_ARRAY(c->x->arena, struct load_row, count + 1);
+    uint32_t *places = ARENA_ARRAY(c->x->arena, uint32_t, count + 1);
+    size_t missing_count = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct claimed_task *t = &claim->tasks[i];
+        if (t->owner != TASK_OWNER_JOB)
+            continue;
+        ret_jobs[i] = ARENA_NEW(c->x->arena, struct job_row);
+        if (recent_jobs_find(c->api->recent_jobs, t->id, c->x->arena, ret_jobs[i]))
+            continue;
+        *ret_jobs[i] = (struct job_row){.id = t->id};
+        places[missing_count] = i;
+        missing[missing_count++] = (struct load_row){.table = &table_job_row, .row = ret_jobs[i]};
+    }
+    if (!missing_count)
+        return ERR_OK;
+    if (!(*r = api_read_begin(c->api, err)) ||
+        store_read_rows(*r, missing, missing_count, c->x->arena, err) != ERR_OK)
+        return err->code;
+    for (size_t i = 0; i < missing_count; i++)
+        if (!missing[i].found)
+            ret_jobs[places[i]] = NULL;
+    return ERR_OK;
 }
 
 static void encode_claimed(struct call *c, struct json_writer *w, const struct claimed_task *t,
-                           struct delivery_reads *reads, struct err *err)
+                           const struct job_row *job, struct delivery_reads *reads, struct err *err)
 {
-    struct job_row job;
-    if (t->owner == TASK_OWNER_JOB) {
-        if (read_claimed(c, t->id, &reads->reader, &job, err))
-            encode_task(c, w, t, &job);
-    } else if (reads->reader || (reads->reader = api_read_begin(c->api, err))) {
+    if (job)
+        encode_task(c, w, t, job);
+    else if (t->owner != TASK_OWNER_JOB && (reads->reader || (reads->reader = api_read_begin(c->api, err))))
         (void)encode_delivery_task(c, w, reads, t, err);
-    }
 }
 
 static void claimed(struct call *c)
@@ -119,15 +134,20 @@ static void claimed(struct call *c)
     }
     struct err err = {.code = ERR_OK};
     struct delivery_reads reads = {.reader = NULL};
+    struct job_row **jobs = ARENA_ARRAY(c->x->arena, struct job_row *, count + 1);
     struct json_writer w;
+    if (read_claimed(c, command, count, &reads.reader, jobs, &err) != ERR_OK) {
+        call_problem(c, &err); /* the leases run out and the jobs are queued again */
+        return;
+    }
     call_json(c, 200, &w);
     jw_object(&w);
     jw_key(&w, "tasks");
     jw_array(&w);
     for (uint32_t i = 0; i < count && err.code == ERR_OK; i++)
-        encode_claimed(c, &w, &command->tasks[i], &reads, &err);
+        encode_claimed(c, &w, &command->tasks[i], jobs[i], &reads, &err);
     if (err.code != ERR_OK) {
-        call_problem(c, &err); /* the leases run out and the jobs are queued again */
+        call_problem(c, &err);
         return;
     }
     jw_array_end(&w);
@@ -140,6 +160,11 @@ static int64_t integer(const struct json *body, const char *key, int64_t fallbac
     const struct json *j = body ? json_get(body, key) : NULL;
     int64_t value = fallback;
     return j && json_to_int(j, &value) ? value : fallback;
+}
+
+static bool is_of_domain(const struct str *queues, size_t count)
+{
+    return count && queues[0].ptr[0] == QUEUE_OF_DOMAIN;
 }
 
 static void handle_claim(struct call *c)
@@ -163,6 +188,7 @@ static void handle_claim(struct call *c)
     if (atomic_load(&c->api->draining))
         command->wait_ms = 0;
     command->tasks = ARENA_ARRAY(c->x->arena, struct claimed_task, command->max);
+    command->base.for_first_lane = is_of_domain(command->queues, command->queue_count);
     call_post(c, &command->base, &claim_command_type, command->wait_ms, claimed);
 }
 
@@ -236,10 +262,10 @@ static void log_delivery(struct call *c, const struct json *result, const struct
 static void decode_item(const struct json *asked, struct worker_item *item)
 {
     struct uuid id;
-    item->code = ERR_OK;
-    if (!uuid_parse(member_text(asked, "task_id"), &id) || !uuid_split_v7(&id, &item->id, &item->low) ||
-        !token_parse(member_text(asked, "token"), &item->token))
-        item->code = ERR_LEASE_LOST; /* no lease has such an id or token */
+    item->is_bad = !uuid_parse(member_text(asked, "task_id"), &id) ||
+                   !uuid_split_v7(&id, &item->id, &item->low) ||
+                   !token_parse(member_text(asked, "token"), &item->token);
+    item->code = item->is_bad ? ERR_LEASE_LOST : ERR_OK; /* no lease has such an id or token */
     const struct json *error = json_get(asked, "error"), *result = json_get(asked, "result");
     const struct json *retryable = error ? json_get(error, "retryable") : NULL;
     item->outcome = (struct task_outcome){.success = str_is(member_text(asked, "outcome"), "success"),
@@ -260,6 +286,8 @@ static void post_items(struct call *c, const struct command_type *type, void (*f
     command->items = ARENA_ARRAY(c->x->arena, struct worker_item, tasks->count);
     for (const struct json *j = tasks->child; j; j = j->next)
         decode_item(j, &command->items[command->item_count++]);
+    for (size_t i = 0; i < command->item_count; i++)
+        command->base.for_first_lane |= deliver_is_stream(command->items[i].id);
     call_post(c, &command->base, type, 0, finish);
 }
 

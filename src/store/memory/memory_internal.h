@@ -35,6 +35,13 @@ struct memory_store {
     struct memory_chunk *chunks;
     size_t chunk_count, chunk_capacity;
     struct map list, idem;
+    struct memory_mark *marks;
+    size_t mark_count;
+};
+
+struct memory_mark {
+    char name[32];
+    int64_t value;
 };
 
 /* Order of two rows by their keys. */
@@ -65,6 +72,7 @@ enum err_code memory_reader_of_client(struct reader *r, const struct table *t, i
 enum err_code memory_reader_scan_log(struct reader *r, int64_t from, store_chunk_fn *fn, void *arg,
                                      struct err *err);
 enum err_code memory_reader_scan_list(struct reader *r, store_list_fn *fn, void *arg, struct err *err);
+enum err_code memory_reader_mark(struct reader *r, const char *name, int64_t *ret_value, struct err *err);
 enum err_code memory_reader_scan_idem(struct reader *r, store_idem_fn *fn, void *arg, struct err *err);
 
 #endif

@@ -197,6 +197,17 @@ static int idem_order(const void *a, const void *b)
     return x->job < y->job ? -1 : x->job > y->job;
 }
 
+enum err_code memory_reader_mark(struct reader *r, const char *name, int64_t *ret_value, struct err *err)
+{
+    (void)err;
+    const struct memory_store *s = (const struct memory_store *)r->store;
+    *ret_value = strcmp(name, STORE_MARK_NEXT_CHUNK) == 0 ? s->base.next_chunk : 0;
+    for (size_t i = 0; i < s->mark_count; i++)
+        if (strcmp(s->marks[i].name, name) == 0)
+            *ret_value = s->marks[i].value;
+    return ERR_OK;
+}
+
 enum err_code memory_reader_scan_idem(struct reader *r, store_idem_fn *fn, void *arg, struct err *err)
 {
     (void)err;

@@ -226,6 +226,24 @@ static void write_idem(struct memory_store *s, const struct change_set *c)
     }
 }
 
+static void write_mark(struct memory_store *s, const struct store_mark *m)
+{
+    if (strcmp(m->name, STORE_MARK_NEXT_CHUNK) == 0) {
+        if (s->base.next_chunk < m->value)
+            s->base.next_chunk = m->value;
+        return;
+    }
+    size_t i = 0;
+    while (i < s->mark_count && strcmp(s->marks[i].name, m->name) != 0)
+        i++;
+    if (i == s->mark_count) {
+        s->marks = must_realloc(s->marks, ++s->mark_count * sizeof *s->marks);
+        MUST(strlen(m->name) < sizeof s->marks[i].name);
+        memcpy(s->marks[i].name, m->name, strlen(m->name) + 1);
+    }
+    s->marks[i].value = m->value;
+}
+
 static enum err_code memory_commit(struct store *base, const struct change_set *c, struct err *err)
 {
     struct memory_store *s = (struct memory_store *)base;
@@ -241,6 +259,8 @@ static enum err_code memory_commit(struct store *base, const struct change_set *
         base->next_chunk = c->first_chunk + (int64_t)c->chunk_count;
         if (c->drop_chunks_below)
             base->first_chunk = c->drop_chunks_below;
+        for (size_t i = 0; i < c->mark_count; i++)
+            write_mark(s, &c->marks[i]);
     }
     pthread_mutex_unlock(&s->lock);
     return code;
@@ -315,6 +335,7 @@ static void memory_close(struct store *base)
     for (size_t i = 0; i < s->chunk_count; i++)
         free((char *)(uintptr_t)s->chunks[i].data.ptr);
     free(s->chunks);
+    free(s->marks);
     map_drain(&s->list, free_listed, NULL);
     map_free(&s->list);
     map_drain(&s->idem, free_idem, NULL);
@@ -347,6 +368,7 @@ const struct store_ops store_memory_ops = {
     .reader_of_client = memory_reader_of_client,
     .reader_scan_list = memory_reader_scan_list,
     .reader_scan_idem = memory_reader_scan_idem,
+    .reader_mark = memory_reader_mark,
 };
 
 struct store *store_open_memory(void)

@@ -23,6 +23,8 @@ static const struct {
     {offsetof(struct sqlite_store, asides), ASIDES_SQL},
     {offsetof(struct sqlite_store, merged_mark),
      "INSERT OR REPLACE INTO marks(name,value) VALUES('merged',?)"},
+    {offsetof(struct sqlite_store, mark_put), "INSERT OR REPLACE INTO marks(name,value) VALUES(?,?)"},
+    {offsetof(struct sqlite_store, mark_drop), "DELETE FROM marks WHERE name=?"},
     {offsetof(struct sqlite_store, list_run),
      "SELECT first,ids FROM list WHERE client=? AND bucket=? AND first<=? ORDER BY first DESC LIMIT 1"},
     {offsetof(struct sqlite_store, list_next),
@@ -103,6 +105,29 @@ static enum err_code write_idem(struct sqlite_store *s, const struct change_set 
     return ERR_OK;
 }
 
+static enum err_code write_marks(struct sqlite_store *s, const struct change_set *c, struct err *err)
+{
+    for (size_t i = 0; i < c->mark_count; i++) {
+        const struct store_mark *m = &c->marks[i];
+        sqlite3_stmt *q = m->value ? s->mark_put : s->mark_drop;
+        sqlite3_bind_text(q, 1, m->name, -1, SQLITE_STATIC);
+        if (m->value)
+            sqlite3_bind_int64(q, 2, m->value);
+        if (sqlite_step_done(s->writer.db, q, "marks", err) != ERR_OK)
+            return err->code;
+    }
+    return ERR_OK;
+}
+
+/* The mark on disk may say less than the log does: the larger one counts. */
+static void note_next_chunk(struct store *base, const struct change_set *c)
+{
+    base->next_chunk = c->first_chunk + (int64_t)c->chunk_count;
+    for (size_t i = 0; i < c->mark_count; i++)
+        if (strcmp(c->marks[i].name, STORE_MARK_NEXT_CHUNK) == 0 && c->marks[i].value > base->next_chunk)
+            base->next_chunk = c->marks[i].value;
+}
+
 /* --- rows ---------------------------------------------------------------------------------------- */
 
 const void **sqlite_fed_room(struct sqlite_store *s, size_t count)
@@ -176,7 +201,8 @@ static enum err_code write_all(struct sqlite_store *s, const struct change_set *
 {
     struct str aside;
     if (merge_or_ride(s, c, &aside, err) != ERR_OK || write_rows(s, c, err) != ERR_OK ||
-        write_log(s, c, aside, err) != ERR_OK || write_idem(s, c, err) != ERR_OK)
+        write_log(s, c, aside, err) != ERR_OK || write_idem(s, c, err) != ERR_OK ||
+        write_marks(s, c, err) != ERR_OK)
         return err->code;
     return ERR_OK;
 }
@@ -190,7 +216,7 @@ enum err_code sqlite_commit_changes(struct store *base, const struct change_set 
         sqlite_step_done(s->writer.db, s->commit, "commit", err) == ERR_OK) {
         merge_committed(s, c);
         client_tasks_apply(s->client_tasks, c->rows, c->row_count);
-        base->next_chunk = c->first_chunk + (int64_t)c->chunk_count;
+        note_next_chunk(base, c);
         if (c->drop_chunks_below)
             base->first_chunk = c->drop_chunks_below;
         return ERR_OK;

@@ -38,7 +38,8 @@ struct sqlite_store {
     size_t fed_capacity;
     int64_t pages_copied; /* of the WAL, by the last checkpoint */
     sqlite3_stmt *begin, *commit, *rollback, *log_insert, *log_drop, *log_mark, *idem_insert, *idem_drop,
-        *asides, *merged_mark, *list_run, *list_next, *list_put, *list_drop, *task_replace;
+        *asides, *merged_mark, *mark_put, *mark_drop, *list_run, *list_next, *list_put, *list_drop,
+        *task_replace;
     char *path, *vfs;
     int64_t timeout_ms;
 };
@@ -46,7 +47,8 @@ struct sqlite_store {
 struct sqlite_reader {
     struct reader base;
     struct sqlite_connection connection;
-    sqlite3_stmt *begin, *end, *chunk, *list, *asides, *scan_log, *scan_list, *scan_idem, *check;
+    sqlite3_stmt *begin, *end, *chunk, *list, *asides, *scan_log, *scan_list, *scan_idem, *mark, *next_chunk,
+        *check;
 };
 
 /* The one place SQLite's codes become ours. */
@@ -116,5 +118,10 @@ enum err_code counts_scan(struct sqlite_connection *c, sqlite3_stmt *asides, sto
 /* Readers (sqlite_reader.c). */
 enum err_code sqlite_reader_open(struct store *base, struct reader **ret_reader, struct err *err);
 extern const struct store_ops store_sqlite_ops;
+
+/* Where the log's numbers go on: they do not start over when it was purged empty. */
+#define NEXT_CHUNK_SQL                                                                                       \
+    "SELECT max(coalesce((SELECT max(g) FROM log),0)+1,"                                                     \
+    "coalesce((SELECT value FROM marks WHERE name='next_chunk'),0))"
 
 #endif

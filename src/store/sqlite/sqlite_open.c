@@ -80,10 +80,7 @@ static enum err_code load(struct sqlite_store *s, int64_t wall_ms, struct err *e
     struct store *b = &s->base;
     b->live = live_new();
     s->client_tasks = client_tasks_new();
-    if (load_number(s,
-                    "SELECT max(coalesce((SELECT max(g) FROM log),0)+1,"
-                    "coalesce((SELECT value FROM marks WHERE name='next_chunk'),0))",
-                    &b->next_chunk, err) != ERR_OK ||
+    if (load_number(s, NEXT_CHUNK_SQL, &b->next_chunk, err) != ERR_OK ||
         load_number(s, "SELECT coalesce(min(g),0) FROM log", &b->first_chunk, err) != ERR_OK ||
         load_number(s,
                     "SELECT max(coalesce((SELECT max(id) FROM jobs),0),"

@@ -20,6 +20,8 @@ static const struct {
     {offsetof(struct sqlite_reader, scan_list),
      "SELECT client,bucket,first,ids FROM list ORDER BY client,bucket,first"},
     {offsetof(struct sqlite_reader, scan_idem), "SELECT id,h FROM idem ORDER BY id"},
+    {offsetof(struct sqlite_reader, mark), "SELECT value FROM marks WHERE name=?"},
+    {offsetof(struct sqlite_reader, next_chunk), NEXT_CHUNK_SQL},
     {offsetof(struct sqlite_reader, check), "PRAGMA quick_check"},
 };
 
@@ -170,6 +172,19 @@ static enum err_code reader_scan_idem(struct reader *base, store_idem_fn *fn, vo
     return rc == SQLITE_DONE ? ERR_OK : sqlite_err(r->connection.db, rc, "idem", err);
 }
 
+static enum err_code reader_mark(struct reader *base, const char *name, int64_t *ret_value, struct err *err)
+{
+    struct sqlite_reader *r = (struct sqlite_reader *)base;
+    bool is_next = strcmp(name, STORE_MARK_NEXT_CHUNK) == 0;
+    sqlite3_stmt *q = is_next ? r->next_chunk : r->mark;
+    if (!is_next)
+        sqlite3_bind_text(q, 1, name, -1, SQLITE_STATIC);
+    int rc = sqlite3_step(q);
+    *ret_value = rc == SQLITE_ROW ? sqlite3_column_int64(q, 0) : 0;
+    sqlite3_reset(q);
+    return rc == SQLITE_ROW || rc == SQLITE_DONE ? ERR_OK : sqlite_err(r->connection.db, rc, "marks", err);
+}
+
 static enum err_code reader_check(struct reader *base, store_check_fn *fn, void *arg, struct err *err)
 {
     struct sqlite_reader *r = (struct sqlite_reader *)base;
@@ -233,5 +248,6 @@ const struct store_ops store_sqlite_ops = {
     .reader_of_client = reader_of_client,
     .reader_scan_list = list_scan,
     .reader_scan_idem = reader_scan_idem,
+    .reader_mark = reader_mark,
     .reader_check = reader_check,
 };

@@ -106,8 +106,10 @@ static void test_a_bad_value_names_file_line_and_key(void **state)
     refused(*state, "jobs.types:\n  - EXECUTE\n  - Fun\n", "weir.yaml:", "jobs.types must be a comma list");
     refused(*state, "jobs.types: [[EXECUTE]]\n", "weir.yaml:1: jobs.types", NULL);
     refused(*state, "jobs.types: ['EXECUTE,DEFERRED']\n", "weir.yaml:1: jobs.types", "comma");
-    refused(*state, "store.url: postgres://db/weir\n",
-            "weir.yaml:1: store.url: postgres:// is not built into this program", NULL);
+    refused(*state, "store.url: mysql://db/weir\n",
+            "weir.yaml:1: store.url must be sqlite:FILE or postgres://USER@HOST:PORT/NAME, got "
+            "\"mysql://db/weir\"",
+            NULL);
 }
 
 static void test_an_unknown_key_names_file_line_and_the_nearest_key(void **state)

@@ -119,8 +119,38 @@ static void test_the_store_path_comes_from_the_url_or_the_data_directory(void **
     assert_int_equal(settings_store_path(s, path, sizeof path, &err), ERR_OK);
     assert_string_equal(path, "/other/place.db");
     assert_int_equal(settings_store_path(s, path, 8, &err), ERR_CONFIG_INVALID);
-    assert_int_equal(settings_set(s, "store.url", "postgres://h/db", ORIGIN_FLAG, &err), ERR_CONFIG_INVALID);
-    assert_string_equal(err.detail, "store.url: postgres:// is not built into this program");
+    assert_int_equal(settings_store_url(s, path, sizeof path, &err), ERR_OK);
+    assert_string_equal(path, "sqlite:/other/place.db");
+    assert_false(settings_store_is_postgres(s));
+    set(s, "store.url", "postgres://weir:hunter2@h/db");
+    assert_true(settings_store_is_postgres(s));
+    assert_int_equal(settings_store_url(s, path, sizeof path, &err), ERR_OK);
+    assert_string_equal(path, "postgres://weir:hunter2@h/db");
+    assert_int_equal(settings_store_path(s, path, sizeof path, &err), ERR_CONFIG_INVALID);
+    assert_null(strstr(err.detail, "hunter2"));
+    assert_int_equal(settings_check(s, &err), ERR_OK);
+}
+
+static void test_the_password_of_a_store_is_never_shown(void **state)
+{
+    struct settings *s = *state;
+    struct err err;
+    char *text = NULL;
+    size_t len = 0;
+    set(s, "store.url", "postgres://weir:hunter2@h/db?password=hunter2");
+    for (int json = 0; json < 2; json++) {
+        FILE *out = open_memstream(&text, &len);
+        settings_show(s, json, true, out);
+        fclose(out);
+        assert_null(strstr(text, "hunter2"));
+        assert_non_null(strstr(text, "postgres://weir:***@h/db?password=***"));
+        free(text);
+    }
+    static const char *const slips[] = {"postgre://weir:hunter2@h/db", "dbname=weir password=hunter2"};
+    for (size_t i = 0; i < sizeof slips / sizeof *slips; i++) {
+        assert_int_equal(settings_set(s, "store.url", slips[i], ORIGIN_FLAG, &err), ERR_CONFIG_INVALID);
+        assert_null(strstr(err.detail, "hunter2"));
+    }
 }
 
 static void test_dev_with_defaults_has_nothing_to_warn_of(void **state)
@@ -233,6 +263,7 @@ int main(void)
         T(test_keys_that_contradict_each_other_are_refused_by_name),
         T(test_listen_is_taken_apart),
         T(test_the_store_path_comes_from_the_url_or_the_data_directory),
+        T(test_the_password_of_a_store_is_never_shown),
         T(test_dev_with_defaults_has_nothing_to_warn_of),
         T(test_risky_settings_are_warned_about_by_key),
         T(test_dev_open_to_other_machines_is_warned_about),

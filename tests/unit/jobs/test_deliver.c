@@ -528,21 +528,21 @@ static void test_deliveries_of_no_job_leave_by_their_age_unless_they_wait(void *
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        RIG_TEST(test_events_of_a_job_are_sent_one_after_the_other),
+        RIG_TEST_UNSHARED(test_events_of_a_job_are_sent_one_after_the_other, RIG_IN_MEMORY),
         RIG_TEST(test_a_failure_backs_off_and_the_last_one_gives_up),
         RIG_TEST(test_a_stale_sender_changes_nothing),
-        RIG_TEST(test_a_receiver_has_so_many_slots_and_others_their_own),
-        RIG_TEST(test_the_breaker_closes_probes_and_opens),
-        RIG_TEST(test_a_closed_receiver_is_tried_by_what_comes_later),
+        RIG_TEST_UNSHARED(test_a_receiver_has_so_many_slots_and_others_their_own, RIG_RECEIVERS),
+        RIG_TEST_UNSHARED(test_the_breaker_closes_probes_and_opens, RIG_RECEIVERS),
+        RIG_TEST_UNSHARED(test_a_closed_receiver_is_tried_by_what_comes_later, RIG_RECEIVERS),
         RIG_TEST(test_webhooks_hear_of_their_events_only),
         RIG_TEST(test_gone_and_long_failure_disable_a_webhook),
         RIG_TEST(test_other_webhooks_that_want_to_know_hear_of_a_disabled_one),
-        RIG_TEST(test_attempts_are_told_to_whoever_asks),
-        RIG_TEST(test_attempts_cost_nothing_when_nobody_asks),
+        RIG_TEST_UNSHARED(test_attempts_are_told_to_whoever_asks, RIG_LOADED),
+        RIG_TEST_UNSHARED(test_attempts_cost_nothing_when_nobody_asks, RIG_LOADED),
         RIG_TEST(test_a_failed_commit_leaves_streams_as_they_were),
         RIG_TEST(test_a_restart_goes_on_where_it_was),
         RIG_TEST(test_purge_takes_deliveries_with_their_job_and_waits_for_pending_ones),
         RIG_TEST(test_deliveries_of_no_job_leave_by_their_age_unless_they_wait),
     };
-    return RIG_RUN_BOTH(tests);
+    return RIG_RUN_ALL(tests);
 }

@@ -383,5 +383,5 @@ int main(void)
         RIG_TEST(test_a_deleted_webhook_frees_its_url_also_within_one_batch),
         RIG_TEST(test_an_idempotent_webhook_is_registered_once),
     };
-    return RIG_RUN_BOTH(tests);
+    return RIG_RUN_ALL(tests);
 }

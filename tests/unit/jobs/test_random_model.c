@@ -435,5 +435,6 @@ int main(void)
         RIG_TEST(test_random_commands_agree_with_a_naive_model),
         RIG_TEST(test_random_commands_agree_with_a_naive_model_while_old_jobs_are_purged),
     };
+    /* Not on PostgreSQL: the model knows leases to the millisecond (rig.h, RIG_LEASES). */
     return RIG_RUN_BOTH(tests);
 }

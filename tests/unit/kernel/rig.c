@@ -11,13 +11,13 @@
 enum { START_MONO_MS = 5000000, STORE_TIMEOUT_MS = 2000 };
 static const int64_t START_WALL_US = INT64_C(1763248200000000);
 
-bool rig_use_disk;
+bool rig_use_disk, rig_use_postgres;
 static struct rig *the_rig; /* the store's commit has no other way back */
 
 int rig_group_memory(void **state)
 {
     (void)state;
-    rig_use_disk = false;
+    rig_use_disk = rig_use_postgres = false;
     return 0;
 }
 
@@ -25,7 +25,30 @@ int rig_group_disk(void **state)
 {
     (void)state;
     rig_use_disk = true;
+    rig_use_postgres = false;
     return 0;
+}
+
+int rig_group_postgres(void **state)
+{
+    (void)state;
+    rig_use_disk = rig_use_postgres = true;
+    return 0;
+}
+
+int rig_run_postgres(const struct CMUnitTest *tests, size_t count)
+{
+    struct CMUnitTest *some = must_alloc(count * sizeof *some);
+    size_t n = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (tests[i].initial_state)
+            print_message("not on PostgreSQL: %s: %s\n", tests[i].name, (const char *)tests[i].initial_state);
+        else
+            some[n++] = tests[i];
+    }
+    int failed = n ? _cmocka_run_group_tests("postgres", some, n, rig_group_postgres, NULL) : 0;
+    free(some);
+    return failed;
 }
 
 /* --- clock and store --------------------------------------------------------------------------- */
@@ -84,6 +107,28 @@ static enum err_code counted_fetch(struct store *s, const struct table *t, void 
     return r->real->fetch(s, t, row, a, ret_found, err);
 }
 
+/* All nodes go by the database's clock; here that is the rig's. */
+static void set_database_clock(struct rig *r)
+{
+    atomic_store(&r->store->clock_minus_mono_us, r->wall_us - r->mono_ms * 1000);
+}
+
+static enum err_code timed_lead(struct store *s, bool *ret_leads, struct err *err)
+{
+    enum err_code code = the_rig->real->lead(s, ret_leads, err);
+    set_database_clock(the_rig);
+    return code;
+}
+
+/* Who has the duties looks for leases that ended once a second; the rig in every batch. */
+static enum err_code looking_load(struct store *s, struct load_set *l, struct arena *a, struct err *err)
+{
+    enum { TIMERS_MAX = 1000 };
+    if (!l->due_max)
+        l->due_max = TIMERS_MAX;
+    return the_rig->real->load(s, l, a, err);
+}
+
 static void committed(void *self, const struct unit *u)
 {
     struct rig *r = self;
@@ -105,7 +150,10 @@ static void fatal(void *self, const struct err *err)
 static void open_store(struct rig *r)
 {
     struct err err;
-    if (r->on_disk) {
+    if (r->shared) {
+        struct postgres_options o = {.url = r->schema.url, .timeout_ms = STORE_TIMEOUT_MS};
+        assert_int_equal(store_open_postgres(&o, &r->store, &err), ERR_OK);
+    } else if (r->on_disk) {
         struct sqlite_options o = {.path = r->path,
                                    .timeout_ms = STORE_TIMEOUT_MS,
                                    .synchronous = "OFF", /* nothing here is about power cuts */
@@ -120,8 +168,14 @@ static void open_store(struct rig *r)
         r->ops.commit = counted_commit;
         r->ops.fetch = counted_fetch;
         r->ops.probe = watched_probe;
+        if (r->ops.lead) {
+            r->ops.lead = timed_lead;
+            r->ops.load = looking_load;
+        }
         r->store->ops = &r->ops;
     }
+    if (r->shared)
+        set_database_clock(r);
     assert_int_equal(r->real->reader_open(r->store, &r->reader, &err), ERR_OK);
 }
 
@@ -152,6 +206,7 @@ int rig_up(void **state)
     struct rig *r = must_alloc(sizeof *r);
     the_rig = r;
     r->on_disk = rig_use_disk;
+    r->shared = rig_use_postgres;
     r->clock = (struct clock){wall_us, mono_ms, r};
     r->wall_us = START_WALL_US;
     r->mono_ms = START_MONO_MS;
@@ -161,7 +216,9 @@ int rig_up(void **state)
     settings_init(&r->settings);
     log_minimum(
         (enum log_level)(LOG_ERROR + 1)); /* failed commits are told to fail: nothing to read in them */
-    if (r->on_disk) {
+    if (r->shared) {
+        bench_schema_make(&r->schema);
+    } else if (r->on_disk) {
         snprintf(r->path, sizeof r->path, "/tmp/weir-rig-XXXXXX");
         int fd = mkstemp(r->path);
         assert_true(fd >= 0);
@@ -180,7 +237,9 @@ int rig_down(void **state)
     r->kernel = kernel_free(r->kernel);
     r->reader->ops->reader_close(r->reader);
     store_close(r->store);
-    if (r->on_disk)
+    if (r->shared)
+        bench_schema_drop(&r->schema);
+    else if (r->on_disk)
         remove_files(r->path);
     settings_free(&r->settings);
     arena_free(r->arena);
@@ -225,7 +284,8 @@ void rig_expect_sound(struct rig *r)
     assert_int_equal(store_verify(r->reader, print_problem, NULL, NULL, &result, &err), ERR_OK);
     assert_int_equal(result.problems, 0);
     assert_int_equal(result.jobs, result.live + result.ended);
-    assert_int_equal(result.live, live_count(r->store->live));
+    if (!r->shared)
+        assert_int_equal(result.live, live_count(r->store->live));
 }
 
 /* --- commands ---------------------------------------------------------------------------------- */
@@ -413,6 +473,25 @@ void rig_run(struct rig *r, bool success)
 
 /* --- what a reader sees ------------------------------------------------------------------------ */
 
+static bool count_job(const void *row, void *arg)
+{
+    *(uint32_t *)arg += ((const struct task_row *)row)->owner == TASK_OWNER_JOB;
+    return true;
+}
+
+uint32_t rig_live_count(struct rig *r)
+{
+    struct err err = {.code = ERR_OK};
+    uint32_t count = 0;
+    assert_int_equal(r->reader->ops->reader_begin(r->reader, &err), ERR_OK);
+    enum err_code code = r->reader->ops->reader_scan(r->reader, &table_task_row, count_job, &count, &err);
+    r->reader->ops->reader_end(r->reader);
+    assert_int_equal(code, ERR_OK);
+    if (!r->shared)
+        assert_int_equal(count, live_count(r->store->live));
+    return count;
+}
+
 bool rig_find(struct rig *r, int64_t id, struct job_view *ret_view)
 {
     struct err err = {.code = ERR_OK};
@@ -478,6 +557,7 @@ struct client_counts rig_counts(struct rig *r, int64_t client)
     assert_int_equal(code, ERR_OK);
     assert_true(found);
     counts_from_bytes(&counts, row.counts);
-    assert_memory_equal(&counts, counts_of(&r->store->counts, client), sizeof counts);
+    if (!r->shared)
+        assert_memory_equal(&counts, counts_of(&r->store->counts, client), sizeof counts);
     return counts;
 }

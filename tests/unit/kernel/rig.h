@@ -1,4 +1,4 @@
-/* unit/kernel/rig.h - a kernel on a bench: either store, a clock whose hands the test turns, commits that
+/* unit/kernel/rig.h - a kernel on a bench: any store, a clock whose hands the test turns, commits that
  * fail when told to. Every test ends with a full check of the store (store_verify): no problem may be left.
  *
  * One rig at a time; commands live in its arena until rig_down. */
@@ -18,13 +18,16 @@
 #include "jobs/purge.h"
 #include "kernel/worker_commands.h"
 #include "store/job_view.h"
+#include "store/bench_schema.h"
 #include "store/verify.h"
 
 enum { RIG_EVENTS_MAX = 64 };
 
 struct rig {
-    bool on_disk;
+    bool on_disk; /* closing the store loses nothing */
+    bool shared;  /* PostgreSQL: what the store has in memory is the batch's */
     char path[64];
+    struct bench_schema schema;
     struct clock clock;
     int64_t wall_us, mono_ms;
     struct settings settings;
@@ -51,9 +54,10 @@ struct rig {
 };
 
 /* Which backend the next rig_up opens; set by the group. */
-extern bool rig_use_disk;
+extern bool rig_use_disk, rig_use_postgres;
 int rig_group_memory(void **state);
 int rig_group_disk(void **state);
+int rig_group_postgres(void **state);
 
 /* cmocka setup and teardown: *state is the rig. */
 int rig_up(void **state);
@@ -99,6 +103,7 @@ void rig_run(struct rig *r, bool success);
 
 /* --- what a reader sees ------------------------------------------------------------------------ */
 
+uint32_t rig_live_count(struct rig *r); /* unfinished jobs, also where memory does not hold them */
 bool rig_find(struct rig *r, int64_t id, struct job_view *ret_view);
 struct job_view rig_view(struct rig *r, int64_t id); /* must exist */
 enum job_state rig_state(struct rig *r, int64_t id);
@@ -109,7 +114,20 @@ struct client_counts rig_counts(struct rig *r, int64_t client); /* as stored */
 
 #define RIG_TEST(f) cmocka_unit_test_setup_teardown(f, rig_up, rig_down)
 #define RIG_RUN_BOTH(tests)                                                                                  \
-    (cmocka_run_group_tests_name("memory", tests, rig_group_memory, NULL) +                                  \
-     cmocka_run_group_tests_name("sqlite", tests, rig_group_disk, NULL))
+    (STORE_RUN("memory", tests, rig_group_memory) + STORE_RUN("sqlite", tests, rig_group_disk))
+/* One that does not run on PostgreSQL, and why. */
+#define RIG_IN_MEMORY "looks into memory, which holds the batch only"
+#define RIG_OWN_CLOCK "all nodes go by the database's clock, which nobody sets"
+#define RIG_LEASES    "leases are looked at once a second, and not written with each beat"
+#define RIG_LIMITS    "counts, and limits that go by them, are those of a moment ago"
+#define RIG_LOADED    "its rows come together with the load of the batch, not by a fetch each"
+#define RIG_RECEIVERS "what a receiver bears is known of the streams in memory only"
+#define RIG_TEST_UNSHARED(f, why)                                                                            \
+    {                                                                                                        \
+#f, f, rig_up, rig_down, (void *)(uintptr_t)(why)                                                    \
+    }
+int rig_run_postgres(const struct CMUnitTest *tests, size_t count);
+#define RIG_RUN_ALL(tests)                                                                                   \
+    (RIG_RUN_BOTH(tests) + (store_is_wanted("postgres") ? rig_run_postgres(tests, LENGTH_OF(tests)) : 0))
 
 #endif

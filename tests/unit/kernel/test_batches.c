@@ -21,7 +21,7 @@ static void test_a_failed_commit_undoes_a_submit_and_the_next_try_works(void **s
     r->failures = 1;
     struct submit_item failed = rig_submit(r, client, &item);
     assert_int_equal(failed.err.code, ERR_STORAGE_DB_ERROR);
-    assert_int_equal(live_count(r->store->live), 0);
+    assert_int_equal(rig_live_count(r), 0);
     assert_int_equal(r->store->idem.used, 0);
     assert_int_equal(counts_of(&r->store->counts, client)->by_state[JOB_QUEUED], 0);
     assert_int_equal(rig_claim_count(r, "w", 1), 0);
@@ -73,7 +73,7 @@ static void test_a_failed_commit_undoes_cancel_and_retry(void **state)
     r->failures = 1;
     assert_int_equal(rig_retry(r, client, &job)->base.result, ERR_STORAGE_DB_ERROR);
     assert_int_equal(rig_state(r, job.id), JOB_FAILED);
-    assert_int_equal(live_count(r->store->live), 0);
+    assert_int_equal(rig_live_count(r), 0);
     assert_int_equal(rig_retry(r, client, &job)->attempt, 2);
     rig_pass(r, 60000);
     rig_run(r, true);
@@ -144,7 +144,7 @@ static void test_a_row_that_cannot_be_read_fails_its_batch_and_nothing_changes(v
     assert_int_equal(rig_state(r, job.id), JOB_QUEUED);
     assert_int_equal(rig_state(r, later.id), JOB_CREATED);
     assert_int_equal(rig_state(r, scheduled.id), JOB_QUEUED);
-    assert_int_equal(live_count(r->store->live), 3);
+    assert_int_equal(rig_live_count(r), 3);
     rig_pass(r, 200);
     assert_true(rig_cancel(r, client, &job)->changed);
     assert_int_equal(rig_state(r, later.id), JOB_QUEUED);
@@ -215,7 +215,7 @@ static void test_sixty_four_submits_of_one_key_in_one_batch_make_one_job(void **
         fresh += !all[i]->items[0].replayed;
     }
     assert_int_equal(fresh, 1);
-    assert_int_equal(live_count(r->store->live), 1);
+    assert_int_equal(rig_live_count(r), 1);
     assert_int_equal(rig_counts(r, client).by_state[JOB_QUEUED], 1);
 }
 
@@ -234,7 +234,7 @@ static void test_one_key_makes_one_job_within_a_list_across_restarts_and_failure
     assert_int_equal(c->items[2].id, c->items[0].id);
     assert_int_equal(c->items[4].id, c->items[1].id);
     assert_int_equal(c->items[3].err.code, ERR_EXEC_IDEMPOTENCY_CONFLICT);
-    assert_int_equal(live_count(r->store->live), 2);
+    assert_int_equal(rig_live_count(r), 2);
     rig_restart(r, 1000);
     struct submit_item again = rig_submit(r, client, &items[0]);
     assert_true(again.replayed);
@@ -282,7 +282,7 @@ static void test_many_commands_are_answered_in_the_order_they_came(void **state)
         done += rig_step(r);
     for (int i = 1; i < MANY; i++)
         assert_true(all[i]->items[0].id > all[i - 1]->items[0].id);
-    assert_int_equal(live_count(r->store->live), MANY);
+    assert_int_equal(rig_live_count(r), MANY);
 }
 
 /* Rows that are read count against the batch's memory: it ends early, and the rest comes next, in order. */
@@ -397,23 +397,24 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         RIG_TEST(test_a_failed_commit_undoes_a_submit_and_the_next_try_works),
-        RIG_TEST(test_a_failed_commit_undoes_claim_start_and_finish),
+        RIG_TEST_UNSHARED(test_a_failed_commit_undoes_claim_start_and_finish, RIG_IN_MEMORY),
         RIG_TEST(test_a_failed_commit_undoes_cancel_and_retry),
-        RIG_TEST(test_a_failed_commit_undoes_timers_which_try_again_after_a_pause),
+        RIG_TEST_UNSHARED(test_a_failed_commit_undoes_timers_which_try_again_after_a_pause, RIG_IN_MEMORY),
         RIG_TEST(test_a_failed_commit_undoes_several_changes_of_one_job),
-        RIG_TEST(test_a_row_that_cannot_be_read_fails_its_batch_and_nothing_changes),
+        RIG_TEST_UNSHARED(test_a_row_that_cannot_be_read_fails_its_batch_and_nothing_changes, RIG_LOADED),
         RIG_TEST(test_a_row_changed_many_times_in_a_batch_is_written_once),
         RIG_TEST(test_a_batch_that_changes_nothing_commits_nothing),
-        RIG_TEST(test_a_heartbeat_costs_no_commit),
+        RIG_TEST_UNSHARED(test_a_heartbeat_costs_no_commit,
+                          "any node must be able to tell whether a lease has ended"),
         RIG_TEST(test_sixty_four_submits_of_one_key_in_one_batch_make_one_job),
         RIG_TEST(test_one_key_makes_one_job_within_a_list_across_restarts_and_failures),
         RIG_TEST(test_cancel_and_finish_in_one_batch_have_one_winner),
         RIG_TEST(test_many_commands_are_answered_in_the_order_they_came),
-        RIG_TEST(test_a_batch_of_large_rows_ends_early_and_loses_nothing),
+        RIG_TEST_UNSHARED(test_a_batch_of_large_rows_ends_early_and_loses_nothing, RIG_LOADED),
         RIG_TEST(test_a_failed_sync_is_told_to_the_watcher_after_the_answers),
-        RIG_TEST(test_stats_say_what_lives_and_whether_the_store_stores),
+        RIG_TEST_UNSHARED(test_stats_say_what_lives_and_whether_the_store_stores, RIG_LIMITS),
         RIG_TEST(test_an_idle_server_finds_out_that_the_store_can_write_again),
         RIG_TEST(test_a_batch_without_writes_says_nothing_about_the_store),
     };
-    return RIG_RUN_BOTH(tests);
+    return RIG_RUN_ALL(tests);
 }

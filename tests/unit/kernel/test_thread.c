@@ -171,7 +171,7 @@ static void test_many_threads_submit_and_work_and_every_job_is_done_once(void **
     assert_false(crowd.failed);
     assert_int_equal(crowd.finished, CLIENT_THREADS * JOBS_EACH);
     assert_int_equal(rig_counts(r, crowd.client).by_state[JOB_SUCCEEDED], CLIENT_THREADS * JOBS_EACH);
-    assert_int_equal(live_count(r->store->live), 0);
+    assert_int_equal(rig_live_count(r), 0);
     pthread_mutex_destroy(&crowd.lock);
 }
 
@@ -216,7 +216,7 @@ static void test_a_stop_finishes_what_was_posted(void **state)
     kernel_stop_thread(r->kernel);
     for (int i = 0; i < MANY; i++)
         assert_true(rig_is_done(&all[i]->base) && all[i]->items[0].err.code == ERR_OK);
-    assert_int_equal(live_count(r->store->live), MANY);
+    assert_int_equal(rig_live_count(r), MANY);
 }
 
 /* A request that was on its way when the thread ended hears so, instead of waiting for ever. */
@@ -230,7 +230,7 @@ static void test_what_comes_after_the_stop_is_refused_at_once(void **state)
     struct submit_command *late = rig_post_submit(r, client, &item, 1);
     assert_true(rig_is_done(&late->base));
     assert_int_equal(late->base.result, ERR_STORAGE_UNAVAILABLE);
-    assert_int_equal(live_count(r->store->live), 0);
+    assert_int_equal(rig_live_count(r), 0);
 }
 
 int main(void)
@@ -241,5 +241,5 @@ int main(void)
         RIG_TEST(test_a_stop_finishes_what_was_posted),
         RIG_TEST(test_what_comes_after_the_stop_is_refused_at_once),
     };
-    return RIG_RUN_BOTH(tests);
+    return RIG_RUN_ALL(tests);
 }

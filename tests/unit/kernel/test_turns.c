@@ -225,8 +225,8 @@ static void test_many_who_bring_one_each_lose_nothing(void **state)
     kernel_stop_thread(r->kernel);
     struct kernel_stats stats;
     kernel_stats(r->kernel, &stats);
-    assert_true(live_count(r->store->live) > THREADS * EACH);
-    assert_int_equal(rig_counts(r, crowd.client).by_state[JOB_QUEUED], live_count(r->store->live));
+    assert_true(rig_live_count(r) > THREADS * EACH);
+    assert_int_equal(rig_counts(r, crowd.client).by_state[JOB_QUEUED], rig_live_count(r));
     assert_true(stats.lent_turns >= 1);
 }
 

@@ -381,6 +381,7 @@ static void test_items_that_are_refused_leave_their_neighbours_alone(void **stat
             .id = claim->tasks[i].id, .token = claim->tasks[i].token, .low = claim->tasks[i].low};
     items[1].token = 99;
     items[3].code = ERR_REQUEST_MALFORMED; /* its id did not parse */
+    items[3].is_bad = true;
     struct worker_command c = {.items = items, .item_count = 4};
     rig_post(r, &c.base, &start_command_type);
     rig_step(r);
@@ -487,15 +488,15 @@ int main(void)
         RIG_TEST(test_a_higher_priority_is_claimed_first_and_age_settles_equal_ones),
         RIG_TEST(test_a_client_claims_only_its_own_jobs_and_only_from_the_queues_it_names),
         RIG_TEST(test_a_claim_sets_the_lease_and_nobody_else_gets_the_job),
-        RIG_TEST(test_a_stale_token_is_refused_everywhere_and_nothing_changes),
+        RIG_TEST_UNSHARED(test_a_stale_token_is_refused_everywhere_and_nothing_changes, RIG_LEASES),
         RIG_TEST(test_a_wrong_id_half_or_another_client_is_refused_like_a_stale_token),
-        RIG_TEST(test_a_lease_that_ends_before_the_start_returns_the_job_to_the_queue),
-        RIG_TEST(test_an_unstarted_lease_is_not_extended_by_heartbeats),
-        RIG_TEST(test_a_running_job_whose_worker_is_silent_fails_as_worker_lost),
-        RIG_TEST(test_heartbeats_keep_a_running_job_alive),
-        RIG_TEST(test_a_job_that_runs_past_its_limit_is_timed_out_and_its_worker_told),
-        RIG_TEST(test_a_finish_that_comes_too_late_counts_as_timed_out),
-        RIG_TEST(test_the_time_scale_shortens_the_limit_of_catalog_jobs_only),
+        RIG_TEST_UNSHARED(test_a_lease_that_ends_before_the_start_returns_the_job_to_the_queue, RIG_LEASES),
+        RIG_TEST_UNSHARED(test_an_unstarted_lease_is_not_extended_by_heartbeats, RIG_LEASES),
+        RIG_TEST_UNSHARED(test_a_running_job_whose_worker_is_silent_fails_as_worker_lost, RIG_LEASES),
+        RIG_TEST_UNSHARED(test_heartbeats_keep_a_running_job_alive, RIG_LEASES),
+        RIG_TEST_UNSHARED(test_a_job_that_runs_past_its_limit_is_timed_out_and_its_worker_told, RIG_LEASES),
+        RIG_TEST_UNSHARED(test_a_finish_that_comes_too_late_counts_as_timed_out, RIG_LEASES),
+        RIG_TEST_UNSHARED(test_the_time_scale_shortens_the_limit_of_catalog_jobs_only, RIG_LEASES),
         RIG_TEST(test_a_released_task_is_queued_at_once_and_a_started_one_is_not_releasable),
         RIG_TEST(test_what_a_lost_worker_never_heard_of_is_given_back),
         RIG_TEST(test_a_finish_without_a_start_is_refused),
@@ -507,5 +508,5 @@ int main(void)
         RIG_TEST(test_without_workers_a_job_stays_queued),
         RIG_TEST(test_tokens_are_texts_that_round_trip),
     };
-    return RIG_RUN_BOTH(tests);
+    return RIG_RUN_ALL(tests);
 }

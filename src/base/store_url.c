@@ -1,0 +1,91 @@
+#include "base/store_url.h"
+
+#include "base/banned.h"
+
+#define SQLITE_PREFIX "sqlite:"
+
+static bool is_postgres(struct str url)
+{
+    return str_starts(url, "postgres://") || str_starts(url, "postgresql://");
+}
+
+bool store_url_kind(struct str url, enum store_kind *ret_kind)
+{
+    *ret_kind = is_postgres(url) ? STORE_POSTGRES : STORE_SQLITE;
+    return is_postgres(url) || store_url_file(url).len > 0;
+}
+
+struct str store_url_file(struct str url)
+{
+    size_t skip = strlen(SQLITE_PREFIX);
+    return str_starts(url, SQLITE_PREFIX) ? (struct str){url.ptr + skip, url.len - skip} : STR_ABSENT;
+}
+
+/* One parameter of the query, "name=value". Names may be written with %-escapes, so whatever is not plainly
+ * another name is taken for a secret. */
+static void show_parameter(struct str parameter, struct strbuf *out)
+{
+    struct str value = parameter;
+    struct str name = str_cut(&value, '=');
+    strbuf_add_str(out, name);
+    if (name.len == parameter.len)
+        return;
+    bool secret = memchr(name.ptr, '%', name.len) || str_is(name, "password") || str_is(name, "sslpassword");
+    strbuf_add_char(out, '=');
+    strbuf_add_str(out, secret ? STR("***") : value);
+}
+
+static void show_query(struct str query, struct strbuf *out)
+{
+    while (query.len) {
+        show_parameter(str_cut(&query, '&'), out);
+        if (query.len)
+            strbuf_add_char(out, '&');
+    }
+}
+
+/* "user:password"; whatever does not look like a name is hidden. */
+static void show_user(struct str user, struct strbuf *out)
+{
+    size_t name = 0;
+    while (name < user.len && !strchr(":/?@", user.ptr[name]))
+        name++;
+    strbuf_add(out, user.ptr, name);
+    if (name < user.len)
+        strbuf_add_text(out, ":***");
+}
+
+/* Length of the part that can hold user and host: up to the '?' that follows the first '/'. */
+static size_t front_length(struct str rest)
+{
+    const char *slash = memchr(rest.ptr, '/', rest.len);
+    const char *query = slash ? memchr(slash, '?', rest.len - (size_t)(slash - rest.ptr)) : NULL;
+    return query ? (size_t)(query - rest.ptr) : rest.len;
+}
+
+/* For libpq the first '@' ends the user, and a password that holds one has to be written %40. Who forgot that
+ * shall not see it in a message, so the last '@' counts here: rather too much is hidden than too little. */
+void store_url_show(struct str url, struct strbuf *out)
+{
+    if (!is_postgres(url)) {
+        strbuf_add_str(out, url);
+        return;
+    }
+    size_t scheme = (size_t)((const char *)memchr(url.ptr, '/', url.len) - url.ptr) + 2;
+    strbuf_add(out, url.ptr, scheme);
+    struct str rest = {url.ptr + scheme, url.len - scheme};
+    const char *at = memrchr(rest.ptr, '@', front_length(rest));
+    if (at) {
+        struct str user = {rest.ptr, (size_t)(at - rest.ptr)};
+        show_user(user, out);
+        strbuf_add_char(out, '@');
+        rest = (struct str){at + 1, rest.len - user.len - 1};
+    }
+    struct str query = rest;
+    struct str place = str_cut(&query, '?');
+    strbuf_add_str(out, place);
+    if (place.len < rest.len) {
+        strbuf_add_char(out, '?');
+        show_query(query, out);
+    }
+}

@@ -1,0 +1,93 @@
+/* Long polls: commands that wait until something can be claimed, or their time is over.
+ *
+ * They belong to the kernel, not to a lane: whichever lane has made something claimable asks all of them, in
+ * the same batch, so that a job is stored and claimed in one commit. Meanwhile other lanes see none. */
+#include "kernel/kernel_internal.h"
+
+#include "base/banned.h"
+
+static void take_all(struct lane *l, struct command_list *ret)
+{
+    list_init(ret);
+    pthread_mutex_lock(&l->kernel->lock);
+    for (int kind = 0; kind < kinds_of(l); kind++)
+        list_append(ret, &l->kernel->parked[kind]);
+    pthread_mutex_unlock(&l->kernel->lock);
+}
+
+void parked_add(struct kernel *k, struct command_list *some)
+{
+    if (!some->first)
+        return;
+    struct command *c;
+    pthread_mutex_lock(&k->lock);
+    while ((c = list_take(some)))
+        list_add(&k->parked[kind_of(k, c)], c);
+    pthread_mutex_unlock(&k->lock);
+}
+
+/* Asked again while something can be claimed; ended when their time is over. They are answered before the
+ * rest of the batch: a worker can begin while the client hears that its job was taken. */
+void parked_decide(struct lane *l, struct command_list *decided)
+{
+    struct command_list all, still, waited;
+    take_all(l, &all);
+    if (!all.first)
+        return;
+    list_init(&still);
+    list_init(&waited);
+    bool ready = live_has_ready(l->unit.store->live);
+    struct command *c;
+    while ((c = list_take(&all))) {
+        bool over = l->unit.steady_ms >= c->park_until_ms || l->ending;
+        bool gone = c->abandoned && c->abandoned(c);
+        if (!gone && !over && ready) {
+            lane_decide_one(l, c);
+            ready = live_has_ready(l->unit.store->live);
+        }
+        bool done = gone || over || !c->park_until_ms;
+        list_add(done ? &waited : &still, c);
+        c->parked = !done;
+    }
+    parked_add(l->kernel, &still);
+    list_prepend(decided, &waited);
+}
+
+/* One whose time is over, or that nobody waits for any more, is left to parked_decide(). */
+static bool waits_on(const struct command *c, int64_t now)
+{
+    return c->park_until_ms > now && !(c->abandoned && c->abandoned(c));
+}
+
+static void join(struct lane *l, enum lane_kind kind, int64_t now, struct command_list *batch)
+{
+    struct kernel *k = l->kernel;
+    struct command_list still;
+    struct command *c;
+    list_init(&still);
+    k->look_for_parked[kind] = false;
+    while ((c = list_take(&k->parked[kind])))
+        list_add(waits_on(c, now) && !l->ending ? batch : &still, c);
+    list_append(&k->parked[kind], &still);
+}
+
+void parked_join(struct lane *l, struct command_list *batch)
+{
+    struct kernel *k = l->kernel;
+    if (!is_shared(l))
+        return;
+    int64_t now = steady_now(k);
+    pthread_mutex_lock(&k->lock);
+    for (int kind = 0; kind < kinds_of(l); kind++)
+        if (k->look_for_parked[kind])
+            join(l, (enum lane_kind)kind, now, batch);
+    pthread_mutex_unlock(&k->lock);
+}
+
+bool parked_look(struct kernel *k)
+{
+    bool any = false;
+    for (int kind = 0; kind < LANE_KINDS; kind++)
+        any |= k->look_for_parked[kind] = k->parked[kind].first != NULL;
+    return any;
+}

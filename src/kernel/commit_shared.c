@@ -1,0 +1,97 @@
+/* What a batch on a shared store needs besides: its part of the store in memory before it is decided, another
+ * try when others were faster, and word of what it made to those who wait for it elsewhere. */
+#include <time.h>
+
+#include "base/random.h"
+#include "kernel/kernel_internal.h"
+#include "kernel/task_owner.h"
+
+#include "base/banned.h"
+
+enum { PAUSE_FIRST_US = 200, PAUSE_MAX_US = 20000, LEASES_LOOK_MS = 1000 };
+
+/* Leases are looked at once a second, other timers when they are due: not with every batch. */
+static bool looks_for_timers(struct lane *l)
+{
+    int64_t now = l->unit.steady_ms;
+    bool wants = l->has_duties && now >= l->timers_paused_until_ms &&
+                 (now >= l->next_due_ms || now - l->timers_looked_ms >= LEASES_LOOK_MS);
+    if (wants)
+        l->timers_looked_ms = now;
+    return wants;
+}
+
+void shared_load(struct lane *l, struct command_list *batch)
+{
+    bool timers = looks_for_timers(l);
+    for (const struct command *c = batch->first; c; c = c->next)
+        if (c->type->ask)
+            c->type->ask(&l->unit, c);
+    unit_load_asked(&l->unit, timers ? BATCH_TIMERS_MAX : 0);
+    if (timers)
+        l->next_due_ms = l->unit.asked.next_due_ms;
+}
+
+void shared_undecide(struct command_list *decided, struct command_list *batch)
+{
+    for (struct command *c = decided->first; c; c = c->next) {
+        c->parked = false;
+        if (c->type->reset)
+            c->type->reset(c);
+    }
+    list_prepend(batch, decided);
+}
+
+/* Both who collided would collide again if they came back at the same time. */
+void shared_pause(struct lane *l, int tries)
+{
+    (void)l;
+    int64_t most = (int64_t)PAUSE_FIRST_US << tries;
+    if (most > PAUSE_MAX_US)
+        most = PAUSE_MAX_US;
+    struct timespec pause = {0, (long)(random_u64() % (uint64_t)most) * 1000};
+    nanosleep(&pause, NULL);
+}
+
+/* Who has to look now: the first lane for timers and for what is its own, any other for the rest. */
+static void wake_lanes(struct kernel *k, const struct lane *self, unsigned hints)
+{
+    struct lane *first = NULL, *other = NULL;
+    pthread_mutex_lock(&k->lock);
+    if (hints & HINT_READY)
+        parked_look(k);
+    k->timer_moved |= (hints & HINT_TIMER) != 0;
+    k->inbox_filled |= (hints & HINT_INBOX) != 0;
+    if (self != &k->lanes[0] && (k->timer_moved || k->inbox_filled || k->look_for_parked[FOR_FIRST]))
+        first = kernel_wake_one(k, true);
+    if (k->look_for_parked[FOR_ANY] && !first)
+        other = kernel_wake_one(k, false);
+    pthread_mutex_unlock(&k->lock);
+    if (first)
+        pthread_cond_signal(&first->wake);
+    if (other)
+        pthread_cond_signal(&other->wake);
+}
+
+void shared_tell(struct lane *l)
+{
+    struct unit *u = &l->unit;
+    unsigned hints = u->notice_count ? HINT_EVENTS : 0;
+    if (u->made_ready)
+        hints |= HINT_READY;
+    if (u->keys_changed)
+        hints |= HINT_KEYS;
+    if (u->nearest_timer_ms < INT64_MAX)
+        hints |= HINT_TIMER;
+    if (hints & (HINT_READY | HINT_TIMER))
+        wake_lanes(l->kernel, l, hints);
+    if (hints && u->wrote)
+        u->store->ops->hint(u->store, hints);
+    store_forget(u->store);
+}
+
+void kernel_hint(struct kernel *k, unsigned what)
+{
+    if (what & (HINT_READY | HINT_TIMER | HINT_INBOX))
+        wake_lanes(k, NULL, what);
+}

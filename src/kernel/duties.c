@@ -1,0 +1,146 @@
+/* What a lane does between batches: retention, the question whether a failed store can write again, who has
+ * the duties of all nodes, counts for those who ask. */
+#include "base/log.h"
+#include "kernel/kernel_internal.h"
+
+#include "base/banned.h"
+
+enum {
+    WORKER_MEMORY_MS = 600000,
+    WORKER_COUNT_MS = 100,   /* counting walks all workers: not in every batch */
+    WORKER_ALIVE_MS = 40000, /* the longest long poll and a bit */
+    PROBE_MS = 1000,
+    LEAD_MS = 1000,
+    HOUSEKEEPING_MS = 1000,
+    HOUSEKEEPING_AGAIN_MS = 20, /* while there is more to do */
+};
+
+/* After a failed commit an idle server would never learn that the disk is back: it asks once a second. */
+static void probe(struct lane *l)
+{
+    struct kernel *k = l->kernel;
+    struct err err;
+    pthread_mutex_lock(&k->lock);
+    bool storing = k->stats.storing;
+    pthread_mutex_unlock(&k->lock);
+    if (storing || steady_now(k) < l->probe_ms)
+        return;
+    l->probe_ms = steady_now(k) + PROBE_MS;
+    enum err_code code = l->unit.store->ops->probe(l->unit.store, &err);
+    pthread_mutex_lock(&k->lock);
+    k->stats.storing = code == ERR_OK;
+    pthread_mutex_unlock(&k->lock);
+    lane_tell_fatal(l, code, &err);
+}
+
+/* A batch of its own: what it cannot read or write fails no command. A conflict is for the next time. */
+static void housekeep(struct lane *l)
+{
+    struct kernel *k = l->kernel;
+    if (!k->config.housekeep || !l->unit.reader || !l->has_duties || steady_now(k) < l->housekeeping_ms)
+        return;
+    struct command_list none;
+    struct err why;
+    list_init(&none);
+    lane_start_unit(l);
+    bool more = k->config.housekeep(k->config.housekeep_self, &l->unit);
+    enum err_code code = lane_commit(l, &none, &why);
+    if (is_shared(l))
+        store_forget(l->unit.store);
+    more = more && code == ERR_OK;
+    l->housekept_ms = l->unit.steady_ms;
+    l->housekeeping_ms = l->unit.steady_ms + (more ? HOUSEKEEPING_AGAIN_MS : HOUSEKEEPING_MS);
+    lane_tell_fatal(l, code, &why);
+}
+
+void duties_housekeep_soon(struct lane *l)
+{
+    int64_t soon = l->housekept_ms + HOUSEKEEPING_AGAIN_MS;
+    if (l->housekeeping_ms > soon)
+        l->housekeeping_ms = soon;
+}
+
+/* Asks the store who has the duties. A store that nobody shares has no such question. */
+static void lead(struct lane *l)
+{
+    struct kernel *k = l->kernel;
+    struct store *s = l->unit.store;
+    if (!s->ops->lead || l != &k->lanes[0] || steady_now(k) < l->lead_ms)
+        return;
+    struct err err;
+    bool leads = false, led = l->has_duties;
+    l->lead_ms = steady_now(k) + LEAD_MS;
+    if (s->ops->lead(s, &leads, &err) != ERR_OK) {
+        leads = false;
+        kernel_log_failure(k, "duties_unknown", &err);
+    }
+    l->has_duties = leads;
+    for (int i = 0; i < JOB_STATE_COUNT; i++)
+        atomic_store(&k->jobs_by_state[i], s->jobs_by_state[i]);
+    if (leads != led)
+        log_line(LOG_INFO, leads ? "duties_taken" : "duties_lost", NULL);
+    pthread_mutex_lock(&k->lock);
+    k->stats.leads = leads;
+    parked_look(k); /* a hint may be lost: now and then everybody looks */
+    pthread_mutex_unlock(&k->lock);
+}
+
+void duties_before_batch(struct lane *l)
+{
+    probe(l);
+    lead(l);
+    housekeep(l);
+}
+
+static void sweep_workers(struct lane *l)
+{
+    if (l->unit.steady_ms - l->workers_swept_ms < WORKER_MEMORY_MS / 10)
+        return;
+    l->workers_swept_ms = l->unit.steady_ms;
+    live_forget_workers(l->unit.store->live, l->unit.steady_ms - WORKER_MEMORY_MS);
+}
+
+/* Jobs by phase: what is in memory, or what the shared store has in all. */
+static void count_jobs(struct kernel *k, const struct store *s, struct kernel_stats *stats)
+{
+    uint32_t phases[TASK_ENDED + 1] = {0}, all = 0;
+    for (int i = 0; !s->shared && i < TASK_ENDED; i++)
+        phases[i] = live_phase_count(s->live, (enum task_phase)i);
+    for (int i = 0; s->shared && i < JOB_STATE_COUNT; i++) {
+        int64_t n = atomic_load(&k->jobs_by_state[i]);
+        if (!job_state_is_final((enum job_state)i) && n > 0)
+            phases[job_state_phase((enum job_state)i)] += (uint32_t)n;
+    }
+    for (int i = 0; i < TASK_ENDED; i++)
+        all += phases[i];
+    stats->live = all;
+    stats->queued = phases[TASK_READY];
+    stats->waiting = phases[TASK_WAITING];
+    stats->assigned = phases[TASK_LEASED];
+    stats->running = phases[TASK_RUNNING];
+}
+
+static void refresh_stats(struct lane *l)
+{
+    struct kernel *k = l->kernel;
+    struct store *s = l->unit.store;
+    if (l->unit.steady_ms - l->workers_counted_ms >= WORKER_COUNT_MS) {
+        l->workers_counted_ms = l->unit.steady_ms;
+        l->workers = live_worker_count(s->live, l->unit.steady_ms - WORKER_ALIVE_MS);
+    }
+    pthread_mutex_lock(&k->lock);
+    if (s->shared || l == &k->lanes[0])
+        count_jobs(k, s, &k->stats);
+    k->stats.workers = l->workers; /* a worker is known to the lanes it met: no sum */
+    for (size_t i = 0; i < k->lane_count; i++)
+        if (k->lanes[i].workers > k->stats.workers)
+            k->stats.workers = k->lanes[i].workers;
+    k->stats.wal_pages = s->wal_pages;
+    pthread_mutex_unlock(&k->lock);
+}
+
+void duties_after_batch(struct lane *l)
+{
+    sweep_workers(l);
+    refresh_stats(l);
+}

@@ -1,0 +1,263 @@
+/* A connection: opened and watched with a deadline, so that a database that hangs costs nobody more than the
+ * timeout; and the one place where PostgreSQL's errors become ours. */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/must.h"
+#include "store/postgres/postgres_internal.h"
+
+#include "base/banned.h"
+
+enum { BACKOFF_FIRST_MS = 100, BACKOFF_MAX_MS = 2000, IDLE_TRANSACTION_EXTRA_MS = 2000, END_LOOKS = 3 };
+
+int64_t pg_mono_ms(void)
+{
+    return clock_mono_ms(&clock_system);
+}
+
+int64_t pg_mono_us(void)
+{
+    return clock_mono_us(&clock_system);
+}
+
+void link_init(struct pg_link *l, const struct postgres_options *o)
+{
+    *l = (struct pg_link){.url = must_strdup(o->url), .timeout_ms = o->timeout_ms};
+}
+
+void link_close(struct pg_link *l)
+{
+    link_clear(l);
+    PQfinish(l->conn);
+    l->conn = NULL;
+    l->in_transaction = l->unsent = false;
+    l->forgotten = 0;
+    memset(l->prepared, 0, sizeof l->prepared);
+}
+
+void link_free(struct pg_link *l)
+{
+    link_close(l);
+    strbuf_free(&l->params.bytes);
+    free(l->awaited);
+    free(l->results);
+    free(l->url);
+}
+
+bool link_is_open(const struct pg_link *l)
+{
+    return l->conn != NULL;
+}
+
+bool link_wait(const struct pg_link *l, short events, int64_t until_ms)
+{
+    for (;;) {
+        int64_t left = until_ms - pg_mono_ms();
+        if (left <= 0)
+            return false;
+        struct pollfd p = {.fd = PQsocket(l->conn), .events = events};
+        int n = poll(&p, 1, left > 1000 ? 1000 : (int)left);
+        if (n > 0 || (n < 0 && errno != EINTR))
+            return true; /* a broken socket is told by whoever reads it next */
+    }
+}
+
+/* --- errors --------------------------------------------------------------------------------------- */
+
+/* libpq's texts end in a newline and may have several lines; none holds the password. */
+static int first_line(const char *text)
+{
+    return (int)strcspn(text, "\n");
+}
+
+static enum err_code unavailable(struct err *err, const char *doing, const char *why)
+{
+    err_set(err, ERR_STORAGE_UNAVAILABLE,
+            "%s: %.*s; see that PostgreSQL runs and that store.url names it, the rest comes by itself", doing,
+            first_line(why), why);
+    err->retry_after_s = 1;
+    return err->code;
+}
+
+enum err_code link_lost(struct pg_link *l, const char *doing, struct err *err)
+{
+    const char *why = l->conn ? PQerrorMessage(l->conn) : "";
+    unavailable(err, doing, *why ? why : "no answer from the database in time");
+    link_close(l);
+    return err->code;
+}
+
+enum err_code err_conflict(struct err *err, const char *why)
+{
+    err_set(err, ERR_STORAGE_DB_ERROR, "others were faster: %.*s", first_line(why), why);
+    err->conflict = true;
+    return err->code;
+}
+
+static bool is_one_of(const char *state, const char *const *states)
+{
+    for (; *states; states++)
+        if (strncmp(state, *states, strlen(*states)) == 0)
+            return true;
+    return false;
+}
+
+enum err_code link_refused(const PGresult *r, const char *doing, struct err *err)
+{
+    /* A key that is taken, a row that is gone (weir_check), a serialization failure, a deadlock, a lock that
+     * was not had in time. */
+    static const char *const conflicts[] = {"23505", "40", "55P03", NULL};
+    /* No connection, no resources, a statement that took too long, a server that stops or starts, a
+     * transaction that was idle for too long, a standby. */
+    static const char *const passing[] = {"08", "53", "57", "25P03", "25006", NULL};
+    static const char *const damage[] = {"XX001", "XX002", NULL};
+    const char *state = PQresultErrorField(r, PG_DIAG_SQLSTATE),
+               *text = PQresultErrorField(r, PG_DIAG_MESSAGE_PRIMARY);
+    if (!text)
+        text = PQresultErrorMessage(r);
+    if (!state || is_one_of(state, passing))
+        return unavailable(err, doing, text);
+    if (is_one_of(state, conflicts))
+        return err_conflict(err, text);
+    if (is_one_of(state, damage))
+        return err_set(err, ERR_STORE_CORRUPT, "%s: %.*s; restore a backup", doing, first_line(text), text);
+    return err_set(err, ERR_STORAGE_DB_ERROR, "%s: %.*s (SQLSTATE %s)", doing, first_line(text), text, state);
+}
+
+/* --- connecting ----------------------------------------------------------------------------------- */
+
+/* Library code says nothing: what matters comes as an error. */
+static void drop_notice(void *self, const char *text)
+{
+    (void)self;
+    (void)text;
+}
+
+/* Looking up the host's name is the one step that waits as long as the system's resolver likes. */
+static bool connect_by(struct pg_link *l, int64_t until_ms)
+{
+    char user_timeout[24];
+    snprintf(user_timeout, sizeof user_timeout, "%lld", (long long)l->timeout_ms);
+    const char *const names[] = {"dbname",          "application_name",    "client_encoding",  "keepalives",
+                                 "keepalives_idle", "keepalives_interval", "tcp_user_timeout", NULL};
+    const char *const values[] = {l->url, "weir", "UTF8", "1", "5", "2", user_timeout, NULL};
+    l->conn = PQconnectStartParams(names, values, 1);
+    if (!l->conn || PQstatus(l->conn) == CONNECTION_BAD)
+        return false;
+    PQsetNoticeProcessor(l->conn, drop_notice, NULL);
+    PostgresPollingStatusType step = PGRES_POLLING_WRITING;
+    while (step != PGRES_POLLING_OK) {
+        if (step == PGRES_POLLING_FAILED ||
+            !link_wait(l, step == PGRES_POLLING_READING ? POLLIN : POLLOUT, until_ms))
+            return false;
+        step = PQconnectPoll(l->conn);
+    }
+    return PQsetnonblocking(l->conn, 1) == 0 && PQenterPipelineMode(l->conn) == 1;
+}
+
+/* A statement ends on the server before we stop waiting for it; what a vanished client left open, too. */
+static void send_settings(struct pg_link *l)
+{
+    struct pg_params *p = link_params(l);
+    const int64_t values[] = {l->timeout_ms * 3 / 4 + 1, l->timeout_ms / 2 + 1,
+                              l->timeout_ms + IDLE_TRANSACTION_EXTRA_MS};
+    for (size_t i = 0; i < LENGTH_OF(values); i++) {
+        char text[24];
+        snprintf(text, sizeof text, "%lld", (long long)values[i]);
+        params_text(p, str_of(text));
+    }
+    link_send_sql(l, "SELECT set_config('statement_timeout',$1,false),set_config('lock_timeout',$2,false),"
+                     "set_config('idle_in_transaction_session_timeout',$3,false),"
+                     "set_config('synchronous_commit','on',false),set_config('TimeZone','UTC',false),"
+                     "set_config('default_transaction_isolation','read committed',false),"
+                     "set_config('client_min_messages','error',false)");
+    link_params(l);
+    link_send_sql(l, "SELECT pid,backend_start,(extract(epoch FROM clock_timestamp())*1000000)::bigint "
+                     "FROM pg_stat_activity WHERE pid=pg_backend_pid()");
+}
+
+/* What a lane asks for is always found by an index, and a plan that is good for a full queue is good for an
+ * empty one. The planner goes by what it saw of a table last, which for a queue is no guide: left to itself
+ * it reads all of one that it has seen empty. */
+static void send_planning(struct pg_link *l)
+{
+    if (!l->by_key)
+        return;
+    link_params(l);
+    link_send_sql(l, "SELECT set_config('plan_cache_mode','force_generic_plan',false),"
+                     "set_config('enable_seqscan','off',false),set_config('enable_bitmapscan','off',false),"
+                     "set_config('enable_hashjoin','off',false),set_config('enable_mergejoin','off',false),"
+                     ""
+                     "set_config('jit','off',false)");
+}
+
+static enum err_code set_up(struct pg_link *l, struct err *err)
+{
+    int64_t before_us = pg_mono_us();
+    send_settings(l);
+    send_planning(l);
+    if (link_run(l, "connecting", err) != ERR_OK)
+        return err->code;
+    const PGresult *r = link_result(l, 1);
+    if (PQntuples(r) == 1) {
+        l->pid = value_int(r, 0, 0);
+        l->started = value_int(r, 0, 1);
+        l->clock_minus_mono_us = value_int(r, 0, 2) - (before_us + pg_mono_us()) / 2;
+    }
+    link_clear(l);
+    return ERR_OK;
+}
+
+/* What libpq says of a URL that it cannot read holds the URL, and so the password: it is not told. */
+static bool is_sound_url(const char *url)
+{
+    char *ignored = NULL;
+    PQconninfoOption *options = PQconninfoParse(url, &ignored);
+    bool is_sound = options || (!strchr(url, '=') && !strchr(url, ':')); /* else it is a database's name */
+    PQconninfoFree(options);
+    PQfreemem(ignored);
+    return is_sound;
+}
+
+static void count_failure(struct pg_link *l)
+{
+    int64_t next = l->backoff_ms ? l->backoff_ms * 2 : BACKOFF_FIRST_MS;
+    l->backoff_ms = next > BACKOFF_MAX_MS ? BACKOFF_MAX_MS : next;
+    l->retry_at_ms = pg_mono_ms() + l->backoff_ms;
+}
+
+/* A server that has gone says so on an idle connection: better learnt now than half way through a batch. */
+static bool has_ended(struct pg_link *l)
+{
+    for (int i = 0; i < END_LOOKS; i++) {
+        struct pollfd p = {.fd = PQsocket(l->conn), .events = POLLIN};
+        if (poll(&p, 1, 0) <= 0)
+            return false;
+        if (!PQconsumeInput(l->conn) || PQstatus(l->conn) != CONNECTION_OK)
+            return true;
+    }
+    return false;
+}
+
+enum err_code link_open(struct pg_link *l, struct err *err)
+{
+    if (l->conn && (l->in_transaction || !has_ended(l)))
+        return ERR_OK;
+    link_close(l);
+    if (!is_sound_url(l->url))
+        return err_set(err, ERR_CONFIG_INVALID, "store.url is no URL or connection string of PostgreSQL");
+    if (pg_mono_ms() < l->retry_at_ms)
+        return unavailable(err, "connecting", "the database did not answer a moment ago");
+    enum err_code code =
+        connect_by(l, pg_mono_ms() + l->timeout_ms) ? set_up(l, err) : link_lost(l, "connecting", err);
+    if (code == ERR_OK) {
+        l->backoff_ms = l->retry_at_ms = 0;
+        return ERR_OK;
+    }
+    link_close(l);
+    count_failure(l);
+    return code;
+}

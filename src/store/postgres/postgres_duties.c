@@ -1,0 +1,164 @@
+/* Duties that one node has for all, and what every node learns once a second.
+ *
+ * Who holds the advisory lock has the duties. It goes with the connection, so a holder that dies is replaced
+ * at once, and one that hangs is replaced when its beat is some seconds old: its server process is ended,
+ * which frees the lock and rolls back whatever it had under way. Should two believe that they lead, nothing
+ * bad happens: whatever a leader writes is locked and checked like any other write. */
+#include <stdio.h>
+
+#include "base/must.h"
+#include "store/postgres/postgres_internal.h"
+
+#include "base/banned.h"
+
+#define THE_LOCK "pg_try_advisory_lock(1464158577,hashtext(current_schema()))"
+
+enum { DELTAS_READ = 20000, LANES_SEEN_MS = 5000, END_HOLDER_MS = 1000 };
+
+/* What a call reads in any case; which results are what. */
+struct look {
+    size_t lock, counts, clock;
+    bool asks_lock;
+};
+
+/* Lanes of this node that have nothing to commit still are in use. */
+static void send_lanes_seen(struct postgres_store *s)
+{
+    if (pg_mono_ms() - s->lanes_seen_ms < LANES_SEEN_MS)
+        return;
+    s->lanes_seen_ms = pg_mono_ms();
+    params_int(link_params(&s->link), postgres_node());
+    link_send_sql(&s->link,
+                  "UPDATE lanes SET seen=now() WHERE slot IN (SELECT slot FROM lanes WHERE node=$1::bigint "
+                  "AND seen>'-infinity' AND seen<now()-interval '4 s' FOR UPDATE SKIP LOCKED)");
+}
+
+static void send_beat(struct postgres_store *s)
+{
+    struct pg_params *p = link_params(&s->link);
+    params_int(p, s->link.pid);
+    params_int(p, s->link.started);
+    link_send_sql(&s->link,
+                  "INSERT INTO duties(name,pid,started,beat) VALUES('lead',$1::bigint,$2::timestamptz,"
+                  "clock_timestamp()) ON CONFLICT(name) DO UPDATE SET pid=excluded.pid,"
+                  "started=excluded.started,beat=excluded.beat");
+}
+
+static struct look send_look(struct postgres_store *s)
+{
+    struct look look = {.asks_lock = !s->leads};
+    link_params(&s->link);
+    if (look.asks_lock)
+        look.lock = link_send_sql(&s->link, "SELECT " THE_LOCK);
+    else
+        send_beat(s);
+    send_lanes_seen(s);
+    params_int(link_params(&s->link), DELTAS_READ);
+    look.counts = link_send_sql(&s->link, "SELECT counts FROM client_stats WHERE client=0 UNION ALL "
+                                          "(SELECT counts FROM client_deltas LIMIT $1::bigint)");
+    link_params(&s->link);
+    look.clock = link_send_sql(&s->link, "SELECT (extract(epoch FROM clock_timestamp())*1000000)::bigint,"
+                                         "(SELECT min(g) FROM log)");
+    return look;
+}
+
+static void take_counts(struct postgres_store *s, const PGresult *r)
+{
+    struct client_counts sum = {0};
+    for (int i = 0; i < PQntuples(r); i++)
+        counts_add(&sum, value_bytes(r, i, 0));
+    memcpy(s->base.jobs_by_state, sum.by_state, sizeof sum.by_state);
+}
+
+/* The holder has been silent: its server process is ended, whatever it is doing. */
+static enum err_code end_silent_holder(struct postgres_store *s, bool *ret_ended, struct err *err)
+{
+    struct pg_link *l = &s->link;
+    params_int(link_params(l), END_HOLDER_MS);
+    size_t n = link_send_sql(
+        l, "SELECT pg_terminate_backend(a.pid,$1::bigint) FROM duties d JOIN pg_stat_activity a "
+           "ON a.pid=d.pid AND a.backend_start=d.started WHERE d.name='lead' "
+           "AND d.beat<clock_timestamp()-interval '3 s'");
+    if (link_run(l, "duties", err) != ERR_OK)
+        return err->code;
+    *ret_ended = PQntuples(link_result(l, n)) > 0;
+    link_clear(l);
+    return ERR_OK;
+}
+
+static enum err_code try_lock(struct postgres_store *s, struct err *err)
+{
+    link_params(&s->link);
+    size_t n = link_send_sql(&s->link, "SELECT " THE_LOCK);
+    if (link_run(&s->link, "duties", err) != ERR_OK)
+        return err->code;
+    s->leads = value_int(link_result(&s->link, n), 0, 0) != 0;
+    link_clear(&s->link);
+    return ERR_OK;
+}
+
+static enum err_code take_over(struct postgres_store *s, struct err *err)
+{
+    if (!s->leads) {
+        bool ended = false;
+        if (end_silent_holder(s, &ended, err) != ERR_OK || (ended && try_lock(s, err) != ERR_OK))
+            return err->code;
+    }
+    if (!s->leads)
+        return ERR_OK;
+    send_beat(s);
+    enum err_code code = link_run(&s->link, "duties", err);
+    link_clear(&s->link);
+    return code;
+}
+
+static enum err_code look_around(struct postgres_store *s, int *ret_deltas, struct err *err)
+{
+    struct pg_link *l = &s->link;
+    int64_t before_us = pg_mono_us();
+    struct look look = send_look(s);
+    if (link_run(l, "duties", err) != ERR_OK)
+        return err->code;
+    const PGresult *clock = link_result(l, look.clock);
+    atomic_store(&s->base.clock_minus_mono_us, value_int(clock, 0, 0) - (before_us + pg_mono_us()) / 2);
+    s->base.first_chunk = PQgetisnull(clock, 0, 1) ? s->base.next_chunk : value_int(clock, 0, 1);
+    take_counts(s, link_result(l, look.counts));
+    *ret_deltas = PQntuples(link_result(l, look.counts)) - 1;
+    if (look.asks_lock)
+        s->leads = value_int(link_result(l, look.lock), 0, 0) != 0;
+    bool takes_over = look.asks_lock;
+    link_clear(l);
+    return takes_over ? take_over(s, err) : ERR_OK;
+}
+
+enum err_code postgres_lead(struct store *base, bool *ret_leads, struct err *err)
+{
+    struct postgres_store *s = (struct postgres_store *)base;
+    MUST(!s->link.in_transaction);
+    if (postgres_ready(s, err) != ERR_OK)
+        return err->code;
+    int deltas = 0;
+    enum err_code code = look_around(s, &deltas, err);
+    if (code == ERR_OK && s->leads && deltas > 0)
+        code = postgres_fold_counts(s, err);
+    if (code != ERR_OK) {
+        link_clear(&s->link);
+        link_rollback(&s->link);
+        return code;
+    }
+    *ret_leads = s->leads;
+    return ERR_OK;
+}
+
+/* In a transaction of its own: a NOTIFY in a batch's would let all batches commit one after the other. It is
+ * only a hint, so its commit waits for no disk. */
+void postgres_hint(struct store *base, unsigned what)
+{
+    struct postgres_store *s = (struct postgres_store *)base;
+    if (!s->others || s->link.in_transaction || !link_is_open(&s->link))
+        return;
+    char payload[48];
+    snprintf(payload, sizeof payload, "%u:%lld", what, (long long)postgres_node());
+    params_text(link_params(&s->link), str_of(payload));
+    link_forget(&s->link, "SELECT set_config('synchronous_commit','off',true),pg_notify('weir',$1)");
+}

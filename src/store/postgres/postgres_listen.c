@@ -1,0 +1,137 @@
+#include "store/postgres/postgres_listen.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/must.h"
+#include "store/postgres/postgres_internal.h"
+
+#include "base/banned.h"
+
+enum {
+    RETRY_MS = 200,
+    LOOK_MS = 10000,
+    HINT_ALL = HINT_READY | HINT_KEYS | HINT_EVENTS | HINT_TIMER | HINT_INBOX
+};
+
+struct postgres_listener {
+    struct pg_link link;
+    pthread_t thread;
+    int stop; /* eventfd */
+    postgres_hint_fn *fn;
+    void *self;
+};
+
+/* "<what>:<node>"; what this node said itself it knows. */
+static void heard(struct postgres_listener *l, const char *payload)
+{
+    struct str rest = str_of(payload), first = str_cut(&rest, ':');
+    int64_t what, node;
+    if (str_to_int(first, 1, HINT_ALL, &what) && str_to_int(rest, 1, INT64_MAX, &node) &&
+        node != postgres_node())
+        l->fn(l->self, (unsigned)what);
+}
+
+static bool is_stopped(struct postgres_listener *l, int wait_ms)
+{
+    struct pollfd p = {.fd = l->stop, .events = POLLIN};
+    return poll(&p, 1, wait_ms) > 0;
+}
+
+static bool listen_now(struct postgres_listener *l)
+{
+    struct err ignored; /* tried again; the lanes tell what is wrong with the database */
+    if (link_is_open(&l->link))
+        return true;
+    if (link_open(&l->link, &ignored) != ERR_OK)
+        return false;
+    link_params(&l->link);
+    link_send_sql(&l->link, "LISTEN weir");
+    if (link_run(&l->link, "listening", &ignored) != ERR_OK)
+        return false;
+    link_clear(&l->link);
+    l->fn(l->self, HINT_ALL); /* whatever was said meanwhile */
+    return true;
+}
+
+/* A connection that died without a word is found by asking now and then. */
+static void look(struct postgres_listener *l)
+{
+    struct err ignored;
+    link_params(&l->link);
+    link_send_sql(&l->link, "SELECT 1");
+    (void)!link_run(&l->link, "listening", &ignored);
+    link_clear(&l->link);
+}
+
+static void hear(struct postgres_listener *l)
+{
+    struct pollfd p[] = {{.fd = l->stop, .events = POLLIN}, {.fd = PQsocket(l->link.conn), .events = POLLIN}};
+    int n = poll(p, LENGTH_OF(p), LOOK_MS);
+    if (n == 0)
+        look(l);
+    if (!link_is_open(&l->link))
+        return;
+    if (n > 0 && p[1].revents && !PQconsumeInput(l->link.conn)) {
+        link_close(&l->link);
+        return;
+    }
+    PGnotify *notify;
+    while ((notify = PQnotifies(l->link.conn))) {
+        heard(l, notify->extra);
+        PQfreemem(notify);
+    }
+}
+
+static void *listen_on(void *arg)
+{
+    struct postgres_listener *l = arg;
+    while (!is_stopped(l, 0)) {
+        if (listen_now(l))
+            hear(l);
+        else if (is_stopped(l, RETRY_MS))
+            break;
+    }
+    return NULL;
+}
+
+enum err_code postgres_listener_start(const struct postgres_options *o, postgres_hint_fn *fn, void *self,
+                                      struct postgres_listener **ret_listener, struct err *err)
+{
+    struct postgres_listener *l = must_alloc(sizeof *l);
+    link_init(&l->link, o);
+    l->fn = fn;
+    l->self = self;
+    l->stop = eventfd(0, EFD_CLOEXEC);
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are for other threads */
+    bool started = l->stop >= 0 && pthread_create(&l->thread, NULL, listen_on, l) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (!started) {
+        if (l->stop >= 0)
+            close(l->stop);
+        link_free(&l->link);
+        free(l);
+        return err_set(err, ERR_INTERNAL, "no thread for the listener");
+    }
+    *ret_listener = l;
+    return ERR_OK;
+}
+
+struct postgres_listener *postgres_listener_stop(struct postgres_listener *l)
+{
+    if (!l)
+        return NULL;
+    uint64_t one = 1;
+    (void)!write(l->stop, &one, sizeof one);
+    pthread_join(l->thread, NULL);
+    close(l->stop);
+    link_free(&l->link);
+    free(l);
+    return NULL;
+}

@@ -1,0 +1,126 @@
+/* store/postgres/postgres_statements.h - every statement that is prepared, by number.
+ *
+ * The fixed ones are one list of name and SQL; those about rows are made from the tables' column lists
+ * (store/rows.h), seven a table. A statement is prepared when a connection first sends it.
+ * In SQL of the list, `@` stands for the columns of `tasks t`. */
+#ifndef WEIR_STORE_POSTGRES_STATEMENTS_H
+#define WEIR_STORE_POSTGRES_STATEMENTS_H
+
+#include "store/rows.h"
+
+/* Ids that one statement of a pipeline has found and a later one needs: a setting of the transaction carries
+ * them, so that no round trip does. The later statement sees what was committed before the locks of the
+ * earlier one were had, which one statement for both would not. */
+#define PG_FOUND(name) "string_to_array(nullif(current_setting('weir." name "',true),''),',')::bigint[]"
+#define PG_NOTE(name, from)                                                                                  \
+    "(SELECT set_config('weir." name "',concat_ws(',',nullif(current_setting('weir." name                    \
+    "',true),''),string_agg(id::text,',')),true) FROM " from ")"
+#define PG_PICK(rows)                                                                                        \
+    "WITH t AS MATERIALIZED (" rows "),noted AS MATERIALIZED " PG_NOTE("picked", "t") " SELECT @ FROM "      \
+                                                                                      "t,noted"
+/* The best of several queues: candidates without locks, some more than are wanted because others may hold
+ * them, then the best of those that can be locked. `+0` keeps the planner from the index of all ready ones: a
+ * candidate is looked up by its id. */
+#define PG_PICK_MANY(where)                                                                                  \
+    PG_PICK("SELECT x.* FROM (SELECT c.id,c.priority,c.place FROM unnest($1::text[]) AS q(queue) "           \
+            "CROSS JOIN LATERAL (SELECT id,priority,place FROM tasks WHERE tasks.queue=q.queue AND " where   \
+            " ORDER BY priority DESC,place LIMIT $2::bigint*2+32) c ORDER BY priority DESC,place "           \
+            "LIMIT $2::bigint*2+32) b JOIN tasks x ON x.id=b.id WHERE x.phase+0=1 "                          \
+            "ORDER BY b.priority DESC,b.place LIMIT $2::bigint FOR UPDATE OF x SKIP LOCKED")
+
+/* Each statement can use one index only, whatever the planner believes of the tables: a plan that is made
+ * while they are empty stays when they are full. That is what the conditions are for which seem to say
+ * nothing: `id>0` opens the indexes by client to those who mean them (postgres_schema.c), and this one says
+ * `phase=1` in a way that fits the index by client and not the other. */
+#define PG_READY_OF_CLIENT "phase>0 AND phase<2"
+
+/* X(name, SQL) */
+#define PG_STATEMENTS(X)                                                                                     \
+    X(BEGIN, "BEGIN")                                                                                        \
+    X(SNAPSHOT, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")                                           \
+    X(COMMIT, "COMMIT")                                                                                      \
+    X(HOOKS_VERSION, "SELECT value FROM marks WHERE name='hooks'")                                           \
+    X(HOOKS_CHANGED, "UPDATE marks SET value=value+1 WHERE name='hooks' RETURNING value")                    \
+    X(HOOKS_UNCHANGED, "SELECT weir_check(value,$1,'hooks') FROM marks WHERE name='hooks'")                  \
+    X(BLOCK, "SELECT nextval('log_numbers'),EXISTS(SELECT 1 FROM lanes WHERE node<>$1 "                      \
+             "AND seen>now()-interval '30 s')")                                                              \
+    X(LAST_CLIENT, "SELECT coalesce(max(num),0) FROM clients")                                               \
+    X(KEYS, "WITH k AS MATERIALIZED (SELECT j.client,j.idem_key,j.id FROM unnest($1::bigint[],$2::text[]) "  \
+            "AS u(client,idem_key) JOIN jobs j ON j.client=u.client AND j.idem_key=u.idem_key "              \
+            "AND j.idem_key IS NOT NULL),noted AS MATERIALIZED " PG_NOTE(                                    \
+                "keyed", "k") " SELECT k.client,k.idem_key,k.id FROM k,noted")                               \
+    X(TASKS, "SELECT @ FROM tasks t WHERE t.owner=0 AND t.id=ANY($1::bigint[]||" PG_FOUND(                   \
+                 "keyed") ") ORDER BY t.id FOR UPDATE")                                                      \
+    X(CLAIM, PG_PICK("SELECT * FROM tasks WHERE queue=$1 AND phase=1 ORDER BY priority DESC,place "          \
+                     "LIMIT $2::bigint FOR UPDATE SKIP LOCKED"))                                             \
+    X(CLAIM_OF_CLIENT, PG_PICK("SELECT * FROM tasks WHERE queue=$1 AND " PG_READY_OF_CLIENT                  \
+                               " AND client=$3 ORDER BY priority DESC,place LIMIT $2::bigint "               \
+                               "FOR UPDATE SKIP LOCKED"))                                                    \
+    X(CLAIM_MANY, PG_PICK_MANY("phase=1"))                                                                   \
+    X(CLAIM_MANY_OF_CLIENT, PG_PICK_MANY(PG_READY_OF_CLIENT " AND client=$3"))                               \
+    X(DUE, PG_PICK("SELECT * FROM tasks WHERE phase=0 AND due_ms<=$1 ORDER BY due_ms LIMIT $2::bigint "      \
+                   "FOR UPDATE SKIP LOCKED"))                                                                \
+    X(NEXT_DUE, "SELECT min(due_ms) FROM tasks WHERE phase=0 AND due_ms>$1")                                 \
+    X(LAPSED, PG_PICK("SELECT * FROM tasks WHERE phase=2 AND (lease_ms<$1 OR (state=3 AND "                  \
+                      "started_ms<$1-max_runtime_ms)) LIMIT $2::bigint FOR UPDATE SKIP LOCKED"))             \
+    X(STREAMS,                                                                                               \
+      "SELECT @ FROM tasks t WHERE t.id IN (SELECT s.id FROM unnest($1::bigint[]) AS u(id) "                 \
+      "JOIN tasks s ON s.id=u.id AND s.owner<>0 UNION SELECT s.id FROM unnest($1::bigint[]||" PG_FOUND(      \
+          "keyed") "||" PG_FOUND("picked") ") AS u(id) JOIN tasks s ON s.subject=u.id "                      \
+                                           "AND s.subject<>0) ORDER BY t.id FOR UPDATE")                     \
+    X(COUNTS, "SELECT s.client,s.counts,d.counts FROM client_stats s LEFT JOIN client_deltas d "             \
+              "ON d.client=s.client WHERE s.client=$1")                                                      \
+    X(COUNTS_CHANGE,                                                                                         \
+      "INSERT INTO client_deltas(client,counts) SELECT * FROM unnest($1::bigint[],$2::bytea[])")             \
+    X(LOG_ADD, "INSERT INTO log(g,data) SELECT * FROM unnest($1::bigint[],$2::bytea[])")                     \
+    X(LOG_DROP, "DELETE FROM log WHERE g<$1")                                                                \
+    X(LIST_ADD, "INSERT INTO list(client,bucket,id) SELECT * FROM unnest($1::bigint[],$2::bigint[],"         \
+                "$3::bigint[]) ON CONFLICT DO NOTHING")                                                      \
+    X(LIST_DROP, "DELETE FROM list l USING unnest($1::bigint[],$2::bigint[],$3::bigint[]) "                  \
+                 "AS u(client,bucket,id) WHERE l.client=u.client AND l.bucket=u.bucket AND l.id=u.id")       \
+    X(LANE_BATCH, "WITH x AS (UPDATE lanes SET batch=$3,seen=now() WHERE slot=$1::bigint AND token=$2 "      \
+                  "RETURNING 1) SELECT weir_check(count(*),1,'lanes') FROM x")                               \
+    X(CHUNK, "SELECT data FROM log WHERE g=$1")                                                              \
+    X(LIST_JOBS, "SELECT id FROM jobs WHERE id>0 AND (client,id)<($1,$2) AND (client,id)>=($1,$3) "          \
+                 "ORDER BY client DESC,id DESC LIMIT $4::bigint")                                            \
+    X(LIST_ENDS, "SELECT id FROM ends WHERE id>0 AND (client,state,id)<($1,$5,$2) AND "                      \
+                 "(client,state,id)>=($1,$5,$3) ORDER BY client DESC,state DESC,id DESC LIMIT $4::bigint")   \
+    X(LIST_OTHER, "SELECT id FROM list WHERE client=$1 AND id<$2 AND id>=$3 AND bucket=$5::bigint "          \
+                  "ORDER BY id DESC LIMIT $4::bigint")                                                       \
+    X(LIVE, "SELECT id FROM tasks WHERE id>0 AND (client,id)<($1,$2) AND (client,id)>=($1,$3) AND owner=0 "  \
+            "ORDER BY client DESC,id DESC LIMIT $4::bigint")                                                 \
+    X(LIVE_IN_STATE, "SELECT id FROM tasks WHERE id>0 AND (client,id)<($1,$2) AND (client,id)>=($1,$3) "     \
+                     "AND owner=0 AND state=$5 ORDER BY client DESC,id DESC LIMIT $4::bigint")
+
+#define X(name, sql) PG_##name,
+enum pg_statement {
+    PG_STATEMENTS(X) PG_FIXED_COUNT,
+};
+#undef X
+
+/* About rows: one by its key, many by their keys, each also with locks; and the three changes. */
+enum pg_row_statement {
+    PG_ROW,
+    PG_ROW_LOCKED,
+    PG_ROWS,
+    PG_ROWS_LOCKED,
+    PG_INSERT,
+    PG_UPDATE,
+    PG_DELETE,
+    PG_ROW_STATEMENTS
+};
+enum { PG_STATEMENT_COUNT = PG_FIXED_COUNT + TABLE_COUNT * PG_ROW_STATEMENTS };
+
+static inline enum pg_statement pg_of_table(const struct table *t, enum pg_row_statement kind)
+{
+    return (enum pg_statement)(PG_FIXED_COUNT + t->number * (unsigned)PG_ROW_STATEMENTS + kind);
+}
+
+/* The statement's text is added. */
+void pg_statement_sql(enum pg_statement statement, struct strbuf *out);
+/* Is a row of it changed in place by many? Then a batch that reads one locks it. */
+bool pg_is_locked(const struct table *t);
+/* "t.a,t.b,..."; the alias may be "". */
+void pg_column_list(const struct table *t, const char *alias, unsigned from, struct strbuf *out);
+
+#endif

@@ -1,0 +1,167 @@
+/* A database that fails: a COMMIT whose answer was lost is found out, one that is away is told in time. */
+#include "store/bench_shared.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "store/commit_proxy.h"
+
+#include "base/banned.h"
+
+/* --- COMMIT without an answer -------------------------------------------------------------------- */
+
+/* A handle that reaches the database through the proxy. */
+struct through {
+    struct commit_proxy *proxy;
+    struct store *store;
+    char url[sizeof((struct bench_schema *)0)->url];
+};
+
+static void open_through(struct bench *b, struct through *t)
+{
+    static const char host[] = "127.0.0.1:";
+    const char *at = strstr(b->schema.url, host);
+    char *rest;
+    assert_non_null(at);
+    at += strlen(host);
+    uint16_t port = (uint16_t)strtoul(at, &rest, 10);
+    t->proxy = commit_proxy_start(port);
+    int n = snprintf(t->url, sizeof t->url, "%.*s%u%s", (int)(at - b->schema.url), b->schema.url,
+                     commit_proxy_port(t->proxy), rest);
+    assert_true(n > 0 && (size_t)n < sizeof t->url);
+    struct postgres_options o = {.url = t->url, .timeout_ms = SHARED_TIMEOUT_MS};
+    struct err err;
+    assert_int_equal(store_open_postgres(&o, &t->store, &err), ERR_OK);
+}
+
+static void close_through(struct through *t)
+{
+    t->store = store_close(t->store);
+    t->proxy = commit_proxy_stop(t->proxy);
+}
+
+static void test_a_commit_that_never_arrived_did_not_happen(void **state)
+{
+    struct bench *b = *state;
+    struct through t;
+    struct err err;
+    open_through(b, &t);
+    assert_int_equal(shared_insert_job(t.store, 1, &err), ERR_OK); /* the proxy alone changes nothing */
+    commit_proxy_set(t.proxy, PROXY_CUTS_BEFORE);
+    assert_int_not_equal(shared_insert_job(t.store, 2, &err), ERR_OK);
+    assert_int_equal(commit_proxy_cuts(t.proxy), 1);
+    assert_true(err.conflict); /* it was found out */
+    assert_false(shared_job_is_there(b, 2));
+    shared_expect_recovery(b, t.store, 2);
+    close_through(&t);
+}
+
+static void test_a_commit_whose_answer_was_lost_did_happen(void **state)
+{
+    struct bench *b = *state;
+    struct through t;
+    struct err err;
+    open_through(b, &t);
+    commit_proxy_set(t.proxy, PROXY_CUTS_AFTER);
+    assert_int_equal(shared_insert_job(t.store, 1, &err), ERR_OK);
+    assert_int_equal(commit_proxy_cuts(t.proxy), 1);
+    assert_true(shared_job_is_there(b, 1));
+    shared_expect_recovery(b, t.store, 2);
+    close_through(&t);
+}
+
+/* While the COMMIT is on its way nobody can tell by looking: whatever is answered must stay true after it has
+ * arrived. */
+static void test_a_commit_that_arrives_late_does_not_make_a_liar_of_the_answer(void **state)
+{
+    struct bench *b = *state;
+    struct through t;
+    struct err err;
+    open_through(b, &t);
+    commit_proxy_set(t.proxy, PROXY_CUTS_LATE);
+    enum err_code code = shared_insert_job(t.store, 1, &err);
+    bool there = shared_job_is_there(b, 1);
+    for (int64_t until = shared_now_ms() + SHARED_PATIENCE_MS;
+         !commit_proxy_cuts(t.proxy) && shared_now_ms() < until;)
+        usleep(SHARED_LOOK_MS * 1000);
+    assert_int_equal(commit_proxy_cuts(t.proxy), 1);
+    usleep(300000);                              /* what the server was sent, it has read */
+    assert_true(code == ERR_OK || err.conflict); /* it was found out */
+    assert_int_equal(there, code == ERR_OK);
+    assert_int_equal(shared_job_is_there(b, 1), code == ERR_OK);
+    shared_expect_recovery(b, t.store, 2);
+    close_through(&t);
+}
+
+/* The negative control: a plain session through the same cuts is told of a failure each time, and what is in
+ * the database differs. Who believes it is wrong once, and who believes a look is wrong as well. */
+static void test_a_plain_session_cannot_tell_what_became_of_its_commit(void **state)
+{
+    struct bench *b = *state;
+    static const struct {
+        enum proxy_fault fault;
+        int64_t at_once, later;
+    } want[] = {{PROXY_CUTS_BEFORE, 0, 0}, {PROXY_CUTS_AFTER, 1, 1}, {PROXY_CUTS_LATE, 0, 1}};
+    PGconn *look = bench_session(&b->schema);
+    bench_sql(look, "CREATE TABLE written (n int)");
+    for (size_t i = 0; i < LENGTH_OF(want); i++) {
+        struct through t;
+        bench_sql(look, "TRUNCATE written");
+        open_through(b, &t);
+        PGconn *c = PQconnectdb(t.url);
+        bench_sql(c, "BEGIN");
+        bench_sql(c, "INSERT INTO written VALUES (1)");
+        commit_proxy_set(t.proxy, want[i].fault);
+        PGresult *r = PQexec(c, "COMMIT");
+        assert_int_not_equal(PQresultStatus(r), PGRES_COMMAND_OK);
+        PQclear(r);
+        assert_int_equal(bench_number(look, "SELECT count(*) FROM written"), want[i].at_once);
+        for (int64_t until = shared_now_ms() + SHARED_PATIENCE_MS;
+             !commit_proxy_cuts(t.proxy) && shared_now_ms() < until;)
+            usleep(SHARED_LOOK_MS * 1000);
+        shared_wait_until(look, "SELECT count(*) FROM written", want[i].later);
+        PQfinish(c);
+        close_through(&t);
+    }
+    PQfinish(look);
+}
+
+/* --- a database that is not there ---------------------------------------------------------------- */
+
+static void test_a_database_that_hangs_or_refuses_is_unavailable_in_time_and_found_again(void **state)
+{
+    struct bench *b = *state;
+    static const enum proxy_fault faults[] = {PROXY_HANGS, PROXY_REFUSES};
+    for (size_t i = 0; i < LENGTH_OF(faults); i++) {
+        struct through t;
+        struct load_set nothing = {.now_ms = 1000};
+        struct err err = {.code = ERR_OK};
+        open_through(b, &t);
+        commit_proxy_set(t.proxy, faults[i]);
+        int64_t start = shared_now_ms();
+        assert_int_equal(t.store->ops->load(t.store, &nothing, b->arena, &err), ERR_STORAGE_UNAVAILABLE);
+        assert_true(err.retry_after_s > 0);
+        assert_null(strstr(err.detail, "password"));
+        assert_true(shared_now_ms() - start < 5 * SHARED_TIMEOUT_MS);
+        start = shared_now_ms();
+        for (int tries = 0; tries < 3; tries++) /* not each of them waits as long again */
+            assert_int_not_equal(t.store->ops->load(t.store, &nothing, b->arena, &err), ERR_OK);
+        assert_true(shared_now_ms() - start < 5 * SHARED_TIMEOUT_MS);
+        commit_proxy_set(t.proxy, PROXY_PASSES);
+        shared_expect_recovery(b, t.store, 10 + (int64_t)i);
+        close_through(&t);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        BENCH_TEST(test_a_commit_that_never_arrived_did_not_happen),
+        BENCH_TEST(test_a_commit_whose_answer_was_lost_did_happen),
+        BENCH_TEST(test_a_commit_that_arrives_late_does_not_make_a_liar_of_the_answer),
+        BENCH_TEST(test_a_plain_session_cannot_tell_what_became_of_its_commit),
+        BENCH_TEST(test_a_database_that_hangs_or_refuses_is_unavailable_in_time_and_found_again),
+    };
+    return STORE_RUN("postgres", tests, bench_group_postgres);
+}
