@@ -23,12 +23,10 @@ LONG = os.environ.get("WEIR_TEST_LONG") == "1"
 FUZZ_SECONDS = "60" if LONG else "5"
 PYTEST = [PYTHON, "-m", "pytest", "-q", "--maxfail=3", "--durations=5"]
 
-# What also runs on PostgreSQL at commit size; make test-long runs every black-box test on it.
-ON_POSTGRES = ["tests/harness/test_postgres.py", "tests/faults/test_postgres_faults.py",
-               "tests/faults/test_kill.py", "tests/scenarios/test_worker_protocol.py",
+# What also runs on PostgreSQL at commit size; make test-long runs every black-box test on it, and the faults.
+ON_POSTGRES = ["tests/harness/test_postgres.py", "tests/scenarios/test_worker_protocol.py",
                "tests/api/test_submit.py", "tests/api/test_idempotency.py", "tests/api/test_batch.py",
-               "tests/api/test_cancel_retry.py", "tests/api/test_isolation.py",
-               "tests/api/test_webhook_delivery.py", "tests/api/test_inbox.py",
+               "tests/api/test_cancel_retry.py", "tests/api/test_isolation.py", "tests/api/test_inbox.py",
                "tests/api/test_store_copy.py", "tests/api/test_postgres_commands.py"]
 
 SANITIZER_ENV = {
