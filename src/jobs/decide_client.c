@@ -29,6 +29,9 @@ static enum err_code decide_create(struct unit *u, struct command *base, struct 
         return ERR_OK;
     }
     int64_t num = u->store->next_client++; /* a failed commit leaves a gap, nothing more */
+    while (unit_knows(u, &table_stats_row, &(struct stats_row){.client = num}))
+        num = u->store
+                  ->next_client++; /* of a shared store: another lane gave it, its jobs move in this batch */
     struct client_row *client = ARENA_NEW(u->arena, struct client_row);
     *client = (struct client_row){.uuid = bytes_in(u, c->client_id.bytes, sizeof c->client_id.bytes),
                                   .num = num,

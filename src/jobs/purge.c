@@ -174,9 +174,10 @@ struct old_chunk {
     struct str data;
 };
 
-/* The oldest chunks of the log, at most CHUNKS_A_TURN. */
+/* The oldest chunks of the log that are all past retention, at most CHUNKS_A_TURN. */
 struct old_chunks {
     struct arena *arena;
+    int64_t cutoff_ms;
     struct old_chunk chunks[CHUNKS_A_TURN];
     size_t count;
 };
@@ -184,14 +185,16 @@ struct old_chunks {
 static bool note_old_chunk(int64_t number, struct str data, void *arg)
 {
     struct old_chunks *o = arg;
+    if (!chunk_is_over(data, o->cutoff_ms))
+        return false;
     o->chunks[o->count++] = (struct old_chunk){number, arena_str(o->arena, data)};
     return o->count < CHUNKS_A_TURN;
 }
 
-static bool read_old_chunks(struct unit *u, struct old_chunks *ret)
+static bool read_old_chunks(struct unit *u, int64_t cutoff_ms, struct old_chunks *ret)
 {
     struct err err;
-    *ret = (struct old_chunks){.arena = u->arena};
+    *ret = (struct old_chunks){.arena = u->arena, .cutoff_ms = cutoff_ms};
     if (u->reader->ops->reader_begin(u->reader, &err) != ERR_OK)
         return false;
     enum err_code code =
@@ -214,11 +217,9 @@ static void ask_for_jobs(struct unit *u, struct str chunk)
     unit_load_asked(u, 0);
 }
 
-/* True when the chunk can go; false when it is too young or could not be read. */
+/* True when the chunk can go; false when something of it could not be read, or there is more of it. */
 static bool purge_chunk(struct unit *u, struct str chunk, int64_t cutoff_ms)
 {
-    if (!chunk_is_over(chunk, cutoff_ms))
-        return false;
     struct event e, kept[LOG_CHUNK_BYTES / EVENT_HEAD_BYTES];
     size_t kept_count = 0;
     bool waits = false;
@@ -239,7 +240,7 @@ static bool purge_log(struct unit *u)
     int64_t cutoff_ms = u->now_ms - u->settings->jobs_retention_seconds * 1000;
     struct old_chunks old;
     size_t n = 0;
-    if (!read_old_chunks(u, &old))
+    if (!read_old_chunks(u, cutoff_ms, &old))
         return false;
     for (; n < old.count && purge_chunk(u, old.chunks[n].data, cutoff_ms); n++)
         u->drop_chunks_below = old.chunks[n].number + 1;

@@ -69,7 +69,7 @@ static enum err_code decide_claim(struct unit *u, struct command *base, struct e
     if (!c->wait_until_ms)
         c->wait_until_ms = u->steady_ms + c->wait_ms;
     live_worker(u->store->live, c->worker_id, u->steady_ms)->is_domain =
-        c->queue_count && c->queues[0].len && c->queues[0].ptr[0] == QUEUE_OF_DOMAIN;
+        c->queue_count && queue_is_of_domain(c->queues[0]);
     struct task *t;
     while (c->task_count < c->max && (t = live_best(u->store->live, &want)))
         assign(u, t, c);

@@ -14,6 +14,10 @@ enum { CLAIM_MAX = 256, WORKER_ITEMS_MAX = 1000 };
 
 /* A queue whose name begins like this is a process's of our own; no client may name it. */
 enum { QUEUE_OF_DOMAIN = '~' };
+static inline bool queue_is_of_domain(struct str name)
+{
+    return name.len && name.ptr[0] == QUEUE_OF_DOMAIN;
+}
 
 struct claimed_task {
     int64_t id, token, client, attempt, lease_expires_ms;

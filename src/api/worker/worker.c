@@ -162,18 +162,13 @@ static int64_t integer(const struct json *body, const char *key, int64_t fallbac
     return j && json_to_int(j, &value) ? value : fallback;
 }
 
-static bool is_of_domain(const struct str *queues, size_t count)
-{
-    return count && queues[0].ptr[0] == QUEUE_OF_DOMAIN;
-}
-
 static void handle_claim(struct call *c)
 {
     struct claim_command *command = ARENA_NEW(c->x->arena, struct claim_command);
     const struct json *queues = json_get(c->body, "queues");
     struct str *names = ARENA_ARRAY(c->x->arena, struct str, queues->count);
     for (const struct json *j = queues->child; j; j = j->next) {
-        if (j->text.ptr[0] == QUEUE_OF_DOMAIN && c->who.kind != PRINCIPAL_DOMAIN) {
+        if (queue_is_of_domain(j->text) && c->who.kind != PRINCIPAL_DOMAIN) {
             call_fail(c, ERR_AUTH_FORBIDDEN, "queues that begin with ~ are the server's own");
             return;
         }
@@ -188,7 +183,7 @@ static void handle_claim(struct call *c)
     if (atomic_load(&c->api->draining))
         command->wait_ms = 0;
     command->tasks = ARENA_ARRAY(c->x->arena, struct claimed_task, command->max);
-    command->base.for_first_lane = is_of_domain(command->queues, command->queue_count);
+    command->base.for_first_lane = command->queue_count && queue_is_of_domain(names[0]);
     call_post(c, &command->base, &claim_command_type, command->wait_ms, claimed);
 }
 

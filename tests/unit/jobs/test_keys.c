@@ -265,6 +265,22 @@ static void test_an_idempotent_client_is_created_once(void **state)
     assert_int_equal(r->store->next_client, 2);
 }
 
+/* As a lane of a shared store sees it when another has given the number it would give next. */
+static void test_a_new_client_gets_no_number_whose_jobs_move_in_its_batch(void **state)
+{
+    struct rig *r = *state;
+    int64_t taken = rig_new_client(r, NULL);
+    struct submit_item item = rig_item();
+    struct create_client_command c = {.client_id = uuid_v4()};
+    r->store->next_client = taken;
+    struct submit_command *submit = rig_post_submit(r, taken, &item, 1);
+    rig_post(r, &c.base, &create_client_command_type);
+    rig_step(r);
+    assert_int_equal(submit->items[0].err.code, ERR_OK);
+    assert_int_equal(c.base.result, ERR_OK);
+    assert_int_equal(r->store->next_client, taken + 2);
+}
+
 static void test_a_rotated_callback_secret_keeps_the_former_one(void **state)
 {
     struct rig *r = *state;
@@ -378,6 +394,7 @@ int main(void)
         RIG_TEST(test_a_failed_commit_leaves_keys_as_they_were),
         RIG_TEST(test_create_rotate_revoke_in_one_batch_end_in_one_state),
         RIG_TEST(test_an_idempotent_client_is_created_once),
+        RIG_TEST(test_a_new_client_gets_no_number_whose_jobs_move_in_its_batch),
         RIG_TEST(test_a_rotated_callback_secret_keeps_the_former_one),
         RIG_TEST(test_the_same_url_and_events_again_are_a_conflict),
         RIG_TEST(test_a_deleted_webhook_frees_its_url_also_within_one_batch),
