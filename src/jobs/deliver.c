@@ -17,7 +17,7 @@ enum { STREAM_PRIORITY = 4 };
 int64_t deliver_stream_id(int64_t webhook, int64_t job)
 {
     uint64_t h = hash_mix(hash_mix((uint64_t)webhook) ^ (uint64_t)job);
-    return (int64_t)(UINT64_C(1) << 59 | h >> 5);
+    return (int64_t)(TASK_ID_OF_STREAM | h >> 5);
 }
 
 /* A webhook is its own target; callbacks share one per scheme, host and port: negative, so never a

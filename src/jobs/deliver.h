@@ -34,10 +34,6 @@ void deliver_append(struct unit *u, const struct delivery_row *d);
 struct delivery_row *deliver_new(struct unit *u, int64_t client, int64_t webhook, int64_t job, int64_t event);
 
 int64_t deliver_stream_id(int64_t webhook, int64_t job);
-static inline bool deliver_is_stream(int64_t task)
-{
-    return task >> 59 & 1;
-}
 struct task *deliver_find_stream(struct unit *u, int64_t webhook, int64_t job); /* NULL: none */
 /* When a stream that could be sent at `at_ms` may be: not before the pause of a closed target is over. Every
  * one has its time then, so that there is always somebody to try. */

@@ -234,7 +234,7 @@ size_t lane_step(struct lane *l)
         note_commit(l, decided.count, &why, 0);
     }
     put_back(l->kernel, &batch);
-    parked_add(l->kernel, &parks);
+    parked_add(l, &parks);
     if (code == ERR_OK && is_shared(l))
         shared_tell(l);
     duties_after_batch(l);

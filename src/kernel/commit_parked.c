@@ -15,14 +15,18 @@ static void take_all(struct lane *l, struct command_list *ret)
     pthread_mutex_unlock(&l->kernel->lock);
 }
 
-void parked_add(struct kernel *k, struct command_list *some)
+/* While a lane had them in its hands they were nobody's: what came meanwhile is looked for now. */
+void parked_add(struct lane *l, struct command_list *some)
 {
+    struct kernel *k = l->kernel;
     if (!some->first)
         return;
     struct command *c;
     pthread_mutex_lock(&k->lock);
-    while ((c = list_take(some)))
+    while ((c = list_take(some))) {
+        k->look_for_parked[kind_of(k, c)] |= l->filled & c->waits_for;
         list_add(&k->parked[kind_of(k, c)], c);
+    }
     pthread_mutex_unlock(&k->lock);
 }
 
@@ -49,25 +53,26 @@ void parked_decide(struct lane *l, struct command_list *decided)
         list_add(done ? &waited : &still, c);
         c->parked = !done;
     }
-    parked_add(l->kernel, &still);
+    parked_add(l, &still);
     list_prepend(decided, &waited);
 }
 
 /* One whose time is over, or that nobody waits for any more, is left to parked_decide(). */
-static bool waits_on(const struct command *c, int64_t now)
+static bool waits_on(const struct command *c, int64_t now, uint64_t queues)
 {
-    return c->park_until_ms > now && !(c->abandoned && c->abandoned(c));
+    return c->waits_for & queues && c->park_until_ms > now && !(c->abandoned && c->abandoned(c));
 }
 
 static void join(struct lane *l, enum lane_kind kind, int64_t now, struct command_list *batch)
 {
     struct kernel *k = l->kernel;
+    uint64_t queues = k->look_for_parked[kind];
     struct command_list still;
     struct command *c;
     list_init(&still);
-    k->look_for_parked[kind] = false;
+    k->look_for_parked[kind] = 0;
     while ((c = list_take(&k->parked[kind])))
-        list_add(waits_on(c, now) && !l->ending ? batch : &still, c);
+        list_add(waits_on(c, now, queues) && !l->ending ? batch : &still, c);
     list_append(&k->parked[kind], &still);
 }
 
@@ -78,16 +83,18 @@ void parked_join(struct lane *l, struct command_list *batch)
         return;
     int64_t now = steady_now(k);
     pthread_mutex_lock(&k->lock);
+    l->filled = 0;
     for (int kind = 0; kind < kinds_of(l); kind++)
         if (k->look_for_parked[kind])
             join(l, (enum lane_kind)kind, now, batch);
     pthread_mutex_unlock(&k->lock);
 }
 
-bool parked_look(struct kernel *k)
+void parked_look(struct kernel *k, uint64_t queues)
 {
-    bool any = false;
+    for (size_t i = 0; i < k->lane_count; i++)
+        k->lanes[i].filled |= queues;
     for (int kind = 0; kind < LANE_KINDS; kind++)
-        any |= k->look_for_parked[kind] = k->parked[kind].first != NULL;
-    return any;
+        for (const struct command *c = k->parked[kind].first; c; c = c->next)
+            k->look_for_parked[kind] |= c->waits_for & queues;
 }

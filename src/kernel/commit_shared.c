@@ -8,17 +8,14 @@
 
 #include "base/banned.h"
 
-enum { PAUSE_FIRST_US = 200, PAUSE_MAX_US = 20000, LEASES_LOOK_MS = 1000 };
+enum { PAUSE_FIRST_US = 200, PAUSE_MAX_US = 20000 };
 
-/* Leases are looked at once a second, other timers when they are due: not with every batch. */
-static bool looks_for_timers(struct lane *l)
+/* Leases when some were seen to have ended (duties.c, once a second), other timers when they are due: not
+ * with every batch. */
+static bool looks_for_timers(const struct lane *l)
 {
     int64_t now = l->unit.steady_ms;
-    bool wants = l->has_duties && now >= l->timers_paused_until_ms &&
-                 (now >= l->next_due_ms || now - l->timers_looked_ms >= LEASES_LOOK_MS);
-    if (wants)
-        l->timers_looked_ms = now;
-    return wants;
+    return l->has_duties && now >= l->timers_paused_until_ms && (now >= l->next_due_ms || l->leases_lapsed);
 }
 
 void shared_load(struct lane *l, struct command_list *batch)
@@ -28,8 +25,10 @@ void shared_load(struct lane *l, struct command_list *batch)
         if (c->type->ask)
             c->type->ask(&l->unit, c);
     unit_load_asked(&l->unit, timers ? BATCH_TIMERS_MAX : 0);
-    if (timers)
+    if (timers) {
         l->next_due_ms = l->unit.asked.next_due_ms;
+        l->leases_lapsed = false;
+    }
 }
 
 void shared_undecide(struct command_list *decided, struct command_list *batch)
@@ -54,12 +53,12 @@ void shared_pause(struct lane *l, int tries)
 }
 
 /* Who has to look now: the first lane for timers and for what is its own, any other for the rest. */
-static void wake_lanes(struct kernel *k, const struct lane *self, unsigned hints)
+static void wake_lanes(struct kernel *k, const struct lane *self, unsigned hints, uint64_t queues)
 {
     struct lane *first = NULL, *other = NULL;
     pthread_mutex_lock(&k->lock);
     if (hints & HINT_READY)
-        parked_look(k);
+        parked_look(k, queues);
     k->timer_moved |= (hints & HINT_TIMER) != 0;
     k->inbox_filled |= (hints & HINT_INBOX) != 0;
     if (self != &k->lanes[0] && (k->timer_moved || k->inbox_filled || k->look_for_parked[FOR_FIRST]))
@@ -84,7 +83,7 @@ void shared_tell(struct lane *l)
     if (u->nearest_timer_ms < INT64_MAX)
         hints |= HINT_TIMER;
     if (hints & (HINT_READY | HINT_TIMER))
-        wake_lanes(l->kernel, l, hints);
+        wake_lanes(l->kernel, l, hints, u->made_ready);
     if (hints && u->wrote)
         u->store->ops->hint(u->store, hints);
     store_forget(u->store);
@@ -93,5 +92,5 @@ void shared_tell(struct lane *l)
 void kernel_hint(struct kernel *k, unsigned what)
 {
     if (what & (HINT_READY | HINT_TIMER | HINT_INBOX))
-        wake_lanes(k, NULL, what);
+        wake_lanes(k, NULL, what, ALL_QUEUES);
 }

@@ -11,8 +11,10 @@ enum {
     WORKER_ALIVE_MS = 40000, /* the longest long poll and a bit */
     PROBE_MS = 1000,
     LEAD_MS = 1000,
+    PARKED_LOOK_MS = 5000, /* a hint of another node may be lost: now and then everybody looks */
     HOUSEKEEPING_MS = 1000,
-    HOUSEKEEPING_AGAIN_MS = 20, /* while there is more to do */
+    HOUSEKEEPING_SHARED_MS = 10000, /* every look is a query: what is urgent is told by the store's duties */
+    HOUSEKEEPING_AGAIN_MS = 20,     /* while there is more to do */
 };
 
 /* After a failed commit an idle server would never learn that the disk is back: it asks once a second. */
@@ -49,7 +51,8 @@ static void housekeep(struct lane *l)
         store_forget(l->unit.store);
     more = more && code == ERR_OK;
     l->housekept_ms = l->unit.steady_ms;
-    l->housekeeping_ms = l->unit.steady_ms + (more ? HOUSEKEEPING_AGAIN_MS : HOUSEKEEPING_MS);
+    int64_t later_ms = is_shared(l) && code == ERR_OK ? HOUSEKEEPING_SHARED_MS : HOUSEKEEPING_MS;
+    l->housekeeping_ms = l->unit.steady_ms + (more ? HOUSEKEEPING_AGAIN_MS : later_ms);
     lane_tell_fatal(l, code, &why);
 }
 
@@ -60,6 +63,17 @@ void duties_housekeep_soon(struct lane *l)
         l->housekeeping_ms = soon;
 }
 
+static void take_duties(struct lane *l, const struct store_duties *duties)
+{
+    l->has_duties = duties->leads;
+    if (!duties->leads)
+        return;
+    l->next_due_ms = duties->next_due_ms;
+    l->leases_lapsed = duties->lapsed;
+    if (duties->inbox)
+        duties_housekeep_soon(l);
+}
+
 /* Asks the store who has the duties. A store that nobody shares has no such question. */
 static void lead(struct lane *l)
 {
@@ -68,20 +82,25 @@ static void lead(struct lane *l)
     if (!s->ops->lead || l != &k->lanes[0] || steady_now(k) < l->lead_ms)
         return;
     struct err err;
-    bool leads = false, led = l->has_duties;
-    l->lead_ms = steady_now(k) + LEAD_MS;
-    if (s->ops->lead(s, &leads, &err) != ERR_OK) {
-        leads = false;
+    struct store_duties duties = {0};
+    bool led = l->has_duties;
+    int64_t now = steady_now(k);
+    l->lead_ms = now + LEAD_MS;
+    if (s->ops->lead(s, &duties, &err) != ERR_OK) {
+        duties = (struct store_duties){0};
         kernel_log_failure(k, "duties_unknown", &err);
     }
-    l->has_duties = leads;
+    take_duties(l, &duties);
     for (int i = 0; i < JOB_STATE_COUNT; i++)
         atomic_store(&k->jobs_by_state[i], s->jobs_by_state[i]);
-    if (leads != led)
-        log_line(LOG_INFO, leads ? "duties_taken" : "duties_lost", NULL);
+    if (duties.leads != led)
+        log_line(LOG_INFO, duties.leads ? "duties_taken" : "duties_lost", NULL);
     pthread_mutex_lock(&k->lock);
-    k->stats.leads = leads;
-    parked_look(k); /* a hint may be lost: now and then everybody looks */
+    k->stats.leads = duties.leads;
+    if (now - l->parked_looked_ms >= PARKED_LOOK_MS) {
+        l->parked_looked_ms = now;
+        parked_look(k, ALL_QUEUES);
+    }
     pthread_mutex_unlock(&k->lock);
 }
 

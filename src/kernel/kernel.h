@@ -51,6 +51,7 @@ struct command {
     void *owner;           /* whoever posted it */
     int64_t received_us;   /* wall clock when the request was complete: the seed of a job */
     struct command *next;
+    uint64_t waits_for; /* queues (queue_bit) that a command which parks waits for */
     bool parked;
     bool for_first_lane; /* about deliveries: what was learned of their receivers is in that lane's memory */
 };

@@ -30,17 +30,20 @@ struct lane {
     int64_t timers_paused_until_ms;
     int64_t probe_ms, lead_ms;
     int64_t workers_swept_ms, workers_counted_ms, housekeeping_ms, housekept_ms;
-    int64_t next_due_ms, timers_looked_ms; /* shared, with the duties: when a timer is due; the last look */
-    uint32_t workers;                      /* counted last */
-    bool has_duties;                       /* the first lane's, if this node has them */
-    bool ending;                           /* the turn's own view of `stopping`, taken with each batch */
-    bool is_lent;                          /* this turn is not the lane's own thread's */
-    struct err lost; /* the store's result is unknown: the commit thread ends the process */
+    int64_t next_due_ms; /* shared, with the duties: when a timer is due ... */
+    bool leases_lapsed;  /* ... and whether some lease has ended */
+    int64_t parked_looked_ms;
+    uint32_t workers; /* counted last */
+    bool has_duties;  /* the first lane's, if this node has them */
+    bool ending;      /* the turn's own view of `stopping`, taken with each batch */
+    bool is_lent;     /* this turn is not the lane's own thread's */
+    struct err lost;  /* the store's result is unknown: the commit thread ends the process */
     pthread_mutex_t turn;
 
     pthread_t thread;
     bool thread_runs;
     pthread_cond_t wake;    /* with the kernel's lock, as what follows */
+    uint64_t filled;        /* queues that got something since its batch began */
     bool sleeping;          /* nobody has woken it yet */
     int64_t sleep_until_ms; /* steady; while sleeping */
 };
@@ -59,13 +62,14 @@ struct kernel {
     struct ghosts ghosts;
     struct command_list queue[LANE_KINDS], parked[LANE_KINDS];
     bool stopping;
-    _Atomic bool unannounced;         /* something was posted in a round, and the commit thread sleeps on */
-    bool look_for_parked[LANE_KINDS]; /* shared: something may be claimable that no lane has in memory */
-    bool timer_moved;                 /* shared: one may be due before the duties' lane looks again */
-    bool inbox_filled;                /* shared: an application has put something in (jobs/inbox.h) */
-    bool disk_is_quick;               /* the last batch that wrote was done in little time */
-    bool ended;                       /* the threads are gone: whoever posts now is answered at once */
-    int64_t failure_logged_ms;        /* a full disk fails every batch: one line a second tells it */
+    _Atomic bool unannounced; /* something was posted in a round, and the commit thread sleeps on */
+    /* Shared: queues (queue_bit) in which something may be claimable that no lane has in memory. */
+    uint64_t look_for_parked[LANE_KINDS];
+    bool timer_moved;          /* shared: one may be due before the duties' lane looks again */
+    bool inbox_filled;         /* shared: an application has put something in (jobs/inbox.h) */
+    bool disk_is_quick;        /* the last batch that wrote was done in little time */
+    bool ended;                /* the threads are gone: whoever posts now is answered at once */
+    int64_t failure_logged_ms; /* a full disk fails every batch: one line a second tells it */
     struct kernel_stats stats;
 };
 
@@ -173,12 +177,14 @@ enum { BATCH_TIMERS_MAX = 1024 };
 
 /* commit_parked.c: long polls. Those that are done go to `decided`, first; the others wait on. */
 void parked_decide(struct lane *l, struct command_list *decided);
-void parked_add(struct kernel *k, struct command_list *some);
+void parked_add(struct lane *l, struct command_list *some);
 /* Shared: takes those out that wait for what other lanes and nodes may have made, to be asked with others. */
 void parked_join(struct lane *l, struct command_list *batch);
 
-/* With the lock held: all that are parked shall be asked again. False: there are none. */
-bool parked_look(struct kernel *k);
+/* With the lock held: those that wait for these queues (queue_bit) shall be asked again, also those that a
+ * lane has in its hands now. */
+void parked_look(struct kernel *k, uint64_t queues);
+#define ALL_QUEUES UINT64_MAX
 
 /* commit_shared.c: loads what a batch needs; after a conflict puts it back as it was. */
 void shared_load(struct lane *l, struct command_list *batch);

@@ -366,11 +366,16 @@ static struct row_change *collect(struct unit *u, size_t *ret_count)
     return changes;
 }
 
+uint64_t queue_bit(struct str name)
+{
+    return UINT64_C(1) << (hash_fnv1a(HASH_FNV_START, name.ptr, name.len) % 64);
+}
+
 /* What others may wait for, told by the tasks that were changed. */
 static void note_made(struct unit *u, const struct task *t)
 {
     if (t->phase == TASK_READY && t->row.due_ms <= u->now_ms)
-        u->made_ready = true;
+        u->made_ready |= queue_bit(t->row.queue);
     else if ((t->phase == TASK_WAITING || t->phase == TASK_READY) && t->row.due_ms < u->nearest_timer_ms)
         u->nearest_timer_ms = t->row.due_ms;
 }

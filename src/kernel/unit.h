@@ -91,11 +91,14 @@ struct unit {
     /* Shared: jobs of all nodes by state, and what this batch adds (unit_jobs_live). */
     _Atomic int64_t *jobs_by_state;
     int64_t jobs_moved[JOB_STATE_COUNT];
-    bool made_ready;          /* a committed task can be claimed */
+    uint64_t made_ready;      /* queues (queue_bit) with a committed task that can be claimed */
     int64_t nearest_timer_ms; /* that a committed task waits for; INT64_MAX: none */
     struct err load_err;      /* the first failure of the load phase */
     struct unit_asked asked;
 };
+
+/* A queue as one bit of 64, by its name: enough to know nearly always who has no reason to look. */
+uint64_t queue_bit(struct str name);
 
 void unit_start(struct unit *u);
 /* Writes everything in one durable transaction. ERR_OK when there was nothing to write, too. */

@@ -19,6 +19,13 @@
 
 enum task_owner_kind { TASK_OWNER_JOB, TASK_OWNER_DELIVERY, TASK_OWNER_COUNT };
 
+/* Ids of jobs are smaller; a stream of deliveries has one that says so. */
+#define TASK_ID_OF_STREAM (UINT64_C(1) << 59)
+static inline bool task_id_is_stream(int64_t id)
+{
+    return ((uint64_t)id & TASK_ID_OF_STREAM) != 0;
+}
+
 struct worker_seen {
     struct map_node node;
     struct str id;

@@ -89,6 +89,14 @@ struct load_set {
     int64_t next_due_ms; /* answer, when asked for due ones: the next time of one; INT64_MAX: none waits */
 };
 
+/* Duties that one node has for all (timers, leases, retention), and whether there is anything to do. */
+struct store_duties {
+    bool leads;          /* the rest is for whoever does */
+    bool lapsed;         /* a lease has ended, or a run lasts too long */
+    bool inbox;          /* an application has put something in (jobs/inbox.h) */
+    int64_t next_due_ms; /* of the first timer; INT64_MAX: none waits */
+};
+
 struct store_ops {
     const char *name;
     /* Row by key: the key columns of `row` are set; fills the rest, texts into `a`. */
@@ -104,9 +112,9 @@ struct store_ops {
     /* Shared stores only, else NULL. load begins the transaction that commit or abandon ends. */
     enum err_code (*load)(struct store *s, struct load_set *l, struct arena *a, struct err *err);
     void (*abandon)(struct store *s); /* nothing is to be written, or it was refused */
-    /* Duties that one node has for all (timers, leases, retention): is it this handle's? Asked about once a
-     * second; takes them over when nobody has them or their holder has been silent for seconds. */
-    enum err_code (*lead)(struct store *s, bool *ret_leads, struct err *err);
+    /* Asked about once a second; takes the duties over when nobody has them or their holder has been silent
+     * for seconds. */
+    enum err_code (*lead)(struct store *s, struct store_duties *ret_duties, struct err *err);
     /* Tells other nodes what a commit made, after it: sometimes a hint is lost, so everybody also looks now
      * and then. `what` is one of enum store_hint, several or'ed. */
     void (*hint)(struct store *s, unsigned what);

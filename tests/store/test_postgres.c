@@ -195,9 +195,9 @@ static void test_clients_made_by_two_handles_get_different_numbers(void **state)
 
 static bool leads(struct store *s)
 {
-    bool yes = false;
+    struct store_duties duties = {0};
     struct err err;
-    return s->ops->lead(s, &yes, &err) == ERR_OK && yes;
+    return s->ops->lead(s, &duties, &err) == ERR_OK && duties.leads;
 }
 
 static void expect_takeover(struct store *from, struct store *to)

@@ -156,9 +156,11 @@ static void test_what_a_batch_reads_does_not_grow_with_the_queue(void **state)
 
 /* --- streams --------------------------------------------------------------------------------------- */
 
+#define STREAM(n) ((int64_t)TASK_ID_OF_STREAM | (n))
+
 static void expect_streams(struct store *s)
 {
-    EXPECT_LOADED(s, 1, 101, 102);
+    EXPECT_LOADED(s, 1, STREAM(1), STREAM(2));
     const struct task *job = live_find(s->live, 1);
     assert_true(job->has_callback);
     assert_true(job->about_loaded);
@@ -181,19 +183,23 @@ static void test_streams_come_with_the_job_they_are_about_however_it_is_asked_fo
     waits.due_ms = 5000;
     assert_int_equal(bench_change(b, &table_job_row, ROW_INSERT, &job), ERR_OK);
     add_task(b, ready);
-    add_task(b, stream_about(1, 101, -5));
-    add_task(b, stream_about(1, 102, 7));
-    add_task(b, stream_about(2, 103, -6));
+    add_task(b, stream_about(1, STREAM(1), -5));
+    add_task(b, stream_about(1, STREAM(2), 7));
+    add_task(b, stream_about(2, STREAM(3), -6));
     for (size_t i = 0; i < LENGTH_OF(sets); i++) {
         if (sets[i].due_max)
             assert_int_equal(bench_change(b, &table_task_row, ROW_UPDATE, &waits), ERR_OK);
         assert_int_equal(shared_load(b->store, &sets[i], b->arena), ERR_OK);
         expect_streams(b->store);
     }
-    const int64_t stream = 103; /* one that is asked for itself */
-    struct load_set l = {.tasks = &stream, .task_count = 1, .now_ms = 1000};
+    const int64_t asked[] = {STREAM(3), 1}; /* one that is asked for itself, alone and beside a job */
+    struct load_set l = {.tasks = asked, .task_count = 1, .now_ms = 1000};
     assert_int_equal(shared_load(b->store, &l, b->arena), ERR_OK);
-    EXPECT_LOADED(b->store, 103);
+    EXPECT_LOADED(b->store, STREAM(3));
+    shared_abandon(b->store);
+    l.task_count = 2;
+    assert_int_equal(shared_load(b->store, &l, b->arena), ERR_OK);
+    EXPECT_LOADED(b->store, 1, STREAM(1), STREAM(2), STREAM(3));
     shared_abandon(b->store);
 }
 

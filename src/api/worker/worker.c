@@ -7,7 +7,6 @@
 #include "base/log.h"
 #include "base/must.h"
 #include "base/time_text.h"
-#include "jobs/deliver.h"
 #include "kernel/worker_commands.h"
 
 #include "base/banned.h"
@@ -282,7 +281,7 @@ static void post_items(struct call *c, const struct command_type *type, void (*f
     for (const struct json *j = tasks->child; j; j = j->next)
         decode_item(j, &command->items[command->item_count++]);
     for (size_t i = 0; i < command->item_count; i++)
-        command->base.for_first_lane |= deliver_is_stream(command->items[i].id);
+        command->base.for_first_lane |= task_id_is_stream(command->items[i].id);
     call_post(c, &command->base, type, 0, finish);
 }
 

@@ -12,14 +12,27 @@
 #include "base/banned.h"
 
 #define THE_LOCK "pg_try_advisory_lock(1464158577,hashtext(current_schema()))"
+#define BEAT                                                                                                 \
+    "INSERT INTO duties(name,pid,started,beat) VALUES('lead',$1::bigint,$2::timestamptz,clock_timestamp()) " \
+    "ON CONFLICT(name) DO UPDATE SET pid=excluded.pid,started=excluded.started,beat=excluded.beat"
 
 enum { DELTAS_READ = 20000, LANES_SEEN_MS = 5000, END_HOLDER_MS = 1000 };
 
 /* What a call reads in any case; which results are what. */
 struct look {
-    size_t lock, counts, clock;
-    bool asks_lock;
+    size_t counts, duties;
 };
+
+enum { LOOK_CLOCK, LOOK_FIRST_CHUNK, LOOK_LEADS, LOOK_DUE, LOOK_LAPSED, LOOK_INBOX };
+#define LOOK "(extract(epoch FROM clock_timestamp())*1000000)::bigint,(SELECT min(g) FROM log),"
+/* One statement for all, since an idle server asks it too. A beat shows that the holder lives. */
+#define LOOK_OF_HOLDER                                                                                       \
+    "WITH beat AS (" BEAT                                                                                    \
+    " RETURNING 1),now AS (SELECT (extract(epoch FROM clock_timestamp())*1000)::bigint"                      \
+    " AS ms) SELECT " LOOK                                                                                   \
+    "true,(SELECT min(due_ms) FROM tasks WHERE phase=0),EXISTS(SELECT 1 FROM tasks,now"                      \
+    " WHERE phase=2 AND (lease_ms<now.ms OR (state=3 AND started_ms<now.ms-max_runtime_ms))),"               \
+    "EXISTS(SELECT 1 FROM weir_inbox WHERE failed_ms=0)"
 
 /* Lanes of this node that have nothing to commit still are in use. */
 static void send_lanes_seen(struct postgres_store *s)
@@ -33,32 +46,23 @@ static void send_lanes_seen(struct postgres_store *s)
                   "AND seen>'-infinity' AND seen<now()-interval '4 s' FOR UPDATE SKIP LOCKED)");
 }
 
-static void send_beat(struct postgres_store *s)
+static size_t send_beat(struct postgres_store *s, const char *sql)
 {
     struct pg_params *p = link_params(&s->link);
     params_int(p, s->link.pid);
     params_int(p, s->link.started);
-    link_send_sql(&s->link,
-                  "INSERT INTO duties(name,pid,started,beat) VALUES('lead',$1::bigint,$2::timestamptz,"
-                  "clock_timestamp()) ON CONFLICT(name) DO UPDATE SET pid=excluded.pid,"
-                  "started=excluded.started,beat=excluded.beat");
+    return link_send_sql(&s->link, sql);
 }
 
 static struct look send_look(struct postgres_store *s)
 {
-    struct look look = {.asks_lock = !s->leads};
-    link_params(&s->link);
-    if (look.asks_lock)
-        look.lock = link_send_sql(&s->link, "SELECT " THE_LOCK);
-    else
-        send_beat(s);
+    struct look look;
     send_lanes_seen(s);
     params_int(link_params(&s->link), DELTAS_READ);
     look.counts = link_send_sql(&s->link, "SELECT counts FROM client_stats WHERE client=0 UNION ALL "
                                           "(SELECT counts FROM client_deltas LIMIT $1::bigint)");
     link_params(&s->link);
-    look.clock = link_send_sql(&s->link, "SELECT (extract(epoch FROM clock_timestamp())*1000000)::bigint,"
-                                         "(SELECT min(g) FROM log)");
+    look.duties = s->leads ? send_beat(s, LOOK_OF_HOLDER) : link_send_sql(&s->link, "SELECT " LOOK THE_LOCK);
     return look;
 }
 
@@ -106,39 +110,52 @@ static enum err_code take_over(struct postgres_store *s, struct err *err)
     }
     if (!s->leads)
         return ERR_OK;
-    send_beat(s);
+    send_beat(s, BEAT);
     enum err_code code = link_run(&s->link, "duties", err);
     link_clear(&s->link);
     return code;
 }
 
-static enum err_code look_around(struct postgres_store *s, int *ret_deltas, struct err *err)
+/* Who has just got the duties has not seen what there is to do: it looks at everything. */
+static void take_duties(struct postgres_store *s, const PGresult *r, struct store_duties *ret)
+{
+    *ret = (struct store_duties){.leads = true, .lapsed = true, .inbox = true};
+    if (!s->leads)
+        return;
+    ret->lapsed = value_int(r, 0, LOOK_LAPSED) != 0;
+    ret->inbox = value_int(r, 0, LOOK_INBOX) != 0;
+    ret->next_due_ms = PQgetisnull(r, 0, LOOK_DUE) ? INT64_MAX : value_int(r, 0, LOOK_DUE);
+}
+
+static enum err_code look_around(struct postgres_store *s, struct store_duties *ret, int *ret_deltas,
+                                 struct err *err)
 {
     struct pg_link *l = &s->link;
     int64_t before_us = pg_mono_us();
     struct look look = send_look(s);
     if (link_run(l, "duties", err) != ERR_OK)
         return err->code;
-    const PGresult *clock = link_result(l, look.clock);
-    atomic_store(&s->base.clock_minus_mono_us, value_int(clock, 0, 0) - (before_us + pg_mono_us()) / 2);
-    s->base.first_chunk = PQgetisnull(clock, 0, 1) ? s->base.next_chunk : value_int(clock, 0, 1);
+    const PGresult *r = link_result(l, look.duties);
+    atomic_store(&s->base.clock_minus_mono_us, value_int(r, 0, LOOK_CLOCK) - (before_us + pg_mono_us()) / 2);
+    s->base.first_chunk =
+        PQgetisnull(r, 0, LOOK_FIRST_CHUNK) ? s->base.next_chunk : value_int(r, 0, LOOK_FIRST_CHUNK);
     take_counts(s, link_result(l, look.counts));
     *ret_deltas = PQntuples(link_result(l, look.counts)) - 1;
-    if (look.asks_lock)
-        s->leads = value_int(link_result(l, look.lock), 0, 0) != 0;
-    bool takes_over = look.asks_lock;
+    take_duties(s, r, ret);
+    bool led = s->leads;
+    s->leads = value_int(r, 0, LOOK_LEADS) != 0;
     link_clear(l);
-    return takes_over ? take_over(s, err) : ERR_OK;
+    return led ? ERR_OK : take_over(s, err);
 }
 
-enum err_code postgres_lead(struct store *base, bool *ret_leads, struct err *err)
+enum err_code postgres_lead(struct store *base, struct store_duties *ret_duties, struct err *err)
 {
     struct postgres_store *s = (struct postgres_store *)base;
     MUST(!s->link.in_transaction);
     if (postgres_ready(s, err) != ERR_OK)
         return err->code;
     int deltas = 0;
-    enum err_code code = look_around(s, &deltas, err);
+    enum err_code code = look_around(s, ret_duties, &deltas, err);
     if (code == ERR_OK && s->leads && deltas > 0)
         code = postgres_fold_counts(s, err);
     if (code != ERR_OK) {
@@ -146,7 +163,7 @@ enum err_code postgres_lead(struct store *base, bool *ret_leads, struct err *err
         link_rollback(&s->link);
         return code;
     }
-    *ret_leads = s->leads;
+    ret_duties->leads = s->leads;
     return ERR_OK;
 }
 

@@ -181,7 +181,7 @@ void postgres_take_block(struct postgres_store *s, size_t result);
 enum err_code postgres_commit(struct store *base, const struct change_set *c, struct err *err);
 
 /* Duties, counters, hints (postgres_duties.c, postgres_counts.c). */
-enum err_code postgres_lead(struct store *base, bool *ret_leads, struct err *err);
+enum err_code postgres_lead(struct store *base, struct store_duties *ret_duties, struct err *err);
 void postgres_hint(struct store *base, unsigned what);
 MUST_CHECK enum err_code postgres_fold_counts(struct postgres_store *s, struct err *err);
 

@@ -86,8 +86,11 @@ static void send_streams(struct postgres_store *s, const struct load_set *l, str
 {
     if (!l->task_count && !l->key_count && !l->claim_count && !l->due_max)
         return;
+    bool asked = false;
+    for (size_t i = 0; i < l->task_count; i++)
+        asked |= task_id_is_stream(l->tasks[i]);
     params_ints(link_params(&s->link), l->tasks, l->task_count);
-    plan->streams = link_send(&s->link, PG_STREAMS);
+    plan->streams = link_send(&s->link, asked ? PG_STREAMS : PG_STREAMS_ABOUT);
     plan->has_streams = true;
 }
 

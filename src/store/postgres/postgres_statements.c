@@ -41,27 +41,19 @@ static void add_key_match(const struct table *t, struct strbuf *out)
         strbuf_addf(out, "%st.%s=u.%s", i ? " AND " : "", t->columns[i].name, t->columns[i].name);
 }
 
-/* "unnest($1::bigint[],...)" of the columns given: keys first, then those from `from` on. */
-static unsigned add_arrays(const struct table *t, unsigned from, unsigned extra, struct strbuf *out)
+/* "unnest($1::bigint[],...)" of the keys. */
+static void add_keys(const struct table *t, struct strbuf *out)
 {
-    unsigned n = 0;
     strbuf_add_text(out, "unnest(");
-    for (unsigned i = 0; i < t->column_count; i++)
-        if (i < t->key_count || i >= from) {
-            n++;
-            strbuf_addf(out, "%s$%u::%s", n > 1 ? "," : "", n, array_types[t->columns[i].type]);
-        }
-    for (; extra; extra--)
-        strbuf_addf(out, ",$%u::bigint[]", ++n);
+    for (unsigned i = 0; i < t->key_count; i++)
+        strbuf_addf(out, "%s$%u::%s", i ? "," : "", i + 1, array_types[t->columns[i].type]);
     strbuf_add_text(out, ")");
-    return n;
 }
 
-static void add_names(const struct table *t, unsigned from, struct strbuf *out)
+static void add_key_names(const struct table *t, struct strbuf *out)
 {
-    for (unsigned i = 0; i < t->column_count; i++)
-        if (i < t->key_count || i >= from)
-            strbuf_addf(out, "%s%s", i ? "," : "", t->columns[i].name);
+    for (unsigned i = 0; i < t->key_count; i++)
+        strbuf_addf(out, "%s%s", i ? "," : "", t->columns[i].name);
 }
 
 static bool is_tasks(const struct table *t)
@@ -88,9 +80,9 @@ static void add_select_many(const struct table *t, bool locked, struct strbuf *o
     strbuf_add_text(out, "SELECT u.n,");
     pg_column_list(t, "t.", 0, out);
     strbuf_add_text(out, " FROM ");
-    add_arrays(t, t->column_count, 0, out);
+    add_keys(t, out);
     strbuf_add_text(out, " WITH ORDINALITY AS u(");
-    add_names(t, t->column_count, out);
+    add_key_names(t, out);
     strbuf_addf(out, ",n) JOIN %s t ON ", t->name);
     add_key_match(t, out);
     strbuf_add_text(out, " ORDER BY ");
@@ -100,12 +92,31 @@ static void add_select_many(const struct table *t, bool locked, struct strbuf *o
         strbuf_add_text(out, " FOR UPDATE OF t");
 }
 
+/* "SELECT unnest($1::bigint[]) AS id,...": keys, then the columns from `from` on, then where a task stands.
+ * Several arrays in FROM would each be put into a store of its own and read from there: five times the
+ * work. */
+static unsigned add_rows(const struct table *t, unsigned from, struct strbuf *out)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < t->column_count; i++)
+        if (i < t->key_count || i >= from) {
+            n++;
+            strbuf_addf(out, "%s unnest($%u::%s) AS %s", n > 1 ? "," : "SELECT", n,
+                        array_types[t->columns[i].type], t->columns[i].name);
+        }
+    if (is_tasks(t)) {
+        strbuf_addf(out, ",unnest($%u::bigint[]) AS phase,unnest($%u::bigint[]) AS place", n + 1, n + 2);
+        n += 2;
+    }
+    return n;
+}
+
 static void add_insert(const struct table *t, struct strbuf *out)
 {
     strbuf_addf(out, "INSERT INTO %s(", t->name);
     pg_column_list(t, "", 0, out);
-    strbuf_addf(out, "%s) SELECT * FROM ", is_tasks(t) ? ",phase,place" : "");
-    add_arrays(t, t->key_count, is_tasks(t) ? 2 : 0, out);
+    strbuf_addf(out, "%s) ", is_tasks(t) ? ",phase,place" : "");
+    add_rows(t, t->key_count, out);
 }
 
 /* A row that is not there any more is a conflict: somebody was faster. */
@@ -121,11 +132,9 @@ static void add_update(const struct table *t, struct strbuf *out)
         strbuf_addf(out, "%s%s=u.%s", i > t->fixed_count ? "," : "", t->columns[i].name, t->columns[i].name);
     if (is_tasks(t))
         strbuf_add_text(out, ",phase=u.phase,place=u.place");
-    strbuf_add_text(out, " FROM ");
-    unsigned params = add_arrays(t, t->fixed_count, is_tasks(t) ? 2 : 0, out);
-    strbuf_add_text(out, " AS u(");
-    add_names(t, t->fixed_count, out);
-    strbuf_addf(out, "%s) WHERE ", is_tasks(t) ? ",phase,place" : "");
+    strbuf_add_text(out, " FROM (");
+    unsigned params = add_rows(t, t->fixed_count, out);
+    strbuf_add_text(out, ") AS u WHERE ");
     add_key_match(t, out);
     add_check(t, params, out);
 }
@@ -133,12 +142,12 @@ static void add_update(const struct table *t, struct strbuf *out)
 static void add_delete(const struct table *t, struct strbuf *out)
 {
     strbuf_addf(out, "WITH x AS (DELETE FROM %s t USING ", t->name);
-    unsigned params = add_arrays(t, t->column_count, 0, out);
+    add_keys(t, out);
     strbuf_add_text(out, " AS u(");
-    add_names(t, t->column_count, out);
+    add_key_names(t, out);
     strbuf_add_text(out, ") WHERE ");
     add_key_match(t, out);
-    add_check(t, params, out);
+    add_check(t, t->key_count, out);
 }
 
 void pg_statement_sql(enum pg_statement statement, struct strbuf *out)

@@ -15,6 +15,8 @@
 #define PG_NOTE(name, from)                                                                                  \
     "(SELECT set_config('weir." name "',concat_ws(',',nullif(current_setting('weir." name                    \
     "',true),''),string_agg(id::text,',')),true) FROM " from ")"
+/* Every task a batch has loaded: asked for, found by key, picked. */
+#define PG_LOADED "$1::bigint[]||" PG_FOUND("keyed") "||" PG_FOUND("picked")
 #define PG_PICK(rows)                                                                                        \
     "WITH t AS MATERIALIZED (" rows "),noted AS MATERIALIZED " PG_NOTE("picked", "t") " SELECT @ FROM "      \
                                                                                       "t,noted"
@@ -65,9 +67,10 @@
                       "started_ms<$1-max_runtime_ms)) LIMIT $2::bigint FOR UPDATE SKIP LOCKED"))             \
     X(STREAMS,                                                                                               \
       "SELECT @ FROM tasks t WHERE t.id IN (SELECT s.id FROM unnest($1::bigint[]) AS u(id) "                 \
-      "JOIN tasks s ON s.id=u.id AND s.owner<>0 UNION SELECT s.id FROM unnest($1::bigint[]||" PG_FOUND(      \
-          "keyed") "||" PG_FOUND("picked") ") AS u(id) JOIN tasks s ON s.subject=u.id "                      \
-                                           "AND s.subject<>0) ORDER BY t.id FOR UPDATE")                     \
+      "JOIN tasks s ON s.id=u.id AND s.owner<>0 UNION SELECT s.id FROM unnest(" PG_LOADED ") AS u(id) "      \
+      "JOIN tasks s ON s.subject=u.id AND s.subject<>0) ORDER BY t.id FOR UPDATE")                           \
+    X(STREAMS_ABOUT, "SELECT @ FROM tasks t WHERE t.subject<>0 AND t.subject=ANY(" PG_LOADED ") "            \
+                     "ORDER BY t.id FOR UPDATE")                                                             \
     X(COUNTS, "SELECT s.client,s.counts,d.counts FROM client_stats s LEFT JOIN client_deltas d "             \
               "ON d.client=s.client WHERE s.client=$1")                                                      \
     X(COUNTS_CHANGE,                                                                                         \

@@ -113,9 +113,9 @@ static void set_database_clock(struct rig *r)
     atomic_store(&r->store->clock_minus_mono_us, r->wall_us - r->mono_ms * 1000);
 }
 
-static enum err_code timed_lead(struct store *s, bool *ret_leads, struct err *err)
+static enum err_code timed_lead(struct store *s, struct store_duties *ret_duties, struct err *err)
 {
-    enum err_code code = the_rig->real->lead(s, ret_leads, err);
+    enum err_code code = the_rig->real->lead(s, ret_duties, err);
     set_database_clock(the_rig);
     return code;
 }
