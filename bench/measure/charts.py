@@ -84,8 +84,11 @@ def fill_of(subject, shade):
 
 
 def in_order(subjects):
-    """Ours, then durable peers, then the others: the same place in every panel."""
-    return sorted(subjects, key=lambda s: (s["peer"], not s["durable"]))
+    """Ours, then durable peers, those on a database of ours first, then the others: the same place in every
+    panel."""
+    databases = {s.get("database") for s in summary.ours(subjects)} - {None}
+    return sorted(subjects, key=lambda s: (s["peer"], not s["durable"],
+                                           s["peer"] and s.get("database") not in databases))
 
 
 def legend(entries, y):
@@ -185,7 +188,7 @@ GROWTH_LABEL, GROWTH_VALUE, LANE = 270, 76, 15
 
 def growth_points(results, made, row_list, states):
     """[(row, {state: (share, smallest, largest)})]: 1.1 is a tenth better than the empty store."""
-    us = summary.ours(results["subjects"])
+    us = next(iter(summary.ours(results["subjects"])), None)
     points = []
     for row in row_list:
         empty = find(made["lines"], us["name"], "empty", row.key) if us else None

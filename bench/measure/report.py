@@ -9,13 +9,15 @@ import os
 import textwrap
 from dataclasses import dataclass
 
-from measure import charts, rows, summary
+from measure import charts, processes, rows, summary
 from measure.summary import NOISE_SHARE, find, number
 
 HEAD_TO_HEAD = ["submit_1", "submit_64", "batch", "drain", "cycle", "pickup", "pickup_p99",
                 "memory", "disk", "written", "cpu"]
+LATENCIES = HEAD_TO_HEAD[:6]
 # Columns on the terminal: a figure's heading, a row's title, words in a table, a sentence.
 HEADING_WIDTH, TITLE_WIDTH, CELL_WIDTH, TEXT_WIDTH = 14, 40, 60, 110
+STATEMENT_WIDTH = 120
 CAVEATS = [
     "The peers' clients are Node programs, Weir's is written in C, and all share the cores with "
     "the server. Where the load's share of a core nears 100 %, the client is the limit.",
@@ -26,8 +28,10 @@ CAVEATS = [
     "no queue to fill beforehand: its cycle is submit and run to completion.",
     "What is called durable syncs before it acknowledges, by its settings; only Weir's promise is "
     "also tested with power cuts (tests/faults).",
-    "Memory: the peers' processes by their proportional share, so that a page shared by many "
-    "counts once; Weir's by all that each holds, which is the larger figure.",
+    "Memory: the peers' processes and PostgreSQL's by their proportional share, so that a page shared by "
+    "many counts once; Weir's on SQLite by all that each holds, which is the larger figure.",
+    "On PostgreSQL, Weir's server is Weir and PostgreSQL together. The peers there are libraries: what Weir "
+    "does in its own processes they do in the client's, which counts as load.",
     "Latency is closed-loop: with 64 in flight p50 is mostly 64 divided by the rate. A claim takes "
     "as many jobs as suits each, so its latencies are not comparable between them.",
     "A difference inside the spread is no difference. On a slower disk every figure with one sync "
@@ -166,15 +170,14 @@ def heading(subject):
     return subject["title"] if subject["durable"] else f"*{subject['title']} (not durable)*"
 
 
-def grid(results, made, row_list, keys, cell_of, tail=None):
+def grid(subjects, made, row_list, keys, cell_of, tail=None):
     """Rows down, subjects across, on the empty store; rows without any figure are left out."""
     by_key = {row.key: row for row in row_list}
     lines = []
     for row in (by_key[key] for key in keys if key in by_key):
-        found = [find(made["lines"], s["name"], "empty", row.key) for s in results["subjects"]]
+        found = [find(made["lines"], s["name"], "empty", row.key) for s in subjects]
         cells = [cell_of(line) if line else "" for line in found]
-        cells = [f"*{cell}*" if cell and not s["durable"] else cell
-                 for s, cell in zip(results["subjects"], cells)]
+        cells = [f"*{cell}*" if cell and not s["durable"] else cell for s, cell in zip(subjects, cells)]
         if any(cells):
             title = f"{row.title}, {row.unit}" if tail else row.title
             lines.append([title, *cells, *(tail(row) if tail else [])])
@@ -191,16 +194,20 @@ def figure_cell(line):
     return text
 
 
-def head_to_head(results, made, row_list):
-    """Ours beside every peer, and the tables of latencies and CPU that belong to it."""
-    short = {s["name"]: s["title"].partition(",")[0] for s in results["subjects"]}
-    beside = {x["row"]: x for x in made["against"]}
-    goals = {(x["row"], x["kind"]): x for x in made["goals"] if x["state"] == "empty"}
+def beside_table(us, subjects, made, row_list, keys):
+    """The figures of some subjects, and what those of ours are beside its best rival and its goals."""
+    short = {s["name"]: s["title"].partition(",")[0] for s in subjects}
+    us = us or {"name": None}
+    beside = {x["row"]: x for x in made["against"] if x["subject"] == us["name"]}
+    goals = {(x["row"], x["kind"]): x for x in made["goals"]
+             if x["state"] == "empty" and x["subject"] == us["name"]}
 
     def tail(row):
-        best = beside[row.key]
-        wanted = [(summary.goal_sign(row), "absolute"),
-                  (f"{row.peer_goal:.2f} x peer" if row.peer_goal is not None else "", "peer")]
+        best, goal = beside.get(row.key), summary.goals_for(us, row)
+        if not best:
+            return [""] * 4
+        wanted = [(goal.sign(), "absolute"),
+                  (f"{goal.peer:.2f} x peer" if goal.peer is not None else "", "peer")]
         judged = [(text, verdict(goals[row.key, kind]["reached"])) for text, kind in wanted
                   if (row.key, kind) in goals]
         name = best["best_peer"] and f"{short[best['best_peer']]}: {number(best['best_value'])}"
@@ -209,7 +216,14 @@ def head_to_head(results, made, row_list):
         return [name or "", at_most(best["ratio"]),
                 ", ".join(text for text, _ in judged), ", ".join(mark for _, mark in judged)]
 
-    columns = [heading(s) for s in results["subjects"]]
+    return Table(["", *map(heading, subjects), "best durable peer", "ratio", "goal", "reached"],
+                 grid(subjects, made, row_list, keys, figure_cell, tail))
+
+
+def head_to_head(results, made, row_list):
+    """The first of ours beside every other subject, and the tables of latencies and CPU that belong to it."""
+    subjects = results["subjects"]
+    columns = [heading(s) for s in subjects]
     return [
         "## Head to head",
         "Empty store, medians. The ratio is how many times better Weir is than the best durable "
@@ -217,14 +231,75 @@ def head_to_head(results, made, row_list):
         "never the best peer. A peer measured in turns with Weir is set against the turns between "
         "its own.",
         Picture("Weir and its peers", "head-to-head.svg"),
-        Table(["", *columns, "best durable peer", "ratio", "goal", "reached"],
-              grid(results, made, row_list, HEAD_TO_HEAD, figure_cell, tail)),
+        beside_table(next(iter(summary.ours(subjects)), None), subjects, made, row_list, HEAD_TO_HEAD),
         "Latencies of the same rows, p50 / p99 / p99.9 in ms:",
-        Table(["", *columns], grid(results, made, row_list, HEAD_TO_HEAD[:6],
-                                   lambda line: latency(line, 3))),
+        Table(["", *columns], grid(subjects, made, row_list, LATENCIES, lambda line: latency(line, 3))),
         "CPU per job, server us + load us (the load's share of a core):",
-        Table(["", *columns], grid(results, made, row_list, HEAD_TO_HEAD[:6], cpu_cell)),
+        Table(["", *columns], grid(subjects, made, row_list, LATENCIES, cpu_cell)),
     ]
+
+
+def on_database(results, made, row_list, us):
+    """One of ours beside the peers on the same database, and what it asks that database."""
+    subjects = [us, *summary.rivals(results["subjects"], us)]
+    out = [f"## On {us['database']}",
+           f"{us['title']}, beside the peers that keep their jobs there, on clusters with the same settings. "
+           "Its CPU and memory are its own and the database's together.",
+           beside_table(us, subjects, made, row_list, [*HEAD_TO_HEAD, "idle"])]
+    table = budget_table(results, made, row_list, us["name"])
+    if table.lines:
+        out += ["What a job or a read takes: statements by the database's log, on a server of its own, and "
+                "microseconds of CPU. A batch that finds nothing to do is among the commits.", table]
+    idle = summary.rounds_of(results, us["name"], "empty", "idle")
+    often = [[statement(x["text"]), number(x["per_second"])] for x in (idle or [{}])[-1].get("often", [])]
+    if often:
+        out += ["And what it asks while it is idle, the most frequent of the last round:",
+                Table(["statement", "per s"], often)]
+    return out
+
+
+def statement(text):
+    """A statement's beginning in one line."""
+    line = " ".join(text.replace("`", "'").split())
+    return f"`{line if len(line) <= STATEMENT_WIDTH else line[:STATEMENT_WIDTH - 3] + '...'}`"
+
+
+def statement_figures(stage):
+    """A stage's statements and jobs in proportion; reads commit nothing."""
+    found = {"per_job": stage["statements"] / stage["count"]}
+    if stage["commits"]:
+        found |= {"jobs_a_commit": stage["count"] / stage["commits"],
+                  "a_commit": stage["statements"] / stage["commits"]}
+    return found
+
+
+def cpu_parts(found):
+    """Microseconds each of the database's processes and of ours. What has ended is the database's, which ends
+    a process after each vacuum; ours stay."""
+    parts = {"database": 0, "ours": 0}
+    for thread, spent in found["server_threads"].items():
+        part = "database" if thread.startswith("postgres") or thread == processes.ENDED else "ours"
+        parts[part] += spent["user_s"] + spent["system_s"]
+    return {part: total * 1e6 / (found.get("jobs") or found.get("requests") or 1)
+            for part, total in parts.items()}
+
+
+def budget_table(results, made, row_list, name):
+    """What a job takes in each row: statements, and whose CPU; medians over rounds."""
+    stages = [one.get("stages", {}) for one in summary.rounds_of(results, name, "empty", "idle")]
+    out = Table(["", "statements per job", "jobs per commit", "statements per commit", "Weir us",
+                 "PostgreSQL us", "load us"], [])
+    for row in (row for row in row_list if row.run):
+        asked = [statement_figures(one[row.key]) for one in stages if row.key in one]
+        spent = [cpu_parts(one) for one in summary.rounds_of(results, name, "empty", row.key)
+                 if one.get("server_threads")]
+        if asked or spent:
+            line = find(made["lines"], name, "empty", row.key)
+            out.lines.append([row.title] + [number(x) for x in (
+                *(summary.median_of(asked, key) for key in ("per_job", "jobs_a_commit", "a_commit")),
+                *(summary.median_of(spent, key) for key in ("ours", "database")),
+                line and line["load_cpu_us"])])
+    return out
 
 
 def cpu_cell(line):
@@ -242,19 +317,19 @@ def settings_table(results):
                   for s in results["subjects"]], words=True)
 
 
-def detail(made, row_list, name, state):
+def detail(made, row_list, us, state):
     """Our own table of one state: spread, latencies, who used the CPU, jobs per commit."""
     full = state != "empty"
     out = Table(["", "goal", "reached", "median", "spread", "p50 / p99 / p99.9 / max ms",
                  "server CPU us", "load CPU us (share of a core)", "per commit", "others' CPU"]
                 + ["change"] * full, [])
     for row in row_list:
-        line = find(made["lines"], name, state, row.key)
+        line = find(made["lines"], us["name"], state, row.key)
         if not line or line["value"] is None:
             continue
-        goal = summary.goal_sign(row)
+        goal = summary.goals_for(us, row)
         out.lines.append([
-            row.title, goal, verdict(row.reached(line["value"])) if goal else "",
+            row.title, goal.sign(), verdict(goal.reached(line["value"])) if goal.sign() else "",
             f"**{number(line['value'])}** {row.unit}",
             f"{number(line['min'])} to {number(line['max'])}", latency(line, 4),
             number(line["server_cpu_us"]), load_cell(line), number(line["per_commit"]),
@@ -263,18 +338,19 @@ def detail(made, row_list, name, state):
     return out
 
 
-def growth_cell(line, row, made):
+def growth_cell(line, grows, made):
     """The figure and its change; bold when the change is more than allowed."""
     if not line or line["value"] is None:
         return ""
     if line["change"] is None:
         return number(line["value"])
     text = f"{number(line['value'])} ({line['change']:+.0%})"
-    return f"**{text}**" if row.grows and line["change"] < -made["worse_max"] else text
+    return f"**{text}**" if grows and line["change"] < -made["worse_max"] else text
 
 
-def growth(results, made, row_list, name):
+def growth(results, made, row_list, us):
     """Rows down, states across; [] when only the empty store was measured."""
+    name, first = us["name"], us is summary.ours(results["subjects"])[0]
     states = [s for s in results["states"] if s["key"] in results["rounds"].get(name, {})]
     if len(states) < 2:
         return []
@@ -282,13 +358,15 @@ def growth(results, made, row_list, name):
     for row in row_list:
         found = [find(made["lines"], name, s["key"], row.key) for s in states]
         if any(line and line["change"] is not None for line in found):
-            lines.append([f"{row.title}, {row.unit}", *(growth_cell(x, row, made) for x in found),
-                          f"-{made['worse_max']:.0%} at worst" if row.grows else ""])
-    return ["## Growth", "Change against the empty store: + is better, - is worse, also for times "
-            "and memory. A rate that has a goal is set against an empty store measured beside it, "
+            grows = summary.goals_for(us, row).grows
+            lines.append([f"{row.title}, {row.unit}", *(growth_cell(x, grows, made) for x in found),
+                          f"-{made['worse_max']:.0%} at worst" if grows else ""])
+    return ["## Growth" if first else f"## Growth: {us['title']}",
+            "Change against the empty store: + is better, - is worse, also for times "
+            "and memory. A rate that may not fall is set against an empty store measured beside it, "
             "a moment before or after; other rows against the round's first. Bold is worse than "
             "the goal allows.",
-            Picture("Each row in percent of the empty store", "growth.svg"),
+            *([Picture("Each row in percent of the empty store", "growth.svg")] if first else []),
             Table(["", *(s["title"] for s in states), "goal"], lines)]
 
 
@@ -317,19 +395,22 @@ def later_lines():
 
 def document(results, made, row_list):
     """All blocks of the report, in reading order."""
-    us = summary.ours(results["subjects"])
+    ours = summary.ours(results["subjects"])
     out = ["# Results", *machine_lines(results), *goal_lines(made)]
     if results.get("notes"):
         out.append("\n".join(f"- {note}" for note in results["notes"]))
-    out += [*head_to_head(results, made, row_list), "## Durability and settings",
-            settings_table(results)]
-    for state in results["states"] if us else []:
-        table = detail(made, row_list, us["name"], state["key"])
-        if table.lines:
-            out += [f"## {us['title']}: {state['title']}", table]
-    if us:
-        out += growth(results, made, row_list, us["name"])
-        out += ["## Server CPU by thread", thread_table(results, row_list, us["name"])]
+    out += head_to_head(results, made, row_list)
+    for us in (us for us in ours if us.get("database")):
+        out += on_database(results, made, row_list, us)
+    out += ["## Durability and settings", settings_table(results)]
+    for us in ours:
+        for state in results["states"]:
+            table = detail(made, row_list, us, state["key"])
+            if table.lines:
+                out += [f"## {us['title']}: {state['title']}", table]
+        out += growth(results, made, row_list, us)
+        out += ["## Server CPU by thread" + ("" if us is ours[0] else f": {us['title']}"),
+                thread_table(results, row_list, us["name"])]
     return out + ["## Rows that join later", "\n".join(later_lines()), "## Caveats",
                   "\n".join(f"- {caveat}" for caveat in CAVEATS)]
 

@@ -7,11 +7,14 @@ such a dict too, or None when the rows it needs are not there.
 """
 import os
 import shutil
+import time
 from dataclasses import dataclass, replace
 from typing import Callable, Optional
 
 from measure import processes
 
+IDLE_AFTER_S = 3  # of a start or of work, and a server that has nothing to do has settled
+IDLE_SHOWN = 8    # statements by name
 ID_LINE_BYTES = 37  # a UUID and its newline, in the files of ids
 SHARE_WORSE_MAX = 0.10  # with many jobs stored or waiting, against the same row on an empty store
 
@@ -28,7 +31,7 @@ class Plan:
     stored_jobs: int  # for the memory row
     webhooks: int     # that hear of each job of the delivery row ...
     deliveries: int   # ... which makes so many
-
+    idle_seconds: float
 
     def turn(self, turns):
         """One of so many turns of a row that is measured in turns."""
@@ -37,9 +40,11 @@ class Plan:
 
 
 FULL = Plan(seconds=4, batch_jobs=200000, peer_jobs=50000, lifecycle_jobs=150000, life_jobs=20000,
-            pickups=1000, stored_jobs=20000, webhooks=20, deliveries=100000)
+            pickups=1000, stored_jobs=20000, webhooks=20, deliveries=100000,
+            idle_seconds=15)
 QUICK = Plan(seconds=1, batch_jobs=50000, peer_jobs=10000, lifecycle_jobs=40000, life_jobs=5000,
-             pickups=200, stored_jobs=5000, webhooks=20, deliveries=20000)
+             pickups=200, stored_jobs=5000, webhooks=20, deliveries=20000,
+             idle_seconds=10)
 
 
 class Window:
@@ -51,7 +56,7 @@ class Window:
 
     def look(self):
         """Server by thread, machine, commits: now."""
-        return (processes.thread_cpu(self.subject.root_pid), processes.machine_cpu(),
+        return (processes.thread_cpu(self.subject.root_pids), processes.machine_cpu(),
                 self.subject.commits())
 
     def open(self):
@@ -163,10 +168,10 @@ def get_any(subject, plan, folder):
 
 
 def resident(subject):
-    """Memory of all processes. Peers by their proportional share: the processes of PostgreSQL share
-    a cache that would count once for each. Ours by all they hold, which is never less."""
-    found = processes.memory_mb(subject.root_pid)
-    return found | {"value": round(found["pss" if subject.peer else "rss"], 1)}
+    """Memory of all processes. Peers and PostgreSQL by their proportional share: the processes of PostgreSQL
+    share a cache that would count once for each. Ours alone by all they hold, which is never less."""
+    found = processes.memory_mb(subject.root_pids)
+    return found | {"value": round(found["pss" if subject.peer or subject.database else "rss"], 1)}
 
 
 def rest(subject, _plan, _folder):
@@ -181,15 +186,42 @@ def memory(subject, plan, _folder):
 
 def written(subject, plan, _folder):
     """Bytes written for a job's whole life from an empty store, and kept of it where jobs stay."""
-    before = processes.written_bytes(subject.root_pid)
+    before = processes.written_bytes(subject.root_pids)
     jobs = subject.whole_lives(plan.life_jobs)
     subject.settle()
-    after = processes.written_bytes(subject.root_pid)
+    after = processes.written_bytes(subject.root_pids)
     subject.stop()
     found = {"value": round((after - before) / jobs), "jobs": jobs}
     if subject.keeps_finished:
         found["kept_per_job"] = round(subject.stored_bytes() / jobs)
     return found
+
+
+def statements_of(subject, step):
+    """Runs a step; statements and commits that it took for so many jobs, or statements of so many reads."""
+    statements, commits = sum(subject.statements().values()), subject.commits()
+    found = step()
+    return {"count": found["jobs"] or found["requests"],
+            "statements": sum(subject.statements().values()) - statements,
+            "commits": subject.commits() - commits if found["jobs"] else None}
+
+
+def idle(subject, plan, folder):
+    """Statements a second of a server nobody asks anything, as its database counts them, and the most
+    frequent; beside that what each stage of a job takes, since they are counted here alone."""
+    ids = os.path.join(folder, "ids")
+    time.sleep(IDLE_AFTER_S)
+    before, began = subject.statements(), time.monotonic()
+    time.sleep(plan.idle_seconds)
+    after, seconds = subject.statements(), time.monotonic() - began
+    rates = {text: (count - before.get(text, 0)) / seconds for text, count in after.items()}
+    often = sorted((text for text in rates if rates[text] > 0), key=rates.get, reverse=True)[:IDLE_SHOWN]
+    stages = {"submit_1": lambda: subject.submit(1, 1), "submit_64": lambda: subject.submit(64, 1),
+              "batch": lambda: subject.batch(plan.life_jobs, ids), "drain": subject.drain,
+              "pickup": lambda: subject.pickup(plan.pickups // 5), "get": lambda: subject.get(1, ids)}
+    return {"value": sum(rates.values()), "seconds": seconds,
+            "often": [{"text": text, "per_second": round(rates[text], 2)} for text in often],
+            "stages": {key: statements_of(subject, step) for key, step in stages.items()}}
 
 
 # --- derived: from the same round's figures, without running anything ----------------------------
@@ -251,12 +283,6 @@ class Row:
     repeatable: bool = False             # can run again at once and means the same
     in_turns: bool = False               # a peer's figure is taken in turns with one of ours
 
-    def reached(self, value):
-        """True, False, or None without a goal."""
-        if self.goal is None:
-            return None
-        return value >= self.goal if self.higher_is_better else value < self.goal
-
 
 START = Row("start", "start to ready", "ms", higher_is_better=False)
 REST = Row("rest", "resident memory after start, runners off", "MB", rest, higher_is_better=False)
@@ -292,7 +318,11 @@ MEMORY = Row("memory", f"memory of all processes, {FULL.stored_jobs:,} jobs stor
 DELIVER = Row("deliver", f"webhook fan-out: deliveries to one receiver, {FULL.webhooks} webhooks",
               "per s", deliver, 10000)
 WRITTEN = Row("written", "bytes written per whole life", "bytes", written, higher_is_better=False)
-ALONE = [MEMORY, WRITTEN, DELIVER]
+IDLE = Row("idle", "statements of an idle server", "per s", idle, higher_is_better=False)
+# Each with what its server is started with besides. Memory and statements are those of all of Weir as people
+# start it, its runners too.
+ALONE = [(MEMORY, {"runner.processes": 2}), (WRITTEN, {}), (DELIVER, {}),
+         (IDLE, {"runner.processes": 2, "statements_counted": True})]
 DERIVED = [
     CYCLE,
     Row("pickup_p99", "pickup by an idle worker, p99", "ms", None, None, False, peer_goal=1.0,
@@ -302,11 +332,14 @@ DERIVED = [
     Row("cpu", "server CPU per million whole lives", "s", None, None, False, derive=cpu_of,
         needs=("cycle", "batch", "drain")),
 ]
-ROWS = [START, REST] + TRAFFIC + [DERIVED[1], DELIVER, MEMORY, WRITTEN] + DERIVED[2:]
+ROWS = [START, REST] + TRAFFIC + [DERIVED[1], DELIVER, IDLE, MEMORY, WRITTEN] + DERIVED[2:]
+
+# Subjects of ours that have goals of their own: {subject: {row: (absolute, times the best durable peer on the
+# same database)}}. Any other's are those of the rows.
+GOALS = {"weir_postgres": {"submit_64": (15000, None), "cycle": (15000, None), "idle": (10, None)}}
 
 # (what will be measured, what it joins with)
 LATER = [
-    ("the same rows on PostgreSQL", "the PostgreSQL store"),
     ("appends to a run's event log", "runs"),
 ]
 

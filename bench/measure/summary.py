@@ -1,9 +1,11 @@
 """From rounds to medians: every subject, state and row; the best durable peer; growth; goals.
 
-build() turns results into plain dicts and lists, so that latest.json can hold them. The subject
-that is no peer is ours: only its figures have goals. A figure nobody took is left out, never zero.
+build() turns results into plain dicts and lists, so that latest.json can hold them. Subjects that are
+no peers are ours: only their figures have goals. A figure nobody took is left out, never zero.
 """
 import statistics
+from dataclasses import dataclass
+from typing import Optional
 
 NOISE_SHARE = 0.05  # others' CPU above this makes a row doubtful
 PERCENTILES = ("p50_us", "p99_us", "p999_us", "max_us")
@@ -55,8 +57,43 @@ def times_better(value, other, higher_is_better):
 
 
 def ours(subjects):
-    """The subject the goals are for: the first that is no peer; None when only peers ran."""
-    return next((s for s in subjects if not s["peer"]), None)
+    """The subjects the goals are for, the most important first; [] when only peers ran."""
+    return [s for s in subjects if not s["peer"]]
+
+
+def rivals(subjects, us):
+    """The peers that ours is set against: durable as it is, and where it is on a database, on the same."""
+    return [s for s in subjects if s["peer"] and s["durable"]
+            and us.get("database") in (None, s.get("database"))]
+
+
+@dataclass(frozen=True)
+class Goals:
+    """What a row of a subject should reach."""
+    absolute: Optional[float]
+    peer: Optional[float]   # so many times as good as the best rival
+    grows: bool             # may not lose much on a full store
+    higher_is_better: bool
+
+    def sign(self):
+        """'>= 30,000' or '< 1.00'; "" without an absolute goal."""
+        if self.absolute is None:
+            return ""
+        return f"{'>=' if self.higher_is_better else '<'} {number(self.absolute)}"
+
+    def reached(self, value):
+        """Whether the absolute goal is reached; None without one."""
+        if self.absolute is None:
+            return None
+        return value >= self.absolute if self.higher_is_better else value < self.absolute
+
+
+def goals_for(us, row):
+    """The row's goals, or those that a subject of ours has instead."""
+    if us.get("goals") is None:
+        return Goals(row.goal, row.peer_goal, row.grows, row.higher_is_better)
+    absolute, peer = us["goals"].get(row.key, (None, None))
+    return Goals(absolute, peer, False, row.higher_is_better)
 
 
 def rounds_of(results, subject, state, row_key):
@@ -105,35 +142,29 @@ def find(lines, subject, state, row_key):
                  (subject, state, row_key)), None)
 
 
-def against_peers(results, lines, row):
-    """Our row beside the best peer that is durable as we are; the ratio is None without one. Where the peer
-    was measured in turns with us, the ratio is that of the pairs, and `beside` is our figure in them."""
-    us = ours(results["subjects"])
-    mine = find(lines, us["name"], "empty", row.key) if us else None
+def against_peers(results, lines, us, row):
+    """A row of ours beside the best rival; the ratio is None without one. Where the peer was measured in
+    turns with us, the ratio is that of the pairs, and `beside` is our figure in them."""
+    mine = find(lines, us["name"], "empty", row.key)
     best = None
-    for peer in (s for s in results["subjects"] if s["peer"] and s["durable"]):
+    for peer in rivals(results["subjects"], us):
         line = find(lines, peer["name"], "empty", row.key)
         if line and line["value"] is not None and (
                 best is None or (line["value"] > best["value"]) == row.higher_is_better):
             best = line
-    pairs = best and [one for one in rounds_of(results, best["subject"], "empty", row.key) if "beside" in one]
+    pairs = best and [one for one in rounds_of(results, best["subject"], "empty", row.key)
+                      if "beside" in one and one.get("beside_subject", us["name"]) == us["name"]]
     ratio = None
     if mine and pairs:
         ratio = statistics.median(
             times_better(one["beside"], one["value"], row.higher_is_better) for one in pairs)
     elif mine and best:
         ratio = times_better(mine["value"], best["value"], row.higher_is_better)
-    return {"row": row.key, "best_peer": best and best["subject"],
+    goal = goals_for(us, row).peer
+    return {"subject": us["name"], "row": row.key, "best_peer": best and best["subject"],
             "best_value": best and best["value"], "beside": median_of(pairs or [], "beside"),
-            "ratio": ratio, "peer_goal": row.peer_goal,
-            "reached": None if row.peer_goal is None or ratio is None else ratio >= row.peer_goal}
-
-
-def goal_sign(row):
-    """'>= 30,000' or '< 1.00'; "" without an absolute goal."""
-    if row.goal is None:
-        return ""
-    return f"{'>=' if row.higher_is_better else '<'} {number(row.goal)}"
+            "ratio": ratio, "peer_goal": goal,
+            "reached": None if goal is None or ratio is None else ratio >= goal}
 
 
 def growth_reached(line, worse_max):
@@ -143,41 +174,45 @@ def growth_reached(line, worse_max):
     return None if line["best_change"] >= -worse_max else False
 
 
-def goals_of(results, lines, against, row_list, worse_max):
-    """Every goal as a sentence with its verdict: True, False, or None where nothing can be said."""
-    us = ours(results["subjects"])
+def goals_of(results, lines, us, against, row_list, worse_max):
+    """Every goal of a subject of ours as a sentence with its verdict: True, False, or None where nothing can
+    be said. A subject that is not the first of ours is named."""
     titles = {state["key"]: state["title"] for state in results["states"]}
+    named = "" if us is ours(results["subjects"])[0] else f"{us['title']}: "
     goals = []
 
     def add(row, state, kind, text, reached):
-        goals.append({"row": row.key, "state": state, "kind": kind, "reached": reached,
-                      "text": f"{row.title}, {titles.get(state, state)}: {text}"})
+        goals.append({"subject": us["name"], "row": row.key, "state": state, "kind": kind, "reached": reached,
+                      "text": f"{named}{row.title}, {titles.get(state, state)}: {text}"})
 
     for row, beside in zip(row_list, against):
-        mine = [x for x in lines if us and x["subject"] == us["name"] and x["row"] == row.key
+        goal = goals_for(us, row)
+        mine = [x for x in lines if x["subject"] == us["name"] and x["row"] == row.key
                 and x["value"] is not None]
         for line in mine:
             shown = f"{number(line['value'])} {row.unit}"
-            if row.goal is not None:
-                add(row, line["state"], "absolute", f"{shown}, goal {goal_sign(row)}",
-                    row.reached(line["value"]))
-            if row.grows and line["change"] is not None:
+            if goal.absolute is not None:
+                add(row, line["state"], "absolute", f"{shown}, goal {goal.sign()}",
+                    goal.reached(line["value"]))
+            if goal.grows and line["change"] is not None:
                 add(row, line["state"], "growth",
                     f"{line['change']:+.1%} against empty (best round {line['best_change']:+.1%}), "
                     f"goal -{worse_max:.0%} at worst", growth_reached(line, worse_max))
-        if mine and row.peer_goal is not None:
+        if mine and goal.peer is not None:
             shown = (f"{beside['ratio']:.3f} times the best durable peer ({beside['best_peer']})"
                      if beside["ratio"] is not None else "no durable peer measured")
-            add(row, "empty", "peer", f"{shown}, goal {row.peer_goal:.2f}", beside["reached"])
+            add(row, "empty", "peer", f"{shown}, goal {goal.peer:.2f}", beside["reached"])
     return goals
 
 
 def build(results, row_list, worse_max):
     """{"lines", "against", "goals"}: all that the report and the charts show."""
-    lines = lines_of(results, row_list)
-    against = [against_peers(results, lines, row) for row in row_list]
-    return {"lines": lines, "against": against, "worse_max": worse_max,
-            "goals": goals_of(results, lines, against, row_list, worse_max)}
+    lines, against, goals = lines_of(results, row_list), [], []
+    for us in ours(results["subjects"]):
+        beside = [against_peers(results, lines, us, row) for row in row_list]
+        against += beside
+        goals += goals_of(results, lines, us, beside, row_list, worse_max)
+    return {"lines": lines, "against": against, "worse_max": worse_max, "goals": goals}
 
 
 def all_reached(summary):

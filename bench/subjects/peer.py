@@ -23,9 +23,10 @@ class LeftOut(Exception):
 class Peer:
     """A queue server that is not ours. Subclasses say how it starts and what it can do."""
     name = title = settings = program_name = None
-    durable, peer, keeps_finished = True, True, False
+    durable, peer, keeps_finished, database = True, True, False, None
     rows = {"start", "rest", "submit_1", "submit_64", "batch", "drain", "pickup", "memory",
             "written"}
+    quick_rows = None
     needs_binaries, needs_packages = [], []
     bulk_share = 1.0  # of plan.peer_jobs
     stop_signal = signal.SIGTERM
@@ -98,9 +99,9 @@ class Peer:
         return running.stop(self.stop_signal)
 
     @property
-    def root_pid(self):
+    def root_pids(self):
         """The server's pid; its children belong to it."""
-        return self.server.process.pid
+        return [self.server.process.pid]
 
     def commits(self):
         """Peers do not tell how many commits they made."""

@@ -2,6 +2,7 @@
 import contextlib
 import os
 import shutil
+import subprocess
 import time
 from dataclasses import dataclass
 
@@ -37,47 +38,55 @@ class State:
     timers: bool
 
 
-class States:
-    """Builds the stores once and lends them out."""
+def about_states(full):
+    """What the report says of the states of several subjects, each once."""
+    found = {state.key: state for states in full for state in states.list}
+    ordered = sorted(found.values(), key=lambda state: (state.timers, state.count))
+    return [{"key": "empty", "title": "empty store"},
+            *({"key": state.key, "title": state.title} for state in ordered)]
 
-    def __init__(self, work, stored, timers):
-        self.work = work
+
+def copy(source, target):
+    """A folder with all that is in it, owners too: PostgreSQL looks at who owns its files."""
+    subprocess.run(["cp", "-a", "--", source, target], check=True)
+
+
+class States:
+    """Builds the stores of a subject once and lends them out."""
+
+    def __init__(self, work, subject, stored, timers):
+        self.work, self.subject = work, subject
         self.list = [State(f"stored_{short(n)}", f"{n:,} jobs stored", n, False) for n in stored]
         self.list += [State(f"timers_{short(n)}", f"{n:,} timers pending", n, True) for n in timers]
 
-    def about(self):
-        """What the report says of them."""
-        empty = [{"key": "empty", "title": "empty store"}]
-        return empty + [{"key": state.key, "title": state.title} for state in self.list]
-
     def folder(self, state):
         """Where a store lies."""
-        return os.path.join(self.work, state.key)
+        return os.path.join(self.work, f"{self.subject.name}.{state.key}")
 
-    def build(self, weir, say):
+    def build(self, say):
         """Fills all of them through the API. A larger store of finished jobs goes on from a copy of
         the one before it."""
         before = None
         for state in self.list:
             folder, there = self.folder(state), 0
             if before and not state.timers:
-                shutil.copytree(self.folder(before), folder)
+                copy(self.folder(before), folder)
                 there = before.count
             else:
                 os.makedirs(folder)
-            self.fill(weir, state, there, say)
+            self.fill(state, there, say)
             before = None if state.timers else state
 
-    def fill(self, weir, state, there, say):
+    def fill(self, state, there, say):
         """Adds what is missing, a slice at a time, with a line for each tenth."""
-        folder, began = self.folder(state), time.monotonic()
+        weir, folder, began = self.subject, self.folder(state), time.monotonic()
         weir.start(folder)
         try:
             while there < state.count:
                 tenth = there * 10 // state.count
                 there += self.add_slice(weir, state, folder, there)
                 if there * 10 // state.count > tenth:
-                    say(f"  {state.key}: {there:,} of {state.count:,}, "
+                    say(f"  {weir.name} {state.key}: {there:,} of {state.count:,}, "
                         f"{time.monotonic() - began:.0f} s")
         finally:
             weir.stop()
@@ -109,9 +118,9 @@ class States:
             warm(folder)
             yield folder
             return
-        copy = folder + ".round"
-        shutil.copytree(folder, copy)
+        lent = folder + ".round"
+        copy(folder, lent)
         try:
-            yield copy
+            yield lent
         finally:
-            shutil.rmtree(copy)
+            shutil.rmtree(lent)

@@ -17,9 +17,10 @@ class Weir:
     name, title = "weir", "Weir, SQLite"
     settings = "synchronous=FULL; rate and queue limits off, the built-in runner at rest; " \
                "submits over HTTP/1.1, 4 claim loops in a drain"
-    durable, peer, keeps_finished = True, False, True
+    durable, peer, keeps_finished, database = True, False, True, None
     rows = {"start", "rest", "null", "submit_1", "submit_64", "submit_keyed", "batch", "drain",
             "lifecycle", "pickup", "get", "get_any", "deliver", "memory", "written"}
+    quick_rows = growth_rows = None
     window = None  # weir-load has nothing to warm up: the caller's own times are right
 
     def __init__(self, build):
@@ -40,12 +41,17 @@ class Weir:
         self.data = os.path.join(folder, "data")
         port = server.free_port()
         self.url = f"http://127.0.0.1:{port}"
-        command = [self.program, "serve", "--listen", f"127.0.0.1:{port}", "--data", self.data]
+        command = [self.program, "serve", "--listen", f"127.0.0.1:{port}", "--data", self.data,
+                   *self.store()]
         for key, value in (MEASURED | settings).items():
             command += ["--set", f"{key}={value}"]
         self.server = server.Server(command, os.path.join(folder, "server.log"), self.is_ready)
         self.take_key(folder)
         return self.server.start_s
+
+    def store(self):
+        """Where the jobs are, for the command line: in a file in the data folder."""
+        return []
 
     def take_key(self, folder):
         """The API key of this store; made on its first start."""
@@ -72,9 +78,9 @@ class Weir:
         return running.stop()
 
     @property
-    def root_pid(self):
+    def root_pids(self):
         """The supervisor's pid; its children belong to the server too."""
-        return self.server.process.pid
+        return [self.server.process.pid]
 
     def commits(self):
         """Durable commits so far."""

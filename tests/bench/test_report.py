@@ -9,7 +9,7 @@ import pytest
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(os.path.dirname(os.path.dirname(HERE)), "bench")]
 import canned  # noqa: E402  (needs the path above)
-from measure import charts, report, rows, summary  # noqa: E402
+from measure import charts, processes, report, rows, summary  # noqa: E402
 
 SVG = "{http://www.w3.org/2000/svg}"
 WORSE_MAX = 0.10
@@ -267,7 +267,8 @@ def test_the_json_holds_every_round_and_the_summary(tmp_path):
     assert summary.find(kept["summary"]["lines"], "weir", "empty", "batch")["value"] == 108000
 
 
-RUNS = {"full": canned.results(), "quick": canned.results(("weir",), ("empty",), 1),
+RUNS = {"full": canned.results(), "postgres": canned.results(canned.WITH_POSTGRES),
+        "quick": canned.results(("weir",), ("empty",), 1),
         "one state": canned.results(("weir", "bullmq"), ("empty", "stored_1m"), 2),
         "nothing": canned.results((), ())}
 RUNS["wide apart"] = canned.results()
@@ -329,3 +330,81 @@ def test_the_rows_of_the_benchmark_fit_the_report(tmp_path):
     text, _ = report.write(results, str(tmp_path))
     assert all(row.title.split(",")[0] in text.replace("\n", " ") for row in rows.ROWS
                if row.key in results["rounds"]["weir"]["empty"])
+
+
+def with_postgres(states=("empty", "stored_1m")):
+    """A run with Weir on both stores; its idle row has the statements of some stages."""
+    results = canned.results(canned.WITH_POSTGRES, states)
+    for found in results["rounds"]["weir_postgres"]["empty"]["idle"]:
+        found["stages"] = {"batch": {"count": 5000, "statements": 50, "commits": 5},
+                           "submit_1": {"count": 10, "statements": 50, "commits": None}}
+        found["often"] = [{"text": "SELECT 1\n  FROM `t` WHERE " + "x AND " * 99, "per_second": 1.25}]
+    for found in results["rounds"]["weir_postgres"]["empty"]["batch"]:
+        found["server_threads"] |= {"postgres backend": {"user_s": 0.4, "system_s": 0.1}, processes.ENDED: {
+            "user_s": 0.07, "system_s": 0}, "http": {"user_s": 0.03, "system_s": 0.07}}
+    return results
+
+
+def test_ours_on_a_database_is_set_against_the_peers_on_it():
+    made = made_of(with_postgres())
+    found = {(x["subject"], x["row"]): x for x in made["against"]}
+    assert found["weir", "submit_64"]["best_peer"] == "bullmq"
+    on_it = found["weir_postgres", "submit_64"]
+    assert on_it["best_peer"] == "pgboss" and on_it["ratio"] == pytest.approx(17000 / 1600)
+
+
+def test_turns_with_another_of_ours_are_not_turns_with_this_one():
+    results = with_postgres()
+    for one in results["rounds"]["graphile"]["empty"]["pickup"]:
+        one |= {"beside": 0.17, "beside_subject": "weir"}
+    found = next(x for x in made_of(results)["against"]
+                 if (x["subject"], x["row"]) == ("weir_postgres", "pickup"))
+    assert found["beside"] is None and found["ratio"] == pytest.approx(1.7)
+
+
+def test_ours_on_a_database_has_goals_of_its_own(tmp_path):
+    results = with_postgres()
+    # Far below the goals of the rows, and of growth: none of them are its own.
+    set_value(results, "weir_postgres", "batch", 100)
+    set_value(results, "weir_postgres", "batch", 10, "stored_1m")
+    assert written(results, tmp_path)[1]
+    kinds = {(g["row"], g["kind"], g["state"]) for g in made_of(results)["goals"]
+             if g["subject"] == "weir_postgres"}
+    assert kinds == {("submit_64", "absolute", "empty"), ("submit_64", "absolute", "stored_1m"),
+                     ("cycle", "absolute", "empty"), ("cycle", "absolute", "stored_1m"),
+                     ("cycle", "peer", "empty"), ("idle", "absolute", "empty"),
+                     ("idle", "absolute", "stored_1m")}
+
+
+@pytest.mark.parametrize("key, value", [("submit_64", 14999), ("idle", 10), ("cycle", 9000)])
+def test_a_goal_missed_on_a_database_is_missed_and_says_where(tmp_path, key, value):
+    results = with_postgres(("empty",))
+    set_value(results, "weir_postgres", key, value)
+    text, reached, markdown = written(results, tmp_path)
+    named = [line for line in markdown.splitlines() if line.startswith("- missed: ")]
+    assert not reached and named and all(x.startswith("- missed: Weir, PostgreSQL: ") for x in named)
+    row = next(row for row in canned.ROWS if row.key == key)
+    assert "**no**" in row_of(markdown, "On PostgreSQL", row.title)[-1]
+    assert "**no**" not in row_of(markdown, "Head to head", "single submit, 64 in flight")[-1]
+
+
+def test_the_part_on_a_database_shows_its_peers_and_its_statements(tmp_path):
+    text, _, markdown = written(with_postgres(), tmp_path)
+    part = markdown.partition("## On PostgreSQL\n")[2].partition("\n## ")[0]
+    assert "| Weir, PostgreSQL | pg-boss, PostgreSQL | graphile-worker, PostgreSQL | best" in part
+    assert "BullMQ" not in part
+    cells = row_of(markdown, "On PostgreSQL", "submit in batches of 1000 | 0.01")
+    assert cells[1:] == ["0.01", "1,000", "10.0", "22.0", "57.0", "6.30"]
+    assert row_of(markdown, "On PostgreSQL", "single submit, 1 in flight | 5.00")[2:4] == ["", ""]
+    shown = row_of(markdown, "On PostgreSQL", "`SELECT 1 FROM 't'")
+    assert len(shown[0]) <= report.STATEMENT_WIDTH + 2 and shown[1] == "1.25"
+    for title in ("Growth: Weir, PostgreSQL", "Server CPU by thread: Weir, PostgreSQL",
+                  "Weir, PostgreSQL: 1,000,000 jobs stored"):
+        assert f"## {title}\n" in markdown
+    assert text.count("growth.svg") == 0 and markdown.count("growth.svg") == 1
+
+
+def test_a_chart_puts_the_peers_on_a_database_beside_ours_on_it():
+    subjects = charts.in_order(with_postgres()["subjects"])
+    assert [s["name"] for s in subjects][:4] == ["weir", "weir_postgres", "pgboss", "graphile"]
+    assert subjects[-1]["name"] == "beanstalkd_f50"
