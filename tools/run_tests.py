@@ -27,7 +27,8 @@ PYTEST = [PYTHON, "-m", "pytest", "-q", "--maxfail=3", "--durations=5"]
 ON_POSTGRES = ["tests/harness/test_postgres.py", "tests/scenarios/test_worker_protocol.py",
                "tests/api/test_submit.py", "tests/api/test_idempotency.py", "tests/api/test_batch.py",
                "tests/api/test_cancel_retry.py", "tests/api/test_isolation.py", "tests/api/test_inbox.py",
-               "tests/api/test_store_copy.py", "tests/api/test_postgres_commands.py"]
+               "tests/api/test_store_copy.py", "tests/api/test_postgres_commands.py",
+               "tests/faults/test_postgres_start.py"]
 
 SANITIZER_ENV = {
     "ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1:detect_leaks=1",

@@ -96,7 +96,6 @@ enum err_code api_new(const struct api_config *config, struct api **ret_api, str
     a->traces = traces_new(config->clock, config->settings->traces_sample_ratio);
     a->client_ids = client_ids_new();
     a->followers = followers_new();
-    a->reads = reads_new(config->store);
     a->recent_jobs = recent_jobs_new(RECENT_JOBS_BYTES, RECENT_JOBS_MAX);
     if (load_contracts(a, err) != ERR_OK || bind_operations(a, err) != ERR_OK) {
         api_free(a);
@@ -104,6 +103,13 @@ enum err_code api_new(const struct api_config *config, struct api **ret_api, str
     }
     *ret_api = a;
     return ERR_OK;
+}
+
+void api_open(struct api *a, struct store *store, struct kernel *kernel)
+{
+    a->reads = reads_new(store);
+    a->kernel = kernel;
+    atomic_store(&a->opened, true);
 }
 
 struct api *api_free(struct api *a)
@@ -256,6 +262,8 @@ struct reader *api_read_begin(struct api *a, struct err *err)
 void api_on_round_end(void *context)
 {
     struct api *a = context;
+    if (!atomic_load(&a->opened))
+        return;
     reads_end(a->reads);
     kernel_round_end(a->kernel);
 }

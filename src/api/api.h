@@ -55,7 +55,6 @@ struct inbox;
 struct api_config {
     const struct settings *settings;
     const struct clock *clock;
-    struct store *store;
     const char *topology_path;
     const struct inbox *inbox; /* its counters; may be NULL */
 };
@@ -94,10 +93,13 @@ struct api {
     struct followers *followers;
     struct reads *reads;
     struct recent_jobs *recent_jobs;
-    _Atomic bool draining, started, fatal;
+    /* opened: kernel and reads are there. Before that only ops/ is served, the rest is told to come back. */
+    _Atomic bool opened, draining, started, fatal;
 };
 
 MUST_CHECK enum err_code api_new(const struct api_config *config, struct api **ret_api, struct err *err);
+/* The store and the kernel around it, once. HTTP threads may run already. */
+void api_open(struct api *a, struct store *store, struct kernel *kernel);
 struct api *api_free(struct api *a); /* after the HTTP threads ended */
 /* kernel_watch and http_config callbacks are wired to these. */
 void api_on_request(struct http_exchange *x);

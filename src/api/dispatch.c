@@ -160,6 +160,18 @@ static bool check_route(struct call *c)
     return false;
 }
 
+/* Routes of ops/ need no store to answer. */
+static bool check_open(struct call *c)
+{
+    if (atomic_load(&c->api->opened) || c->route_number >= job_route_count + worker_route_count)
+        return true;
+    struct err err;
+    err_set(&err, ERR_STORAGE_UNAVAILABLE, "the server waits for its database; nothing was done");
+    err.retry_after_s = 1;
+    call_problem(c, &err);
+    return false;
+}
+
 static bool check_auth(struct call *c)
 {
     struct api *a = c->api;
@@ -315,16 +327,18 @@ void api_on_request(struct http_exchange *x)
     c->x = x;
     c->api = a;
     x->data = c;
-    if (check_route(c) && check_auth(c) && check_rate(c) && check_accept(c) && check_body_head(c) &&
-        check_body(c))
+    if (check_route(c) && check_open(c) && check_auth(c) && check_rate(c) && check_accept(c) &&
+        check_body_head(c) && check_body(c))
         c->info->handle(c);
-    reads_request_end(a->reads);
+    if (atomic_load(&a->opened))
+        reads_request_end(a->reads);
 }
 
 static void log_request(const struct call *c, int64_t duration_us)
 {
     bool failed = c->err.code != ERR_OK;
-    enum log_level level = c->x->status >= 500 ? LOG_ERROR : failed ? LOG_INFO : LOG_DEBUG;
+    /* A probe that says 503 has done what it is for. */
+    enum log_level level = !failed ? LOG_DEBUG : c->x->status >= 500 ? LOG_ERROR : LOG_INFO;
     if (!log_enabled(level))
         return;
     char request_id[UUID_TEXT_LEN + 1], client_id[UUID_TEXT_LEN + 1];

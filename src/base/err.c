@@ -18,11 +18,18 @@ enum err_code err_set(struct err *err, enum err_code code, const char *fmt, ...)
     va_list ap;
     err->code = code;
     err->retry_after_s = 0;
-    err->conflict = false;
+    err->conflict = err->for_log = false;
     va_start(ap, fmt);
     vsnprintf(err->detail, sizeof err->detail, fmt, ap);
     va_end(ap);
     return code;
+}
+
+const char *err_told(const struct err *err)
+{
+    if (err->for_log)
+        return "the store could not do it now; the server's log has the reason";
+    return err->detail[0] ? err->detail : err_title(err->code);
 }
 
 const char *err_wire(enum err_code code)

@@ -69,6 +69,7 @@ struct err {
     enum err_code code;
     int retry_after_s; /* 0: none; else sent as Retry-After */
     bool conflict;     /* of a shared store: others were faster; load and decide again */
+    bool for_log; /* detail may name hosts and users behind us: for the log, not for answers (err_told) */
     char detail[256];
 };
 
@@ -78,6 +79,9 @@ struct err {
 /* Fills *err and gives the code back, so a caller writes: return err_set(err, ERR_X, "..."). */
 enum err_code err_set(struct err *err, enum err_code code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* What whoever asked may read: the detail, or that the log has it; the title when there is none. */
+const char *err_told(const struct err *err);
 
 const char *err_wire(enum err_code code);   /* "RFA_..." */
 const char *err_title(enum err_code code);  /* short, same for the same code */

@@ -10,6 +10,7 @@
 
 #include "api/api.h"
 #include "base/log.h"
+#include "base/store_url.h"
 #include "config/settings.h"
 #include "jobs/inbox.h"
 #include "jobs/purge.h"
@@ -27,6 +28,8 @@ enum {
     WAL_AHEAD_SHARE = 64, /* of the free space: one part of so many */
     CORE_LANES_MAX = 8,
     OWN_DESCRIPTORS_MAX = 256, /* files, sockets and pipes besides the connections */
+    AWAIT_FIRST_MS = 100,      /* between looks for a database that is away */
+    AWAIT_MAX_MS = 2000,
 };
 
 struct core {
@@ -84,12 +87,15 @@ static enum err_code store_options(const struct settings *s, char url[SETTINGS_S
     return ERR_OK;
 }
 
+/* All lanes; called again after a failure it goes on with those that are missing. */
 static enum err_code open_store(struct core *c, struct err *err)
 {
     const struct settings *s = c->start->settings;
     char url[SETTINGS_STORE_URL_MAX];
     struct store_options o;
-    if (store_options(s, url, &o, err) != ERR_OK || store_open(&o, &c->store, err) != ERR_OK)
+    if (store_options(s, url, &o, err) != ERR_OK)
+        return err->code;
+    if (!c->store && store_open(&o, &c->store, err) != ERR_OK)
         return err->code;
     for (; c->store->shared && c->more_lane_count + 1 < (size_t)s->store_lanes; c->more_lane_count++)
         if (store_open(&o, &c->more_lanes[c->more_lane_count], err) != ERR_OK)
@@ -144,7 +150,7 @@ static void make_kernel(struct core *c)
                               .housekeep_self = c,
                               .lends_turns = true};
     c->kernel = kernel_new(&k);
-    c->api->kernel = c->kernel;
+    api_open(c->api, c->store, c->kernel);
 }
 
 static enum err_code open_listeners(struct core *c, struct err *err)
@@ -176,20 +182,54 @@ static enum err_code open_listeners(struct core *c, struct err *err)
     return ERR_OK;
 }
 
+/* A database on another machine comes and goes without us; a file that cannot be opened does not get
+ * better. */
+static bool is_outage(const struct core *c, const struct err *err)
+{
+    char url[SETTINGS_STORE_URL_MAX];
+    enum store_kind kind;
+    struct err ignored;
+    return settings_store_url(c->start->settings, url, sizeof url, &ignored) == ERR_OK &&
+           store_url_kind(str_of(url), &kind) && kind == STORE_POSTGRES &&
+           (err->code == ERR_STORAGE_UNAVAILABLE || err->conflict);
+}
+
+/* Opens the store. While its database is away the probes are answered and everything else is told to come
+ * back; told once in the log, and again when the reason is another. Gives up only when asked to stop. */
+static enum err_code await_store(struct core *c, struct err *err)
+{
+    struct err told = {.code = ERR_OK}, other;
+    for (int64_t pause_ms = AWAIT_FIRST_MS; open_store(c, err) != ERR_OK;) {
+        if (!is_outage(c, err))
+            return err->code;
+        if (!c->server && open_listeners(c, &other) != ERR_OK) {
+            *err = other;
+            return err->code;
+        }
+        if (strcmp(told.detail, err->detail) != 0)
+            log_line(LOG_WARN, "store_awaited", "error_code", LOG_TEXT(err_wire(err->code)), "error_message",
+                     LOG_TEXT(err->detail), NULL);
+        told = *err;
+        if (process_wait_stop(pause_ms))
+            return err->code;
+        pause_ms = pause_ms * 2 < AWAIT_MAX_MS ? pause_ms * 2 : AWAIT_MAX_MS;
+    }
+    if (told.code != ERR_OK)
+        log_line(LOG_INFO, "store_found", NULL);
+    return ERR_OK;
+}
+
 static enum err_code start(struct core *c, struct err *err)
 {
-    if (open_store(c, err) != ERR_OK)
-        return err->code;
     struct api_config a = {.settings = c->start->settings,
                            .clock = &clock_system,
-                           .store = c->store,
                            .topology_path = c->start->topology_path,
                            .inbox = &c->inbox};
-    if (api_new(&a, &c->api, err) != ERR_OK)
+    if (api_new(&a, &c->api, err) != ERR_OK || await_store(c, err) != ERR_OK)
         return err->code;
-    make_kernel(c);
     c->live_at_start = live_count(c->store->live); /* the commit thread's own from here on */
-    if (open_listeners(c, err) != ERR_OK || kernel_start_thread(c->kernel, err) != ERR_OK ||
+    make_kernel(c);
+    if ((!c->server && open_listeners(c, err) != ERR_OK) || kernel_start_thread(c->kernel, err) != ERR_OK ||
         listen_to_others(c, err) != ERR_OK)
         return err->code;
     atomic_store(&c->api->started, true);
@@ -241,6 +281,10 @@ int core_main(const struct process_start *process)
     raise_descriptor_limit(process->settings);
     if (start(&c, &err) != ERR_OK) {
         close_all(&c);
+        if (process_stop_requested()) { /* while it waited for the database */
+            log_line(LOG_INFO, "core_stopped", NULL);
+            return 0;
+        }
         return fail("cannot start", &err);
     }
     log_line(LOG_INFO, "core_started", "port", LOG_INT(http_server_port(c.server)), "jobs_live",

@@ -18,7 +18,7 @@ static void write_problem(struct json_writer *w, const struct err *err, int stat
     jw_key(w, "status");
     jw_int(w, status);
     jw_key(w, "detail");
-    jw_text(w, err->detail[0] ? err->detail : err_title(err->code));
+    jw_text(w, err_told(err));
     jw_key(w, "instance");
     jw_text(w, instance);
     jw_key(w, "code");

@@ -8,7 +8,7 @@
 
 /* {"type":"urn:weir:problem:RFA_JOB_NOT_FOUND","title","status","detail","instance","code","advice"}
  * One value, so it may also stand inside a larger answer. `instance` is the request id as text, the
- * same as in X-Request-Id; `detail` falls back to the title; `advice` is left out when there is none. */
+ * same as in X-Request-Id; `detail` is err_told(); `advice` is left out when there is none. */
 void problem_write(struct json_writer *w, const struct err *err, const struct uuid *request_id);
 /* Fills status, content type, body and the headers that belong to the code (WWW-Authenticate on 401,
  * Retry-After on 429 and 503). Does not send. */

@@ -199,7 +199,7 @@ static enum err_code run_batch(struct lane *l, struct command_list *batch, struc
                                struct command_list *parks, struct err *ret_why)
 {
     lane_start_unit(l);
-    bool timers = l->has_duties && l->unit.steady_ms >= l->timers_paused_until_ms;
+    bool timers = lane_has_timers(l);
     if (is_shared(l))
         shared_load(l, batch);
     if (timers && l->unit.load_err.code == ERR_OK)

@@ -15,7 +15,7 @@ enum { PAUSE_FIRST_US = 200, PAUSE_MAX_US = 20000 };
 static bool looks_for_timers(const struct lane *l)
 {
     int64_t now = l->unit.steady_ms;
-    return l->has_duties && now >= l->timers_paused_until_ms && (now >= l->next_due_ms || l->leases_lapsed);
+    return lane_has_timers(l) && (now >= l->next_due_ms || l->leases_lapsed);
 }
 
 void shared_load(struct lane *l, struct command_list *batch)

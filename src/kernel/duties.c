@@ -35,11 +35,23 @@ static void probe(struct lane *l)
     lane_tell_fatal(l, code, &err);
 }
 
+/* One that could not be had is tried again: without it nothing would ever be purged. */
+static bool has_reader(struct lane *l)
+{
+    struct store *s = l->unit.store;
+    struct err err;
+    if (l->unit.reader || s->ops->reader_open(s, &l->unit.reader, &err) == ERR_OK)
+        return true;
+    l->unit.reader = NULL;
+    l->housekeeping_ms = steady_now(l->kernel) + HOUSEKEEPING_MS;
+    return false;
+}
+
 /* A batch of its own: what it cannot read or write fails no command. A conflict is for the next time. */
 static void housekeep(struct lane *l)
 {
     struct kernel *k = l->kernel;
-    if (!k->config.housekeep || !l->unit.reader || !l->has_duties || steady_now(k) < l->housekeeping_ms)
+    if (!k->config.housekeep || !l->has_duties || steady_now(k) < l->housekeeping_ms || !has_reader(l))
         return;
     struct command_list none;
     struct err why;
@@ -68,6 +80,7 @@ static void take_duties(struct lane *l, const struct store_duties *duties)
     l->has_duties = duties->leads;
     if (!duties->leads)
         return;
+    l->led_ms = steady_now(l->kernel);
     l->next_due_ms = duties->next_due_ms;
     l->leases_lapsed = duties->lapsed;
     if (duties->inbox)
@@ -79,7 +92,8 @@ static void lead(struct lane *l)
 {
     struct kernel *k = l->kernel;
     struct store *s = l->unit.store;
-    if (!s->ops->lead || l != &k->lanes[0] || steady_now(k) < l->lead_ms)
+    bool lost = l->has_duties && !s->leads; /* with the connection: what is due waits for the answer */
+    if (!s->ops->lead || l != &k->lanes[0] || (steady_now(k) < l->lead_ms && !lost))
         return;
     struct err err;
     struct store_duties duties = {0};
@@ -95,6 +109,8 @@ static void lead(struct lane *l)
         atomic_store(&k->jobs_by_state[i], s->jobs_by_state[i]);
     if (duties.leads != led)
         log_line(LOG_INFO, duties.leads ? "duties_taken" : "duties_lost", NULL);
+    if (duties.given_anew)
+        log_line(LOG_INFO, "leases_given_anew", "count", LOG_INT(duties.given_anew), NULL);
     pthread_mutex_lock(&k->lock);
     k->stats.leads = duties.leads;
     if (now - l->parked_looked_ms >= PARKED_LOOK_MS) {

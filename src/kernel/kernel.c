@@ -86,6 +86,7 @@ static void lane_init(struct kernel *k, struct lane *l, struct store *store)
                             .tells_attempts = k->config.watch.attempts,
                             .jobs_by_state = store->shared ? k->jobs_by_state : NULL};
     arena_keep(l->unit.arena, ARENA_KEPT_BYTES);
+    store->lease_ms = k->config.settings->queue_lease_ms;
     l->has_duties = !store->ops->lead; /* nobody else could have them */
     pthread_condattr_t attr;
     pthread_condattr_init(&attr);
@@ -113,7 +114,7 @@ struct kernel *kernel_new(const struct kernel_config *config)
     k->stats.leads = k->lanes[0].has_duties;
     pthread_mutex_init(&k->lock, NULL);
     pthread_mutex_init(&k->publish, NULL);
-    struct err ignored; /* without a reader only the purge rests; the next start tries again */
+    struct err ignored; /* without a reader only the purge rests, until one can be had (duties.c) */
     struct unit *u = &k->lanes[0].unit;
     if (config->store->ops->reader_open(config->store, &u->reader, &ignored) != ERR_OK)
         u->reader = NULL;

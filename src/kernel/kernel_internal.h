@@ -31,6 +31,7 @@ struct lane {
     int64_t probe_ms, lead_ms;
     int64_t workers_swept_ms, workers_counted_ms, housekeeping_ms, housekept_ms;
     int64_t next_due_ms; /* shared, with the duties: when a timer is due ... */
+    int64_t led_ms;      /* shared: when the store last said that it has the duties */
     bool leases_lapsed;  /* ... and whether some lease has ended */
     int64_t parked_looked_ms;
     uint32_t workers; /* counted last */
@@ -155,6 +156,17 @@ static inline bool is_queue_empty(const struct kernel *k)
 static inline bool is_shared(const struct lane *l)
 {
     return l->kernel->config.store->shared; /* not by the unit: that is only for whoever has the turn */
+}
+
+enum { LED_FRESH_MS = 2000 };
+
+/* Are timers its own, now? Of a shared store only while it has been able to look: after an outage leases are
+ * given anew first (store.h: lead), and a batch under way may outlast one. In its turn, in a batch. */
+static inline bool lane_has_timers(const struct lane *l)
+{
+    int64_t now = l->unit.steady_ms;
+    return l->has_duties && now >= l->timers_paused_until_ms &&
+           (!is_shared(l) || (l->unit.store->leads && now - l->led_ms < LED_FRESH_MS));
 }
 
 /* --- ghosts, of all lanes -------------------------------------------------------------------------- */

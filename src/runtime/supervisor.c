@@ -1,6 +1,7 @@
 #include "runtime/supervisor.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -70,9 +71,28 @@ static void kill_all(struct supervisor *s)
         child_kill(&s->children[i]);
 }
 
-static void on_stop_signal(struct supervisor *s, int number)
+/* What ps calls it; absent when it is gone already. */
+static struct str process_name(uint32_t pid, char *out, size_t size)
 {
-    log_line(LOG_INFO, "stop_requested", "signal", LOG_TEXT(strsignal(number)), "at_once",
+    char path[32];
+    snprintf(path, sizeof path, "/proc/%u/comm", pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, out, size);
+    if (fd >= 0)
+        close(fd);
+    struct str rest = {out, n > 0 ? (size_t)n : 0};
+    return n > 0 ? str_cut(&rest, '\n') : STR_ABSENT;
+}
+
+/* Whoever started us may stop us. That somebody else did is what people look for afterwards, when all they
+ * see is a server that has ended well: it is told at a level that nobody leaves out, and who it was. */
+static void on_stop_signal(struct supervisor *s, const struct signalfd_siginfo *info)
+{
+    char name[32];
+    bool by_another = info->ssi_pid && (pid_t)info->ssi_pid != getppid();
+    log_line(by_another ? LOG_WARN : LOG_INFO, "stop_requested", "signal",
+             LOG_TEXT(strsignal((int)info->ssi_signo)), "by_pid", LOG_INT(info->ssi_pid), "by_uid",
+             LOG_INT(info->ssi_uid), "by", LOG_STR(process_name(info->ssi_pid, name, sizeof name)), "at_once",
              LOG_INT(s->phase != STOP_NO), NULL);
     if (s->phase == STOP_NO)
         stop_in_order(s);
@@ -267,7 +287,7 @@ static void on_signals(struct supervisor *s)
         if (info.ssi_signo == SIGCHLD)
             reap(s);
         else
-            on_stop_signal(s, (int)info.ssi_signo);
+            on_stop_signal(s, &info);
     }
 }
 

@@ -95,6 +95,7 @@ struct store_duties {
     bool lapsed;         /* a lease has ended, or a run lasts too long */
     bool inbox;          /* an application has put something in (jobs/inbox.h) */
     int64_t next_due_ms; /* of the first timer; INT64_MAX: none waits */
+    int64_t given_anew;  /* leases, see `lead` */
 };
 
 struct store_ops {
@@ -113,7 +114,9 @@ struct store_ops {
     enum err_code (*load)(struct store *s, struct load_set *l, struct arena *a, struct err *err);
     void (*abandon)(struct store *s); /* nothing is to be written, or it was refused */
     /* Asked about once a second; takes the duties over when nobody has them or their holder has been silent
-     * for seconds. */
+     * for seconds. While nobody looked, perhaps nobody could beat either, the store being away: leases that
+     * ended meanwhile are given anew, once (store->lease_ms from now), before they can be seen to have ended;
+     * those that still last get the time back, up to as much. */
     enum err_code (*lead)(struct store *s, struct store_duties *ret_duties, struct err *err);
     /* Tells other nodes what a commit made, after it: sometimes a hint is lost, so everybody also looks now
      * and then. `what` is one of enum store_hint, several or'ed. */
@@ -163,6 +166,8 @@ enum { STORE_ID_SLOTS = 64 }; /* lanes that give ids at the same time, in all no
 struct store {
     const struct store_ops *ops;
     bool shared;
+    bool leads;       /* shared: this handle has the duties, unless its connection is gone */
+    int64_t lease_ms; /* shared: how long a lease lasts, the kernel's to set; 0: `lead` gives none anew */
     /* Shared: jobs of all nodes, as counted a moment ago; `live` counts only what is loaded. */
     int64_t jobs_by_state[JOB_STATE_COUNT];
     int64_t id_slot; /* shared: ids of this handle are this modulo STORE_ID_SLOTS */
@@ -209,7 +214,9 @@ struct postgres_options {
     const char *url;    /* postgres://user@host:port/name, or a libpq connection string */
     int64_t timeout_ms; /* longest wait for a lock, and for an answer */
 };
-/* One handle: one connection that writes. Makes or updates the schema first, if it has to. */
+/* One handle: one connection that writes. Makes or updates the schema first, if it has to.
+ * STORAGE_UNAVAILABLE: the database is away, try again. CONFIG_INVALID: no time heals it (a wrong URL,
+ * password, database or right, a schema of a newer program). */
 MUST_CHECK enum err_code store_open_postgres(const struct postgres_options *options, struct store **ret_store,
                                              struct err *err);
 MUST_CHECK enum err_code store_open_postgres_reader(const struct postgres_options *options,

@@ -2,6 +2,7 @@
 there are never two cores, and a program that cannot run says why and ends."""
 import os
 import signal
+import subprocess
 import threading
 import time
 
@@ -129,6 +130,22 @@ def test_a_core_that_keeps_dying_ends_the_program_and_says_so(fresh_weir):
     assert "giving up" in weir.log_text()
     fatal = weir.logs(event="root_gave_up")
     assert fatal and fatal[0]["failure_class"] == "fatal" and fatal[0]["source_child"] == "core"
+
+
+def test_who_stops_a_server_is_told(fresh_weir):
+    """Also at log.level warn, unless it is whoever started it."""
+    weir = fresh_weir(settings={"log.level": "warn"})
+    with subprocess.Popen(["/bin/sh", "-c", f"kill -TERM {weir.process.pid}; read wait"],
+                          stdin=subprocess.PIPE) as other:
+        told = weir.wait_log(event="stop_requested")
+        other.stdin.close()
+    assert (told["level"], told["by_pid"], told["by"]) == ("warn", other.pid, "sh")
+    assert told["by_uid"] == os.getuid()
+    assert weir.process.wait(timeout=60) == 0
+    weir.process = None
+    weir.start()
+    weir.stop()
+    assert len(weir.logs(event="stop_requested")) == 1
 
 
 def test_runners_that_keep_dying_end_their_domain_only(fresh_weir):

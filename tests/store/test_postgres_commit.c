@@ -154,6 +154,64 @@ static void test_a_database_that_hangs_or_refuses_is_unavailable_in_time_and_fou
     }
 }
 
+/* --- what memory holds besides the batch, in doubt after a refused commit -------------------------- */
+
+static void put_webhook(struct store *s, int64_t id)
+{
+    struct webhook_row row = {
+        .id = id, .client = 1, .url = STR("http://h/"), .events = STR("*"), .enabled = 1};
+    struct err err;
+    assert_int_equal(shared_change(s, &table_webhook_row, ROW_INSERT, &row, &err), ERR_OK);
+}
+
+/* A handle that knows webhook 1, had a commit refused for good, and does not know that there is webhook 2. */
+static struct store *open_in_doubt(struct bench *b)
+{
+    struct err err;
+    put_webhook(b->store, 1);
+    struct store *s = shared_open_other(b);
+    struct task_row ended = shared_ready_task(1, 0);
+    ended.state = JOB_SUCCEEDED; /* the schema has no place for it among the live ones */
+    assert_int_not_equal(shared_change(s, &table_task_row, ROW_INSERT, &ended, &err), ERR_OK);
+    assert_false(err.conflict);
+    put_webhook(b->store, 2);
+    return s;
+}
+
+/* A decider walks the webhooks of a client and fetches what it needs for each. */
+static void test_webhooks_are_not_read_again_while_they_are_walked(void **state)
+{
+    struct bench *b = *state;
+    struct store *s = open_in_doubt(b);
+    struct job_row job = {.id = 77};
+    struct load_set nothing = {.now_ms = 1000};
+    struct err err;
+    bool found = true;
+    const struct client_hooks *walked = hooks_of(&s->hooks, 1);
+    assert_non_null(walked);
+    assert_int_equal(s->ops->fetch(s, &table_job_row, &job, b->arena, &found, &err), ERR_OK);
+    assert_false(found);
+    assert_int_equal(walked->count, 1); /* read from freed memory, if they were */
+    assert_int_equal(walked->hooks[0].id, 1);
+    shared_abandon(s);
+    assert_int_equal(shared_load(s, &nothing, b->arena), ERR_OK); /* the next batch sees them all */
+    assert_int_equal(hooks_of(&s->hooks, 1)->count, 2);
+    shared_abandon(s);
+    store_close(s);
+}
+
+static void test_what_was_decided_by_old_webhooks_is_refused_and_read_again(void **state)
+{
+    struct bench *b = *state;
+    struct store *s = open_in_doubt(b);
+    struct err err;
+    assert_int_not_equal(shared_insert_job(s, 5, &err), ERR_OK);
+    assert_true(err.conflict);
+    assert_int_equal(hooks_of(&s->hooks, 1)->count, 2);
+    assert_int_equal(shared_insert_job(s, 5, &err), ERR_OK);
+    store_close(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -162,6 +220,8 @@ int main(void)
         BENCH_TEST(test_a_commit_that_arrives_late_does_not_make_a_liar_of_the_answer),
         BENCH_TEST(test_a_plain_session_cannot_tell_what_became_of_its_commit),
         BENCH_TEST(test_a_database_that_hangs_or_refuses_is_unavailable_in_time_and_found_again),
+        BENCH_TEST(test_webhooks_are_not_read_again_while_they_are_walked),
+        BENCH_TEST(test_what_was_decided_by_old_webhooks_is_refused_and_read_again),
     };
     return STORE_RUN("postgres", tests, bench_group_postgres);
 }

@@ -35,9 +35,18 @@ static void handle_startup(struct call *c)
     send_status(c, atomic_load(&c->api->started), "started", "starting");
 }
 
+static void stats_of(const struct api *a, struct kernel_stats *ret)
+{
+    *ret = (struct kernel_stats){0};
+    if (atomic_load(&a->opened))
+        kernel_stats(a->kernel, ret);
+}
+
 /* The store answers a read, and the last commit went through. */
 static bool store_is_up(struct call *c, const struct kernel_stats *stats)
 {
+    if (!atomic_load(&c->api->opened))
+        return false;
     struct err err;
     struct stats_row row = {.client = 0};
     bool found;
@@ -58,7 +67,7 @@ static void handle_ready(struct call *c)
         call_problem(c, &err);
         return;
     }
-    kernel_stats(c->api->kernel, &stats);
+    stats_of(c->api, &stats);
     bool store = store_is_up(c, &stats), draining = atomic_load(&c->api->draining);
     if (store && !draining && !stats.workers && str_is(require, "workers")) {
         call_fail(c, ERR_EXEC_WORKER_UNAVAILABLE, "no worker has been heard of lately");
@@ -86,14 +95,15 @@ static void handle_ready(struct call *c)
 
 static void handle_metrics(struct call *c)
 {
-    struct metrics_around around = {.connections = http_server_connections(c->api->server),
-                                    .log_dropped = log_dropped()};
+    struct metrics_around around = {.log_dropped = log_dropped()};
+    if (c->api->server) /* not yet known to us in the first moment of its threads */
+        around.connections = http_server_connections(c->api->server);
     const struct inbox *inbox = c->api->config.inbox;
     if (inbox) {
         around.inbox_taken = inbox->taken;
         around.inbox_refused = inbox->refused;
     }
-    kernel_stats(c->api->kernel, &around.kernel);
+    stats_of(c->api, &around.kernel);
     traces_counts(c->api->traces, &around.spans, &around.spans_dropped);
     metrics_write(c->api->metrics, &around, &c->x->reply_body);
     c->x->status = 200;

@@ -292,7 +292,7 @@ static enum err_code not_done(struct postgres_store *s, struct err *err)
     s->lane_in_doubt = s->shared_in_doubt = true;
     struct err ignored; /* who decides again does so by what is there now; what cannot be read, later */
     if (err->conflict)
-        (void)!postgres_ready(s, &ignored);
+        (void)!postgres_ready_anew(s, &ignored);
     return err->code;
 }
 

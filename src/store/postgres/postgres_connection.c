@@ -67,25 +67,31 @@ bool link_wait(const struct pg_link *l, short events, int64_t until_ms)
 
 /* --- errors --------------------------------------------------------------------------------------- */
 
-/* libpq's texts end in a newline and may have several lines; none holds the password. */
+#define WAIT_FOR_IT "see that PostgreSQL runs and that store.url names it, the rest comes by itself"
+
+/* libpq's texts end in a newline and may have several lines; none holds the password. Of a long one there is
+ * room for the advice behind it. */
 static int first_line(const char *text)
 {
-    return (int)strcspn(text, "\n");
+    enum { SHOWN_MAX = 155 };
+    size_t n = strcspn(text, "\n");
+    return n > SHOWN_MAX ? SHOWN_MAX : (int)n;
 }
 
-static enum err_code unavailable(struct err *err, const char *doing, const char *why)
+/* The texts name hosts and users: they are for the log. */
+static enum err_code unavailable(struct err *err, const char *doing, const char *why, const char *advice)
 {
-    err_set(err, ERR_STORAGE_UNAVAILABLE,
-            "%s: %.*s; see that PostgreSQL runs and that store.url names it, the rest comes by itself", doing,
-            first_line(why), why);
+    err_set(err, ERR_STORAGE_UNAVAILABLE, "%s: %.*s; %s", doing, first_line(why), why, advice);
     err->retry_after_s = 1;
+    err->for_log = true;
     return err->code;
 }
 
 enum err_code link_lost(struct pg_link *l, const char *doing, struct err *err)
 {
     const char *why = l->conn ? PQerrorMessage(l->conn) : "";
-    unavailable(err, doing, *why ? why : "no answer from the database in time");
+    unavailable(err, doing, *why ? why : "no answer from the database in time",
+                l->hopeless ? l->hopeless : WAIT_FOR_IT);
     link_close(l);
     return err->code;
 }
@@ -105,6 +111,25 @@ static bool is_one_of(const char *state, const char *const *states)
     return false;
 }
 
+const char *link_hopeless(const char *state)
+{
+    static const struct {
+        const char *state, *advice;
+    } refusals[] = {
+        {"28P01", "give the role's password: PGPASSWORD, ~/.pgpass or store.url"},
+        {"28", "see the user that store.url names, and the server's pg_hba.conf"},
+        {"3D000", "create the database, or name another in store.url"},
+        {"3F000", "create the schema of the search_path"},
+        {"42501", "give the role its rights: docs/operations/postgres.md"},
+        {"42704", "take out of store.url what this server does not know"},
+        {"22023", "take out of store.url what this server does not take"},
+    };
+    for (size_t i = 0; i < LENGTH_OF(refusals); i++)
+        if (strncmp(state, refusals[i].state, strlen(refusals[i].state)) == 0)
+            return refusals[i].advice;
+    return NULL;
+}
+
 enum err_code link_refused(const PGresult *r, const char *doing, struct err *err)
 {
     /* A key that is taken, a row that is gone (weir_check), a serialization failure, a deadlock, a lock that
@@ -119,12 +144,16 @@ enum err_code link_refused(const PGresult *r, const char *doing, struct err *err
     if (!text)
         text = PQresultErrorMessage(r);
     if (!state || is_one_of(state, passing))
-        return unavailable(err, doing, text);
+        return unavailable(err, doing, text, WAIT_FOR_IT);
     if (is_one_of(state, conflicts))
         return err_conflict(err, text);
     if (is_one_of(state, damage))
         return err_set(err, ERR_STORE_CORRUPT, "%s: %.*s; restore a backup", doing, first_line(text), text);
-    return err_set(err, ERR_STORAGE_DB_ERROR, "%s: %.*s (SQLSTATE %s)", doing, first_line(text), text, state);
+    const char *advice = link_hopeless(state);
+    err_set(err, ERR_STORAGE_DB_ERROR, "%s: %.*s (SQLSTATE %s)%s%s", doing, first_line(text), text, state,
+            advice ? "; " : "", advice ? advice : "");
+    err->for_log = true;
+    return err->code;
 }
 
 /* --- connecting ----------------------------------------------------------------------------------- */
@@ -136,18 +165,45 @@ static void drop_notice(void *self, const char *text)
     (void)text;
 }
 
-/* Looking up the host's name is the one step that waits as long as the system's resolver likes. */
-static bool connect_by(struct pg_link *l, int64_t until_ms)
+/* The last SQLSTATE in what libpq says of a connection that failed, "...:  28P01: password ..."; libpq has no
+ * other way to tell it. With several hosts it goes on to the next one only where one does not answer or is
+ * not ready, so a refusal stands last. False: there is none, nobody has answered. */
+static bool last_state(const char *text, char ret_state[6])
 {
-    char user_timeout[24];
-    snprintf(user_timeout, sizeof user_timeout, "%lld", (long long)l->timeout_ms);
-    const char *const names[] = {"dbname",          "application_name",    "client_encoding",  "keepalives",
-                                 "keepalives_idle", "keepalives_interval", "tcp_user_timeout", NULL};
-    const char *const values[] = {l->url, "weir", "UTF8", "1", "5", "2", user_timeout, NULL};
-    l->conn = PQconnectStartParams(names, values, 1);
+    bool found = false;
+    for (const char *at = text; (at = strstr(at, ":  ")); at += 3) {
+        if (strspn(at + 3, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ") != 5 || strncmp(at + 8, ": ", 2) != 0)
+            continue;
+        memcpy(ret_state, at + 3, 5);
+        ret_state[5] = 0;
+        found = true;
+    }
+    return found;
+}
+
+/* Why no time heals what went wrong, if that is so. Options that libpq does not take look like any other
+ * failure: only its ping tells, which is asked where nobody has ever answered at this URL. */
+static const char *why_hopeless(const struct pg_link *l, const char *const *names, const char *const *values)
+{
+    char state[6];
+    if (!l->conn)
+        return NULL;
+    if (last_state(PQerrorMessage(l->conn), state))
+        return link_hopeless(state);
+    if (PQconnectionNeedsPassword(l->conn))
+        return link_hopeless("28P01");
+    if (l->by_key && !l->pid && PQstatus(l->conn) == CONNECTION_BAD &&
+        PQpingParams(names, values, 1) == PQPING_NO_ATTEMPT)
+        return "set store.url right";
+    return NULL;
+}
+
+static bool finish_connecting(struct pg_link *l, int64_t until_ms)
+{
     if (!l->conn || PQstatus(l->conn) == CONNECTION_BAD)
         return false;
     PQsetNoticeProcessor(l->conn, drop_notice, NULL);
+    PQsetErrorVerbosity(l->conn, PQERRORS_VERBOSE); /* with the SQLSTATE */
     PostgresPollingStatusType step = PGRES_POLLING_WRITING;
     while (step != PGRES_POLLING_OK) {
         if (step == PGRES_POLLING_FAILED ||
@@ -155,7 +211,25 @@ static bool connect_by(struct pg_link *l, int64_t until_ms)
             return false;
         step = PQconnectPoll(l->conn);
     }
+    PQsetErrorVerbosity(l->conn, PQERRORS_DEFAULT);
     return PQsetnonblocking(l->conn, 1) == 0 && PQenterPipelineMode(l->conn) == 1;
+}
+
+/* Looking up the host's name is the one step that waits as long as the system's resolver likes. */
+static bool connect_by(struct pg_link *l, int64_t until_ms)
+{
+    char user_timeout[24];
+    snprintf(user_timeout, sizeof user_timeout, "%lld", (long long)l->timeout_ms);
+    /* libpq minds connect_timeout where it waits itself: in a ping. */
+    const char *const names[] = {"dbname",          "application_name", "client_encoding",
+                                 "keepalives",      "keepalives_idle",  "keepalives_interval",
+                                 "connect_timeout", "tcp_user_timeout", NULL};
+    const char *const values[] = {l->url, "weir", "UTF8", "1", "5", "2", "2", user_timeout, NULL};
+    l->conn = PQconnectStartParams(names, values, 1);
+    if (finish_connecting(l, until_ms))
+        return true;
+    l->hopeless = why_hopeless(l, names, values);
+    return false;
 }
 
 /* A statement ends on the server before we stop waiting for it; what a vanished client left open, too. */
@@ -211,12 +285,28 @@ static enum err_code set_up(struct pg_link *l, struct err *err)
     return ERR_OK;
 }
 
+/* One for all hosts, or one each; libpq finds out only when it connects, as if nobody had answered. */
+static bool are_ports(const char *text)
+{
+    struct str rest = str_of(text);
+    int64_t port;
+    while (rest.len) {
+        struct str one = str_cut(&rest, ',');
+        if (one.len && !str_to_int(one, 1, UINT16_MAX, &port))
+            return false;
+    }
+    return true;
+}
+
 /* What libpq says of a URL that it cannot read holds the URL, and so the password: it is not told. */
 static bool is_sound_url(const char *url)
 {
     char *ignored = NULL;
     PQconninfoOption *options = PQconninfoParse(url, &ignored);
     bool is_sound = options || (!strchr(url, '=') && !strchr(url, ':')); /* else it is a database's name */
+    for (const PQconninfoOption *o = options; o && o->keyword; o++)
+        if (strcmp(o->keyword, "port") == 0 && o->val)
+            is_sound = is_sound && are_ports(o->val);
     PQconninfoFree(options);
     PQfreemem(ignored);
     return is_sound;
@@ -250,7 +340,8 @@ enum err_code link_open(struct pg_link *l, struct err *err)
     if (!is_sound_url(l->url))
         return err_set(err, ERR_CONFIG_INVALID, "store.url is no URL or connection string of PostgreSQL");
     if (pg_mono_ms() < l->retry_at_ms)
-        return unavailable(err, "connecting", "the database did not answer a moment ago");
+        return unavailable(err, "connecting", "the database did not answer a moment ago", WAIT_FOR_IT);
+    l->hopeless = NULL;
     enum err_code code =
         connect_by(l, pg_mono_ms() + l->timeout_ms) ? set_up(l, err) : link_lost(l, "connecting", err);
     if (code == ERR_OK) {

@@ -16,7 +16,7 @@
     "INSERT INTO duties(name,pid,started,beat) VALUES('lead',$1::bigint,$2::timestamptz,clock_timestamp()) " \
     "ON CONFLICT(name) DO UPDATE SET pid=excluded.pid,started=excluded.started,beat=excluded.beat"
 
-enum { DELTAS_READ = 20000, LANES_SEEN_MS = 5000, END_HOLDER_MS = 1000 };
+enum { DELTAS_READ = 20000, LANES_SEEN_MS = 5000, END_HOLDER_MS = 1000, UNWATCHED_MS = 2000 };
 
 /* What a call reads in any case; which results are what. */
 struct look {
@@ -62,7 +62,8 @@ static struct look send_look(struct postgres_store *s)
     look.counts = link_send_sql(&s->link, "SELECT counts FROM client_stats WHERE client=0 UNION ALL "
                                           "(SELECT counts FROM client_deltas LIMIT $1::bigint)");
     link_params(&s->link);
-    look.duties = s->leads ? send_beat(s, LOOK_OF_HOLDER) : link_send_sql(&s->link, "SELECT " LOOK THE_LOCK);
+    look.duties =
+        s->base.leads ? send_beat(s, LOOK_OF_HOLDER) : link_send_sql(&s->link, "SELECT " LOOK THE_LOCK);
     return look;
 }
 
@@ -96,31 +97,47 @@ static enum err_code try_lock(struct postgres_store *s, struct err *err)
     size_t n = link_send_sql(&s->link, "SELECT " THE_LOCK);
     if (link_run(&s->link, "duties", err) != ERR_OK)
         return err->code;
-    s->leads = value_int(link_result(&s->link, n), 0, 0) != 0;
+    s->base.leads = value_int(link_result(&s->link, n), 0, 0) != 0;
     link_clear(&s->link);
     return ERR_OK;
 }
 
-static enum err_code take_over(struct postgres_store *s, struct err *err)
+/* Since the last beat, whoever's it was, nobody has looked. The pipeline is one transaction: with the beat
+ * the leases are given anew, or neither. */
+static enum err_code watch_anew(struct postgres_store *s, int64_t *ret_given_anew, struct err *err)
 {
-    if (!s->leads) {
+    s->watched_ms = 0;
+    size_t leases = postgres_send_leases_anew(s);
+    send_beat(s, BEAT);
+    if (link_run(&s->link, "duties", err) != ERR_OK)
+        return err->code;
+    *ret_given_anew = value_int(link_result(&s->link, leases), 0, 0);
+    link_clear(&s->link);
+    s->watched_ms = pg_mono_ms();
+    return ERR_OK;
+}
+
+/* It leads, but stood still, or could not do what it does first. */
+static bool is_unwatched(const struct postgres_store *s)
+{
+    return s->base.leads && (!s->watched_ms || pg_mono_ms() - s->watched_ms > UNWATCHED_MS);
+}
+
+static enum err_code take_over(struct postgres_store *s, struct store_duties *ret, struct err *err)
+{
+    if (!s->base.leads) {
         bool ended = false;
         if (end_silent_holder(s, &ended, err) != ERR_OK || (ended && try_lock(s, err) != ERR_OK))
             return err->code;
     }
-    if (!s->leads)
-        return ERR_OK;
-    send_beat(s, BEAT);
-    enum err_code code = link_run(&s->link, "duties", err);
-    link_clear(&s->link);
-    return code;
+    return s->base.leads ? watch_anew(s, &ret->given_anew, err) : ERR_OK;
 }
 
 /* Who has just got the duties has not seen what there is to do: it looks at everything. */
 static void take_duties(struct postgres_store *s, const PGresult *r, struct store_duties *ret)
 {
     *ret = (struct store_duties){.leads = true, .lapsed = true, .inbox = true};
-    if (!s->leads)
+    if (!s->base.leads)
         return;
     ret->lapsed = value_int(r, 0, LOOK_LAPSED) != 0;
     ret->inbox = value_int(r, 0, LOOK_INBOX) != 0;
@@ -142,10 +159,13 @@ static enum err_code look_around(struct postgres_store *s, struct store_duties *
     take_counts(s, link_result(l, look.counts));
     *ret_deltas = PQntuples(link_result(l, look.counts)) - 1;
     take_duties(s, r, ret);
-    bool led = s->leads;
-    s->leads = value_int(r, 0, LOOK_LEADS) != 0;
+    bool led = s->base.leads;
+    s->base.leads = value_int(r, 0, LOOK_LEADS) != 0;
     link_clear(l);
-    return led ? ERR_OK : take_over(s, err);
+    if (!led)
+        return take_over(s, ret, err);
+    s->watched_ms = pg_mono_ms();
+    return ERR_OK;
 }
 
 enum err_code postgres_lead(struct store *base, struct store_duties *ret_duties, struct err *err)
@@ -155,15 +175,19 @@ enum err_code postgres_lead(struct store *base, struct store_duties *ret_duties,
     if (postgres_ready(s, err) != ERR_OK)
         return err->code;
     int deltas = 0;
-    enum err_code code = look_around(s, ret_duties, &deltas, err);
-    if (code == ERR_OK && s->leads && deltas > 0)
+    int64_t given_anew = 0;
+    enum err_code code = is_unwatched(s) ? watch_anew(s, &given_anew, err) : ERR_OK;
+    if (code == ERR_OK)
+        code = look_around(s, ret_duties, &deltas, err);
+    if (code == ERR_OK && s->base.leads && deltas > 0)
         code = postgres_fold_counts(s, err);
     if (code != ERR_OK) {
         link_clear(&s->link);
         link_rollback(&s->link);
         return code;
     }
-    ret_duties->leads = s->leads;
+    ret_duties->leads = s->base.leads;
+    ret_duties->given_anew += given_anew;
     return ERR_OK;
 }
 

@@ -66,9 +66,10 @@ struct pg_link {
     int *awaited; /* what the pipeline will answer: AWAITED_*, or the statement whose PREPARE it is */
     PGresult **results;
     size_t count, capacity;
-    unsigned forgotten; /* synced pipelines whose answers nobody has read */
-    bool unsent;        /* libpq refused something: the pipeline cannot succeed */
-    bool timed_out;     /* the last run ended because nothing came in time */
+    unsigned forgotten;   /* synced pipelines whose answers nobody has read */
+    bool unsent;          /* libpq refused something: the pipeline cannot succeed */
+    bool timed_out;       /* the last run ended because nothing came in time */
+    const char *hopeless; /* the last refusal is one that no time heals: what to do. Else NULL */
     uint8_t prepared[PG_STATEMENT_COUNT];
 };
 
@@ -80,7 +81,9 @@ void link_close(struct pg_link *l);
 bool link_is_open(const struct pg_link *l);
 /* The connection is of no use any more: closes it and says so. */
 enum err_code link_lost(struct pg_link *l, const char *doing, struct err *err);
-/* The one place SQLSTATEs become ours. */
+/* The one place SQLSTATEs become ours. Which of them are no outage (a password, a database, a right is
+ * missing), with what to do; NULL: wait and try again. */
+const char *link_hopeless(const char *state);
 enum err_code link_refused(const PGresult *r, const char *doing, struct err *err);
 enum err_code err_conflict(struct err *err, const char *why);
 int64_t pg_mono_ms(void);
@@ -114,10 +117,10 @@ struct postgres_store {
     int64_t batch;                  /* of this lane: the last one that was tried */
     bool lane_in_doubt;             /* a commit was refused: perhaps the lane is somebody else's */
     bool batch_broken;              /* the transaction of this batch is lost: its commit must not happen */
-    bool shared_in_doubt; /* a commit was refused: perhaps others have made clients, or changed webhooks */
-    bool others;          /* other nodes were seen lately: hints are of use */
-    bool leads;
-    int64_t lanes_seen_ms;             /* when this handle last said that the node's lanes are in use */
+    bool shared_in_doubt;  /* a commit was refused: perhaps others have made clients, or changed webhooks */
+    bool others;           /* other nodes were seen lately: hints are of use */
+    int64_t watched_ms;    /* monotonic: when it last looked for leases that have ended; 0: not yet */
+    int64_t lanes_seen_ms; /* when this handle last said that the node's lanes are in use */
     int64_t block_end, block_since_ms; /* log numbers up to here are ours, since then */
     int64_t hooks_version;             /* of store->hooks; -1: none read yet */
     int64_t load_now_ms;               /* 0: the batch has not loaded */
@@ -127,8 +130,12 @@ struct postgres_store {
 
 extern const struct store_ops store_postgres_ops;
 
-/* Connected, with a lane. Every verb starts here. */
+/* Connected, with a lane. Every verb starts here. What deciders see besides the batch's own part (webhooks,
+ * the next client's number) stays as it is: a fetch is made in the middle of a decision. */
 MUST_CHECK enum err_code postgres_ready(struct postgres_store *s, struct err *err);
+/* The same where a batch begins or has been refused: what is in doubt is read again. Never at the start of a
+ * commit: it would pass for what was decided by. */
+MUST_CHECK enum err_code postgres_ready_anew(struct postgres_store *s, struct err *err);
 /* After a failure: nothing stays open. Gives err->code. */
 enum err_code postgres_failed(struct postgres_store *s, struct err *err);
 
@@ -183,6 +190,7 @@ enum err_code postgres_commit(struct store *base, const struct change_set *c, st
 /* Duties, counters, hints (postgres_duties.c, postgres_counts.c). */
 enum err_code postgres_lead(struct store *base, struct store_duties *ret_duties, struct err *err);
 void postgres_hint(struct store *base, unsigned what);
+size_t postgres_send_leases_anew(struct postgres_store *s); /* the result counts them (postgres_leases.c) */
 MUST_CHECK enum err_code postgres_fold_counts(struct postgres_store *s, struct err *err);
 
 /* Readers (postgres_reader.c, postgres_scan.c). */

@@ -223,8 +223,11 @@ enum err_code postgres_load(struct store *base, struct load_set *l, struct arena
         s->batch_broken = false; /* a batch begins */
     if (s->batch_broken)
         return err_conflict(err, "the batch's transaction is gone");
-    if (postgres_ready(s, err) != ERR_OK)
+    bool led = s->base.leads;
+    if (postgres_ready_anew(s, err) != ERR_OK)
         return err->code;
+    if (l->due_max && led && !s->base.leads) /* what has ended is not to be looked at before `lead` says so */
+        return err_conflict(err, "the duties went with the connection");
     struct load_plan plan = {0};
     s->load_now_ms = l->now_ms;
     send_all(s, l, &plan);

@@ -33,12 +33,20 @@ enum err_code postgres_ready(struct postgres_store *s, struct err *err)
         return err->code;
     bool is_new = s->lane_pid != s->link.pid || s->lane_started != s->link.started;
     if (is_new) {
-        s->leads = false; /* the lock went with the connection */
+        s->base.leads = false; /* the lock went with the connection */
+        s->watched_ms = 0;
         atomic_store(&s->base.clock_minus_mono_us, s->link.clock_minus_mono_us);
     }
     if ((is_new || s->lane_in_doubt) && postgres_lane_take(s, err) != ERR_OK)
         return err->code;
-    return s->shared_in_doubt ? read_shared(s, err) : ERR_OK;
+    return ERR_OK;
+}
+
+enum err_code postgres_ready_anew(struct postgres_store *s, struct err *err)
+{
+    if (postgres_ready(s, err) != ERR_OK)
+        return err->code;
+    return s->shared_in_doubt && !s->link.in_transaction ? read_shared(s, err) : ERR_OK;
 }
 
 /* A connection that broke before anything was written is no news for whoever waits: it is tried once more on
@@ -88,6 +96,8 @@ enum err_code store_open_postgres(const struct postgres_options *o, struct store
     s->link.by_key = true;
     if (link_open(&s->link, err) != ERR_OK || postgres_schema_make(&s->link, err) != ERR_OK ||
         postgres_ready(s, err) != ERR_OK || read_numbers(s, err) != ERR_OK) {
+        if (s->link.hopeless)
+            err->code = ERR_CONFIG_INVALID;
         struct err first = *err; /* what closing runs into is of no interest */
         store_postgres_ops.close(&s->base);
         *err = first;

@@ -150,6 +150,13 @@ static bool skip_forgotten(struct pg_link *l, int64_t until_ms)
     return true;
 }
 
+static enum err_code refused(struct pg_link *l, const PGresult *r, const char *doing, struct err *err)
+{
+    const char *state = PQresultErrorField(r, PG_DIAG_SQLSTATE);
+    l->hopeless = state ? link_hopeless(state) : NULL;
+    return link_refused(r, doing, err);
+}
+
 static bool is_good(const PGresult *r)
 {
     return PQresultStatus(r) == PGRES_COMMAND_OK || PQresultStatus(r) == PGRES_TUPLES_OK;
@@ -185,7 +192,7 @@ enum err_code link_run(struct pg_link *l, const char *doing, struct err *err)
     if (!l->conn || l->unsent || !PQpipelineSync(l->conn) || !skip_forgotten(l, until_ms) ||
         !read_all(l, until_ms, &refusal)) {
         if (refusal) { /* what the server said before it went says more than that it went */
-            link_refused(refusal, doing, err);
+            refused(l, refusal, doing, err);
             err->conflict = false;
             link_close(l);
             return err->code;
@@ -194,7 +201,7 @@ enum err_code link_run(struct pg_link *l, const char *doing, struct err *err)
     }
     if (!refusal)
         return ERR_OK;
-    enum err_code code = link_refused(refusal, doing, err);
+    enum err_code code = refused(l, refusal, doing, err);
     link_clear(l);
     return code;
 }

@@ -33,6 +33,18 @@ static void set_fills_and_returns_the_code(void **state)
     assert_string_equal(err.detail, "no job 7");
 }
 
+static void what_is_for_the_log_is_not_told(void **state)
+{
+    (void)state;
+    struct err err;
+    err_set(&err, ERR_STORAGE_UNAVAILABLE, "no answer from db.internal");
+    assert_string_equal(err_told(&err), "no answer from db.internal");
+    err.for_log = true;
+    assert_null(strstr(err_told(&err), "db.internal"));
+    err_set(&err, ERR_STORAGE_UNAVAILABLE, "%s", "");
+    assert_string_equal(err_told(&err), err_title(ERR_STORAGE_UNAVAILABLE));
+}
+
 static void a_long_detail_is_cut(void **state)
 {
     (void)state;
@@ -88,6 +100,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_error_has_its_own_code_a_status_and_advice),
         cmocka_unit_test(set_fills_and_returns_the_code),
+        cmocka_unit_test(what_is_for_the_log_is_not_told),
         cmocka_unit_test(a_long_detail_is_cut),
         cmocka_unit_test(statuses_are_those_of_the_catalogue),
     };

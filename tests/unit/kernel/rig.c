@@ -124,9 +124,17 @@ static enum err_code timed_lead(struct store *s, struct store_duties *ret_duties
 static enum err_code looking_load(struct store *s, struct load_set *l, struct arena *a, struct err *err)
 {
     enum { TIMERS_MAX = 1000 };
+    struct rig *r = the_rig;
+    if (r->load_outage_ms) {
+        rig_pass(r, r->load_outage_ms);
+        r->load_outage_ms = 0;
+        err_set(err, ERR_STORAGE_UNAVAILABLE, "told to be away");
+        err->conflict = true;
+        return err->code;
+    }
     if (!l->due_max)
         l->due_max = TIMERS_MAX;
-    return the_rig->real->load(s, l, a, err);
+    return r->real->load(s, l, a, err);
 }
 
 static void committed(void *self, const struct unit *u)

@@ -50,6 +50,7 @@ struct rig {
     struct attempt_notice last_attempt; /* numbers and error only: its rows are gone with the batch */
     int64_t commit_takes_us;            /* a commit sleeps so long first: a slow disk */
     bool probe_fails;
+    int64_t load_outage_ms; /* shared: the next load lasts so long, and then has to be done again */
     int fatal;
 };
 

@@ -223,6 +223,26 @@ static void test_leases_are_granted_anew_after_a_restart_and_tokens_still_hold(v
     assert_int_equal(rig_state(r, one.id), JOB_FAILED); /* worker_lost */
 }
 
+/* A batch that outlasts an outage of its store has not asked for the duties since: what ended meanwhile is
+ * not looked at. The second half is the control: it is, where the store was there. */
+static void test_a_heartbeat_that_waited_for_the_store_finds_its_lease(void **state)
+{
+    struct rig *r = *state;
+    if (!r->shared)
+        skip(); /* a store of our own is never away while we wait for it */
+    int64_t client = rig_new_client(r, NULL);
+    struct submit_item job = rig_submit_default(r, client);
+    struct claimed_task t = rig_claim(r, "w");
+    rig_work(r, &start_command_type, &t);
+    r->load_outage_ms = 60000;
+    assert_int_equal(rig_work(r, &heartbeat_command_type, &t).code, ERR_OK);
+    assert_int_equal(r->load_outage_ms, 0);
+    assert_int_equal(rig_state(r, job.id), JOB_RUNNING);
+    rig_pass(r, 60000);
+    assert_int_equal(rig_work(r, &heartbeat_command_type, &t).code, ERR_LEASE_LOST);
+    assert_int_equal(rig_state(r, job.id), JOB_FAILED);
+}
+
 static void test_time_spent_down_counts_against_the_runtime_limit(void **state)
 {
     struct rig *r = *state;
@@ -251,6 +271,7 @@ int main(void)
         RIG_TEST(test_a_schedule_missed_while_down_is_queued_by_the_first_batch),
         RIG_TEST_UNSHARED(test_leases_are_granted_anew_after_a_restart_and_tokens_still_hold,
                           "other nodes go on: a restart of one grants nothing anew"),
+        RIG_TEST(test_a_heartbeat_that_waited_for_the_store_finds_its_lease),
         RIG_TEST(test_time_spent_down_counts_against_the_runtime_limit),
     };
     return RIG_RUN_ALL(tests);
