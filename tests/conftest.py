@@ -4,6 +4,7 @@ weir        one server for a whole module: no rate limit, catalog work 100 times
 module_weir a factory for servers with settings of their own that live as long as the module
 fresh_weir  a factory for a test that needs settings of its own, restarts or kills
 client      a new client of `weir`: (client_id, api_key)
+receiver    a receiver of webhooks that answers 200 until told otherwise
 long_run    True under make test-long; tests scale their counts by it
 
 A test has 120 seconds, or @pytest.mark.limit(seconds). @pytest.mark.long runs only in make
@@ -11,6 +12,7 @@ test-long, @pytest.mark.tsan also against the ThreadSanitizer build.
 
 --store postgres (or WEIR_TEST_STORE=postgres) gives every server a database of its own in a PostgreSQL
 started for the run. @pytest.mark.sqlite_only("why") is left out then, @pytest.mark.postgres_only else.
+--part 1/3 runs every third file, so that several runs beside each other do all.
 """
 import os
 import signal
@@ -19,6 +21,7 @@ import sys
 import pytest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from harness.receiver import Receiver  # noqa: E402
 from harness.weir_server import Weir  # noqa: E402  (needs the path above)
 
 TEST_SECONDS_MAX = 120
@@ -33,6 +36,7 @@ def pytest_addoption(parser):
     parser.addoption("--store", choices=("sqlite", "postgres"),
                      default=os.environ.get(STORE_VARIABLE, "sqlite"),
                      help="the store of every server that does not say another")
+    parser.addoption("--part", default="1/1", help="I/N: the I-th of N parts, by files")
 
 
 def pytest_configure(config):
@@ -45,8 +49,17 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "limit(seconds): how long the test may take")
 
 
+def keep_part(config, items):
+    """Leaves the files of our part; the others are not even reported as left out."""
+    part, parts = (int(number) for number in config.getoption("--part").split("/"))
+    assert 1 <= part <= parts, "--part is I/N, I from 1 to N"
+    files = {path: at for at, path in enumerate(dict.fromkeys(item.path for item in items))}
+    items[:] = [item for item in items if files[item.path] % parts == part - 1]
+
+
 def pytest_collection_modifyitems(config, items):
-    """Leaves out the long tests at commit size, and those of the other store."""
+    """Leaves out other parts, the long tests at commit size, and those of the other store."""
+    keep_part(config, items)
     on_postgres = config.getoption("--store") == "postgres"
     for item in items:
         only = item.get_closest_marker("sqlite_only")
@@ -139,6 +152,13 @@ def weir():
 def client(weir):  # pylint: disable=redefined-outer-name
     """A new client of `weir`: (client_id, api_key)."""
     return weir.new_client()
+
+
+@pytest.fixture
+def receiver():
+    """One that answers 200 until told otherwise."""
+    with Receiver() as made:
+        yield made
 
 
 @pytest.fixture

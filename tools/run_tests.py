@@ -1,12 +1,12 @@
 #!/usr/bin/python3
-"""make test: the stages of the whole suite, two at a time, and a table of seconds at the end.
+"""make test: the stages of the whole suite, some at a time, and a table of seconds at the end.
 
-A stage is a command, the stages it needs, and how many of the machine's two lanes it fills: a build
-uses both, a black-box suite mostly waits and uses one. The first stage that fails ends the run; its
-output is shown. Every stage's output is kept in build-check/logs/.
+A stage is a command, the stages it needs, and how many of the machine's lanes it fills: a build uses
+all, a black-box suite mostly waits and uses one; two cores do three of them at a time. The first stage
+that fails ends the run; its output is shown. Every stage's output is kept in build-check/logs/.
 
     tools/run_tests.py              everything
-    tools/run_tests.py unit api     these stages and what they need
+    tools/run_tests.py unit api     these stages and what they need; api is api-1 and api-2
 """
 import glob
 import os
@@ -17,18 +17,17 @@ import time
 
 PYTHON = "/usr/bin/python3"
 MESON = "/usr/bin/meson"
-LANES = 2
+LANES = 3
 LOGS = os.path.join("build-check", "logs")
 LONG = os.environ.get("WEIR_TEST_LONG") == "1"
 FUZZ_SECONDS = "60" if LONG else "5"
 PYTEST = [PYTHON, "-m", "pytest", "-q", "--maxfail=3", "--durations=5"]
 
-# What also runs on PostgreSQL at commit size; make test-long runs every black-box test on it, and the faults.
-ON_POSTGRES = ["tests/harness/test_postgres.py", "tests/scenarios/test_worker_protocol.py",
-               "tests/api/test_submit.py", "tests/api/test_idempotency.py", "tests/api/test_batch.py",
-               "tests/api/test_cancel_retry.py", "tests/api/test_isolation.py", "tests/api/test_inbox.py",
-               "tests/api/test_store_copy.py", "tests/api/test_postgres_commands.py",
+# What also runs on PostgreSQL at commit size: all that speaks to a server. make test-long runs every
+# black-box test on it, and the faults.
+ON_POSTGRES = ["tests/api", "tests/scenarios", "tests/webhooks", "tests/harness/test_postgres.py",
                "tests/faults/test_postgres_start.py"]
+PARTS = 2  # of a long black-box suite, run beside each other
 
 SANITIZER_ENV = {
     "ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1:detect_leaks=1",
@@ -76,6 +75,12 @@ def pytest_files(folder, holding=""):
     return found
 
 
+def in_parts(name, command, env):
+    """A black-box suite as stages that run beside each other."""
+    return [Stage(f"{name}-{part}", command + ["--part", f"{part}/{PARTS}"], ["build-asan", "build-release"],
+                  env=env) for part in range(1, PARTS + 1)]
+
+
 def stages():
     """Every stage, in the order they are tried."""
     asan = {"WEIR_BIN": os.path.abspath("build-asan/weir")}
@@ -85,19 +90,19 @@ def stages():
     found = [
         Stage("check", ["tools/check"]),
         Stage("conformance", [PYTHON, "tools/conformance.py"]),
-        Stage("build-asan", make("build-asan"), lanes=2),
-        Stage("build-release", make("build"), lanes=2),
-        Stage("unit", meson_test("build-asan", "--no-suite", "postgres"), ["build-asan"], lanes=2),
+        Stage("build-asan", make("build-asan"), lanes=LANES),
+        Stage("build-release", make("build"), lanes=LANES),
+        Stage("unit", meson_test("build-asan", "--no-suite", "postgres"), ["build-asan"], lanes=LANES),
         Stage("postgres", ["tools/with_postgres"] + meson_test("build-asan", "--suite", "postgres"),
-              ["build-asan"], lanes=2),
-        Stage("api", PYTEST + ["tests"] + ignore, ["build-asan", "build-release"], env=asan),
+              ["build-asan"], lanes=LANES),
+        *in_parts("api", PYTEST + ["tests"] + ignore, asan),
     ]
     if slow:
         found.append(Stage("faults", PYTEST + slow, ["build-asan", "build-release"], env=asan))
     on_postgres = PYTEST + ["--store", "postgres"] + (["tests"] if LONG else ON_POSTGRES)
     found += [
-        Stage("postgres-api", on_postgres, ["build-asan", "build-release"], env=asan),
-        Stage("build-tsan", make("build-tsan"), lanes=2),
+        *in_parts("postgres-api", on_postgres, asan),
+        Stage("build-tsan", make("build-tsan"), lanes=LANES),
         Stage("tsan", meson_test("build-tsan", "--suite", "tsan"), ["build-tsan"]),
     ]
     threaded = pytest_files("", holding="mark.tsan")
@@ -106,9 +111,9 @@ def stages():
                            env=tsan))
     if glob.glob("tests/fuzz/*.c"):
         found += [
-            Stage("build-fuzz", make("build-fuzz"), lanes=2),
+            Stage("build-fuzz", make("build-fuzz"), lanes=LANES),
             Stage("fuzz", [PYTHON, "tools/fuzz.py", "--seconds", FUZZ_SECONDS], ["build-fuzz"],
-                  lanes=2),
+                  lanes=LANES),
         ]
     return found
 
@@ -119,7 +124,10 @@ def chosen(every, names):
         return every
     by_name = {stage.name: stage for stage in every}
     wanted = set()
-    todo = list(names)
+    todo = []
+    for name in names:
+        parts = [f"{name}-{part}" for part in range(1, PARTS + 1)]
+        todo += parts if parts[0] in by_name else [name]
     while todo:
         name = todo.pop()
         if name not in by_name:

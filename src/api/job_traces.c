@@ -122,13 +122,15 @@ static void end_attempt(struct job_traces *t, const struct job_trace *j, const s
                         int64_t now_us)
 {
     const struct event *e = &n->event;
-    struct span report = begin(j, n, e->at_us, now_us);
+    /* Events of a shared store go by its clock, which may be ahead of ours. */
+    int64_t end_us = now_us > e->at_us ? now_us : e->at_us;
+    struct span report = begin(j, n, e->at_us, end_us);
     span_name(&report, "job report");
     derive(j->id, e->attempt, DERIVED_ATTEMPT, report.parent);
     span_id_random(report.context.span_id);
     tracer_end(t->tracer, &report);
 
-    struct span attempt = begin(j, n, j->attempt_us, now_us);
+    struct span attempt = begin(j, n, j->attempt_us, end_us);
     span_name(&attempt, "job attempt");
     memcpy(attempt.parent, j->submit.span_id, SPAN_ID_BYTES);
     derive(j->id, e->attempt, DERIVED_ATTEMPT, attempt.context.span_id);

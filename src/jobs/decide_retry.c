@@ -26,8 +26,8 @@ static enum err_code refuse(struct unit *u, const struct job_row *job, const str
     if (end->attempt > job->max_retries)
         return err_set(err, ERR_JOB_CONFLICT, "all %lld retries of this job are used",
                        (long long)job->max_retries);
-    if (unit_jobs_live(u) >= u->settings->jobs_max_active ||
-        unit_jobs_ready(u) >= u->settings->jobs_queue_size) {
+    struct room room = {u->settings->jobs_max_active, u->settings->jobs_queue_size, 0, 0};
+    if (!unit_take_room(u, &room)) {
         err_set(err, ERR_EXEC_QUEUE_FULL, "the queue is full; the job stays FAILED");
         err->retry_after_s = 1;
         return err->code;

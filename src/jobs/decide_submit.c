@@ -57,23 +57,21 @@ static void replay(struct unit *u, const struct job_row *former, struct submit_i
 static enum err_code check_room(struct unit *u, const struct submit_values *v, struct err *err)
 {
     const struct settings *s = u->settings;
-    int64_t live = unit_jobs_live(u), queued = unit_jobs_ready(u);
-    if (live >= s->jobs_max_active) {
+    bool is_low = v->priority <= JOB_PRIORITY_LOW_MAX;
+    /* Of low ones so many that the queue is 85 % full: the first number of jobs that is 85 % or more. */
+    int64_t queue_max = is_low ? (s->jobs_queue_size * 85 + 99) / 100 : s->jobs_queue_size;
+    struct room room = {.live_max = s->jobs_max_active, .ready_max = v->execution_ms ? -1 : queue_max};
+    if (unit_take_room(u, &room))
+        return ERR_OK;
+    if (room.live >= s->jobs_max_active)
         err_set(err, ERR_REQUEST_RATE_LIMITED, "%lld jobs are unfinished, the most allowed (jobs.max_active)",
-                (long long)live);
-        err->retry_after_s = 1;
-        return err->code;
-    }
-    if (v->execution_ms)
-        return ERR_OK;
-    bool full = queued >= s->jobs_queue_size;
-    bool degraded = queued * 100 >= s->jobs_queue_size * 85 && v->priority <= JOB_PRIORITY_LOW_MAX;
-    if (!full && !degraded)
-        return ERR_OK;
-    err_set(err, ERR_EXEC_QUEUE_FULL,
-            full ? "the queue holds %lld jobs, the most allowed (jobs.queue_size)"
-                 : "the queue holds %lld jobs and takes no priority 0 to 2 until it is shorter",
-            (long long)queued);
+                (long long)room.live);
+    else
+        err_set(err, ERR_EXEC_QUEUE_FULL,
+                room.ready >= s->jobs_queue_size
+                    ? "the queue holds %lld jobs, the most allowed (jobs.queue_size)"
+                    : "the queue holds %lld jobs and takes no priority 0 to 2 until it is shorter",
+                (long long)room.ready);
     err->retry_after_s = 1;
     return err->code;
 }

@@ -11,7 +11,8 @@ enum { QUEUE_FULL_RETRY_MS = 1000 };
 
 static void job_due(struct unit *u, struct task *t)
 {
-    if (unit_jobs_ready(u) >= u->settings->jobs_queue_size) {
+    struct room room = {.live_max = -1, .ready_max = u->settings->jobs_queue_size};
+    if (!unit_take_room(u, &room)) {
         t->row.due_ms = u->now_ms + QUEUE_FULL_RETRY_MS;
         return;
     }

@@ -9,6 +9,7 @@ enum {
     BATCH_COMMANDS_MAX = 2048,
     BATCH_BYTES_MAX = 8 << 20, /* of arena: a batch of large bodies ends early */
     BATCH_TRIES_MAX = 12,      /* of one that meets others' changes */
+    SUSPECT_TRIES_MAX = 5,     /* and of what looks like damage, before it is taken for it */
     QUICK_COMMIT_US = 1000,    /* longer than this, no HTTP thread waits for the disk by itself */
     FAILED_PAUSE_MS = 200,     /* after a failed commit, before timers try again */
     FAILURE_LOG_MS = 1000,
@@ -115,7 +116,7 @@ static void note_commit(struct lane *l, size_t commands, const struct err *err, 
     struct kernel *k = l->kernel;
     bool ok = err->code == ERR_OK;
     pthread_mutex_lock(&k->lock);
-    k->stats.batches++;
+    k->stats.batches += commands || !ok || l->unit.wrote; /* to look what there is to do is none */
     k->stats.commands += commands;
     k->stats.commit_errors += !ok;
     k->stats.last_commit_us = took_us;
@@ -196,9 +197,10 @@ void lane_tell_fatal(struct lane *l, enum err_code code, const struct err *err)
 
 /* Once through: load, decide, commit. What did not fit stays in `batch`. */
 static enum err_code run_batch(struct lane *l, struct command_list *batch, struct command_list *decided,
-                               struct command_list *parks, struct err *ret_why)
+                               struct command_list *parks, bool believes, struct err *ret_why)
 {
     lane_start_unit(l);
+    l->unit.believes = believes;
     bool timers = lane_has_timers(l);
     if (is_shared(l))
         shared_load(l, batch);
@@ -219,12 +221,13 @@ size_t lane_step(struct lane *l)
     duties_before_batch(l);
     take_batch(l, &batch);
     parked_join(l, &batch);
-    enum err_code code = run_batch(l, &batch, &decided, &parks, &why);
+    enum err_code code = run_batch(l, &batch, &decided, &parks, false, &why);
     for (int tries = 1; why.conflict && tries < BATCH_TRIES_MAX; tries++) {
         shared_undecide(&parks, &batch);
         shared_undecide(&decided, &batch);
         shared_pause(l, tries);
-        code = run_batch(l, &batch, &decided, &parks, &why);
+        bool believes = why.code == ERR_STORE_CORRUPT && tries >= SUSPECT_TRIES_MAX;
+        code = run_batch(l, &batch, &decided, &parks, believes, &why);
     }
     if (why.conflict) {
         err_set(&why, code = ERR_STORAGE_DB_ERROR,

@@ -97,16 +97,18 @@ static void lead(struct lane *l)
         return;
     struct err err;
     struct store_duties duties = {0};
+    struct census_count start;
     bool led = l->has_duties;
     int64_t now = steady_now(k);
     l->lead_ms = now + LEAD_MS;
+    census_count_start(&k->census, &start);
     if (s->ops->lead(s, &duties, &err) != ERR_OK) {
         duties = (struct store_duties){0};
         kernel_log_failure(k, "duties_unknown", &err);
+    } else {
+        census_counted(&k->census, &start, s->jobs_by_state);
     }
     take_duties(l, &duties);
-    for (int i = 0; i < JOB_STATE_COUNT; i++)
-        atomic_store(&k->jobs_by_state[i], s->jobs_by_state[i]);
     if (duties.leads != led)
         log_line(LOG_INFO, duties.leads ? "duties_taken" : "duties_lost", NULL);
     if (duties.given_anew)
@@ -142,9 +144,9 @@ static void count_jobs(struct kernel *k, const struct store *s, struct kernel_st
     for (int i = 0; !s->shared && i < TASK_ENDED; i++)
         phases[i] = live_phase_count(s->live, (enum task_phase)i);
     for (int i = 0; s->shared && i < JOB_STATE_COUNT; i++) {
-        int64_t n = atomic_load(&k->jobs_by_state[i]);
-        if (!job_state_is_final((enum job_state)i) && n > 0)
-            phases[job_state_phase((enum job_state)i)] += (uint32_t)n;
+        if (!job_state_is_final((enum job_state)i))
+            phases[job_state_phase((enum job_state)i)] +=
+                (uint32_t)census_jobs(&k->census, (enum job_state)i);
     }
     for (int i = 0; i < TASK_ENDED; i++)
         all += phases[i];

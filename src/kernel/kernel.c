@@ -18,8 +18,10 @@ static struct kernel *kernel_of(struct unit *u)
 void task_leave_ghost(struct unit *u, const struct task *t)
 {
     struct kernel *k = kernel_of(u);
+    /* A lease of a shared store ends with the limit of the run: its worker would never hear of it. */
+    int64_t until = u->store->shared ? u->steady_up_ms + u->settings->queue_lease_ms : t->row.lease_ms;
     pthread_mutex_lock(&k->lock);
-    ghosts_add(&k->ghosts, t->row.id, t->row.token, t->row.client, t->row.lease_ms);
+    ghosts_add(&k->ghosts, t->row.id, t->row.token, t->row.client, until);
     pthread_mutex_unlock(&k->lock);
 }
 
@@ -84,7 +86,7 @@ static void lane_init(struct kernel *k, struct lane *l, struct store *store)
                             .settings = k->config.settings,
                             .ids = &l->ids,
                             .tells_attempts = k->config.watch.attempts,
-                            .jobs_by_state = store->shared ? k->jobs_by_state : NULL};
+                            .census = store->shared ? &k->census : NULL};
     arena_keep(l->unit.arena, ARENA_KEPT_BYTES);
     store->lease_ms = k->config.settings->queue_lease_ms;
     l->has_duties = !store->ops->lead; /* nobody else could have them */
@@ -102,6 +104,7 @@ struct kernel *kernel_new(const struct kernel_config *config)
     struct kernel *k = must_alloc(sizeof *k);
     k->config = *config;
     k->wall_minus_mono_us = clock_wall_us(config->clock) - clock_mono_us(config->clock);
+    census_init(&k->census);
     k->lane_count = 1 + config->more_lane_count;
     k->lanes = must_alloc(k->lane_count * sizeof *k->lanes);
     for (size_t i = 0; i < k->lane_count; i++)
@@ -143,6 +146,7 @@ struct kernel *kernel_free(struct kernel *k)
     ghosts_free(&k->ghosts);
     pthread_mutex_destroy(&k->lock);
     pthread_mutex_destroy(&k->publish);
+    census_free(&k->census);
     free(k->lanes);
     free(k);
     return NULL;

@@ -55,9 +55,7 @@ struct kernel {
     struct lane *lanes;
     size_t lane_count;
     pthread_mutex_t publish;
-    _Atomic int64_t
-        jobs_by_state[JOB_STATE_COUNT]; /* shared: of all nodes, as they were counted last, and what
-                                                     * this node has done since */
+    struct census census; /* shared: jobs of all nodes */
 
     pthread_mutex_t lock; /* guards what follows */
     struct ghosts ghosts;
@@ -127,9 +125,7 @@ static inline void list_append(struct command_list *l, struct command_list *from
 static inline int64_t steady_now_us(const struct kernel *k)
 {
     int64_t mono = clock_mono_us(k->config.clock);
-    if (k->config.store->shared)
-        return mono + atomic_load(&k->config.store->clock_minus_mono_us);
-    return mono + k->wall_minus_mono_us;
+    return k->config.store->shared ? store_clock_us(k->config.store, mono) : mono + k->wall_minus_mono_us;
 }
 
 static inline int64_t steady_now(const struct kernel *k)

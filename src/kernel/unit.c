@@ -14,7 +14,7 @@ void unit_start(struct unit *u)
                          .ids = u->ids,
                          .reader = u->reader,
                          .tells_attempts = u->tells_attempts,
-                         .jobs_by_state = u->jobs_by_state,
+                         .census = u->census,
                          .rows = u->rows,
                          .asked = {.known = u->asked.known, .next_due_ms = INT64_MAX},
                          .nearest_timer_ms = INT64_MAX};
@@ -276,11 +276,11 @@ void unit_count_move(struct unit *u, int64_t client, enum job_state from, enum j
     struct client_counts *counts = unit_counts(u, client);
     if (from != JOB_NO_STATE) {
         counts->by_state[from]--;
-        u->jobs_moved[from]--;
+        u->counted.moved[from]--;
     }
     if (to != JOB_NO_STATE) {
         counts->by_state[to]++;
-        u->jobs_moved[to]++;
+        u->counted.moved[to]++;
     }
 }
 
@@ -382,8 +382,8 @@ static void note_made(struct unit *u, const struct task *t)
 
 static void publish(struct unit *u)
 {
-    for (int i = 0; u->jobs_by_state && i < JOB_STATE_COUNT; i++)
-        atomic_fetch_add(&u->jobs_by_state[i], u->jobs_moved[i]);
+    if (u->census)
+        census_end(u->census, &u->counted, true);
     for (struct task_touch *x = u->touches; x; x = x->next) {
         x->task->touch = NULL;
         if (x->ended)
@@ -420,6 +420,8 @@ enum err_code unit_commit(struct unit *u, struct err *err)
     bool empty = !c.row_count && !c.chunk_count && !c.list_count && !c.idem_add_count && !c.idem_drop_count &&
                  !c.drop_chunks_below;
     u->wrote = !empty;
+    if (u->census)
+        census_begin(u->census, &u->counted);
     if (!empty && u->store->ops->commit(u->store, &c, err) != ERR_OK)
         return err->code;
     if (empty && u->store->shared)
@@ -436,6 +438,8 @@ void unit_abort(struct unit *u)
         idem_remove(&u->store->idem, u->idem_add[i].hash, u->idem_add[i].job);
     for (size_t i = 0; i < u->idem_drop_count; i++)
         idem_put(&u->store->idem, u->idem_drop[i].hash, u->idem_drop[i].job);
+    if (u->census)
+        census_end(u->census, &u->counted, false);
     if (!u->store->shared)
         return;
     u->store->ops->abandon(u->store);

@@ -13,6 +13,7 @@
 #include "base/map.h"
 #include "base/uuid.h"
 #include "config/settings.h"
+#include "kernel/census.h"
 #include "store/store.h"
 
 /* What happened, for those who watch after the commit: logs, metrics, streams, later webhooks. */
@@ -86,14 +87,14 @@ struct unit {
     struct attempt_notice *attempts;
     size_t attempt_count, attempt_capacity;
     int64_t drop_chunks_below;
-    bool wrote;        /* the commit had something to write */
-    bool keys_changed; /* API keys were written: caches must be refreshed before answers go out */
-    /* Shared: jobs of all nodes by state, and what this batch adds (unit_jobs_live). */
-    _Atomic int64_t *jobs_by_state;
-    int64_t jobs_moved[JOB_STATE_COUNT];
+    bool wrote;            /* the commit had something to write */
+    bool keys_changed;     /* API keys were written: caches must be refreshed before answers go out */
+    struct census *census; /* NULL unless the store is shared */
+    struct census_part counted;
     uint64_t made_ready;      /* queues (queue_bit) with a committed task that can be claimed */
     int64_t nearest_timer_ms; /* that a committed task waits for; INT64_MAX: none */
     struct err load_err;      /* the first failure of the load phase */
+    bool believes;            /* what cannot be was found again and again: unit_suspect does nothing */
     struct unit_asked asked;
 };
 
@@ -152,10 +153,9 @@ void unit_task_end(struct unit *u, struct task *t);   /* it leaves the live queu
 /* --- the rest ---------------------------------------------------------------------------------- */
 
 int64_t unit_new_id(struct unit *u);
-/* Unfinished jobs, and those that wait to be claimed. Of a shared store: as it counted them a moment ago,
- * with what this node has done since. */
-int64_t unit_jobs_live(const struct unit *u);
-int64_t unit_jobs_ready(const struct unit *u);
+/* Whether there is room for one more unfinished job, and one more that waits to be claimed (census.h). On a
+ * shared store the room is this batch's from here on, until it ends: call it once for each job. */
+bool unit_take_room(struct unit *u, struct room *r);
 void unit_list(struct unit *u, int64_t client, uint8_t bucket, int64_t id, bool removed);
 void unit_idem_add(struct unit *u, uint64_t hash, int64_t job);
 void unit_idem_drop(struct unit *u, uint64_t hash, int64_t job);

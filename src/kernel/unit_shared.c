@@ -150,7 +150,7 @@ struct task *unit_fetch_task(struct unit *u, int64_t id)
 
 void unit_suspect(struct unit *u, const struct err *err)
 {
-    if (!u->store->shared)
+    if (!u->store->shared || u->believes)
         return;
     struct err suspected = *err;
     suspected.conflict = true;
@@ -159,29 +159,11 @@ void unit_suspect(struct unit *u, const struct err *err)
 
 /* --- numbers --------------------------------------------------------------------------------------- */
 
-static int64_t jobs_in(const struct unit *u, enum job_state state)
+bool unit_take_room(struct unit *u, struct room *r)
 {
-    return u->jobs_by_state ? atomic_load(&u->jobs_by_state[state]) + u->jobs_moved[state] : 0;
-}
-
-int64_t unit_jobs_live(const struct unit *u)
-{
-    int64_t n = 0;
-    if (!u->store->shared)
-        return live_count(u->store->live);
-    for (int i = 0; i < JOB_STATE_COUNT; i++)
-        if (!job_state_is_final((enum job_state)i))
-            n += jobs_in(u, (enum job_state)i);
-    return n;
-}
-
-int64_t unit_jobs_ready(const struct unit *u)
-{
-    int64_t n = 0;
-    if (!u->store->shared)
-        return live_phase_count(u->store->live, TASK_READY);
-    for (int i = 0; i < JOB_STATE_COUNT; i++)
-        if (job_state_phase((enum job_state)i) == TASK_READY)
-            n += jobs_in(u, (enum job_state)i);
-    return n;
+    if (u->census)
+        return census_take(u->census, &u->counted, r);
+    r->live = live_count(u->store->live);
+    r->ready = live_phase_count(u->store->live, TASK_READY);
+    return (r->live_max < 0 || r->live < r->live_max) && (r->ready_max < 0 || r->ready < r->ready_max);
 }

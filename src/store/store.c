@@ -9,6 +9,16 @@ struct store *store_close(struct store *s)
     return NULL;
 }
 
+int64_t store_clock_us(struct store *s, int64_t mono_us)
+{
+    enum { SET_BACK_US = 2000000 }; /* by so much it is no correction: somebody has set it */
+    int64_t now = mono_us + atomic_load(&s->clock_minus_mono_us), last = atomic_load(&s->clock_last_us);
+    while (now > last || now <= last - SET_BACK_US)
+        if (atomic_compare_exchange_weak(&s->clock_last_us, &last, now))
+            return now;
+    return last;
+}
+
 void store_forget(struct store *s)
 {
     live_clear(s->live);

@@ -173,6 +173,7 @@ struct store {
     int64_t id_slot; /* shared: ids of this handle are this modulo STORE_ID_SLOTS */
     /* Shared: the database's clock minus this machine's monotonic one. All nodes count by that clock. */
     _Atomic int64_t clock_minus_mono_us;
+    _Atomic int64_t clock_last_us; /* the latest that was told of it */
     struct live *live;
     struct idem_index idem;
     struct counts_table counts;
@@ -227,6 +228,9 @@ MUST_CHECK enum err_code store_read_rows(struct reader *r, struct load_row *rows
                                          struct arena *a, struct err *err);
 /* A shared store's memory after a batch: no tasks, keys, counters. Targets keep what was learned of them. */
 void store_forget(struct store *s);
+/* The clock of a shared store when this machine's monotonic one says `mono_us`. A correction never lets it go
+ * back: it stands still meanwhile, so that what happens later is not earlier. */
+int64_t store_clock_us(struct store *s, int64_t mono_us);
 struct store *store_close(struct store *s); /* NULL is fine; always returns NULL */
 
 #endif

@@ -11,11 +11,11 @@ import pytest
 import yaml
 
 from harness.receiver import Receiver, is_signed
+from harness.webhook_calls import QUICK_ATTEMPTS, job_deliveries, new_webhook, webhooks
 from harness.weir_server import REPOSITORY, wait_for
 from harness.worker_calls import Worker, names
 
-FAST = {"webhooks.base_ms": 20, "webhooks.cap_ms": 100, "webhooks.timeout_ms": 1000,
-        "webhooks.max_attempts": 3}
+FAST = {**QUICK_ATTEMPTS, "webhooks.timeout_ms": 5000, "webhooks.max_attempts": 3}
 TABLE = os.path.join(REPOSITORY, "docs", "conformance", "failures.md")
 
 
@@ -23,30 +23,6 @@ TABLE = os.path.join(REPOSITORY, "docs", "conformance", "failures.md")
 def weir(module_weir):
     """Short pauses between attempts."""
     return module_weir(settings=FAST)
-
-
-@pytest.fixture
-def receiver():
-    """One that answers 200 until told otherwise."""
-    with Receiver() as made:
-        yield made
-
-
-def new_webhook(weir, key, url, events):
-    """(webhook_id, secret)."""
-    made = weir.api("POST", "/v1/webhooks", {"url": url, "events": events}, key).expect(201)
-    return made["webhook_id"], made["secret"]
-
-
-def webhooks(weir, key):
-    """{webhook_id: what is told of it}."""
-    items = weir.api("GET", "/v1/webhooks", key=key).expect(200)["items"]
-    return {item["webhook_id"]: item for item in items}
-
-
-def deliveries(weir, key, job_id):
-    """Of the callback, oldest first."""
-    return weir.api("GET", f"/v1/jobs/{job_id}/deliveries", key=key).expect(200)["items"][::-1]
 
 
 # --- the table ---------------------------------------------------------------------------------------
@@ -176,8 +152,9 @@ def test_an_unreachable_receiver_is_recorded_and_tried_again_and_blocks_nothing(
         url = f"{scheme}://{host}:{rude.port}/"
         job_id = weir.submit(key, work_kind="SUCCESS_FAST", callback=url)["job_id"]
         assert weir.wait_final(key, job_id)["state"] == "SUCCEEDED"
-        done = wait_for(lambda: [d for d in deliveries(weir, key, job_id) if d["state"] == "exhausted"][4:]
-                        and deliveries(weir, key, job_id), 60, "five given up", weir)
+        done = wait_for(lambda: [d for d in job_deliveries(weir, key, job_id)
+                                 if d["state"] == "exhausted"][4:]
+                        and job_deliveries(weir, key, job_id), 60, "five given up", weir)
     assert [len(d["attempts"]) for d in done] == [3] * 5
     assert {a["error"] for d in done for a in d["attempts"]} <= error
     assert {a["status"] for d in done for a in d["attempts"]} == {None}
@@ -211,7 +188,7 @@ def test_no_callback_is_no_delivery(weir, client):
     before = weir.metric("webhook_deliveries_total"), weir.metric("webhook_failures_total")
     job_id = weir.submit(client.api_key, work_kind="SUCCESS_FAST")["job_id"]
     weir.wait_final(client.api_key, job_id)
-    assert deliveries(weir, client.api_key, job_id) == []
+    assert job_deliveries(weir, client.api_key, job_id) == []
     assert before == (weir.metric("webhook_deliveries_total"), weir.metric("webhook_failures_total"))
 
 
@@ -291,7 +268,7 @@ def test_deliveries_that_wait_keep_their_job_beyond_its_retention(fresh_weir, re
     weir.wait_final(key, waiting)
     time.sleep(3)  # three looks of the purge
     assert weir.job(key, waiting)["state"] == "SUCCEEDED"
-    assert {d["state"] for d in deliveries(weir, key, waiting)} == {"pending"}
+    assert {d["state"] for d in job_deliveries(weir, key, waiting)} == {"pending"}
     weir.restart({"gateway.processes": 1})
     receiver.wait(5)
     path = f"/v1/jobs/{waiting}"

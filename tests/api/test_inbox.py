@@ -72,6 +72,18 @@ def test_a_row_that_can_be_no_job_stays_with_the_reason_until_it_is_put_right(we
     assert inbox(weir)["failed"] == 0
 
 
+def test_a_row_as_long_as_can_be_is_refused_and_holds_nobody_up(weir, client):
+    """Its reason has room of its own; one byte more is refused by the table."""
+    rest = len(client.client_id) + len("outside")
+    with pytest.raises(RuntimeError, match="weir_inbox_sizes"):
+        sql(weir, put(client.client_id, callback="x" * (16385 - rest)))
+    sql(weir, put(client.client_id, callback="x" * (16384 - rest)) + put(client.client_id))
+    wait_for(lambda: inbox(weir)["failed"] == 1 and weir.total(client.api_key) == 1, SECONDS,
+             "the refusal and the job", weir)
+    assert "callback" in inbox(weir)["rows"][0]["error"]
+    sql(weir, "DELETE FROM weir_inbox;")
+
+
 def test_a_payload_too_large_is_refused_at_once(weir, client):
     """By the table, so that the application hears of it; what is large comes over HTTP."""
     with pytest.raises(RuntimeError, match="weir_inbox_sizes"):

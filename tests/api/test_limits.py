@@ -315,7 +315,6 @@ def test_low_priorities_are_refused_first(fresh_weir):
 
 
 @pytest.mark.tsan
-@pytest.mark.sqlite_only("what lanes submit within a moment may pass a limit: docs/decisions/0011")
 def test_parallel_submits_fill_the_queue_exactly(fresh_weir):
     """Never one too many, whatever the batches of the commit loop look like."""
     weir = fresh_weir(settings={"jobs.queue_size": 10, "runner.processes": 0})

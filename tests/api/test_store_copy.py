@@ -1,6 +1,7 @@
 """weir store copy: a stopped server's store into another; nothing is lost, and a copy that broke off goes on.
 
-Run with --store postgres the source is a PostgreSQL database, and the copy goes to SQLite and back."""
+Run with --store postgres the source is a PostgreSQL database, and the copy goes to SQLite, back, and from
+one database to another."""
 import itertools
 import json
 import os
@@ -77,6 +78,7 @@ def other_stores(tmp_path):
     """Where a store is carried, one after the other."""
     yield f"sqlite:{tmp_path}/one/weir.db"
     if ON_POSTGRES:
+        yield new_database()
         yield new_database()
         yield f"sqlite:{tmp_path}/two/weir.db"
 

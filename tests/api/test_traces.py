@@ -9,7 +9,7 @@ import uuid
 import pytest
 
 from harness.otlp_receiver import OtlpReceiver
-from harness.receiver import Receiver, hang, slowly
+from harness.receiver import hang, slowly
 from harness.weir_server import wait_for
 
 FAST = {"webhooks.base_ms": 20, "webhooks.cap_ms": 100, "webhooks.max_attempts": 4}
@@ -28,13 +28,6 @@ def traced(module_weir, collector):
     """Sends its spans there."""
     return module_weir(env={"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url + "/"},
                        settings={"jobs.retry_base_ms": 0, **FAST})
-
-
-@pytest.fixture
-def receiver():
-    """Of deliveries; answers 200 until told otherwise."""
-    with Receiver() as made:
-        yield made
 
 
 def new_context(sampled=True):

@@ -6,48 +6,18 @@ import time
 import pytest
 
 from harness.receiver import Receiver, hang, is_signed, slowly
+from harness.webhook_calls import (QUICK_ATTEMPTS, job_deliveries, new_client_with_secret, new_webhook,
+                                   webhook_deliveries)
 from harness.weir_server import wait_for
 
 RUN = ["job.created", "job.queued", "job.assigned", "job.running", "job.succeeded"]
-FAST = {"webhooks.base_ms": 20, "webhooks.cap_ms": 100, "webhooks.timeout_ms": 1000,
-        "webhooks.max_attempts": 4}
+FAST = {**QUICK_ATTEMPTS, "webhooks.max_attempts": 4}
 
 
 @pytest.fixture(scope="module")
 def weir(module_weir):
     """Short pauses between attempts."""
     return module_weir(settings=FAST)
-
-
-@pytest.fixture
-def receiver():
-    """One that answers 200 until told otherwise."""
-    with Receiver() as made:
-        yield made
-
-
-def new_client(weir):
-    """(key, secret of its callbacks)."""
-    made = weir.api("POST", "/v1/clients", body={}).expect(201)
-    key = weir.api("POST", f"/v1/clients/{made['client_id']}/keys", body={}).expect(201)["api_key"]
-    return key, made["webhook_secret"]
-
-
-def new_webhook(weir, key, url, events):
-    """(webhook_id, secret)."""
-    made = weir.api("POST", "/v1/webhooks", key=key, body={"url": url, "events": events}).expect(201)
-    return made["webhook_id"], made["secret"]
-
-
-def job_deliveries(weir, key, job_id):
-    """Of the callback, oldest first."""
-    return weir.api("GET", f"/v1/jobs/{job_id}/deliveries", key=key).expect(200)["items"][::-1]
-
-
-def webhook_deliveries(weir, key, webhook_id):
-    """Of the webhook, oldest first."""
-    path = f"/v1/webhooks/{webhook_id}/deliveries?limit=200"
-    return weir.api("GET", path, key=key).expect(200)["items"][::-1]
 
 
 def wait_done(weir, key, job_id, state, count=5):
@@ -64,7 +34,7 @@ def names(calls):
 
 def test_a_callback_hears_every_event_of_its_job_in_order_and_signed(weir, receiver):
     """[JOB-001] [JOB-063] [JOB-041] One call per state change, in order, signed over the raw bytes."""
-    key, secret = new_client(weir)
+    key, secret = new_client_with_secret(weir)
     job_id = weir.submit(key, work_kind="WEBHOOK_SUCCESS", callback=receiver.url + "/hook?a=b")["job_id"]
     calls = receiver.wait(5)
     assert names(calls) == RUN
@@ -86,8 +56,8 @@ def test_a_callback_hears_every_event_of_its_job_in_order_and_signed(weir, recei
 
 def test_a_webhook_hears_what_it_asked_for_and_nothing_else(weir, receiver):
     """[JOB-103] [JOB-105] Subscribed names of its client's jobs; nothing of others, nothing once gone."""
-    key, _ = new_client(weir)
-    other, _ = new_client(weir)
+    key, _ = new_client_with_secret(weir)
+    other, _ = new_client_with_secret(weir)
     hook, secret = new_webhook(weir, key, receiver.url, ["job.succeeded", "job.failed"])
     good = weir.submit(key, work_kind="SUCCESS_FAST")["job_id"]
     bad = weir.submit(key, work_kind="FAIL_IMMEDIATE")["job_id"]
@@ -108,7 +78,7 @@ def test_a_webhook_hears_what_it_asked_for_and_nothing_else(weir, receiver):
 
 def test_a_receiver_that_fails_once_gets_it_again_with_the_same_id(weir, receiver):
     """[JOB-043] [JOB-189] 500 then 200: the second attempt has the same id and a signature of its own."""
-    key, secret = new_client(weir)
+    key, secret = new_client_with_secret(weir)
     receiver.answers = [500, 200]
     job_id = weir.submit(key, work_kind="WEBHOOK_5XX", callback=receiver.url)["job_id"]
     calls = receiver.wait(6)
@@ -123,7 +93,7 @@ def test_a_receiver_that_fails_once_gets_it_again_with_the_same_id(weir, receive
 @pytest.mark.parametrize("status", [302, 404, 503])
 def test_any_answer_but_2xx_is_a_failure(weir, receiver, status):
     """[JOB-189] Redirects are not followed."""
-    key, _ = new_client(weir)
+    key, _ = new_client_with_secret(weir)
     receiver.headers = {"Location": receiver.url + "/elsewhere"}
     receiver.answers = [status, 204]
     job_id = weir.submit(key, queue="nobody", callback=receiver.url + "/here")["job_id"]
@@ -135,7 +105,7 @@ def test_any_answer_but_2xx_is_a_failure(weir, receiver, status):
 
 def test_a_delivery_is_given_up_after_the_last_attempt_and_the_next_one_follows(weir, receiver):
     """[JOB-044] [JOB-190] [JOB-291] Always 500: attempts stop at the limit, the job is not touched by it."""
-    key, _ = new_client(weir)
+    key, _ = new_client_with_secret(weir)
     receiver.answers = [500]
     before = weir.metric("webhook_failures_total")
     job_id = weir.submit(key, work_kind="WEBHOOK_RETRIES_EXHAUSTED", callback=receiver.url)["job_id"]
@@ -151,7 +121,7 @@ def test_a_delivery_is_given_up_after_the_last_attempt_and_the_next_one_follows(
 
 def test_a_receiver_that_hangs_is_cut_off_and_nobody_waits_for_it(weir, receiver):
     """[JOB-042] [JOB-188] [JOB-196] [JOB-220] Cut off at webhooks.timeout_ms; the job is on time."""
-    key, _ = new_client(weir)
+    key, _ = new_client_with_secret(weir)
     receiver.answers = [hang, 200]
     began = time.time()
     job_id = weir.submit(key, work_kind="WEBHOOK_TIMEOUT", callback=receiver.url)["job_id"]
@@ -164,7 +134,7 @@ def test_a_receiver_that_hangs_is_cut_off_and_nobody_waits_for_it(weir, receiver
 
 def test_a_slow_receiver_gets_everything_late(weir, receiver):
     """[JOB-045] Slower than the job, faster than the timeout."""
-    key, _ = new_client(weir)
+    key, _ = new_client_with_secret(weir)
     receiver.answers = [slowly(0.3)]
     began = time.time()
     job_id = weir.submit(key, work_kind="WEBHOOK_SLOW_RECEIVER", callback=receiver.url)["job_id"]
@@ -177,7 +147,7 @@ def test_a_slow_receiver_gets_everything_late(weir, receiver):
 
 def test_an_endpoint_that_nobody_listens_on(weir):
     """[JOB-186] The failure is recorded with its reason; the job ends on time."""
-    key, _ = new_client(weir)
+    key, _ = new_client_with_secret(weir)
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{unused.getsockname()[1]}"
@@ -189,7 +159,7 @@ def test_an_endpoint_that_nobody_listens_on(weir):
 
 def test_retry_after_is_waited_for(weir, receiver):
     """A receiver that asks for a second gets it, though the backoff would be shorter."""
-    key, _ = new_client(weir)
+    key, _ = new_client_with_secret(weir)
     receiver.headers = {"Retry-After": "1"}
     receiver.answers = [503, 200]
     weir.submit(key, queue="nobody", callback=receiver.url)
@@ -200,7 +170,7 @@ def test_retry_after_is_waited_for(weir, receiver):
 def test_counters_and_log_lines_tell_of_every_attempt(fresh_weir, receiver):
     """[JOB-263] [JOB-264] [JOB-269] [JOB-279] One line per attempt, with status or error."""
     weir = fresh_weir(settings={**FAST, "log.level": "debug"})
-    key, _ = new_client(weir)
+    key, _ = new_client_with_secret(weir)
     receiver.answers = [500, 200]
     job_id = weir.submit(key, queue="nobody", callback=receiver.url)["job_id"]
     done = wait_done(weir, key, job_id, "delivered", 2)
@@ -216,7 +186,7 @@ def test_counters_and_log_lines_tell_of_every_attempt(fresh_weir, receiver):
 def test_timeout_and_attempts_are_settings(fresh_weir, receiver):
     """[JOB-296] Other values, other behaviour."""
     weir = fresh_weir(settings={**FAST, "webhooks.timeout_ms": 200, "webhooks.max_attempts": 2})
-    key, _ = new_client(weir)
+    key, _ = new_client_with_secret(weir)
     receiver.answers = [hang]
     job_id = weir.submit(key, queue="nobody", callback=receiver.url)["job_id"]
     done = wait_done(weir, key, job_id, "exhausted", 2)
@@ -227,7 +197,7 @@ def test_timeout_and_attempts_are_settings(fresh_weir, receiver):
 def test_private_addresses_are_out_of_reach_unless_allowed(fresh_weir, receiver):
     """The guard: nothing is sent, and nothing is tried again; an exception opens the way."""
     weir = fresh_weir(settings={**FAST, "webhooks.allow_private": False})
-    key, _ = new_client(weir)
+    key, _ = new_client_with_secret(weir)
     job_id = weir.submit(key, queue="nobody", callback=receiver.url)["job_id"]
     done = wait_done(weir, key, job_id, "exhausted", 2)
     assert [[a["error"] for a in d["attempts"]] for d in done] == [["refused_by_policy"]] * 2
@@ -241,7 +211,7 @@ def test_private_addresses_are_out_of_reach_unless_allowed(fresh_weir, receiver)
 
 def test_a_webhook_that_says_gone_is_disabled_until_it_is_enabled(weir, receiver):
     """410: no more tries, no more events; enabled again by a call."""
-    key, _ = new_client(weir)
+    key, _ = new_client_with_secret(weir)
     hook, _ = new_webhook(weir, key, receiver.url, ["job.queued"])
     receiver.answers = [410, 200]
 
@@ -264,7 +234,7 @@ def test_a_webhook_that_says_gone_is_disabled_until_it_is_enabled(weir, receiver
 
 def test_a_test_and_a_redelivery(weir, receiver):
     """A test has a body of its own; a redelivery the same id and one more attempt."""
-    key, _ = new_client(weir)
+    key, _ = new_client_with_secret(weir)
     hook, secret = new_webhook(weir, key, receiver.url, ["job.failed"])
     accepted = weir.api("POST", f"/v1/webhooks/{hook}:test", key=key, body={}).expect(202)
     call = receiver.wait(1)[0]
@@ -276,7 +246,7 @@ def test_a_test_and_a_redelivery(weir, receiver):
     again = receiver.wait(2)[1]
     assert again.id == call.id and again.body == call.body
     wait_for(lambda: len(webhook_deliveries(weir, key, hook)[0]["attempts"]) == 2, 10, "two attempts", weir)
-    stranger, _ = new_client(weir)
+    stranger, _ = new_client_with_secret(weir)
     weir.api("POST", path, key=stranger, body={}).expect_problem(403, "RFA_AUTH_FORBIDDEN")
     weir.api("GET", f"/v1/webhooks/{hook}/deliveries", key=stranger).expect_problem(403, "RFA_AUTH_FORBIDDEN")
     missing = path.replace(accepted["delivery_id"], hook)
@@ -285,7 +255,7 @@ def test_a_test_and_a_redelivery(weir, receiver):
 
 def test_two_secrets_sign_while_one_is_rotated(weir, receiver):
     """The former and the new one, both of a webhook and of callbacks."""
-    key, _ = new_client(weir)
+    key, _ = new_client_with_secret(weir)
     hook, former = new_webhook(weir, key, receiver.url, ["job.queued"])
     now = weir.api("POST", f"/v1/webhooks/{hook}:rotate-secret", key=key, body={}).expect(200)["secret"]
     weir.submit(key, queue="nobody")
@@ -297,7 +267,7 @@ def test_two_secrets_sign_while_one_is_rotated(weir, receiver):
 def test_deliveries_survive_a_kill_of_everything(fresh_weir, receiver):
     """Events committed before the kill arrive after the start, each at least once, with the id it had."""
     weir = fresh_weir(settings=FAST)
-    key, secret = new_client(weir)
+    key, secret = new_client_with_secret(weir)
     receiver.answers = [503]
     jobs = [weir.submit(key, queue="nobody", callback=receiver.url)["job_id"] for _ in range(20)]
     receiver.wait(5)
@@ -318,14 +288,14 @@ def test_deliveries_survive_a_kill_of_everything(fresh_weir, receiver):
 def test_dead_receivers_delay_no_healthy_one(fresh_weir, receiver):
     """200 hanging callbacks of other origins and one hanging webhook: a healthy one hears within a second."""
     weir = fresh_weir(settings={**FAST, "webhooks.timeout_ms": 5000})
-    key, _ = new_client(weir)
+    key, _ = new_client_with_secret(weir)
     with Receiver("0.0.0.0") as dead:
         dead.answers = [hang]
         new_webhook(weir, key, dead.url + "/hook", ["*"])
         for i in range(200):
             port = dead.server.server_address[1]
             weir.submit(key, queue="nobody", callback=f"http://127.0.0.{2 + i % 100}:{port}/")
-        healthy, _ = new_client(weir)
+        healthy, _ = new_client_with_secret(weir)
         times = []
         for _ in range(20):
             count = len(receiver.calls)
@@ -338,7 +308,7 @@ def test_dead_receivers_delay_no_healthy_one(fresh_weir, receiver):
 
 def test_a_page_of_deliveries_and_its_cursor(weir, receiver):
     """Newest first, each once."""
-    key, _ = new_client(weir)
+    key, _ = new_client_with_secret(weir)
     hook, _ = new_webhook(weir, key, receiver.url, ["job.created"])
     for _ in range(7):
         weir.submit(key, queue="nobody")

@@ -223,40 +223,71 @@ static int64_t next_chunk_of(struct store *s)
     return next;
 }
 
-/* --- the tests -------------------------------------------------------------------------------------- */
-
-/* A store of the kernel's, from `kind` through all the others and back. */
-static void carry_around(enum place_kind kind, bool made_up)
-{
-    struct place at[PLACE_KIND_COUNT + 1], *before = &at[0];
+/* From one place to another; what the last copy said. */
+struct pair {
+    struct place from, to;
     struct copy_result result;
     struct err err;
+};
+
+static void pair_make(struct pair *p, enum place_kind to)
+{
+    place_make(&p->from, PLACE_MEMORY);
+    place_make(&p->to, to);
+}
+
+static enum err_code pair_copy(struct pair *p)
+{
+    return copy(p->from.store, p->to.store, &p->result, &p->err);
+}
+
+static void pair_drop(struct pair *p)
+{
+    place_drop(&p->from);
+    place_drop(&p->to);
+}
+
+/* --- the tests -------------------------------------------------------------------------------------- */
+
+/* One leg of the tour. */
+static void carry(struct place *from, struct place *to, bool made_up)
+{
+    struct copy_result result;
+    struct err err;
+    enum err_code code = copy(from->store, to->store, &result, &err);
+    if (code != ERR_OK)
+        print_error("%s to %s: %s\n", place_names[from->kind], place_names[to->kind], err.detail);
+    assert_int_equal(code, ERR_OK);
+    expect_equal(&result);
+    assert_int_equal(result.resumed, 0);
+    if (!made_up)
+        expect_sound(to->store);
+    if (from->kind != PLACE_POSTGRES) /* whose lanes count in blocks */
+        assert_true(next_chunk_of(to->store) >= next_chunk_of(from->store));
+    assert_true(is_unfinished(to->store));
+    assert_int_equal(store_copy_finish(to->store, &err), ERR_OK);
+    assert_false(is_unfinished(to->store));
+}
+
+/* From each kind to each other, and to another of its own kind. */
+static void carry_around(bool made_up)
+{
+    static const enum place_kind tour[] = {PLACE_MEMORY, PLACE_SQLITE,   PLACE_SQLITE,   PLACE_MEMORY,
+                                           PLACE_MEMORY, PLACE_POSTGRES, PLACE_POSTGRES, PLACE_MEMORY,
+                                           PLACE_SQLITE, PLACE_POSTGRES, PLACE_SQLITE};
+    struct place at[LENGTH_OF(tour)];
     size_t count = 0;
-    place_make(&at[count++], kind);
-    if (made_up)
-        fill_made_up(at[0].store);
-    else
-        fill_by_kernel(at[0].store, 0);
-    for (int i = 1; i <= PLACE_KIND_COUNT; i++) {
-        enum place_kind next = (enum place_kind)(((int)kind + i) % PLACE_KIND_COUNT);
-        if (next == PLACE_POSTGRES && !has_postgres())
+    for (size_t i = 0; i < LENGTH_OF(tour); i++) {
+        if (tour[i] == PLACE_POSTGRES && !has_postgres())
             continue;
-        struct place *p = &at[count++];
-        place_make(p, next);
-        enum err_code code = copy(before->store, p->store, &result, &err);
-        if (code != ERR_OK)
-            print_error("%s to %s: %s\n", place_names[before->kind], place_names[next], err.detail);
-        assert_int_equal(code, ERR_OK);
-        expect_equal(&result);
-        assert_int_equal(result.resumed, 0);
-        if (!made_up)
-            expect_sound(p->store);
-        if (before->kind != PLACE_POSTGRES) /* whose lanes count in blocks */
-            assert_true(next_chunk_of(p->store) >= next_chunk_of(before->store));
-        assert_true(is_unfinished(p->store));
-        assert_int_equal(store_copy_finish(p->store, &err), ERR_OK);
-        assert_false(is_unfinished(p->store));
-        before = p;
+        place_make(&at[count], tour[i]);
+        if (count)
+            carry(&at[count - 1], &at[count], made_up);
+        else if (made_up)
+            fill_made_up(at[0].store);
+        else
+            fill_by_kernel(at[0].store, 0);
+        count++;
     }
     while (count)
         place_drop(&at[--count]);
@@ -265,38 +296,32 @@ static void carry_around(enum place_kind kind, bool made_up)
 static void a_store_is_the_same_after_a_tour_through_all_backends(void **state)
 {
     (void)state;
-    carry_around(PLACE_SQLITE, false);
-    carry_around(PLACE_MEMORY, false);
+    carry_around(false);
 }
 
 static void every_table_and_value_is_carried_over(void **state)
 {
     (void)state;
-    carry_around(PLACE_SQLITE, true);
-    carry_around(PLACE_MEMORY, true);
+    carry_around(true);
 }
 
 static void a_copied_store_takes_on_work(void **state)
 {
     (void)state;
-    struct place from, to;
-    struct copy_result result;
-    struct err err;
-    place_make(&from, PLACE_MEMORY);
-    fill_by_kernel(from.store, 0);
-    place_make(&to, PLACE_SQLITE);
-    assert_int_equal(copy(from.store, to.store, &result, &err), ERR_OK);
-    assert_int_equal(store_copy_finish(to.store, &err), ERR_OK);
-    place_close(&to);
-    place_open(&to);
-    assert_int_equal(to.store->next_chunk, from.store->next_chunk);
-    struct kernel_load *l = kernel_load_new(to.store, 6);
+    struct pair p;
+    pair_make(&p, PLACE_SQLITE);
+    fill_by_kernel(p.from.store, 0);
+    assert_int_equal(pair_copy(&p), ERR_OK);
+    assert_int_equal(store_copy_finish(p.to.store, &p.err), ERR_OK);
+    place_close(&p.to);
+    place_open(&p.to);
+    assert_int_equal(p.to.store->next_chunk, p.from.store->next_chunk);
+    struct kernel_load *l = kernel_load_new(p.to.store, 6);
     for (int i = 0; i < LOAD_STEPS; i++)
-        assert_int_equal(kernel_load_step_blind(l, &err), ERR_OK);
+        assert_int_equal(kernel_load_step_blind(l, &p.err), ERR_OK);
     kernel_load_free(l);
-    expect_sound(to.store);
-    place_drop(&from);
-    place_drop(&to);
+    expect_sound(p.to.store);
+    pair_drop(&p);
 }
 
 /* New chunks must not take the numbers that purged events had: rows still refer to those. */
@@ -306,17 +331,13 @@ static void numbers_of_an_empty_log_go_on(void **state)
     for (enum place_kind kind = 0; kind < PLACE_KIND_COUNT; kind++) {
         if (kind == PLACE_POSTGRES && !has_postgres())
             continue;
-        struct place from, to;
-        struct copy_result result;
-        struct err err;
-        place_make(&from, PLACE_SQLITE);
+        struct pair p;
+        pair_make(&p, kind);
         struct change_set purged = {.first_chunk = 700, .drop_chunks_below = 700};
-        assert_int_equal(from.store->ops->commit(from.store, &purged, &err), ERR_OK);
-        place_make(&to, kind);
-        assert_int_equal(copy(from.store, to.store, &result, &err), ERR_OK);
-        assert_true(next_chunk_of(to.store) >= 700);
-        place_drop(&from);
-        place_drop(&to);
+        assert_int_equal(p.from.store->ops->commit(p.from.store, &purged, &p.err), ERR_OK);
+        assert_int_equal(pair_copy(&p), ERR_OK);
+        assert_true(next_chunk_of(p.to.store) >= 700);
+        pair_drop(&p);
     }
 }
 
@@ -324,19 +345,15 @@ static void numbers_of_an_empty_log_go_on(void **state)
 static void a_log_with_gaps_is_counted_through_by_one_writer(void **state)
 {
     (void)state;
-    struct place from, to;
-    struct copy_result result;
-    struct err err;
-    place_make(&from, PLACE_MEMORY);
-    fill_by_kernel(from.store, 9);
-    place_make(&to, PLACE_SQLITE);
-    assert_int_equal(copy(from.store, to.store, &result, &err), ERR_OK);
-    expect_equal(&result);
-    expect_sound(to.store);
-    assert_int_equal(next_chunk_of(to.store), (int64_t)result.target[COPY_LOG].rows + 1);
-    assert_true(next_chunk_of(from.store) > 2 * next_chunk_of(to.store));
-    place_drop(&from);
-    place_drop(&to);
+    struct pair p;
+    pair_make(&p, PLACE_SQLITE);
+    fill_by_kernel(p.from.store, 9);
+    assert_int_equal(pair_copy(&p), ERR_OK);
+    expect_equal(&p.result);
+    expect_sound(p.to.store);
+    assert_int_equal(next_chunk_of(p.to.store), (int64_t)p.result.target[COPY_LOG].rows + 1);
+    assert_true(next_chunk_of(p.from.store) > 2 * next_chunk_of(p.to.store));
+    pair_drop(&p);
 }
 
 /* --- commits that are meddled with ------------------------------------------------------------------- */
@@ -435,42 +452,38 @@ static enum err_code open_to_serve(const struct place *p, struct err *err)
 /* After every commit it breaks off once; the next try goes on behind it. */
 static void break_off_everywhere(enum place_kind kind)
 {
-    struct place from, to;
-    struct copy_result result;
-    struct err err;
+    struct pair p;
     uint64_t before = 0;
     int tries = 0;
-    place_make(&from, PLACE_MEMORY);
-    fill_by_kernel(from.store, 0);
-    place_make(&to, kind);
+    pair_make(&p, kind);
+    fill_by_kernel(p.from.store, 0);
     for (;; tries++) {
-        meddle(to.store, 1, -1);
-        enum err_code code = copy(from.store, to.store, &result, &err);
-        stop_meddling(to.store);
-        assert_true(result.resumed >= before);
-        before = result.resumed;
+        meddle(p.to.store, 1, -1);
+        enum err_code code = pair_copy(&p);
+        stop_meddling(p.to.store);
+        assert_true(p.result.resumed >= before);
+        before = p.result.resumed;
         if (code == ERR_OK)
             break;
         assert_int_equal(code, ERR_STORAGE_DB_ERROR);
-        assert_string_equal(err.detail, "told to fail");
+        assert_string_equal(p.err.detail, "told to fail");
         assert_true(tries < 1000);
         if (kind == PLACE_SQLITE && tries > 0) { /* half a store is not served */
-            assert_int_equal(open_to_serve(&to, &err), ERR_CONFIG_INVALID);
-            assert_non_null(strstr(err.detail, "not finished"));
+            assert_int_equal(open_to_serve(&p.to, &p.err), ERR_CONFIG_INVALID);
+            assert_non_null(strstr(p.err.detail, "not finished"));
         }
-        place_close(&to);
+        place_close(&p.to);
         if (kind != PLACE_MEMORY)
-            place_open(&to);
+            place_open(&p.to);
     }
     assert_true(tries >= COPY_PART_COUNT - 1);
-    expect_equal(&result);
-    expect_sound(to.store);
-    assert_int_equal(store_copy_finish(to.store, &err), ERR_OK);
-    place_close(&to);
+    expect_equal(&p.result);
+    expect_sound(p.to.store);
+    assert_int_equal(store_copy_finish(p.to.store, &p.err), ERR_OK);
+    place_close(&p.to);
     if (kind != PLACE_MEMORY)
-        assert_int_equal(open_to_serve(&to, &err), ERR_OK);
-    place_drop(&from);
-    place_drop(&to);
+        assert_int_equal(open_to_serve(&p.to, &p.err), ERR_OK);
+    pair_drop(&p);
 }
 
 static void a_copy_that_broke_off_goes_on(void **state)
@@ -485,26 +498,22 @@ static void a_copy_that_broke_off_goes_on(void **state)
 static void another_source_or_a_filled_target_is_refused(void **state)
 {
     (void)state;
-    struct place from, to;
-    struct copy_result result;
-    struct err err;
-    place_make(&from, PLACE_MEMORY);
-    fill_by_kernel(from.store, 0);
-    place_make(&to, PLACE_SQLITE);
-    meddle(to.store, 4, -1);
-    assert_int_equal(copy(from.store, to.store, &result, &err), ERR_STORAGE_DB_ERROR);
-    stop_meddling(to.store);
+    struct pair p;
+    pair_make(&p, PLACE_SQLITE);
+    fill_by_kernel(p.from.store, 0);
+    meddle(p.to.store, 4, -1);
+    assert_int_equal(pair_copy(&p), ERR_STORAGE_DB_ERROR);
+    stop_meddling(p.to.store);
     struct request_day_row row = {.client = 1, .day = 77};
     struct row_change change = {&table_request_day_row, ROW_INSERT, &row};
-    struct change_set more = {.rows = &change, .row_count = 1, .first_chunk = from.store->next_chunk};
-    assert_int_equal(from.store->ops->commit(from.store, &more, &err), ERR_OK);
-    assert_int_equal(copy(from.store, to.store, &result, &err), ERR_JOB_CONFLICT);
-    assert_non_null(strstr(err.detail, "source has changed"));
-    assert_int_equal(store_copy_finish(to.store, &err), ERR_OK); /* as if it were a store of its own */
-    assert_int_equal(copy(from.store, to.store, &result, &err), ERR_JOB_CONFLICT);
-    assert_non_null(strstr(err.detail, "not empty"));
-    place_drop(&from);
-    place_drop(&to);
+    struct change_set more = {.rows = &change, .row_count = 1, .first_chunk = p.from.store->next_chunk};
+    assert_int_equal(p.from.store->ops->commit(p.from.store, &more, &p.err), ERR_OK);
+    assert_int_equal(pair_copy(&p), ERR_JOB_CONFLICT);
+    assert_non_null(strstr(p.err.detail, "source has changed"));
+    assert_int_equal(store_copy_finish(p.to.store, &p.err), ERR_OK); /* as if it were a store of its own */
+    assert_int_equal(pair_copy(&p), ERR_JOB_CONFLICT);
+    assert_non_null(strstr(p.err.detail, "not empty"));
+    pair_drop(&p);
 }
 
 /* The negative control: each part's sum sees one changed bit, and no other part is blamed. */
@@ -512,24 +521,20 @@ static void a_difference_is_found_in_its_part(void **state)
 {
     (void)state;
     for (int part = 0; part < COPY_PART_COUNT; part++) {
-        struct place from, to;
-        struct copy_result result;
-        struct err err;
-        place_make(&from, PLACE_MEMORY);
-        fill_made_up(from.store);
-        place_make(&to, PLACE_SQLITE);
-        meddle(to.store, -1, part);
-        assert_int_equal(copy(from.store, to.store, &result, &err), ERR_OK);
+        struct pair p;
+        pair_make(&p, PLACE_SQLITE);
+        fill_made_up(p.from.store);
+        meddle(p.to.store, -1, part);
+        assert_int_equal(pair_copy(&p), ERR_OK);
         assert_true(meddling.was_doctored);
-        stop_meddling(to.store);
-        assert_false(result.equal);
+        stop_meddling(p.to.store);
+        assert_false(p.result.equal);
         for (int i = 0; i < COPY_PART_COUNT; i++) {
-            bool same = result.source[i].rows == result.target[i].rows &&
-                        result.source[i].digest == result.target[i].digest;
+            bool same = p.result.source[i].rows == p.result.target[i].rows &&
+                        p.result.source[i].digest == p.result.target[i].digest;
             assert_int_equal(same, i != part);
         }
-        place_drop(&from);
-        place_drop(&to);
+        pair_drop(&p);
     }
 }
 

@@ -2,10 +2,7 @@
 what a real receiver got."""
 import copy
 
-import pytest
-
 from faults.fail_io import FailIo
-from harness.receiver import Receiver
 from harness.worker_calls import Worker
 from oracle import ACCEPTED, judge
 
@@ -14,13 +11,6 @@ NO_MATCH, TOO_OLD, TOO_NEW = ("No matching signature found", "Message timestamp 
 TOLERANCE_MS = 5 * 60 * 1000  # the library's
 MINUTE_MS, DAY_MS = 60 * 1000, 86400 * 1000
 OTHER_SECRET = "whsec_" + "A" * 43 + "="
-
-
-@pytest.fixture
-def receiver():
-    """One that answers 200."""
-    with Receiver() as made:
-        yield made
 
 
 class Subscriber:

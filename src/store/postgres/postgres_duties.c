@@ -67,6 +67,18 @@ static struct look send_look(struct postgres_store *s)
     return look;
 }
 
+/* Its clock said so at some moment between the two. While that can be true of what we go by, nothing changes:
+ * else the time would jump to and fro, and what happened later would seem to be earlier. */
+static void take_clock(struct postgres_store *s, int64_t clock_us, int64_t before_us, int64_t after_us)
+{
+    int64_t difference = atomic_load(&s->base.clock_minus_mono_us);
+    if (difference < clock_us - after_us)
+        difference = clock_us - after_us;
+    if (difference > clock_us - before_us)
+        difference = clock_us - before_us;
+    atomic_store(&s->base.clock_minus_mono_us, difference);
+}
+
 static void take_counts(struct postgres_store *s, const PGresult *r)
 {
     struct client_counts sum = {0};
@@ -153,7 +165,7 @@ static enum err_code look_around(struct postgres_store *s, struct store_duties *
     if (link_run(l, "duties", err) != ERR_OK)
         return err->code;
     const PGresult *r = link_result(l, look.duties);
-    atomic_store(&s->base.clock_minus_mono_us, value_int(r, 0, LOOK_CLOCK) - (before_us + pg_mono_us()) / 2);
+    take_clock(s, value_int(r, 0, LOOK_CLOCK), before_us, pg_mono_us());
     s->base.first_chunk =
         PQgetisnull(r, 0, LOOK_FIRST_CHUNK) ? s->base.next_chunk : value_int(r, 0, LOOK_FIRST_CHUNK);
     take_counts(s, link_result(l, look.counts));

@@ -15,10 +15,12 @@ const char *const postgres_inbox_sql[] = {
     " ALTER priority SET DEFAULT -1, ALTER max_runtime_ms SET DEFAULT -1, ALTER max_retries SET DEFAULT -1,"
     " ALTER client SET NOT NULL",
     "ALTER TABLE weir_inbox ADD COLUMN IF NOT EXISTS execution_at timestamptz",
-    /* Rows are read a hundred at a time: what is larger comes over HTTP. */
+    /* Rows are read a hundred at a time: what is larger comes over HTTP. The error is ours: it has its own
+     * room, or a row that is nearly too long could never be refused. */
     "ALTER TABLE weir_inbox DROP CONSTRAINT IF EXISTS weir_inbox_sizes",
     "ALTER TABLE weir_inbox ADD CONSTRAINT weir_inbox_sizes CHECK(coalesce(octet_length(payload),0)<=1048576 "
-    "AND octet_length(concat(client,type,work_kind,queue,callback,idempotency_key,error))<=16384)",
+    "AND octet_length(concat(client,type,work_kind,queue,callback,idempotency_key))<=16384 "
+    "AND coalesce(octet_length(error),0)<=16384)",
     "CREATE OR REPLACE FUNCTION weir_inbox_fill() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
     "IF NEW.execution_at IS NOT NULL THEN "
     "NEW.execution_ms=ceil(extract(epoch FROM NEW.execution_at)*1000)::bigint; END IF; RETURN NEW; END $$",

@@ -394,8 +394,7 @@ int main(void)
         RIG_TEST(test_the_backoff_doubles_within_its_jitter_up_to_the_cap),
         RIG_TEST(test_after_the_last_retry_the_job_stays_failed_and_says_so_once),
         RIG_TEST(test_the_report_of_each_retried_attempt_is_archived),
-        RIG_TEST_UNSHARED(test_a_retry_that_meets_a_full_queue_is_refused_and_the_job_stays_failed,
-                          RIG_LIMITS),
+        RIG_TEST(test_a_retry_that_meets_a_full_queue_is_refused_and_the_job_stays_failed),
         RIG_TEST(test_a_result_that_is_too_large_fails_the_job),
         RIG_TEST(test_an_error_of_any_length_is_cut_to_fit),
     };

@@ -91,6 +91,20 @@ static void put(struct rig *r, const struct inbox_row *row)
     change(r, ROW_INSERT, row);
 }
 
+/* Rows id, id + 1, ... in one commit. */
+static void put_many(struct rig *r, struct str client, int64_t id, size_t count)
+{
+    struct err err;
+    struct inbox_row *rows = ARENA_ARRAY(r->arena, struct inbox_row, count);
+    struct row_change *changes = ARENA_ARRAY(r->arena, struct row_change, count);
+    for (size_t i = 0; i < count; i++) {
+        rows[i] = row_of(r, client, id + (int64_t)i);
+        changes[i] = (struct row_change){&table_inbox_row, ROW_INSERT, &rows[i]};
+    }
+    struct change_set c = {.rows = changes, .row_count = count, .first_chunk = r->store->next_chunk};
+    assert_int_equal(r->real->commit(r->store, &c, &err), ERR_OK);
+}
+
 struct counted {
     size_t waiting, failed;
     char error[300];
@@ -350,21 +364,15 @@ static void a_time_that_has_come_meanwhile_is_now(void **state)
 static void many_rows_are_taken_in_turns_whatever_failed_before(void **state)
 {
     struct rig *r = *state;
-    int64_t number, id = 1;
+    int64_t number;
     struct str client = new_client(r, &number);
-    for (; id <= INBOX_ROWS_A_TURN + 5; id++) {
-        struct inbox_row row = row_of(r, STR("nobody"), id);
-        put(r, &row);
-    }
+    put_many(r, STR("nobody"), 1, INBOX_ROWS_A_TURN + 5);
     drain(r);
     assert_true(there_is_more);
     drain(r);
     assert_false(there_is_more);
     assert_int_equal(count_rows(r).failed, INBOX_ROWS_A_TURN + 5);
-    for (int i = 0; i < INBOX_ROWS_A_TURN + 1; i++) {
-        struct inbox_row row = row_of(r, client, id++);
-        put(r, &row);
-    }
+    put_many(r, client, INBOX_ROWS_A_TURN + 100, INBOX_ROWS_A_TURN + 1);
     drain(r);
     assert_true(there_is_more);
     assert_int_equal(jobs_of(r).count, INBOX_ROWS_A_TURN);

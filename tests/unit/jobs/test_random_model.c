@@ -9,7 +9,8 @@
 
 #include "base/banned.h"
 
-enum { JOBS_MAX = 4000, CLIENTS = 3, STEPS = 3000, BATCH_MAX = 6, LEASES_MAX = 1000, CHECK_EVERY = 300 };
+enum { JOBS_MAX = 4000, CLIENTS = 3, STEPS = 3000, STEPS_SHORT = 400, BATCH_MAX = 6, LEASES_MAX = 1000 };
+enum { CHECK_EVERY = 300 };
 
 /* What the model knows of a job: only what commands and time may do to it, no store and no queue. */
 struct model_job {
@@ -31,6 +32,7 @@ struct model {
     int64_t clients[CLIENTS];
     int64_t steady_offset_ms;
     size_t failed, moves[JOB_STATE_COUNT];
+    size_t cancels; /* of the batch that is checked */
 };
 
 static uint64_t draw(struct model *m, uint64_t below)
@@ -161,6 +163,9 @@ static void check_claim(struct model *m, const struct step *step)
     const struct claim_command *c = step->claim;
     for (uint32_t i = 0; i < c->max; i++) {
         struct model_job *j = next_to_claim(m);
+        /* A shared store brings as many as are asked for: of those the batch may cancel some first. */
+        if (j && i == c->task_count && m->rig->shared && m->cancels)
+            break;
         assert_int_equal(j != NULL, i < c->task_count);
         if (!j)
             break;
@@ -347,6 +352,9 @@ static void batch(struct model *m, bool purges)
     if (purges)
         notice_purged(m);
     let_timers_fire(m);
+    m->cancels = 0;
+    for (size_t i = 0; i < count; i++)
+        m->cancels += steps[i].kind == STEP_CANCEL;
     for (size_t i = 0; i < count; i++)
         check_one(m, &steps[i]);
 }
@@ -372,6 +380,8 @@ static void restart(struct model *m)
 {
     rig_restart(m->rig, (int64_t)draw(m, 5000));
     m->steady_offset_ms = wall_ms(m) - m->rig->mono_ms;
+    if (m->rig->shared)
+        return; /* leases are stored, and other nodes go by them */
     for (size_t i = 0; i < m->count; i++) {
         struct model_job *j = &m->jobs[i];
         struct job_view v;
@@ -384,6 +394,13 @@ static void restart(struct model *m)
     }
 }
 
+/* A database takes its time: the whole way only in make test-long. */
+static int steps_of(const struct rig *r)
+{
+    const char *is_long = getenv("WEIR_TEST_LONG");
+    return r->shared && !(is_long && str_is(str_of(is_long), "1")) ? STEPS_SHORT : STEPS;
+}
+
 static void run(struct rig *r, uint64_t seed, bool purges)
 {
     struct model *m = must_alloc(sizeof *m);
@@ -394,7 +411,8 @@ static void run(struct rig *r, uint64_t seed, bool purges)
     r->settings.jobs_retention_seconds = purges ? 60 : 86400;
     for (int i = 0; i < CLIENTS; i++)
         m->clients[i] = rig_new_client(r, NULL);
-    for (int step = 1; step <= STEPS; step++) {
+    int steps = steps_of(r);
+    for (int step = 1; step <= steps; step++) {
         batch(m, purges);
         rig_pass(r, (int64_t)draw(m, draw(m, 50) ? 700 : 40000));
         if (draw(m, 400) == 0)
@@ -404,8 +422,8 @@ static void run(struct rig *r, uint64_t seed, bool purges)
     }
     compare_all(m);
     for (int s = JOB_CREATED; s < JOB_STATE_COUNT; s++)
-        assert_true(m->moves[s] > 20); /* the walk went everywhere */
-    assert_true(m->failed > 100);
+        assert_true(m->moves[s] > (size_t)steps / 150); /* the walk went everywhere */
+    assert_true(m->failed > (size_t)steps / 30);
     free(m->jobs);
     free(m);
 }
@@ -435,6 +453,5 @@ int main(void)
         RIG_TEST(test_random_commands_agree_with_a_naive_model),
         RIG_TEST(test_random_commands_agree_with_a_naive_model_while_old_jobs_are_purged),
     };
-    /* Not on PostgreSQL: the model knows leases to the millisecond (rig.h, RIG_LEASES). */
-    return RIG_RUN_BOTH(tests);
+    return RIG_RUN_ALL(tests);
 }

@@ -120,10 +120,9 @@ static enum err_code timed_lead(struct store *s, struct store_duties *ret_duties
     return code;
 }
 
-/* Who has the duties looks for leases that ended once a second; the rig in every batch. */
-static enum err_code looking_load(struct store *s, struct load_set *l, struct arena *a, struct err *err)
+/* The database may be away for a while. */
+static enum err_code rig_load(struct store *s, struct load_set *l, struct arena *a, struct err *err)
 {
-    enum { TIMERS_MAX = 1000 };
     struct rig *r = the_rig;
     if (r->load_outage_ms) {
         rig_pass(r, r->load_outage_ms);
@@ -132,8 +131,6 @@ static enum err_code looking_load(struct store *s, struct load_set *l, struct ar
         err->conflict = true;
         return err->code;
     }
-    if (!l->due_max)
-        l->due_max = TIMERS_MAX;
     return r->real->load(s, l, a, err);
 }
 
@@ -178,7 +175,7 @@ static void open_store(struct rig *r)
         r->ops.probe = watched_probe;
         if (r->ops.lead) {
             r->ops.lead = timed_lead;
-            r->ops.load = looking_load;
+            r->ops.load = rig_load;
         }
         r->store->ops = &r->ops;
     }
@@ -276,6 +273,9 @@ void rig_restart(struct rig *r, int64_t down_ms)
 
 size_t rig_step(struct rig *r)
 {
+    if (r->shared)
+        kernel_hint(r->kernel,
+                    HINT_TIMER); /* leases are looked at once a second, but for the rig in every step */
     return kernel_step(r->kernel);
 }
 

@@ -119,8 +119,6 @@ struct client_counts rig_counts(struct rig *r, int64_t client); /* as stored */
 /* One that does not run on PostgreSQL, and why. */
 #define RIG_IN_MEMORY "looks into memory, which holds the batch only"
 #define RIG_OWN_CLOCK "all nodes go by the database's clock, which nobody sets"
-#define RIG_LEASES    "leases are looked at once a second, and not written with each beat"
-#define RIG_LIMITS    "counts, and limits that go by them, are those of a moment ago"
 #define RIG_LOADED    "its rows come together with the load of the batch, not by a fetch each"
 #define RIG_RECEIVERS "what a receiver bears is known of the streams in memory only"
 #define RIG_TEST_UNSHARED(f, why)                                                                            \
