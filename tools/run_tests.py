@@ -24,10 +24,23 @@ FUZZ_SECONDS = "60" if LONG else "5"
 PYTEST = [PYTHON, "-m", "pytest", "-q", "--maxfail=3", "--durations=5"]
 
 # What also runs on PostgreSQL at commit size: all that speaks to a server. make test-long runs every
-# black-box test on it, and the faults.
+# black-box test on it.
 ON_POSTGRES = ["tests/api", "tests/scenarios", "tests/webhooks", "tests/harness/test_postgres.py",
                "tests/faults/test_postgres_start.py"]
 PARTS = 2  # of a long black-box suite, run beside each other
+
+# Of what can go wrong, a part on PostgreSQL at commit size.
+FAULTS_ON_POSTGRES = ["tests/faults/test_postgres_faults.py", "tests/faults/test_table_sizes.py"] + [
+    f"tests/faults/{test}" for test in (
+        "test_kill.py::test_kill_of_the_whole_family_under_load_loses_nothing",
+        "test_kill.py::test_verify_sees_a_row_that_is_missing",
+        "test_delivery_kills.py::test_kills_lose_no_delivery",
+        "test_restart.py::test_a_schedule_survives_a_kill_and_is_kept",
+        "test_restart.py::test_the_queue_survives_kill_9_in_its_order",
+        "test_restart.py::test_idempotency_holds_over_a_restart",
+        "test_restart.py::test_a_dead_workers_lease_ends_after_a_restart_of_core_too",
+        "test_worker_loss.py::test_workers_lost_before_the_start_give_their_jobs_back",
+        "test_worker_loss.py::test_a_frozen_worker_that_wakes_up_is_not_believed")]
 
 SANITIZER_ENV = {
     "ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1:detect_leaks=1",
@@ -102,6 +115,11 @@ def stages():
     on_postgres = PYTEST + ["--store", "postgres"] + (["tests"] if LONG else ON_POSTGRES)
     found += [
         *in_parts("postgres-api", on_postgres, asan),
+    ]
+    if not LONG:
+        found.append(Stage("postgres-faults", PYTEST + ["--store", "postgres"] + FAULTS_ON_POSTGRES,
+                           ["build-asan", "build-release"], env=asan))
+    found += [
         Stage("build-tsan", make("build-tsan"), lanes=LANES),
         Stage("tsan", meson_test("build-tsan", "--suite", "tsan"), ["build-tsan"]),
     ]
@@ -109,6 +127,8 @@ def stages():
     if threaded:
         found.append(Stage("tsan-api", PYTEST + ["-m", "tsan"] + threaded, ["build-tsan"],
                            env=tsan))
+        found.append(Stage("tsan-postgres", PYTEST + ["--store", "postgres", "-m", "tsan"] + threaded,
+                           ["build-tsan"], env=tsan))
     if glob.glob("tests/fuzz/*.c"):
         found += [
             Stage("build-fuzz", make("build-fuzz"), lanes=LANES),

@@ -83,6 +83,7 @@ void call_post(struct call *c, struct command *command, const struct command_typ
     command->done = command_done;
     command->abandoned = command_abandoned;
     command->received_us = c->x->received_us;
+    command->bytes = c->x->body.len;
     c->command = command;
     c->finish = finish;
     c->x->on_resume = resumed;

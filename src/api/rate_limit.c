@@ -31,8 +31,15 @@ struct window {
         int64_t number; /* of the minute or day since 1970 */
         int64_t count, quota;
     } spans[RATE_SPAN_COUNT];
-    bool unsaved;
+    int64_t unsaved; /* of its day, that the store has not heard of */
+    bool is_listed;  /* among those with some */
     struct window *next_unsaved;
+};
+
+/* Requests of a day on their way into the store. */
+struct saving {
+    int64_t client, day, requests;
+    int64_t sum; /* with what was there */
 };
 
 struct shard {
@@ -44,6 +51,8 @@ struct shard {
 struct rate_limit {
     const struct settings *settings;
     struct shard shards[SHARDS];
+    struct saving *saving; /* these three: the turn's */
+    size_t saving_count, saving_capacity;
 };
 
 struct rate_limit *rate_limit_new(const struct settings *s)
@@ -68,6 +77,8 @@ struct rate_limit *rate_limit_free(struct rate_limit *r)
         map_free(&r->shards[i].windows);
         pthread_mutex_destroy(&r->shards[i].lock);
     }
+    if (r)
+        free(r->saving);
     free(r);
     return NULL;
 }
@@ -158,6 +169,8 @@ static bool has_room(struct window *w, int64_t now_s, enum rate_span *ret_full)
         if (w->spans[i].number != now_s / spans[i].seconds) {
             w->spans[i].number = now_s / spans[i].seconds;
             w->spans[i].count = 0;
+            if (i == RATE_DAY)
+                w->unsaved = 0;
         }
         if (!w->spans[i].quota || w->spans[i].count < w->spans[i].quota)
             continue;
@@ -167,15 +180,22 @@ static bool has_room(struct window *w, int64_t now_s, enum rate_span *ret_full)
     return room;
 }
 
+static void add_unsaved(struct shard *shard, struct window *w, int64_t requests)
+{
+    w->unsaved += requests;
+    if (w->is_listed)
+        return;
+    w->is_listed = true;
+    w->next_unsaved = shard->unsaved;
+    shard->unsaved = w;
+}
+
 static void count(struct shard *shard, struct window *w)
 {
     for (int i = 0; i < RATE_SPAN_COUNT; i++)
         w->spans[i].count++;
-    if (w->spans[RATE_DAY].quota && !w->unsaved) {
-        w->unsaved = true;
-        w->next_unsaved = shard->unsaved;
-        shard->unsaved = w;
-    }
+    if (w->spans[RATE_DAY].quota)
+        add_unsaved(shard, w, 1);
 }
 
 static void tell(const struct window *w, int64_t now_s, struct rate_standing *ret)
@@ -258,46 +278,77 @@ void rate_limit_headers(const struct rate_standing *s, struct strbuf *headers)
 
 /* --- saving days ----------------------------------------------------------------------------------- */
 
-static size_t take_unsaved(struct shard *shard, struct request_day_row *rows, size_t max)
+static size_t take_unsaved(struct shard *shard, struct saving *ret, size_t max)
 {
     size_t n = 0;
     pthread_mutex_lock(&shard->lock);
     for (; n < max && shard->unsaved; n++) {
         struct window *w = shard->unsaved;
         shard->unsaved = w->next_unsaved;
-        w->unsaved = false;
-        rows[n] = (struct request_day_row){
-            .client = w->client, .day = w->spans[RATE_DAY].number, .requests = w->spans[RATE_DAY].count};
+        w->is_listed = false;
+        ret[n] =
+            (struct saving){.client = w->client, .day = w->spans[RATE_DAY].number, .requests = w->unsaved};
+        w->unsaved = 0;
     }
     pthread_mutex_unlock(&shard->lock);
     return n;
 }
 
-static void save(struct unit *u, struct request_day_row *row)
+/* What other nodes have counted is in the row already. */
+static void save(struct unit *u, struct saving *s)
 {
-    unit_want(u, &table_request_day_row, row);
-    if (u->load_err.code !=
-        ERR_OK) /* nothing is written then; the next request of the client says it again */
-        return;
-    struct request_day_row *stored = unit_row(u, &table_request_day_row, row);
-    if (!stored) {
-        unit_insert(u, &table_request_day_row, row);
-        return;
+    struct request_day_row key = {.client = s->client};
+    struct request_day_row *row = unit_row(u, &table_request_day_row, &key);
+    bool is_new = !row;
+    if (is_new) {
+        row = ARENA_NEW(u->arena, struct request_day_row);
+        *row = (struct request_day_row){.client = s->client, .day = s->day};
     }
-    stored->day = row->day;
-    stored->requests = row->requests;
-    unit_update(u, &table_request_day_row, stored);
+    if (row->day > s->day)
+        return; /* somebody is past midnight: nobody asks for this day any more */
+    row->requests = s->requests + (row->day == s->day ? row->requests : 0);
+    row->day = s->day;
+    s->sum = row->requests;
+    if (is_new)
+        unit_insert(u, &table_request_day_row, row);
+    else
+        unit_update(u, &table_request_day_row, row);
 }
 
 bool rate_limit_save(struct rate_limit *r, struct unit *u)
 {
     if (!r->settings->limits_requests_per_day)
         return false;
+    if (r->saving_count + SAVED_A_TURN > r->saving_capacity) {
+        r->saving_capacity = r->saving_count + SAVED_A_TURN;
+        r->saving = must_realloc(r->saving, r->saving_capacity * sizeof *r->saving);
+    }
+    struct saving *some = r->saving + r->saving_count;
     size_t n = 0;
-    struct request_day_row *rows = ARENA_ARRAY(u->arena, struct request_day_row, SAVED_A_TURN);
     for (int i = 0; i < SHARDS; i++)
-        n += take_unsaved(&r->shards[i], rows + n, SAVED_A_TURN - n);
+        n += take_unsaved(&r->shards[i], some + n, SAVED_A_TURN - n);
+    r->saving_count += n;
     for (size_t i = 0; i < n; i++)
-        save(u, &rows[i]);
+        unit_want(u, &table_request_day_row, &(struct request_day_row){.client = some[i].client});
+    unit_load_wanted(u);
+    for (size_t i = 0; i < n && u->load_err.code == ERR_OK; i++) /* else nothing is written */
+        save(u, &some[i]);
     return n == SAVED_A_TURN;
+}
+
+void rate_limit_saved(struct rate_limit *r, bool stored)
+{
+    for (size_t i = 0; i < r->saving_count; i++) {
+        const struct saving *s = &r->saving[i];
+        struct shard *shard = &r->shards[(uint64_t)s->client % SHARDS];
+        pthread_mutex_lock(&shard->lock);
+        struct window *w = find(shard, s->client);
+        bool same_day = w && w->spans[RATE_DAY].number == s->day;
+        if (same_day && !stored)
+            add_unsaved(shard, w, s->requests);
+        else if (same_day && s->sum)
+            w->spans[RATE_DAY].count = s->sum + w->unsaved;
+        pthread_mutex_unlock(&shard->lock);
+    }
+    r->saving_count = 0;
 }

@@ -5,6 +5,8 @@
  *          RateLimit-Policy and RateLimit of draft-ietf-httpapi-ratelimit-headers.
  * Restart: the minute begins anew. The day goes on where it was: counts are saved once a second and at a
  *          clean stop, so a crash forgets a second of it at most.
+ * Nodes:   of one database count minutes each for itself. A day is one for all: each adds what it has counted
+ *          and learns the sum, so a client can pass its day by what it does at the other nodes in a second.
  * Cost:    a lock that a sixteenth of the clients share, for a look into a hash table; the store is read
  *          once per client, and only when there is a limit per day.
  * Bounded: CLIENTS_A_SHARD_MAX in each of 16 parts. One more, and its part begins anew: minutes are
@@ -44,7 +46,9 @@ MUST_CHECK enum err_code rate_limit_take(struct rate_limit *r, struct reads *rea
                                          struct rate_standing *ret_standing, struct err *err);
 /* The two header lines; nothing when there is no limit. */
 void rate_limit_headers(const struct rate_standing *s, struct strbuf *headers);
-/* Housekeeping: registers the days that have changed, a bounded part of them; true when there are more. */
+/* Housekeeping: registers the days that have changed, a bounded part of them; true when there are more. Then
+ * whether that was stored: what was not is registered again. */
 bool rate_limit_save(struct rate_limit *r, struct unit *u);
+void rate_limit_saved(struct rate_limit *r, bool stored);
 
 #endif

@@ -127,9 +127,18 @@ static void body_fingerprint(const struct json *body, uint8_t out[16])
 static bool housekeep(void *self, struct unit *u)
 {
     struct core *c = self;
-    bool more = rate_limit_save(c->api->rate_limit, u);
-    more = inbox_drain(&c->inbox, u) || more;
+    bool more = inbox_drain(&c->inbox, u);
     return purge_housekeep(&c->purge, u) || more;
+}
+
+static bool save(void *self, struct unit *u)
+{
+    return rate_limit_save(((struct core *)self)->api->rate_limit, u);
+}
+
+static void saved(void *self, bool stored)
+{
+    rate_limit_saved(((struct core *)self)->api->rate_limit, stored);
 }
 
 static void make_kernel(struct core *c)
@@ -147,6 +156,8 @@ static void make_kernel(struct core *c)
                                         .attempts = c->api->traces != NULL,
                                         .self = c->api},
                               .housekeep = housekeep,
+                              .save = save,
+                              .saved = saved,
                               .housekeep_self = c,
                               .lends_turns = true};
     c->kernel = kernel_new(&k);

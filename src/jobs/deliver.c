@@ -133,9 +133,18 @@ void deliver_append(struct unit *u, const struct delivery_row *d)
         append(u, s, d->id);
 }
 
+/* A job that was fetched for its stream's sake came without knowing of it, and a waiting claim may take it in
+ * the same batch. */
+static bool has_callback(struct unit *u, struct task *t)
+{
+    if (!t->has_callback && u->store->shared && !t->about_loaded)
+        t->has_callback = deliver_find_stream(u, 0, t->row.id) != NULL;
+    return t->has_callback;
+}
+
 void deliver_event(struct unit *u, struct task *t, const struct event *e)
 {
-    if (t->has_callback)
+    if (has_callback(u, t))
         deliver_append(u, deliver_new(u, t->row.client, 0, e->job, e->seq));
     const struct client_hooks *hooks = hooks_of(&u->store->hooks, t->row.client);
     for (size_t i = 0; hooks && i < hooks->count; i++) {

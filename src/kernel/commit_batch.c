@@ -7,11 +7,10 @@
 
 enum {
     BATCH_COMMANDS_MAX = 2048,
-    BATCH_BYTES_MAX = 8 << 20, /* of arena: a batch of large bodies ends early */
-    BATCH_TRIES_MAX = 12,      /* of one that meets others' changes */
-    SUSPECT_TRIES_MAX = 5,     /* and of what looks like damage, before it is taken for it */
-    QUICK_COMMIT_US = 1000,    /* longer than this, no HTTP thread waits for the disk by itself */
-    FAILED_PAUSE_MS = 200,     /* after a failed commit, before timers try again */
+    BATCH_TRIES_MAX = 12,   /* of one that meets others' changes */
+    SUSPECT_TRIES_MAX = 5,  /* and of what looks like damage, before it is taken for it */
+    QUICK_COMMIT_US = 1000, /* longer than this, no HTTP thread waits for the disk by itself */
+    FAILED_PAUSE_MS = 200,  /* after a failed commit, before timers try again */
     FAILURE_LOG_MS = 1000,
 };
 
@@ -22,9 +21,13 @@ static void take_batch(struct lane *l, struct command_list *batch)
     l->ending = k->stopping;
     ghosts_forget(&k->ghosts, steady_now(k));
     struct command *c;
+    size_t bytes = 0;
     for (int kind = kinds_of(l); kind-- > 0;)
-        while (batch->count < BATCH_COMMANDS_MAX && (c = list_take(&k->queue[kind])))
+        while (batch->count < BATCH_COMMANDS_MAX && bytes < UNIT_BYTES_MAX &&
+               (c = list_take(&k->queue[kind]))) {
             list_add(batch, c);
+            bytes += c->bytes;
+        }
     pthread_mutex_unlock(&k->lock);
 }
 
@@ -64,18 +67,21 @@ static void decide_batch(struct lane *l, struct command_list *batch, struct comm
     struct command_list loaded;
     list_init(&loaded);
     struct command *c;
-    while (batch->first && arena_bytes(l->unit.arena) < BATCH_BYTES_MAX) {
+    while (batch->first && arena_bytes(l->unit.arena) < UNIT_BYTES_MAX) {
         c = list_take(batch);
         if (c->type->load)
             c->type->load(&l->unit, c);
         list_add(&loaded, c);
     }
     unit_load_wanted(&l->unit);
-    while ((c = list_take(&loaded))) {
+    /* A shared store's rows come together: what there was no room for is of commands that come next. */
+    while ((!is_shared(l) || !decided->first || arena_bytes(l->unit.arena) < UNIT_BYTES_MAX) &&
+           (c = list_take(&loaded))) {
         lane_decide_one(l, c);
         list_add(c->park_until_ms ? parks : decided, c);
         c->parked = c->park_until_ms != 0;
     }
+    list_prepend(batch, &loaded);
 }
 
 static void fail_all(struct command_list *decided, const struct err *err)

@@ -76,14 +76,15 @@ void shared_tell(struct lane *l)
 {
     struct unit *u = &l->unit;
     unsigned hints = u->notice_count ? HINT_EVENTS : 0;
-    if (u->made_ready)
+    uint64_t ready = u->wrote && u->store->look_again ? ALL_QUEUES : u->made_ready;
+    if (ready)
         hints |= HINT_READY;
     if (u->keys_changed)
         hints |= HINT_KEYS;
     if (u->nearest_timer_ms < INT64_MAX)
         hints |= HINT_TIMER;
     if (hints & (HINT_READY | HINT_TIMER))
-        wake_lanes(l->kernel, l, hints, u->made_ready);
+        wake_lanes(l->kernel, l, hints, ready);
     if (hints && u->wrote)
         u->store->ops->hint(u->store, hints);
     store_forget(u->store);

@@ -47,6 +47,8 @@ int64_t lane_idle_ms(const struct lane *l)
     pthread_mutex_unlock(&k->lock);
     if (k->config.housekeep && l->has_duties)
         ms = earlier(ms, l->housekeeping_ms, steady);
+    if (k->config.save)
+        ms = earlier(ms, l->saving_ms, steady);
     if (l->unit.store->ops->lead)
         ms = earlier(ms, l->lead_ms, steady);
     int64_t paused = l->timers_paused_until_ms - steady;
@@ -183,7 +185,7 @@ void kernel_stop_thread(struct kernel *k)
     struct lane *first = &k->lanes[0];
     bool ran = first->thread_runs;
     pthread_mutex_lock(&first->turn);
-    first->housekeeping_ms = 0; /* once more: it may hold something that is to be saved */
+    first->housekeeping_ms = first->saving_ms = 0; /* once more: it may hold something that is to be saved */
     pthread_mutex_unlock(&first->turn);
     pthread_mutex_lock(&k->lock);
     k->stopping = true;

@@ -43,28 +43,43 @@ static bool has_reader(struct lane *l)
     if (l->unit.reader || s->ops->reader_open(s, &l->unit.reader, &err) == ERR_OK)
         return true;
     l->unit.reader = NULL;
-    l->housekeeping_ms = steady_now(l->kernel) + HOUSEKEEPING_MS;
+    l->housekeeping_ms = l->saving_ms = steady_now(l->kernel) + HOUSEKEEPING_MS;
     return false;
+}
+
+static void plan_next(const struct lane *l, bool done, bool again, int64_t later_ms, int64_t *ret_ms)
+{
+    if (done)
+        *ret_ms = l->unit.steady_ms + (again ? HOUSEKEEPING_AGAIN_MS : later_ms);
 }
 
 /* A batch of its own: what it cannot read or write fails no command. A conflict is for the next time. */
 static void housekeep(struct lane *l)
 {
     struct kernel *k = l->kernel;
-    if (!k->config.housekeep || !l->has_duties || steady_now(k) < l->housekeeping_ms || !has_reader(l))
+    const struct kernel_config *c = &k->config;
+    int64_t now = steady_now(k);
+    bool keeps = c->housekeep && l->has_duties && now >= l->housekeeping_ms;
+    bool saves = c->save && l == &k->lanes[0] && now >= l->saving_ms;
+    if ((!keeps && !saves) || !has_reader(l))
         return;
     struct command_list none;
     struct err why;
     list_init(&none);
     lane_start_unit(l);
-    bool more = k->config.housekeep(k->config.housekeep_self, &l->unit);
+    bool more_to_save = saves && c->save(c->housekeep_self, &l->unit);
+    bool more = keeps && c->housekeep(c->housekeep_self, &l->unit);
     enum err_code code = lane_commit(l, &none, &why);
+    if (saves && c->saved)
+        c->saved(c->housekeep_self, code == ERR_OK);
     if (is_shared(l))
         store_forget(l->unit.store);
-    more = more && code == ERR_OK;
-    l->housekept_ms = l->unit.steady_ms;
-    int64_t later_ms = is_shared(l) && code == ERR_OK ? HOUSEKEEPING_SHARED_MS : HOUSEKEEPING_MS;
-    l->housekeeping_ms = l->unit.steady_ms + (more ? HOUSEKEEPING_AGAIN_MS : later_ms);
+    plan_next(l, saves, more_to_save && code == ERR_OK, HOUSEKEEPING_MS, &l->saving_ms);
+    bool can_wait = is_shared(l) && code == ERR_OK;
+    plan_next(l, keeps, more && code == ERR_OK, can_wait ? HOUSEKEEPING_SHARED_MS : HOUSEKEEPING_MS,
+              &l->housekeeping_ms);
+    if (keeps)
+        l->housekept_ms = l->unit.steady_ms;
     lane_tell_fatal(l, code, &why);
 }
 

@@ -50,10 +50,11 @@ struct command {
     int64_t park_until_ms; /* set by decide to park (monotonic steady time); 0 otherwise */
     void *owner;           /* whoever posted it */
     int64_t received_us;   /* wall clock when the request was complete: the seed of a job */
+    size_t bytes;          /* of what it brings (a body), about: a batch takes so many and no more */
     struct command *next;
     uint64_t waits_for; /* queues (queue_bit) that a command which parks waits for */
     bool parked;
-    bool for_first_lane; /* about deliveries: what was learned of their receivers is in that lane's memory */
+    bool for_first_lane; /* about deliveries: lanes would wait for each other at their receivers */
 };
 
 /* Those who watch: called in the turn, after a durable commit, before the answers go out. */
@@ -82,6 +83,10 @@ struct kernel_config {
     /* Retention, once a second: registers a bounded part of the work in the unit and says whether there is
      * more. A decider like any other, but it may read through u->reader. May be NULL. */
     bool (*housekeep)(void *self, struct unit *u);
+    /* The same for what every node has to save by itself, in the same batch; and how that batch went. May be
+     * NULL. */
+    bool (*save)(void *self, struct unit *u);
+    void (*saved)(void *self, bool stored);
     void *housekeep_self;
     /* Threads that serve in rounds may commit a lone command themselves. Only where somebody goes on serving
      * when the disk takes its time (watch.lends). */

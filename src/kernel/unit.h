@@ -44,6 +44,8 @@ struct attempt_notice {
     struct str error;                    /* absent: delivered */
 };
 
+enum { UNIT_BYTES_MAX = 8 << 20 }; /* of arena: a batch of large rows and bodies ends early */
+
 struct unit_row;
 struct task_touch;
 

@@ -1,5 +1,5 @@
-/* kernel/unit_internal.h - what the unit's own files share: unit.c (rows, tasks, the commit), unit_shared.c
- * (having a shared store's part in memory). */
+/* kernel/unit_internal.h - what the unit's own files share: unit.c (rows and tasks),
+ * unit_commit.c (writing and undoing), unit_shared.c (having a shared store's part in memory). */
 #ifndef WEIR_KERNEL_UNIT_INTERNAL_H
 #define WEIR_KERNEL_UNIT_INTERNAL_H
 

@@ -80,22 +80,34 @@ static void resume(struct task *t, void *arg)
     unit_task_place(u, t);
 }
 
+/* Those for which there was no room are wanted on. */
 static void rows_loaded(struct unit *u)
 {
+    size_t later = 0;
     for (size_t i = 0; i < u->asked.row_count; i++) {
         const struct load_row *l = &u->asked.rows[i];
+        if (l->later && u->load_err.code == ERR_OK) {
+            u->asked.rows[later++] = *l;
+            continue;
+        }
         struct unit_row *r = unit_find_row(u, l->table, l->row);
         MUST(r && r->pending);
         r->pending = false;
         r->stored = r->exists = l->found;
     }
-    u->asked.row_count = 0;
+    u->asked.row_count = later;
 }
 
 static void failed(struct unit *u, const struct err *err)
 {
     if (u->load_err.code == ERR_OK)
         u->load_err = *err;
+}
+
+static int64_t unit_room(const struct unit *u)
+{
+    size_t used = arena_bytes(u->arena);
+    return used < UNIT_BYTES_MAX ? UNIT_BYTES_MAX - (int64_t)used : 1;
 }
 
 void unit_load_asked(struct unit *u, uint32_t due_max)
@@ -109,6 +121,7 @@ void unit_load_asked(struct unit *u, uint32_t due_max)
                            .key_count = a->key_count,
                            .rows = a->rows,
                            .row_count = a->row_count,
+                           .row_bytes_max = unit_room(u),
                            .due_max = due_max,
                            .now_ms = u->now_ms,
                            .next_due_ms = INT64_MAX};

@@ -124,16 +124,6 @@ enum task_phase task_row_phase(const struct task_row *row)
                                              : job_state_phase((enum job_state)row->state);
 }
 
-/* Where targets outlive their tasks, the stream that would open a closed one again may be another lane's:
- * whoever comes after the pause tries. */
-static struct target *join_target(struct live *l, int64_t target, int64_t wall_ms)
-{
-    struct target *x = targets_join(&l->targets, target);
-    if (l->targets.outlive && !x->slots && x->open_again_ms <= wall_ms)
-        x->slots = 1;
-    return x;
-}
-
 void live_place(struct live *l, struct task *t, int64_t wall_ms)
 {
     leave_phase(l, t);
@@ -144,7 +134,7 @@ void live_place(struct live *l, struct task *t, int64_t wall_ms)
     t->placed = true;
     l->phase_counts[t->row.owner][t->phase]++;
     if (t->row.target && !t->target)
-        t->target = join_target(l, t->row.target, wall_ms);
+        t->target = targets_join(&l->targets, t->row.target);
     bool leased = t->phase == TASK_LEASED || t->phase == TASK_RUNNING;
     if (leased) {
         int64_t at = t->row.lease_ms;
@@ -287,10 +277,9 @@ static void drain_task(struct map_node *n, void *arg)
 
 void live_clear(struct live *l)
 {
-    l->targets.outlive = true;
     map_drain(&l->by_id, drain_task, l);
     memset(l->phase_counts, 0, sizeof l->phase_counts);
-    targets_thin(&l->targets);
+    targets_clear(&l->targets);
 }
 
 struct live *live_free(struct live *l)

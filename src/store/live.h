@@ -50,6 +50,7 @@ struct task {
     uint32_t refs_capacity;
     bool placed;                     /* found by live_find() */
     bool waits_for_slot, holds_slot; /* of its target */
+    bool stored_aside;               /* the shared store has it among those that wait for a slot */
     bool has_callback;               /* a job: a stream waits for its events */
     bool about_loaded;               /* every stream about it is in memory; set by stores that load tasks */
     uint64_t room[];                 /* behind it in the same block: refs, then the queue's name */
@@ -65,8 +66,7 @@ struct live_claim {
 
 struct live *live_new(void);
 struct live *live_free(struct live *l);
-/* No tasks any more. Workers stay, and targets with what was learned of them, from now on also without tasks:
- * for a store that loads a batch's tasks and forgets them. */
+/* No tasks and no targets any more; workers stay. For a store that loads a batch's tasks and forgets them. */
 void live_clear(struct live *l);
 
 /* A task with a copy of the row's texts and refs, in no index yet. */
@@ -103,6 +103,19 @@ uint32_t live_target_usual(const struct live *l);
 struct target *live_target(const struct live *l, int64_t target); /* NULL: no task bothers it */
 void live_target_limit(struct live *l, struct target *x, uint32_t slots);
 struct task *live_target_waiting(const struct target *x); /* first one without a slot, or NULL */
+/* Of a shared store. Targets are unknown until it has said what it knows of them, and until then admit
+ * nobody; so call this first, and live_target_known() when a batch has read it. After the pause of a closed
+ * one whoever comes first tries. */
+void live_load_targets(struct live *l);
+void live_target_known(struct live *l, struct target *x, const struct target_state *state, uint32_t elsewhere,
+                       int64_t wall_ms);
+size_t live_target_count(const struct live *l);
+void live_each_target(const struct live *l, void (*fn)(struct target *x, void *arg), void *arg);
+/* Has it to wait for a slot, and will somebody who has one let it in? */
+bool task_is_aside(const struct task *t);
+/* Somebody untouched by the batch waits for a slot, or does no more, and the store does not know. */
+bool live_has_news_of_slots(const struct live *l);
+bool task_is_news_of_slots(const struct task *t);
 
 /* Workers: every id that claimed or beat lately. */
 struct worker_seen *live_worker(struct live *l, struct str id, int64_t steady_ms);

@@ -97,9 +97,14 @@ static void hold_slot(struct task *t)
     t->target->active++;
 }
 
+static bool has_slot(const struct target *x)
+{
+    return !x->unknown && x->active + x->elsewhere < x->slots;
+}
+
 void ready_put(struct live *l, struct task *t)
 {
-    if (t->target && t->target->active >= t->target->slots) {
+    if (t->target && !has_slot(t->target)) {
         heap_put(&t->target->waiting, &t->ready, ready_key(t));
         t->waits_for_slot = true;
         return;
@@ -134,7 +139,7 @@ void ready_remove(struct live *l, struct task *t)
 void ready_admit(struct live *l, struct target *x)
 {
     struct heap_node *n;
-    while (x->active < x->slots && (n = heap_first(&x->waiting))) {
+    while (has_slot(x) && (n = heap_first(&x->waiting))) {
         struct task *t = CONTAINER_OF(n, struct task, ready);
         heap_remove(&x->waiting, n);
         t->waits_for_slot = false;
@@ -168,4 +173,71 @@ struct task *live_target_waiting(const struct target *x)
 {
     struct heap_node *n = heap_first(&x->waiting);
     return n ? CONTAINER_OF(n, struct task, ready) : NULL;
+}
+
+/* --- of a shared store --------------------------------------------------------------------------- */
+
+void live_load_targets(struct live *l)
+{
+    l->targets.loaded = true;
+}
+
+void live_target_known(struct live *l, struct target *x, const struct target_state *state, uint32_t elsewhere,
+                       int64_t wall_ms)
+{
+    bool tries = !state->slots && state->open_again_ms <= wall_ms;
+    x->stored = *state;
+    x->slots = tries ? 1 : state->slots;
+    x->failures = state->failures;
+    x->open_again_ms = state->open_again_ms;
+    x->elsewhere = elsewhere;
+    x->unknown = false;
+    ready_admit(l, x);
+}
+
+size_t live_target_count(const struct live *l)
+{
+    return l->targets.by_id.count;
+}
+
+struct each_target {
+    void (*fn)(struct target *x, void *arg);
+    void *arg;
+};
+
+static void one_target(struct map_node *n, void *arg)
+{
+    const struct each_target *e = arg;
+    e->fn(CONTAINER_OF(n, struct target, node), e->arg);
+}
+
+void live_each_target(const struct live *l, void (*fn)(struct target *x, void *arg), void *arg)
+{
+    struct each_target e = {fn, arg};
+    map_each(&l->targets.by_id, one_target, &e);
+}
+
+bool task_is_aside(const struct task *t)
+{
+    return t->waits_for_slot && !t->target->unknown && t->target->slots;
+}
+
+/* One whose target is closed waits too, but for a time. */
+bool task_is_news_of_slots(const struct task *t)
+{
+    return t->target && !t->target->unknown && !t->touch && t->stored_aside != t->waits_for_slot &&
+           (t->waits_for_slot || t->list);
+}
+
+static void look_for_news(struct task *t, void *arg)
+{
+    *(bool *)arg |= task_is_news_of_slots(t);
+}
+
+bool live_has_news_of_slots(const struct live *l)
+{
+    bool any = false;
+    if (l->targets.by_id.count)
+        live_each(l, look_for_news, &any);
+    return any;
 }

@@ -70,6 +70,7 @@ struct load_row {
     const struct table *table;
     void *row;
     bool found; /* answer */
+    bool later; /* answer: there is one, but it was not read, for those before it filled row_bytes_max */
 };
 
 /* Tasks come into store->live with their worker, placed by the time `now_ms`; with a job come the streams of
@@ -83,6 +84,7 @@ struct load_set {
     size_t key_count;
     struct load_row *rows;
     size_t row_count;
+    int64_t row_bytes_max; /* of rows that may be large; 0: no limit. The first one comes in any case */
     /* Tasks whose time has come: due by now_ms, or held with a lease that ended before it. 0: none. */
     uint32_t due_max;
     int64_t now_ms;
@@ -170,6 +172,7 @@ struct store {
     int64_t lease_ms; /* shared: how long a lease lasts, the kernel's to set; 0: `lead` gives none anew */
     /* Shared: jobs of all nodes, as counted a moment ago; `live` counts only what is loaded. */
     int64_t jobs_by_state[JOB_STATE_COUNT];
+    bool look_again; /* shared, after a commit: others may be claimed than those the batch has had */
     int64_t id_slot; /* shared: ids of this handle are this modulo STORE_ID_SLOTS */
     /* Shared: the database's clock minus this machine's monotonic one. All nodes count by that clock. */
     _Atomic int64_t clock_minus_mono_us;
@@ -226,7 +229,7 @@ struct store *store_open_memory(void);
 /* Rows by key inside a snapshot, texts into `a`. */
 MUST_CHECK enum err_code store_read_rows(struct reader *r, struct load_row *rows, size_t count,
                                          struct arena *a, struct err *err);
-/* A shared store's memory after a batch: no tasks, keys, counters. Targets keep what was learned of them. */
+/* A shared store's memory after a batch: no tasks, targets, keys, counters. */
 void store_forget(struct store *s);
 /* The clock of a shared store when this machine's monotonic one says `mono_us`. A correction never lets it go
  * back: it stands still meanwhile, so that what happens later is not earlier. */

@@ -7,7 +7,7 @@
 
 #include "base/banned.h"
 
-enum { FIRST_SLOTS = 1, KEPT_MAX = 4096 };
+enum { FIRST_SLOTS = 1 };
 
 struct target *targets_find(const struct targets *t, int64_t id)
 {
@@ -26,6 +26,7 @@ struct target *targets_join(struct targets *t, int64_t id)
         x = must_alloc(sizeof *x);
         x->id = id;
         x->slots = FIRST_SLOTS;
+        x->unknown = t->loaded;
         map_put(&t->by_id, &x->node, hash_mix((uint64_t)id));
     }
     x->members++;
@@ -42,29 +43,19 @@ static void free_target(struct map_node *n, void *arg)
 
 void targets_leave(struct targets *t, struct target *x)
 {
-    if (--x->members || t->outlive)
+    if (--x->members || t->loaded)
         return;
     map_remove(&t->by_id, &x->node);
     free_target(&x->node, NULL);
 }
 
-/* Failures are remembered while there is room for them; who only did well starts with one slot again. */
-void targets_thin(struct targets *t)
+void targets_clear(struct targets *t)
 {
-    for (int all = 0; all < 2 && t->by_id.count > KEPT_MAX; all++)
-        for (size_t i = 0; i < t->by_id.slot_count; i++)
-            for (struct map_node *n = t->by_id.slots[i], *next; n; n = next) {
-                next = n->next;
-                struct target *x = CONTAINER_OF(n, struct target, node);
-                if (x->failures && !all)
-                    continue;
-                map_remove(&t->by_id, n);
-                free_target(n, NULL);
-            }
+    map_drain(&t->by_id, free_target, NULL);
 }
 
 void targets_free(struct targets *t)
 {
-    map_drain(&t->by_id, free_target, NULL);
+    targets_clear(t);
     map_free(&t->by_id);
 }

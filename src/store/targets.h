@@ -7,8 +7,9 @@
  * business, who gives more when it answers, counts failures here, and closes it by giving it none.
  *
  * Owner:  the live queue, which says who enters, is admitted and leaves; a target lives while it has
- *         tasks. Where only the tasks of one batch are in memory (a shared store), it outlives them: what was
- *         learned of a receiver is good for the next batch. */
+ *         tasks. Where only the tasks of one batch are in memory (a shared store), the store keeps what was
+ *         learned of a target, and knows how many of its tasks are claimed elsewhere: a target that was not
+ *         loaded is unknown and admits nobody; one that was lives to the end of the batch. */
 #ifndef WEIR_STORE_TARGETS_H
 #define WEIR_STORE_TARGETS_H
 
@@ -17,28 +18,39 @@
 #include "base/heap.h"
 #include "base/map.h"
 
+/* What was learned of a target; the decider's. */
+struct target_state {
+    uint32_t slots;        /* 0: closed */
+    uint32_t failures;     /* in a row */
+    int64_t open_again_ms; /* 0: not closed */
+};
+
 struct target {
     struct map_node node;
     int64_t id;
-    struct heap waiting;   /* of task.ready nodes */
-    uint32_t members;      /* tasks alive */
-    uint32_t active;       /* claimable or claimed */
-    uint32_t slots;        /* 0: closed */
-    uint32_t failures;     /* in a row; the decider's */
-    int64_t open_again_ms; /* the decider's; 0: not closed */
+    struct heap waiting; /* of task.ready nodes */
+    uint32_t members;    /* tasks alive */
+    uint32_t active;     /* claimable or claimed */
+    uint32_t elsewhere;  /* claimed, and not in memory: of a shared store */
+    uint32_t slots;      /* these three: struct target_state */
+    uint32_t failures;
+    int64_t open_again_ms;
+    struct target_state stored; /* as a shared store has it, and since when */
+    int64_t stored_ms;
+    bool unknown; /* a shared store has not said what it knows of it */
+    bool wanted;  /* it shall */
 };
 
 struct targets {
     struct map by_id;
     uint32_t slots; /* at most, of a target that behaves */
-    bool outlive;   /* targets without members stay */
+    bool loaded;    /* by a shared store: they begin as unknown, and stay without members */
 };
 
 struct target *targets_find(const struct targets *t, int64_t id); /* NULL: no task bothers it */
 struct target *targets_join(struct targets *t, int64_t id);       /* made when absent; one member more */
-void targets_leave(struct targets *t, struct target *x);          /* freed with its last member, or kept */
-/* When there are many, those that nothing is known against are forgotten; no target has members then. */
-void targets_thin(struct targets *t);
+void targets_leave(struct targets *t, struct target *x); /* freed with its last member, unless loaded */
+void targets_clear(struct targets *t);                   /* none any more; no target has members then */
 void targets_free(struct targets *t);
 
 #endif

@@ -9,11 +9,13 @@ import http.client
 import os
 import random
 import signal
-import threading
 import time
+from collections import Counter
 
+from harness.deliveries import delivery_faults
 from harness.history import Operation, check_client, judge
 from harness.kept import Kept
+from harness.together import Crew
 from harness.weir_server import wait_for
 
 KINDS = ("SUCCESS_FAST", "FAIL_IMMEDIATE", "RETRY_ON_FAIL", "PAYLOAD_SMALL", "MANY_SMALL_OUTPUTS")
@@ -26,6 +28,10 @@ SETTINGS = {"runtime.root.max_restarts": 1000, "runtime.root.max_seconds": 1,
             "runtime.drain_ms": 1000, "queue.lease_ms": 1000, "queue.heartbeat_ms": 200,
             "runner.time_scale": 0.001, "jobs.max_runtime_ms": 60000000, "jobs.max_active": 1000000,
             "jobs.queue_size": 1000000, "jobs.retry_base_ms": 10, "log.level": "warn"}
+# Besides, for one whose receivers fail often.
+DELIVERIES = {"webhooks.base_ms": 10, "webhooks.cap_ms": 100, "webhooks.timeout_ms": 700,
+              "webhooks.max_attempts": 100, "runtime.outbound.max_restarts": 1000,
+              "runtime.outbound.max_seconds": 1}
 
 
 def kill_core(weir):
@@ -38,29 +44,15 @@ def kill_core(weir):
     return time.monotonic() - before
 
 
-class Load:
-    """`threads` clients at work until stop(); each pauses `pause` seconds between jobs. `more` gives
-    further fields of a job by its name."""
+class Load(Crew):
+    """`threads` clients at work until the end of the `with`; each pauses `pause` seconds between jobs.
+    `more` gives further fields of a job by its name."""
 
     def __init__(self, weir, key, history, threads=3, pause=0.03, more=None):
+        super().__init__(threads)
         self.weir, self.key, self.history, self.pause = weir, key, history, pause
         self.more = more or (lambda name: {})
-        self.stopping = threading.Event()
-        self.faults = []
-        self.threads = [threading.Thread(target=self.run, args=(n,)) for n in range(threads)]
         self.round = f"{time.monotonic_ns():x}"  # names differ from those of an earlier load
-
-    def __enter__(self):
-        for thread in self.threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self.stopping.set()
-        for thread in self.threads:
-            thread.join(timeout=60)
-        if self.faults:
-            raise self.faults[0]
 
     def connect(self, _n):
         """Client n's connection."""
@@ -69,20 +61,17 @@ class Load:
     def run(self, n):
         """One client."""
         rng, done = random.Random(n), []
-        try:
-            with self.connect(n) as kept:
-                i = 0
-                while not self.stopping.is_set():
-                    name = f"{self.round}-{n}-{i}"
-                    i += 1
-                    job_id = self.submit(kept, name, KINDS[i % len(KINDS)])
-                    if job_id:
-                        done.append((name, job_id, KINDS[i % len(KINDS)]))
-                    if done:
-                        self.also(kept, rng, *rng.choice(done[-50:]))
-                    time.sleep(self.pause * rng.random() * 2)
-        except BaseException as fault:  # raised again where the load ends
-            self.faults.append(fault)
+        with self.connect(n) as kept:
+            i = 0
+            while not self.stopping.is_set():
+                name = f"{self.round}-{n}-{i}"
+                i += 1
+                job_id = self.submit(kept, name, KINDS[i % len(KINDS)])
+                if job_id:
+                    done.append((name, job_id, KINDS[i % len(KINDS)]))
+                if done:
+                    self.also(kept, rng, *rng.choice(done[-50:]))
+                time.sleep(self.pause * rng.random() * 2)
 
     def submit(self, kept, name, kind):
         """Sends until there is an answer; the job id, or None when it was refused."""
@@ -166,3 +155,19 @@ def the_judge_sees_a_planted_loss(history, jobs):
     assert judge(history.operations, {**jobs, "phantom": ("never-sent", "SUCCEEDED")})
     assert judge(history.operations, {**jobs, "twin": (ok.name, "SUCCEEDED")})
     assert judge(history.operations + [Operation(0, "submit", ok.name, "ok", "other")], jobs)
+
+
+def the_judge_sees_planted_deliveries(wanted, known, arrivals):
+    """The same for what receivers got: one taken out, one not signed, two of a job the other way round."""
+    times = Counter((arrival.receiver, arrival.id) for arrival in arrivals)
+    once = [i for i, arrival in enumerate(arrivals) if times[arrival.receiver, arrival.id] == 1]
+    about = [(arrivals[i].receiver, arrivals[i].event["job_id"]) for i in once]
+    first = next(n for n, job in enumerate(about) if job in about[n + 1:])
+    one, two = once[first], once[about.index(about[first], first + 1)]
+    swapped = list(arrivals)
+    swapped[one], swapped[two] = swapped[two], swapped[one]
+    bent = arrivals[one]._replace(signed=False)
+    assert not delivery_faults(wanted, known, arrivals)
+    assert delivery_faults(wanted, known, arrivals[:one] + arrivals[one + 1:])
+    assert delivery_faults(wanted, known, arrivals[:one] + [bent] + arrivals[one + 1:])
+    assert delivery_faults(wanted, known, swapped)

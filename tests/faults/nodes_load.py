@@ -3,13 +3,13 @@
 A submit that got no answer from one node is sent again to the next, with the same key: that is where
 two nodes could make two jobs of it. Workers take what any node gives them and write it all down."""
 import random
-import threading
 import time
 
 from harness.kept import Kept
+from harness.together import Crew
 from kill_load import CUT, Load
 
-CALL_SECONDS_MAX = 10
+CALL_SECONDS_MAX = 3  # a node that stands still for longer has lost its clients to the other
 CLAIM_WAIT_MS = 200
 OUTSIDE = "outside"
 
@@ -56,8 +56,8 @@ def outside_half(name):
 class NodesLoad(Load):
     """Clients of all nodes."""
 
-    def __init__(self, nodes, key, history, **options):
-        super().__init__(nodes[0], key, history, more=outside_half, **options)
+    def __init__(self, nodes, key, history, more=outside_half, **options):
+        super().__init__(nodes[0], key, history, more=more, **options)
         self.nodes = nodes
 
     def connect(self, n):
@@ -65,27 +65,22 @@ class NodesLoad(Load):
         return AnyNode(self.nodes, self.key, random.Random(1000 + n))
 
 
-class Workers:
+class Workers(Crew):
     """Outside workers of all nodes until the end of the `with`; what they got is in `claims`.
 
     Some finish, some fail a task, some take it and say nothing more, as if they had died."""
 
     def __init__(self, nodes, key, claims, threads=3):
+        super().__init__(threads)
         self.nodes, self.key, self.claims = nodes, key, claims
-        self.stopping = threading.Event()
-        self.faults = []
-        self.threads = [threading.Thread(target=self.run, args=(n,)) for n in range(threads)]
 
     def run(self, n):
         """One worker."""
         rng, name = random.Random(n), f"worker-{n}"
-        try:
-            with AnyNode(self.nodes, self.key, rng) as node:
-                while not self.stopping.is_set():
-                    for task in self.claim(node, name):
-                        self.work(node, task, rng)
-        except BaseException as fault:  # raised again where the workers end
-            self.faults.append(fault)
+        with AnyNode(self.nodes, self.key, rng) as node:
+            while not self.stopping.is_set():
+                for task in self.claim(node, name):
+                    self.work(node, task, rng)
 
     def claim(self, node, name):
         """Some tasks; none when nobody answers."""
@@ -129,15 +124,3 @@ class Workers:
             return None
         assert answer.status == 200 or answer.status >= 500, answer
         return answer.json if answer.status == 200 else None
-
-    def __enter__(self):
-        for thread in self.threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self.stopping.set()
-        for thread in self.threads:
-            thread.join(timeout=60)
-        if self.faults:
-            raise self.faults[0]

@@ -12,13 +12,11 @@ from harness.deliveries import arrival_of, delivery_faults, read_logs
 from harness.history import History, check_client, judge
 from harness.receiver import Receiver, hang_up, is_signed, one_of, slowly, take_and_reset
 from harness.weir_server import wait_for
-from kill_load import SETTINGS, Load, drained, kill_core
+from kill_load import (DELIVERIES, SETTINGS, Load, drained, kill_core,
+                       the_judge_sees_planted_deliveries)
 
 KILLS, KILLS_LONG = 10, 300
 WHAT_IS_KILLED = ("gateway",) * 5 + ("core",) * 4 + ("all",)
-DELIVERIES = {"webhooks.base_ms": 10, "webhooks.cap_ms": 100, "webhooks.timeout_ms": 700,
-              "webhooks.max_attempts": 100, "runtime.outbound.max_restarts": 1000,
-              "runtime.outbound.max_seconds": 1}
 ENDS = ["job.succeeded", "job.failed", "job.canceled"]
 PATIENCE_SECONDS = 300
 
@@ -103,22 +101,6 @@ def kill_one(weir, rng):
     return what
 
 
-def the_judge_sees_planted_faults(wanted, known, arrivals):
-    """The negative control on the very record of the run."""
-    rng = random.Random(5)
-    once = Counter((a.receiver, a.id) for a in arrivals)
-    alone = rng.choice([i for i, a in enumerate(arrivals) if once[a.receiver, a.id] == 1])
-    assert not delivery_faults(wanted, known, arrivals)
-    assert delivery_faults(wanted, known, arrivals[:alone] + arrivals[alone + 1:])
-    bent = arrivals[alone]._replace(signed=False)
-    assert delivery_faults(wanted, known, arrivals[:alone] + [bent] + arrivals[alone + 1:])
-    job = [i for i, a in enumerate(arrivals) if a.receiver == "all"
-           and a.event["job_id"] == next(a.event["job_id"] for a in arrivals if a.receiver == "all")]
-    swapped = list(arrivals)
-    swapped[job[0]], swapped[job[-1]] = swapped[job[-1]], swapped[job[0]]
-    assert delivery_faults(wanted, known, swapped)
-
-
 def numbers(kills, jobs, arrivals, logs):
     """What happened, in a line; how many attempts were lost with their sender."""
     attempts = Counter(attempt["error"] for log in logs.values() for delivery in log
@@ -166,7 +148,7 @@ def test_kills_lose_no_delivery(fresh_weir, long_run):
                                           for job_id, (job, _) in jobs.items()})
     lost = numbers(kills, jobs, arrivals, logs)
     assert lost >= sum(kills.values()) // 10, "the kills hit nothing"
-    the_judge_sees_planted_faults(wanted, known, arrivals)
+    the_judge_sees_planted_deliveries(wanted, known, arrivals)
     weir.stop()
     done = weir.cli("verify")
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]

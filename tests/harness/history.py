@@ -150,16 +150,18 @@ class History:
 
     def __init__(self):
         self.operations = []
+        self.counts = Counter()
         self.lock = threading.Lock()
 
     def add(self, kind, name, result, value=None):
         """result: ok, refused or unknown. `name` is the caller's own name of the job."""
         with self.lock:
             self.operations.append(Operation(time.monotonic(), kind, name, result, value))
+            self.counts[kind, result] += 1
 
     def count(self, kind, result):
         """How many operations of a kind ended so."""
-        return sum(op.kind == kind and op.result == result for op in self.operations)
+        return self.counts[kind, result]
 
     def of(self, kind, result=None):
         """The operations of a kind."""

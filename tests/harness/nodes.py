@@ -6,10 +6,11 @@
 Each node has a data directory and a port of its own; `through` gives the port each one reaches the
 database by: a proxy's, else PostgreSQL's own.
 """
+from harness.together import Startable
 from harness.weir_server import Weir
 
 
-class Nodes(list):
+class Nodes(Startable, list):
     """The servers, started one after another; the first one makes the schema."""
 
     def __init__(self, database, count=2, settings=None, through=None):
@@ -43,13 +44,6 @@ class Nodes(list):
             node.close(keep=keep)
         if self.database.process is not None:
             self.database.drop_database(self.name)
-
-    def __enter__(self):
-        try:
-            return self.start()
-        except BaseException:
-            self.close()
-            raise
 
     def __exit__(self, kind, *_):
         try:

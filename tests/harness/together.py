@@ -1,5 +1,7 @@
-"""Many callers at the same instant."""
+"""Many callers at the same instant, a crew of threads, and what is started and ended with a block."""
 import threading
+
+CREW_SECONDS_MAX = 60  # from the word to stop to the end of the last thread
 
 
 def at_once(count, action):
@@ -24,3 +26,52 @@ def at_once(count, action):
     if faults:
         raise faults[0]
     return results
+
+
+class Crew:
+    """`count` threads in run(n) until the end of the `with`, where the first exception of one is raised.
+
+    run(n) returns soon after `stopping` is set."""
+
+    def __init__(self, count):
+        self.stopping = threading.Event()
+        self.faults = []
+        self.threads = [threading.Thread(target=self.guarded, args=(n,)) for n in range(count)]
+
+    def run(self, n):
+        """What thread n does."""
+        raise NotImplementedError
+
+    def guarded(self, n):
+        """run(n), its exception kept for the end."""
+        try:
+            self.run(n)
+        except BaseException as fault:
+            self.faults.append(fault)
+
+    def __enter__(self):
+        for thread in self.threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.stopping.set()
+        for thread in self.threads:
+            thread.join(timeout=CREW_SECONDS_MAX)
+        if self.faults:
+            raise self.faults[0]
+        assert not any(thread.is_alive() for thread in self.threads), "a thread does not end"
+
+
+class Startable:
+    """start() at the begin of the `with`, close() at its end, and when start() fails."""
+
+    def __enter__(self):
+        try:
+            return self.start()
+        except BaseException:
+            self.close()
+            raise
+
+    def __exit__(self, *_):
+        self.close()

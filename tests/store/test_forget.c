@@ -53,55 +53,74 @@ static void test_tasks_keys_and_counters_of_a_batch_are_forgotten(void **state)
     store_close(s);
 }
 
-static void test_what_was_learned_of_a_target_is_kept_without_its_tasks(void **state)
+static const struct task *best(const struct store *s)
+{
+    return live_best(s->live, &(struct live_claim){&STR("q"), 1, 0});
+}
+
+/* What a shared store knows of a target comes from its row: who claims without it gets nothing. */
+static void test_a_target_admits_nobody_before_the_store_has_said_what_it_knows(void **state)
 {
     (void)state;
     struct store *s = store_open_memory();
+    live_load_targets(s->live);
+    for (int64_t id = 1; id <= 5; id++)
+        add(s, id, 7);
+    assert_null(best(s));
+    assert_false(live_has_news_of_slots(s->live)); /* nothing to write of what is not known */
+    struct target *x = live_target(s->live, 7);
+    live_target_known(s->live, x, &(struct target_state){.slots = 4}, 2, 0); /* two are claimed elsewhere */
+    assert_int_equal(x->active, 2);
+    assert_int_equal(best(s)->row.id, 1);
+    assert_true(live_has_news_of_slots(s->live)); /* three wait */
+    live_target_limit(s->live, x, 7);
+    assert_int_equal(x->active, 5);
+    assert_false(live_has_news_of_slots(s->live));
     store_forget(s);
-    struct task *t = add(s, 1, 7);
-    t->target->failures = 4;
-    t->target->open_again_ms = 500;
-    live_target_limit(s->live, t->target, 0);
-    live_take(s->live, t); /* it ends within the batch */
-    live_task_free(s->live, t);
-    add(s, 2, 8);
-    store_forget(s);
-    const struct target *known = live_target(s->live, 7), *fresh = live_target(s->live, 8);
-    assert_non_null(known);
-    assert_int_equal(known->failures, 4);
-    assert_int_equal(known->slots, 0);
-    assert_int_equal(known->members, 0);
-    assert_int_equal(known->active, 0);
-    assert_int_equal(fresh->active, 0);
-    add(s, 3, 7);
-    assert_null(live_best(s->live, &(struct live_claim){&STR("q"), 1, 0})); /* still closed */
-    store_forget(s);
-    add_at(s, 4, 7, 500); /* the pause is over: one may try */
-    add_at(s, 5, 7, 500);
-    assert_int_equal(live_best(s->live, &(struct live_claim){&STR("q"), 1, 0})->row.id, 4);
-    assert_int_equal(live_target(s->live, 7)->active, 1);
-    assert_int_equal(live_target(s->live, 7)->failures, 4);
-    store_forget(s);
+    assert_null(live_target(s->live, 7));
     store_close(s);
 }
 
-/* Receivers come and go for ever: memory of them is bounded, and those that failed are remembered longest. */
-static void test_targets_that_nothing_is_known_against_are_forgotten_when_there_are_many(void **state)
+static void test_a_loaded_target_stays_to_the_end_of_the_batch(void **state)
 {
     (void)state;
     struct store *s = store_open_memory();
+    live_load_targets(s->live);
+    struct task *t = add(s, 1, 7);
+    struct target *x = live_target(s->live, 7);
+    live_target_known(s->live, x, &(struct target_state){.slots = 1}, 0, 0);
+    x->failures = 4;
+    live_take(s->live, t); /* it ends within the batch: what was learned by it is still to be written */
+    live_task_free(s->live, t);
+    assert_ptr_equal(live_target(s->live, 7), x);
+    assert_int_equal(x->members, 0);
+    assert_int_equal(x->failures, 4);
     store_forget(s);
-    for (int64_t id = 1; id <= 10000; id++) {
-        struct task *t = add(s, id, id);
-        t->target->failures = id == 5;
-    }
+    assert_null(live_target(s->live, 7));
+    store_close(s);
+}
+
+static void test_after_the_pause_of_a_closed_target_one_may_try(void **state)
+{
+    (void)state;
+    struct store *s = store_open_memory();
+    struct target_state closed = {.slots = 0, .failures = 6, .open_again_ms = 500};
+    live_load_targets(s->live);
+    for (int64_t id = 1; id <= 3; id++)
+        add(s, id, 7);
+    live_target_known(s->live, live_target(s->live, 7), &closed, 0, 499);
+    assert_null(best(s));
     store_forget(s);
-    assert_non_null(live_target(s->live, 5));
-    assert_null(live_target(s->live, 6));
-    for (int64_t id = 1; id <= 10000; id++)
-        add(s, id, id)->target->failures = 1;
+    for (int64_t id = 1; id <= 3; id++)
+        add_at(s, id, 7, 500);
+    live_target_known(s->live, live_target(s->live, 7), &closed, 0, 500);
+    assert_int_equal(best(s)->row.id, 1);
+    assert_int_equal(live_target(s->live, 7)->active, 1);
+    assert_int_equal(live_target(s->live, 7)->failures, 6);
     store_forget(s);
-    assert_null(live_target(s->live, 5)); /* bounded in any case */
+    add_at(s, 1, 7, 500);
+    live_target_known(s->live, live_target(s->live, 7), &closed, 1, 500); /* somebody tries already */
+    assert_null(best(s));
     store_close(s);
 }
 
@@ -109,8 +128,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_tasks_keys_and_counters_of_a_batch_are_forgotten),
-        cmocka_unit_test(test_what_was_learned_of_a_target_is_kept_without_its_tasks),
-        cmocka_unit_test(test_targets_that_nothing_is_known_against_are_forgotten_when_there_are_many),
+        cmocka_unit_test(test_a_target_admits_nobody_before_the_store_has_said_what_it_knows),
+        cmocka_unit_test(test_a_loaded_target_stays_to_the_end_of_the_batch),
+        cmocka_unit_test(test_after_the_pause_of_a_closed_target_one_may_try),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -154,6 +154,37 @@ static void test_a_database_that_hangs_or_refuses_is_unavailable_in_time_and_fou
     }
 }
 
+/* A handle that has failed for a while and has just begun a long pause. */
+static void fail_into_a_long_pause(struct store *s, struct arena *a)
+{
+    enum { FAILING_MS = 1500 }; /* pauses of 100, 200, 400 and 800 ms are over, or nearly */
+    struct load_set nothing = {.now_ms = 1000};
+    struct err err = {.code = ERR_OK};
+    bool is_pausing = true;
+    for (int64_t start = shared_now_ms(); is_pausing || shared_now_ms() - start < FAILING_MS;) {
+        assert_int_not_equal(s->ops->load(s, &nothing, a, &err), ERR_OK);
+        is_pausing = strstr(err.detail, "a moment ago") != NULL;
+        usleep(SHARED_LOOK_MS * 1000);
+    }
+}
+
+static void test_who_pauses_goes_on_when_another_has_found_the_database(void **state)
+{
+    struct bench *b = *state;
+    struct through t;
+    struct load_set nothing = {.now_ms = 1000};
+    struct err err = {.code = ERR_OK};
+    open_through(b, &t);
+    commit_proxy_set(t.proxy, PROXY_REFUSES);
+    fail_into_a_long_pause(t.store, b->arena);
+    commit_proxy_set(t.proxy, PROXY_PASSES);
+    assert_int_not_equal(t.store->ops->load(t.store, &nothing, b->arena, &err), ERR_OK); /* it pauses */
+    struct store *other = shared_open_other(b);
+    assert_int_equal(t.store->ops->load(t.store, &nothing, b->arena, &err), ERR_OK);
+    store_close(other);
+    close_through(&t);
+}
+
 /* --- what memory holds besides the batch, in doubt after a refused commit -------------------------- */
 
 static void put_webhook(struct store *s, int64_t id)
@@ -220,6 +251,7 @@ int main(void)
         BENCH_TEST(test_a_commit_that_arrives_late_does_not_make_a_liar_of_the_answer),
         BENCH_TEST(test_a_plain_session_cannot_tell_what_became_of_its_commit),
         BENCH_TEST(test_a_database_that_hangs_or_refuses_is_unavailable_in_time_and_found_again),
+        BENCH_TEST(test_who_pauses_goes_on_when_another_has_found_the_database),
         BENCH_TEST(test_webhooks_are_not_read_again_while_they_are_walked),
         BENCH_TEST(test_what_was_decided_by_old_webhooks_is_refused_and_read_again),
     };

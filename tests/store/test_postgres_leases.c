@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "store/postgres/postgres_internal.h"
+
 #include "base/banned.h"
 
 enum { LEASE_MS = 600000, GAP_MS = 60000, SLACK_MS = 120000 };
@@ -130,9 +132,34 @@ static void test_a_leader_that_lost_its_connection_sees_no_ended_lease_before_it
     PQfinish(look);
 }
 
+/* A node that stood still between question and answer would be seconds behind or ahead, and its leases with
+ * it; one whose server's clock was set goes by the new time. */
+static void test_a_slow_reading_of_the_clock_moves_nothing(void **state)
+{
+    enum { AHEAD_US = 5000000, QUICK_US = 1000, PAUSE_US = 4000000, SECOND_US = 1000000, SLEWED_US = 5000 };
+    (void)state;
+    struct pg_clock c = {0};
+    int64_t now = 1000 * (int64_t)SECOND_US;
+    pg_clock_learn(&c, now + AHEAD_US, now, now + PAUSE_US); /* nothing better is known */
+    assert_int_equal(pg_clock_minus_mono_us(&c), AHEAD_US - PAUSE_US / 2);
+    now += PAUSE_US;
+    pg_clock_learn(&c, now + AHEAD_US, now, now + QUICK_US);
+    assert_in_range(pg_clock_minus_mono_us(&c), AHEAD_US - QUICK_US, AHEAD_US);
+    for (int late = 0; late < 2; late++) { /* read at the beginning, or at the end of a pause */
+        now += SECOND_US;
+        pg_clock_learn(&c, now + AHEAD_US + (late ? PAUSE_US : 0), now, now + PAUSE_US);
+        now += PAUSE_US;
+        assert_in_range(pg_clock_minus_mono_us(&c), AHEAD_US - SLEWED_US, AHEAD_US + SLEWED_US);
+    }
+    now += SECOND_US;
+    pg_clock_learn(&c, now - AHEAD_US, now, now + QUICK_US);
+    assert_in_range(-pg_clock_minus_mono_us(&c), AHEAD_US, AHEAD_US + QUICK_US);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        BENCH_TEST(test_a_slow_reading_of_the_clock_moves_nothing),
         BENCH_TEST(test_who_takes_the_duties_over_gives_anew_what_ended_meanwhile),
         BENCH_TEST(test_what_ended_under_a_leaders_eyes_is_not_given_anew),
         BENCH_TEST(test_a_leader_that_lost_its_connection_sees_no_ended_lease_before_it_leads_again),

@@ -99,9 +99,10 @@ enum err_code postgres_take_claims(struct postgres_store *s, const struct pg_cla
     for (size_t i = 0; i < c->count; i++) {
         const PGresult *r = link_result(&s->link, c->groups[i].result);
         for (int row = 0; row < PQntuples(r); row++) {
-            struct task *ignored;
-            if (postgres_add_task(s, r, row, &ignored, err) != ERR_OK)
+            struct task *t;
+            if (postgres_add_task(s, r, row, &t, err) != ERR_OK)
                 return err->code;
+            postgres_want_target(t);
         }
     }
     return ERR_OK;

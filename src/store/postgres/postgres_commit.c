@@ -12,21 +12,24 @@
 
 /* The phase by which the indexes find a task: one that is ready but not yet due waits, and whoever holds one
  * changes no index by starting it. */
-static int64_t stored_phase(const struct task_row *t, int64_t now_ms)
+static int64_t stored_phase(const struct postgres_store *s, const struct task_row *t, int64_t now_ms)
 {
     if (t->state < 0 || t->state >= JOB_STATE_COUNT || job_state_is_final((enum job_state)t->state))
         return TASK_WAITING; /* the schema refuses such a row */
     enum task_phase phase = task_row_phase(t);
     if (phase == TASK_RUNNING)
         return TASK_LEASED;
-    return phase == TASK_READY && t->due_ms > now_ms ? TASK_WAITING : phase;
+    if (phase == TASK_READY && t->due_ms > now_ms)
+        return TASK_WAITING;
+    return phase == TASK_READY && postgres_is_aside(s, t) ? postgres_aside_phase() : (int64_t)phase;
 }
 
-static void add_task_places(struct pg_params *p, const void *const *rows, size_t count, int64_t now_ms)
+static void add_task_places(const struct postgres_store *s, struct pg_params *p, const void *const *rows,
+                            size_t count, int64_t now_ms)
 {
     params_array(p, COLUMN_INT, count);
     for (size_t i = 0; i < count; i++)
-        params_add_int(p, stored_phase(rows[i], now_ms));
+        params_add_int(p, stored_phase(s, rows[i], now_ms));
     params_array_end(p);
     params_array(p, COLUMN_INT, count);
     for (size_t i = 0; i < count; i++)
@@ -50,7 +53,7 @@ static void send_group(struct postgres_store *s, const struct table *t, enum row
         params_array_end(p);
     }
     if (t == &table_task_row && op != ROW_DELETE)
-        add_task_places(p, rows, count, now_ms);
+        add_task_places(s, p, rows, count, now_ms);
     if (op != ROW_INSERT)
         params_int(p, (int64_t)count);
     link_send(&s->link, pg_of_table(t, kinds[op]));
@@ -248,6 +251,7 @@ static void send_all(struct postgres_store *s, const struct change_set *c, struc
 {
     link_begin(&s->link);
     bool hooks_changed = send_rows(s, c, now_of_batch(s));
+    postgres_send_targets(s, now_of_batch(s));
     send_log(s, c);
     send_list(s, c);
     postgres_send_marks(s, c);

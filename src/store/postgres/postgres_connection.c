@@ -2,26 +2,16 @@
  * timeout; and the one place where PostgreSQL's errors become ours. */
 #include <errno.h>
 #include <poll.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/clock.h"
 #include "base/must.h"
 #include "store/postgres/postgres_internal.h"
 
 #include "base/banned.h"
 
 enum { BACKOFF_FIRST_MS = 100, BACKOFF_MAX_MS = 2000, IDLE_TRANSACTION_EXTRA_MS = 2000, END_LOOKS = 3 };
-
-int64_t pg_mono_ms(void)
-{
-    return clock_mono_ms(&clock_system);
-}
-
-int64_t pg_mono_us(void)
-{
-    return clock_mono_us(&clock_system);
-}
 
 void link_init(struct pg_link *l, const struct postgres_options *o)
 {
@@ -279,7 +269,7 @@ static enum err_code set_up(struct pg_link *l, struct err *err)
     if (PQntuples(r) == 1) {
         l->pid = value_int(r, 0, 0);
         l->started = value_int(r, 0, 1);
-        l->clock_minus_mono_us = value_int(r, 0, 2) - (before_us + pg_mono_us()) / 2;
+        pg_clock_learn(&l->clock, value_int(r, 0, 2), before_us, pg_mono_us());
     }
     link_clear(l);
     return ERR_OK;
@@ -319,6 +309,15 @@ static void count_failure(struct pg_link *l)
     l->retry_at_ms = pg_mono_ms() + l->backoff_ms;
 }
 
+/* When a connection of this process was last made: who failed before that need not wait any longer. Otherwise
+ * readers would go on refusing for up to two seconds after the lanes have told that all is well. */
+static _Atomic int64_t connected_ms;
+
+static bool has_to_wait(const struct pg_link *l)
+{
+    return pg_mono_ms() < l->retry_at_ms && atomic_load(&connected_ms) < l->retry_at_ms - l->backoff_ms;
+}
+
 /* A server that has gone says so on an idle connection: better learnt now than half way through a batch. */
 static bool has_ended(struct pg_link *l)
 {
@@ -339,13 +338,14 @@ enum err_code link_open(struct pg_link *l, struct err *err)
     link_close(l);
     if (!is_sound_url(l->url))
         return err_set(err, ERR_CONFIG_INVALID, "store.url is no URL or connection string of PostgreSQL");
-    if (pg_mono_ms() < l->retry_at_ms)
+    if (has_to_wait(l))
         return unavailable(err, "connecting", "the database did not answer a moment ago", WAIT_FOR_IT);
     l->hopeless = NULL;
     enum err_code code =
         connect_by(l, pg_mono_ms() + l->timeout_ms) ? set_up(l, err) : link_lost(l, "connecting", err);
     if (code == ERR_OK) {
         l->backoff_ms = l->retry_at_ms = 0;
+        atomic_store(&connected_ms, pg_mono_ms());
         return ERR_OK;
     }
     link_close(l);

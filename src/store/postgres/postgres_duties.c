@@ -67,18 +67,6 @@ static struct look send_look(struct postgres_store *s)
     return look;
 }
 
-/* Its clock said so at some moment between the two. While that can be true of what we go by, nothing changes:
- * else the time would jump to and fro, and what happened later would seem to be earlier. */
-static void take_clock(struct postgres_store *s, int64_t clock_us, int64_t before_us, int64_t after_us)
-{
-    int64_t difference = atomic_load(&s->base.clock_minus_mono_us);
-    if (difference < clock_us - after_us)
-        difference = clock_us - after_us;
-    if (difference > clock_us - before_us)
-        difference = clock_us - before_us;
-    atomic_store(&s->base.clock_minus_mono_us, difference);
-}
-
 static void take_counts(struct postgres_store *s, const PGresult *r)
 {
     struct client_counts sum = {0};
@@ -165,7 +153,8 @@ static enum err_code look_around(struct postgres_store *s, struct store_duties *
     if (link_run(l, "duties", err) != ERR_OK)
         return err->code;
     const PGresult *r = link_result(l, look.duties);
-    take_clock(s, value_int(r, 0, LOOK_CLOCK), before_us, pg_mono_us());
+    pg_clock_learn(&l->clock, value_int(r, 0, LOOK_CLOCK), before_us, pg_mono_us());
+    atomic_store(&s->base.clock_minus_mono_us, pg_clock_minus_mono_us(&l->clock));
     s->base.first_chunk =
         PQgetisnull(r, 0, LOOK_FIRST_CHUNK) ? s->base.next_chunk : value_int(r, 0, LOOK_FIRST_CHUNK);
     take_counts(s, link_result(l, look.counts));
@@ -193,6 +182,8 @@ enum err_code postgres_lead(struct store *base, struct store_duties *ret_duties,
         code = look_around(s, ret_duties, &deltas, err);
     if (code == ERR_OK && s->base.leads && deltas > 0)
         code = postgres_fold_counts(s, err);
+    if (code == ERR_OK && s->base.leads)
+        code = postgres_tend_targets(s, err);
     if (code != ERR_OK) {
         link_clear(&s->link);
         link_rollback(&s->link);

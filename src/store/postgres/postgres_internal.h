@@ -9,6 +9,7 @@
 
 #include <libpq-fe.h>
 
+#include "store/postgres/postgres_clock.h"
 #include "store/postgres/postgres_statements.h"
 #include "store/store.h"
 
@@ -59,7 +60,7 @@ struct pg_link {
     int64_t timeout_ms;
     int64_t retry_at_ms, backoff_ms; /* monotonic: when the next try to connect may be */
     int64_t pid, started; /* of the server process: its number and backend_start, for postgres_unknown.c */
-    int64_t clock_minus_mono_us; /* the server's clock minus our monotonic one */
+    struct pg_clock clock;
     bool in_transaction;
     bool by_key; /* nothing but reads and writes by key goes through it */
     struct pg_params params;
@@ -86,8 +87,6 @@ enum err_code link_lost(struct pg_link *l, const char *doing, struct err *err);
 const char *link_hopeless(const char *state);
 enum err_code link_refused(const PGresult *r, const char *doing, struct err *err);
 enum err_code err_conflict(struct err *err, const char *why);
-int64_t pg_mono_ms(void);
-int64_t pg_mono_us(void);
 /* Waits for the socket; false when the time is over. */
 bool link_wait(const struct pg_link *l, short events, int64_t until_ms);
 
@@ -124,6 +123,7 @@ struct postgres_store {
     int64_t block_end, block_since_ms; /* log numbers up to here are ours, since then */
     int64_t hooks_version;             /* of store->hooks; -1: none read yet */
     int64_t load_now_ms;               /* 0: the batch has not loaded */
+    int64_t targets_tended_ms;         /* monotonic */
     const void **group;                /* room for the rows of one commit */
     size_t group_capacity;
 };
@@ -164,15 +164,25 @@ MUST_CHECK enum err_code postgres_add_task(struct postgres_store *s, const PGres
 /* Many rows by key, a statement for each table they are of (postgres_rows.c). */
 struct pg_row_groups {
     size_t result[TABLE_COUNT], count[TABLE_COUNT], *numbers[TABLE_COUNT]; /* numbers: of the rows, as sent */
+    enum pg_row_statement kind[TABLE_COUNT];
+    bool locks;        /* set these two; */
+    int64_t bytes_max; /* 0: no limit */
 };
-void postgres_send_rows(struct pg_link *l, const struct load_row *rows, size_t count, bool locks,
-                        struct pg_row_groups *g, struct arena *scratch);
+void postgres_send_rows(struct pg_link *l, const struct load_row *rows, size_t count, struct pg_row_groups *g,
+                        struct arena *scratch);
 void postgres_take_rows(struct pg_link *l, struct load_row *rows, size_t count, const struct pg_row_groups *g,
                         struct arena *a);
 struct pg_claims;
 struct pg_claims *postgres_send_claims(struct postgres_store *s, const struct load_set *l);
 MUST_CHECK enum err_code postgres_take_claims(struct postgres_store *s, const struct pg_claims *c,
                                               struct err *err);
+/* Targets (postgres_targets.c): wanted ones are known after the load; changes go with the commit. */
+void postgres_want_target(const struct task *t); /* of this stream; NULL and tasks without one are fine */
+MUST_CHECK enum err_code postgres_load_targets(struct postgres_store *s, struct err *err);
+void postgres_send_targets(struct postgres_store *s, int64_t now_ms);
+bool postgres_is_aside(const struct postgres_store *s, const struct task_row *row);
+int64_t postgres_aside_phase(void);
+MUST_CHECK enum err_code postgres_tend_targets(struct postgres_store *s, struct err *err);
 /* One row by key through this connection, for writers and readers. Stats come with their deltas. */
 MUST_CHECK enum err_code postgres_row(struct pg_link *l, const struct table *t, bool locks, void *row,
                                       struct arena *a, bool *ret_found, struct err *err);

@@ -113,7 +113,8 @@ static void send_all(struct postgres_store *s, const struct load_set *l, struct 
         plan->lapsed = send_timers(s, l, PG_LAPSED);
     }
     send_streams(s, l, plan);
-    postgres_send_rows(link, l->rows, l->row_count, true, &plan->rows, s->scratch);
+    plan->rows = (struct pg_row_groups){.locks = true, .bytes_max = l->row_bytes_max};
+    postgres_send_rows(link, l->rows, l->row_count, &plan->rows, s->scratch);
 }
 
 /* --- taking ---------------------------------------------------------------------------------------- */
@@ -144,9 +145,10 @@ static enum err_code take_tasks(struct postgres_store *s, size_t result, struct 
 {
     const PGresult *r = link_result(&s->link, result);
     for (int i = 0; i < PQntuples(r); i++) {
-        struct task *ignored;
-        if (postgres_add_task(s, r, i, &ignored, err) != ERR_OK)
+        struct task *t;
+        if (postgres_add_task(s, r, i, &t, err) != ERR_OK)
             return err->code;
+        postgres_want_target(t);
     }
     return ERR_OK;
 }
@@ -212,6 +214,8 @@ static enum err_code take_all(struct postgres_store *s, struct load_set *l, cons
         return err->code;
     if (plan->has_streams && take_streams(s, plan->streams, err) != ERR_OK)
         return err->code;
+    for (size_t i = 0; i < l->task_count; i++) /* those that were asked for, not all about a job */
+        postgres_want_target(live_find(s->base.live, l->tasks[i]));
     postgres_take_rows(&s->link, l->rows, l->row_count, &plan->rows, a);
     return ERR_OK;
 }
@@ -237,6 +241,8 @@ enum err_code postgres_load(struct store *base, struct load_set *l, struct arena
     int64_t version = PQntuples(hooks) ? value_int(hooks, 0, 0) : 0;
     link_clear(&s->link);
     if (version != s->hooks_version && postgres_read_hooks(s, version, err) != ERR_OK)
+        return postgres_failed(s, err);
+    if (postgres_load_targets(s, err) != ERR_OK)
         return postgres_failed(s, err);
     arena_reset(s->scratch);
     return ERR_OK;

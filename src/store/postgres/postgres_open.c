@@ -35,7 +35,7 @@ enum err_code postgres_ready(struct postgres_store *s, struct err *err)
     if (is_new) {
         s->base.leads = false; /* the lock went with the connection */
         s->watched_ms = 0;
-        atomic_store(&s->base.clock_minus_mono_us, s->link.clock_minus_mono_us);
+        atomic_store(&s->base.clock_minus_mono_us, pg_clock_minus_mono_us(&s->link.clock));
     }
     if ((is_new || s->lane_in_doubt) && postgres_lane_take(s, err) != ERR_OK)
         return err->code;
@@ -88,7 +88,7 @@ enum err_code store_open_postgres(const struct postgres_options *o, struct store
     s->base.ops = &store_postgres_ops;
     s->base.shared = true;
     s->base.live = live_new();
-    live_clear(s->base.live); /* its targets outlive the batches */
+    live_load_targets(s->base.live);
     s->hooks_version = -1;
     s->scratch = arena_new(SCRATCH_FIRST_BYTES);
     arena_keep(s->scratch, SCRATCH_KEPT_BYTES);

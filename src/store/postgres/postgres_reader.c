@@ -98,10 +98,10 @@ enum err_code postgres_reader_rows(struct reader *base, struct load_row *rows, s
     struct pg_reader *r = (struct pg_reader *)base;
     if (postgres_reader_ready(r, err) != ERR_OK)
         return err->code;
-    struct pg_row_groups g;
+    struct pg_row_groups g = {.locks = false};
     for (size_t i = 0; i < count; i++)
         MUST(rows[i].table != &table_stats_row); /* those come one by one, with their deltas */
-    postgres_send_rows(&r->link, rows, count, false, &g, a);
+    postgres_send_rows(&r->link, rows, count, &g, a);
     if (link_run(&r->link, "rows", err) != ERR_OK)
         return err->code;
     postgres_take_rows(&r->link, rows, count, &g, a);

@@ -5,7 +5,14 @@
 
 #include "base/banned.h"
 
-static void send_group(struct pg_link *l, const struct load_row *rows, const struct table *t, bool locks,
+static enum pg_row_statement kind_of(const struct table *t, const struct pg_row_groups *g)
+{
+    if (g->locks && pg_is_locked(t))
+        return PG_ROWS_LOCKED;
+    return g->bytes_max ? PG_ROWS_SOME : PG_ROWS;
+}
+
+static void send_group(struct pg_link *l, const struct load_row *rows, const struct table *t,
                        struct pg_row_groups *g)
 {
     size_t count = g->count[t->number], *numbers = g->numbers[t->number];
@@ -16,13 +23,16 @@ static void send_group(struct pg_link *l, const struct load_row *rows, const str
             params_add_column(p, &t->columns[k], rows[numbers[i]].row);
         params_array_end(p);
     }
-    g->result[t->number] = link_send(l, pg_of_table(t, locks && pg_is_locked(t) ? PG_ROWS_LOCKED : PG_ROWS));
+    g->kind[t->number] = kind_of(t, g);
+    if (g->kind[t->number] == PG_ROWS_SOME)
+        params_int(p, g->bytes_max);
+    g->result[t->number] = link_send(l, pg_of_table(t, g->kind[t->number]));
 }
 
-void postgres_send_rows(struct pg_link *l, const struct load_row *rows, size_t count, bool locks,
-                        struct pg_row_groups *g, struct arena *scratch)
+void postgres_send_rows(struct pg_link *l, const struct load_row *rows, size_t count, struct pg_row_groups *g,
+                        struct arena *scratch)
 {
-    *g = (struct pg_row_groups){0};
+    *g = (struct pg_row_groups){.locks = g->locks, .bytes_max = g->bytes_max};
     for (size_t i = 0; i < count; i++)
         g->count[rows[i].table->number]++;
     for (size_t t = 0; t < TABLE_COUNT; t++) {
@@ -36,7 +46,7 @@ void postgres_send_rows(struct pg_link *l, const struct load_row *rows, size_t c
     }
     for (size_t t = 0; t < TABLE_COUNT; t++)
         if (g->count[t])
-            send_group(l, rows, tables[t], locks, g);
+            send_group(l, rows, tables[t], g);
 }
 
 static void take_group(const struct pg_link *l, struct load_row *rows, const struct table *t,
@@ -47,7 +57,11 @@ static void take_group(const struct pg_link *l, struct load_row *rows, const str
         size_t n = (size_t)value_int(r, i, 0) - 1;
         MUST(n < g->count[t->number]);
         struct load_row *row = &rows[g->numbers[t->number][n]];
-        value_row(r, i, 1, t, row->row, a, true);
+        bool some = g->kind[t->number] == PG_ROWS_SOME;
+        row->later = some && !value_int(r, i, 1);
+        if (row->later)
+            continue;
+        value_row(r, i, some ? 2 : 1, t, row->row, a, true);
         row->found = true;
     }
 }
@@ -56,7 +70,7 @@ void postgres_take_rows(struct pg_link *l, struct load_row *rows, size_t count, 
                         struct arena *a)
 {
     for (size_t i = 0; i < count; i++)
-        rows[i].found = false;
+        rows[i].found = rows[i].later = false;
     for (size_t t = 0; t < TABLE_COUNT; t++)
         if (g->count[t])
             take_group(l, rows, tables[t], g, a);

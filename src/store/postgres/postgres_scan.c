@@ -253,6 +253,7 @@ enum err_code postgres_reader_check(struct reader *base, store_check_fn *fn, voi
         "JOIN pg_class c ON c.oid=i.indexrelid WHERE c.relnamespace=current_schema()::regnamespace "
         "AND NOT (i.indisvalid AND i.indisready) UNION ALL "
         "SELECT 'task '||id||' has phase '||phase||' and state '||state FROM tasks "
-        "WHERE phase<>least(state,2) AND NOT (phase=0 AND state=1)",
+        "WHERE phase<>least(state,2) AND NOT (phase=0 AND state=1) "
+        "AND NOT (phase=3 AND state=1 AND target<>0)",
         PORTION, &s, err);
 }

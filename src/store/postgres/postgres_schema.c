@@ -48,6 +48,8 @@ static const char *const before[] = {
      * and summed up once a second by the holder of the duties. */
     "CREATE TABLE IF NOT EXISTS client_deltas(client bigint NOT NULL,counts bytea NOT NULL)" HOT("100"),
     "CREATE INDEX IF NOT EXISTS client_deltas_client ON client_deltas(client)",
+    "CREATE TABLE IF NOT EXISTS targets(target bigint PRIMARY KEY,slots bigint NOT NULL,"
+    "failures bigint NOT NULL,open_again_ms bigint NOT NULL,seen_ms bigint NOT NULL)" HOT("50"),
     "CREATE TABLE IF NOT EXISTS lanes(slot smallint PRIMARY KEY,token bigint NOT NULL,node bigint NOT NULL,"
     "batch bigint NOT NULL,seen timestamptz NOT NULL,pid int NOT NULL,started timestamptz)" HOT("20"),
     "CREATE TABLE IF NOT EXISTS duties(name text PRIMARY KEY,pid int NOT NULL,started timestamptz,"
@@ -70,6 +72,7 @@ static const char *const behind[] = {
     "CREATE INDEX IF NOT EXISTS tasks_subject ON tasks(subject) WHERE subject<>0",
     "CREATE INDEX IF NOT EXISTS tasks_due ON tasks(due_ms) WHERE phase=0",
     "CREATE INDEX IF NOT EXISTS tasks_held ON tasks(id) WHERE phase=2",
+    "CREATE INDEX IF NOT EXISTS tasks_target ON tasks(target,phase,place) WHERE target<>0 AND phase>1",
     "INSERT INTO marks(name,value) VALUES('hooks',0) ON CONFLICT DO NOTHING",
     /* The sum of all clients. */
     "INSERT INTO client_stats(client,counts) VALUES(0,'') ON CONFLICT DO NOTHING",

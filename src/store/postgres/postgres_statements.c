@@ -111,6 +111,39 @@ static unsigned add_rows(const struct table *t, unsigned from, struct strbuf *ou
     return n;
 }
 
+/* The bytes of what can be large. The texts themselves are not read for it. */
+static void add_size(const struct table *t, struct strbuf *out)
+{
+    strbuf_add_text(out, "(0");
+    for (unsigned i = t->key_count; i < t->column_count; i++)
+        if (t->columns[i].type != COLUMN_INT)
+            strbuf_addf(out, "+coalesce(octet_length(t.%s),0)", t->columns[i].name);
+    strbuf_add_text(out, ")");
+}
+
+/* In the order in which they are asked for. Of a row that those before it leave no room for there is only the
+ * word that it is there. */
+static void add_select_some(const struct table *t, struct strbuf *out)
+{
+    strbuf_add_text(out, "SELECT n,whole");
+    for (unsigned i = 0; i < t->column_count; i++)
+        strbuf_addf(out, t->columns[i].type == COLUMN_INT ? ",%s" : ",CASE WHEN whole THEN %s END",
+                    t->columns[i].name);
+    strbuf_add_text(out, " FROM (SELECT u.n,");
+    pg_column_list(t, "t.", 0, out);
+    strbuf_add_text(out, ",sum");
+    add_size(t, out);
+    strbuf_add_text(out, " OVER (ORDER BY u.n ROWS UNBOUNDED PRECEDING)-");
+    add_size(t, out);
+    strbuf_addf(out, "<$%u::bigint AS whole FROM ", t->key_count + 1);
+    add_keys(t, out);
+    strbuf_add_text(out, " WITH ORDINALITY AS u(");
+    add_key_names(t, out);
+    strbuf_addf(out, ",n) JOIN %s t ON ", t->name);
+    add_key_match(t, out);
+    strbuf_add_text(out, ") x");
+}
+
 static void add_insert(const struct table *t, struct strbuf *out)
 {
     strbuf_addf(out, "INSERT INTO %s(", t->name);
@@ -171,6 +204,9 @@ void pg_statement_sql(enum pg_statement statement, struct strbuf *out)
         break;
     case PG_ROWS_LOCKED:
         add_select_many(t, true, out);
+        break;
+    case PG_ROWS_SOME:
+        add_select_some(t, out);
         break;
     case PG_INSERT:
         add_insert(t, out);

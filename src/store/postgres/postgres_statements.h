@@ -1,7 +1,7 @@
 /* store/postgres/postgres_statements.h - every statement that is prepared, by number.
  *
  * The fixed ones are one list of name and SQL; those about rows are made from the tables' column lists
- * (store/rows.h), seven a table. A statement is prepared when a connection first sends it.
+ * (store/rows.h), eight a table. A statement is prepared when a connection first sends it.
  * In SQL of the list, `@` stands for the columns of `tasks t`. */
 #ifndef WEIR_STORE_POSTGRES_STATEMENTS_H
 #define WEIR_STORE_POSTGRES_STATEMENTS_H
@@ -35,6 +35,11 @@
  * nothing: `id>0` opens the indexes by client to those who mean them (postgres_schema.c), and this one says
  * `phase=1` in a way that fits the index by client and not the other. */
 #define PG_READY_OF_CLIENT "phase>0 AND phase<2"
+
+/* Targets of a batch and how many streams of each it has as claimed; streams of one, by the index of those
+ * that are claimed (phase 2) or wait for a slot (3). */
+#define PG_TARGET_ARRAYS     "unnest($1::bigint[],$2::bigint[]) AS u(target,claimed)"
+#define PG_OF_TARGET(phase_) "target=u.target AND target<>0 AND phase>1 AND phase=" phase_
 
 /* X(name, SQL) */
 #define PG_STATEMENTS(X)                                                                                     \
@@ -71,6 +76,35 @@
       "JOIN tasks s ON s.subject=u.id AND s.subject<>0) ORDER BY t.id FOR UPDATE")                           \
     X(STREAMS_ABOUT, "SELECT @ FROM tasks t WHERE t.subject<>0 AND t.subject=ANY(" PG_LOADED ") "            \
                      "ORDER BY t.id FOR UPDATE")                                                             \
+    X(TARGETS_NEW, "INSERT INTO targets(target,slots,failures,open_again_ms,seen_ms) SELECT u.target,1,0,0," \
+                   "$3 FROM " PG_TARGET_ARRAYS " WHERE NOT EXISTS(SELECT 1 FROM targets x "                  \
+                   "WHERE x.target=u.target) ORDER BY u.target ON CONFLICT DO NOTHING")                      \
+    X(TARGETS, "SELECT x.target,x.slots,x.failures,x.open_again_ms,x.seen_ms FROM " PG_TARGET_ARRAYS         \
+               " JOIN targets x ON x.target=u.target ORDER BY x.target FOR UPDATE OF x")                     \
+    X(TARGETS_CLAIMED,                                                                                       \
+      "SELECT u.target,(SELECT count(*) FROM tasks WHERE " PG_OF_TARGET("2") ") FROM " PG_TARGET_ARRAYS)     \
+    X(TARGETS_WAITING,                                                                                       \
+      "SELECT @ FROM " PG_TARGET_ARRAYS " JOIN targets x ON x.target=u.target CROSS JOIN "                   \
+      "LATERAL (SELECT * FROM tasks WHERE " PG_OF_TARGET(                                                    \
+          "3") " ORDER BY place LIMIT "                                                                      \
+               "greatest(0,u.claimed+least($3::bigint,greatest(x.slots,1)<<least(u.claimed,10)::int)"        \
+               "-(SELECT count(*) FROM tasks WHERE " PG_OF_TARGET("2") ")) FOR UPDATE SKIP LOCKED) "         \
+                                                                       "t WHERE u.claimed>0")                \
+    X(TARGETS_CHANGE, "UPDATE targets x SET slots=u.slots,failures=u.failures,open_again_ms=u.again,"        \
+                      "seen_ms=$5 FROM unnest($1::bigint[],$2::bigint[],$3::bigint[],$4::bigint[]) "         \
+                      "AS u(target,slots,failures,again) WHERE x.target=u.target")                           \
+    X(TASKS_PLACE, "UPDATE tasks t SET phase=u.phase,due_ms=u.due_ms FROM unnest($1::bigint[],"              \
+                   "$2::bigint[],$3::bigint[]) AS u(id,phase,due_ms) WHERE t.id=u.id")                       \
+    X(TARGETS_LEFT_BEHIND,                                                                                   \
+      "WITH RECURSIVE u(target) AS ((SELECT target FROM tasks WHERE target<>0 AND phase>1 "                  \
+      "ORDER BY target LIMIT 1) UNION ALL SELECT (SELECT n.target FROM tasks n WHERE n.target<>0 "           \
+      "AND n.phase>1 AND n.target>u.target ORDER BY n.target LIMIT 1) FROM u WHERE u.target IS NOT NULL) "   \
+      "UPDATE tasks SET phase=1 WHERE id=ANY(ARRAY(SELECT f.id FROM u CROSS JOIN LATERAL (SELECT id "        \
+      "FROM tasks WHERE " PG_OF_TARGET("3") " ORDER BY place LIMIT 1 FOR UPDATE SKIP LOCKED) f "             \
+                                            "WHERE NOT EXISTS(SELECT 1 FROM tasks WHERE " PG_OF_TARGET(      \
+                                                "2") ")))")                                                  \
+    X(TARGETS_FORGET, "DELETE FROM targets WHERE target=ANY(ARRAY(SELECT target FROM targets "               \
+                      "WHERE seen_ms<$1 LIMIT $2::bigint FOR UPDATE SKIP LOCKED))")                          \
     X(COUNTS, "SELECT s.client,s.counts,d.counts FROM client_stats s LEFT JOIN client_deltas d "             \
               "ON d.client=s.client WHERE s.client=$1")                                                      \
     X(COUNTS_CHANGE,                                                                                         \
@@ -107,6 +141,7 @@ enum pg_row_statement {
     PG_ROW_LOCKED,
     PG_ROWS,
     PG_ROWS_LOCKED,
+    PG_ROWS_SOME, /* as many as fit into so many bytes; of those that nobody locks */
     PG_INSERT,
     PG_UPDATE,
     PG_DELETE,

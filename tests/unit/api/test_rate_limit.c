@@ -144,6 +144,7 @@ static enum err_code save(struct bench *b)
     rig_post(b->rig, c, &save_type);
     c->owner = b->limit;
     rig_step(b->rig);
+    rate_limit_saved(b->limit, c->result == ERR_OK);
     return c->result;
 }
 
@@ -187,6 +188,49 @@ static void without_saving_the_day_begins_anew(void **state)
     assert_int_equal(take(&b, START_MS), ERR_OK);
     assert_int_equal(b.standing.spans[RATE_DAY].left, 3);
     bench_down(&b);
+}
+
+/* Said again by the next save, and once. */
+static void what_was_not_stored_is_saved_later(void **state)
+{
+    struct bench b = bench_up(*state, 0, 10);
+    assert_int_equal(take(&b, START_MS), ERR_OK);
+    b.rig->failures = 1;
+    assert_int_equal(save(&b), ERR_STORAGE_DB_ERROR);
+    assert_int_equal(take(&b, START_MS), ERR_OK);
+    assert_int_equal(save(&b), ERR_OK);
+    assert_int_equal(save(&b), ERR_OK);
+    begin_anew(&b);
+    assert_int_equal(take(&b, START_MS), ERR_OK);
+    assert_int_equal(b.standing.spans[RATE_DAY].left, 7);
+    bench_down(&b);
+}
+
+/* Two nodes of one store: each adds what it has counted, and learns what the other has. */
+static void a_day_is_one_for_all_nodes(void **state)
+{
+    struct bench a = bench_up(*state, 0, 10), b = a;
+    b.reads = reads_new(a.rig->store);
+    b.limit = rate_limit_new(&a.rig->settings);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(take(&a, START_MS), ERR_OK);
+        assert_int_equal(take(&b, START_MS), ERR_OK);
+    }
+    assert_int_equal(b.standing.spans[RATE_DAY].left, 7); /* not yet */
+    assert_int_equal(save(&a), ERR_OK);
+    assert_int_equal(save(&b), ERR_OK);
+    assert_int_equal(take(&b, START_MS), ERR_OK);
+    assert_int_equal(b.standing.spans[RATE_DAY].left, 3);
+    assert_int_equal(save(&b), ERR_OK);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(take(&b, START_MS), ERR_OK);
+    assert_int_equal(take(&b, START_MS), ERR_REQUEST_RATE_LIMITED);
+    assert_int_equal(save(&b), ERR_OK);
+    assert_int_equal(take(&a, START_MS), ERR_OK); /* what the other did within the last second */
+    assert_int_equal(save(&a), ERR_OK);
+    assert_int_equal(take(&a, START_MS), ERR_REQUEST_RATE_LIMITED);
+    bench_down(&b);
+    bench_down(&a);
 }
 
 static void only_a_limit_per_day_is_written(void **state)
@@ -248,6 +292,8 @@ int main(void)
         RIG_TEST(the_headers_are_structured_fields),
         RIG_TEST(a_restart_forgets_the_minute_and_not_the_day),
         RIG_TEST(without_saving_the_day_begins_anew),
+        RIG_TEST(what_was_not_stored_is_saved_later),
+        RIG_TEST(a_day_is_one_for_all_nodes),
         RIG_TEST(only_a_limit_per_day_is_written),
         RIG_TEST(threads_share_one_count),
     };

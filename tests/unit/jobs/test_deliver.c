@@ -23,14 +23,14 @@ static void name_queues(void)
     }
 }
 
-/* Claims and starts whatever can be sent. */
-static struct claim_command *claim_all(struct rig *r)
+/* Claims and starts what can be sent, so many at most. */
+static struct claim_command *claim_some(struct rig *r, uint32_t max)
 {
     struct claim_command *c = ARENA_NEW(r->arena, struct claim_command);
     c->worker_id = STR("gateway");
     c->queues = queues;
     c->queue_count = DELIVERY_PARTITIONS;
-    c->max = CLAIMED_MAX;
+    c->max = max;
     c->tasks = ARENA_ARRAY(r->arena, struct claimed_task, CLAIMED_MAX);
     name_queues();
     rig_post(r, &c->base, &claim_command_type);
@@ -39,6 +39,11 @@ static struct claim_command *claim_all(struct rig *r)
         rig_post_work(r, &start_command_type, &c->tasks[i], true);
     rig_step(r);
     return c;
+}
+
+static struct claim_command *claim_all(struct rig *r)
+{
+    return claim_some(r, CLAIMED_MAX);
 }
 
 static enum err_code answer(struct rig *r, const struct claimed_task *t, int64_t status)
@@ -94,7 +99,7 @@ static void test_events_of_a_job_are_sent_one_after_the_other(void **state)
     assert_int_equal(row_of(r, second->tasks[0].head).event, 2);
     assert_int_equal(row_of(r, second->tasks[0].head).job, job.id);
     assert_int_equal(answer(r, &second->tasks[0], 204), ERR_OK);
-    assert_int_equal(live_stream_count(r->store->live, TASK_WAITING), 1); /* idle: the job lives on */
+    assert_int_equal(rig_stream_count(r, TASK_WAITING), 1); /* idle: the job lives on */
     rig_run(r, true);
     for (int event = 3; event <= 5; event++) {
         struct claim_command *c = claim_all(r);
@@ -102,7 +107,8 @@ static void test_events_of_a_job_are_sent_one_after_the_other(void **state)
         assert_int_equal(row_of(r, c->tasks[0].head).event, event);
         answer(r, &c->tasks[0], 200);
     }
-    assert_int_equal(live_size(r->store->live), 0); /* job and stream are gone */
+    assert_int_equal(rig_live_count(r), 0); /* job and stream are gone */
+    assert_int_equal(rig_stream_count(r, TASK_WAITING), 0);
 }
 
 static void test_a_failure_backs_off_and_the_last_one_gives_up(void **state)
@@ -232,7 +238,7 @@ static void test_a_closed_receiver_is_tried_by_what_comes_later(void **state)
         answer(r, &c->tasks[0], 500);
         rig_pass(r, i < 5 ? 60000 : 0);
     }
-    assert_int_equal(live_stream_count(r->store->live, TASK_WAITING), 1);
+    assert_int_equal(rig_stream_count(r, TASK_WAITING), 1);
     submit_with_callback(r, client, "http://dead/x");
     assert_int_equal(claim_all(r)->task_count, 0); /* not before the pause is over */
     rig_pass(r, 60000);
@@ -240,6 +246,76 @@ static void test_a_closed_receiver_is_tried_by_what_comes_later(void **state)
     assert_int_equal(probe->task_count, 1);
     answer(r, &probe->tasks[0], 200);
     assert_int_equal(claim_all(r)->task_count, 1);
+}
+
+/* Streams that have to wait for a slot stand in nobody's way, however many there are before the others. */
+static void test_a_receiver_with_many_waiting_does_not_hold_up_others(void **state)
+{
+    struct rig *r = *state;
+    enum { WAITING = 40, PORTION = 4 };
+    int64_t client = rig_new_client(r, NULL);
+    for (int i = 0; i < WAITING; i++)
+        submit_with_callback(r, client, "http://slow:80/x");
+    rig_pass(r, 1000);
+    submit_with_callback(r, client, "http://other:80/x");
+    int64_t last = 0;
+    for (int turns = 0; last < 2; turns++) {
+        assert_true(turns <= WAITING / PORTION + 2);
+        last += claim_some(r, PORTION)->task_count;
+    }
+    assert_int_equal(claim_all(r)->task_count,
+                     0); /* one of each has been had, and none of them has answered */
+}
+
+/* The slots of a receiver, and what is known of it, are the same whichever node is asked. */
+static void test_slots_and_breaker_hold_over_all_nodes(void **state)
+{
+    struct rig *r = *state;
+    if (!r->shared)
+        return;
+    r->settings.webhooks_slots = 3;
+    r->settings.webhooks_base_ms = 1000;
+    r->settings.webhooks_max_attempts = 100;
+    rig_restart(r, 0);
+    int64_t client = rig_new_client(r, NULL);
+    for (int i = 0; i < 20; i++)
+        submit_with_callback(r, client, "http://slow:80/x");
+    struct claim_command *first = claim_all(r);
+    assert_int_equal(first->task_count, 1);
+    rig_switch_node(r);
+    assert_int_equal(claim_all(r)->task_count, 0); /* the other node has the only slot */
+    rig_switch_node(r);
+    answer(r, &first->tasks[0], 200);
+    rig_switch_node(r);
+    struct claim_command *second = claim_all(r);
+    assert_int_equal(second->task_count, 2); /* what the answer gave is known here */
+    rig_switch_node(r);
+    assert_int_equal(claim_all(r)->task_count, 0);
+    rig_switch_node(r);
+    answer(r, &second->tasks[0], 200);
+    rig_switch_node(r);
+    struct claim_command *third = claim_all(r);
+    assert_int_equal(third->task_count, 2); /* three slots, one of them held by the other node */
+    answer(r, &third->tasks[0], 500);
+    answer(r, &third->tasks[1], 500);
+    rig_switch_node(r);
+    answer(r, &second->tasks[1], 500);
+    for (int failures = 3; failures < 5; failures++) {
+        rig_pass(r, 60000);
+        rig_switch_node(r);
+        struct claim_command *c = claim_all(r);
+        assert_int_equal(c->task_count, 1); /* one at a time, on either node */
+        rig_switch_node(r);
+        assert_int_equal(claim_all(r)->task_count, 0);
+        answer(r, &c->tasks[0], 500);
+    }
+    assert_int_equal(claim_all(r)->task_count, 0); /* closed for both */
+    rig_switch_node(r);
+    assert_int_equal(claim_all(r)->task_count, 0);
+    rig_pass(r, 60000);
+    assert_int_equal(claim_all(r)->task_count, 1);
+    rig_switch_node(r);
+    assert_int_equal(claim_all(r)->task_count, 0);
 }
 
 static int64_t new_webhook(struct rig *r, int64_t client, const char *url, const char *events)
@@ -269,7 +345,7 @@ static void test_webhooks_hear_of_their_events_only(void **state)
     assert_int_equal(d.event, 1);
     answer(r, &c->tasks[0], 200);
     assert_int_equal(claim_all(r)->task_count, 0);
-    assert_int_equal(live_stream_count(r->store->live, TASK_WAITING), 0); /* no idle stream is kept */
+    assert_int_equal(rig_stream_count(r, TASK_WAITING), 0); /* no idle stream is kept */
     rig_run(r, true);
     c = claim_all(r);
     assert_int_equal(c->task_count, 1);
@@ -528,17 +604,19 @@ static void test_deliveries_of_no_job_leave_by_their_age_unless_they_wait(void *
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        RIG_TEST_UNSHARED(test_events_of_a_job_are_sent_one_after_the_other, RIG_IN_MEMORY),
+        RIG_TEST(test_events_of_a_job_are_sent_one_after_the_other),
         RIG_TEST(test_a_failure_backs_off_and_the_last_one_gives_up),
         RIG_TEST(test_a_stale_sender_changes_nothing),
-        RIG_TEST_UNSHARED(test_a_receiver_has_so_many_slots_and_others_their_own, RIG_RECEIVERS),
-        RIG_TEST_UNSHARED(test_the_breaker_closes_probes_and_opens, RIG_RECEIVERS),
-        RIG_TEST_UNSHARED(test_a_closed_receiver_is_tried_by_what_comes_later, RIG_RECEIVERS),
+        RIG_TEST(test_a_receiver_has_so_many_slots_and_others_their_own),
+        RIG_TEST(test_the_breaker_closes_probes_and_opens),
+        RIG_TEST(test_a_closed_receiver_is_tried_by_what_comes_later),
+        RIG_TEST(test_a_receiver_with_many_waiting_does_not_hold_up_others),
+        RIG_TEST(test_slots_and_breaker_hold_over_all_nodes),
         RIG_TEST(test_webhooks_hear_of_their_events_only),
         RIG_TEST(test_gone_and_long_failure_disable_a_webhook),
         RIG_TEST(test_other_webhooks_that_want_to_know_hear_of_a_disabled_one),
-        RIG_TEST_UNSHARED(test_attempts_are_told_to_whoever_asks, RIG_LOADED),
-        RIG_TEST_UNSHARED(test_attempts_cost_nothing_when_nobody_asks, RIG_LOADED),
+        RIG_TEST(test_attempts_are_told_to_whoever_asks),
+        RIG_TEST(test_attempts_cost_nothing_when_nobody_asks),
         RIG_TEST(test_a_failed_commit_leaves_streams_as_they_were),
         RIG_TEST(test_a_restart_goes_on_where_it_was),
         RIG_TEST(test_purge_takes_deliveries_with_their_job_and_waits_for_pending_ones),

@@ -311,7 +311,7 @@ int main(void)
         RIG_TEST(test_a_job_older_than_the_log_keeps_its_history_across_a_restart_and_ends_well),
         RIG_TEST(test_neighbours_in_the_log_do_not_hold_each_other),
         RIG_TEST(test_a_purge_that_cannot_commit_is_undone_and_done_later),
-        RIG_TEST_UNSHARED(test_a_purge_that_cannot_read_a_row_is_undone_whole, RIG_LOADED),
+        RIG_TEST(test_a_purge_that_cannot_read_a_row_is_undone_whole),
         RIG_TEST(test_commands_of_the_same_turn_do_not_suffer_from_a_failing_purge),
         RIG_TEST(test_revoked_keys_stay_90_days_and_active_ones_for_ever),
         RIG_TEST(test_a_history_with_a_purged_chunk_and_no_copy_is_told_without_it),

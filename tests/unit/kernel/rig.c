@@ -84,6 +84,10 @@ static enum err_code watched_probe(struct store *s, struct err *err)
 static enum err_code counted_commit(struct store *s, const struct change_set *c, struct err *err)
 {
     struct rig *r = the_rig;
+    void (*before)(struct rig * r) = r->before_commit;
+    r->before_commit = NULL;
+    if (before)
+        before(r);
     if (r->commit_takes_us)
         usleep((useconds_t)r->commit_takes_us);
     if (r->failures) {
@@ -108,19 +112,20 @@ static enum err_code counted_fetch(struct store *s, const struct table *t, void 
 }
 
 /* All nodes go by the database's clock; here that is the rig's. */
-static void set_database_clock(struct rig *r)
+static void set_database_clock(const struct rig *r, struct store *s)
 {
-    atomic_store(&r->store->clock_minus_mono_us, r->wall_us - r->mono_ms * 1000);
+    atomic_store(&s->clock_minus_mono_us, r->wall_us - r->mono_ms * 1000);
 }
 
 static enum err_code timed_lead(struct store *s, struct store_duties *ret_duties, struct err *err)
 {
     enum err_code code = the_rig->real->lead(s, ret_duties, err);
-    set_database_clock(the_rig);
+    set_database_clock(the_rig, s);
     return code;
 }
 
-/* The database may be away for a while. */
+/* The database may be away for a while. Rows that come with the load of a batch count like those that are
+ * fetched one by one. */
 static enum err_code rig_load(struct store *s, struct load_set *l, struct arena *a, struct err *err)
 {
     struct rig *r = the_rig;
@@ -130,6 +135,11 @@ static enum err_code rig_load(struct store *s, struct load_set *l, struct arena 
         err_set(err, ERR_STORAGE_UNAVAILABLE, "told to be away");
         err->conflict = true;
         return err->code;
+    }
+    for (size_t i = 0; i < l->row_count; i++) {
+        if (r->fetches_left >= 0 && r->fetches_left-- == 0)
+            return err_set(err, ERR_STORAGE_DB_ERROR, "told to fail");
+        r->fetches[l->rows[i].table->number]++;
     }
     return r->real->load(s, l, a, err);
 }
@@ -152,12 +162,20 @@ static void fatal(void *self, const struct err *err)
     ((struct rig *)self)->fatal++;
 }
 
+static struct store *open_node(struct rig *r)
+{
+    struct err err;
+    struct store *s;
+    struct postgres_options o = {.url = r->schema.url, .timeout_ms = STORE_TIMEOUT_MS};
+    assert_int_equal(store_open_postgres(&o, &s, &err), ERR_OK);
+    return s;
+}
+
 static void open_store(struct rig *r)
 {
     struct err err;
     if (r->shared) {
-        struct postgres_options o = {.url = r->schema.url, .timeout_ms = STORE_TIMEOUT_MS};
-        assert_int_equal(store_open_postgres(&o, &r->store, &err), ERR_OK);
+        r->store = open_node(r);
     } else if (r->on_disk) {
         struct sqlite_options o = {.path = r->path,
                                    .timeout_ms = STORE_TIMEOUT_MS,
@@ -180,7 +198,7 @@ static void open_store(struct rig *r)
         r->store->ops = &r->ops;
     }
     if (r->shared)
-        set_database_clock(r);
+        set_database_clock(r, r->store);
     assert_int_equal(r->real->reader_open(r->store, &r->reader, &err), ERR_OK);
 }
 
@@ -194,6 +212,22 @@ static void open_kernel(struct rig *r)
         .housekeep = purge_housekeep,
         .housekeep_self = &r->purge};
     r->kernel = kernel_new(&config);
+}
+
+void rig_switch_node(struct rig *r)
+{
+    assert_true(r->shared);
+    struct store *store = r->other_store ? r->other_store : open_node(r);
+    struct kernel *kernel = r->other_kernel;
+    r->other_store = r->store;
+    r->other_kernel = r->kernel;
+    r->store = store;
+    r->store->ops = &r->ops;
+    set_database_clock(r, store);
+    if (kernel)
+        r->kernel = kernel;
+    else
+        open_kernel(r);
 }
 
 static void remove_files(const char *path)
@@ -240,8 +274,10 @@ int rig_down(void **state)
     struct rig *r = *state;
     rig_expect_sound(r);
     r->kernel = kernel_free(r->kernel);
+    kernel_free(r->other_kernel);
     r->reader->ops->reader_close(r->reader);
     store_close(r->store);
+    store_close(r->other_store);
     if (r->shared)
         bench_schema_drop(&r->schema);
     else if (r->on_disk)
@@ -271,11 +307,11 @@ void rig_restart(struct rig *r, int64_t down_ms)
     open_kernel(r);
 }
 
+/* Who has the duties of all nodes looks for leases that ended once a second; the rig in every batch. */
 size_t rig_step(struct rig *r)
 {
     if (r->shared)
-        kernel_hint(r->kernel,
-                    HINT_TIMER); /* leases are looked at once a second, but for the rig in every step */
+        kernel_hint(r->kernel, HINT_TIMER);
     return kernel_step(r->kernel);
 }
 
@@ -481,23 +517,68 @@ void rig_run(struct rig *r, bool success)
 
 /* --- what a reader sees ------------------------------------------------------------------------ */
 
-static bool count_job(const void *row, void *arg)
+struct counted {
+    enum task_owner_kind owner;
+    uint32_t by_phase[TASK_ENDED + 1];
+};
+
+static bool count_task(const void *row, void *arg)
 {
-    *(uint32_t *)arg += ((const struct task_row *)row)->owner == TASK_OWNER_JOB;
+    struct counted *c = arg;
+    if (((const struct task_row *)row)->owner == c->owner)
+        c->by_phase[task_row_phase(row)]++;
     return true;
+}
+
+static struct counted count_tasks(struct rig *r, enum task_owner_kind owner)
+{
+    struct err err = {.code = ERR_OK};
+    struct counted c = {.owner = owner};
+    assert_int_equal(r->reader->ops->reader_begin(r->reader, &err), ERR_OK);
+    enum err_code code = r->reader->ops->reader_scan(r->reader, &table_task_row, count_task, &c, &err);
+    r->reader->ops->reader_end(r->reader);
+    assert_int_equal(code, ERR_OK);
+    return c;
 }
 
 uint32_t rig_live_count(struct rig *r)
 {
-    struct err err = {.code = ERR_OK};
+    struct counted c = count_tasks(r, TASK_OWNER_JOB);
     uint32_t count = 0;
-    assert_int_equal(r->reader->ops->reader_begin(r->reader, &err), ERR_OK);
-    enum err_code code = r->reader->ops->reader_scan(r->reader, &table_task_row, count_job, &count, &err);
-    r->reader->ops->reader_end(r->reader);
-    assert_int_equal(code, ERR_OK);
+    for (int i = 0; i < TASK_ENDED; i++)
+        count += c.by_phase[i];
     if (!r->shared)
         assert_int_equal(count, live_count(r->store->live));
     return count;
+}
+
+uint32_t rig_stream_count(struct rig *r, enum task_phase phase)
+{
+    uint32_t count = count_tasks(r, TASK_OWNER_DELIVERY).by_phase[phase];
+    if (!r->shared)
+        assert_int_equal(count, live_stream_count(r->store->live, phase));
+    return count;
+}
+
+/* As stored; what memory holds must say the same, but for leases, which memory may have extended. */
+struct task_row rig_task(struct rig *r, int64_t id)
+{
+    struct err err = {.code = ERR_OK};
+    struct task_row row = {.id = id};
+    bool found = false;
+    assert_int_equal(r->reader->ops->reader_begin(r->reader, &err), ERR_OK);
+    enum err_code code = r->reader->ops->reader_row(r->reader, &table_task_row, &row, r->arena, &found, &err);
+    r->reader->ops->reader_end(r->reader);
+    assert_int_equal(code, ERR_OK);
+    assert_true(found);
+    const struct task *t = live_find(r->store->live, id);
+    assert_true(t || r->shared);
+    if (t) {
+        assert_int_equal(t->phase, task_row_phase(&row));
+        assert_true(str_equal(t->row.worker, row.worker));
+        assert_true(t->worker ? str_equal(t->worker->id, row.worker) : !row.worker.ptr);
+    }
+    return row;
 }
 
 bool rig_find(struct rig *r, int64_t id, struct job_view *ret_view)

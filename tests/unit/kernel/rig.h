@@ -35,20 +35,23 @@ struct rig {
     struct store_ops ops;         /* the backend's, with our commit */
     const struct store_ops *real; /* the backend's own */
     struct kernel *kernel;
+    struct store *other_store; /* of the node that is not at work (rig_switch_node) */
+    struct kernel *other_kernel;
     struct reader *reader;
     struct purge purge;
     struct arena *arena;
-    int failures;                       /* so many commits to come fail */
-    enum err_code failure;              /* with this; nothing is written */
-    int fetches_left;                   /* the one after so many row reads fails; negative: none does */
-    size_t commits;                     /* that reached the backend */
-    size_t writes[TABLE_COUNT];         /* row changes of the last commit */
-    size_t fetches[TABLE_COUNT];        /* rows read, found or not */
-    size_t notices;                     /* of the last committed batch */
-    bool tells_attempts;                /* from the next rig_restart on */
-    size_t attempts;                    /* told of so far */
-    struct attempt_notice last_attempt; /* numbers and error only: its rows are gone with the batch */
-    int64_t commit_takes_us;            /* a commit sleeps so long first: a slow disk */
+    int failures;                         /* so many commits to come fail */
+    enum err_code failure;                /* with this; nothing is written */
+    int fetches_left;                     /* the one after so many row reads fails; negative: none does */
+    size_t commits;                       /* that reached the backend */
+    size_t writes[TABLE_COUNT];           /* row changes of the last commit */
+    size_t fetches[TABLE_COUNT];          /* rows read, found or not */
+    size_t notices;                       /* of the last committed batch */
+    bool tells_attempts;                  /* from the next rig_restart on */
+    size_t attempts;                      /* told of so far */
+    struct attempt_notice last_attempt;   /* numbers and error only: its rows are gone with the batch */
+    int64_t commit_takes_us;              /* a commit sleeps so long first: a slow disk */
+    void (*before_commit)(struct rig *r); /* once, when the next batch has been loaded and decided */
     bool probe_fails;
     int64_t load_outage_ms; /* shared: the next load lasts so long, and then has to be done again */
     int fatal;
@@ -70,6 +73,8 @@ void rig_set_wall(struct rig *r, int64_t ms); /* somebody sets the clock: the wa
 void rig_restart(struct rig *r, int64_t down_ms);
 /* The kernel anew, with ids that start over: the next one was given before, if the clock stands still. */
 void rig_forget_ids(struct rig *r);
+/* Shared stores: from now on everything goes to another node of the same store; and back again. */
+void rig_switch_node(struct rig *r);
 size_t rig_step(struct rig *r);
 void rig_expect_sound(struct rig *r); /* store_verify finds nothing */
 
@@ -105,6 +110,8 @@ void rig_run(struct rig *r, bool success);
 /* --- what a reader sees ------------------------------------------------------------------------ */
 
 uint32_t rig_live_count(struct rig *r); /* unfinished jobs, also where memory does not hold them */
+uint32_t rig_stream_count(struct rig *r, enum task_phase phase); /* the same of streams of deliveries */
+struct task_row rig_task(struct rig *r, int64_t id);             /* must be alive; texts are the rig's */
 bool rig_find(struct rig *r, int64_t id, struct job_view *ret_view);
 struct job_view rig_view(struct rig *r, int64_t id); /* must exist */
 enum job_state rig_state(struct rig *r, int64_t id);
@@ -117,10 +124,7 @@ struct client_counts rig_counts(struct rig *r, int64_t client); /* as stored */
 #define RIG_RUN_BOTH(tests)                                                                                  \
     (STORE_RUN("memory", tests, rig_group_memory) + STORE_RUN("sqlite", tests, rig_group_disk))
 /* One that does not run on PostgreSQL, and why. */
-#define RIG_IN_MEMORY "looks into memory, which holds the batch only"
 #define RIG_OWN_CLOCK "all nodes go by the database's clock, which nobody sets"
-#define RIG_LOADED    "its rows come together with the load of the batch, not by a fetch each"
-#define RIG_RECEIVERS "what a receiver bears is known of the streams in memory only"
 #define RIG_TEST_UNSHARED(f, why)                                                                            \
     {                                                                                                        \
 #f, f, rig_up, rig_down, (void *)(uintptr_t)(why)                                                    \

@@ -40,7 +40,7 @@ static void test_a_failed_commit_undoes_claim_start_and_finish(void **state)
     struct claim_command *c = rig_post_claim(r, "a", 1, 0);
     rig_step(r);
     assert_int_equal(c->base.result, ERR_STORAGE_DB_ERROR);
-    assert_null(live_find(r->store->live, job.id)->worker);
+    assert_null(rig_task(r, job.id).worker.ptr);
     rig_pass(r, 1000);
     struct claimed_task t = rig_claim(r, "b");
     assert_int_equal(t.id, job.id);
@@ -49,13 +49,13 @@ static void test_a_failed_commit_undoes_claim_start_and_finish(void **state)
     struct worker_command *w = rig_post_work(r, &start_command_type, &t, true);
     rig_step(r);
     assert_int_equal(w->base.result, ERR_STORAGE_DB_ERROR);
-    assert_int_equal(live_find(r->store->live, job.id)->phase, TASK_LEASED);
+    assert_int_equal(rig_task(r, job.id).state, JOB_ASSIGNED);
     assert_int_equal(rig_work(r, &start_command_type, &t).code, ERR_OK);
     r->failures = 1;
     w = rig_post_work(r, &finish_command_type, &t, true);
     rig_step(r);
     assert_int_equal(w->base.result, ERR_STORAGE_DB_ERROR);
-    assert_int_equal(live_find(r->store->live, job.id)->phase, TASK_RUNNING);
+    assert_int_equal(rig_task(r, job.id).state, JOB_RUNNING);
     assert_int_equal(rig_state(r, job.id), JOB_RUNNING);
     assert_int_equal(rig_work(r, &finish_command_type, &t).code, ERR_OK);
     assert_int_equal(rig_event_count(r, job.id), 5);
@@ -90,7 +90,7 @@ static void test_a_failed_commit_undoes_timers_which_try_again_after_a_pause(voi
     r->failures = 1;
     rig_step(r);
     assert_int_equal(rig_state(r, job.id), JOB_ASSIGNED);
-    assert_true(str_is(live_find(r->store->live, job.id)->worker->id, "w"));
+    assert_true(str_is(rig_task(r, job.id).worker, "w"));
     rig_pass(r, 199);
     rig_step(r);
     assert_int_equal(rig_state(r, job.id), JOB_ASSIGNED);
@@ -312,6 +312,26 @@ static void test_a_batch_of_large_rows_ends_early_and_loses_nothing(void **state
     assert_int_equal(rig_counts(r, client).by_state[JOB_CANCELED], JOBS);
 }
 
+/* So do the bodies that commands bring. */
+static void test_a_batch_of_large_bodies_ends_early_and_loses_nothing(void **state)
+{
+    struct rig *r = *state;
+    enum { JOBS = 10, PER_BATCH = 3 };
+    int64_t client = rig_new_client(r, NULL);
+    struct submit_item item = rig_item();
+    struct submit_command *all[JOBS];
+    for (int i = 0; i < JOBS; i++) {
+        all[i] = rig_post_submit(r, client, &item, 1);
+        all[i]->base.bytes = UNIT_BYTES_MAX / PER_BATCH + 1;
+    }
+    for (int done = 0; done < JOBS; done += PER_BATCH) {
+        rig_step(r);
+        for (int i = 0; i < JOBS; i++)
+            assert_int_equal(rig_is_done(&all[i]->base), i < done + PER_BATCH);
+    }
+    assert_int_equal(rig_live_count(r), JOBS);
+}
+
 static void test_a_failed_sync_is_told_to_the_watcher_after_the_answers(void **state)
 {
     struct rig *r = *state;
@@ -397,11 +417,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         RIG_TEST(test_a_failed_commit_undoes_a_submit_and_the_next_try_works),
-        RIG_TEST_UNSHARED(test_a_failed_commit_undoes_claim_start_and_finish, RIG_IN_MEMORY),
+        RIG_TEST(test_a_failed_commit_undoes_claim_start_and_finish),
         RIG_TEST(test_a_failed_commit_undoes_cancel_and_retry),
-        RIG_TEST_UNSHARED(test_a_failed_commit_undoes_timers_which_try_again_after_a_pause, RIG_IN_MEMORY),
+        RIG_TEST(test_a_failed_commit_undoes_timers_which_try_again_after_a_pause),
         RIG_TEST(test_a_failed_commit_undoes_several_changes_of_one_job),
-        RIG_TEST_UNSHARED(test_a_row_that_cannot_be_read_fails_its_batch_and_nothing_changes, RIG_LOADED),
+        RIG_TEST(test_a_row_that_cannot_be_read_fails_its_batch_and_nothing_changes),
         RIG_TEST(test_a_row_changed_many_times_in_a_batch_is_written_once),
         RIG_TEST(test_a_batch_that_changes_nothing_commits_nothing),
         RIG_TEST_UNSHARED(test_a_heartbeat_costs_no_commit,
@@ -410,7 +430,8 @@ int main(void)
         RIG_TEST(test_one_key_makes_one_job_within_a_list_across_restarts_and_failures),
         RIG_TEST(test_cancel_and_finish_in_one_batch_have_one_winner),
         RIG_TEST(test_many_commands_are_answered_in_the_order_they_came),
-        RIG_TEST_UNSHARED(test_a_batch_of_large_rows_ends_early_and_loses_nothing, RIG_LOADED),
+        RIG_TEST(test_a_batch_of_large_rows_ends_early_and_loses_nothing),
+        RIG_TEST(test_a_batch_of_large_bodies_ends_early_and_loses_nothing),
         RIG_TEST(test_a_failed_sync_is_told_to_the_watcher_after_the_answers),
         RIG_TEST(test_stats_say_what_lives_and_whether_the_store_stores),
         RIG_TEST(test_an_idle_server_finds_out_that_the_store_can_write_again),

@@ -418,6 +418,35 @@ static void test_a_parked_claim_wakes_in_the_batch_of_the_submit(void **state)
     assert_true(rig_is_done(&second->base));
 }
 
+static void submit_at_the_other_node(struct rig *r)
+{
+    rig_switch_node(r);
+    rig_submit_default(r, 1);
+    rig_switch_node(r);
+    kernel_hint(r->kernel, HINT_READY); /* as the listener would */
+}
+
+/* The word of it comes when nobody waits yet: the claim is in a batch that was loaded before. */
+static void test_a_claim_does_not_sleep_over_what_came_while_its_batch_was_decided(void **state)
+{
+    struct rig *r = *state;
+    if (!r->shared)
+        return;
+    int64_t client = rig_new_client(r, NULL);
+    assert_int_equal(client, 1);
+    struct submit_item elsewhere = rig_item();
+    elsewhere.queue = STR("elsewhere");
+    elsewhere = rig_submit(r, client, &elsewhere);
+    struct claim_command *c = rig_post_claim(r, "w", 1, 20000);
+    rig_post_job(r, &cancel_command_type, client, &elsewhere); /* a commit that makes nothing claimable */
+    r->before_commit = submit_at_the_other_node;
+    rig_step(r);
+    assert_false(rig_is_done(&c->base));
+    rig_step(r); /* no time has passed */
+    assert_true(rig_is_done(&c->base));
+    assert_int_equal(c->task_count, 1);
+}
+
 static void test_a_parked_claim_ends_empty_at_its_deadline_and_not_before(void **state)
 {
     struct rig *r = *state;
@@ -506,6 +535,7 @@ int main(void)
         RIG_TEST(test_a_repeated_start_of_the_same_lease_changes_nothing),
         RIG_TEST(test_items_that_are_refused_leave_their_neighbours_alone),
         RIG_TEST(test_a_parked_claim_wakes_in_the_batch_of_the_submit),
+        RIG_TEST(test_a_claim_does_not_sleep_over_what_came_while_its_batch_was_decided),
         RIG_TEST(test_a_parked_claim_ends_empty_at_its_deadline_and_not_before),
         RIG_TEST(test_a_parked_claim_whose_worker_left_takes_nothing),
         RIG_TEST(test_without_workers_a_job_stays_queued),
