@@ -136,6 +136,17 @@ def answering(answer):
     return character
 
 
+def answering_together(count, answer):
+    """The same bytes to so many requests at once: none of them is answered before all of them are there."""
+    gate = threading.Barrier(count)
+
+    def character(receiver, connection):
+        while receiver.read_request(connection):
+            gate.wait(timeout=30)
+            receiver.send(connection, answer)
+    return character
+
+
 def answering_once(answer):
     """The same bytes to one request, then the end of the connection."""
     def character(receiver, connection):
