@@ -23,10 +23,13 @@ LONG = os.environ.get("WEIR_TEST_LONG") == "1"
 FUZZ_SECONDS = "60" if LONG else "5"
 PYTEST = [PYTHON, "-m", "pytest", "-q", "--maxfail=3", "--durations=5"]
 
-# What also runs on PostgreSQL at commit size: all that speaks to a server. make test-long runs every
-# black-box test on it.
+# What also runs on PostgreSQL at commit size: all that speaks to a server, but for what has little to do with
+# where jobs are stored. make test-long runs every black-box test on it.
+OF_NO_STORE = ["tests/api/test_cli.py", "tests/api/test_config.py", "tests/api/test_errors.py",
+               "tests/api/test_http_semantics.py", "tests/api/test_json_corpus.py",
+               "tests/api/test_submit_values.py", "tests/api/test_traces.py"]
 ON_POSTGRES = ["tests/api", "tests/scenarios", "tests/webhooks", "tests/harness/test_postgres.py",
-               "tests/faults/test_postgres_start.py"]
+               "tests/faults/test_postgres_start.py", *("--ignore=" + path for path in OF_NO_STORE)]
 PARTS = 2  # of a long black-box suite, run beside each other
 
 # Of what can go wrong, a part on PostgreSQL at commit size.
