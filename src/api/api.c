@@ -97,6 +97,8 @@ enum err_code api_new(const struct api_config *config, struct api **ret_api, str
     a->client_ids = client_ids_new();
     a->followers = followers_new();
     a->recent_jobs = recent_jobs_new(RECENT_JOBS_BYTES, RECENT_JOBS_MAX);
+    a->keys = key_ring_new(&(struct key_place){.data_dir = config->settings->data_dir,
+                                               .environment = config->settings->environment});
     if (load_contracts(a, err) != ERR_OK || bind_operations(a, err) != ERR_OK) {
         api_free(a);
         return err->code;
@@ -118,6 +120,7 @@ struct api *api_free(struct api *a)
         return NULL;
     reads_free(a->reads);
     recent_jobs_free(a->recent_jobs);
+    key_ring_free(a->keys);
     for (size_t i = 0; i < LENGTH_OF(a->contracts); i++)
         if (a->contracts[i])
             contract_free(a->contracts[i]);

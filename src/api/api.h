@@ -25,6 +25,7 @@
 #include "kernel/kernel.h"
 #include "schema/contract.h"
 #include "store/store.h"
+#include "tokens/key_ring.h"
 
 struct api;
 struct call;
@@ -93,6 +94,7 @@ struct api {
     struct followers *followers;
     struct reads *reads;
     struct recent_jobs *recent_jobs;
+    struct key_ring *keys; /* that tokens are signed with */
     /* opened: kernel and reads are there. Before that only ops/ is served, the rest is told to come back. */
     _Atomic bool opened, draining, started, fatal;
 };

@@ -12,6 +12,7 @@
 
 #define SERVER  (FLAG_BIT(URL) | FLAG_BIT(KEY) | FLAG_BIT(OUTPUT) | FLAG_BIT(QUIET))
 #define LOCAL   (FLAG_BIT(DATA) | FLAG_BIT(STORE) | FLAG_BIT(CONFIG) | FLAG_BIT(SET) | FLAG_BIT(OUTPUT))
+#define TOKENS  (FLAG_BIT(DATA) | FLAG_BIT(CONFIG) | FLAG_BIT(SET) | FLAG_BIT(OUTPUT) | FLAG_BIT(QUIET))
 #define KEYS    (SERVER | FLAG_BIT(OPERATOR_TOKEN))
 #define FILTERS (FLAG_BIT(STATE) | FLAG_BIT(TYPE) | FLAG_BIT(KIND) | FLAG_BIT(QUEUE) | FLAG_BIT(OUTCOME))
 
@@ -43,6 +44,18 @@ const struct command command_table[] = {
     {"job watch", "JOB_ID", "follow a job's events until it is final", SERVER | FLAG_BIT(TIMEOUT), 1, 1,
      command_job_watch},
     {"job explain", "JOB_ID", "say what a job waits for", SERVER, 1, 1, command_job_explain},
+
+    {"token mint", "", "sign a token with the key set of the data directory, made on first use",
+     TOKENS | FLAG_BIT(SUB) | FLAG_BIT(ROLE) | FLAG_BIT(TENANT) | FLAG_BIT(PROJECT) | FLAG_BIT(TTL) |
+         FLAG_BIT(AUD),
+     0, 0, command_token_mint},
+    {"token verify", "", "read a token from stdin and say whether it is good, or why not", TOKENS, 0, 0,
+     command_token_verify},
+    {"token keys", "", "show every key, also the retired and revoked ones", TOKENS, 0, 0, command_token_keys},
+    {"token rotate", "", "make a new key; it signs in a minute, the former one verifies for hours",
+     TOKENS | FLAG_BIT(ALG), 0, 0, command_token_rotate},
+    {"token revoke-key", "KID", "refuse every token of a key from now on", TOKENS | FLAG_BIT(REASON), 1, 1,
+     command_token_revoke_key},
 
     {"simulate", "", "send a mix of all work kinds and check every outcome; exit code 1 on a surprise",
      SERVER | FLAG_BIT(JOBS) | FLAG_BIT(FOR) | FLAG_BIT(RATE) | FLAG_BIT(MIX) | FLAG_BIT(SEED) |

@@ -42,6 +42,7 @@ struct doctor {
     X(postgres_clock, "PostgreSQL clock")                                                                    \
     X(schema, "database schema")                                                                             \
     X(store, "database content")                                                                             \
+    X(token_keys, "token keys")                                                                              \
     X(lock, "data directory lock")                                                                           \
     X(server, "server")                                                                                      \
     X(open_files, "open file limit")                                                                         \

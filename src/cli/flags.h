@@ -42,6 +42,14 @@
     X(SLACK, "slack", 0, "TIME", "how much longer than planned a run may take; default 2s")                  \
     X(RESTART, "restart", 0, "DIR", "kills the core that works on DIR, for SCHEDULED_LATE_RECOVERY")         \
     X(EXPECT, "expect", 0, "KIND=STATE,...", "expect another end, to see that a surprise is told")           \
+    X(SUB, "sub", 0, "NAME", "who the token is for")                                                         \
+    X(ROLE, "role", 0, "ROLE[,ROLE]", "what its bearer is; the first is its main role")                      \
+    X(TENANT, "tenant", 0, "TENANT", "whose runs it may touch")                                              \
+    X(PROJECT, "project", 0, "P[,P]", "projects it may touch; default *, every one")                         \
+    X(TTL, "ttl", 0, "TIME", "life of the token, such as 30m or 8h; default 1h")                             \
+    X(AUD, "aud", 0, "AUDIENCE", "who it is for; default the first of tokens.audience")                      \
+    X(ALG, "alg", 0, "ALG", "RS256, RS384, RS512, ES256, ES384 or ES512; default as before, or ES256")       \
+    X(REASON, "reason", 0, "TEXT", "kept with the revoked key")                                              \
     X(FORCE, "force", 0, NULL, "replace the database that is there; it is kept aside")                       \
     X(ORIGIN, "origin", 0, NULL, "also show where each value comes from")                                    \
     X(STORE, "store", 0, "URL", "sqlite:FILE or postgres://...; default sqlite:DATA/weir.db")                \

@@ -93,6 +93,23 @@
         "processes that connect out; 0: no deliveries, no spans")                                            \
     REAL(traces_sample_ratio, "traces.sample_ratio", 1.0, 0, 1,                                              \
          "share of traces begun here that are recorded; a caller's choice goes first")                       \
+    TEXT(tokens_issuer, "tokens.issuer", NAME, NULL,                                                         \
+         "issuer of the tokens signed and trusted here; unset = weir-ENVIRONMENT")                           \
+    TEXT(tokens_audience, "tokens.audience", NAMES, "weir",                                                  \
+         "tokens for one of these pass; the first is minted")                                                \
+    INT(tokens_skew_seconds, "tokens.skew_seconds", 120, 0, 120,                                             \
+        "how far a token's iat may lead our clock; nbf likewise, 60 at most")                                \
+    INT(tokens_max_ttl_seconds, "tokens.max_ttl_seconds", 28800, 60, 28800, "longest life of a token")       \
+    TEXT(tokens_agent_roles, "tokens.agent_roles", AGENTS, "agent",                                          \
+         "ROLE or ROLE=SECONDS,...: their tokens live 14400 seconds at most, or less")                       \
+    INT(tokens_rotation_days, "tokens.rotation_days", 7, 1, 30,                                              \
+        "age at which a signing key is due to be rotated; stage at most 14, prod 7")                         \
+    INT(tokens_overlap_seconds, "tokens.overlap_seconds", 28920, 28920, 31536000,                            \
+        "a rotated key still verifies this long; at least the longest token and the skew")                   \
+    INT(tokens_history_days, "tokens.history_days", 90, 90, 3650,                                            \
+        "retired and revoked keys stay listed this long")                                                    \
+    TEXT(tokens_key_passphrase, "tokens.key_passphrase", SECRET, NULL,                                       \
+         "encrypts the private keys in DATA/keys; unset = they are in clear, mode 600")                      \
     TEXT(log_level, "log.level", LEVEL, "info", "debug, info, warn or error")
 
 #define INT(field, ...)  SETTING_##field,
@@ -154,6 +171,9 @@ MUST_CHECK enum err_code settings_store_url(const struct settings *s, char *ret_
 MUST_CHECK enum err_code settings_store_path(const struct settings *s, char *ret_path, size_t path_size,
                                              struct err *err);
 bool settings_store_is_postgres(const struct settings *s);
+enum { SETTINGS_ISSUER_MAX = 257 };
+/* tokens.issuer, or weir-ENVIRONMENT. */
+void settings_tokens_issuer(const struct settings *s, char ret_issuer[SETTINGS_ISSUER_MAX]);
 bool settings_webhooks_private(const struct settings *s); /* webhooks.allow_private; unset: dev */
 int64_t settings_http_threads(const struct settings *s);  /* server.threads, or the online CPUs */
 enum log_level settings_log_level(const struct settings *s);

@@ -7,6 +7,22 @@
 
 #include "base/banned.h"
 
+static bool is_environment(const struct settings *s, const char *name)
+{
+    return strcmp(s->environment, name) == 0;
+}
+
+/* Section 14 of the control contract: dev 30 days, which is the key's own bound, stage 14, prod 7. */
+static enum err_code check_rotation(const struct settings *s, struct err *err)
+{
+    int max = is_environment(s, "prod") ? 7 : is_environment(s, "stage") ? 14 : 30;
+    if (s->tokens_rotation_days > max)
+        return err_set(err, ERR_CONFIG_INVALID,
+                       "tokens.rotation_days (%lld) must be at most %d in environment %s",
+                       (long long)s->tokens_rotation_days, max, s->environment);
+    return ERR_OK;
+}
+
 enum err_code settings_check(const struct settings *s, struct err *err)
 {
     char url[SETTINGS_STORE_URL_MAX];
@@ -22,12 +38,9 @@ enum err_code settings_check(const struct settings *s, struct err *err)
         return err_set(err, ERR_CONFIG_INVALID,
                        "webhooks.base_ms (%lld) must be at most webhooks.cap_ms (%lld)",
                        (long long)s->webhooks_base_ms, (long long)s->webhooks_cap_ms);
+    if (check_rotation(s, err) != ERR_OK)
+        return err->code;
     return settings_store_url(s, url, sizeof url, err);
-}
-
-static bool is_environment(const struct settings *s, const char *name)
-{
-    return strcmp(s->environment, name) == 0;
 }
 
 static bool listens_on_loopback(const struct settings *s)
@@ -113,6 +126,14 @@ enum err_code settings_store_path(const struct settings *s, char *ret_path, size
         return err_set(err, ERR_CONFIG_INVALID, "store.url: the path is too long");
     memcpy(ret_path, file.ptr, file.len + 1);
     return ERR_OK;
+}
+
+void settings_tokens_issuer(const struct settings *s, char ret_issuer[SETTINGS_ISSUER_MAX])
+{
+    if (s->tokens_issuer)
+        snprintf(ret_issuer, SETTINGS_ISSUER_MAX, "%s", s->tokens_issuer);
+    else
+        snprintf(ret_issuer, SETTINGS_ISSUER_MAX, "weir-%s", s->environment);
 }
 
 bool settings_webhooks_private(const struct settings *s)

@@ -49,6 +49,29 @@ static bool is_type(struct str item)
     return one_of(item, "EXECUTE DEFERRED EMIT_EVENT");
 }
 
+static bool is_name(struct str item)
+{
+    return item.len >= 1 && item.len <= 256 && !memchr(item.ptr, ' ', item.len) &&
+           !memchr(item.ptr, ',', item.len);
+}
+
+/* The cap of agents is not a matter of settings (AMB-19): only a shorter life is. */
+static bool is_agent(struct str item)
+{
+    struct str role = str_cut(&item, '=');
+    int64_t seconds;
+    bool has_life = item.ptr != role.ptr + role.len;
+    return is_name(role) && (!has_life || str_to_int(item, 1, 14400, &seconds));
+}
+
+static bool at_most(struct str list, size_t max)
+{
+    size_t count = 1;
+    for (size_t i = 0; i < list.len; i++)
+        count += list.ptr[i] == ',';
+    return count <= max;
+}
+
 static bool is_override(struct str item)
 {
     struct uuid id;
@@ -142,6 +165,12 @@ bool setting_form_fits(enum setting_form form, struct str value)
         return true;
     case FORM_SECRET:
         return is_secret(value);
+    case FORM_NAME:
+        return is_name(value);
+    case FORM_NAMES:
+        return value.len && at_most(value, 32) && each_item(value, is_name);
+    case FORM_AGENTS:
+        return at_most(value, 32) && each_item(value, is_agent);
     case FORM_ENVIRONMENT:
         return one_of(value, "dev stage prod");
     case FORM_BOOLEAN:

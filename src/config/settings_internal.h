@@ -12,6 +12,9 @@
 #define SETTING_FORMS(X)                                                                                     \
     X(ANY, false, "a text of at most 4096 bytes without control characters")                                 \
     X(SECRET, false, "a text of at most 4096 bytes without spaces or control characters")                    \
+    X(NAME, false, "a name of at most 256 bytes without spaces, commas or control characters")               \
+    X(NAMES, true, "at most 32 names, each of at most 256 bytes, with commas between")                       \
+    X(AGENTS, true, "at most 32 of ROLE or ROLE=SECONDS, 1 to 14400, with commas between")                   \
     X(ENVIRONMENT, false, "dev, stage or prod")                                                              \
     X(BOOLEAN, false, "true or false")                                                                       \
     X(LEVEL, false, "debug, info, warn or error")                                                            \

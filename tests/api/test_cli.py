@@ -468,7 +468,7 @@ def test_help_names_every_command_and_flag(weir):
     """weir, weir help, weir job --help, weir job submit --help."""
     everything = run(weir).stdout
     assert everything == run(weir, "help").stdout
-    for command in re.findall(r"^  weir ((?:[a-z]+ ?)+)", everything, re.MULTILINE):
+    for command in re.findall(r"^  weir ((?:[a-z-]+ ?)+)", everything, re.MULTILINE):
         text = run(weir, *command.split(), "--help").stdout
         assert f"usage: weir {command.strip()}" in text
     assert "weir job submit" in run(weir, "job", "--help").stdout

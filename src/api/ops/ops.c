@@ -127,6 +127,22 @@ static void handle_contract(struct call *c)
     call_fail(c, ERR_REQUEST_ROUTE_NOT_FOUND, "there is no contract of this name");
 }
 
+/* Caches keep it for a minute at most (Q16): as long before a new key signs, it is here. */
+static void handle_jwks(struct call *c)
+{
+    struct err err = {0};
+    struct json_writer w;
+    int64_t now = clock_wall_ms(c->api->config.clock) / 1000;
+    call_json(c, 200, &w);
+    if (key_ring_jwks(c->api->keys, now, &c->x->reply_body, &err) != ERR_OK) {
+        log_line(LOG_ERROR, "keys_unreadable", "detail", LOG_TEXT(err.detail), NULL); /* it names a path */
+        call_fail(c, ERR_CONFIG_INVALID, "the key set cannot be read; the log says why");
+        return;
+    }
+    http_reply_header(c->x, "Cache-Control", STR("public, max-age=60"));
+    call_send(c);
+}
+
 /* A table reads best as a table. */
 /* clang-format off */
 const struct route ops_routes[] = {
@@ -135,6 +151,7 @@ const struct route ops_routes[] = {
     ROUTE(GET, "/startupz",       getStartup,   AUTH_NONE, "startup",  ACCEPT_JSON | ACCEPT_TEXT, false, handle_startup)
     ROUTE(GET, "/metrics",        getMetrics,   AUTH_NONE, "metrics",  ACCEPT_TEXT,               false, handle_metrics)
     ROUTE(GET, "/openapi/{name}", getContract,  AUTH_NONE, "contract", ACCEPT_YAML | ACCEPT_TEXT, false, handle_contract)
+    ROUTE(GET, "/.well-known/jwks.json", getKeySet, AUTH_NONE, "key_set", ACCEPT_JSON | ACCEPT_TEXT, false, handle_jwks)
 };
 /* clang-format on */
 const size_t ops_route_count = LENGTH_OF(ops_routes);
