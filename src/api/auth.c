@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "api/digest.h"
+#include "base/digest.h"
 #include "base/hash.h"
 #include "base/must.h"
 #include "base/random.h"

@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "api/api.h"
-#include "api/digest.h"
+#include "base/digest.h"
 #include "base/log.h"
 #include "base/must.h"
 

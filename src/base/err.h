@@ -58,6 +58,9 @@
     X(INTERNAL, "RFA_INTERNAL", 500, "Internal error", "retry later; report it if it persists")              \
     X(LEASE_LOST, "lease_lost", 409, "Lease lost", "stop work; another worker may have it")                  \
     X(NOT_RELEASABLE, "not_releasable", 409, "Not releasable", "finish it instead")                          \
+    X(EVENT_INVALID, "EVENT_INVALID", 400, "Invalid run event", "fix the field named in the detail")         \
+    X(IDEMPOTENCY_KEY_MISMATCH, "IDEMPOTENCY_KEY_MISMATCH", 422, "Idempotency key does not fit the event",   \
+      "derive it as section 3.1 of the contract says")                                                       \
     X(STORE_CORRUPT, "RFA_STORAGE_CORRUPT", 503, "Stored row refused", "run weir verify")                    \
     X(STORE_FSYNC, "RFA_STORAGE_FSYNC", 503, "Disk refused to sync", "core restarts by itself")
 

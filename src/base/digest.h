@@ -1,7 +1,7 @@
-/* api/digest.h - SHA-256, with the algorithm looked up once: OpenSSL 3's SHA256() looks it up at every call,
+/* base/digest.h - SHA-256, with the algorithm looked up once: OpenSSL 3's SHA256() looks it up at every call,
  * which costs more than the hashing of a key. */
-#ifndef WEIR_API_DIGEST_H
-#define WEIR_API_DIGEST_H
+#ifndef WEIR_BASE_DIGEST_H
+#define WEIR_BASE_DIGEST_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-#include "api/digest.h"
+#include "base/digest.h"
 
 #include <openssl/evp.h>
 #include <pthread.h>
