@@ -2,7 +2,7 @@
 """make test: the stages of the whole suite, some at a time, and a table of seconds at the end.
 
 A stage is a command, the stages it needs, and how many of the machine's lanes it fills: a build uses
-all, a black-box suite mostly waits and uses one; two cores do three of them at a time. The first stage
+two, a black-box suite mostly waits and uses one; two cores do three of them at a time. The first stage
 that fails ends the run; its output is shown. Every stage's output is kept in build-check/logs/.
 
     tools/run_tests.py              everything
@@ -25,15 +25,19 @@ PYTEST = [PYTHON, "-m", "pytest", "-q", "--maxfail=3", "--durations=5"]
 
 # What also runs on PostgreSQL at commit size: all that speaks to a server, but for what has little to do with
 # where jobs are stored. make test-long runs every black-box test on it.
-OF_NO_STORE = ["tests/api/test_cli.py", "tests/api/test_config.py", "tests/api/test_errors.py",
-               "tests/api/test_http_semantics.py", "tests/api/test_json_corpus.py",
-               "tests/api/test_submit_values.py", "tests/api/test_traces.py"]
+OF_NO_STORE = [f"tests/{name}.py" for name in (
+    "api/test_auth", "api/test_cli", "api/test_config", "api/test_errors", "api/test_http_semantics",
+    "api/test_json_corpus", "api/test_logs", "api/test_submit_values", "api/test_tokens", "api/test_traces",
+    "webhooks/test_signatures")]
+SIMULATOR = "tests/api/test_simulate.py"  # most of it is about its own table and flags
 ON_POSTGRES = ["tests/api", "tests/scenarios", "tests/webhooks", "tests/harness/test_postgres.py",
-               "tests/faults/test_postgres_start.py", *("--ignore=" + path for path in OF_NO_STORE)]
+               "tests/faults/test_postgres_start.py",
+               *("--ignore=" + path for path in OF_NO_STORE + [SIMULATOR])]
 PARTS = 2  # of a long black-box suite, run beside each other
 
-# Of what can go wrong, a part on PostgreSQL at commit size.
-FAULTS_ON_POSTGRES = ["tests/faults/test_postgres_faults.py", "tests/faults/test_table_sizes.py"] + [
+# Of what can go wrong, a part on PostgreSQL at commit size; and every kind of work, simulated.
+FAULTS_ON_POSTGRES = [SIMULATOR + "::test_every_kind_ends_as_the_catalog_says",
+                      "tests/faults/test_postgres_faults.py", "tests/faults/test_table_sizes.py"] + [
     f"tests/faults/{test}" for test in (
         "test_kill.py::test_kill_of_the_whole_family_under_load_loses_nothing",
         "test_kill.py::test_verify_sees_a_row_that_is_missing",
@@ -106,8 +110,8 @@ def stages():
     found = [
         Stage("check", ["tools/check"]),
         Stage("conformance", [PYTHON, "tools/conformance.py"]),
-        Stage("build-asan", make("build-asan"), lanes=LANES),
-        Stage("build-release", make("build"), lanes=LANES),
+        Stage("build-asan", make("build-asan"), lanes=2),
+        Stage("build-release", make("build"), lanes=2),
         Stage("unit", meson_test("build-asan", "--no-suite", "postgres"), ["build-asan"], lanes=LANES),
         Stage("postgres", ["tools/with_postgres"] + meson_test("build-asan", "--suite", "postgres"),
               ["build-asan"], lanes=LANES),
@@ -123,7 +127,7 @@ def stages():
         found.append(Stage("postgres-faults", PYTEST + ["--store", "postgres"] + FAULTS_ON_POSTGRES,
                            ["build-asan", "build-release"], env=asan))
     found += [
-        Stage("build-tsan", make("build-tsan"), lanes=LANES),
+        Stage("build-tsan", make("build-tsan"), lanes=2),
         Stage("tsan", meson_test("build-tsan", "--suite", "tsan"), ["build-tsan"]),
     ]
     threaded = pytest_files("", holding="mark.tsan")
@@ -134,7 +138,7 @@ def stages():
                            ["build-tsan"], env=tsan))
     if glob.glob("tests/fuzz/*.c"):
         found += [
-            Stage("build-fuzz", make("build-fuzz"), lanes=LANES),
+            Stage("build-fuzz", make("build-fuzz"), lanes=2),
             Stage("fuzz", [PYTHON, "tools/fuzz.py", "--seconds", FUZZ_SECONDS], ["build-fuzz"],
                   lanes=LANES),
         ]

@@ -10,12 +10,11 @@
 
 enum { PAUSE_FIRST_US = 200, PAUSE_MAX_US = 20000 };
 
-/* Leases when some were seen to have ended (duties.c, once a second), other timers when they are due: not
- * with every batch. */
+/* When the first of them is due, as it was seen once a second (duties.c): not with every batch. */
 static bool looks_for_timers(const struct lane *l)
 {
     int64_t now = l->unit.steady_ms;
-    return lane_has_timers(l) && (now >= l->next_due_ms || l->leases_lapsed);
+    return lane_has_timers(l) && (now >= l->next_due_ms || now >= l->next_lapse_ms);
 }
 
 void shared_load(struct lane *l, struct command_list *batch)
@@ -27,7 +26,7 @@ void shared_load(struct lane *l, struct command_list *batch)
     unit_load_asked(&l->unit, timers ? BATCH_TIMERS_MAX : 0);
     if (timers) {
         l->next_due_ms = l->unit.asked.next_due_ms;
-        l->leases_lapsed = false;
+        l->next_lapse_ms = INT64_MAX;
     }
 }
 

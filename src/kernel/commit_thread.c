@@ -23,7 +23,7 @@ static int64_t timers_idle_ms(const struct lane *l, int64_t ms, int64_t steady)
 {
     const struct live *live = l->unit.store->live;
     if (is_shared(l))
-        return l->has_duties ? earlier(ms, l->next_due_ms, steady) : ms;
+        return l->has_duties ? earlier(earlier(ms, l->next_due_ms, steady), l->next_lapse_ms, steady) : ms;
     int64_t next_wall = live_next_wall(live);
     ms = earlier(ms, live_next_steady(live), steady);
     if (next_wall < INT64_MAX) {

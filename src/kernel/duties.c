@@ -97,7 +97,7 @@ static void take_duties(struct lane *l, const struct store_duties *duties)
         return;
     l->led_ms = steady_now(l->kernel);
     l->next_due_ms = duties->next_due_ms;
-    l->leases_lapsed = duties->lapsed;
+    l->next_lapse_ms = duties->next_lapse_ms;
     if (duties->inbox)
         duties_housekeep_soon(l);
 }

@@ -30,9 +30,9 @@ struct lane {
     int64_t timers_paused_until_ms;
     int64_t probe_ms, lead_ms;
     int64_t workers_swept_ms, workers_counted_ms, housekeeping_ms, housekept_ms, saving_ms;
-    int64_t next_due_ms; /* shared, with the duties: when a timer is due ... */
-    int64_t led_ms;      /* shared: when the store last said that it has the duties */
-    bool leases_lapsed;  /* ... and whether some lease has ended */
+    int64_t next_due_ms;   /* shared, with the duties: when a timer is due ... */
+    int64_t led_ms;        /* shared: when the store last said that it has the duties */
+    int64_t next_lapse_ms; /* ... and when a lease ends, unless it is extended */
     int64_t parked_looked_ms;
     uint32_t workers; /* counted last */
     bool has_duties;  /* the first lane's, if this node has them */

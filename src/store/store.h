@@ -93,11 +93,12 @@ struct load_set {
 
 /* Duties that one node has for all (timers, leases, retention), and whether there is anything to do. */
 struct store_duties {
-    bool leads;          /* the rest is for whoever does */
-    bool lapsed;         /* a lease has ended, or a run lasts too long */
-    bool inbox;          /* an application has put something in (jobs/inbox.h) */
-    int64_t next_due_ms; /* of the first timer; INT64_MAX: none waits */
-    int64_t given_anew;  /* leases, see `lead` */
+    bool leads; /* the rest is for whoever does */
+    bool inbox; /* an application has put something in (jobs/inbox.h) */
+    /* When the first timer is due, and when the first lease ends or the first run is over its limit, as
+     * things are now; INT64_MAX: none. */
+    int64_t next_due_ms, next_lapse_ms;
+    int64_t given_anew; /* leases, see `lead` */
 };
 
 struct store_ops {

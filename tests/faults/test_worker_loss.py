@@ -16,7 +16,7 @@ from harness.weir_server import REPOSITORY
 from harness.worker_calls import Worker
 
 LEASE_SECONDS = 2.0
-# PostgreSQL is asked for ended leases once a second, which a busy machine draws out.
+# When the first lease ends is asked of PostgreSQL once a second, which a busy machine draws out.
 FOUND_SECONDS_MAX = LEASE_SECONDS + (5.0 if os.environ.get("WEIR_TEST_STORE") == "postgres" else 1.0)
 
 # A worker process of our own: claims one task, starts it when told to, says so, then beats.

@@ -23,15 +23,13 @@ struct look {
     size_t counts, duties;
 };
 
-enum { LOOK_CLOCK, LOOK_FIRST_CHUNK, LOOK_LEADS, LOOK_DUE, LOOK_LAPSED, LOOK_INBOX };
+enum { LOOK_CLOCK, LOOK_FIRST_CHUNK, LOOK_LEADS, LOOK_DUE, LOOK_LAPSE, LOOK_INBOX };
 #define LOOK "(extract(epoch FROM clock_timestamp())*1000000)::bigint,(SELECT min(g) FROM log),"
 /* One statement for all, since an idle server asks it too. A beat shows that the holder lives. */
 #define LOOK_OF_HOLDER                                                                                       \
-    "WITH beat AS (" BEAT                                                                                    \
-    " RETURNING 1),now AS (SELECT (extract(epoch FROM clock_timestamp())*1000)::bigint"                      \
-    " AS ms) SELECT " LOOK                                                                                   \
-    "true,(SELECT min(due_ms) FROM tasks WHERE phase=0),EXISTS(SELECT 1 FROM tasks,now"                      \
-    " WHERE phase=2 AND (lease_ms<now.ms OR (state=3 AND started_ms<now.ms-max_runtime_ms))),"               \
+    "WITH beat AS (" BEAT " RETURNING 1) SELECT " LOOK                                                       \
+    "true,(SELECT min(due_ms) FROM tasks WHERE phase=0),(SELECT min(CASE state WHEN 3 THEN "                 \
+    "least(lease_ms,started_ms+max_runtime_ms) ELSE lease_ms END) FROM tasks WHERE phase=2),"                \
     "EXISTS(SELECT 1 FROM weir_inbox WHERE failed_ms=0)"
 
 /* Lanes of this node that have nothing to commit still are in use. */
@@ -133,15 +131,20 @@ static enum err_code take_over(struct postgres_store *s, struct store_duties *re
     return s->base.leads ? watch_anew(s, &ret->given_anew, err) : ERR_OK;
 }
 
+static int64_t time_or_never(const PGresult *r, int column)
+{
+    return PQgetisnull(r, 0, column) ? INT64_MAX : value_int(r, 0, column);
+}
+
 /* Who has just got the duties has not seen what there is to do: it looks at everything. */
 static void take_duties(struct postgres_store *s, const PGresult *r, struct store_duties *ret)
 {
-    *ret = (struct store_duties){.leads = true, .lapsed = true, .inbox = true};
+    *ret = (struct store_duties){.leads = true, .inbox = true};
     if (!s->base.leads)
         return;
-    ret->lapsed = value_int(r, 0, LOOK_LAPSED) != 0;
     ret->inbox = value_int(r, 0, LOOK_INBOX) != 0;
-    ret->next_due_ms = PQgetisnull(r, 0, LOOK_DUE) ? INT64_MAX : value_int(r, 0, LOOK_DUE);
+    ret->next_due_ms = time_or_never(r, LOOK_DUE);
+    ret->next_lapse_ms = time_or_never(r, LOOK_LAPSE);
 }
 
 static enum err_code look_around(struct postgres_store *s, struct store_duties *ret, int *ret_deltas,

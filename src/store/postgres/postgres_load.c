@@ -194,7 +194,8 @@ static enum err_code take_timers(struct postgres_store *s, struct load_set *l, c
     if (take_tasks(s, plan->due, err) != ERR_OK || take_tasks(s, plan->lapsed, err) != ERR_OK)
         return err->code;
     const PGresult *next = link_result(&s->link, plan->next_due);
-    bool more = PQntuples(link_result(&s->link, plan->due)) >= (int)l->due_max;
+    bool more = PQntuples(link_result(&s->link, plan->due)) >= (int)l->due_max ||
+                PQntuples(link_result(&s->link, plan->lapsed)) >= (int)l->due_max;
     l->next_due_ms = more ? l->now_ms : PQgetisnull(next, 0, 0) ? INT64_MAX : value_int(next, 0, 0);
     return ERR_OK;
 }
