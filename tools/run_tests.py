@@ -33,7 +33,7 @@ SIMULATOR = "tests/api/test_simulate.py"  # most of it is about its own table an
 ON_POSTGRES = ["tests/api", "tests/scenarios", "tests/webhooks", "tests/harness/test_postgres.py",
                "tests/faults/test_postgres_start.py",
                *("--ignore=" + path for path in OF_NO_STORE + [SIMULATOR])]
-PARTS = 2  # of a long black-box suite, run beside each other
+PARTS = {"api": 2, "postgres-api": 3}  # of a long black-box suite, run beside each other
 
 # Of what can go wrong, a part on PostgreSQL at commit size; and every kind of work, simulated.
 FAULTS_ON_POSTGRES = [SIMULATOR + "::test_every_kind_ends_as_the_catalog_says",
@@ -97,8 +97,9 @@ def pytest_files(folder, holding=""):
 
 def in_parts(name, command, env):
     """A black-box suite as stages that run beside each other."""
-    return [Stage(f"{name}-{part}", command + ["--part", f"{part}/{PARTS}"], ["build-asan", "build-release"],
-                  env=env) for part in range(1, PARTS + 1)]
+    parts = PARTS[name]
+    return [Stage(f"{name}-{part}", command + ["--part", f"{part}/{parts}"], ["build-asan", "build-release"],
+                  env=env) for part in range(1, parts + 1)]
 
 
 def stages():
@@ -120,13 +121,11 @@ def stages():
     if slow:
         found.append(Stage("faults", PYTEST + slow, ["build-asan", "build-release"], env=asan))
     on_postgres = PYTEST + ["--store", "postgres"] + (["tests"] if LONG else ON_POSTGRES)
-    found += [
-        *in_parts("postgres-api", on_postgres, asan),
-    ]
     if not LONG:
         found.append(Stage("postgres-faults", PYTEST + ["--store", "postgres"] + FAULTS_ON_POSTGRES,
                            ["build-asan", "build-release"], env=asan))
     found += [
+        *in_parts("postgres-api", on_postgres, asan),
         Stage("build-tsan", make("build-tsan"), lanes=2),
         Stage("tsan", meson_test("build-tsan", "--suite", "tsan"), ["build-tsan"]),
     ]
@@ -153,8 +152,7 @@ def chosen(every, names):
     wanted = set()
     todo = []
     for name in names:
-        parts = [f"{name}-{part}" for part in range(1, PARTS + 1)]
-        todo += parts if parts[0] in by_name else [name]
+        todo += [f"{name}-{part}" for part in range(1, PARTS[name] + 1)] if name in PARTS else [name]
     while todo:
         name = todo.pop()
         if name not in by_name:

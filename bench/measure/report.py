@@ -327,7 +327,7 @@ def detail(made, row_list, us, state):
         line = find(made["lines"], us["name"], state, row.key)
         if not line or line["value"] is None:
             continue
-        goal = summary.goals_for(us, row)
+        goal = summary.goals_for(us, row, state)
         out.lines.append([
             row.title, goal.sign(), verdict(goal.reached(line["value"])) if goal.sign() else "",
             f"**{number(line['value'])}** {row.unit}",

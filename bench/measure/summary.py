@@ -88,11 +88,11 @@ class Goals:
         return value >= self.absolute if self.higher_is_better else value < self.absolute
 
 
-def goals_for(us, row):
-    """The row's goals, or those that a subject of ours has instead."""
+def goals_for(us, row, state="empty"):
+    """The row's goals, or those that a subject of ours has instead: on the empty store."""
     if us.get("goals") is None:
         return Goals(row.goal, row.peer_goal, row.grows, row.higher_is_better)
-    absolute, peer = us["goals"].get(row.key, (None, None))
+    absolute, peer = us["goals"].get(row.key, (None, None)) if state == "empty" else (None, None)
     return Goals(absolute, peer, False, row.higher_is_better)
 
 
@@ -191,7 +191,7 @@ def goals_of(results, lines, us, against, row_list, worse_max):
                 and x["value"] is not None]
         for line in mine:
             shown = f"{number(line['value'])} {row.unit}"
-            if goal.absolute is not None:
+            if goals_for(us, row, line["state"]).absolute is not None:
                 add(row, line["state"], "absolute", f"{shown}, goal {goal.sign()}",
                     goal.reached(line["value"]))
             if goal.grows and line["change"] is not None:
