@@ -176,11 +176,13 @@ static void refresh_stats(struct lane *l)
 {
     struct kernel *k = l->kernel;
     struct store *s = l->unit.store;
+    uint32_t workers = l->workers; /* ours to write, under the lock: other lanes read it */
     if (l->unit.steady_ms - l->workers_counted_ms >= WORKER_COUNT_MS) {
         l->workers_counted_ms = l->unit.steady_ms;
-        l->workers = live_worker_count(s->live, l->unit.steady_ms - WORKER_ALIVE_MS);
+        workers = live_worker_count(s->live, l->unit.steady_ms - WORKER_ALIVE_MS);
     }
     pthread_mutex_lock(&k->lock);
+    l->workers = workers;
     if (s->shared || l == &k->lanes[0])
         count_jobs(k, s, &k->stats);
     k->stats.workers = l->workers; /* a worker is known to the lanes it met: no sum */
