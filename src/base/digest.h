@@ -6,8 +6,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/str.h"
+
 enum { DIGEST_BYTES = 32 };
 
 void digest_sha256(const void *bytes, size_t len, uint8_t out[DIGEST_BYTES]);
+/* Of one behind the other. */
+void digest_sha256_pair(struct str first, struct str second, uint8_t out[DIGEST_BYTES]);
 
 #endif
