@@ -36,3 +36,29 @@ enum err_code store_read_rows(struct reader *r, struct load_row *rows, size_t co
             return err->code;
     return ERR_OK;
 }
+
+struct following {
+    struct log_place *place;
+    size_t left;
+    store_follow_fn *fn;
+    void *arg;
+};
+
+static bool follow_chunk(int64_t number, struct str chunk, void *arg)
+{
+    struct following *f = arg;
+    struct log_place at = {.chunk = number};
+    if (!f->left || !f->fn(at, chunk, f->arg))
+        return false;
+    *f->place = at;
+    return --f->left > 0;
+}
+
+enum err_code store_follow(struct reader *r, struct log_place *place, size_t max, store_follow_fn *fn,
+                           void *arg, struct err *err)
+{
+    if (r->ops->reader_follow)
+        return r->ops->reader_follow(r, place, max, fn, arg, err);
+    struct following f = {.place = place, .left = max, .fn = fn, .arg = arg};
+    return r->ops->reader_scan_log(r, place->chunk + 1, follow_chunk, &f, err);
+}

@@ -42,6 +42,13 @@ typedef bool store_list_fn(const struct list_entry *entry, void *arg);
 typedef bool store_idem_fn(const struct idem_entry *entry, void *arg);
 typedef bool store_check_fn(const char *line, void *arg);
 
+/* How far somebody has followed the log: all up to here is behind. {0, 0}: nothing is. `turn` is the
+ * transaction that wrote the chunk in a shared store, 0 in others. */
+struct log_place {
+    int64_t turn, chunk;
+};
+typedef bool store_follow_fn(struct log_place at, struct str chunk, void *arg);
+
 struct list_query {
     int64_t client;
     uint8_t bucket;
@@ -148,6 +155,9 @@ struct store_ops {
                                  struct err *err);
     enum err_code (*reader_scan_log)(struct reader *r, int64_t from, store_chunk_fn *fn, void *arg,
                                      struct err *err);
+    /* See store_follow. NULL where chunks come to light in the order of their numbers. */
+    enum err_code (*reader_follow)(struct reader *r, struct log_place *place, size_t max,
+                                   store_follow_fn *fn, void *arg, struct err *err);
     /* Rows whose `client` column is this one, in key order: webhooks and keys (small tables). */
     enum err_code (*reader_of_client)(struct reader *r, const struct table *t, int64_t client,
                                       store_row_fn *fn, void *arg, struct err *err);
@@ -230,6 +240,13 @@ struct store *store_open_memory(void);
 /* Rows by key inside a snapshot, texts into `a`. */
 MUST_CHECK enum err_code store_read_rows(struct reader *r, struct load_row *rows, size_t count,
                                          struct arena *a, struct err *err);
+/* At most `max` chunks behind `place`, inside a snapshot; `place` goes along with each that `fn` says true to.
+ * Who calls this again and again, each time in a new snapshot, sees every chunk once and none is passed over:
+ * in a shared store a chunk with a small number may come to light after one with a larger, so there one goes
+ * by transaction, and stops before the oldest that still runs. What an application holds open in the same
+ * database therefore delays who follows; it does not delay the events of one job (store/job_view.h). */
+MUST_CHECK enum err_code store_follow(struct reader *r, struct log_place *place, size_t max,
+                                      store_follow_fn *fn, void *arg, struct err *err);
 /* A shared store's memory after a batch: no tasks, targets, keys, counters. */
 void store_forget(struct store *s);
 /* The clock of a shared store when this machine's monotonic one says `mono_us`. A correction never lets it go

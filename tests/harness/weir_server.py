@@ -291,14 +291,18 @@ class Weir:
 
     # ---- the command line
 
-    def cli(self, *args, key=None, timeout=60):
-        """Runs `weir ARGS` against this server and data directory; gives the CompletedProcess."""
+    def cli_environment(self, key=None):
+        """What `weir` needs to find this server, its data directory and its store."""
         env = server_environment({"WEIR_URL": self.url, "WEIR_DATA": self.data})
         if "store.url" in self.settings:
             env["WEIR_STORE_URL"] = self.settings["store.url"]
         if key:
             env["WEIR_API_KEY"] = key
-        done = subprocess.run(self.program + list(args), env=env, timeout=timeout, check=False,
+        return env
+
+    def cli(self, *args, key=None, timeout=60):
+        """Runs `weir ARGS` against this server and data directory; gives the CompletedProcess."""
+        done = subprocess.run(self.program + list(args), env=self.cli_environment(key), timeout=timeout, check=False,
                               stdin=subprocess.DEVNULL, capture_output=True, text=True)
         assert not SANITIZER_REPORT.search(done.stderr), done.stderr
         return done

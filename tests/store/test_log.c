@@ -1,6 +1,7 @@
 /* The log: events in bytes and chunks in the store. On every store. */
 #include "store/bench_store.h"
 
+#include <poll.h>
 #include <stdlib.h>
 
 #include "base/banned.h"
@@ -233,6 +234,52 @@ static void test_a_chunk_number_is_used_once(void **state)
     assert_int_equal(b->store->next_chunk, b->first_chunk + 3);
 }
 
+static bool see_place(struct log_place at, struct str chunk, void *arg)
+{
+    return see_number(at.chunk, chunk, arg);
+}
+
+/* Until `count` chunks were seen in all; on a shared store other programs' transactions hold them up. */
+static void follow_until(struct bench *b, struct log_place *place, size_t at_once, struct numbers *n, size_t count)
+{
+    struct err err;
+    for (int looks = 0; n->count < count && looks < 5000; looks++) {
+        size_t before = n->count;
+        bench_begin(b);
+        assert_int_equal(store_follow(b->reader, place, at_once, see_place, n, &err), ERR_OK);
+        bench_end(b);
+        assert_true(n->count - before <= at_once);
+        if (b->shared && n->count < count)
+            poll(NULL, 0, 2);
+    }
+    assert_int_equal(n->count, count);
+}
+
+static void test_who_follows_sees_each_chunk_once_and_goes_on_where_it_ended(void **state)
+{
+    struct bench *b = *state;
+    struct numbers n = {.count = 0}, stopped = {.stop_after = 2};
+    struct log_place place = {0}, start = {0};
+    struct err err;
+    follow_until(b, &place, 3, &n, 0);
+    append_chunks(b, 7, 0);
+    follow_until(b, &place, 3, &n, 7);
+    append_chunks(b, 4, 3); /* two are dropped that were seen long ago */
+    follow_until(b, &place, 3, &n, 11);
+    for (size_t i = 0; i < n.count; i++)
+        assert_int_equal(n.seen[i], b->first_chunk + (int64_t)i);
+    assert_int_equal(place.chunk, n.seen[10]);
+    /* The one at which it was stopped comes again. */
+    bench_begin(b);
+    assert_int_equal(store_follow(b->reader, &start, 10, see_place, &stopped, &err), ERR_OK);
+    assert_int_equal(start.chunk, b->first_chunk + 2);
+    stopped.stop_after = 0;
+    assert_int_equal(store_follow(b->reader, &start, 10, see_place, &stopped, &err), ERR_OK);
+    bench_end(b);
+    assert_int_equal(stopped.count, 2 + 8);
+    assert_int_equal(stopped.seen[1], stopped.seen[2]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -242,6 +289,7 @@ int main(void)
         BENCH_TEST(test_chunks_are_numbered_through_and_dropped_from_the_front),
         BENCH_TEST(test_an_emptied_log_counts_on),
         BENCH_TEST(test_a_chunk_number_is_used_once),
+        BENCH_TEST(test_who_follows_sees_each_chunk_once_and_goes_on_where_it_ended),
     };
     return BENCH_RUN_ALL(tests);
 }

@@ -356,70 +356,98 @@ static void test_jobs_are_listed_from_their_rows(void **state)
 
 /* --- the log, by somebody who follows it ------------------------------------------------------------ */
 
-/* Who follows goes by transaction and stops before the oldest one that still runs: what comes to light later
- * has a larger xid than everything seen. The naive one goes by number. */
-#define SOUND "xid < pg_snapshot_xmin(pg_current_snapshot()) AND (xid, g) > (SELECT xid, g FROM followed)"
-#define NAIVE "g > (SELECT g FROM followed)"
+struct seen {
+    int64_t numbers[4];
+    size_t count;
+};
 
-static void follow_from_here(PGconn *c)
+static bool see_chunk(struct log_place at, struct str chunk, void *arg)
 {
-    bench_sql(c, "DROP TABLE IF EXISTS followed");
-    bench_sql(c, "CREATE TEMP TABLE followed AS SELECT '0'::xid8 AS xid, 0::bigint AS g");
+    struct seen *s = arg;
+    assert_true(at.turn > 0 && chunk.len > 0 && s->count < LENGTH_OF(s->numbers));
+    s->numbers[s->count++] = at.chunk;
+    return true;
 }
 
-/* How many chunks are new, each with its number in `ret_numbers`; the next call goes on behind them. */
-static int follow(PGconn *c, const char *new_ones, int64_t *ret_numbers)
+/* What is new behind `place`, each look in a snapshot of its own. */
+static size_t follow(struct bench *b, struct log_place *place, struct seen *s)
 {
-    char sql[400];
-    snprintf(sql, sizeof sql, "SELECT g FROM log WHERE %s ORDER BY xid, g", new_ones);
+    struct err err;
+    size_t before = s->count;
+    bench_begin(b);
+    assert_int_equal(store_follow(b->reader, place, LENGTH_OF(s->numbers), see_chunk, s, &err), ERR_OK);
+    bench_end(b);
+    return s->count - before;
+}
+
+/* The negative control: who goes by number is quicker, and blind for what comes to light later. */
+static size_t follow_by_number(PGconn *c, int64_t *place)
+{
+    char sql[100];
+    snprintf(sql, sizeof sql, "SELECT g FROM log WHERE g > %lld ORDER BY g", (long long)*place);
     PGresult *r = PQexec(c, sql);
     assert_int_equal(PQresultStatus(r), PGRES_TUPLES_OK);
     int count = PQntuples(r);
-    for (int i = 0; i < count; i++)
-        ret_numbers[i] = strtoll(PQgetvalue(r, i, 0), NULL, 10);
+    if (count)
+        *place = strtoll(PQgetvalue(r, count - 1, 0), NULL, 10);
     PQclear(r);
-    if (!count)
-        return 0;
-    snprintf(sql, sizeof sql, "UPDATE followed SET (xid, g) = (SELECT xid, g FROM log WHERE g = %lld)",
-             (long long)ret_numbers[count - 1]);
-    bench_sql(c, sql);
-    return count;
+    return (size_t)count;
 }
 
 static void test_who_follows_the_log_misses_no_transaction_that_commits_late(void **state)
 {
     struct bench *b = *state;
     struct store *other = shared_open_other(b);
-    PGconn *slow = bench_session(&b->schema), *sound = bench_session(&b->schema),
-           *naive = bench_session(&b->schema);
+    PGconn *slow = bench_session(&b->schema), *naive = bench_session(&b->schema);
     struct str chunk = STR("in time");
     struct change_set c = {.chunks = &chunk, .chunk_count = 1, .first_chunk = other->next_chunk};
-    int64_t late = b->first_chunk + 5, in_time = other->next_chunk, seen[4];
+    int64_t late = b->first_chunk + 5, in_time = other->next_chunk, naive_place = 0;
+    struct log_place place = {0};
+    struct seen seen = {.count = 0};
     struct err err;
     char sql[120];
     assert_true(late < in_time);
-    follow_from_here(sound);
-    follow_from_here(naive);
     bench_sql(slow, "BEGIN");
     snprintf(sql, sizeof sql, "INSERT INTO log(g, data) VALUES (%lld, 'late')", (long long)late);
     bench_sql(slow, sql);
     assert_int_equal(other->ops->commit(other, &c, &err), ERR_OK);
-    assert_int_equal(follow(sound, SOUND, seen), 0);
-    assert_int_equal(follow(naive, NAIVE, seen), 1); /* quicker, and blind for what follows */
-    assert_int_equal(seen[0], in_time);
+    assert_int_equal(follow(b, &place, &seen), 0);
+    assert_int_equal(follow_by_number(naive, &naive_place), 1);
+    assert_int_equal(naive_place, in_time);
     bench_sql(slow, "COMMIT");
-    assert_int_equal(follow(naive, NAIVE, seen), 0); /* the negative control: `late` is never seen */
-    int count = 0;
-    for (int64_t until = shared_now_ms() + SHARED_PATIENCE_MS; count < 2 && shared_now_ms() < until;)
-        count += follow(sound, SOUND, seen + count); /* other programs' transactions hold it up as well */
-    assert_int_equal(count, 2);
-    assert_int_equal(seen[0], late);
-    assert_int_equal(seen[1], in_time);
-    assert_int_equal(follow(sound, SOUND, seen), 0);
+    assert_int_equal(follow_by_number(naive, &naive_place), 0); /* `late` is never seen */
+    for (int64_t until = shared_now_ms() + SHARED_PATIENCE_MS; seen.count < 2 && shared_now_ms() < until;)
+        follow(b, &place, &seen); /* other programs' transactions hold it up as well */
+    assert_int_equal(seen.count, 2);
+    assert_int_equal(seen.numbers[0], late);
+    assert_int_equal(seen.numbers[1], in_time);
+    assert_int_equal(follow(b, &place, &seen), 0);
     PQfinish(slow);
-    PQfinish(sound);
     PQfinish(naive);
     store_close(other);
+}
+
+/* A dump restored elsewhere: transactions of the former server are ahead of the new one's. */
+static void test_a_restored_log_can_be_followed_and_places_of_the_former_server_are_refused(void **state)
+{
+    struct bench *b = *state;
+    PGconn *sql = bench_session(&b->schema);
+    struct log_place place = {0}, former = {.turn = INT64_C(1) << 60, .chunk = 7};
+    struct seen seen = {.count = 0};
+    struct err err;
+    bench_sql(sql, "INSERT INTO log(g, data, xid) VALUES (7, 'seven', '1152921504606846976'), "
+                   "(9, 'nine', '1152921504606846975')");
+    assert_int_equal(follow(b, &place, &seen), 0); /* the fault that the next opening heals */
+    store_close(shared_open_other(b));
+    for (int64_t until = shared_now_ms() + SHARED_PATIENCE_MS; seen.count < 2 && shared_now_ms() < until;)
+        follow(b, &place, &seen);
+    assert_int_equal(seen.count, 2);
+    assert_int_equal(seen.numbers[0], 7);
+    assert_int_equal(seen.numbers[1], 9);
+    bench_begin(b);
+    assert_int_equal(store_follow(b->reader, &former, 1, see_chunk, &seen, &err), ERR_CONFIG_INVALID);
+    bench_end(b);
+    PQfinish(sql);
 }
 
 /* --- opening ------------------------------------------------------------------------------------- */
@@ -504,6 +532,7 @@ int main(void)
         BENCH_TEST(test_counters_of_many_handles_add_up_and_are_folded),
         BENCH_TEST(test_jobs_are_listed_from_their_rows),
         BENCH_TEST(test_who_follows_the_log_misses_no_transaction_that_commits_late),
+        BENCH_TEST(test_a_restored_log_can_be_followed_and_places_of_the_former_server_are_refused),
         BENCH_TEST(test_many_nodes_that_start_at_once_make_one_schema),
         BENCH_TEST(test_a_schema_of_a_newer_program_is_refused),
         BENCH_TEST(test_the_schema_refuses_states_that_do_not_belong_there),

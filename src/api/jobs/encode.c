@@ -1,33 +1,9 @@
 #include "api/jobs/encode.h"
 
 #include "api/jobs/list_filter.h"
-#include "base/time_text.h"
 #include "lifecycle/work_kinds.h"
 
 #include "base/banned.h"
-
-void encode_uuid_v7(struct json_writer *w, const char *key, int64_t id, uint64_t low)
-{
-    struct uuid u = uuid_from_v7(id, low);
-    char text[UUID_TEXT_LEN + 1];
-    uuid_text(&u, text);
-    jw_key(w, key);
-    jw_str(w, (struct str){text, UUID_TEXT_LEN});
-}
-
-void encode_time_ms(struct json_writer *w, const char *key, int64_t ms)
-{
-    char text[TIME_TEXT_MAX];
-    jw_key(w, key);
-    jw_str(w, ms ? time_text_ms(ms, text) : STR_ABSENT);
-}
-
-void encode_time_us(struct json_writer *w, const char *key, int64_t us)
-{
-    char text[TIME_TEXT_MAX];
-    jw_key(w, key);
-    jw_str(w, time_text_us(us, text));
-}
 
 void encode_definition(struct json_writer *w, const struct job_row *job)
 {
@@ -91,39 +67,6 @@ void encode_job(struct json_writer *w, const struct job_view *v)
     encode_definition(w, j);
     raw_or_null(w, "payload", j->payload);
     raw_or_null(w, "error", v->error);
-    jw_object_end(w);
-}
-
-void encode_event(struct json_writer *w, const struct event *e, uint64_t low)
-{
-    char id[UUID_TEXT_LEN + 1];
-    uuid_text(&e->id, id);
-    jw_object(w);
-    jw_key(w, "event_id");
-    jw_str(w, (struct str){id, UUID_TEXT_LEN});
-    encode_uuid_v7(w, "job_id", e->job, low);
-    jw_key(w, "seq");
-    jw_int(w, e->seq);
-    jw_key(w, "event_name");
-    jw_text(w, job_event_text(e->event));
-    jw_key(w, "prev_state");
-    jw_text(w, job_state_text(e->prev));
-    jw_key(w, "next_state");
-    jw_text(w, job_state_text(e->next));
-    encode_time_us(w, "timestamp", e->at_us);
-    jw_key(w, "payload");
-    jw_object(w);
-    jw_key(w, "scenario");
-    jw_text(w, e->kind < WORK_KIND_COUNT ? work_kind_text((enum work_kind)e->kind) : NULL);
-    jw_key(w, "attempt");
-    jw_int(w, e->attempt);
-    if (e->event == JOB_EVENT_RETRIES_EXHAUSTED) {
-        jw_key(w, "transition");
-        jw_bool(w, false);
-    }
-    if (e->extra.len > 2) /* a JSON object of ours: its members join this one */
-        strbuf_addf(w->out, ",%.*s", (int)e->extra.len - 2, e->extra.ptr + 1);
-    jw_object_end(w);
     jw_object_end(w);
 }
 

@@ -1,16 +1,14 @@
-/* api/jobs/encode.h - jobs and events as JSON: the one place their fields are written. */
+/* api/jobs/encode.h - jobs as JSON: the one place their fields are written. Events: store/event_json.h. */
 #ifndef WEIR_API_JOBS_ENCODE_H
 #define WEIR_API_JOBS_ENCODE_H
 
 #include "api/api.h"
+#include "base/json_members.h"
+#include "store/event_json.h"
 #include "store/job_view.h"
 
-void encode_uuid_v7(struct json_writer *w, const char *key, int64_t id, uint64_t low);
-void encode_time_ms(struct json_writer *w, const char *key, int64_t ms); /* 0: null */
-void encode_time_us(struct json_writer *w, const char *key, int64_t us);
 void encode_definition(struct json_writer *w, const struct job_row *job); /* null when it is missing */
 void encode_job(struct json_writer *w, const struct job_view *v);
-void encode_event(struct json_writer *w, const struct event *e, uint64_t low);
 int64_t job_ran_ms(const struct job_view *v); /* of a final job; 0 when it never ran */
 /* job_id, outcome, started_at, finished_at, duration_ms; null what an unfinished job does not know yet. */
 void encode_report_members(struct json_writer *w, const struct job_view *v);

@@ -228,6 +228,8 @@ enum err_code postgres_reader_scan(struct reader *r, const struct table *t, stor
                                    struct err *err);
 enum err_code postgres_reader_scan_log(struct reader *r, int64_t from, store_chunk_fn *fn, void *arg,
                                        struct err *err);
+enum err_code postgres_reader_follow(struct reader *r, struct log_place *place, size_t max,
+                                     store_follow_fn *fn, void *arg, struct err *err);
 enum err_code postgres_reader_of_client(struct reader *r, const struct table *t, int64_t client,
                                         store_row_fn *fn, void *arg, struct err *err);
 enum err_code postgres_reader_scan_list(struct reader *r, store_list_fn *fn, void *arg, struct err *err);

@@ -168,6 +168,7 @@ const struct store_ops store_postgres_ops = {
     .reader_live = postgres_reader_live,
     .reader_scan = postgres_reader_scan,
     .reader_scan_log = postgres_reader_scan_log,
+    .reader_follow = postgres_reader_follow,
     .reader_of_client = postgres_reader_of_client,
     .reader_scan_list = postgres_reader_scan_list,
     .reader_scan_idem = postgres_reader_scan_idem,

@@ -23,17 +23,22 @@ struct scan {
     struct arena *arena; /* of one row */
 };
 
-static enum err_code next_portion(struct pg_reader *r, const char *fetch, PGresult **ret, struct err *err)
+/* The answer to what was sent last, kept while callbacks read other things through the same connection. */
+static enum err_code keep_answer(struct pg_reader *r, size_t n, PGresult **ret, struct err *err)
 {
-    link_params(&r->link);
-    size_t n = link_send_sql(&r->link, fetch);
     if (link_run(&r->link, "scanning", err) != ERR_OK)
         return err->code;
     (void)link_result(&r->link, n);
-    *ret = r->link.results[n]; /* kept while the callbacks read other things through the same connection */
+    *ret = r->link.results[n];
     r->link.results[n] = NULL;
     link_clear(&r->link);
     return ERR_OK;
+}
+
+static enum err_code next_portion(struct pg_reader *r, const char *fetch, PGresult **ret, struct err *err)
+{
+    link_params(&r->link);
+    return keep_answer(r, link_send_sql(&r->link, fetch), ret, err);
 }
 
 /* A whole table takes as long as it takes, and so does what is done with its rows (verify, copy). A server
@@ -203,6 +208,43 @@ enum err_code postgres_reader_scan_log(struct reader *base, int64_t from, store_
     char sql[96];
     snprintf(sql, sizeof sql, "SELECT g,data FROM log WHERE g>=%lld ORDER BY g", (long long)from);
     return run_scan((struct pg_reader *)base, sql, PORTION_OF_LARGE, &s, err);
+}
+
+/* A turn of another server (a dump restored elsewhere) lies ahead of all that is here. */
+static enum err_code check_turn(struct pg_reader *r, int64_t turn, struct err *err)
+{
+    params_int(link_params(&r->link), turn);
+    size_t n = link_send(&r->link, PG_TURN_IS_PAST);
+    if (link_run(&r->link, "log", err) != ERR_OK)
+        return err->code;
+    bool past = value_int(link_result(&r->link, n), 0, 0) != 0;
+    link_clear(&r->link);
+    if (past)
+        return ERR_OK;
+    return err_set(err, ERR_CONFIG_INVALID, "this place is none of this database; begin without one");
+}
+
+enum err_code postgres_reader_follow(struct reader *base, struct log_place *place, size_t max,
+                                     store_follow_fn *fn, void *arg, struct err *err)
+{
+    struct pg_reader *r = (struct pg_reader *)base;
+    PGresult *rows = NULL;
+    if (postgres_reader_ready(r, err) != ERR_OK || check_turn(r, place->turn, err) != ERR_OK)
+        return err->code;
+    struct pg_params *p = link_params(&r->link);
+    params_int(p, place->turn);
+    params_int(p, place->chunk);
+    params_int(p, (int64_t)max);
+    if (keep_answer(r, link_send(&r->link, PG_FOLLOW), &rows, err) != ERR_OK)
+        return err->code;
+    for (int i = 0; i < PQntuples(rows); i++) {
+        struct log_place at = {.turn = value_int(rows, i, 0), .chunk = value_int(rows, i, 1)};
+        if (!fn(at, value_bytes(rows, i, 2), arg))
+            break;
+        *place = at;
+    }
+    PQclear(rows);
+    return ERR_OK;
 }
 
 static bool take_listed(struct scan *s, const PGresult *r, int row)

@@ -246,13 +246,30 @@ enum err_code postgres_schema_check(struct pg_link *l, struct err *err)
     return ERR_OK;
 }
 
+static void take_time(struct pg_link *l)
+{
+    link_params(l);
+    link_send_sql(l, "SELECT set_config('statement_timeout','0',true),set_config('lock_timeout','0',true)");
+}
+
+static enum err_code finish(struct pg_link *l, const char *doing, struct err *err)
+{
+    link_send(l, PG_COMMIT);
+    enum err_code code = link_run(l, doing, err);
+    if (code == ERR_OK)
+        l->in_transaction = false;
+    else
+        link_rollback(l);
+    link_clear(l);
+    return code;
+}
+
 /* When two nodes do it at once, the second one waits and finds everything there. */
 static enum err_code make(struct pg_link *l, const struct statements *s, bool is_new, int64_t shape,
                           struct err *err)
 {
     link_begin(l);
-    link_params(l);
-    link_send_sql(l, "SELECT set_config('statement_timeout','0',true),set_config('lock_timeout','0',true)");
+    take_time(l);
     link_params(l);
     link_send_sql(l, "SELECT " IN_THE_LOCK_OF_THE_SCHEMA);
     for (size_t i = 0; i < s->count; i++)
@@ -264,19 +281,33 @@ static enum err_code make(struct pg_link *l, const struct statements *s, bool is
     link_send_sql(l, "INSERT INTO marks(name,value) VALUES('schema',$1::bigint),('shape',$2::bigint) "
                      "ON CONFLICT(name) DO UPDATE SET value=CASE excluded.name "
                      "WHEN 'schema' THEN greatest(marks.value,excluded.value) ELSE excluded.value END");
-    link_send(l, PG_COMMIT);
-    enum err_code code = link_run(l, "making the schema", err);
-    if (code == ERR_OK)
-        l->in_transaction = false;
-    else
-        link_rollback(l);
+    return finish(l, "making the schema", err);
+}
+
+/* A dump that was restored into another server has that server's transactions ahead of this one's; who follows
+ * the log would wait until this one has had as many. They count as one transaction of now. */
+static enum err_code take_over_log(struct pg_link *l, struct err *err)
+{
+#define FROM_ELSEWHERE " WHERE g>0 AND xid>=pg_snapshot_xmax(pg_current_snapshot())"
+    link_params(l);
+    size_t n = link_send_sql(l, "SELECT (count(*))::bigint FROM (SELECT 1 FROM log" FROM_ELSEWHERE " LIMIT 1) x");
+    if (link_run(l, "log", err) != ERR_OK)
+        return err->code;
+    bool restored = value_int(link_result(l, n), 0, 0) != 0;
     link_clear(l);
-    return code;
+    if (!restored)
+        return ERR_OK;
+    link_begin(l);
+    take_time(l);
+    link_params(l);
+    link_send_sql(l, "UPDATE log SET xid=DEFAULT" FROM_ELSEWHERE);
+    return finish(l, "taking over a restored log", err);
+#undef FROM_ELSEWHERE
 }
 
 enum err_code postgres_schema_make(struct pg_link *l, struct err *err)
 {
-    enum { MAKING_TIMES = 20 }; /* the timeout: others may be at it, or rows may have to be checked */
+    enum { MAKING_TIMES = 20 }; /* the timeout: others may be at it, or rows may have to be looked at */
     struct marks m;
     if (read_marks(l, &m, err) != ERR_OK)
         return err->code;
@@ -284,11 +315,12 @@ enum err_code postgres_schema_make(struct pg_link *l, struct err *err)
     collect(&s);
     enum err_code code = ERR_OK;
     int64_t shape = checksum(&s), timeout_ms = l->timeout_ms;
-    if (m.version < STORE_SCHEMA_VERSION || m.shape != shape) {
-        l->timeout_ms = timeout_ms * MAKING_TIMES;
+    l->timeout_ms = timeout_ms * MAKING_TIMES;
+    if (m.version < STORE_SCHEMA_VERSION || m.shape != shape)
         code = make(l, &s, m.version == 0, shape, err);
-        l->timeout_ms = timeout_ms;
-    }
+    if (code == ERR_OK)
+        code = take_over_log(l, err);
+    l->timeout_ms = timeout_ms;
     arena_free(s.arena);
     return code;
 }

@@ -118,6 +118,9 @@
     X(LANE_BATCH, "WITH x AS (UPDATE lanes SET batch=$3,seen=now() WHERE slot=$1::bigint AND token=$2 "      \
                   "RETURNING 1) SELECT weir_check(count(*),1,'lanes') FROM x")                               \
     X(CHUNK, "SELECT data FROM log WHERE g=$1")                                                              \
+    X(FOLLOW, "SELECT xid::text::bigint,g,data FROM log WHERE g>0 AND (xid,g)>($1::bigint::text::xid8,$2) "  \
+              "AND xid<pg_snapshot_xmin(pg_current_snapshot()) ORDER BY xid,g LIMIT $3::bigint")             \
+    X(TURN_IS_PAST, "SELECT ($1::bigint::text::xid8<pg_snapshot_xmax(pg_current_snapshot()))::int::bigint")  \
     X(LIST_JOBS, "SELECT id FROM jobs WHERE id>0 AND (client,id)<($1,$2) AND (client,id)>=($1,$3) "          \
                  "ORDER BY client DESC,id DESC LIMIT $4::bigint")                                            \
     X(LIST_ENDS, "SELECT id FROM ends WHERE id>0 AND (client,state,id)<($1,$5,$2) AND "                      \
