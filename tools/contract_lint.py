@@ -4,9 +4,11 @@
 Refused: an operationId twice, a path parameter that is not declared, an error status without
 problem+json or missing where it can occur, a $ref that leads nowhere, a schema keyword the validator
 does not have, a missing description, an error code src/base/err.h does not have or has with another
-status, an enum that differs from its list in src/lifecycle, and any difference between the operations
-and the ROUTE(METHOD, "/path", operationId, ...) rows of src/api.
+status, an enum that differs from its list in src/, and any difference between the operations and the
+ROUTE(METHOD, "/path", operationId, ...) rows of src/api. Schemas of signal payloads: one for each type
+of signal and no other, closed, with keywords the validator has.
 """
+import json
 import os
 import re
 import sys
@@ -21,12 +23,28 @@ KEYWORD_TABLE = "src/schema/schema_compile.c"
 ERROR_LIST = "src/base/err.h"
 ROUTE = re.compile(r'^\s*ROUTE\(\s*(\w+)\s*,\s*"([^"]*)"\s*,\s*(\w+)', re.M)
 
-# Enum of a component in jobs.yaml: the X-list it must equal, and which argument holds the word.
+# Enum of a component, by contract: the X-list it must equal, and which argument holds the word.
+FIRST, SECOND = r"X\((\w+)", r'X\(\w+,\s*"([^"]+)"'
+SEVERITIES = ("src/engine/alert.h", "ALERT_SEVERITIES", FIRST)
 LISTS = {
-    "State": ("src/lifecycle/job_lifecycle.h", "JOB_STATES", r"X\((\w+)"),
-    "EventName": ("src/lifecycle/job_lifecycle.h", "JOB_EVENTS", r'X\(\w+,\s*"([^"]+)"'),
-    "WorkKind": ("src/lifecycle/work_kinds.h", "WORK_KINDS", r"X\((\w+)"),
+    "jobs.yaml": {
+        "State": ("src/lifecycle/job_lifecycle.h", "JOB_STATES", FIRST),
+        "EventName": ("src/lifecycle/job_lifecycle.h", "JOB_EVENTS", SECOND),
+        "WorkKind": ("src/lifecycle/work_kinds.h", "WORK_KINDS", FIRST),
+    },
+    "engine.yaml": {
+        "OnFailure": ("src/runs/plan.h", "PLAN_ON_FAILURES", SECOND),
+        "RunStatus": ("src/lifecycle/run_lifecycle.h", "RUN_STATUSES", FIRST),
+        "StepStatus": ("src/lifecycle/run_lifecycle.h", "STEP_STATUSES", FIRST),
+        "RunEventType": ("src/lifecycle/run_lifecycle.h", "RUN_EVENTS", FIRST),
+        "SignalType": ("src/lifecycle/signals.h", "SIGNAL_TYPES", FIRST),
+        "Decision": ("src/lifecycle/signals.h", "SIGNAL_DECISIONS", FIRST),
+        "AlertSeverity": SEVERITIES,
+        "AlertCategory": ("src/engine/alert.h", "ALERT_CATEGORIES", SECOND),
+    },
 }
+SIGNALS = "contracts/schemas/signal"
+SIGNAL_FILES = ("src/lifecycle/signals.h", "SIGNAL_TYPES", r'"(\w+)"\)')
 
 # Where schemas stand inside a schema.
 SCHEMA_MAPS = {"properties", "$defs", "dependentSchemas"}
@@ -179,7 +197,7 @@ def statuses_wanted(contract, path, method, operation, declared):
         wanted |= {"401", "403"}
     if kinds and path.startswith("/v1/"):
         wanted |= {"429"}
-    if path.startswith(("/v1/", "/worker/")):
+    if path.startswith(("/v1/", "/worker/", "/engine/")):
         wanted |= {"504"}
     if method in ("post", "put", "patch"):
         wanted |= {"400", "413", "415"}
@@ -202,7 +220,7 @@ def check_response(contract, where, status, response, errors):
         if schema.get("$ref") != "#/components/schemas/Problem":
             contract.say(response, f"{where}: response {status} needs application/problem+json")
     for code in response.get("x-weir-codes", []):
-        if str(errors.get(code)) != status:
+        if status not in errors.get(code, ()):
             contract.say(response, f"{where}: {code} is not an error with status {status}")
 
 
@@ -231,9 +249,12 @@ def supported_keywords(root):
 
 
 def error_codes(root):
-    """Wire code to HTTP status."""
+    """Wire code to its HTTP statuses: one code may say 403 here and 404 where nothing must be told."""
     text = "\n".join(tree.lines_of(root, ERROR_LIST))
-    return dict(re.findall(r'X\(\w+,\s*"(\w+)",\s*(\d+)', text.replace("\\\n", "")))
+    codes = {}
+    for code, status in re.findall(r'X\(\w+,\s*"(\w+)",\s*(\d+)', text.replace("\\\n", "")):
+        codes.setdefault(code, set()).add(status)
+    return codes
 
 
 def x_list(root, path, macro, word):
@@ -245,12 +266,44 @@ def x_list(root, path, macro, word):
 
 
 def check_lists(root, contract):
-    """Enums of jobs.yaml that have a list in src/."""
+    """Enums of a contract that have a list in src/."""
     schemas = contract.document.get("components", {}).get("schemas", {})
-    for name, (path, macro, word) in LISTS.items():
+    for name, (path, macro, word) in LISTS.get(os.path.basename(contract.path), {}).items():
         schema = schemas.get(name, Mapping())
         if schema.get("enum") != x_list(root, path, macro, word):
             contract.say(schema, f"enum {name} differs from {macro} in {path}")
+
+
+class Payload:
+    """A schema of a signal's payload; check_schema tells its findings through this."""
+
+    def __init__(self, root, path):
+        self.path, self.found = path, []
+        with open(os.path.join(root, path), encoding="utf-8") as file:
+            self.schema = json.load(file)
+
+    def say(self, _, what):
+        """A finding; JSON has no lines once it is read."""
+        self.found.append((self.path, 1, what))
+
+
+def check_signals(root, keywords):
+    """One schema for each signal type, closed; the level of an escalation is an alert's severity."""
+    paths = tree.files(root, [SIGNALS], [".json"])
+    if not paths:
+        return
+    wanted = {f"{SIGNALS}/{name}.v1.json" for name in x_list(root, *SIGNAL_FILES)}
+    for path in wanted.symmetric_difference(paths):
+        yield path, 1, f"{SIGNAL_FILES[1]} in {SIGNAL_FILES[0]} and the files do not agree about this one"
+    for path in paths:
+        payload = Payload(root, path)
+        check_schema(payload, payload.schema, keywords, os.path.basename(path))
+        if payload.schema.get("additionalProperties") is not False:
+            payload.say(None, "a payload has to be closed: additionalProperties false")
+        level = payload.schema.get("properties", {}).get("level")
+        if level and level.get("enum") != x_list(root, *SEVERITIES):
+            payload.say(None, f"level differs from {SEVERITIES[1]} in {SEVERITIES[0]}")
+        yield from payload.found
 
 
 def check_routes(root, contracts):
@@ -292,9 +345,9 @@ def check(root):
             if name in ids:
                 contract.say(operation, f"operationId {name} is also in {ids[name]}")
             ids[name] = contract.path
-        if os.path.basename(contract.path) == "jobs.yaml":
-            check_lists(root, contract)
+        check_lists(root, contract)
         yield from contract.found
+    yield from check_signals(root, keywords)
     yield from check_routes(root, contracts)
 
 
@@ -332,6 +385,25 @@ components:
 """
 
 
+PAYLOAD = """{"type": "object", "additionalProperties": false,
+ "properties": {"level": {"enum": ["A", "B"]}}}"""
+
+
+def planted_lists():
+    """A sound engine.yaml with all its enums, and the headers that hold their lists."""
+    headers, enums = {}, ""
+    for name, (path, macro, word) in LISTS["engine.yaml"].items():
+        headers[path] = headers.get(path, "") + f'#define {macro}(X) \\\n X(A, "a") \\\n X(B, "b")\n\n'
+        enums += f"    {name}: {{description: A., enum: [{'A, B' if word == FIRST else 'a, b'}]}}\n"
+    sound = SOUND.replace("/a/{id}", "/e/{id}").replace("getA", "getE") + enums
+    return dict(headers, **{
+        "contracts/openapi/engine.yaml": sound,
+        "src/api/engine.c": 'ROUTE(GET, "/e/{id}", getE)\n',
+        f"{SIGNALS}/a.v1.json": PAYLOAD,
+        f"{SIGNALS}/b.v1.json": PAYLOAD,
+    })
+
+
 def planted():
     """A sound contract, then the same with one fault each."""
     def with_fault(old, new, expected):
@@ -342,12 +414,22 @@ def planted():
         "contracts/openapi/a.yaml": SOUND,
         ERROR_LIST: '#define ERR_LIST(X) \\\n X(GONE, "RFA_GONE", 404, "t", "a")\n',
         KEYWORD_TABLE: "} keywords[] = {\n" + "".join(
-            f'    {{"{k}", f}},\n' for k in ("type", "properties", "description", "$ref")) + "};\n",
+            f'    {{"{k}", f}},\n' for k in ("type", "properties", "description", "$ref", "enum",
+                                          "additionalProperties")) + "};\n",
         "src/api/routes.c": '#define ROUTE(...)\nROUTE(GET, "/a/{id}", getA, x)\n',
     }
     other = SOUND.replace("/a/{id}", "/b/{id}")
+    lists = dict(base, **planted_lists())
+    engine, signal = "contracts/openapi/engine.yaml", f"{SIGNALS}/a.v1.json"
     return [
         (base, None),
+        (lists, None),
+        (dict(lists, **{engine: lists[engine].replace("[A, B]", "[A, C]", 1)}), "enum RunStatus differs"),
+        (dict(lists, **{engine: lists[engine].replace("[a, b]", "[b, a]", 1)}), "enum OnFailure differs"),
+        (dict(lists, **{f"{SIGNALS}/c.v1.json": PAYLOAD}), "do not agree"),
+        (dict(lists, **{signal: PAYLOAD.replace("false", "true")}), "has to be closed"),
+        (dict(lists, **{signal: PAYLOAD.replace('"B"', '"C"')}), "level differs"),
+        (dict(lists, **{signal: PAYLOAD.replace('"enum"', '"pattern"')}), '"pattern" is not supported'),
         with_fault("type: object, properties", "minimum: 1, properties", '"minimum" is not supported'),
         with_fault("#/components/schemas/A", "#/components/schemas/B", "leads nowhere"),
         with_fault("summary: A", "x: A", "has no summary"),

@@ -3,9 +3,12 @@
 
 #include <stdlib.h>
 
+#include "api/engine/audit.h"
+#include "api/engine/signal_limits.h"
 #include "base/log.h"
 #include "base/must.h"
 #include "lifecycle/work_kinds.h"
+#include "schema/embedded.h"
 
 #include "base/banned.h"
 
@@ -88,18 +91,22 @@ enum err_code api_new(const struct api_config *config, struct api **ret_api, str
     route_count = 0;
     add_routes(job_routes, job_route_count);
     add_routes(worker_routes, worker_route_count);
+    add_routes(engine_routes, engine_route_count);
     add_routes(ops_routes, ops_route_count);
     a->router = router_new(all_routes, route_count);
     a->auth = auth_new(config->settings);
     a->rate_limit = rate_limit_new(config->settings);
     a->metrics = metrics_new(route_pointers, route_count);
+    a->signal_limits = signal_limits_new(config->settings);
     a->traces = traces_new(config->clock, config->settings->traces_sample_ratio);
     a->client_ids = client_ids_new();
     a->followers = followers_new();
     a->recent_jobs = recent_jobs_new(RECENT_JOBS_BYTES, RECENT_JOBS_MAX);
     a->keys = key_ring_new(&(struct key_place){.data_dir = config->settings->data_dir,
                                                .environment = config->settings->environment});
-    if (load_contracts(a, err) != ERR_OK || bind_operations(a, err) != ERR_OK) {
+    if (load_contracts(a, err) != ERR_OK || bind_operations(a, err) != ERR_OK ||
+        signal_schemas_new(embedded_signal_schemas, &a->signal_schemas, err) != ERR_OK ||
+        token_auth_new(config->settings, a->keys, &a->token_auth, err) != ERR_OK) {
         api_free(a);
         return err->code;
     }
@@ -120,13 +127,16 @@ struct api *api_free(struct api *a)
         return NULL;
     reads_free(a->reads);
     recent_jobs_free(a->recent_jobs);
+    token_auth_free(a->token_auth);
     key_ring_free(a->keys);
     for (size_t i = 0; i < LENGTH_OF(a->contracts); i++)
         if (a->contracts[i])
             contract_free(a->contracts[i]);
+    signal_schemas_free(a->signal_schemas);
     router_free(a->router);
     auth_free(a->auth);
     rate_limit_free(a->rate_limit);
+    signal_limits_free(a->signal_limits);
     metrics_free(a->metrics);
     traces_free(a->traces);
     client_ids_free(a->client_ids);
@@ -205,6 +215,7 @@ void api_committed(void *self, const struct unit *u)
         auth_keys_changed(a->auth);
     metrics_committed(a->metrics, u);
     traces_committed(a->traces, u);
+    engine_committed(a, u);
     for (const struct webhook_notice *n = u->disabled; n; n = n->next)
         tell_disabled(a, n->webhook);
     if (log_enabled(LOG_DEBUG))

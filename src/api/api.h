@@ -10,10 +10,12 @@
 
 #include "api/auth.h"
 #include "api/client_ids.h"
+#include "api/engine/signal_schemas.h"
 #include "api/followers.h"
 #include "api/metrics.h"
 #include "api/rate_limit.h"
 #include "api/reads.h"
+#include "api/token_auth.h"
 #include "api/traces.h"
 #include "api/worker/recent_jobs.h"
 #include "base/clock.h"
@@ -35,7 +37,12 @@ enum auth_need {
     AUTH_OPTIONAL, /* a bad key is refused, no key is the handler's decision */
     AUTH_CLIENT,   /* an API key */
     AUTH_KEEPER,   /* an API key or the operator token */
-    AUTH_WORKER,   /* an API key, or the Unix socket of a built-in domain */
+    AUTH_WORKER,   /* an API key, a token with the role Worker, or the Unix socket of a built-in domain */
+    AUTH_TOKEN,    /* a token of any role */
+    AUTH_ENGINEER, /* a token with one of the roles that dispatch.c lists; so for the next two */
+    AUTH_ENGINE,
+    AUTH_ADMIN,
+    AUTH_SIGNAL, /* a token; or the Unix socket, which then is the System itself */
 };
 
 enum accept_kinds { ACCEPT_JSON = 1, ACCEPT_CSV = 2, ACCEPT_EVENTS = 4, ACCEPT_TEXT = 8, ACCEPT_YAML = 16 };
@@ -68,6 +75,7 @@ struct call {
     const struct route_info *info;
     size_t route_number;
     struct principal who;
+    const struct token_claims *claims; /* of a token; NULL: there is none */
     const struct json *body; /* an object; never NULL for a handler (absent body = empty object) */
     unsigned accept;         /* the one kind chosen */
     struct command *command;
@@ -86,7 +94,10 @@ struct api {
     struct contract *contracts[4];
     const struct contract_operation **operations; /* by route number */
     const struct schema *submit_schema;
+    struct signal_schemas *signal_schemas;
     struct auth *auth;
+    struct token_auth *token_auth;
+    struct signal_limits *signal_limits;
     struct rate_limit *rate_limit;
     struct metrics *metrics;
     struct traces *traces; /* NULL: off */
@@ -124,6 +135,8 @@ const struct route *api_routes(size_t *ret_count);
 struct reader *api_read_begin(struct api *a, struct err *err);
 
 void call_problem(struct call *c, const struct err *err); /* answers */
+/* The same with "policyDecisionId" in it, for a signal that was refused and recorded. */
+void call_problem_of_policy(struct call *c, const struct err *err, const struct uuid *policy_id);
 void call_fail(struct call *c, enum err_code code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 /* A JSON answer: write with the writer, then call_send. */
@@ -139,7 +152,7 @@ bool call_uuid_param(struct call *c, const char *name, struct uuid *ret);
 bool call_idempotency_key(struct call *c, struct str *ret_key);
 void call_body_fingerprint(const struct json *body, const char *skip_key, uint8_t out[16]);
 
-extern const struct route job_routes[], worker_routes[], ops_routes[];
-extern const size_t job_route_count, worker_route_count, ops_route_count;
+extern const struct route job_routes[], worker_routes[], engine_routes[], ops_routes[];
+extern const size_t job_route_count, worker_route_count, engine_route_count, ops_route_count;
 
 #endif

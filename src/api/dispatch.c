@@ -24,6 +24,14 @@ void call_problem(struct call *c, const struct err *err)
     http_answer(c->x);
 }
 
+void call_problem_of_policy(struct call *c, const struct err *err, const struct uuid *policy_id)
+{
+    c->err = *err;
+    metrics_problem(c->api->metrics, err->code);
+    problem_reply_with(c->x, err, "policyDecisionId", policy_id);
+    http_answer(c->x);
+}
+
 void call_fail(struct call *c, enum err_code code, const char *fmt, ...)
 {
     struct err err = {.code = code};
@@ -164,7 +172,7 @@ static bool check_route(struct call *c)
 /* Routes of ops/ need no store to answer. */
 static bool check_open(struct call *c)
 {
-    if (atomic_load(&c->api->opened) || c->route_number >= job_route_count + worker_route_count)
+    if (atomic_load(&c->api->opened) || c->route_number >= job_route_count + worker_route_count + engine_route_count)
         return true;
     struct err err;
     err_set(&err, ERR_STORAGE_UNAVAILABLE, "the server waits for its database; nothing was done");
@@ -173,16 +181,72 @@ static bool check_open(struct call *c)
     return false;
 }
 
+/* Which roles a token needs; none named: any will do. */
+static const struct {
+    enum auth_need need;
+    const char *roles[2];
+} token_needs[] = {
+    {AUTH_WORKER, {"Worker", NULL}}, {AUTH_TOKEN, {NULL, NULL}},     {AUTH_ENGINEER, {"Engineer", "Admin"}},
+    {AUTH_ENGINE, {"Engine", "Admin"}}, {AUTH_ADMIN, {"Admin", NULL}}, {AUTH_SIGNAL, {NULL, NULL}},
+};
+
+static bool has_role(const struct call *c, const char *const roles[2])
+{
+    if (!roles[0])
+        return true;
+    for (size_t i = 0; i < 2 && roles[i]; i++)
+        if (claims_has_role(c->claims, str_of(roles[i])))
+            return true;
+    return false;
+}
+
+/* A worker's token stands for its tenant, whose number its tasks have. One that nobody has heard of has none. */
+static enum err_code find_tenant(struct call *c, struct err *err)
+{
+    struct tenant_row row = {.name = c->claims->tenant_id};
+    bool found = false;
+    struct reader *r = api_read_begin(c->api, err);
+    if (!r || r->ops->reader_row(r, &table_tenant_row, &row, c->x->arena, &found, err) != ERR_OK)
+        return err->code;
+    c->who = (struct principal){.kind = PRINCIPAL_KEY, .client = found ? row.num : -1};
+    return ERR_OK;
+}
+
+static bool check_token(struct call *c)
+{
+    struct err err = {.code = ERR_OK};
+    if (token_auth_check(c->api->token_auth, http_header(c->x, "Authorization"), c->x->received_us / 1000,
+                         c->x->arena, &c->claims, &err) != ERR_OK) {
+        call_problem(c, &err);
+        return false;
+    }
+    for (size_t i = 0; i < LENGTH_OF(token_needs); i++)
+        if (token_needs[i].need == c->info->auth && !has_role(c, token_needs[i].roles)) {
+            const char *const *roles = token_needs[i].roles;
+            call_fail(c, ERR_AUTHZ_DENIED, "this call needs the role %s%s%s", roles[0], roles[1] ? " or " : "",
+                      roles[1] ? roles[1] : "");
+            return false;
+        }
+    if (c->info->auth == AUTH_WORKER && find_tenant(c, &err) != ERR_OK) {
+        call_problem(c, &err);
+        return false;
+    }
+    return true;
+}
+
 static bool check_auth(struct call *c)
 {
     struct api *a = c->api;
     struct err err = {.code = ERR_OK};
     if (c->info->auth == AUTH_NONE)
         return true;
-    if (c->info->auth == AUTH_WORKER && c->x->over_unix_socket) {
+    if ((c->info->auth == AUTH_WORKER || c->info->auth == AUTH_SIGNAL) && c->x->over_unix_socket) {
         c->who.kind = PRINCIPAL_DOMAIN;
         return true;
     }
+    if (c->info->auth >= AUTH_TOKEN ||
+        (c->info->auth == AUTH_WORKER && token_auth_is_token(http_header(c->x, "Authorization"))))
+        return check_token(c);
     if (auth_check(a->auth, a->reads, c->x->arena, http_header(c->x, "Authorization"),
                    c->x->received_us / 1000, &c->who, &err) == ERR_OK) {
         if (c->who.kind == PRINCIPAL_KEY)

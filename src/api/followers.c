@@ -13,7 +13,7 @@ struct followed {
     struct map_node node;
     int64_t job;
     uint32_t count;
-    _Atomic uint32_t seq;
+    _Atomic int64_t seq;
 };
 
 struct followers {
@@ -83,24 +83,29 @@ void followers_leave(struct followers *f, struct followed *j)
     pthread_mutex_unlock(&f->lock);
 }
 
-uint32_t followed_seq(const struct followed *j)
+int64_t followed_seq(const struct followed *j)
 {
     return atomic_load(&j->seq);
 }
 
+static bool announce(struct followers *f, int64_t id, int64_t seq)
+{
+    struct followed *j = find(f, id);
+    if (j)
+        atomic_store(&j->seq, seq);
+    return j != NULL;
+}
+
 bool followers_publish(struct followers *f, const struct unit *u)
 {
-    if (!u->notice_count || !atomic_load(&f->count))
+    if ((!u->notice_count && !u->run_notice_count) || !atomic_load(&f->count))
         return false;
     bool any = false;
     pthread_mutex_lock(&f->lock);
-    for (size_t i = 0; i < u->notice_count; i++) {
-        struct followed *j = find(f, u->notices[i].event.job);
-        if (!j)
-            continue;
-        atomic_store(&j->seq, u->notices[i].event.seq);
-        any = true;
-    }
+    for (size_t i = 0; i < u->notice_count; i++)
+        any |= announce(f, u->notices[i].event.job, u->notices[i].event.seq);
+    for (size_t i = 0; i < u->run_notice_count; i++)
+        any |= announce(f, u->run_notices[i].run, u->run_notices[i].seq);
     pthread_mutex_unlock(&f->lock);
     return any;
 }

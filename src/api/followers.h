@@ -1,19 +1,19 @@
-/* api/followers.h - which jobs somebody follows live, so that a commit wakes streams only when one of
- * theirs changed, and a stream reads the store only when its own did. */
+/* api/followers.h - which jobs and runs somebody follows live, so that a commit wakes streams only when one of
+ * theirs changed, and a stream reads the store only when its own did. Both are named by numbers of one row. */
 #ifndef WEIR_API_FOLLOWERS_H
 #define WEIR_API_FOLLOWERS_H
 
 #include "kernel/unit.h"
 
 struct followers;
-struct followed; /* one job; shared by all its followers */
+struct followed; /* one job, or one run; shared by all its followers */
 
 struct followers *followers_new(void);
 struct followers *followers_free(struct followers *f);
 struct followed *followers_join(struct followers *f, int64_t job); /* any thread */
 void followers_leave(struct followers *f, struct followed *j);
 /* Number of the last event announced since the first follower joined; 0: none yet. */
-uint32_t followed_seq(const struct followed *j);
+int64_t followed_seq(const struct followed *j);
 /* Another node wrote something, perhaps about a followed job: everybody looks again. True: somebody does. */
 bool followers_suspect(struct followers *f);
 uint64_t followers_suspicions(const struct followers *f); /* how often that was */

@@ -11,9 +11,11 @@
 #ifndef WEIR_API_METRICS_H
 #define WEIR_API_METRICS_H
 
+#include "engine/alert.h"
 #include "http/router.h"
 #include "kernel/kernel.h"
 #include "lifecycle/delivery_lifecycle.h"
+#include "lifecycle/signals.h"
 
 enum { METRICS_THREADS_MAX = 512 };
 
@@ -26,6 +28,9 @@ struct metrics *metrics_free(struct metrics *m); /* NULL is fine; always returns
 
 void metrics_committed(struct metrics *m, const struct unit *u);
 void metrics_webhook_disabled(struct metrics *m, enum webhook_fault why);
+void metrics_run_events(struct metrics *m, size_t count);
+void metrics_signal(struct metrics *m, enum signal_decision decision);
+void metrics_alert(struct metrics *m, enum alert_category category);
 /* After a batch was answered: its size and how long its commit took. */
 void metrics_batch(struct metrics *m, const struct kernel_stats *k);
 

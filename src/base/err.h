@@ -61,6 +61,29 @@
     X(EVENT_INVALID, "EVENT_INVALID", 400, "Invalid run event", "fix the field named in the detail")         \
     X(IDEMPOTENCY_KEY_MISMATCH, "IDEMPOTENCY_KEY_MISMATCH", 422, "Idempotency key does not fit the event",   \
       "derive it as section 3.1 of the contract says")                                                       \
+    X(EVENT_ID_CONFLICT, "EVENT_ID_CONFLICT", 409, "Event id used before",                                   \
+      "use a new UUID for each event, or ask event-ids for the one it has")                                  \
+    X(ENVELOPE_MISMATCH, "ENVELOPE_MISMATCH", 409, "Event of another run",                                   \
+      "tenantId, projectId and environmentId are those of the run's first event")                            \
+    X(INVALID_TRANSITION, "INVALID_TRANSITION", 409, "Invalid transition",                                   \
+      "look at the run's state; this event stays refused")                                                   \
+    X(PLAN_INVALID, "PLAN_INVALID", 400, "Invalid plan", "fix what the detail names")                        \
+    X(PLAN_CONFLICT, "PLAN_CONFLICT", 409, "Plan version used before", "put it as a new planVersion")        \
+    X(PLAN_NOT_FOUND, "PLAN_NOT_FOUND", 404, "Plan not found", "put the plan first")                         \
+    X(RUN_INVALID, "RUN_INVALID", 400, "Invalid run", "fix what the detail names")                           \
+    X(RUN_CONFLICT, "RUN_CONFLICT", 409, "Run id used before", "use another runId, or none")                 \
+    X(RUN_NOT_FOUND, "RUN_NOT_FOUND", 404, "Run not found", "check the run id")                              \
+    X(RUN_NOT_EXTERNAL, "RUN_NOT_EXTERNAL", 409, "Weir executes this run", "only its own engine appends")    \
+    X(AUTHZ_DENIED, "AUTHZ_DENIED", 403, "Not allowed", "ask for a role that may do this")                   \
+    X(RUN_HIDDEN, "AUTHZ_DENIED", 404, "Not found, or not yours", "check the run id")                        \
+    X(AUTHZ_REASON_REQUIRED, "AUTHZ_REASON_REQUIRED", 403, "Reason required", "say why in audit.reason")     \
+    X(AUTHZ_TENANT_FORBIDDEN, "AUTHZ_TENANT_FORBIDDEN", 403, "Another tenant's", "use a token of the tenant") \
+    X(SIGNAL_DUPLICATE, "SIGNAL_DUPLICATE", 409, "Signal id used before", "use a new signalId")              \
+    X(SIGNAL_NOT_FOUND, "SIGNAL_NOT_FOUND", 404, "Decision not found", "check the id")                       \
+    X(SIGNAL_INVALID_PAYLOAD, "SIGNAL_INVALID_PAYLOAD", 400, "Invalid signal", "fix what the detail names")  \
+    X(RUN_TERMINAL, "RUN_TERMINAL", 409, "Run has ended", "start another run, or RETRY_RUN")                 \
+    X(STEP_NOT_TERMINAL, "STEP_NOT_TERMINAL", 409, "Step has not ended", "wait until it has")                \
+    X(STEP_TERMINAL, "STEP_TERMINAL", 409, "Step has ended", "only a step that has not ended can change")    \
     X(STORE_CORRUPT, "RFA_STORAGE_CORRUPT", 503, "Stored row refused", "run weir verify")                    \
     X(STORE_FSYNC, "RFA_STORAGE_FSYNC", 503, "Disk refused to sync", "core restarts by itself")
 

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
+#include "base/must.h"
 #include "base/store_url.h"
 #include "cli/table.h"
 #include "store/store_open.h"
@@ -97,6 +98,7 @@ void store_check_write(const struct store_check *c, struct json_writer *w)
     } numbers[] = {
         {"jobs", c->result.jobs},         {"live", c->result.live},     {"ended", c->result.ended},
         {"events", c->result.events},     {"chunks", c->result.chunks}, {"clients", c->result.clients},
+        {"runs", c->result.runs},         {"run_events", c->result.run_events},
         {"problems", c->result.problems},
     };
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
@@ -114,12 +116,13 @@ void store_check_write(const struct store_check *c, struct json_writer *w)
 
 static void show_table(const struct store_check *c)
 {
-    static const char *const headings[] = {">JOBS",   ">LIVE",    ">ENDED",   ">EVENTS",
-                                           ">CHUNKS", ">CLIENTS", ">PROBLEMS"};
-    struct text_table *t = text_table_new(headings, 7);
-    const uint64_t values[] = {c->result.jobs,   c->result.live,    c->result.ended,   c->result.events,
-                               c->result.chunks, c->result.clients, c->result.problems};
-    for (size_t i = 0; i < 7; i++)
+    static const char *const headings[] = {">JOBS",    ">LIVE", ">ENDED",      ">EVENTS",  ">CHUNKS",
+                                           ">CLIENTS", ">RUNS", ">RUN EVENTS", ">PROBLEMS"};
+    struct text_table *t = text_table_new(headings, LENGTH_OF(headings));
+    const uint64_t values[] = {c->result.jobs,       c->result.live,    c->result.ended,
+                               c->result.events,     c->result.chunks,  c->result.clients,
+                               c->result.runs,       c->result.run_events, c->result.problems};
+    for (size_t i = 0; i < LENGTH_OF(values); i++)
         text_table_addf(t, "%" PRIu64, values[i]);
     text_table_show(t, stdout);
     text_table_free(t);

@@ -136,6 +136,11 @@ void settings_tokens_issuer(const struct settings *s, char ret_issuer[SETTINGS_I
         snprintf(ret_issuer, SETTINGS_ISSUER_MAX, "weir-%s", s->environment);
 }
 
+bool settings_is_on(const char *value)
+{
+    return strcmp(value, "on") == 0;
+}
+
 bool settings_webhooks_private(const struct settings *s)
 {
     if (s->webhooks_allow_private)

@@ -5,6 +5,7 @@
 #include "base/store_url.h"
 #include "base/uuid.h"
 #include "config/settings_internal.h"
+#include "lifecycle/signals.h"
 
 #include "base/banned.h"
 
@@ -158,6 +159,12 @@ static bool is_listen(struct str value)
     return listen_parse(value, host, sizeof host, &port);
 }
 
+static bool is_signal(struct str name)
+{
+    enum signal_type unused;
+    return signal_type_of(name, &unused);
+}
+
 bool setting_form_fits(enum setting_form form, struct str value)
 {
     switch (form) {
@@ -175,6 +182,12 @@ bool setting_form_fits(enum setting_form form, struct str value)
         return one_of(value, "dev stage prod");
     case FORM_BOOLEAN:
         return one_of(value, "true false");
+    case FORM_SWITCH:
+        return one_of(value, "on off");
+    case FORM_FALLBACK:
+        return one_of(value, "deny builtin");
+    case FORM_SIGNALS:
+        return each_item(value, is_signal);
     case FORM_LEVEL:
         return one_of(value, "debug info warn error");
     case FORM_LISTEN:

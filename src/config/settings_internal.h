@@ -17,6 +17,9 @@
     X(AGENTS, true, "at most 32 of ROLE or ROLE=SECONDS, 1 to 14400, with commas between")                   \
     X(ENVIRONMENT, false, "dev, stage or prod")                                                              \
     X(BOOLEAN, false, "true or false")                                                                       \
+    X(SWITCH, false, "on or off")                                                                            \
+    X(FALLBACK, false, "deny or builtin")                                                                    \
+    X(SIGNALS, true, "signal types such as UPDATE_PARAMS or EMERGENCY_STOP, several with commas between")    \
     X(LEVEL, false, "debug, info, warn or error")                                                            \
     X(LISTEN, false, "HOST:PORT such as 127.0.0.1:8080, [::1]:8080 or localhost:0")                          \
     X(STORE, false, STORE_URL_FORM)                                                                          \

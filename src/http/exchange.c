@@ -1,4 +1,6 @@
+#include <arpa/inet.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 
 #include "base/must.h"
 #include "http/http_internal.h"
@@ -162,4 +164,20 @@ void http_resume(struct http_exchange *x)
     do
         x->next_resumed = first;
     while (!atomic_compare_exchange_weak(&l->resumed, &first, x));
+}
+
+struct str http_peer(struct http_exchange *x)
+{
+    struct sockaddr_storage address;
+    socklen_t len = sizeof address;
+    char text[INET6_ADDRSTRLEN];
+    const void *at = &((const struct sockaddr_in *)(const void *)&address)->sin_addr;
+    if (x->over_unix_socket || x->conn->fd < 0 ||
+        getpeername(x->conn->fd, (struct sockaddr *)(void *)&address, &len) < 0)
+        return STR_ABSENT;
+    if (address.ss_family == AF_INET6)
+        at = &((const struct sockaddr_in6 *)(const void *)&address)->sin6_addr;
+    if (!inet_ntop(address.ss_family, at, text, sizeof text))
+        return STR_ABSENT;
+    return arena_str(x->arena, str_of(text));
 }

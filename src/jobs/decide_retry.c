@@ -1,7 +1,7 @@
 /* Retry: only a FAILED job with retries left. Its report is archived per attempt, the end row goes away,
  * and the job is QUEUED again after a backoff. Anything else is left as it is and told. */
 #include "base/must.h"
-#include "jobs/backoff.h"
+#include "base/backoff.h"
 #include "jobs/deliver.h"
 #include "jobs/job_move.h"
 #include "jobs/owned_job.h"

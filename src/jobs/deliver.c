@@ -5,7 +5,7 @@
 #include "base/hash.h"
 #include "base/must.h"
 #include "base/url.h"
-#include "jobs/backoff.h"
+#include "base/backoff.h"
 
 #include "base/banned.h"
 

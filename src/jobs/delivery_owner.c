@@ -1,6 +1,6 @@
 /* What becomes of an attempt to deliver: the owner side of a stream's task, and the breaker of its target. */
 #include "base/must.h"
-#include "jobs/backoff.h"
+#include "base/backoff.h"
 #include "jobs/deliver.h"
 #include "lifecycle/attempts.h"
 

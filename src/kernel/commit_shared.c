@@ -17,6 +17,29 @@ static bool looks_for_timers(const struct lane *l)
     return lane_has_timers(l) && (now >= l->next_due_ms || now >= l->next_lapse_ms);
 }
 
+static void want_run(struct task *t, void *arg)
+{
+    if (t->row.owner == TASK_OWNER_STEP)
+        unit_want(arg, &table_run_row, &(struct run_row){.num = t->row.subject});
+}
+
+static void want_step(struct task *t, void *arg)
+{
+    if (t->row.owner == TASK_OWNER_STEP)
+        task_owner_of(t)->load(arg, t);
+}
+
+/* Steps that a claim brought are started while it is decided: their runs come together, not one by one. */
+static void load_runs(struct unit *u)
+{
+    if (!live_step_count(u->store->live))
+        return;
+    live_each(u->store->live, want_run, u);
+    unit_load_wanted(u);
+    live_each(u->store->live, want_step, u);
+    unit_load_wanted(u);
+}
+
 void shared_load(struct lane *l, struct command_list *batch)
 {
     bool timers = looks_for_timers(l);
@@ -24,6 +47,7 @@ void shared_load(struct lane *l, struct command_list *batch)
         if (c->type->ask)
             c->type->ask(&l->unit, c);
     unit_load_asked(&l->unit, timers ? BATCH_TIMERS_MAX : 0);
+    load_runs(&l->unit);
     if (timers) {
         l->next_due_ms = l->unit.asked.next_due_ms;
         l->next_lapse_ms = INT64_MAX;
@@ -74,7 +98,7 @@ static void wake_lanes(struct kernel *k, const struct lane *self, unsigned hints
 void shared_tell(struct lane *l)
 {
     struct unit *u = &l->unit;
-    unsigned hints = u->notice_count ? HINT_EVENTS : 0;
+    unsigned hints = u->notice_count || u->run_notice_count ? HINT_EVENTS : 0;
     uint64_t ready = u->wrote && u->store->look_again ? ALL_QUEUES : u->made_ready;
     if (ready)
         hints |= HINT_READY;

@@ -5,6 +5,7 @@
 static const struct task_owner *const owners[TASK_OWNER_COUNT] = {
     [TASK_OWNER_JOB] = &job_task_owner,
     [TASK_OWNER_DELIVERY] = &delivery_task_owner,
+    [TASK_OWNER_STEP] = &step_task_owner,
 };
 
 const struct task_owner *task_owner_of(const struct task *t)

@@ -32,7 +32,7 @@ struct task_owner {
 };
 
 /* Filled by each owner's library; index enum task_owner_kind. */
-extern const struct task_owner job_task_owner, delivery_task_owner;
+extern const struct task_owner job_task_owner, delivery_task_owner, step_task_owner;
 const struct task_owner *task_owner_of(const struct task *t);
 
 /* How long a started task may run: catalog jobs of the built-in queue run on the runner's time scale. */

@@ -109,6 +109,80 @@ void *unit_row(struct unit *u, const struct table *t, const void *key)
     return r->exists ? r->row : NULL;
 }
 
+void *unit_get(struct unit *u, const struct table *t, const void *key)
+{
+    unit_want(u, t, key);
+    if (!unit_find_row(u, t, key))
+        return NULL; /* load_err tells why */
+    return unit_row(u, t, key);
+}
+
+struct range_rows {
+    struct unit *unit;
+    const struct table *table;
+    struct unit_row **rows;
+    size_t count, capacity;
+};
+
+static struct unit_row *know_row(struct unit *u, const struct table *t, const void *row)
+{
+    struct unit_row *r = unit_find_row(u, t, row);
+    if (r)
+        return r;
+    char *copy = arena_alloc(u->arena, t->row_size);
+    memcpy(copy, row, t->row_size);
+    for (unsigned i = 0; i < t->column_count; i++)
+        if (t->columns[i].type != COLUMN_INT) {
+            struct str *text = (struct str *)(void *)(copy + t->columns[i].offset);
+            *text = arena_str(u->arena, *text);
+        }
+    r = unit_add_row(u, t, copy);
+    r->stored = r->exists = true;
+    return r;
+}
+
+static void add_to_range(struct range_rows *g, struct unit_row *r)
+{
+    g->rows = unit_grow(g->unit, g->rows, g->count, &g->capacity, sizeof *g->rows);
+    g->rows[g->count++] = r;
+}
+
+static bool take_of_range(const void *row, void *arg)
+{
+    struct range_rows *g = arg;
+    add_to_range(g, know_row(g->unit, g->table, row));
+    return true;
+}
+
+/* What this batch adds is not in the store yet. */
+static void take_inserted(struct range_rows *g, const void *from)
+{
+    const struct column *first = &g->table->columns[0], *second = &g->table->columns[1];
+    if (!g->unit->inserted[g->table->number])
+        return;
+    for (struct unit_row *r = g->unit->row_list; r; r = r->next)
+        if (r->table == g->table && r->exists && !r->stored && row_int(r->row, first) == row_int(from, first) &&
+            row_int(r->row, second) >= row_int(from, second))
+            add_to_range(g, r);
+}
+
+void unit_each_of_range(struct unit *u, const struct table *t, const void *from, size_t max,
+                        void (*fn)(struct unit *u, void *row, void *arg), void *arg)
+{
+    struct range_rows g = {.unit = u, .table = t};
+    struct err err;
+    unit_load_wanted(u);
+    if (u->store->ops->range(u->store, t, from, max, take_of_range, &g, &err) != ERR_OK) {
+        if (u->load_err.code == ERR_OK)
+            u->load_err = err;
+        return;
+    }
+    take_inserted(&g, from);
+    for (size_t i = 0; i < g.count && i < max; i++)
+        if (g.rows[i]->exists)
+            fn(u, g.rows[i]->row, arg);
+}
+
 void unit_insert(struct unit *u, const struct table *t, void *row)
 {
     struct unit_row *r = unit_find_row(u, t, row);
@@ -120,6 +194,7 @@ void unit_insert(struct unit *u, const struct table *t, void *row)
         r->replaced = r->stored;
     }
     r->exists = r->dirty = true;
+    u->inserted[t->number]++;
 }
 
 void unit_update(struct unit *u, const struct table *t, void *row)
@@ -181,6 +256,8 @@ void unit_task_touch(struct unit *u, struct task *t)
 
 void unit_task_place(struct unit *u, struct task *t)
 {
+    if (t->touch && t->touch->ended) /* its owner would not go on with it */
+        return;
     live_place(u->store->live, t, u->now_ms);
 }
 
@@ -280,6 +357,13 @@ struct notice *unit_notice(struct unit *u)
     struct notice *n = &u->notices[u->notice_count++];
     *n = (struct notice){.ran_ms = -1};
     return n;
+}
+
+void unit_run_notice(struct unit *u, int64_t run, int64_t seq)
+{
+    u->run_notices =
+        unit_grow(u, u->run_notices, u->run_notice_count, &u->run_notice_capacity, sizeof *u->run_notices);
+    u->run_notices[u->run_notice_count++] = (struct run_notice){run, seq};
 }
 
 struct attempt_notice *unit_attempt(struct unit *u)

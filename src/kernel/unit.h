@@ -27,6 +27,11 @@ struct notice {
     struct str worker;
 };
 
+/* A run got events, up to this number. */
+struct run_notice {
+    int64_t run, seq;
+};
+
 /* A webhook was disabled, for those who watch. */
 struct webhook_notice {
     const struct webhook_row *webhook;
@@ -77,6 +82,7 @@ struct unit {
     struct log_builder log;
     struct map rows;
     struct unit_row *row_list, **row_tail;
+    uint32_t inserted[TABLE_COUNT]; /* rows of each table that this batch adds */
     struct task_touch *touches;
     struct list_entry *list;
     size_t list_count, list_capacity;
@@ -84,12 +90,15 @@ struct unit {
     size_t idem_add_count, idem_add_capacity, idem_drop_count, idem_drop_capacity;
     struct notice *notices;
     size_t notice_count, notice_capacity;
+    struct run_notice *run_notices; /* one per event, in order */
+    size_t run_notice_count, run_notice_capacity;
     struct webhook_notice *disabled;
     bool tells_attempts; /* whether the next list is filled at all */
     struct attempt_notice *attempts;
     size_t attempt_count, attempt_capacity;
     int64_t drop_chunks_below;
     bool wrote;            /* the commit had something to write */
+    bool audited;          /* decisions or alerts are among what it inserts */
     bool keys_changed;     /* API keys were written: caches must be refreshed before answers go out */
     struct census *census; /* NULL unless the store is shared */
     struct census_part counted;
@@ -130,6 +139,13 @@ void unit_suspect(struct unit *u, const struct err *err);
 void unit_want(struct unit *u, const struct table *t, const void *key);
 /* The row as this batch sees it, or NULL when there is none. MUST have been wanted or inserted. */
 void *unit_row(struct unit *u, const struct table *t, const void *key);
+/* The same for a row that nobody wanted before: it is read now. NULL also when that failed; then nothing of
+ * this batch is written. For those who learn only while deciding what they need (a claim). */
+void *unit_get(struct unit *u, const struct table *t, const void *key);
+/* Every row that begins as `from` does, from its second number on (store.h: range), `max` at most: calls fn
+ * for each as this batch sees it; behind them those that it has inserted itself, in that order. */
+void unit_each_of_range(struct unit *u, const struct table *t, const void *from, size_t max,
+                        void (*fn)(struct unit *u, void *row, void *arg), void *arg);
 /* `row` lives in the batch arena (or longer). */
 void unit_insert(struct unit *u, const struct table *t, void *row);
 void unit_update(struct unit *u, const struct table *t,
@@ -165,6 +181,7 @@ struct client_counts *unit_counts(struct unit *u, int64_t client);
 /* A job of this client moves; JOB_NO_STATE: it is new, or purged. */
 void unit_count_move(struct unit *u, int64_t client, enum job_state from, enum job_state to);
 struct notice *unit_notice(struct unit *u);
+void unit_run_notice(struct unit *u, int64_t run, int64_t seq);
 void unit_disabled(struct unit *u, const struct webhook_row *webhook); /* a row of this batch */
 struct attempt_notice *unit_attempt(struct unit *u);
 

@@ -22,6 +22,8 @@ bool token_parse(struct str text, int64_t *ret_token)
 /* What a stream sends next; a job is its own. */
 static int64_t task_head(const struct task *t)
 {
+    if (t->row.owner == TASK_OWNER_STEP)
+        return t->row.type;
     return t->row.owner == TASK_OWNER_DELIVERY ? (int64_t)log_ref_at(t->row.refs, (size_t)t->row.seq)
                                                : t->row.id;
 }
@@ -58,7 +60,8 @@ static void assign(struct unit *u, struct task *t, struct claim_command *c)
                                                       .lease_expires_ms = t->row.lease_ms,
                                                       .low = (uint64_t)t->row.low,
                                                       .owner = (enum task_owner_kind)t->row.owner,
-                                                      .head = task_head(t)};
+                                                      .head = task_head(t),
+                                                      .subject = t->row.subject};
 }
 
 static enum err_code decide_claim(struct unit *u, struct command *base, struct err *err)
@@ -185,6 +188,7 @@ static void beat_one(struct unit *u, struct worker_command *c, struct worker_ite
             unit_task_place(u, t);
         }
         item->lease_expires_ms = t->row.lease_ms;
+        item->cancel = task_is_asked_to_stop(&t->row);
         return;
     }
     struct ghost g;

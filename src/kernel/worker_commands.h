@@ -23,7 +23,8 @@ struct claimed_task {
     int64_t id, token, client, attempt, lease_expires_ms;
     uint64_t low;
     enum task_owner_kind owner;
-    int64_t head; /* what is to be done: the job, or the delivery a stream sends next */
+    int64_t head;    /* what is to be done: the job, the delivery a stream sends next, the step's index */
+    int64_t subject; /* as the task's row has it: the run of a step */
 };
 
 struct claim_command {

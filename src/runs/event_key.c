@@ -1,6 +1,5 @@
 #include "runs/event_key.h"
 
-#include "base/digest.h"
 #include "base/err.h"
 
 #include "base/banned.h"
@@ -18,13 +17,18 @@ void event_key_preimage(const struct event_key_parts *p, struct strbuf *out)
     strbuf_add_str(out, p->plan_version);
 }
 
+void event_key_digest(const struct event_key_parts *p, uint8_t out[DIGEST_BYTES])
+{
+    struct strbuf text CLEANUP(strbuf_free) = {0};
+    event_key_preimage(p, &text);
+    digest_sha256(text.ptr, text.len, out);
+}
+
 void event_key(const struct event_key_parts *p, char out[EVENT_KEY_LEN + 1])
 {
     static const char hex[] = "0123456789abcdef";
-    struct strbuf text CLEANUP(strbuf_free) = {0};
     uint8_t digest[DIGEST_BYTES];
-    event_key_preimage(p, &text);
-    digest_sha256(text.ptr, text.len, digest);
+    event_key_digest(p, digest);
     for (size_t i = 0; i < DIGEST_BYTES; i++) {
         out[2 * i] = hex[digest[i] >> 4];
         out[2 * i + 1] = hex[digest[i] & 15];

@@ -9,6 +9,7 @@
 
 #include <stdint.h>
 
+#include "base/digest.h"
 #include "base/str.h"
 
 /* A change of the formula is a new major version of the contract. */
@@ -24,6 +25,7 @@ struct event_key_parts {
 };
 
 void event_key_preimage(const struct event_key_parts *p, struct strbuf *out); /* added to out */
+void event_key_digest(const struct event_key_parts *p, uint8_t out[DIGEST_BYTES]);
 void event_key(const struct event_key_parts *p, char out[EVENT_KEY_LEN + 1]);
 
 #endif

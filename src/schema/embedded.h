@@ -1,4 +1,4 @@
-/* schema/embedded.h - what tools/embed.py generates: the contract files as constants. */
+/* schema/embedded.h - what tools/embed.py generates: the files of contracts/ as constants. */
 #ifndef WEIR_SCHEMA_EMBEDDED_H
 #define WEIR_SCHEMA_EMBEDDED_H
 
@@ -12,5 +12,6 @@ struct embedded_file {
 
 extern const struct embedded_file embedded_contracts[]; /* ends with a NULL name */
 extern const char *const embedded_contract_names[];     /* NULL-terminated, same order */
+extern const struct embedded_file embedded_signal_schemas[]; /* "Pause.v1"; ends with a NULL name */
 
 #endif

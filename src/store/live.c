@@ -236,6 +236,14 @@ uint32_t live_phase_count(const struct live *l, enum task_phase p)
 {
     return l->phase_counts[TASK_OWNER_JOB][p];
 }
+uint32_t live_step_count(const struct live *l)
+{
+    uint32_t n = 0;
+    for (int p = 0; p <= TASK_ENDED; p++)
+        n += l->phase_counts[TASK_OWNER_STEP][p];
+    return n;
+}
+
 uint32_t live_stream_count(const struct live *l, enum task_phase p)
 {
     return l->phase_counts[TASK_OWNER_DELIVERY][p];

@@ -17,9 +17,9 @@
 #include "store/rows.h"
 #include "store/targets.h"
 
-enum task_owner_kind { TASK_OWNER_JOB, TASK_OWNER_DELIVERY, TASK_OWNER_COUNT };
+enum task_owner_kind { TASK_OWNER_JOB, TASK_OWNER_DELIVERY, TASK_OWNER_STEP, TASK_OWNER_COUNT };
 
-/* Ids of jobs are smaller; a stream of deliveries has one that says so. */
+/* Ids of jobs are smaller; what is no job (a stream of deliveries, a step) has one that says so. */
 #define TASK_ID_OF_STREAM (UINT64_C(1) << 59)
 static inline bool task_id_is_stream(int64_t id)
 {
@@ -79,6 +79,11 @@ void live_take(struct live *l, struct task *t);
 void live_set_worker(struct live *l, struct task *t, struct str worker_id, int64_t steady_ms);
 void task_add_ref(struct task *t, uint64_t ref);
 enum task_phase task_row_phase(const struct task_row *row);
+/* A step of a run that is being stopped: it goes on until it ends by itself, or its time is over. */
+static inline bool task_is_asked_to_stop(const struct task_row *row)
+{
+    return row->owner == TASK_OWNER_STEP && row->seq != 0;
+}
 /* Its place among ready tasks of one priority: the smallest is claimed first. */
 int64_t task_row_order(const struct task_row *row);
 
@@ -95,6 +100,7 @@ uint32_t live_size(const struct live *l);                            /* all live
 uint32_t live_count(const struct live *l);                           /* unfinished jobs */
 uint32_t live_phase_count(const struct live *l, enum task_phase p);  /* of jobs; READY counts backoff too */
 uint32_t live_stream_count(const struct live *l, enum task_phase p); /* of streams of deliveries */
+uint32_t live_step_count(const struct live *l);                      /* of steps of runs, in any phase */
 bool live_has_ready(const struct live *l);                           /* something could be claimed */
 
 /* Targets (store/targets.h): how many tasks of one may be claimed at a time. */

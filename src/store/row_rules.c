@@ -57,6 +57,15 @@ static const char *stream_broken_rule(const struct task_row *t)
     return NULL;
 }
 
+static const char *step_broken_rule(const struct task_row *t)
+{
+    if (t->subject <= 0)
+        return "a step is of a run";
+    if (t->refs.len || t->target)
+        return "a step has no references and bothers nobody";
+    return NULL;
+}
+
 const char *task_broken_rule(const struct task_row *t)
 {
     if (t->owner < 0 || t->owner >= TASK_OWNER_COUNT)
@@ -80,6 +89,8 @@ const char *task_broken_rule(const struct task_row *t)
         return "a start time stands exactly in RUNNING";
     if (t->attempt < 1 || t->attempt > t->max_retries + 1)
         return "the attempt is within the limit";
+    if (t->owner == TASK_OWNER_STEP)
+        return step_broken_rule(t);
     return t->owner == TASK_OWNER_JOB ? job_task_broken_rule(t) : stream_broken_rule(t);
 }
 

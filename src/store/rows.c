@@ -61,6 +61,48 @@ COLUMNS(request_day_row, REQUEST_DAY_COLUMNS)
 #define CURRENT_ROW inbox_row
 COLUMNS(inbox_row, INBOX_COLUMNS)
 #undef CURRENT_ROW
+#define CURRENT_ROW tenant_row
+COLUMNS(tenant_row, TENANT_COLUMNS)
+#undef CURRENT_ROW
+#define CURRENT_ROW plan_row
+COLUMNS(plan_row, PLAN_COLUMNS)
+#undef CURRENT_ROW
+#define CURRENT_ROW plan_step_row
+COLUMNS(plan_step_row, PLAN_STEP_COLUMNS)
+#undef CURRENT_ROW
+#define CURRENT_ROW run_id_row
+COLUMNS(run_id_row, RUN_ID_COLUMNS)
+#undef CURRENT_ROW
+#define CURRENT_ROW run_row
+COLUMNS(run_row, RUN_COLUMNS)
+#undef CURRENT_ROW
+#define CURRENT_ROW run_event_row
+COLUMNS(run_event_row, RUN_EVENT_COLUMNS)
+#undef CURRENT_ROW
+#define CURRENT_ROW run_mark_row
+COLUMNS(run_mark_row, RUN_MARK_COLUMNS)
+#undef CURRENT_ROW
+#define CURRENT_ROW run_step_row
+COLUMNS(run_step_row, RUN_STEP_COLUMNS)
+#undef CURRENT_ROW
+#define CURRENT_ROW refused_event_row
+COLUMNS(refused_event_row, REFUSED_EVENT_COLUMNS)
+#undef CURRENT_ROW
+#define CURRENT_ROW event_id_row
+COLUMNS(event_id_row, EVENT_ID_COLUMNS)
+#undef CURRENT_ROW
+#define CURRENT_ROW alert_row
+COLUMNS(alert_row, ALERT_COLUMNS)
+#undef CURRENT_ROW
+#define CURRENT_ROW decision_row
+COLUMNS(decision_row, DECISION_COLUMNS)
+#undef CURRENT_ROW
+#define CURRENT_ROW signal_key_row
+COLUMNS(signal_key_row, SIGNAL_KEY_COLUMNS)
+#undef CURRENT_ROW
+#define CURRENT_ROW policy_key_row
+COLUMNS(policy_key_row, POLICY_KEY_COLUMNS)
+#undef CURRENT_ROW
 
 #define X(row, sql, columns, keys, fixed)                                                                    \
     const struct table table_##row = {sql,   columns_##row,      LENGTH_OF(columns_##row), keys,             \

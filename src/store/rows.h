@@ -12,6 +12,7 @@
 #ifndef WEIR_STORE_ROWS_H
 #define WEIR_STORE_ROWS_H
 
+#include "store/run_columns.h"
 #include "store/table.h"
 
 /* A client of the Jobs API. Its row never changes; keys and secrets live apart. */
@@ -130,7 +131,7 @@
     INT(created_ms)                                                                                          \
     INT(max_runtime_ms)                                                                                      \
     INT(max_retries)                                                                                         \
-    INT(subject) /* what it is about: the job of a stream of deliveries; 0: itself */                        \
+    INT(subject) /* what it is about: the job of a stream of deliveries, the run of a step; 0: itself */     \
     INT(target)  /* whom it bothers: tasks of one target take turns (store/targets.h); 0: nobody */          \
     TEXT(queue)                                                                                              \
     INT(state) /* of the owner's lifecycle */                                                                \
@@ -208,7 +209,11 @@
     X(kept_row, "kept", KEPT_COLUMNS, 2, 3)                                                                  \
     X(delivery_row, "deliveries", DELIVERY_COLUMNS, 1, 7)                                                    \
     X(request_day_row, "request_days", REQUEST_DAY_COLUMNS, 1, 1)                                            \
-    X(inbox_row, "weir_inbox", INBOX_COLUMNS, 2, 15)
+    X(inbox_row, "weir_inbox", INBOX_COLUMNS, 2, 15)                                                         \
+    RUN_TABLES(X)
+
+/* Clients have smaller numbers. */
+enum { TENANT_NUMBER_FIRST = 1 << 30 };
 
 #define ROW_INT(name) int64_t name;
 #define ROW_STR(name) struct str name;

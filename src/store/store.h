@@ -29,6 +29,7 @@
 #include "store/hooks.h"
 #include "store/idem_index.h"
 #include "store/live.h"
+#include "store/load.h"
 #include "store/log.h"
 #include "store/rows.h"
 
@@ -56,63 +57,15 @@ struct list_query {
     size_t limit;
 };
 
-/* --- what a batch asks of a shared store, all in one round trip ------------------------------------ */
-
-/* Up to `max` tasks that can be claimed, the best ones of these queues; held by nobody, then locked. */
-struct load_claim {
-    const struct str *queues;
-    size_t queue_count;
-    int64_t client; /* 0: any client's */
-    uint32_t max;
-};
-
-/* The job that used this idempotency key, if there is one: into store->idem, its task into store->live. */
-struct load_key {
-    int64_t client;
-    struct str key;
-};
-
-/* A row by key, like fetch: the key columns of `row` are set. */
-struct load_row {
-    const struct table *table;
-    void *row;
-    bool found; /* answer */
-    bool later; /* answer: there is one, but it was not read, for those before it filled row_bytes_max */
-};
-
-/* Tasks come into store->live with their worker, placed by the time `now_ms`; with a job come the streams of
- * deliveries about it. A task that is not there afterwards does not exist. */
-struct load_set {
-    const int64_t *tasks; /* by id, in any order, perhaps more than once */
-    size_t task_count;
-    const struct load_claim *claims;
-    size_t claim_count;
-    const struct load_key *keys;
-    size_t key_count;
-    struct load_row *rows;
-    size_t row_count;
-    int64_t row_bytes_max; /* of rows that may be large; 0: no limit. The first one comes in any case */
-    /* Tasks whose time has come: due by now_ms, or held with a lease that ended before it. 0: none. */
-    uint32_t due_max;
-    int64_t now_ms;
-    int64_t next_due_ms; /* answer, when asked for due ones: the next time of one; INT64_MAX: none waits */
-};
-
-/* Duties that one node has for all (timers, leases, retention), and whether there is anything to do. */
-struct store_duties {
-    bool leads; /* the rest is for whoever does */
-    bool inbox; /* an application has put something in (jobs/inbox.h) */
-    /* When the first timer is due, and when the first lease ends or the first run is over its limit, as
-     * things are now; INT64_MAX: none. */
-    int64_t next_due_ms, next_lapse_ms;
-    int64_t given_anew; /* leases, see `lead` */
-};
-
 struct store_ops {
     const char *name;
     /* Row by key: the key columns of `row` are set; fills the rest, texts into `a`. */
     enum err_code (*fetch)(struct store *s, const struct table *t, void *row, struct arena *a,
                            bool *ret_found, struct err *err);
+    /* Of a table with two numbers as its key: at most `max` rows that begin as `from` does, from its second
+     * number on, in order. What is open in this batch does not show. */
+    enum err_code (*range)(struct store *s, const struct table *t, const void *from, size_t max,
+                           store_row_fn *fn, void *arg, struct err *err);
     enum err_code (*commit)(struct store *s, const struct change_set *c, struct err *err);
     /* Between batches: housekeeping that would delay a commit (checkpoints). `idle`: nobody waits. */
     enum err_code (*tend)(struct store *s, bool idle, struct err *err);
@@ -142,6 +95,9 @@ struct store_ops {
     /* Many rows of a table at once, where that costs less than one by one; else NULL (store_read_rows). */
     enum err_code (*reader_rows)(struct reader *r, struct load_row *rows, size_t count, struct arena *a,
                                  struct err *err);
+    /* As `range`. */
+    enum err_code (*reader_range)(struct reader *r, const struct table *t, const void *from, size_t max,
+                                  store_row_fn *fn, void *arg, struct err *err);
     enum err_code (*reader_chunk)(struct reader *r, int64_t number, struct arena *a, struct str *ret_chunk,
                                   struct err *err); /* absent when purged */
     enum err_code (*reader_list)(struct reader *r, const struct list_query *q, int64_t *ret_ids,
@@ -196,6 +152,7 @@ struct store {
     int64_t first_chunk; /* oldest chunk still there; next_chunk when the log is empty */
     int64_t last_id;     /* largest id ever given */
     int64_t next_client; /* number of the next client */
+    int64_t next_tenant; /* and of the next tenant that is none, TENANT_NUMBER_FIRST at least */
     int64_t wal_pages;   /* for metrics */
     /* Durable writes so far; raised by the kernel before anybody hears of one. Readable from any thread:
      * a snapshot begun at this number is the newest state anybody knows of (api/reads.h). */
@@ -216,7 +173,7 @@ struct sqlite_options {
     int64_t wal_ahead_bytes; /* how long the WAL's file is made before it is used; 0 leaves it */
     bool checkpoint_thread;  /* most of a checkpoint beside the commits; a server wants it */
 };
-enum { STORE_SCHEMA_VERSION = 7 };
+enum { STORE_SCHEMA_VERSION = 8 };
 
 MUST_CHECK enum err_code store_open_sqlite(const struct sqlite_options *options, struct store **ret_store,
                                            struct err *err);

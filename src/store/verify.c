@@ -157,7 +157,7 @@ static enum err_code check_file(struct verify *v, struct err *err)
 
 static enum err_code (*const passes[])(struct verify *v, struct err *err) = {
     check_file, verify_find_first_chunk, verify_clients, verify_job_rows,
-    verify_log, verify_delivery_rows,    compare,        verify_beside,
+    verify_log, verify_delivery_rows,    compare,        verify_runs,     verify_beside,
 };
 
 enum err_code store_verify(struct reader *r, void (*problem)(void *arg, const char *line),
@@ -180,6 +180,7 @@ enum err_code store_verify(struct reader *r, void (*problem)(void *arg, const ch
     map_free(&v.jobs);
     map_free(&v.clients);
     map_free(&v.deliveries);
+    map_free(&v.runs);
     arena_free(v.arena);
     return code;
 }

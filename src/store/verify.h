@@ -7,6 +7,7 @@
  * - every ended job has exactly one outcome and report, and one archived report per earlier attempt;
  * - refs point at the job's own events; events whose chunk was purged are in `kept`;
  * - counters equal a recount; listings hold every job exactly once; idempotency keys are those of the jobs;
+ * - each run's events are 1..n, and reduced again they give its row, its steps, its alerts (verify_runs.c);
  * - keys, secrets and webhooks belong to a client that exists.
  *
  * Memory: one small struct per job and per client. Files: verify.c (the passes and the comparison),
@@ -18,7 +19,7 @@
 #include "store/store.h"
 
 struct verify_result {
-    uint64_t jobs, live, ended, events, chunks, clients;
+    uint64_t jobs, live, ended, events, chunks, clients, runs, run_events;
     uint64_t problems;
 };
 

@@ -44,6 +44,12 @@ static bool note_listed(const struct list_entry *e, void *arg)
         verify_listed_delivery(v, e);
         return true;
     }
+    if (e->bucket >= LIST_RUNS && e->bucket < LIST_ALERTS) {
+        verify_listed_run(v, e);
+        return true;
+    }
+    if (e->bucket >= LIST_ALERTS)
+        return true;
     struct checked_job *j = verify_find_job(v, e->id);
     if (!j || !j->has_job) {
         verify_say(v, "job number %lld: is listed and has no job row", (long long)e->id);
@@ -98,5 +104,6 @@ enum err_code verify_beside(struct verify *v, struct err *err)
     map_each(&v->clients, check_client, v);
     map_each(&v->jobs, check_places, v);
     verify_delivery_places(v);
+    verify_run_places(v);
     return ERR_OK;
 }

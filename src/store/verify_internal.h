@@ -41,6 +41,12 @@ struct checked_client {
     bool has_row, has_stats, has_secret;
 };
 
+/* A live task of a run, until the runs are known. */
+struct step_task {
+    int64_t run;
+    struct step_task *next;
+};
+
 struct verify {
     struct reader *reader;
     void (*problem)(void *arg, const char *line);
@@ -48,7 +54,9 @@ struct verify {
     void *arg;
     struct verify_result *result;
     struct arena *arena; /* the structs above live here */
-    struct map jobs, clients, deliveries;
+    struct map jobs, clients, deliveries, runs;
+    struct step_task *tasks_of_runs;
+    struct err err; /* of a read inside a scan */
     uint64_t rows;
     int64_t first_chunk, next_chunk; /* 0: the log is empty */
 };
@@ -73,6 +81,10 @@ enum err_code verify_delivery_rows(struct verify *v, struct err *err);
 void verify_stream(struct verify *v, const struct task_row *r); /* a task that is one */
 void verify_listed_delivery(struct verify *v, const struct list_entry *e);
 void verify_delivery_places(struct verify *v);                  /* after all the others */
+void verify_step_task(struct verify *v, const struct task_row *t);
+enum err_code verify_runs(struct verify *v, struct err *err);
+void verify_listed_run(struct verify *v, const struct list_entry *e);
+void verify_run_places(struct verify *v);
 enum err_code verify_beside(struct verify *v, struct err *err); /* counters, listings, idempotency */
 
 #endif

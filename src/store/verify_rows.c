@@ -74,6 +74,10 @@ static bool note_task(const void *row, void *arg)
         verify_stream(v, r);
         return true;
     }
+    if (r->owner == TASK_OWNER_STEP) {
+        verify_step_task(v, r);
+        return true;
+    }
     v->result->live++;
     struct checked_job *j = verify_find_job(v, r->id);
     if (!j) {

@@ -43,7 +43,7 @@ def test_zero_workers_are_told_only_when_asked_for(weir, idle):
 
 
 def test_the_contracts_are_served_as_the_files_are(weir):
-    for name, base in (("jobs", "/v1/"), ("worker", "/worker/v1/"), ("ops", "/")):
+    for name, base in (("jobs", "/v1/"), ("worker", "/worker/v1/"), ("engine", "/engine/v1/"), ("ops", "/")):
         answer = weir.api("GET", f"/openapi/{name}.yaml")
         assert answer.status == 200 and "yaml" in answer.headers["content-type"]
         contract = yaml.safe_load(answer.text)

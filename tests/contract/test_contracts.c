@@ -55,7 +55,7 @@ static void every_contract_loads(void **state)
     size_t contracts = 0;
     for (const char *const *name = contract_names(); *name; name++, contracts++)
         contract_free(load(*name));
-    assert_int_equal(contracts, 3);
+    assert_int_equal(contracts, 4);
     assert_null(contract_embedded("nothing").ptr);
 }
 
@@ -164,6 +164,93 @@ static void worker_calls_are_checked_strictly(void **state)
                "/tasks/0/token is required");
     check_body(finish, "{\"tasks\":[{\"task_id\":\"t\",\"token\":\"1\",\"outcome\":\"maybe\"}]}", "enum",
                "/tasks/0/outcome", "/tasks/0/outcome must be one of success, failure");
+    contract_free(c);
+}
+
+static void plans_and_runs_are_checked_strictly(void **state)
+{
+    (void)state;
+    struct contract *c = load("engine");
+    const struct schema *plan = contract_find(c, "putPlan")->request_body;
+    const struct schema *run = contract_find(c, "startRun")->request_body;
+    check_body(plan, "{\"planId\":\"p\",\"planVersion\":\"1\",\"onFailure\":\"wait\",\"steps\":[{\"stepId\":\"a\","
+                     "\"dependsOn\":[],\"queue\":\"q\",\"config\":{},\"maxAttempts\":100}]}",
+               NULL, NULL, NULL);
+    check_body(plan, "{\"planId\":\"p\",\"planVersion\":\"1\",\"steps\":[]}", "minItems", "/steps",
+               "steps must have at least 1 item");
+    check_body(plan, "{\"planId\":\"p\",\"planVersion\":1,\"steps\":[{\"stepId\":\"a\"}]}", "type",
+               "/planVersion", "planVersion must be a string");
+    check_body(plan, "{\"planId\":\"p\",\"planVersion\":\"1\",\"steps\":[{\"stepId\":\"\"}]}", "minLength",
+               "/steps/0/stepId", "/steps/0/stepId must have at least 1 character");
+    check_body(plan, "{\"planId\":\"p\",\"planVersion\":\"1\",\"steps\":[{\"stepId\":\"a\",\"maxAttempts\":101}]}",
+               "maximum", "/steps/0/maxAttempts", "/steps/0/maxAttempts must be at most 100");
+    check_body(plan, "{\"planId\":\"p\",\"planVersion\":\"1\",\"onFailure\":\"stop\",\"steps\":[{\"stepId\":\"a\"}]}",
+               "enum", "/onFailure", "onFailure must be one of fail, wait");
+    check_body(run, "{\"planId\":\"p\",\"planVersion\":\"1\",\"projectId\":\"x\",\"environmentId\":\"e\"}", NULL,
+               NULL, NULL);
+    check_body(run, "{\"planId\":\"p\",\"planVersion\":\"1\",\"projectId\":\"x\"}", "required", "",
+               "environmentId is required");
+    check_body(run,
+               "{\"planId\":\"p\",\"planVersion\":\"1\",\"projectId\":\"x\",\"environmentId\":\"e\",\"params\":[]}",
+               "type", "/params", "params must be an object");
+    contract_free(c);
+}
+
+/* Events and signals have codes for every fault of theirs, so the schema must let these pass. */
+static void events_and_signals_are_left_to_their_own_rules(void **state)
+{
+    (void)state;
+    struct contract *c = load("engine");
+    const struct schema *append = contract_find(c, "appendRunEvents")->request_body;
+    const struct schema *signal = contract_find(c, "sendSignal")->request_body;
+    check_body(append, "{\"eventId\":1,\"unknown\":[]}", NULL, NULL, NULL);
+    check_body(append, "{\"events\":\"none\"}", NULL, NULL, NULL);
+    check_body(append, "[]", "type", "", "the value must be an object");
+    check_body(append, "{}", "minProperties", "", "the value must have at least 1 member");
+    check_body(signal, "{}", NULL, NULL, NULL);
+    check_body(signal, "{\"signalId\":1,\"signalType\":\"NOPE\",\"payload\":[],\"audit\":{}}", NULL, NULL, NULL);
+    check_body(signal, "{\"signalID\":1}", "additionalProperties", "/signalID", "signalID is not a known field");
+    check_body(signal, "{\"audit\":{\"reason\":1}}", "type", "/audit/reason", "/audit/reason must be a string");
+    check_body(signal, "{\"audit\":{\"actor\":1}}", "additionalProperties", "/audit/actor",
+               "/audit/actor is not a known field");
+    contract_free(c);
+}
+
+static void reports_of_engines_and_admins_are_checked_strictly(void **state)
+{
+    (void)state;
+    struct contract *c = load("engine");
+    const struct schema *id = contract_find(c, "registerEventId")->request_body;
+    const struct schema *processed = contract_find(c, "signalProcessed")->request_body;
+    const struct contract_operation *approve = contract_find(c, "approveSignal");
+    const struct contract_operation *reject = contract_find(c, "rejectSignal");
+    check_body(id, "{\"idempotencyKey\":\"7f4b97\"}", "minLength", "/idempotencyKey",
+               "idempotencyKey must have at least 64 characters");
+    check_body(processed, "{\"status\":\"failure\",\"errorCode\":\"X\"}", NULL, NULL, NULL);
+    check_body(processed, "{\"status\":\"maybe\"}", "enum", "/status", "status must be one of success, failure");
+    check_body(processed, "{}", "required", "", "status is required");
+    assert_false(approve->body_required || reject->body_required);
+    check_body(approve->request_body, "{}", NULL, NULL, NULL);
+    check_body(reject->request_body, "{\"reason\":\"no\"}", NULL, NULL, NULL);
+    check_body(reject->request_body, "{\"why\":\"no\"}", "additionalProperties", "/why",
+               "why is not a known field");
+    contract_free(c);
+}
+
+/* A step's task has other members than a job's. */
+static void a_claimed_step_names_run_and_step(void **state)
+{
+    (void)state;
+    struct contract *c = load("worker");
+    const struct schema *task = contract_component(c, "Task");
+    assert_non_null(task);
+    check_body(task, "{\"task_id\":\"t\",\"token\":\"1\",\"kind\":\"step\",\"run_id\":\"r\",\"step_id\":\"s\","
+                     "\"queue\":\"q\",\"attempt\":1,\"lease_expires_at\":\"x\",\"definition\":{\"planId\":\"p\","
+                     "\"planVersion\":\"1\"},\"payload\":{\"inputs\":{}}}",
+               NULL, NULL, NULL);
+    check_body(task, "{\"task_id\":\"t\",\"token\":\"1\",\"kind\":\"step\",\"job_id\":\"j\",\"attempt\":1,"
+                     "\"lease_expires_at\":\"x\"}",
+               "required", "", "run_id is required");
     contract_free(c);
 }
 
@@ -476,6 +563,10 @@ int main(void)
         cmocka_unit_test(submit_leaves_values_to_the_job_rules),
         cmocka_unit_test(batch_checks_the_envelope_and_leaves_items_alone),
         cmocka_unit_test(worker_calls_are_checked_strictly),
+        cmocka_unit_test(plans_and_runs_are_checked_strictly),
+        cmocka_unit_test(events_and_signals_are_left_to_their_own_rules),
+        cmocka_unit_test(reports_of_engines_and_admins_are_checked_strictly),
+        cmocka_unit_test(a_claimed_step_names_run_and_step),
         cmocka_unit_test(every_example_is_valid_by_its_own_schema),
         cmocka_unit_test(unknown_keyword_is_refused_by_name),
         cmocka_unit_test(keywords_with_wrong_values_are_refused),

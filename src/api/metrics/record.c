@@ -115,6 +115,22 @@ void metrics_committed(struct metrics *m, const struct unit *u)
         count_notice(m, &u->notices[i]);
 }
 
+void metrics_run_events(struct metrics *m, size_t count)
+{
+    if (count)
+        metric_add(&m->run_events, count);
+}
+
+void metrics_signal(struct metrics *m, enum signal_decision decision)
+{
+    metric_add(&m->signals[decision], 1);
+}
+
+void metrics_alert(struct metrics *m, enum alert_category category)
+{
+    metric_add(&m->alerts[category], 1);
+}
+
 void metrics_webhook_disabled(struct metrics *m, enum webhook_fault why)
 {
     metric_add(&m->webhooks_disabled[why], 1);

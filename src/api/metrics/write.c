@@ -240,6 +240,22 @@ static void write_webhooks(const struct metrics *m, struct strbuf *out)
     }
 }
 
+static void write_runs(const struct metrics *m, struct strbuf *out)
+{
+    char labels[64];
+    counter(out, "weir_run_events_total", "Run events written", metric_get(&m->run_events));
+    metrics_head(out, "weir_signals_total", "counter", "Signals decided, by decision");
+    for (int d = 0; d < SIGNAL_DECISION_COUNT; d++) {
+        snprintf(labels, sizeof labels, "decision=\"%s\"", signal_decision_text((enum signal_decision)d));
+        sample(out, "weir_signals_total", labels, metric_get(&m->signals[d]));
+    }
+    metrics_head(out, "weir_alerts_total", "counter", "Alerts raised, by category; security: refused signals");
+    for (int c = 0; c < ALERT_CATEGORY_COUNT; c++) {
+        snprintf(labels, sizeof labels, "category=\"%s\"", alert_category_text((enum alert_category)c));
+        sample(out, "weir_alerts_total", labels, metric_get(&m->alerts[c]));
+    }
+}
+
 static void write_store(const struct metrics *m, const struct kernel_stats *k, struct strbuf *out)
 {
     counter(out, "weir_commit_batches_total", "Batches committed", k->batches);
@@ -263,6 +279,7 @@ void metrics_write(struct metrics *m, const struct metrics_around *around, struc
     counter(out, "weir_inbox_refused_total", "Rows of the inbox that stay with an error",
             around->inbox_refused);
     write_webhooks(m, out);
+    write_runs(m, out);
     write_store(m, &around->kernel, out);
     gauge(out, "weir_http_connections", "Open connections", around->connections);
     write_requests(m, out);

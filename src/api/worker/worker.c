@@ -4,6 +4,7 @@
 
 #include "api/jobs/encode.h"
 #include "api/worker/encode_delivery.h"
+#include "api/worker/encode_step_task.h"
 #include "base/log.h"
 #include "base/must.h"
 #include "base/time_text.h"
@@ -120,7 +121,8 @@ static void encode_claimed(struct call *c, struct json_writer *w, const struct c
     if (job)
         encode_task(c, w, t, job);
     else if (t->owner != TASK_OWNER_JOB && (reads->reader || (reads->reader = api_read_begin(c->api, err))))
-        (void)encode_delivery_task(c, w, reads, t, err);
+        (void)(t->owner == TASK_OWNER_STEP ? encode_step_task(c, w, reads->reader, t, err)
+                                           : encode_delivery_task(c, w, reads, t, err));
 }
 
 static void claimed(struct call *c)

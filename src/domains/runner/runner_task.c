@@ -58,7 +58,9 @@ struct runner_task *runner_task_new(struct runner *r, struct runner_worker *w,
     t->worker = w;
     t->attempt = claimed->attempt;
     t->max_runtime_ms = claimed->max_runtime_ms;
-    t->defined = simulated_work_read(claimed->definition, &t->definition);
+    t->defined = claimed->is_step
+                     ? simulated_work_read_step(claimed->definition, claimed->max_runtime_ms, &t->definition)
+                     : simulated_work_read(claimed->definition, &t->definition);
     t->phase = TASK_ASSIGNED;
     TAILQ_INSERT_TAIL(&r->phases[TASK_ASSIGNED], t, link);
     w->slots_free--;

@@ -35,6 +35,22 @@ bool simulated_work_read(const struct json *definition, struct work_definition *
            read_int(definition, "payload_size", WORK_PAYLOAD_BYTES_MAX, &ret->payload_size);
 }
 
+bool simulated_work_read_step(const struct json *definition, int64_t max_runtime_ms, struct work_definition *ret)
+{
+    const struct json *kind = NULL;
+    if (json_get(definition, "override"))
+        kind = json_get(json_get(definition, "override"), "work_kind");
+    if (!kind && json_get(definition, "config"))
+        kind = json_get(json_get(definition, "config"), "work_kind");
+    *ret = (struct work_definition){.kind = WORK_SUCCESS_FAST};
+    if (!kind)
+        return true;
+    if (kind->type != JSON_STRING || !work_kind_parse(kind->text, &ret->kind))
+        return false;
+    work_define(ret->kind, max_runtime_ms, ret);
+    return true;
+}
+
 int64_t simulated_work_scaled_ms(int64_t ms, double time_scale)
 {
     return (int64_t)ceil((double)ms * time_scale);

@@ -69,6 +69,10 @@ enum err_code memory_reader_scan(struct reader *r, const struct table *t, store_
                                  struct err *err);
 enum err_code memory_reader_of_client(struct reader *r, const struct table *t, int64_t client,
                                       store_row_fn *fn, void *arg, struct err *err);
+enum err_code memory_reader_range(struct reader *r, const struct table *t, const void *from, size_t max,
+                                  store_row_fn *fn, void *arg, struct err *err);
+enum err_code memory_range(struct store *base, const struct table *t, const void *from, size_t max,
+                           store_row_fn *fn, void *arg, struct err *err);
 enum err_code memory_reader_scan_log(struct reader *r, int64_t from, store_chunk_fn *fn, void *arg,
                                      struct err *err);
 enum err_code memory_reader_scan_list(struct reader *r, store_list_fn *fn, void *arg, struct err *err);

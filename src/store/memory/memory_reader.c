@@ -153,6 +153,46 @@ enum err_code memory_reader_of_client(struct reader *r, const struct table *t, i
     return scan_where(r, t, &client, fn, arg);
 }
 
+struct memory_range {
+    int64_t first, second;
+    size_t left;
+    const struct table *table;
+    store_row_fn *fn;
+    void *arg;
+};
+
+static bool take_of_range(const void *row, void *arg)
+{
+    struct memory_range *g = arg;
+    int64_t first = row_int(row, &g->table->columns[0]);
+    if (first != g->first || row_int(row, &g->table->columns[1]) < g->second)
+        return first <= g->first;
+    return g->left-- > 0 && g->fn(row, g->arg);
+}
+
+enum err_code memory_reader_range(struct reader *r, const struct table *t, const void *from, size_t max,
+                                  store_row_fn *fn, void *arg, struct err *err)
+{
+    (void)err;
+    struct memory_range g = {.first = row_int(from, &t->columns[0]),
+                             .second = row_int(from, &t->columns[1]),
+                             .left = max,
+                             .table = t,
+                             .fn = fn,
+                             .arg = arg};
+    return scan_where(r, t, NULL, take_of_range, &g);
+}
+
+enum err_code memory_range(struct store *base, const struct table *t, const void *from, size_t max,
+                           store_row_fn *fn, void *arg, struct err *err)
+{
+    struct reader r = {.store = base, .ops = base->ops};
+    pthread_mutex_lock(&((struct memory_store *)base)->lock);
+    enum err_code code = memory_reader_range(&r, t, from, max, fn, arg, err);
+    pthread_mutex_unlock(&((struct memory_store *)base)->lock);
+    return code;
+}
+
 enum err_code memory_reader_scan_log(struct reader *r, int64_t from, store_chunk_fn *fn, void *arg,
                                      struct err *err)
 {

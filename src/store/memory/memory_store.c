@@ -364,6 +364,8 @@ const struct store_ops store_memory_ops = {
     .reader_list = memory_reader_list,
     .reader_live = memory_reader_live,
     .reader_scan = memory_reader_scan,
+    .range = memory_range,
+    .reader_range = memory_reader_range,
     .reader_scan_log = memory_reader_scan_log,
     .reader_of_client = memory_reader_of_client,
     .reader_scan_list = memory_reader_scan_list,
@@ -378,6 +380,7 @@ struct store *store_open_memory(void)
     s->base.live = live_new();
     s->base.next_chunk = s->base.first_chunk = 1;
     s->base.next_client = 1;
+    s->base.next_tenant = TENANT_NUMBER_FIRST;
     pthread_mutex_init(&s->lock, NULL);
     return &s->base;
 }

@@ -4,6 +4,8 @@
 
 #include "base/banned.h"
 
+enum { RANGE_ARENA_BYTES = 1 << 12 };
+
 /* Rows [first, end) of a result are one row of client_stats, once per delta (absent: none). Without any it is
  * given as it is stored. */
 struct str postgres_counts_sum(const PGresult *r, int counts_column, int delta_column, int first, int end,
@@ -49,6 +51,49 @@ enum err_code postgres_fetch(struct store *base, const struct table *t, void *ro
         return err->code;
     link_begin(&s->link);
     if (postgres_row(&s->link, t, pg_is_locked(t), row, a, ret_found, err) != ERR_OK)
+        return postgres_failed(s, err);
+    return ERR_OK;
+}
+
+/* The answer is kept while the callback reads other things through the same connection. */
+enum err_code postgres_range_of(struct pg_link *l, const struct table *t, const void *from, size_t max,
+                                store_row_fn *fn, void *arg, struct err *err)
+{
+    char row[512] __attribute__((aligned(16)));
+    struct pg_params *p = link_params(l);
+    MUST(t->row_size <= sizeof row && t->key_count == 2 && t->columns[0].type == COLUMN_INT);
+    params_column(p, &t->columns[0], from);
+    params_column(p, &t->columns[1], from);
+    params_int(p, (int64_t)max);
+    size_t n = link_send(l, pg_of_table(t, PG_RANGE));
+    if (link_run(l, t->name, err) != ERR_OK)
+        return err->code;
+    PGresult *found = l->results[n];
+    (void)link_result(l, n);
+    l->results[n] = NULL;
+    link_clear(l);
+    struct arena *a = arena_new(RANGE_ARENA_BYTES);
+    for (int i = 0; i < PQntuples(found); i++) {
+        value_row(found, i, 0, t, row, a, false);
+        if (!fn(row, arg))
+            break;
+        arena_reset(a);
+    }
+    arena_free(a);
+    PQclear(found);
+    return ERR_OK;
+}
+
+enum err_code postgres_range(struct store *base, const struct table *t, const void *from, size_t max,
+                             store_row_fn *fn, void *arg, struct err *err)
+{
+    struct postgres_store *s = (struct postgres_store *)base;
+    if (s->batch_broken)
+        return err_conflict(err, "the batch's transaction is gone");
+    if (postgres_ready(s, err) != ERR_OK)
+        return err->code;
+    link_begin(&s->link);
+    if (postgres_range_of(&s->link, t, from, max, fn, arg, err) != ERR_OK)
         return postgres_failed(s, err);
     return ERR_OK;
 }

@@ -7,50 +7,15 @@
 #ifndef WEIR_STORE_POSTGRES_INTERNAL_H
 #define WEIR_STORE_POSTGRES_INTERNAL_H
 
-#include <libpq-fe.h>
-
 #include "store/postgres/postgres_clock.h"
 #include "store/postgres/postgres_statements.h"
+#include "store/postgres/postgres_values.h"
 #include "store/store.h"
 
 enum {
-    PG_PARAMS_MAX = 32,
     PG_BLOCK_NUMBERS = 4096, /* log numbers a handle takes at a time: the sequence's increment */
     PG_CHUNKS_MAX = 2048     /* of one commit: a block with fewer left is replaced before */
 };
-
-/* --- values (postgres_values.c): binary, both ways -------------------------------------------------- */
-
-/* Parameters of one statement, one behind the other in one buffer. */
-struct pg_params {
-    struct strbuf bytes;
-    size_t at[PG_PARAMS_MAX], length[PG_PARAMS_MAX];
-    unsigned count;
-};
-
-void params_clear(struct pg_params *p);
-void params_int(struct pg_params *p, int64_t value);
-void params_text(struct pg_params *p, struct str text);
-void params_bytes(struct pg_params *p, struct str bytes);
-/* A value of a row: by the column's type. */
-void params_column(struct pg_params *p, const struct column *c, const void *row);
-/* An array: begin, `count` elements, end. */
-void params_array(struct pg_params *p, enum column_type type, size_t count);
-void params_add_int(struct pg_params *p, int64_t value);
-void params_add_text(struct pg_params *p, struct str text);   /* absent: NULL */
-void params_add_bytes(struct pg_params *p, struct str bytes); /* absent: NULL */
-void params_array_end(struct pg_params *p);
-void params_add_column(struct pg_params *p, const struct column *c, const void *row);
-void params_ints(struct pg_params *p, const int64_t *values, size_t count);
-void params_texts(struct pg_params *p, const struct str *texts, size_t count);
-
-int64_t value_int(const PGresult *r, int row, int column); /* NULL: 0 */
-struct str value_bytes(const PGresult *r, int row, int column);
-/* Borrows from the result, unless the text had to be stored in another form: then from the arena. */
-struct str value_text(const PGresult *r, int row, int column, struct arena *a);
-/* Columns of the table from result column `first` on; texts are copied into the arena, or borrowed. */
-void value_row(const PGresult *r, int row, int first, const struct table *t, void *ret_row, struct arena *a,
-               bool copy);
 
 /* --- one connection (postgres_connection.c, postgres_pipeline.c) ------------------------------------- */
 
@@ -155,6 +120,12 @@ MUST_CHECK enum err_code postgres_find_out(struct postgres_store *s, int64_t pid
 
 /* Reading for a batch (postgres_load.c, postgres_claims.c, postgres_fetch.c). */
 enum err_code postgres_load(struct store *base, struct load_set *l, struct arena *a, struct err *err);
+enum err_code postgres_range_of(struct pg_link *l, const struct table *t, const void *from, size_t max,
+                                store_row_fn *fn, void *arg, struct err *err);
+enum err_code postgres_range(struct store *s, const struct table *t, const void *from, size_t max,
+                             store_row_fn *fn, void *arg, struct err *err);
+enum err_code postgres_reader_range(struct reader *r, const struct table *t, const void *from, size_t max,
+                                    store_row_fn *fn, void *arg, struct err *err);
 enum err_code postgres_fetch(struct store *base, const struct table *t, void *row, struct arena *a,
                              bool *ret_found, struct err *err);
 void postgres_abandon(struct store *base);

@@ -13,12 +13,14 @@ static enum err_code read_shared(struct postgres_store *s, struct err *err)
 {
     struct pg_link *l = &s->link;
     link_params(l);
-    size_t hooks = link_send(l, PG_HOOKS_VERSION), client = link_send(l, PG_LAST_CLIENT);
+    size_t hooks = link_send(l, PG_HOOKS_VERSION), client = link_send(l, PG_LAST_CLIENT),
+           tenant = link_send(l, PG_LAST_TENANT);
     if (link_run(l, "opening", err) != ERR_OK)
         return err->code;
     int64_t version = value_int(link_result(l, hooks), 0, 0), last = value_int(link_result(l, client), 0, 0);
-    link_clear(l);
     s->base.next_client = last < INT64_MAX ? last + 1 : last;
+    s->base.next_tenant = value_int(link_result(l, tenant), 0, 0) + 1;
+    link_clear(l);
     if (version != s->hooks_version && postgres_read_hooks(s, version, err) != ERR_OK)
         return err->code;
     s->shared_in_doubt = false;
@@ -167,6 +169,8 @@ const struct store_ops store_postgres_ops = {
     .reader_list = postgres_reader_list,
     .reader_live = postgres_reader_live,
     .reader_scan = postgres_reader_scan,
+    .range = postgres_range,
+    .reader_range = postgres_reader_range,
     .reader_scan_log = postgres_reader_scan_log,
     .reader_follow = postgres_reader_follow,
     .reader_of_client = postgres_reader_of_client,

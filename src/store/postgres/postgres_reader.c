@@ -109,6 +109,15 @@ enum err_code postgres_reader_rows(struct reader *base, struct load_row *rows, s
     return ERR_OK;
 }
 
+enum err_code postgres_reader_range(struct reader *base, const struct table *t, const void *from, size_t max,
+                                    store_row_fn *fn, void *arg, struct err *err)
+{
+    struct pg_reader *r = (struct pg_reader *)base;
+    if (postgres_reader_ready(r, err) != ERR_OK)
+        return err->code;
+    return postgres_range_of(&r->link, t, from, max, fn, arg, err);
+}
+
 enum err_code postgres_reader_chunk(struct reader *base, int64_t number, struct arena *a,
                                     struct str *ret_chunk, struct err *err)
 {

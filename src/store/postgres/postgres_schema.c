@@ -59,6 +59,7 @@ static const char *const before[] = {
 /* All ids are above 0. The indexes that say so serve the statements that say so too, and no others. */
 static const char *const behind[] = {
     "CREATE UNIQUE INDEX IF NOT EXISTS clients_num ON clients(num)",
+    "CREATE UNIQUE INDEX IF NOT EXISTS tenants_num ON tenants(num)",
     "CREATE INDEX IF NOT EXISTS api_keys_client ON api_keys(client)",
     "CREATE INDEX IF NOT EXISTS webhooks_client ON webhooks(client)",
     "CREATE INDEX IF NOT EXISTS jobs_client ON jobs(client,id) WHERE id>0",

@@ -144,6 +144,14 @@ static void add_select_some(const struct table *t, struct strbuf *out)
     strbuf_add_text(out, ") x");
 }
 
+static void add_range(const struct table *t, struct strbuf *out)
+{
+    strbuf_add_text(out, "SELECT ");
+    pg_column_list(t, "t.", 0, out);
+    strbuf_addf(out, " FROM %s t WHERE t.%s=$1::bigint AND t.%s>=$2::bigint ORDER BY t.%s,t.%s LIMIT $3::bigint",
+                t->name, t->columns[0].name, t->columns[1].name, t->columns[0].name, t->columns[1].name);
+}
+
 static void add_insert(const struct table *t, struct strbuf *out)
 {
     strbuf_addf(out, "INSERT INTO %s(", t->name);
@@ -204,6 +212,9 @@ void pg_statement_sql(enum pg_statement statement, struct strbuf *out)
         break;
     case PG_ROWS_LOCKED:
         add_select_many(t, true, out);
+        break;
+    case PG_RANGE:
+        add_range(t, out);
         break;
     case PG_ROWS_SOME:
         add_select_some(t, out);

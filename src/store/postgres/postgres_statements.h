@@ -1,7 +1,7 @@
 /* store/postgres/postgres_statements.h - every statement that is prepared, by number.
  *
  * The fixed ones are one list of name and SQL; those about rows are made from the tables' column lists
- * (store/rows.h), eight a table. A statement is prepared when a connection first sends it.
+ * (store/rows.h), nine a table. A statement is prepared when a connection first sends it.
  * In SQL of the list, `@` stands for the columns of `tasks t`. */
 #ifndef WEIR_STORE_POSTGRES_STATEMENTS_H
 #define WEIR_STORE_POSTGRES_STATEMENTS_H
@@ -52,6 +52,7 @@
     X(BLOCK, "SELECT nextval('log_numbers'),EXISTS(SELECT 1 FROM lanes WHERE node<>$1 "                      \
              "AND seen>now()-interval '30 s')")                                                              \
     X(LAST_CLIENT, "SELECT coalesce(max(num),0) FROM clients")                                               \
+    X(LAST_TENANT, "SELECT greatest(coalesce(max(num),0),1073741823) FROM tenants")                          \
     X(KEYS, "WITH k AS MATERIALIZED (SELECT j.client,j.idem_key,j.id FROM unnest($1::bigint[],$2::text[]) "  \
             "AS u(client,idem_key) JOIN jobs j ON j.client=u.client AND j.idem_key=u.idem_key "              \
             "AND j.idem_key IS NOT NULL),noted AS MATERIALIZED " PG_NOTE(                                    \
@@ -144,6 +145,7 @@ enum pg_row_statement {
     PG_ROW_LOCKED,
     PG_ROWS,
     PG_ROWS_LOCKED,
+    PG_RANGE,     /* of a table with two numbers as its key (store.h: range) */
     PG_ROWS_SOME, /* as many as fit into so many bytes; of those that nobody locks */
     PG_INSERT,
     PG_UPDATE,

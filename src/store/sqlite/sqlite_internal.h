@@ -12,7 +12,7 @@
 
 /* Statements of one connection, prepared when first used. */
 struct row_statements {
-    sqlite3_stmt *select, *insert, *insert_fed, *update, *delete, *scan, *of_client;
+    sqlite3_stmt *select, *insert, *insert_fed, *update, *delete, *scan, *of_client, *range;
 };
 
 struct sqlite_connection {
@@ -70,6 +70,8 @@ enum err_code rows_scan(struct sqlite_connection *c, const struct table *t, stor
                         struct err *err);
 enum err_code rows_of_client(struct sqlite_connection *c, const struct table *t, int64_t client,
                              store_row_fn *fn, void *arg, struct err *err);
+enum err_code rows_range(struct sqlite_connection *c, const struct table *t, const void *from, size_t max,
+                         store_row_fn *fn, void *arg, struct err *err);
 
 /* Migrations (sqlite_migrate.c). */
 enum err_code sqlite_migrate(sqlite3 *db, struct err *err);

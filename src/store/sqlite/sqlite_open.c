@@ -86,9 +86,15 @@ static enum err_code load(struct sqlite_store *s, int64_t wall_ms, struct err *e
                     "SELECT max(coalesce((SELECT max(id) FROM jobs),0),"
                     "coalesce((SELECT max(id) FROM api_keys),0),"
                     "coalesce((SELECT max(id) FROM webhooks),0),"
-                    "coalesce((SELECT max(id) FROM deliveries),0))",
+                    "coalesce((SELECT max(id) FROM deliveries),0),"
+                    "coalesce((SELECT max(num) FROM plans),0),"
+                    "coalesce((SELECT max(num) FROM runs),0),"
+                    "coalesce((SELECT max(id) FROM alerts),0),"
+                    "coalesce((SELECT max(id) FROM signal_decisions),0))",
                     &b->last_id, err) != ERR_OK ||
         load_number(s, "SELECT coalesce(max(num),0)+1 FROM clients", &b->next_client, err) != ERR_OK ||
+        load_number(s, "SELECT max(coalesce(max(num),0)+1,1073741824) FROM tenants", &b->next_tenant, err) !=
+            ERR_OK ||
         rows_scan(&s->writer, &table_task_row, load_task, &l, err) != ERR_OK ||
         rows_scan(&s->writer, &table_webhook_row, load_hook, &l, err) != ERR_OK ||
         counts_scan(&s->writer, s->asides, load_counts, &l, err) != ERR_OK || load_idem(s, err) != ERR_OK ||

@@ -100,6 +100,18 @@ static enum err_code reader_row(struct reader *base, const struct table *t, void
     return rows_fetch(&r->connection, t, row, a, ret_found, err);
 }
 
+static enum err_code reader_range(struct reader *base, const struct table *t, const void *from, size_t max,
+                                  store_row_fn *fn, void *arg, struct err *err)
+{
+    return rows_range(&((struct sqlite_reader *)base)->connection, t, from, max, fn, arg, err);
+}
+
+static enum err_code sqlite_range(struct store *base, const struct table *t, const void *from, size_t max,
+                                  store_row_fn *fn, void *arg, struct err *err)
+{
+    return rows_range(&((struct sqlite_store *)base)->writer, t, from, max, fn, arg, err);
+}
+
 static enum err_code reader_chunk(struct reader *base, int64_t number, struct arena *a, struct str *ret_chunk,
                                   struct err *err)
 {
@@ -244,6 +256,8 @@ const struct store_ops store_sqlite_ops = {
     .reader_list = list_read,
     .reader_live = reader_live,
     .reader_scan = reader_scan,
+    .range = sqlite_range,
+    .reader_range = reader_range,
     .reader_scan_log = reader_scan_log,
     .reader_of_client = reader_of_client,
     .reader_scan_list = list_scan,

@@ -3,7 +3,7 @@
 
 #include "base/banned.h"
 
-enum sql_kind { SQL_SELECT, SQL_INSERT, SQL_UPDATE, SQL_DELETE, SQL_SCAN, SQL_OF_CLIENT };
+enum sql_kind { SQL_SELECT, SQL_INSERT, SQL_UPDATE, SQL_DELETE, SQL_SCAN, SQL_OF_CLIENT, SQL_RANGE };
 
 static void add_names(struct strbuf *b, const struct table *t, unsigned from, unsigned to, const char *form,
                       const char *between)
@@ -49,6 +49,12 @@ static void build_sql(struct strbuf *b, const struct table *t, enum sql_kind kin
         add_select(b, t);
         strbuf_add_text(b, " WHERE client=?");
         add_order(b, t);
+        return;
+    case SQL_RANGE:
+        add_select(b, t);
+        strbuf_addf(b, " WHERE %s=? AND %s>=?", t->columns[0].name, t->columns[1].name);
+        add_order(b, t);
+        strbuf_add_text(b, " LIMIT ?");
         return;
     case SQL_INSERT:
         strbuf_addf(b, "INSERT INTO %s(", t->name);
@@ -204,5 +210,16 @@ enum err_code rows_of_client(struct sqlite_connection *c, const struct table *t,
     if (statement(c, t, SQL_OF_CLIENT, slot, err) != ERR_OK)
         return err->code;
     sqlite3_bind_int64(*slot, 1, client);
+    return each_row(c, t, *slot, fn, arg, err);
+}
+
+enum err_code rows_range(struct sqlite_connection *c, const struct table *t, const void *from, size_t max,
+                         store_row_fn *fn, void *arg, struct err *err)
+{
+    sqlite3_stmt **slot = &c->rows[t->number].range;
+    if (statement(c, t, SQL_RANGE, slot, err) != ERR_OK)
+        return err->code;
+    int at = bind_columns(*slot, 1, t, 0, 2, from);
+    sqlite3_bind_int64(*slot, at, (sqlite3_int64)max);
     return each_row(c, t, *slot, fn, arg, err);
 }

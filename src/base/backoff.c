@@ -1,4 +1,4 @@
-#include "jobs/backoff.h"
+#include "base/backoff.h"
 
 #include "base/hash.h"
 

@@ -1,8 +1,8 @@
-/* jobs/backoff.h - pauses between tries: doubled from one to the next, bounded, and spread so that what
+/* base/backoff.h - pauses between tries: doubled from one to the next, bounded, and spread so that what
  * failed together does not come back together. Pure: the spread comes from an id, so a pause replays the
  * same. */
-#ifndef WEIR_JOBS_BACKOFF_H
-#define WEIR_JOBS_BACKOFF_H
+#ifndef WEIR_BASE_BACKOFF_H
+#define WEIR_BASE_BACKOFF_H
 
 #include <stdint.h>
 

@@ -1,0 +1,56 @@
+#include "api/engine/audit.h"
+
+#include "base/log.h"
+#include "engine/alert.h"
+#include "lifecycle/signals.h"
+
+#include "base/banned.h"
+
+static void uuid_of(struct str bytes, char out[UUID_TEXT_LEN + 1])
+{
+    struct uuid id = {{0}};
+    if (bytes.len == sizeof id.bytes)
+        memcpy(id.bytes, bytes.ptr, sizeof id.bytes);
+    uuid_text(&id, out);
+}
+
+static void tell_decision(const void *row, void *arg)
+{
+    const struct decision_row *d = row;
+    struct api *a = arg;
+    char decision[UUID_TEXT_LEN + 1], signal[UUID_TEXT_LEN + 1], policy[UUID_TEXT_LEN + 1];
+    uuid_of(d->uuid, decision);
+    uuid_of(d->signal, signal);
+    uuid_of(d->policy, policy);
+    metrics_signal(a->metrics, (enum signal_decision)d->state);
+    log_line(LOG_INFO, "signal", "signal_decision_id", LOG_TEXT(decision), "signal_id", LOG_TEXT(signal),
+             "policy_decision_id", LOG_TEXT(policy), "signal_type",
+             LOG_TEXT(signal_type_text((enum signal_type)d->type)), "decision",
+             LOG_TEXT(signal_decision_text((enum signal_decision)d->state)), "run", LOG_INT(d->run), "actor_id",
+             LOG_STR(d->actor), "actor_role", LOG_STR(d->role), "error_code", LOG_STR(d->error_code), "reason",
+             LOG_STR(d->audit_reason), NULL);
+}
+
+static void tell_alert(const void *row, void *arg)
+{
+    const struct alert_row *x = row;
+    struct api *a = arg;
+    char about[UUID_TEXT_LEN + 1];
+    enum alert_severity severity = (enum alert_severity)x->severity;
+    uuid_of(x->event_id, about);
+    metrics_alert(a->metrics, (enum alert_category)x->category);
+    log_line(severity >= SEVERITY_CRITICAL ? LOG_ERROR : LOG_WARN, "alert", "alert_code", LOG_STR(x->code),
+             "severity", LOG_TEXT(alert_severity_text(severity)), "category",
+             LOG_TEXT(alert_category_text((enum alert_category)x->category)), "run", LOG_INT(x->run), "about",
+             LOG_TEXT(about), "event_type", LOG_STR(x->event_type), "run_seq", LOG_INT(x->seq), "prior_state",
+             LOG_STR(x->prior), "attempted_state", LOG_STR(x->attempted), "detail", LOG_STR(x->detail), NULL);
+}
+
+void engine_committed(struct api *a, const struct unit *u)
+{
+    metrics_run_events(a->metrics, u->run_notice_count);
+    if (!u->audited)
+        return;
+    unit_each_inserted(u, &table_decision_row, tell_decision, a);
+    unit_each_inserted(u, &table_alert_row, tell_alert, a);
+}

@@ -1,0 +1,122 @@
+/* config/settings_list.h - every setting there is, in one list; a part of config/settings.h. */
+#ifndef WEIR_CONFIG_SETTINGS_LIST_H
+#define WEIR_CONFIG_SETTINGS_LIST_H
+
+/* INT(field, key, default, min, max, meaning)  REAL(same)  TEXT(field, key, form, default, meaning)
+ * A TEXT default of NULL means unset. Times are milliseconds unless the key says seconds. The form
+ * of a TEXT is a name from SETTING_FORMS (settings_internal.h): what its value must look like. */
+#define SETTINGS_LIST(INT, REAL, TEXT)                                                                       \
+    TEXT(environment, "environment", ENVIRONMENT, "dev", "dev, stage or prod; sets defaults and warnings")   \
+    TEXT(data_dir, "data", ANY, "./data", "directory that holds everything Weir keeps")                      \
+    TEXT(store_url, "store.url", STORE, NULL,                                                                \
+         "one machine or many: SQLite or PostgreSQL; default sqlite:DATA/weir.db")                           \
+    INT(store_lanes, "store.lanes", 2, 1, 8, "commits at a time on PostgreSQL, a connection each")           \
+    INT(store_timeout_ms, "store.timeout_ms", 2000, 10, 600000, "longest wait for the store")                \
+    TEXT(listen, "server.listen", LISTEN, "127.0.0.1:8080", "HOST:PORT of the HTTP API")                     \
+    INT(server_threads, "server.threads", 0, 0, 256, "HTTP threads; 0 = online CPUs")                        \
+    INT(body_max_bytes, "server.body_max_bytes", 1048576, 1024, 1073741824, "largest HTTP body")             \
+    INT(request_timeout_ms, "server.request_timeout_ms", 5000, 100, 600000,                                  \
+        "a request that takes longer is answered 504")                                                       \
+    INT(connections_max, "server.connections_max", 16384, 16, 1000000, "open connections")                   \
+    INT(idle_timeout_ms, "server.idle_timeout_ms", 60000, 100, 3600000, "idle connection closed")            \
+    TEXT(operator_token, "operator.token", SECRET, NULL, "secret that may manage any client's keys")         \
+    INT(jobs_max_active, "jobs.max_active", 10000, 1, 100000000, "unfinished jobs, all clients")             \
+    INT(jobs_queue_size, "jobs.queue_size", 10000, 1, 100000000, "QUEUED jobs, all queues")                  \
+    INT(jobs_max_runtime_ms, "jobs.max_runtime_ms", 125000, 1, 86400000, "longest run of a job")             \
+    INT(jobs_payload_max_bytes, "jobs.payload_max_bytes", 262144, 0, 104857600, "largest payload")           \
+    INT(jobs_retry_max, "jobs.retry_max", 3, 0, 1000, "retries of a failed job")                             \
+    INT(jobs_retry_base_ms, "jobs.retry_base_ms", 1000, 0, 86400000, "first backoff")                        \
+    INT(jobs_retry_cap_ms, "jobs.retry_cap_ms", 30000, 0, 86400000, "longest backoff")                       \
+    REAL(jobs_retry_jitter, "jobs.retry_jitter", 0.2, 0, 1, "backoff spread, part of it")                    \
+    INT(jobs_retention_seconds, "jobs.retention_seconds", 2592000, 1, 3153600000,                            \
+        "finished jobs are kept this long")                                                                  \
+    REAL(jobs_failure_probability, "jobs.failure_probability", 0.2, 0, 1,                                    \
+         "share of failing kinds among drawn ones")                                                          \
+    TEXT(jobs_types, "jobs.types", TYPES, "EXECUTE,DEFERRED,EMIT_EVENT", "job types accepted")               \
+    INT(keys_ttl_seconds, "keys.ttl_seconds", 7776000, 1, 3153600000, "life of an API key")                  \
+    INT(keys_revoked_retention_seconds, "keys.revoked_retention_seconds", 7776000, 1, 3153600000,            \
+        "revoked keys are kept this long")                                                                   \
+    INT(limits_requests_per_minute, "limits.requests_per_minute", 600, 0, 1000000000,                        \
+        "per client; 0 = off; worker calls do not count")                                                    \
+    INT(limits_requests_per_day, "limits.requests_per_day", 0, 0, 1000000000,                                \
+        "per client and UTC day, also over a restart; 0 = off")                                              \
+    TEXT(limits_overrides, "limits.overrides", OVERRIDES, NULL,                                              \
+         "CLIENT_ID=PER_MINUTE,... beats the default")                                                       \
+    INT(queue_lease_ms, "queue.lease_ms", 30000, 100, 86400000, "life of a lease")                           \
+    INT(queue_heartbeat_ms, "queue.heartbeat_ms", 5000, 10, 86400000, "workers renew this often")            \
+    INT(runner_processes, "runner.processes", 2, 0, 64, "built-in runner processes")                         \
+    INT(runner_workers, "runner.workers", 4, 1, 10000, "workers per runner process")                         \
+    INT(runner_concurrency, "runner.concurrency", 1, 1, 10000, "jobs at once per worker")                    \
+    REAL(runner_time_scale, "runner.time_scale", 1.0, 0.00001, 1000,                                         \
+         "0.01 = catalog jobs run a hundred times faster")                                                   \
+    INT(webhooks_timeout_ms, "webhooks.timeout_ms", 5000, 10, 600000, "one delivery attempt")                \
+    INT(webhooks_max_attempts, "webhooks.max_attempts", 6, 1, 100,                                           \
+        "tries of a delivery before it is given up")                                                         \
+    INT(webhooks_max_per_client, "webhooks.max_per_client", 100, 1, 100000,                                  \
+        "webhooks a client may register")                                                                    \
+    INT(webhooks_slots, "webhooks.slots", 8, 1, 1000, "deliveries to one receiver at a time")                \
+    INT(webhooks_base_ms, "webhooks.base_ms", 1000, 0, 86400000, "first backoff")                            \
+    INT(webhooks_cap_ms, "webhooks.cap_ms", 60000, 0, 86400000, "longest backoff")                           \
+    INT(webhooks_disable_after_seconds, "webhooks.disable_after_seconds", 432000, 0, 31536000,               \
+        "a webhook that has only failed for so long is disabled; 0: never")                                  \
+    TEXT(webhooks_allow_private, "webhooks.allow_private", BOOLEAN, NULL,                                    \
+         "webhooks may reach private addresses; unset = true in dev, false else")                            \
+    TEXT(webhooks_allow_cidrs, "webhooks.allow_cidrs", CIDRS, NULL,                                          \
+         "CIDR,... that webhooks may reach all the same")                                                    \
+    INT(runtime_drain_ms, "runtime.drain_ms", 8000, 0, 600000, "time to finish on SIGTERM")                  \
+    INT(runtime_root_max_restarts, "runtime.root.max_restarts", 3, 0, 1000,                                  \
+        "restarts of core and of whole domains within the window; one more ends the program")                \
+    INT(runtime_root_max_seconds, "runtime.root.max_seconds", 10, 1, 86400, "length of the root window")     \
+    INT(runtime_agents_max_restarts, "runtime.agents.max_restarts", 10, 0, 1000,                             \
+        "restarts of runners within the window; one more ends and renews the domain")                        \
+    INT(runtime_agents_max_seconds, "runtime.agents.max_seconds", 60, 1, 86400,                              \
+        "length of the agents window")                                                                       \
+    INT(runtime_outbound_max_restarts, "runtime.outbound.max_restarts", 30, 0, 1000,                         \
+        "restarts of the gateway within the window; one more ends and renews the domain")                    \
+    INT(runtime_outbound_max_seconds, "runtime.outbound.max_seconds", 60, 1, 86400,                          \
+        "length of the outbound window")                                                                     \
+    INT(gateway_processes, "gateway.processes", 1, 0, 16,                                                    \
+        "processes that connect out; 0: no deliveries, no spans")                                            \
+    REAL(traces_sample_ratio, "traces.sample_ratio", 1.0, 0, 1,                                              \
+         "share of traces begun here that are recorded; a caller's choice goes first")                       \
+    TEXT(tokens_issuer, "tokens.issuer", NAME, NULL,                                                         \
+         "issuer of the tokens signed and trusted here; unset = weir-ENVIRONMENT")                           \
+    TEXT(tokens_audience, "tokens.audience", NAMES, "weir",                                                  \
+         "tokens for one of these pass; the first is minted")                                                \
+    INT(tokens_skew_seconds, "tokens.skew_seconds", 120, 0, 120,                                             \
+        "how far a token's iat may lead our clock; nbf likewise, 60 at most")                                \
+    INT(tokens_max_ttl_seconds, "tokens.max_ttl_seconds", 28800, 60, 28800, "longest life of a token")       \
+    TEXT(tokens_agent_roles, "tokens.agent_roles", AGENTS, "agent",                                          \
+         "ROLE or ROLE=SECONDS,...: their tokens live 14400 seconds at most, or less")                       \
+    INT(tokens_rotation_days, "tokens.rotation_days", 7, 1, 30,                                              \
+        "age at which a signing key is due to be rotated; stage at most 14, prod 7")                         \
+    INT(tokens_overlap_seconds, "tokens.overlap_seconds", 28920, 28920, 31536000,                            \
+        "a rotated key still verifies this long; at least the longest token and the skew")                   \
+    INT(tokens_history_days, "tokens.history_days", 90, 90, 3650,                                            \
+        "retired and revoked keys stay listed this long")                                                    \
+    TEXT(tokens_key_passphrase, "tokens.key_passphrase", SECRET, NULL,                                       \
+         "encrypts the private keys in DATA/keys; unset = they are in clear, mode 600")                      \
+    TEXT(engine_append_validation, "engine.append_validation", SWITCH, "off",                                \
+         "on: events that are no valid transition are refused, for good; off: written and flagged")          \
+    INT(engine_cancel_grace_ms, "engine.cancel_grace_ms", 10000, 0, 3600000,                                 \
+        "running steps of a cancelled run get so long to end by themselves")                                 \
+    INT(engine_step_timeout_ms, "engine.step_timeout_ms", 3600000, 1, 86400000, "longest run of a step")     \
+    TEXT(engine_approval_required, "engine.approval_required", SIGNALS, NULL,                                \
+         "signal types that a second Admin has to approve")                                                  \
+    TEXT(engine_disabled_signals, "engine.disabled_signals", SIGNALS, NULL, "signal types nobody may send")  \
+    INT(engine_signals_per_run_minute, "engine.signals_per_run_minute", 60, 0, 1000000, "0: no limit")       \
+    INT(engine_signals_per_tenant_minute, "engine.signals_per_tenant_minute", 600, 0, 1000000,               \
+        "0: no limit")                                                                                       \
+    INT(engine_decision_retention_days, "engine.decision_retention_days", 2557, 2557, 36525,                 \
+        "signal decisions are kept at least so long; never less than seven years")                           \
+    TEXT(engine_pseudonymize, "engine.pseudonymize", SWITCH, "off",                                          \
+         "on: decisions name actors by a keyed digest instead of their id")                                  \
+    TEXT(engine_source_ip, "engine.source_ip", SWITCH, "off", "on: decisions keep the caller's address")     \
+    TEXT(engine_policy_url, "engine.policy_url", ANY, NULL,                                                  \
+         "policy decision point (OPA's REST shape) asked about signals; unset = the table of roles")         \
+    INT(engine_policy_timeout_ms, "engine.policy_timeout_ms", 1000, 10, 60000, "longest wait for it")        \
+    TEXT(engine_policy_fallback, "engine.policy_fallback", FALLBACK, "deny",                                 \
+         "when it does not answer: deny, or builtin = the table of roles, flagged in the decision")          \
+    TEXT(log_level, "log.level", LEVEL, "info", "debug, info, warn or error")
+
+#endif

@@ -1,0 +1,92 @@
+/* What is held for approval is settled; what an engine outside has processed is noted. */
+#include "base/json.h"
+#include "base/must.h"
+#include "engine/decision.h"
+
+#include "base/banned.h"
+
+/* --- approval -------------------------------------------------------------------------------------- */
+
+static void load_settle(struct unit *u, struct command *base)
+{
+    const struct decision_row *d = decision_of_policy(u, &((struct settle_command *)base)->policy_id);
+    if (d)
+        unit_want(u, &table_run_row, &(struct run_row){.num = d->run});
+}
+
+static void settle(struct unit *u, struct settle_command *c, struct run_row *run, struct decision_row *d)
+{
+    enum signal_decision decision = (enum signal_decision)d->state;
+    MUST(signal_decision_settle(&decision, c->approve));
+    d->state = decision;
+    d->approved_by = c->actor_shown;
+    d->approved_ms = u->now_ms;
+    if (!c->approve) {
+        d->error_code = str_of(err_wire(ERR_AUTHZ_DENIED));
+        d->reason = c->reason.ptr ? c->reason : STR("rejected by another Admin");
+        unit_update(u, &table_decision_row, d);
+        return;
+    }
+    struct applied_signal s = {(enum signal_type)d->type, NULL, c->new_run_id};
+    if (json_parse(u->arena, d->payload, &s.payload, &c->answer.refusal) == ERR_OK)
+        decision_execute(u, run, d, &s, &c->answer.refusal);
+}
+
+static enum err_code decide_settle(struct unit *u, struct command *base, struct err *err)
+{
+    struct settle_command *c = (struct settle_command *)base;
+    struct decision_row *d = decision_of_policy(u, &c->policy_id);
+    struct run_row *run = d ? run_by_number(u, d->run) : NULL;
+    c->answer = (struct signal_answer){.refusal = {.code = ERR_OK}};
+    if (!run || !str_equal(run->tenant_name, c->actor.tenant))
+        return err_set(err, ERR_SIGNAL_NOT_FOUND, "no decision of your tenant has this policyDecisionId");
+    if (str_equal(d->actor, c->actor_shown))
+        return err_set(err, ERR_AUTHZ_DENIED, "who sent the signal cannot settle it: another Admin has to");
+    if (d->state != DECISION_REVISION_REQUIRED) {
+        bool same = d->needs_approval && (d->state == DECISION_ACCEPTED) == c->approve;
+        if (!same)
+            return err_set(err, ERR_SIGNAL_DUPLICATE, "the decision was made before");
+        decision_answer(d, &c->answer);
+        c->answer.replayed = true;
+        return ERR_OK;
+    }
+    settle(u, c, run, d);
+    decision_answer(d, &c->answer);
+    return ERR_OK;
+}
+
+const struct command_type settle_command_type = {"settle", load_settle, decide_settle};
+
+/* --- processed ------------------------------------------------------------------------------------- */
+
+static void load_processed(struct unit *u, struct command *base)
+{
+    run_want(u, ((struct processed_command *)base)->run_id);
+}
+
+static enum err_code decide_processed(struct unit *u, struct command *base, struct err *err)
+{
+    struct processed_command *c = (struct processed_command *)base;
+    const struct run_row *run = run_find(u, c->run_id);
+    struct decision_row *d = run ? decision_of_signal(u, run->num, &c->signal_id) : NULL;
+    if (!d || !str_equal(run->tenant_name, c->tenant))
+        return err_set(err, ERR_SIGNAL_NOT_FOUND, "the run has no decision about this signalId");
+    if (d->processed_ms) {
+        bool same = (d->succeeded != 0) == c->succeeded;
+        c->replayed = true;
+        return same ? ERR_OK : err_set(err, ERR_SIGNAL_DUPLICATE, "another result was told before");
+    }
+    if (d->state != DECISION_ACCEPTED)
+        return err_set(err, ERR_SIGNAL_DUPLICATE, "the signal is not accepted: there is nothing to process");
+    decision_processed(u, d, c->succeeded, c->error_code);
+    unit_list(u, d->run, LIST_DECISIONS_OPEN, d->id, true);
+    return ERR_OK;
+}
+
+static void reset_processed(struct command *base)
+{
+    ((struct processed_command *)base)->replayed = false;
+}
+
+const struct command_type processed_command_type = {"processed", load_processed, decide_processed, NULL,
+                                                    reset_processed};

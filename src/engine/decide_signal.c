@@ -1,0 +1,149 @@
+/* Signals: authorization, record, effect, in that order and in one transaction. */
+#include "base/json.h"
+#include "base/must.h"
+#include "engine/alert.h"
+#include "engine/decision.h"
+
+#include "base/banned.h"
+
+static struct str bytes_of(const struct uuid *id)
+{
+    return (struct str){(const char *)id->bytes, sizeof id->bytes};
+}
+
+static void load_signal(struct unit *u, struct command *base)
+{
+    const struct signal_command *c = (struct signal_command *)base;
+    run_want(u, c->run_id);
+    const struct run_row *run = u->load_err.code == ERR_OK ? run_find(u, c->run_id) : NULL;
+    if (run)
+        (void)decision_of_signal(u, run->num, &c->signal_id);
+}
+
+/* --- what was said before -------------------------------------------------------------------------- */
+
+/* The same words as then: a code is all that was kept of them. */
+static void repeat_refusal(const struct decision_row *d, struct err *ret)
+{
+    static const enum err_code codes[] = {
+        ERR_AUTHZ_DENIED, ERR_AUTHZ_REASON_REQUIRED, ERR_AUTHZ_TENANT_FORBIDDEN, ERR_SIGNAL_INVALID_PAYLOAD,
+        ERR_RUN_TERMINAL, ERR_STEP_NOT_TERMINAL,     ERR_STEP_TERMINAL};
+    for (size_t i = 0; d->error_code.ptr && i < LENGTH_OF(codes); i++)
+        if (str_is(d->error_code, err_wire(codes[i])))
+            err_set(ret, codes[i], "%.*s",
+                    STR_ARG(d->reason.ptr ? d->reason : STR("as it was answered before")));
+}
+
+static enum err_code replay(struct signal_command *c, const struct decision_row *d, struct err *err)
+{
+    if (d->type != (int64_t)c->type || memcmp(d->fingerprint.ptr, c->fingerprint, sizeof c->fingerprint) != 0)
+        return err_set(err, ERR_SIGNAL_DUPLICATE, "this signalId was used before with another type or payload");
+    decision_answer(d, &c->answer);
+    c->answer.replayed = true;
+    repeat_refusal(d, &c->answer.refusal);
+    return ERR_OK;
+}
+
+/* --- alerts ---------------------------------------------------------------------------------------- */
+
+/* The run's tenant has the record; where the actor came from stands here (AS-20). */
+static void raise_security(struct unit *u, const struct signal_command *c, const struct run_row *run,
+                           const struct decision_row *d)
+{
+    struct str who =
+        arena_printf(u->arena, "%.*s of tenant %.*s", STR_ARG(d->actor), STR_ARG(c->actor.tenant));
+    alert_raise(u, run,
+                &(struct alert_row){.severity = SEVERITY_WARNING,
+                                    .category = ALERT_SECURITY,
+                                    .code = d->error_code,
+                                    .event_id = d->uuid,
+                                    .event_type = str_of(signal_type_text((enum signal_type)d->type)),
+                                    .detail = who});
+}
+
+static void raise_destructive(struct unit *u, const struct run_row *run, const struct decision_row *d)
+{
+    alert_raise(u, run,
+                &(struct alert_row){.severity = SEVERITY_P1,
+                                    .category = ALERT_DESTRUCTIVE_SIGNAL,
+                                    .code = STR("DESTRUCTIVE_SIGNAL"),
+                                    .event_id = d->uuid,
+                                    .event_type = str_of(signal_type_text((enum signal_type)d->type)),
+                                    .detail = d->actor});
+}
+
+/* --- deciding -------------------------------------------------------------------------------------- */
+
+static struct decision_row *record(struct unit *u, const struct signal_command *c, const struct run_row *run,
+                                   const struct policy_verdict *v)
+{
+    enum signal_decision decision = !v->allowed             ? DECISION_REJECTED
+                                    : v->requires_approval ? DECISION_REVISION_REQUIRED
+                                                            : DECISION_ACCEPTED;
+    struct str reason = str_of(v->reason);
+    struct decision_row row = {
+        .uuid = bytes_of(&c->decision_id),
+        .run = run->num,
+        .tenant = run->tenant,
+        .type = c->type,
+        .signal = bytes_of(&c->signal_id),
+        .policy = bytes_of(&c->policy_id),
+        .actor = c->actor_shown,
+        .role = v->role,
+        .audit_reason = policy_reason(c->audit_reason),
+        .source_ip = c->source_ip,
+        .payload = c->payload->source,
+        .fingerprint = {(const char *)c->fingerprint, sizeof c->fingerprint},
+        .needs_approval = v->allowed && v->requires_approval,
+        .state = decision,
+        .reason = reason.len ? arena_str(u->arena, reason) : STR_ABSENT,
+        .error_code = v->allowed ? STR_ABSENT : str_of(err_wire(v->code))};
+    return decision_add(u, &row);
+}
+
+static void judge(struct unit *u, struct signal_command *c, struct run_row *run)
+{
+    struct policy_request q = {.actor = c->actor,
+                               .signal = c->type,
+                               .payload = c->payload->source,
+                               .tenant = run->tenant_name,
+                               .run_id = run->id,
+                               .audit_reason = c->audit_reason};
+    struct policy_verdict v;
+    policy_evaluate(u->settings, &q, &c->given, &v);
+    struct decision_row *d = record(u, c, run, &v);
+    if (!v.allowed) {
+        raise_security(u, c, run, d);
+        err_set(&c->answer.refusal, v.code, "%s", v.reason);
+    } else if (signal_is_destructive(c->type)) {
+        raise_destructive(u, run, d);
+    }
+    if (d->state == DECISION_ACCEPTED) {
+        struct applied_signal s = {c->type, c->payload, c->new_run_id};
+        decision_execute(u, run, d, &s, &c->answer.refusal);
+    }
+    decision_answer(d, &c->answer);
+}
+
+static enum err_code decide_signal(struct unit *u, struct command *base, struct err *err)
+{
+    struct signal_command *c = (struct signal_command *)base;
+    struct run_row *run = run_find(u, c->run_id);
+    struct run_step_row *step;
+    struct applied_signal s = {c->type, c->payload, c->new_run_id};
+    c->answer = (struct signal_answer){.refusal = {.code = ERR_OK}};
+    if (!run)
+        return err_set(err, ERR_RUN_HIDDEN, "there is no such run, or it is not yours to know");
+    bool foreign = !str_equal(c->actor.tenant, run->tenant_name);
+    const struct decision_row *former = decision_of_signal(u, run->num, &c->signal_id);
+    if (former && foreign && !str_equal(former->actor, c->actor_shown))
+        return err_set(err, ERR_AUTHZ_TENANT_FORBIDDEN, "the run is another tenant's");
+    if (former)
+        return replay(c, former, err);
+    if (!foreign && signal_step(u, run, &s, &step, err) != ERR_OK)
+        return err->code; /* as any other payload that is wrong: no record (AS-09, AS-11) */
+    judge(u, c, run);
+    return ERR_OK;
+}
+
+const struct command_type signal_command_type = {"signal", load_signal, decide_signal};

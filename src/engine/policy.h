@@ -1,0 +1,51 @@
+/* engine/policy.h - may this actor send this signal: evaluateSignal of seed 003 section 4, as an interface.
+ *
+ * The evaluator behind it is the table of roles (lifecycle/signals.h), or a policy decision point outside whose
+ * answer is brought along (POLICY_GIVEN). Order of the checks: tenant, switched off, role, reason (AS-02).
+ * Pure: the id of the decision is passed in. */
+#ifndef WEIR_ENGINE_POLICY_H
+#define WEIR_ENGINE_POLICY_H
+
+#include "base/err.h"
+#include "base/uuid.h"
+#include "config/settings.h"
+#include "lifecycle/signals.h"
+
+struct policy_actor {
+    struct str user_id, tenant;
+    const struct str *roles; /* as the token has them, `System` from outside left out */
+    size_t role_count;
+};
+
+struct policy_request {
+    struct policy_actor actor;
+    enum signal_type signal;
+    struct str payload; /* JSON text */
+    struct str tenant, run_id;
+    struct str audit_reason; /* absent, or as it was said */
+};
+
+enum policy_source { POLICY_TABLE, POLICY_GIVEN };
+
+/* What a policy decision point said, when one was asked. */
+struct policy_given {
+    enum policy_source source;
+    bool allowed, requires_approval, flagged; /* flagged: it did not answer, the table decided */
+    struct str reason;
+};
+
+struct policy_verdict {
+    bool allowed, requires_approval;
+    enum err_code code; /* of a refusal */
+    struct str role;    /* the effective one (AS-24: the least held; "NONE") */
+    char reason[200];   /* of a refusal, or of what is held for approval */
+};
+
+void policy_evaluate(const struct settings *s, const struct policy_request *q, const struct policy_given *given,
+                     struct policy_verdict *ret);
+/* The least permissive role that suffices; without one the least that is held, "NONE" without any. */
+struct str policy_effective_role(const struct policy_actor *actor, enum signal_type signal, bool *ret_may);
+/* Trimmed; absent when nothing is left. */
+struct str policy_reason(struct str said);
+
+#endif

@@ -1,0 +1,65 @@
+/* engine/signal_commands.h - signals of operators to runs, and what becomes of the decisions about them.
+ *
+ * The caller has checked the payload against its schema (SIGNAL_INVALID_PAYLOAD comes before anything else)
+ * and the rate. Here, in one transaction: authorization, the decision record, then the effect; so a record is
+ * never without its effect nor an effect without its record. A refusal by policy or by the run's state is
+ * recorded too: the command then succeeds, and `refusal` says what the sender hears. */
+#ifndef WEIR_ENGINE_SIGNAL_COMMANDS_H
+#define WEIR_ENGINE_SIGNAL_COMMANDS_H
+
+#include "engine/append.h"
+#include "engine/policy.h"
+#include "kernel/kernel.h"
+
+struct signal_answer {
+    struct uuid decision_id, policy_id;
+    enum signal_decision decision;
+    bool processed, succeeded; /* by the engine */
+    struct str new_run;        /* of RETRY_RUN; in the batch's arena: copied by `done` */
+    bool replayed;
+    struct err refusal; /* ERR_OK: none */
+};
+
+struct signal_command {
+    struct command base;
+    struct str run_id;
+    struct policy_actor actor;
+    struct str source_ip;   /* absent: not known, or not kept */
+    struct str actor_shown; /* as the record names the actor: the id, or its pseudonym */
+    struct uuid signal_id;
+    enum signal_type type;
+    const struct json *payload; /* an object */
+    struct str audit_reason;    /* absent: none said */
+    struct policy_given given;
+    struct uuid decision_id, policy_id; /* proposed */
+    struct str new_run_id;              /* proposed, of RETRY_RUN */
+    uint8_t fingerprint[DIGEST_BYTES];  /* of type and canonical payload */
+    struct signal_answer answer;
+};
+extern const struct command_type signal_command_type;
+
+/* Approves or rejects what is held for approval. */
+struct settle_command {
+    struct command base;
+    struct uuid policy_id;
+    struct policy_actor actor; /* the caller has checked that it is an Admin */
+    struct str actor_shown;
+    bool approve;
+    struct str reason;
+    struct str new_run_id; /* proposed */
+    struct signal_answer answer;
+};
+extern const struct command_type settle_command_type;
+
+/* An engine outside has processed a signal. */
+struct processed_command {
+    struct command base;
+    struct str run_id, tenant;
+    struct uuid signal_id;
+    bool succeeded;
+    struct str error_code; /* absent: none */
+    bool replayed;
+};
+extern const struct command_type processed_command_type;
+
+#endif

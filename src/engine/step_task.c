@@ -1,0 +1,194 @@
+#include "engine/step_task.h"
+
+#include "base/must.h"
+#include "engine/schedule.h"
+
+#include "base/banned.h"
+
+enum { STEP_PRIORITY = 4 };
+
+static void move(struct task *t, enum job_trigger on)
+{
+    const struct job_move *m = job_find_move((enum job_state)t->row.state, on);
+    MUST(m);
+    t->row.state = m->to;
+}
+
+/* --- making and ending ----------------------------------------------------------------------------- */
+
+static struct task *add(struct unit *u, const struct run_row *run, int64_t type, struct str queue,
+                        int64_t attempt, int64_t due_ms)
+{
+    struct task_row row = {.id = (int64_t)(TASK_ID_OF_STREAM | (uint64_t)unit_new_id(u)),
+                           .low = (int64_t)uuid_v7_random_low(),
+                           .client = run->tenant,
+                           .owner = TASK_OWNER_STEP,
+                           .type = type,
+                           .priority = STEP_PRIORITY,
+                           .created_ms = u->now_ms,
+                           .max_runtime_ms = u->settings->engine_step_timeout_ms,
+                           .max_retries = attempt,
+                           .subject = run->num,
+                           .queue = queue,
+                           .state = JOB_NO_STATE,
+                           .attempt = attempt,
+                           .due_ms = due_ms,
+                           .refs = {"", 0}};
+    struct task *t = unit_task_add(u, &row);
+    move(t, JOB_ON_SUBMIT);
+    return t;
+}
+
+int64_t step_task_add(struct unit *u, const struct run_row *run, const struct run_step_row *step,
+                      const struct plan_step_row *plan, int64_t due_ms)
+{
+    struct task *t = add(u, run, step->idx, plan->queue, step->attempt + 1, due_ms);
+    move(t, JOB_ON_DUE); /* a pause before another try is one of the queue, as jobs have it */
+    unit_task_place(u, t);
+    return t->row.id;
+}
+
+int64_t step_task_timer(struct unit *u, const struct run_row *run, int64_t due_ms)
+{
+    struct task *t = add(u, run, STEP_TASK_TIMER, STR("~runs"), 1, due_ms);
+    unit_task_place(u, t);
+    return t->row.id;
+}
+
+void step_task_end(struct unit *u, int64_t id)
+{
+    struct task *t = id ? unit_task(u, id) : NULL;
+    if (!t)
+        return;
+    if (t->phase == TASK_LEASED || t->phase == TASK_RUNNING)
+        task_leave_ghost(u, t);
+    unit_task_end(u, t);
+}
+
+void step_task_hurry(struct unit *u, int64_t id)
+{
+    struct task *t = id ? unit_task(u, id) : NULL;
+    if (!t || t->phase != TASK_READY)
+        return;
+    unit_task_touch(u, t);
+    t->row.due_ms = 0;
+    unit_task_place(u, t);
+}
+
+void step_task_cancel(struct unit *u, int64_t id)
+{
+    struct task *t = id ? unit_task(u, id) : NULL;
+    if (!t)
+        return;
+    unit_task_touch(u, t);
+    t->row.seq = 1;
+    unit_task_place(u, t);
+}
+
+/* --- the owner's side ------------------------------------------------------------------------------ */
+
+static void load(struct unit *u, struct task *t)
+{
+    if (t->row.type == STEP_TASK_TIMER)
+        unit_want(u, &table_run_row, &(struct run_row){.num = t->row.subject});
+    else
+        schedule_want_step(u, t->row.subject, t->row.type);
+}
+
+struct held {
+    struct run_row *run;
+    struct run_step_row *step;
+};
+
+/* False: it is damaged, or not to be read; the batch, or the task, ends. */
+static bool find(struct unit *u, const struct task *t, struct held *ret)
+{
+    ret->run = run_by_number(u, t->row.subject);
+    ret->step = ret->run ? run_step(u, ret->run, t->row.type) : NULL;
+    return ret->step && ret->step->task == t->row.id;
+}
+
+static void due(struct unit *u, struct task *t)
+{
+    struct run_row *run = run_by_number(u, t->row.subject);
+    t->row.due_ms = u->now_ms + 1; /* it goes on no more */
+    unit_task_end(u, t);
+    if (!run || run->timer != t->row.id)
+        return;
+    run->timer = 0;
+    schedule_close(u, run);
+}
+
+static void assigned(struct unit *u, struct task *t)
+{
+    (void)u;
+    move(t, JOB_ON_CLAIM);
+}
+
+static void started(struct unit *u, struct task *t)
+{
+    struct held h;
+    t->row.started_ms = u->now_ms;
+    move(t, JOB_ON_START);
+    if (!find(u, t, &h) || !schedule_started(u, h.run, h.step))
+        unit_task_end(u, t);
+}
+
+static void failed(struct unit *u, struct task *t, struct str code, struct str message, bool retryable)
+{
+    struct held h;
+    bool found = find(u, t, &h);
+    unit_task_end(u, t);
+    if (found)
+        schedule_failed(u, h.run, h.step, code, message, retryable);
+}
+
+static void finished(struct unit *u, struct task *t, const struct task_outcome *o)
+{
+    struct held h;
+    if (!o->success) {
+        failed(u, t, o->error_code.ptr ? o->error_code : STR("failed"),
+               o->error_message.ptr ? o->error_message : STR("the worker reported a failure"), o->retryable);
+        return;
+    }
+    if ((int64_t)o->result.len > u->settings->jobs_payload_max_bytes) {
+        failed(u, t, STR("output_too_large"), STR("the result is larger than jobs.payload_max_bytes"), false);
+        return;
+    }
+    bool found = find(u, t, &h);
+    unit_task_end(u, t);
+    if (found)
+        schedule_succeeded(u, h.run, h.step, o->result);
+}
+
+static void lease_expired(struct unit *u, struct task *t, const char *reason)
+{
+    (void)reason;
+    t->row.lease_ms = 0;
+    t->row.due_ms = 0;
+    t->row.token++; /* whoever held it cannot start any more */
+    move(t, JOB_ON_LEASE_EXPIRE);
+    live_set_worker(u->store->live, t, STR_ABSENT, 0);
+}
+
+static void worker_lost(struct unit *u, struct task *t)
+{
+    failed(u, t, STR("worker_lost"), STR("no heartbeat until the lease ended"), true);
+}
+
+static void timed_out(struct unit *u, struct task *t)
+{
+    task_leave_ghost(u, t);
+    failed(u, t, STR("timeout"), STR("it ran longer than engine.step_timeout_ms"), true);
+}
+
+const struct task_owner step_task_owner = {
+    .load = load,
+    .due = due,
+    .assigned = assigned,
+    .started = started,
+    .finished = finished,
+    .lease_expired = lease_expired,
+    .worker_lost = worker_lost,
+    .timed_out = timed_out,
+};

@@ -1,0 +1,21 @@
+/* engine/step_task.h - the task of a step: the same queue, lease, token and worker protocol as a job's
+ * (kernel/task_owner.h), its state moved by the same lifecycle. A task is one attempt; it is gone when the
+ * attempt is over. `type` is the step's index, `subject` the run's number. */
+#ifndef WEIR_ENGINE_STEP_TASK_H
+#define WEIR_ENGINE_STEP_TASK_H
+
+#include "kernel/task_owner.h"
+
+enum { STEP_TASK_TIMER = -1 }; /* `type` of the task that closes a run after its time of grace */
+
+/* Both give the task's id. due_ms 0: at once. */
+int64_t step_task_add(struct unit *u, const struct run_row *run, const struct run_step_row *step,
+                      const struct plan_step_row *plan, int64_t due_ms);
+int64_t step_task_timer(struct unit *u, const struct run_row *run, int64_t due_ms);
+
+/* All of these: 0, and a task that is not there any more, are fine. */
+void step_task_end(struct unit *u, int64_t id);    /* it is gone; who holds it hears so */
+void step_task_hurry(struct unit *u, int64_t id);  /* its pause is over */
+void step_task_cancel(struct unit *u, int64_t id); /* its worker hears so with the next heartbeat */
+
+#endif

@@ -1,0 +1,233 @@
+#include "runs/plan.h"
+
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/hash.h"
+#include "base/heap.h"
+#include "base/map.h"
+#include "base/must.h"
+
+#include "base/banned.h"
+
+#define X(id, name) name,
+static const char *const on_failures[PLAN_ON_FAILURE_COUNT] = {PLAN_ON_FAILURES(X)};
+#undef X
+
+const char *plan_on_failure_text(enum plan_on_failure f)
+{
+    MUST((unsigned)f < PLAN_ON_FAILURE_COUNT);
+    return on_failures[f];
+}
+
+bool plan_queue_is_good(struct str name)
+{
+    if (!name.len || name.len > 64)
+        return false;
+    for (size_t i = 0; i < name.len; i++) {
+        char c = name.ptr[i];
+        bool plain = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+        if (!plain && (i == 0 || !strchr("_.-", c) || !c))
+            return false;
+    }
+    return true;
+}
+
+/* --- members --------------------------------------------------------------------------------------- */
+
+static enum err_code only(const struct json *j, const char *what, const char *const *names, size_t count,
+                          struct err *err)
+{
+    if (!j || j->type != JSON_OBJECT)
+        return err_set(err, ERR_PLAN_INVALID, "%s has to be a JSON object", what);
+    for (const struct json *m = j->child; m; m = m->next) {
+        bool known = false;
+        for (size_t i = 0; i < count && !known; i++)
+            known = str_is(m->key, names[i]);
+        if (!known)
+            return err_set(err, ERR_PLAN_INVALID, "%.*s is no member of %s",
+                           (int)(m->key.len > 64 ? 64 : m->key.len), m->key.ptr, what);
+    }
+    return ERR_OK;
+}
+
+static enum err_code read_id(const struct json *j, const char *name, struct str *ret, struct err *err)
+{
+    const struct json *m = json_get(j, name);
+    if (!m || m->type != JSON_STRING || !m->text.len || m->text.len > PLAN_TEXT_MAX)
+        return err_set(err, ERR_PLAN_INVALID, "%s has to be a text of 1 to %d bytes", name, PLAN_TEXT_MAX);
+    if (memchr(m->text.ptr, '|', m->text.len) || memchr(m->text.ptr, '\0', m->text.len))
+        return err_set(err, ERR_PLAN_INVALID, "%s may hold neither | nor a zero byte", name);
+    *ret = m->text;
+    return ERR_OK;
+}
+
+static enum err_code read_on_failure(const struct json *j, enum plan_on_failure *ret, struct err *err)
+{
+    const struct json *m = json_get(j, "onFailure");
+    *ret = PLAN_FAIL;
+    if (!m)
+        return ERR_OK;
+    for (int i = 0; m->type == JSON_STRING && i < PLAN_ON_FAILURE_COUNT; i++)
+        if (str_is(m->text, on_failures[i])) {
+            *ret = (enum plan_on_failure)i;
+            return ERR_OK;
+        }
+    return err_set(err, ERR_PLAN_INVALID, "onFailure has to be fail or wait");
+}
+
+static enum err_code read_step(const struct json *j, struct plan_step *s, struct err *err)
+{
+    static const char *const names[] = {"stepId", "dependsOn", "queue", "config", "maxAttempts"};
+    const struct json *queue = json_get(j, "queue"), *config = json_get(j, "config"),
+                      *attempts = json_get(j, "maxAttempts");
+    if (only(j, "a step", names, LENGTH_OF(names), err) != ERR_OK ||
+        read_id(j, "stepId", &s->id, err) != ERR_OK)
+        return err->code;
+    s->queue = queue ? queue->text : STR("default");
+    s->max_attempts = 1;
+    if (queue && (queue->type != JSON_STRING || !plan_queue_is_good(queue->text)))
+        return err_set(err, ERR_PLAN_INVALID, "step %.*s: queue has to be [a-z0-9][a-z0-9_.-]{0,63}",
+                       STR_ARG(s->id));
+    if (config && (config->type != JSON_OBJECT || config->source.len > PLAN_CONFIG_BYTES_MAX))
+        return err_set(err, ERR_PLAN_INVALID, "step %.*s: config has to be an object of at most %d bytes",
+                       STR_ARG(s->id), PLAN_CONFIG_BYTES_MAX);
+    if (config)
+        s->config = config->source;
+    if (attempts && (attempts->type != JSON_NUMBER || !json_to_int(attempts, &s->max_attempts) ||
+                     s->max_attempts < 1 || s->max_attempts > PLAN_ATTEMPTS_MAX))
+        return err_set(err, ERR_PLAN_INVALID, "step %.*s: maxAttempts has to be 1 to %d", STR_ARG(s->id),
+                       PLAN_ATTEMPTS_MAX);
+    return ERR_OK;
+}
+
+/* --- dependencies ---------------------------------------------------------------------------------- */
+
+struct named {
+    struct map_node node;
+    struct str id;
+    uint32_t number;
+};
+
+static uint64_t name_hash(struct str name)
+{
+    static const uint64_t key[2] = {UINT64_C(0x7765697200706c61), UINT64_C(0x6e5f73746570735f)};
+    return hash_sip(key, name.ptr, name.len);
+}
+
+static const struct named *find(const struct map *names, struct str id)
+{
+    for (struct map_node *n = map_first(names, name_hash(id)); n; n = map_next(n))
+        if (str_equal(CONTAINER_OF(n, struct named, node)->id, id))
+            return CONTAINER_OF(n, struct named, node);
+    return NULL;
+}
+
+static enum err_code name_steps(struct plan *p, struct map *names, struct arena *a, struct err *err)
+{
+    for (uint32_t i = 0; i < p->step_count; i++) {
+        if (find(names, p->steps[i].id))
+            return err_set(err, ERR_PLAN_INVALID, "step %.*s stands there twice", STR_ARG(p->steps[i].id));
+        struct named *n = ARENA_NEW(a, struct named);
+        n->id = p->steps[i].id;
+        n->number = i;
+        map_put(names, &n->node, name_hash(n->id));
+    }
+    return ERR_OK;
+}
+
+static enum err_code read_needs(const struct json *j, struct plan *p, uint32_t number, const struct map *names,
+                                struct arena *a, struct err *err)
+{
+    struct plan_step *s = &p->steps[number];
+    const struct json *list = json_get(j, "dependsOn");
+    if (!list)
+        return ERR_OK;
+    if (list->type != JSON_ARRAY)
+        return err_set(err, ERR_PLAN_INVALID, "step %.*s: dependsOn has to be a list", STR_ARG(s->id));
+    s->needs = ARENA_ARRAY(a, uint32_t, list->count + 1);
+    for (const struct json *d = list->child; d; d = d->next) {
+        const struct named *n = d->type == JSON_STRING ? find(names, d->text) : NULL;
+        if (!n || n->number == number)
+            return err_set(err, ERR_PLAN_INVALID, "step %.*s depends on what is no other step of the plan",
+                           STR_ARG(s->id));
+        struct plan_step *other = &p->steps[n->number];
+        if (other->named_by == number + 1)
+            return err_set(err, ERR_PLAN_INVALID, "step %.*s names a dependency twice", STR_ARG(s->id));
+        other->named_by = number + 1;
+        s->needs[s->need_count++] = n->number;
+        other->feed_count++;
+    }
+    return ERR_OK;
+}
+
+/* The other direction. */
+static void turn_round(struct plan *p, struct arena *a)
+{
+    for (uint32_t i = 0; i < p->step_count; i++) {
+        p->steps[i].feeds = ARENA_ARRAY(a, uint32_t, p->steps[i].feed_count + 1);
+        p->steps[i].feed_count = 0;
+    }
+    for (uint32_t i = 0; i < p->step_count; i++)
+        for (uint32_t k = 0; k < p->steps[i].need_count; k++) {
+            struct plan_step *other = &p->steps[p->steps[i].needs[k]];
+            other->feeds[other->feed_count++] = i;
+        }
+}
+
+/* Takes away what waits for nothing, again and again: what is left goes round in a circle. */
+static enum err_code check_circles(const struct plan *p, struct arena *a, struct err *err)
+{
+    uint32_t *waits = ARENA_ARRAY(a, uint32_t, p->step_count), *ready = ARENA_ARRAY(a, uint32_t, p->step_count);
+    uint32_t count = 0, done = 0;
+    for (uint32_t i = 0; i < p->step_count; i++) {
+        waits[i] = p->steps[i].need_count;
+        if (!waits[i])
+            ready[count++] = i;
+    }
+    while (done < count) {
+        const struct plan_step *s = &p->steps[ready[done++]];
+        for (uint32_t k = 0; k < s->feed_count; k++)
+            if (--waits[s->feeds[k]] == 0)
+                ready[count++] = s->feeds[k];
+    }
+    for (uint32_t i = 0; count < p->step_count && i < p->step_count; i++)
+        if (waits[i])
+            return err_set(err, ERR_PLAN_INVALID, "step %.*s is part of a circle, or depends on one",
+                           STR_ARG(p->steps[i].id));
+    return ERR_OK;
+}
+
+static enum err_code connect(const struct json *steps, struct plan *p, struct arena *a, struct err *err)
+{
+    struct map names = {0};
+    uint32_t number = 0;
+    enum err_code code = name_steps(p, &names, a, err);
+    for (const struct json *s = steps->child; s && code == ERR_OK; s = s->next)
+        code = read_needs(s, p, number++, &names, a, err);
+    map_free(&names);
+    if (code != ERR_OK)
+        return code;
+    turn_round(p, a);
+    return check_circles(p, a, err);
+}
+
+enum err_code plan_decode(const struct json *j, struct arena *a, struct plan *ret_plan, struct err *err)
+{
+    static const char *const names[] = {"planId", "planVersion", "onFailure", "steps"};
+    struct plan *p = ret_plan;
+    *p = (struct plan){0};
+    const struct json *steps = json_get(j, "steps");
+    if (only(j, "a plan", names, LENGTH_OF(names), err) != ERR_OK ||
+        read_id(j, "planId", &p->id, err) != ERR_OK || read_id(j, "planVersion", &p->version, err) != ERR_OK ||
+        read_on_failure(j, &p->on_failure, err) != ERR_OK)
+        return err->code;
+    if (!steps || steps->type != JSON_ARRAY || !steps->count || steps->count > PLAN_STEPS_MAX)
+        return err_set(err, ERR_PLAN_INVALID, "steps has to be a list of 1 to %d steps", PLAN_STEPS_MAX);
+    p->steps = ARENA_ARRAY(a, struct plan_step, steps->count);
+    memset(p->steps, 0, sizeof *p->steps * steps->count);
+    for (const struct json *s = steps->child; s; s = s->next)
+        if (read_step(s, &p->steps[p->step_count++], err) != ERR_OK)
+            return err->code;
+    return connect(steps, p, a, err);
+}

@@ -1,0 +1,238 @@
+/* Runs: every run's events are reduced again from the first one on, and what is stored beside them has to be
+ * the same: status, steps, watermark, the flag of what was invalid and one alert for each such event. */
+#include "base/hash.h"
+#include "lifecycle/run_projection.h"
+#include "store/row_rules.h"
+#include "store/verify_internal.h"
+
+#include "base/banned.h"
+
+enum { EVENTS_AT_ONCE = 1000, RUN_ARENA_BYTES = 1 << 16 };
+
+struct checked_run {
+    struct map_node node;
+    int64_t num, tenant, marks;
+    uint64_t events, steps, invalid, alerts;
+    uint64_t tasks, open;  /* of its steps: that are live, that its rows name */
+    uint8_t state;
+    bool is_external, listed, listed_in_state, has_timer;
+};
+
+/* One run, while it is looked at. */
+struct reduction {
+    struct verify *verify;
+    struct checked_run *run;
+    const struct run_row *row;
+    struct run_projection projection;
+    int64_t next;   /* the seq that has to come */
+    bool gap, full; /* there may be more */
+    uint64_t left, failed;
+};
+
+static void say(struct reduction *r, const char *what)
+{
+    verify_say(r->verify, "run %.*s: %s", STR_ARG(r->row->id), what);
+}
+
+static struct checked_run *find_run(const struct verify *v, int64_t num)
+{
+    for (struct map_node *n = map_first(&v->runs, hash_mix((uint64_t)num)); n; n = map_next(n))
+        if (CONTAINER_OF(n, struct checked_run, node)->num == num)
+            return CONTAINER_OF(n, struct checked_run, node);
+    return NULL;
+}
+
+/* --- one run --------------------------------------------------------------------------------------- */
+
+static bool reduce_event(const void *row, void *arg)
+{
+    const struct run_event_row *e = row;
+    struct reduction *r = arg;
+    verify_seen(r->verify);
+    r->verify->result->run_events++;
+    r->full = true;
+    if (e->seq != r->next || e->type < 0 || e->type > RUN_EVENT_UNKNOWN || e->event_id.len != 16) {
+        r->gap = true;
+        return false;
+    }
+    r->next++;
+    run_projection_apply(&r->projection, e->seq, (enum run_event_type)e->type, e->step, e->attempt, NULL);
+    return true;
+}
+
+static enum err_code reduce_events(struct reduction *r, struct err *err)
+{
+    struct reader *reader = r->verify->reader;
+    for (r->next = 1, r->full = true; r->full && !r->gap;) {
+        struct run_event_row from = {.run = r->row->num, .seq = r->next};
+        r->full = false;
+        if (reader->ops->reader_range(reader, &table_run_event_row, &from, EVENTS_AT_ONCE, reduce_event, r,
+                                      err) != ERR_OK)
+            return err->code;
+    }
+    return ERR_OK;
+}
+
+static bool compare_step(const void *row, void *arg)
+{
+    const struct run_step_row *s = row;
+    struct reduction *r = arg;
+    const struct projected_step *p = run_projection_step(&r->projection, s->step);
+    struct step_state said = p ? p->state : (struct step_state){0, STEP_PENDING};
+    verify_seen(r->verify);
+    r->run->steps++;
+    r->run->open += s->task != 0;
+    r->left += s->state != STEP_SUCCESS && s->state != STEP_SKIPPED;
+    r->failed += s->state == STEP_FAILED && !s->tries_left && !s->task;
+    if (s->state != (int64_t)said.status || s->attempt != said.attempt)
+        verify_say(r->verify, "run %.*s: its step %.*s is stored as %s %lld, its events say %s %lld",
+                   STR_ARG(r->row->id), STR_ARG(s->step),
+                   s->state >= 0 && s->state < STEP_STATUS_COUNT ? step_status_text((enum step_status)s->state)
+                                                                 : "nothing",
+                   (long long)s->attempt, step_status_text(said.status), (long long)said.attempt);
+    return true;
+}
+
+static void compare_run(struct reduction *r)
+{
+    const struct run_row *row = r->row;
+    const struct run_projection *p = &r->projection;
+    if (r->gap || row->last_seq != p->last_seq)
+        say(r, "its events are not 1 to its last runSeq");
+    if (row->state != (int64_t)p->status)
+        say(r, "its status is not what its events say");
+    if ((row->inconsistent != 0) != (p->invalid != 0))
+        say(r, "its mark of inconsistency is not what its events say");
+    if ((uint64_t)row->step_count != r->run->steps || p->step_count > r->run->steps)
+        say(r, "it has other steps than its events");
+    if (!row->plan_num)
+        return;
+    if ((uint64_t)row->left_count != r->left || (uint64_t)row->open_count != r->run->open ||
+        (uint64_t)row->failed_count != r->failed)
+        say(r, "it counts its steps wrongly");
+}
+
+static bool check_run(const void *row, void *arg)
+{
+    struct verify *v = arg;
+    struct checked_run *run = ARENA_NEW(v->arena, struct checked_run);
+    struct reduction r = {.verify = v, .run = run, .row = row};
+    struct arena *a = arena_new(RUN_ARENA_BYTES);
+    *run = (struct checked_run){.num = r.row->num,
+                                .tenant = r.row->tenant,
+                                .state = (uint8_t)r.row->state,
+                                .is_external = r.row->plan_num == 0,
+                                .has_timer = r.row->timer != 0};
+    map_put(&v->runs, &run->node, hash_mix((uint64_t)run->num));
+    verify_seen(v);
+    v->result->runs++;
+    run_projection_start(&r.projection, a);
+    struct run_step_row steps = {.run = run->num};
+    bool ok = reduce_events(&r, &v->err) == ERR_OK &&
+              v->reader->ops->reader_range(v->reader, &table_run_step_row, &steps, SIZE_MAX >> 1, compare_step,
+                                           &r, &v->err) == ERR_OK;
+    if (ok)
+        compare_run(&r);
+    run->events = (uint64_t)r.projection.last_seq;
+    run->invalid = r.projection.invalid;
+    run_projection_free(&r.projection);
+    arena_free(a);
+    return ok;
+}
+
+/* --- what stands beside ---------------------------------------------------------------------------- */
+
+static bool note_mark(const void *row, void *arg)
+{
+    struct verify *v = arg;
+    struct checked_run *run = find_run(v, ((const struct run_mark_row *)row)->run);
+    verify_seen(v);
+    if (run) /* else a plan's */
+        run->marks++;
+    return true;
+}
+
+static bool note_alert(const void *row, void *arg)
+{
+    struct verify *v = arg;
+    const struct alert_row *a = row;
+    struct checked_run *run = find_run(v, a->run);
+    verify_seen(v);
+    if (!run)
+        verify_say(v, "alert %lld: is about a run that is not there", (long long)a->id);
+    else
+        run->alerts += a->category == 0; /* engine/alert.h: transition */
+    return true;
+}
+
+void verify_step_task(struct verify *v, const struct task_row *t)
+{
+    const char *broken = task_broken_rule(t);
+    if (broken)
+        verify_say(v, "task %lld: breaks a rule: %s", (long long)t->id, broken);
+    struct step_task *s = ARENA_NEW(v->arena, struct step_task);
+    s->run = t->subject;
+    s->next = v->tasks_of_runs;
+    v->tasks_of_runs = s;
+}
+
+void verify_listed_run(struct verify *v, const struct list_entry *e)
+{
+    struct checked_run *run = find_run(v, e->id);
+    if (!run || e->client != run->tenant)
+        verify_say(v, "run number %lld: is listed for %lld and is not there", (long long)e->id,
+                   (long long)e->client);
+    else if (e->bucket == LIST_RUNS)
+        run->listed = true;
+    else if (e->bucket == LIST_RUNS_IN + run->state)
+        run->listed_in_state = true;
+    else
+        verify_say(v, "run number %lld: is listed under a status that is not its own", (long long)e->id);
+}
+
+static void check_places(struct map_node *n, void *arg)
+{
+    struct verify *v = arg;
+    const struct checked_run *run = CONTAINER_OF(n, struct checked_run, node);
+    long long num = (long long)run->num;
+    uint64_t marks = 2 * run->events + (run->is_external ? run->steps : 0);
+    if (!run->listed || !run->listed_in_state)
+        verify_say(v, "run number %lld: is missing in a list", num);
+    if ((uint64_t)run->marks != marks)
+        verify_say(v, "run number %lld: has %lld marks, its events need %llu", num, (long long)run->marks,
+                   (unsigned long long)marks);
+    if (run->alerts != run->invalid)
+        verify_say(v, "run number %lld: has %llu alerts of transitions, %llu events were invalid", num,
+                   (unsigned long long)run->alerts, (unsigned long long)run->invalid);
+    if (run->tasks != run->open + run->has_timer)
+        verify_say(v, "run number %lld: its steps name %llu tasks, there are %llu", num,
+                   (unsigned long long)run->open, (unsigned long long)run->tasks);
+}
+
+enum err_code verify_runs(struct verify *v, struct err *err)
+{
+    struct reader *r = v->reader;
+    v->err.code = ERR_OK;
+    if (r->ops->reader_scan(r, &table_run_row, check_run, v, err) != ERR_OK)
+        return err->code;
+    if (v->err.code != ERR_OK) {
+        *err = v->err;
+        return err->code;
+    }
+    for (const struct step_task *s = v->tasks_of_runs; s; s = s->next) {
+        struct checked_run *run = find_run(v, s->run);
+        if (run)
+            run->tasks++;
+        else
+            verify_say(v, "a step is live and its run is not there");
+    }
+    if (r->ops->reader_scan(r, &table_run_mark_row, note_mark, v, err) != ERR_OK ||
+        r->ops->reader_scan(r, &table_alert_row, note_alert, v, err) != ERR_OK)
+        return err->code;
+    return ERR_OK;
+}
+
+void verify_run_places(struct verify *v)
+{
+    map_each(&v->runs, check_places, v);
+}
