@@ -1,7 +1,7 @@
 /* engine/append.h - the append authority: the only code that writes run events, and the projector that
  * reduces each into the run and its steps in the same transaction (seed 002; AR-01 policy A).
  *
- * Order:     the key decides first: one that is there is answered with what is stored, and nothing is written;
+ * Order:     the key decides first: one that is there is answered with what is stored, nothing is written;
  *            then the event id; then, if engine.append_validation says so, the transition (layer 2). What is
  *            written gets the next runSeq and our time.
  * Projector: an event that is no valid transition changes nothing but the run's mark `inconsistent`, and
