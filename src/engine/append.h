@@ -34,7 +34,9 @@ struct run_place {
     bool duplicate;
 };
 
-/* The run of this name, or NULL. Load phase: append_want_run, then what is needed of it. */
+/* The run of this name, or NULL. Load phase: run_want, then what is needed of it; before that, on a shared
+ * store, run_ask: then the rows of all runs of a batch come, and are locked, together. */
+void run_ask(struct unit *u, struct str run_id);
 void run_want(struct unit *u, struct str run_id);
 struct run_row *run_find(struct unit *u, struct str run_id);
 struct run_row *run_by_number(struct unit *u, int64_t num);

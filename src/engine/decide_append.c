@@ -8,6 +8,13 @@
 
 /* --- append ---------------------------------------------------------------------------------------- */
 
+static void ask_append(struct unit *u, const struct command *base)
+{
+    const struct append_command *c = (const struct append_command *)base;
+    run_ask(u, c->run_id);
+    tenant_want(u, c->tenant);
+}
+
 static void load_append(struct unit *u, struct command *base)
 {
     struct append_command *c = (struct append_command *)base;
@@ -75,7 +82,8 @@ static void reset_append(struct command *base)
             c->items[i].err = (struct err){.code = ERR_OK};
 }
 
-const struct command_type append_command_type = {"append", load_append, decide_append, NULL, reset_append};
+const struct command_type append_command_type = {"append", load_append, decide_append, ask_append,
+                                                 reset_append};
 
 /* --- event ids ------------------------------------------------------------------------------------- */
 

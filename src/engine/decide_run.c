@@ -6,6 +6,13 @@
 
 #include "base/banned.h"
 
+static void ask_run(struct unit *u, const struct command *base)
+{
+    const struct run_command *c = (const struct run_command *)base;
+    run_ask(u, c->run_id);
+    tenant_want(u, c->tenant);
+}
+
 static void load_run(struct unit *u, struct command *base)
 {
     const struct run_command *c = (struct run_command *)base;
@@ -46,4 +53,4 @@ static void reset_run(struct command *base)
     ((struct run_command *)base)->created = false;
 }
 
-const struct command_type run_command_type = {"run", load_run, decide_run, NULL, reset_run};
+const struct command_type run_command_type = {"run", load_run, decide_run, ask_run, reset_run};

@@ -11,6 +11,11 @@ static struct str bytes_of(const struct uuid *id)
     return (struct str){(const char *)id->bytes, sizeof id->bytes};
 }
 
+static void ask_signal(struct unit *u, const struct command *base)
+{
+    run_ask(u, ((const struct signal_command *)base)->run_id);
+}
+
 static void load_signal(struct unit *u, struct command *base)
 {
     const struct signal_command *c = (struct signal_command *)base;
@@ -146,4 +151,4 @@ static enum err_code decide_signal(struct unit *u, struct command *base, struct 
     return ERR_OK;
 }
 
-const struct command_type signal_command_type = {"signal", load_signal, decide_signal};
+const struct command_type signal_command_type = {"signal", load_signal, decide_signal, ask_signal};

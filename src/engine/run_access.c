@@ -6,6 +6,11 @@
 
 #include "base/banned.h"
 
+void run_ask(struct unit *u, struct str run_id)
+{
+    unit_want(u, &table_run_id_row, &(struct run_id_row){.id = run_id});
+}
+
 void run_want(struct unit *u, struct str run_id)
 {
     struct run_id_row key = {.id = run_id};

@@ -29,13 +29,22 @@ static void want_step(struct task *t, void *arg)
         task_owner_of(t)->load(arg, t);
 }
 
-/* Steps that a claim brought are started while it is decided: their runs come together, not one by one. */
+static void want_named(const void *id, void *arg)
+{
+    unit_want(arg, &table_run_row, &(struct run_row){.num = ((const struct run_id_row *)id)->run});
+}
+
+/* Runs that commands name, and those whose steps were brought along: their rows come together, not one by
+ * one, and are locked in the order of their keys. A step that is claimed is started while that is decided. */
 static void load_runs(struct unit *u)
 {
-    if (!live_step_count(u->store->live))
-        return;
-    live_each(u->store->live, want_run, u);
+    bool has_steps = live_step_count(u->store->live) != 0;
+    unit_each_stored(u, &table_run_id_row, want_named, u);
+    if (has_steps)
+        live_each(u->store->live, want_run, u);
     unit_load_wanted(u);
+    if (!has_steps)
+        return;
     live_each(u->store->live, want_step, u);
     unit_load_wanted(u);
 }

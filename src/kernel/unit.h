@@ -158,6 +158,10 @@ bool unit_knows(struct unit *u, const struct table *t, const void *key);
 void unit_each_inserted(const struct unit *u, const struct table *t, void (*fn)(const void *row, void *arg),
                         void *arg);
 
+/* Calls fn for each row of the table that this batch has read. */
+void unit_each_stored(const struct unit *u, const struct table *t, void (*fn)(const void *row, void *arg),
+                      void *arg);
+
 /* --- live tasks -------------------------------------------------------------------------------- */
 
 struct task *unit_task(struct unit *u, int64_t id); /* NULL when not live */

@@ -20,6 +20,14 @@ void unit_each_inserted(const struct unit *u, const struct table *t, void (*fn)(
             fn(r->row, arg);
 }
 
+void unit_each_stored(const struct unit *u, const struct table *t, void (*fn)(const void *row, void *arg),
+                      void *arg)
+{
+    for (const struct unit_row *r = u->row_list; r; r = r->next)
+        if (r->table == t && r->stored)
+            fn(r->row, arg);
+}
+
 static size_t row_changes(const struct unit_row *r, struct row_change *out)
 {
     size_t n = 0;
