@@ -365,8 +365,7 @@ static void test_being_queued_sets_a_time_and_never_a_state(void **state)
 static void validate_appends(struct rig *r, const char *how)
 {
     struct err err;
-    assert_int_equal(settings_set(&r->settings, "engine.append_validation", how, ORIGIN_FLAG, &err),
-                     ERR_OK);
+    assert_int_equal(settings_set(&r->settings, "engine.append_validation", how, ORIGIN_FLAG, &err), ERR_OK);
 }
 
 /* [RUN-111] [RUN-113] [RUN-114] [RUN-115] [RUN-116]: also when it would be valid by now, also after a restart */
