@@ -55,7 +55,8 @@ static enum err_code not_ended(const char *what, struct err *err)
     return err_set(err, ERR_STEP_NOT_TERMINAL, "%s", what);
 }
 
-static enum err_code check_terminal(const struct run_row *run, const struct applied_signal *s, struct err *err)
+static enum err_code check_terminal(const struct run_row *run, const struct applied_signal *s,
+                                    struct err *err)
 {
     bool over = run_status_is_final((enum run_status)run->state);
     if (s->type == SIGNAL_ESCALATE_ALERT)
@@ -82,7 +83,8 @@ static enum err_code check_retry(const struct run_step_row *step, const struct a
     if (step->state != STEP_FAILED)
         return err_set(err, ERR_STEP_TERMINAL, "only a FAILED step can be retried");
     if (step->attempt >= STEP_ATTEMPTS_MAX && !is_true(s, "force"))
-        return err_set(err, ERR_STEP_TERMINAL, "it was tried %d times; force tries it again", STEP_ATTEMPTS_MAX);
+        return err_set(err, ERR_STEP_TERMINAL, "it was tried %d times; force tries it again",
+                       STEP_ATTEMPTS_MAX);
     return ERR_OK;
 }
 
@@ -142,16 +144,19 @@ static enum err_code update_params(struct unit *u, struct run_row *run, const st
     jw_start(&w, &b);
     json_merge(before, json_get(s->payload, "params"), &w);
     if ((int64_t)b.len > u->settings->jobs_payload_max_bytes)
-        return err_set(err, ERR_SIGNAL_INVALID_PAYLOAD, "the params would be larger than jobs.payload_max_bytes");
+        return err_set(err, ERR_SIGNAL_INVALID_PAYLOAD,
+                       "the params would be larger than jobs.payload_max_bytes");
     run->params = arena_str(u->arena, strbuf_str(&b));
     unit_update(u, &table_run_row, run);
     return ERR_OK;
 }
 
-static void set_of_step(struct unit *u, struct run_step_row *step, struct str *member, const struct json *value)
+static void set_of_step(struct unit *u, struct run_row *run, struct run_step_row *step, struct str *member,
+                        const struct json *value)
 {
     *member = arena_str(u->arena, value->source);
     unit_update(u, &table_run_step_row, step);
+    schedule_give_anew(u, run, step);
 }
 
 static enum err_code retry_run(struct unit *u, const struct run_row *run, const struct applied_signal *s,
@@ -223,10 +228,10 @@ enum err_code signal_apply(struct unit *u, struct run_row *run, struct run_step_
     case SIGNAL_UPDATE_PARAMS:
         return update_params(u, run, s, err);
     case SIGNAL_INJECT_OVERRIDE:
-        set_of_step(u, step, &step->override, json_get(s->payload, "override"));
+        set_of_step(u, run, step, &step->override, json_get(s->payload, "override"));
         break;
     case SIGNAL_UPDATE_TARGET:
-        set_of_step(u, step, &step->target, json_get(s->payload, "newTarget"));
+        set_of_step(u, run, step, &step->target, json_get(s->payload, "newTarget"));
         break;
     case SIGNAL_SKIP_STEP:
         schedule_skip(u, run, step, text_of(s, "reason"));
