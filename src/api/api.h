@@ -76,8 +76,8 @@ struct call {
     size_t route_number;
     struct principal who;
     const struct token_claims *claims; /* of a token; NULL: there is none */
-    const struct json *body; /* an object; never NULL for a handler (absent body = empty object) */
-    unsigned accept;         /* the one kind chosen */
+    const struct json *body;           /* an object; never NULL for a handler (absent body = empty object) */
+    unsigned accept;                   /* the one kind chosen */
     struct command *command;
     void (*finish)(struct call *c); /* after the command is done */
     struct str job_id;              /* for the log line */

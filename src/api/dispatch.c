@@ -172,7 +172,8 @@ static bool check_route(struct call *c)
 /* Routes of ops/ need no store to answer. */
 static bool check_open(struct call *c)
 {
-    if (atomic_load(&c->api->opened) || c->route_number >= job_route_count + worker_route_count + engine_route_count)
+    if (atomic_load(&c->api->opened) ||
+        c->route_number >= job_route_count + worker_route_count + engine_route_count)
         return true;
     struct err err;
     err_set(&err, ERR_STORAGE_UNAVAILABLE, "the server waits for its database; nothing was done");
@@ -186,7 +187,7 @@ static const struct {
     enum auth_need need;
     const char *roles[2];
 } token_needs[] = {
-    {AUTH_WORKER, {"Worker", NULL}}, {AUTH_TOKEN, {NULL, NULL}},     {AUTH_ENGINEER, {"Engineer", "Admin"}},
+    {AUTH_WORKER, {"Worker", NULL}},    {AUTH_TOKEN, {NULL, NULL}},    {AUTH_ENGINEER, {"Engineer", "Admin"}},
     {AUTH_ENGINE, {"Engine", "Admin"}}, {AUTH_ADMIN, {"Admin", NULL}}, {AUTH_SIGNAL, {NULL, NULL}},
 };
 
@@ -200,7 +201,7 @@ static bool has_role(const struct call *c, const char *const roles[2])
     return false;
 }
 
-/* A worker's token stands for its tenant, whose number its tasks have. One that nobody has heard of has none. */
+/* A worker's token stands for its tenant, whose number its tasks have. One nobody has heard of has none. */
 static enum err_code find_tenant(struct call *c, struct err *err)
 {
     struct tenant_row row = {.name = c->claims->tenant_id};
@@ -223,8 +224,8 @@ static bool check_token(struct call *c)
     for (size_t i = 0; i < LENGTH_OF(token_needs); i++)
         if (token_needs[i].need == c->info->auth && !has_role(c, token_needs[i].roles)) {
             const char *const *roles = token_needs[i].roles;
-            call_fail(c, ERR_AUTHZ_DENIED, "this call needs the role %s%s%s", roles[0], roles[1] ? " or " : "",
-                      roles[1] ? roles[1] : "");
+            call_fail(c, ERR_AUTHZ_DENIED, "this call needs the role %s%s%s", roles[0],
+                      roles[1] ? " or " : "", roles[1] ? roles[1] : "");
             return false;
         }
     if (c->info->auth == AUTH_WORKER && find_tenant(c, &err) != ERR_OK) {

@@ -1,5 +1,6 @@
-/* api/followers.h - which jobs and runs somebody follows live, so that a commit wakes streams only when one of
- * theirs changed, and a stream reads the store only when its own did. Both are named by numbers of one row. */
+/* api/followers.h - which jobs and runs somebody follows live, so that a commit wakes streams only when one
+ * of theirs changed, and a stream reads the store only when its own did. Both are named by their
+ * numbers, which come from one row. */
 #ifndef WEIR_API_FOLLOWERS_H
 #define WEIR_API_FOLLOWERS_H
 

@@ -76,5 +76,6 @@ enum err_code token_auth_check(struct token_auth *a, struct str header, int64_t 
     }
     if (reason == TOKEN_EXPIRED)
         return err_set(err, ERR_AUTH_TOKEN_EXPIRED, "the token has expired");
-    return err_set(err, ERR_AUTH_INVALID_CREDENTIALS, "the token is not accepted: %s", token_reason_text(reason));
+    return err_set(err, ERR_AUTH_INVALID_CREDENTIALS, "the token is not accepted: %s",
+                   token_reason_text(reason));
 }

@@ -77,7 +77,8 @@
     X(AUTHZ_DENIED, "AUTHZ_DENIED", 403, "Not allowed", "ask for a role that may do this")                   \
     X(RUN_HIDDEN, "AUTHZ_DENIED", 404, "Not found, or not yours", "check the run id")                        \
     X(AUTHZ_REASON_REQUIRED, "AUTHZ_REASON_REQUIRED", 403, "Reason required", "say why in audit.reason")     \
-    X(AUTHZ_TENANT_FORBIDDEN, "AUTHZ_TENANT_FORBIDDEN", 403, "Another tenant's", "use a token of the tenant") \
+    X(AUTHZ_TENANT_FORBIDDEN, "AUTHZ_TENANT_FORBIDDEN", 403, "Another tenant's",                             \
+      "use a token of the tenant")                                                                           \
     X(SIGNAL_DUPLICATE, "SIGNAL_DUPLICATE", 409, "Signal id used before", "use a new signalId")              \
     X(SIGNAL_NOT_FOUND, "SIGNAL_NOT_FOUND", 404, "Decision not found", "check the id")                       \
     X(SIGNAL_INVALID_PAYLOAD, "SIGNAL_INVALID_PAYLOAD", 400, "Invalid signal", "fix what the detail names")  \

@@ -19,7 +19,8 @@ void json_merge(const struct json *target, const struct json *patch, struct json
         return;
     }
     jw_object(out);
-    for (const struct json *m = target && target->type == JSON_OBJECT ? target->child : NULL; m; m = m->next) {
+    for (const struct json *m = target && target->type == JSON_OBJECT ? target->child : NULL; m;
+         m = m->next) {
         const struct json *change = member(patch, m->key);
         if (change && change->type == JSON_NULL)
             continue;

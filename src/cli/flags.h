@@ -27,7 +27,8 @@
     X(TIMEOUT, "timeout", 0, "TIME", "stop waiting after 30s, 5m, ... with exit code 6")                     \
     X(STATE, "state", 0, "STATE", "only jobs in this state")                                                 \
     X(OUTCOME, "outcome", 0, "OUTCOME", "only jobs that ended SUCCESS, FAILED or CANCELED")                  \
-    X(LIMIT, "limit", 0, "N", "jobs on a page, 1 to 200; rows of the inbox; default 50; events, default all") \
+    X(LIMIT, "limit", 0, "N",                                                                                \
+      "jobs on a page, 1 to 200; rows of the inbox; default 50; events, default all")                        \
     X(FOLLOW, "follow", 0, NULL, "wait for more, until interrupted")                                         \
     X(AFTER, "after", 0, "PLACE", "go on behind an event that was seen; its place is told with it")          \
     X(CURSOR, "cursor", 0, "CURSOR", "go on where an earlier page ended")                                    \

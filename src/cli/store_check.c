@@ -96,8 +96,9 @@ void store_check_write(const struct store_check *c, struct json_writer *w)
         const char *name;
         uint64_t value;
     } numbers[] = {
-        {"jobs", c->result.jobs},         {"live", c->result.live},     {"ended", c->result.ended},
-        {"events", c->result.events},     {"chunks", c->result.chunks}, {"clients", c->result.clients},
+        {"jobs", c->result.jobs},         {"live", c->result.live},
+        {"ended", c->result.ended},       {"events", c->result.events},
+        {"chunks", c->result.chunks},     {"clients", c->result.clients},
         {"runs", c->result.runs},         {"run_events", c->result.run_events},
         {"problems", c->result.problems},
     };
@@ -119,9 +120,9 @@ static void show_table(const struct store_check *c)
     static const char *const headings[] = {">JOBS",    ">LIVE", ">ENDED",      ">EVENTS",  ">CHUNKS",
                                            ">CLIENTS", ">RUNS", ">RUN EVENTS", ">PROBLEMS"};
     struct text_table *t = text_table_new(headings, LENGTH_OF(headings));
-    const uint64_t values[] = {c->result.jobs,       c->result.live,    c->result.ended,
-                               c->result.events,     c->result.chunks,  c->result.clients,
-                               c->result.runs,       c->result.run_events, c->result.problems};
+    const uint64_t values[] = {c->result.jobs,   c->result.live,       c->result.ended,
+                               c->result.events, c->result.chunks,     c->result.clients,
+                               c->result.runs,   c->result.run_events, c->result.problems};
     for (size_t i = 0; i < LENGTH_OF(values); i++)
         text_table_addf(t, "%" PRIu64, values[i]);
     text_table_show(t, stdout);

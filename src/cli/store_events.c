@@ -23,7 +23,7 @@ enum {
     GIVE_UP_MS = 60000,   /* while following, without the store */
     EVENTS_OF_CHUNK = 256 /* a chunk is one page, an event at least EVENT_HEAD_BYTES */
 };
-_Static_assert(EVENTS_OF_CHUNK * EVENT_HEAD_BYTES > LOG_CHUNK_BYTES, "no chunk has more");
+_Static_assert(EVENTS_OF_CHUNK *EVENT_HEAD_BYTES > LOG_CHUNK_BYTES, "no chunk has more");
 
 enum { COLUMNS = 7 };
 static const char *const headings[COLUMNS] = {"TIME", "!JOB", ">SEQ", "EVENT", "STATE", ">ATTEMPT", "!PLACE"};
@@ -244,8 +244,9 @@ int command_store_events(const struct invocation *in)
     if (flags_int(in->flags, FLAG_LIMIT, 1, INT64_MAX, &t.left, &err) != ERR_OK)
         return cli_err(&err);
     if (after && !place_parse(after, &t)) {
-        cli_fault("--after must be a place that `weir store events` named, such as 734.21.1080, not \"%.40s\"",
-                  after);
+        cli_fault(
+            "--after must be a place that `weir store events` named, such as 734.21.1080, not \"%.40s\"",
+            after);
         return CLI_USAGE;
     }
     int code = store_check_url(in, url);

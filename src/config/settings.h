@@ -3,8 +3,8 @@
  * Sources, strongest first: flags (--set KEY=VALUE, --listen, --data, --store), environment
  * (WEIR_SERVER_LISTEN for server.listen), YAML file (--config), default. An unknown key or a bad
  * value is one clear line naming the key; nothing starts.
- * To add a setting: one line in SETTINGS_LIST (settings_list.h); struct settings, parsing, `weir config show`,
- * docs/settings.md and the environment name all come from it. */
+ * To add a setting: one line in SETTINGS_LIST (settings_list.h); struct settings, parsing, `weir config
+ * show`, docs/settings.md and the environment name all come from it. */
 #ifndef WEIR_CONFIG_SETTINGS_H
 #define WEIR_CONFIG_SETTINGS_H
 

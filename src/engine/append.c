@@ -60,7 +60,8 @@ void append_want(struct unit *u, const struct run_row *run, const struct run_wri
     if (w->step.ptr && w->type != RUN_EVENT_UNKNOWN && w->step_idx < 0)
         run_mark_want(u, run->num, run_mark_hash(MARK_STEP, w->step));
     if (settings_is_on(u->settings->engine_append_validation))
-        unit_want(u, &table_refused_event_row, &(struct refused_event_row){.run = run->num, .key = key_of(w)});
+        unit_want(u, &table_refused_event_row,
+                  &(struct refused_event_row){.run = run->num, .key = key_of(w)});
 }
 
 /* --- the projector --------------------------------------------------------------------------------- */

@@ -1,13 +1,13 @@
-/* engine/append.h - the append authority: the only code that writes run events, and the projector that reduces
- * each into the run and its steps in the same transaction (seed 002; AR-01 policy A).
+/* engine/append.h - the append authority: the only code that writes run events, and the projector that
+ * reduces each into the run and its steps in the same transaction (seed 002; AR-01 policy A).
  *
- * Order:     the key decides first: one that is there is answered with what is stored, and nothing is written;
+ * Order:     the key decides first: one that is there is answered with what is stored, nothing is written;
  *            then the event id; then, if engine.append_validation says so, the transition (layer 2). What is
  *            written gets the next runSeq and our time.
  * Projector: an event that is no valid transition changes nothing but the run's mark `inconsistent`, and
  *            raises one alert; it stands in the log like any other (layer 3, always).
  * Callers:   engines outside through append_command, ours through append_event.
- * Fails:     EVENT_ID_CONFLICT, INVALID_TRANSITION; nothing is registered then, but the memory of a refusal. */
+ * Fails:     EVENT_ID_CONFLICT, INVALID_TRANSITION; nothing is written then, but the memory of a refusal. */
 #ifndef WEIR_ENGINE_APPEND_H
 #define WEIR_ENGINE_APPEND_H
 
@@ -18,8 +18,8 @@
 /* One event to be written; of its run it says only what the run does not. */
 struct run_write {
     enum run_event_type type;
-    struct str name; /* eventType, as it is spelled */
-    struct str step; /* absent: about the run */
+    struct str name;  /* eventType, as it is spelled */
+    struct str step;  /* absent: about the run */
     int64_t step_idx; /* of a run of ours; -1: to be looked up by name, or new */
     int64_t attempt, engine_attempt;
     struct uuid event_id;

@@ -19,7 +19,8 @@ static void load_append(struct unit *u, struct command *base)
             append_want(u, run, &c->items[i].write);
 }
 
-static struct run_row *open_run(struct unit *u, const struct append_command *c, const struct append_item *first)
+static struct run_row *open_run(struct unit *u, const struct append_command *c,
+                                const struct append_item *first)
 {
     return run_add(u, &(struct run_row){.id = c->run_id,
                                         .tenant = tenant_number(u, c->tenant),
@@ -30,7 +31,8 @@ static struct run_row *open_run(struct unit *u, const struct append_command *c, 
                                         .version = first->write.version});
 }
 
-static enum err_code check_envelope(const struct run_row *run, const struct append_item *item, struct err *err)
+static enum err_code check_envelope(const struct run_row *run, const struct append_item *item,
+                                    struct err *err)
 {
     const struct {
         const char *name;
@@ -136,12 +138,12 @@ static enum err_code decide_event_id(struct unit *u, struct command *base, struc
         return ERR_OK;
     }
     struct event_id_row *row = ARENA_NEW(u->arena, struct event_id_row);
-    *row = (struct event_id_row){
-        .run = c->run_id,
-        .key = key.key,
-        .tenant = tenant,
-        .created_ms = u->now_ms,
-        .event_id = (struct str){(const char *)c->event_id.bytes, sizeof c->event_id.bytes}};
+    *row = (struct event_id_row){.run = c->run_id,
+                                 .key = key.key,
+                                 .tenant = tenant,
+                                 .created_ms = u->now_ms,
+                                 .event_id =
+                                     (struct str){(const char *)c->event_id.bytes, sizeof c->event_id.bytes}};
     unit_insert(u, &table_event_id_row, row);
     return ERR_OK;
 }

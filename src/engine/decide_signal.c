@@ -37,7 +37,8 @@ static void repeat_refusal(const struct decision_row *d, struct err *ret)
 static enum err_code replay(struct signal_command *c, const struct decision_row *d, struct err *err)
 {
     if (d->type != (int64_t)c->type || memcmp(d->fingerprint.ptr, c->fingerprint, sizeof c->fingerprint) != 0)
-        return err_set(err, ERR_SIGNAL_DUPLICATE, "this signalId was used before with another type or payload");
+        return err_set(err, ERR_SIGNAL_DUPLICATE,
+                       "this signalId was used before with another type or payload");
     decision_answer(d, &c->answer);
     c->answer.replayed = true;
     repeat_refusal(d, &c->answer.refusal);
@@ -77,27 +78,26 @@ static void raise_destructive(struct unit *u, const struct run_row *run, const s
 static struct decision_row *record(struct unit *u, const struct signal_command *c, const struct run_row *run,
                                    const struct policy_verdict *v)
 {
-    enum signal_decision decision = !v->allowed             ? DECISION_REJECTED
+    enum signal_decision decision = !v->allowed            ? DECISION_REJECTED
                                     : v->requires_approval ? DECISION_REVISION_REQUIRED
-                                                            : DECISION_ACCEPTED;
+                                                           : DECISION_ACCEPTED;
     struct str reason = str_of(v->reason);
-    struct decision_row row = {
-        .uuid = bytes_of(&c->decision_id),
-        .run = run->num,
-        .tenant = run->tenant,
-        .type = c->type,
-        .signal = bytes_of(&c->signal_id),
-        .policy = bytes_of(&c->policy_id),
-        .actor = c->actor_shown,
-        .role = v->role,
-        .audit_reason = policy_reason(c->audit_reason),
-        .source_ip = c->source_ip,
-        .payload = c->payload->source,
-        .fingerprint = {(const char *)c->fingerprint, sizeof c->fingerprint},
-        .needs_approval = v->allowed && v->requires_approval,
-        .state = decision,
-        .reason = reason.len ? arena_str(u->arena, reason) : STR_ABSENT,
-        .error_code = v->allowed ? STR_ABSENT : str_of(err_wire(v->code))};
+    struct decision_row row = {.uuid = bytes_of(&c->decision_id),
+                               .run = run->num,
+                               .tenant = run->tenant,
+                               .type = c->type,
+                               .signal = bytes_of(&c->signal_id),
+                               .policy = bytes_of(&c->policy_id),
+                               .actor = c->actor_shown,
+                               .role = v->role,
+                               .audit_reason = policy_reason(c->audit_reason),
+                               .source_ip = c->source_ip,
+                               .payload = c->payload->source,
+                               .fingerprint = {(const char *)c->fingerprint, sizeof c->fingerprint},
+                               .needs_approval = v->allowed && v->requires_approval,
+                               .state = decision,
+                               .reason = reason.len ? arena_str(u->arena, reason) : STR_ABSENT,
+                               .error_code = v->allowed ? STR_ABSENT : str_of(err_wire(v->code))};
     return decision_add(u, &row);
 }
 

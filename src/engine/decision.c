@@ -17,8 +17,8 @@ static struct decision_row *by_number(struct unit *u, int64_t id)
 
 struct decision_row *decision_of_signal(struct unit *u, int64_t run, const struct uuid *signal_id)
 {
-    const struct signal_key_row *k =
-        unit_get(u, &table_signal_key_row, &(struct signal_key_row){.run = run, .signal = bytes_of(signal_id)});
+    const struct signal_key_row *k = unit_get(
+        u, &table_signal_key_row, &(struct signal_key_row){.run = run, .signal = bytes_of(signal_id)});
     return k ? by_number(u, k->decision) : NULL;
 }
 

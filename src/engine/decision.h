@@ -1,5 +1,5 @@
-/* engine/decision.h - decision records: written once, found by signal and by policy decision, and the two ways
- * they are added to (approval, what the engine did). */
+/* engine/decision.h - decision records: written once, found by signal and by policy decision, and the two
+ * ways they are added to (approval, what the engine did). */
 #ifndef WEIR_ENGINE_DECISION_H
 #define WEIR_ENGINE_DECISION_H
 

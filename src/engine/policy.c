@@ -65,7 +65,8 @@ static void by_table(const struct policy_request *q, bool may, struct policy_ver
     v->allowed = may;
     if (!may) {
         v->code = ERR_AUTHZ_DENIED;
-        snprintf(v->reason, sizeof v->reason, "no role of the actor may send %s", signal_type_text(q->signal));
+        snprintf(v->reason, sizeof v->reason, "no role of the actor may send %s",
+                 signal_type_text(q->signal));
     }
 }
 
@@ -76,11 +77,12 @@ static void by_point(const struct policy_given *g, struct policy_verdict *v)
     if (g->allowed)
         return;
     v->code = ERR_AUTHZ_DENIED;
-    snprintf(v->reason, sizeof v->reason, "%.*s", STR_ARG(g->reason.ptr ? g->reason : STR("denied by policy")));
+    snprintf(v->reason, sizeof v->reason, "%.*s",
+             STR_ARG(g->reason.ptr ? g->reason : STR("denied by policy")));
 }
 
-void policy_evaluate(const struct settings *s, const struct policy_request *q, const struct policy_given *given,
-                     struct policy_verdict *ret)
+void policy_evaluate(const struct settings *s, const struct policy_request *q,
+                     const struct policy_given *given, struct policy_verdict *ret)
 {
     bool may;
     *ret = (struct policy_verdict){.role = policy_effective_role(&q->actor, q->signal, &may)};
@@ -106,5 +108,6 @@ void policy_evaluate(const struct settings *s, const struct policy_request *q, c
     if (ret->requires_approval)
         snprintf(ret->reason, sizeof ret->reason, "another Admin of the tenant has to approve it");
     else if (given && given->flagged)
-        snprintf(ret->reason, sizeof ret->reason, "the policy decision point did not answer: by the table of roles");
+        snprintf(ret->reason, sizeof ret->reason,
+                 "the policy decision point did not answer: by the table of roles");
 }

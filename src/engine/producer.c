@@ -119,7 +119,8 @@ static bool is_allowed(const struct run_row *run, const struct produced *p, stru
     return step_apply(&step, status, p->type, p->attempt, fault) != TRANSITION_INVALID;
 }
 
-static struct str fault_payload(struct unit *u, const struct produced *p, const struct transition_fault *fault)
+static struct str fault_payload(struct unit *u, const struct produced *p,
+                                const struct transition_fault *fault)
 {
     struct strbuf b = {0};
     struct json_writer w;
@@ -144,7 +145,8 @@ bool produce(struct unit *u, struct run_row *run, const struct produced *p)
         write_event(u, run, str_of(run_event_text(p->type)), p->type, p->step, p->attempt, p->payload);
         return true;
     }
-    struct produced failed = {.type = RUN_EVENT_RunFailed, .attempt = 1, .payload = fault_payload(u, p, &fault)};
+    struct produced failed = {
+        .type = RUN_EVENT_RunFailed, .attempt = 1, .payload = fault_payload(u, p, &fault)};
     struct transition_fault unused;
     if (is_allowed(run, &failed, &unused))
         write_event(u, run, str_of(run_event_text(failed.type)), failed.type, NULL, 1, failed.payload);

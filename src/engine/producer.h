@@ -18,9 +18,11 @@ struct produced {
 /* False: nothing was written, and the run is over. */
 bool produce(struct unit *u, struct run_row *run, const struct produced *p);
 /* The same for an event whose type is none of the catalog (ALERT_ESCALATED): it changes no state. */
-void produce_opaque(struct unit *u, struct run_row *run, struct str type, int64_t attempt, struct str payload);
+void produce_opaque(struct unit *u, struct run_row *run, struct str type, int64_t attempt,
+                    struct str payload);
 
-/* {"reason":TEXT}; absent without a text. {"reason":CODE,"error":{"code","message","retryable"}}. {"output":RESULT}. */
+/* {"reason":TEXT}; absent without a text. {"reason":CODE,"error":{"code","message","retryable"}}.
+ * {"output":RESULT}; absent without one. */
 struct str payload_reason(struct unit *u, struct str reason);
 struct str payload_error(struct unit *u, struct str code, struct str message, bool retryable);
 struct str payload_output(struct unit *u, struct str result);

@@ -17,7 +17,8 @@ void run_want(struct unit *u, struct str run_id)
 
 struct run_row *run_find(struct unit *u, struct str run_id)
 {
-    const struct run_id_row *id = unit_get(u, &table_run_id_row, &(struct run_id_row){.id = run_id});
+    struct run_id_row key = {.id = run_id};
+    const struct run_id_row *id = unit_get(u, &table_run_id_row, &key);
     return id ? run_by_number(u, id->run) : NULL;
 }
 

@@ -13,8 +13,9 @@ struct applied_signal {
 };
 
 /* SIGNAL_INVALID_PAYLOAD: it names a step that the run does not have. *ret_step NULL: it names none. */
-MUST_CHECK enum err_code signal_step(struct unit *u, const struct run_row *run, const struct applied_signal *s,
-                                     struct run_step_row **ret_step, struct err *err);
+MUST_CHECK enum err_code signal_step(struct unit *u, const struct run_row *run,
+                                     const struct applied_signal *s, struct run_step_row **ret_step,
+                                     struct err *err);
 /* The state's word on it. */
 MUST_CHECK enum err_code signal_is_possible(const struct run_row *run, const struct run_step_row *step,
                                             const struct applied_signal *s, struct err *err);

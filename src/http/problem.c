@@ -74,7 +74,8 @@ void problem_reply(struct http_exchange *x, const struct err *err)
     reply(x, err_http_status(err->code), err, NULL);
 }
 
-void problem_reply_with(struct http_exchange *x, const struct err *err, const char *key, const struct uuid *id)
+void problem_reply_with(struct http_exchange *x, const struct err *err, const char *key,
+                        const struct uuid *id)
 {
     reply(x, err_http_status(err->code), err, &(struct member){key, id});
 }

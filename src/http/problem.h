@@ -18,6 +18,7 @@ void problem_reply(struct http_exchange *x, const struct err *err);
 void problem_reply_status(struct http_exchange *x, int status, const struct err *err);
 
 /* The same as problem_reply with one more member, a UUID. */
-void problem_reply_with(struct http_exchange *x, const struct err *err, const char *key, const struct uuid *id);
+void problem_reply_with(struct http_exchange *x, const struct err *err, const char *key,
+                        const struct uuid *id);
 
 #endif

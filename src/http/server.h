@@ -156,7 +156,7 @@ MUST_CHECK enum err_code http_query(struct http_exchange *x, const char *name, s
 
 /* Control bytes in the value become spaces. */
 void http_reply_header(struct http_exchange *x, const char *name, struct str value);
-/* The address of whoever sent the request, without a port; absent over the Unix socket, and when it is gone. */
+/* The address of who sent the request, without a port; absent over the Unix socket, and once it is gone. */
 struct str http_peer(struct http_exchange *x);
 /* Sends status, headers and body once the callback returns. Only from a callback of this exchange;
  * exactly once per exchange. */

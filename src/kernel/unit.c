@@ -161,7 +161,8 @@ static void take_inserted(struct range_rows *g, const void *from)
     if (!g->unit->inserted[g->table->number])
         return;
     for (struct unit_row *r = g->unit->row_list; r; r = r->next)
-        if (r->table == g->table && r->exists && !r->stored && row_int(r->row, first) == row_int(from, first) &&
+        if (r->table == g->table && r->exists && !r->stored &&
+            row_int(r->row, first) == row_int(from, first) &&
             row_int(r->row, second) >= row_int(from, second))
             add_to_range(g, r);
 }

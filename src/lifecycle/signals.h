@@ -41,7 +41,7 @@ enum signal_role { SIGNAL_ROLES(X) SIGNAL_ROLE_COUNT };
 #undef X
 
 #define SIGNAL_DECISIONS(X) X(ACCEPTED) X(REJECTED) X(REVISION_REQUIRED)
-#define X(name) DECISION_##name,
+#define X(name)             DECISION_##name,
 enum signal_decision { SIGNAL_DECISIONS(X) SIGNAL_DECISION_COUNT };
 #undef X
 

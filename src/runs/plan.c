@@ -136,8 +136,8 @@ static enum err_code name_steps(struct plan *p, struct map *names, struct arena 
     return ERR_OK;
 }
 
-static enum err_code read_needs(const struct json *j, struct plan *p, uint32_t number, const struct map *names,
-                                struct arena *a, struct err *err)
+static enum err_code read_needs(const struct json *j, struct plan *p, uint32_t number,
+                                const struct map *names, struct arena *a, struct err *err)
 {
     struct plan_step *s = &p->steps[number];
     const struct json *list = json_get(j, "dependsOn");
@@ -178,7 +178,8 @@ static void turn_round(struct plan *p, struct arena *a)
 /* Takes away what waits for nothing, again and again: what is left goes round in a circle. */
 static enum err_code check_circles(const struct plan *p, struct arena *a, struct err *err)
 {
-    uint32_t *waits = ARENA_ARRAY(a, uint32_t, p->step_count), *ready = ARENA_ARRAY(a, uint32_t, p->step_count);
+    uint32_t *waits = ARENA_ARRAY(a, uint32_t, p->step_count),
+             *ready = ARENA_ARRAY(a, uint32_t, p->step_count);
     uint32_t count = 0, done = 0;
     for (uint32_t i = 0; i < p->step_count; i++) {
         waits[i] = p->steps[i].need_count;
@@ -219,7 +220,8 @@ enum err_code plan_decode(const struct json *j, struct arena *a, struct plan *re
     *p = (struct plan){0};
     const struct json *steps = json_get(j, "steps");
     if (only(j, "a plan", names, LENGTH_OF(names), err) != ERR_OK ||
-        read_id(j, "planId", &p->id, err) != ERR_OK || read_id(j, "planVersion", &p->version, err) != ERR_OK ||
+        read_id(j, "planId", &p->id, err) != ERR_OK ||
+        read_id(j, "planVersion", &p->version, err) != ERR_OK ||
         read_on_failure(j, &p->on_failure, err) != ERR_OK)
         return err->code;
     if (!steps || steps->type != JSON_ARRAY || !steps->count || steps->count > PLAN_STEPS_MAX)

@@ -16,7 +16,7 @@ enum {
 };
 
 #define PLAN_ON_FAILURES(X) X(FAIL, "fail") X(WAIT, "wait")
-#define X(id, name) PLAN_##id,
+#define X(id, name)         PLAN_##id,
 enum plan_on_failure { PLAN_ON_FAILURES(X) PLAN_ON_FAILURE_COUNT };
 #undef X
 const char *plan_on_failure_text(enum plan_on_failure f);

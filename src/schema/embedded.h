@@ -10,8 +10,8 @@ struct embedded_file {
     size_t len;
 };
 
-extern const struct embedded_file embedded_contracts[]; /* ends with a NULL name */
-extern const char *const embedded_contract_names[];     /* NULL-terminated, same order */
+extern const struct embedded_file embedded_contracts[];      /* ends with a NULL name */
+extern const char *const embedded_contract_names[];          /* NULL-terminated, same order */
 extern const struct embedded_file embedded_signal_schemas[]; /* "Pause.v1"; ends with a NULL name */
 
 #endif

@@ -1,5 +1,5 @@
-/* store/event_json.h - an event of the log as JSON: the one place its fields are written, for answers, streams,
- * deliveries and `weir store events`. */
+/* store/event_json.h - an event of the log as JSON: the one place its fields are written, for answers,
+ * streams, deliveries and `weir store events`. */
 #ifndef WEIR_STORE_EVENT_JSON_H
 #define WEIR_STORE_EVENT_JSON_H
 

@@ -1,5 +1,5 @@
-/* store/load.h - what a batch asks of a shared store, all in one round trip; and what the holder of the duties is
- * told. A part of store/store.h. */
+/* store/load.h - what a batch asks of a shared store, all in one round trip; and what the holder of the
+ * duties is told. A part of store/store.h. */
 #ifndef WEIR_STORE_LOAD_H
 #define WEIR_STORE_LOAD_H
 

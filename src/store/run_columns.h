@@ -51,7 +51,7 @@
     INT(plan_num)   /* 0: an engine outside executes it */                                                   \
     INT(on_failure) /* enum plan_on_failure */                                                               \
     INT(created_ms)                                                                                          \
-    TEXT(original) /* the run it repeats */                                                                  \
+    TEXT(original)    /* the run it repeats */                                                               \
     BLOB(fingerprint) /* of the request that made it */                                                      \
     INT(state)        /* enum run_status */                                                                  \
     INT(inconsistent) /* an event was no valid transition */                                                 \

@@ -112,8 +112,8 @@ struct store_ops {
     enum err_code (*reader_scan_log)(struct reader *r, int64_t from, store_chunk_fn *fn, void *arg,
                                      struct err *err);
     /* See store_follow. NULL where chunks come to light in the order of their numbers. */
-    enum err_code (*reader_follow)(struct reader *r, struct log_place *place, size_t max,
-                                   store_follow_fn *fn, void *arg, struct err *err);
+    enum err_code (*reader_follow)(struct reader *r, struct log_place *place, size_t max, store_follow_fn *fn,
+                                   void *arg, struct err *err);
     /* Rows whose `client` column is this one, in key order: webhooks and keys (small tables). */
     enum err_code (*reader_of_client)(struct reader *r, const struct table *t, int64_t client,
                                       store_row_fn *fn, void *arg, struct err *err);
@@ -197,7 +197,7 @@ struct store *store_open_memory(void);
 /* Rows by key inside a snapshot, texts into `a`. */
 MUST_CHECK enum err_code store_read_rows(struct reader *r, struct load_row *rows, size_t count,
                                          struct arena *a, struct err *err);
-/* At most `max` chunks behind `place`, inside a snapshot; `place` goes along with each that `fn` says true to.
+/* At most `max` chunks behind `place`, inside a snapshot; `place` goes along with each that `fn` takes.
  * Who calls this again and again, each time in a new snapshot, sees every chunk once and none is passed over:
  * in a shared store a chunk with a small number may come to light after one with a larger, so there one goes
  * by transaction, and stops before the oldest that still runs. What an application holds open in the same

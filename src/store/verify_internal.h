@@ -80,7 +80,7 @@ enum err_code verify_clients(struct verify *v, struct err *err); /* clients, sec
 enum err_code verify_delivery_rows(struct verify *v, struct err *err);
 void verify_stream(struct verify *v, const struct task_row *r); /* a task that is one */
 void verify_listed_delivery(struct verify *v, const struct list_entry *e);
-void verify_delivery_places(struct verify *v);                  /* after all the others */
+void verify_delivery_places(struct verify *v); /* after all the others */
 void verify_step_task(struct verify *v, const struct task_row *t);
 enum err_code verify_runs(struct verify *v, struct err *err);
 void verify_listed_run(struct verify *v, const struct list_entry *e);

@@ -13,7 +13,7 @@ struct checked_run {
     struct map_node node;
     int64_t num, tenant, marks;
     uint64_t events, steps, invalid, alerts;
-    uint64_t tasks, open;  /* of its steps: that are live, that its rows name */
+    uint64_t tasks, open; /* of its steps: that are live, that its rows name */
     uint8_t state;
     bool is_external, listed, listed_in_state, has_timer;
 };
@@ -87,8 +87,9 @@ static bool compare_step(const void *row, void *arg)
     if (s->state != (int64_t)said.status || s->attempt != said.attempt)
         verify_say(r->verify, "run %.*s: its step %.*s is stored as %s %lld, its events say %s %lld",
                    STR_ARG(r->row->id), STR_ARG(s->step),
-                   s->state >= 0 && s->state < STEP_STATUS_COUNT ? step_status_text((enum step_status)s->state)
-                                                                 : "nothing",
+                   s->state >= 0 && s->state < STEP_STATUS_COUNT
+                       ? step_status_text((enum step_status)s->state)
+                       : "nothing",
                    (long long)s->attempt, step_status_text(said.status), (long long)said.attempt);
     return true;
 }
@@ -129,8 +130,8 @@ static bool check_run(const void *row, void *arg)
     run_projection_start(&r.projection, a);
     struct run_step_row steps = {.run = run->num};
     bool ok = reduce_events(&r, &v->err) == ERR_OK &&
-              v->reader->ops->reader_range(v->reader, &table_run_step_row, &steps, SIZE_MAX >> 1, compare_step,
-                                           &r, &v->err) == ERR_OK;
+              v->reader->ops->reader_range(v->reader, &table_run_step_row, &steps, SIZE_MAX >> 1,
+                                           compare_step, &r, &v->err) == ERR_OK;
     if (ok)
         compare_run(&r);
     run->events = (uint64_t)r.projection.last_seq;

@@ -17,7 +17,8 @@ def events(weir, *args):
 
 def of_jobs(lines, jobs):
     """Of these jobs only: (job, seq) in the order they came."""
-    return [(line["event"]["job_id"], line["event"]["seq"]) for line in lines if line["event"]["job_id"] in jobs]
+    told = [line["event"] for line in lines]
+    return [(event["job_id"], event["seq"]) for event in told if event["job_id"] in jobs]
 
 
 def finished(weir, client, count):
@@ -50,7 +51,8 @@ def test_every_event_once_as_the_api_tells_it_and_in_order_per_job(weir, client)
 def test_after_goes_on_exactly_behind_any_event(weir, client):
     """Whatever the place: what was told and what comes then are all there is, nothing twice."""
     jobs = finished(weir, client, 5)
-    wait_for(lambda: len(of_jobs(events(weir), jobs)) >= len(all_of(weir, client, jobs)), SECONDS, "all", weir)
+    count = len(all_of(weir, client, jobs))
+    wait_for(lambda: len(of_jobs(events(weir), jobs)) >= count, SECONDS, "all of them", weir)
     lines = events(weir)
     every = [(line["event"]["job_id"], line["event"]["seq"]) for line in lines]
     for at in range(0, len(lines), 3):

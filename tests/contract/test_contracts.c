@@ -173,8 +173,9 @@ static void plans_and_runs_are_checked_strictly(void **state)
     struct contract *c = load("engine");
     const struct schema *plan = contract_find(c, "putPlan")->request_body;
     const struct schema *run = contract_find(c, "startRun")->request_body;
-    check_body(plan, "{\"planId\":\"p\",\"planVersion\":\"1\",\"onFailure\":\"wait\",\"steps\":[{\"stepId\":\"a\","
-                     "\"dependsOn\":[],\"queue\":\"q\",\"config\":{},\"maxAttempts\":100}]}",
+    check_body(plan,
+               "{\"planId\":\"p\",\"planVersion\":\"1\",\"onFailure\":\"wait\",\"steps\":[{\"stepId\":\"a\","
+               "\"dependsOn\":[],\"queue\":\"q\",\"config\":{},\"maxAttempts\":100}]}",
                NULL, NULL, NULL);
     check_body(plan, "{\"planId\":\"p\",\"planVersion\":\"1\",\"steps\":[]}", "minItems", "/steps",
                "steps must have at least 1 item");
@@ -182,17 +183,21 @@ static void plans_and_runs_are_checked_strictly(void **state)
                "/planVersion", "planVersion must be a string");
     check_body(plan, "{\"planId\":\"p\",\"planVersion\":\"1\",\"steps\":[{\"stepId\":\"\"}]}", "minLength",
                "/steps/0/stepId", "/steps/0/stepId must have at least 1 character");
-    check_body(plan, "{\"planId\":\"p\",\"planVersion\":\"1\",\"steps\":[{\"stepId\":\"a\",\"maxAttempts\":101}]}",
+    check_body(plan,
+               "{\"planId\":\"p\",\"planVersion\":\"1\",\"steps\":[{\"stepId\":\"a\",\"maxAttempts\":101}]}",
                "maximum", "/steps/0/maxAttempts", "/steps/0/maxAttempts must be at most 100");
-    check_body(plan, "{\"planId\":\"p\",\"planVersion\":\"1\",\"onFailure\":\"stop\",\"steps\":[{\"stepId\":\"a\"}]}",
-               "enum", "/onFailure", "onFailure must be one of fail, wait");
-    check_body(run, "{\"planId\":\"p\",\"planVersion\":\"1\",\"projectId\":\"x\",\"environmentId\":\"e\"}", NULL,
-               NULL, NULL);
+    check_body(
+        plan,
+        "{\"planId\":\"p\",\"planVersion\":\"1\",\"onFailure\":\"stop\",\"steps\":[{\"stepId\":\"a\"}]}",
+        "enum", "/onFailure", "onFailure must be one of fail, wait");
+    check_body(run, "{\"planId\":\"p\",\"planVersion\":\"1\",\"projectId\":\"x\",\"environmentId\":\"e\"}",
+               NULL, NULL, NULL);
     check_body(run, "{\"planId\":\"p\",\"planVersion\":\"1\",\"projectId\":\"x\"}", "required", "",
                "environmentId is required");
-    check_body(run,
-               "{\"planId\":\"p\",\"planVersion\":\"1\",\"projectId\":\"x\",\"environmentId\":\"e\",\"params\":[]}",
-               "type", "/params", "params must be an object");
+    check_body(
+        run,
+        "{\"planId\":\"p\",\"planVersion\":\"1\",\"projectId\":\"x\",\"environmentId\":\"e\",\"params\":[]}",
+        "type", "/params", "params must be an object");
     contract_free(c);
 }
 
@@ -208,9 +213,12 @@ static void events_and_signals_are_left_to_their_own_rules(void **state)
     check_body(append, "[]", "type", "", "the value must be an object");
     check_body(append, "{}", "minProperties", "", "the value must have at least 1 member");
     check_body(signal, "{}", NULL, NULL, NULL);
-    check_body(signal, "{\"signalId\":1,\"signalType\":\"NOPE\",\"payload\":[],\"audit\":{}}", NULL, NULL, NULL);
-    check_body(signal, "{\"signalID\":1}", "additionalProperties", "/signalID", "signalID is not a known field");
-    check_body(signal, "{\"audit\":{\"reason\":1}}", "type", "/audit/reason", "/audit/reason must be a string");
+    check_body(signal, "{\"signalId\":1,\"signalType\":\"NOPE\",\"payload\":[],\"audit\":{}}", NULL, NULL,
+               NULL);
+    check_body(signal, "{\"signalID\":1}", "additionalProperties", "/signalID",
+               "signalID is not a known field");
+    check_body(signal, "{\"audit\":{\"reason\":1}}", "type", "/audit/reason",
+               "/audit/reason must be a string");
     check_body(signal, "{\"audit\":{\"actor\":1}}", "additionalProperties", "/audit/actor",
                "/audit/actor is not a known field");
     contract_free(c);
@@ -227,7 +235,8 @@ static void reports_of_engines_and_admins_are_checked_strictly(void **state)
     check_body(id, "{\"idempotencyKey\":\"7f4b97\"}", "minLength", "/idempotencyKey",
                "idempotencyKey must have at least 64 characters");
     check_body(processed, "{\"status\":\"failure\",\"errorCode\":\"X\"}", NULL, NULL, NULL);
-    check_body(processed, "{\"status\":\"maybe\"}", "enum", "/status", "status must be one of success, failure");
+    check_body(processed, "{\"status\":\"maybe\"}", "enum", "/status",
+               "status must be one of success, failure");
     check_body(processed, "{}", "required", "", "status is required");
     assert_false(approve->body_required || reject->body_required);
     check_body(approve->request_body, "{}", NULL, NULL, NULL);
@@ -244,12 +253,14 @@ static void a_claimed_step_names_run_and_step(void **state)
     struct contract *c = load("worker");
     const struct schema *task = contract_component(c, "Task");
     assert_non_null(task);
-    check_body(task, "{\"task_id\":\"t\",\"token\":\"1\",\"kind\":\"step\",\"run_id\":\"r\",\"step_id\":\"s\","
-                     "\"queue\":\"q\",\"attempt\":1,\"lease_expires_at\":\"x\",\"definition\":{\"planId\":\"p\","
-                     "\"planVersion\":\"1\"},\"payload\":{\"inputs\":{}}}",
+    check_body(task,
+               "{\"task_id\":\"t\",\"token\":\"1\",\"kind\":\"step\",\"run_id\":\"r\",\"step_id\":\"s\","
+               "\"queue\":\"q\",\"attempt\":1,\"lease_expires_at\":\"x\",\"definition\":{\"planId\":\"p\","
+               "\"planVersion\":\"1\"},\"payload\":{\"inputs\":{}}}",
                NULL, NULL, NULL);
-    check_body(task, "{\"task_id\":\"t\",\"token\":\"1\",\"kind\":\"step\",\"job_id\":\"j\",\"attempt\":1,"
-                     "\"lease_expires_at\":\"x\"}",
+    check_body(task,
+               "{\"task_id\":\"t\",\"token\":\"1\",\"kind\":\"step\",\"job_id\":\"j\",\"attempt\":1,"
+               "\"lease_expires_at\":\"x\"}",
                "required", "", "run_id is required");
     contract_free(c);
 }

@@ -302,8 +302,8 @@ class Weir:
 
     def cli(self, *args, key=None, timeout=60):
         """Runs `weir ARGS` against this server and data directory; gives the CompletedProcess."""
-        done = subprocess.run(self.program + list(args), env=self.cli_environment(key), timeout=timeout, check=False,
-                              stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        done = subprocess.run(self.program + list(args), env=self.cli_environment(key), timeout=timeout,
+                              check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True)
         assert not SANITIZER_REPORT.search(done.stderr), done.stderr
         return done
 

@@ -240,7 +240,8 @@ static bool see_place(struct log_place at, struct str chunk, void *arg)
 }
 
 /* Until `count` chunks were seen in all; on a shared store other programs' transactions hold them up. */
-static void follow_until(struct bench *b, struct log_place *place, size_t at_once, struct numbers *n, size_t count)
+static void follow_until(struct bench *b, struct log_place *place, size_t at_once, struct numbers *n,
+                         size_t count)
 {
     struct err err;
     for (int looks = 0; n->count < count && looks < 5000; looks++) {

@@ -119,9 +119,20 @@ static void open_all(struct bench *b)
     assert_int_equal(b->store->ops->reader_open(b->store, &b->reader, &err), ERR_OK);
 }
 
+/* Without runs. */
+static void run_back_to_version_7(struct bench *b)
+{
+    run_raw(b, "DROP TABLE tenants;DROP TABLE plans;DROP TABLE plan_steps;DROP TABLE run_ids;"
+               "DROP TABLE runs;DROP TABLE run_events;DROP TABLE run_marks;DROP TABLE run_steps;"
+               "DROP TABLE refused_events;DROP TABLE event_ids;DROP TABLE alerts;"
+               "DROP TABLE signal_decisions;DROP TABLE signal_keys;DROP TABLE policy_keys;"
+               "PRAGMA user_version=7");
+}
+
 /* A database as the fifth schema had it: webhooks without a reason, nothing counted by the day. */
 static void run_back_to_version_5(struct bench *b)
 {
+    run_back_to_version_7(b);
     run_raw(b, "DROP TABLE weir_inbox; DROP TABLE request_days; ALTER TABLE webhooks DROP COLUMN disabled_ms;"
                "ALTER TABLE webhooks DROP COLUMN disabled_why; PRAGMA user_version=5");
 }

@@ -117,7 +117,8 @@ static struct append_command *new_command(struct call *c, size_t count)
 
 static void append_many(struct call *c, const struct json *events)
 {
-    if (c->body->count != 1 || events->type != JSON_ARRAY || !events->count || events->count > APPEND_EVENTS_MAX) {
+    if (c->body->count != 1 || events->type != JSON_ARRAY || !events->count ||
+        events->count > APPEND_EVENTS_MAX) {
         call_fail(c, ERR_EVENT_INVALID, "events has to be a list of 1 to %d events, and stand alone",
                   APPEND_EVENTS_MAX);
         return;

@@ -52,7 +52,7 @@ void handle_get_signal(struct call *c)
 
 void handle_get_decision(struct call *c)
 {
-    struct decision_row d;
+    struct decision_row d = {.id = 0};
     struct uuid id;
     bool found = false;
     struct err err = {.code = ERR_OK};
@@ -92,7 +92,8 @@ void handle_list_signals(struct call *c)
     struct list_query q = {.bucket = LIST_DECISIONS};
     int64_t limit;
     size_t count = 0;
-    if (!call_query(c, "pending", &pending) || !call_page(c, &limit, &q.below_id) || !call_read_run(c, &r, &run))
+    if (!call_query(c, "pending", &pending) || !call_page(c, &limit, &q.below_id) ||
+        !call_read_run(c, &r, &run))
         return;
     if (str_is(pending, "true"))
         q.bucket = LIST_DECISIONS_OPEN;

@@ -74,7 +74,7 @@ void handle_start_run(struct call *c)
 
 struct reading {
     struct call *call;
-    struct json_writer *w;
+    struct json_writer w;
     const struct run_projection *as_of; /* NULL: as it is now */
     int64_t until;
     struct run_projection *projection;
@@ -87,12 +87,12 @@ static bool encode_stored_step(const void *row, void *arg)
     const struct run_step_row *s = row;
     struct reading *r = arg;
     if (!r->as_of) {
-        encode_step(r->w, s->step, (enum step_status)s->state, s->attempt, s);
+        encode_step(&r->w, s->step, (enum step_status)s->state, s->attempt, s);
         return true;
     }
     const struct projected_step *p = run_projection_step(r->as_of, s->step);
     if (p || r->as_of->last_seq == 0 || r->until < 0)
-        encode_step(r->w, s->step, p ? p->state.status : STEP_PENDING, p ? p->state.attempt : 0, NULL);
+        encode_step(&r->w, s->step, p ? p->state.status : STEP_PENDING, p ? p->state.attempt : 0, NULL);
     return true;
 }
 
@@ -108,7 +108,8 @@ static bool project_event(const void *row, void *arg)
 }
 
 /* Reduces the events up to `until`. */
-static enum err_code project(struct reader *reader, const struct run_row *run, struct reading *r, struct err *err)
+static enum err_code project(struct reader *reader, const struct run_row *run, struct reading *r,
+                             struct err *err)
 {
     int64_t before;
     do {
@@ -148,29 +149,27 @@ static void encode_now(struct json_writer *w, const struct run_row *run)
 
 static void send_run(struct call *c, struct reader *reader, const struct run_row *run, struct reading *r)
 {
-    struct json_writer w;
     struct err err;
     const struct run_projection *p = r->as_of;
-    call_json(c, 200, &w);
-    r->w = &w;
-    jw_object(&w);
-    encode_run_summary(&w, run);
-    jw_key(&w, "status");
-    jw_text(&w, run_status_text(p ? p->status : (enum run_status)run->state));
-    encode_metadata(&w, run, p ? p->invalid != 0 : run->inconsistent != 0);
-    jw_key(&w, "lastRunSeq");
-    jw_int(&w, p ? p->last_seq : run->last_seq);
+    call_json(c, 200, &r->w);
+    jw_object(&r->w);
+    encode_run_summary(&r->w, run);
+    jw_key(&r->w, "status");
+    jw_text(&r->w, run_status_text(p ? p->status : (enum run_status)run->state));
+    encode_metadata(&r->w, run, p ? p->invalid != 0 : run->inconsistent != 0);
+    jw_key(&r->w, "lastRunSeq");
+    jw_int(&r->w, p ? p->last_seq : run->last_seq);
     if (!p)
-        encode_now(&w, run);
-    jw_key(&w, "steps");
-    jw_array(&w);
+        encode_now(&r->w, run);
+    jw_key(&r->w, "steps");
+    jw_array(&r->w);
     if (reader->ops->reader_range(reader, &table_run_step_row, &(struct run_step_row){.run = run->num},
                                   (size_t)run->step_count, encode_stored_step, r, &err) != ERR_OK) {
         call_problem(c, &err);
         return;
     }
-    jw_array_end(&w);
-    jw_object_end(&w);
+    jw_array_end(&r->w);
+    jw_object_end(&r->w);
     call_send(c);
 }
 
@@ -254,14 +253,15 @@ static void encode_item(struct json_writer *w, const struct run_row *run)
 }
 
 /* Rows are looked at one by one, at most LOOK_MAX: a page may be short and still have a cursor. */
-static enum err_code encode_page(struct call *c, struct reader *r, const struct filter *f, struct json_writer *w,
-                                 int64_t *ret_last, struct err *err)
+static enum err_code encode_page(struct call *c, struct reader *r, const struct filter *f,
+                                 struct json_writer *w, int64_t *ret_last, struct err *err)
 {
     int64_t ids[IDS_A_READ], below = f->below, given = 0;
     size_t count = IDS_A_READ, looked = 0;
     *ret_last = 0;
     while (count == IDS_A_READ) {
-        struct list_query q = {.client = f->tenant, .bucket = f->bucket, .below_id = below, .limit = IDS_A_READ};
+        struct list_query q = {
+            .client = f->tenant, .bucket = f->bucket, .below_id = below, .limit = IDS_A_READ};
         if (r->ops->reader_list(r, &q, ids, &count, err) != ERR_OK)
             return err->code;
         for (size_t i = 0; i < count; i++) {

@@ -79,7 +79,8 @@ static struct counted *counted_of(struct signal_limits *l, char what, struct str
     return x;
 }
 
-static enum err_code refuse(const struct counted *x, const char *whose, int64_t max, int64_t now_ms, struct err *err)
+static enum err_code refuse(const struct counted *x, const char *whose, int64_t max, int64_t now_ms,
+                            struct err *err)
 {
     err_set(err, ERR_REQUEST_RATE_LIMITED, "%s got %lld signals in this minute, the most allowed", whose,
             (long long)max);

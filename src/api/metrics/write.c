@@ -249,7 +249,8 @@ static void write_runs(const struct metrics *m, struct strbuf *out)
         snprintf(labels, sizeof labels, "decision=\"%s\"", signal_decision_text((enum signal_decision)d));
         sample(out, "weir_signals_total", labels, metric_get(&m->signals[d]));
     }
-    metrics_head(out, "weir_alerts_total", "counter", "Alerts raised, by category; security: refused signals");
+    metrics_head(out, "weir_alerts_total", "counter",
+                 "Alerts raised, by category; security: refused signals");
     for (int c = 0; c < ALERT_CATEGORY_COUNT; c++) {
         snprintf(labels, sizeof labels, "category=\"%s\"", alert_category_text((enum alert_category)c));
         sample(out, "weir_alerts_total", labels, metric_get(&m->alerts[c]));

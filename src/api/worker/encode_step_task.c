@@ -20,8 +20,8 @@ static void raw_or_null(struct json_writer *w, const char *key, struct str json)
         jw_null(w);
 }
 
-static enum err_code read_row(struct call *c, struct reader *r, const struct table *t, void *row, bool *ret_found,
-                              struct err *err)
+static enum err_code read_row(struct call *c, struct reader *r, const struct table *t, void *row,
+                              bool *ret_found, struct err *err)
 {
     return r->ops->reader_row(r, t, row, c->x->arena, ret_found, err);
 }

@@ -35,7 +35,8 @@ bool simulated_work_read(const struct json *definition, struct work_definition *
            read_int(definition, "payload_size", WORK_PAYLOAD_BYTES_MAX, &ret->payload_size);
 }
 
-bool simulated_work_read_step(const struct json *definition, int64_t max_runtime_ms, struct work_definition *ret)
+bool simulated_work_read_step(const struct json *definition, int64_t max_runtime_ms,
+                              struct work_definition *ret)
 {
     const struct json *kind = NULL;
     if (json_get(definition, "override"))

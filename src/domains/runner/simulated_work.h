@@ -11,9 +11,10 @@ enum { SIMULATED_DURATION_MS_MAX = 86401000 }; /* the longest runtime limit, out
  * ones it was accepted with. False when a field is missing, unknown or out of bounds. */
 bool simulated_work_read(const struct json *definition, struct work_definition *ret);
 
-/* The same for a step of a run: `work_kind` in its override, else in its config, gives the catalog's definition;
- * without one the step does nothing and succeeds at once. False: that is no work kind. */
-bool simulated_work_read_step(const struct json *definition, int64_t max_runtime_ms, struct work_definition *ret);
+/* The same for a step of a run: `work_kind` in its override, else in its config, gives the catalog's
+ * definition; without one the step does nothing and succeeds at once. False: that is no work kind. */
+bool simulated_work_read_step(const struct json *definition, int64_t max_runtime_ms,
+                              struct work_definition *ret);
 
 /* Simulated milliseconds to real ones; never rounds a wait down. */
 int64_t simulated_work_scaled_ms(int64_t ms, double time_scale);

@@ -285,13 +285,14 @@ static enum err_code make(struct pg_link *l, const struct statements *s, bool is
     return finish(l, "making the schema", err);
 }
 
-/* A dump that was restored into another server has that server's transactions ahead of this one's; who follows
- * the log would wait until this one has had as many. They count as one transaction of now. */
+/* A dump that was restored into another server has that server's transactions ahead of this one's; who
+ * follows the log would wait until this one has had as many. They count as one transaction of now. */
 static enum err_code take_over_log(struct pg_link *l, struct err *err)
 {
 #define FROM_ELSEWHERE " WHERE g>0 AND xid>=pg_snapshot_xmax(pg_current_snapshot())"
     link_params(l);
-    size_t n = link_send_sql(l, "SELECT (count(*))::bigint FROM (SELECT 1 FROM log" FROM_ELSEWHERE " LIMIT 1) x");
+    size_t n =
+        link_send_sql(l, "SELECT (count(*))::bigint FROM (SELECT 1 FROM log" FROM_ELSEWHERE " LIMIT 1) x");
     if (link_run(l, "log", err) != ERR_OK)
         return err->code;
     bool restored = value_int(link_result(l, n), 0, 0) != 0;

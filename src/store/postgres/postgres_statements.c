@@ -148,7 +148,8 @@ static void add_range(const struct table *t, struct strbuf *out)
 {
     strbuf_add_text(out, "SELECT ");
     pg_column_list(t, "t.", 0, out);
-    strbuf_addf(out, " FROM %s t WHERE t.%s=$1::bigint AND t.%s>=$2::bigint ORDER BY t.%s,t.%s LIMIT $3::bigint",
+    strbuf_addf(out,
+                " FROM %s t WHERE t.%s=$1::bigint AND t.%s>=$2::bigint ORDER BY t.%s,t.%s LIMIT $3::bigint",
                 t->name, t->columns[0].name, t->columns[1].name, t->columns[0].name, t->columns[1].name);
 }
 

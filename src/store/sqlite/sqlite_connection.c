@@ -94,7 +94,7 @@ void connection_close(struct sqlite_connection *c)
     for (int i = 0; i < TABLE_COUNT; i++) {
         struct row_statements *r = &c->rows[i];
         sqlite3_stmt *all[] = {r->select, r->insert, r->insert_fed, r->update,
-                               r->delete, r->scan,   r->of_client, r->range};
+                               r->delete, r->scan,   r->of_client,  r->range};
         for (size_t k = 0; k < sizeof all / sizeof *all; k++)
             sqlite3_finalize(all[k]);
     }
