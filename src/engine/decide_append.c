@@ -65,6 +65,10 @@ static enum err_code decide_append(struct unit *u, struct command *base, struct 
         struct append_item *item = &c->items[i];
         if (item->err.code != ERR_OK)
             continue;
+        if (!run && !str_equal(item->tenant, c->tenant)) {
+            err_set(&item->err, ERR_ENVELOPE_MISMATCH, "a run is opened for the caller's tenant alone");
+            continue;
+        }
         if (!run)
             run = open_run(u, c, item);
         if (check_envelope(run, item, &item->err) == ERR_OK)

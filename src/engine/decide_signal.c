@@ -141,7 +141,10 @@ static enum err_code decide_signal(struct unit *u, struct command *base, struct 
         return err_set(err, ERR_RUN_HIDDEN, "there is no such run, or it is not yours to know");
     bool foreign = !str_equal(c->actor.tenant, run->tenant_name);
     const struct decision_row *former = decision_of_signal(u, run->num, &c->signal_id);
-    if (former && foreign && !str_equal(former->actor, c->actor_shown))
+    /* A stranger hears again what was said to it, and nothing that was said to others. */
+    bool to_it = former && str_equal(former->actor, c->actor_shown) && former->error_code.ptr &&
+                 str_is(former->error_code, err_wire(ERR_AUTHZ_TENANT_FORBIDDEN));
+    if (former && foreign && !to_it)
         return err_set(err, ERR_AUTHZ_TENANT_FORBIDDEN, "the run is another tenant's");
     if (former)
         return replay(c, former, err);

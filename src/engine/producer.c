@@ -7,7 +7,7 @@
 
 #include "base/banned.h"
 
-enum { ERROR_TEXT_MAX = 1024 };
+enum { ERROR_TEXT_MAX = 1024, OPAQUE_SKIP_MAX = 1 << 20 };
 
 /* --- payloads -------------------------------------------------------------------------------------- */
 
@@ -77,7 +77,8 @@ struct str payload_output(struct unit *u, struct str result)
 
 /* --- producing ------------------------------------------------------------------------------------- */
 
-static void write_event(struct unit *u, struct run_row *run, struct str name, enum run_event_type type,
+/* False: there was one of this key. */
+static bool write_event(struct unit *u, struct run_row *run, struct str name, enum run_event_type type,
                         const struct run_step_row *step, int64_t attempt, struct str payload)
 {
     char now[TIME_TEXT_MAX];
@@ -98,16 +99,21 @@ static void write_event(struct unit *u, struct run_row *run, struct str name, en
                                     .event_type = name,
                                     .plan_id = run->plan,
                                     .plan_version = run->version};
-    struct run_place place;
+    struct run_place place = {0};
     struct err err;
     event_key_digest(&parts, w.key);
     if (append_event(u, run, &w, &place, &err) != ERR_OK && u->load_err.code == ERR_OK)
         u->load_err = err; /* cannot be; if it is, nothing of this batch is written */
+    return !place.duplicate;
 }
 
 void produce_opaque(struct unit *u, struct run_row *run, struct str type, int64_t attempt, struct str payload)
 {
-    write_event(u, run, type, RUN_EVENT_UNKNOWN, NULL, attempt, payload);
+    for (int64_t skip = 1; skip <= OPAQUE_SKIP_MAX; skip *= 2) {
+        if (write_event(u, run, type, RUN_EVENT_UNKNOWN, NULL, attempt, payload))
+            return;
+        attempt += skip; /* an engine outside may use the name, and any number */
+    }
 }
 
 static bool is_allowed(const struct run_row *run, const struct produced *p, struct transition_fault *fault)

@@ -17,7 +17,8 @@ struct produced {
 
 /* False: nothing was written, and the run is over. */
 bool produce(struct unit *u, struct run_row *run, const struct produced *p);
-/* The same for an event whose type is none of the catalog (ALERT_ESCALATED): it changes no state. */
+/* The same for an event whose type is none of the catalog (ALERT_ESCALATED): it changes no state. If there is
+ * one of this attempt it gets a later one. */
 void produce_opaque(struct unit *u, struct run_row *run, struct str type, int64_t attempt,
                     struct str payload);
 

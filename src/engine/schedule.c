@@ -278,6 +278,15 @@ void schedule_retry(struct unit *u, struct run_row *run, struct run_step_row *st
     unit_update(u, &table_run_row, run);
 }
 
+void schedule_give_anew(struct unit *u, struct run_row *run, struct run_step_row *step)
+{
+    if (!step->task || !step_task_is_leased(u, step->task))
+        return;
+    step_task_end(u, step->task);
+    disarm(u, run, step);
+    arm(u, run, step, 0);
+}
+
 void schedule_skip(struct unit *u, struct run_row *run, struct run_step_row *step, struct str reason)
 {
     struct produced p = {.type = RUN_EVENT_StepSkipped,
@@ -311,6 +320,8 @@ void schedule_stop(struct unit *u, struct run_row *run, enum run_ending how, int
         return;
     }
     each_step(u, run, tell_running);
+    if (step_task_is_due_by(u, run->timer, u->now_ms + grace_ms))
+        return; /* who says it twice does not make it later */
     step_task_end(u, run->timer);
     run->timer = step_task_timer(u, run, u->now_ms + grace_ms);
 }

@@ -33,9 +33,11 @@ void schedule_failed(struct unit *u, struct run_row *run, struct run_step_row *s
 void schedule_pause(struct unit *u, struct run_row *run, struct str reason);
 void schedule_resume(struct unit *u, struct run_row *run);
 void schedule_retry(struct unit *u, struct run_row *run, struct run_step_row *step);
+/* What it is told has changed: a worker that has its task and has not begun it loses it. */
+void schedule_give_anew(struct unit *u, struct run_row *run, struct run_step_row *step);
 void schedule_skip(struct unit *u, struct run_row *run, struct run_step_row *step, struct str reason);
 /* Running steps hear of it by their heartbeats and get `grace_ms` to end; 0: they are closed at once.
- * `payload` is the RunCancelled's. */
+ * `payload` is the RunCancelled's. Said again: what ends earlier counts. */
 void schedule_stop(struct unit *u, struct run_row *run, enum run_ending how, int64_t grace_ms,
                    struct str payload);
 /* The time of grace is over. */

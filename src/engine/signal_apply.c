@@ -151,11 +151,12 @@ static enum err_code update_params(struct unit *u, struct run_row *run, const st
     return ERR_OK;
 }
 
-static void set_of_step(struct unit *u, struct run_step_row *step, struct str *member,
+static void set_of_step(struct unit *u, struct run_row *run, struct run_step_row *step, struct str *member,
                         const struct json *value)
 {
     *member = arena_str(u->arena, value->source);
     unit_update(u, &table_run_step_row, step);
+    schedule_give_anew(u, run, step);
 }
 
 static enum err_code retry_run(struct unit *u, const struct run_row *run, const struct applied_signal *s,
@@ -227,10 +228,10 @@ enum err_code signal_apply(struct unit *u, struct run_row *run, struct run_step_
     case SIGNAL_UPDATE_PARAMS:
         return update_params(u, run, s, err);
     case SIGNAL_INJECT_OVERRIDE:
-        set_of_step(u, step, &step->override, json_get(s->payload, "override"));
+        set_of_step(u, run, step, &step->override, json_get(s->payload, "override"));
         break;
     case SIGNAL_UPDATE_TARGET:
-        set_of_step(u, step, &step->target, json_get(s->payload, "newTarget"));
+        set_of_step(u, run, step, &step->target, json_get(s->payload, "newTarget"));
         break;
     case SIGNAL_SKIP_STEP:
         schedule_skip(u, run, step, text_of(s, "reason"));

@@ -55,6 +55,18 @@ int64_t step_task_timer(struct unit *u, const struct run_row *run, int64_t due_m
     return t->row.id;
 }
 
+bool step_task_is_leased(struct unit *u, int64_t id)
+{
+    const struct task *t = id ? unit_task(u, id) : NULL;
+    return t && t->phase == TASK_LEASED;
+}
+
+bool step_task_is_due_by(struct unit *u, int64_t id, int64_t at_ms)
+{
+    const struct task *t = id ? unit_task(u, id) : NULL;
+    return t && t->phase == TASK_WAITING && t->row.due_ms <= at_ms;
+}
+
 void step_task_end(struct unit *u, int64_t id)
 {
     struct task *t = id ? unit_task(u, id) : NULL;

@@ -14,8 +14,10 @@ int64_t step_task_add(struct unit *u, const struct run_row *run, const struct ru
 int64_t step_task_timer(struct unit *u, const struct run_row *run, int64_t due_ms);
 
 /* All of these: 0, and a task that is not there any more, are fine. */
-void step_task_end(struct unit *u, int64_t id);    /* it is gone; who holds it hears so */
-void step_task_hurry(struct unit *u, int64_t id);  /* its pause is over */
+bool step_task_is_leased(struct unit *u, int64_t id);                /* claimed, not started */
+bool step_task_is_due_by(struct unit *u, int64_t id, int64_t at_ms); /* of one that waits */
+void step_task_end(struct unit *u, int64_t id);                      /* it is gone; who holds it hears so */
+void step_task_hurry(struct unit *u, int64_t id);                    /* its pause is over */
 void step_task_cancel(struct unit *u, int64_t id); /* its worker hears so with the next heartbeat */
 
 #endif
