@@ -8,10 +8,14 @@
 
 #include "base/banned.h"
 
+/* Lower case alone: two spellings of one key would be two keys to whoever compares texts. */
 static bool key_bytes(struct str hex, uint8_t out[DIGEST_BYTES])
 {
     if (hex.len != 2 * DIGEST_BYTES)
         return false;
+    for (size_t i = 0; i < hex.len; i++)
+        if (hex.ptr[i] >= 'A' && hex.ptr[i] <= 'F')
+            return false;
     for (size_t i = 0; i < DIGEST_BYTES; i++) {
         int high = hex_digit(hex.ptr[2 * i]), low = hex_digit(hex.ptr[2 * i + 1]);
         if (high < 0 || low < 0)
