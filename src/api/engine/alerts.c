@@ -17,8 +17,9 @@ static bool choose(struct call *c, struct reader *r, struct str run_id, struct a
     struct tenant_row tenant = {.name = c->claims->tenant_id};
     bool found = false;
     struct err err;
-    enum err_code code = run_id.ptr ? r->ops->reader_row(r, &table_run_id_row, &id, c->x->arena, &found, &err)
-                                    : r->ops->reader_row(r, &table_tenant_row, &tenant, c->x->arena, &found, &err);
+    enum err_code code = run_id.ptr
+                             ? r->ops->reader_row(r, &table_run_id_row, &id, c->x->arena, &found, &err)
+                             : r->ops->reader_row(r, &table_tenant_row, &tenant, c->x->arena, &found, &err);
     if (code != ERR_OK) {
         call_problem(c, &err);
         return false;
@@ -30,7 +31,8 @@ static bool choose(struct call *c, struct reader *r, struct str run_id, struct a
 }
 
 /* What is another tenant's, or of a project that is not the caller's, is passed over. */
-static enum err_code encode_one(struct call *c, struct reader *r, int64_t id, struct json_writer *w, struct err *err)
+static enum err_code encode_one(struct call *c, struct reader *r, int64_t id, struct json_writer *w,
+                                struct err *err)
 {
     struct alert_row alert = {.id = id};
     struct run_row run;

@@ -26,9 +26,9 @@ static void tell_decision(const void *row, void *arg)
     log_line(LOG_INFO, "signal", "signal_decision_id", LOG_TEXT(decision), "signal_id", LOG_TEXT(signal),
              "policy_decision_id", LOG_TEXT(policy), "signal_type",
              LOG_TEXT(signal_type_text((enum signal_type)d->type)), "decision",
-             LOG_TEXT(signal_decision_text((enum signal_decision)d->state)), "run", LOG_INT(d->run), "actor_id",
-             LOG_STR(d->actor), "actor_role", LOG_STR(d->role), "error_code", LOG_STR(d->error_code), "reason",
-             LOG_STR(d->audit_reason), NULL);
+             LOG_TEXT(signal_decision_text((enum signal_decision)d->state)), "run", LOG_INT(d->run),
+             "actor_id", LOG_STR(d->actor), "actor_role", LOG_STR(d->role), "error_code",
+             LOG_STR(d->error_code), "reason", LOG_STR(d->audit_reason), NULL);
 }
 
 static void tell_alert(const void *row, void *arg)

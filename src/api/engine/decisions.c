@@ -92,7 +92,8 @@ void handle_list_signals(struct call *c)
     struct list_query q = {.bucket = LIST_DECISIONS};
     int64_t limit;
     size_t count = 0;
-    if (!call_query(c, "pending", &pending) || !call_page(c, &limit, &q.below_id) || !call_read_run(c, &r, &run))
+    if (!call_query(c, "pending", &pending) || !call_page(c, &limit, &q.below_id) ||
+        !call_read_run(c, &r, &run))
         return;
     if (str_is(pending, "true"))
         q.bucket = LIST_DECISIONS_OPEN;

@@ -57,7 +57,8 @@ static void send_page(struct call *c)
     jw_key(&p.w, "items");
     jw_array(&p.w);
     struct run_event_row from = {.run = run.num, .seq = after + 1};
-    if (r->ops->reader_range(r, &table_run_event_row, &from, (size_t)limit, encode_item, &p, &err) != ERR_OK) {
+    if (r->ops->reader_range(r, &table_run_event_row, &from, (size_t)limit, encode_item, &p, &err) !=
+        ERR_OK) {
         call_problem(c, &err);
         return;
     }
@@ -114,7 +115,8 @@ static bool follow(struct call *c, struct follower *f)
     while (f->sent < now.last_seq) {
         int64_t before = f->sent;
         struct run_event_row from = {.run = now.num, .seq = f->sent + 1};
-        if (r->ops->reader_range(r, &table_run_event_row, &from, STREAM_PAGE, write_event, f, &err) != ERR_OK) {
+        if (r->ops->reader_range(r, &table_run_event_row, &from, STREAM_PAGE, write_event, f, &err) !=
+            ERR_OK) {
             reads_end(c->api->reads);
             break;
         }

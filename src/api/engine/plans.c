@@ -138,8 +138,8 @@ void handle_get_plan(struct call *c)
     struct names n = {.arena = c->x->arena,
                       .rows = ARENA_ARRAY(c->x->arena, struct plan_step_row, count),
                       .capacity = count};
-    if (r->ops->reader_range(r, &table_plan_step_row, &(struct plan_step_row){.plan = plan.num}, count, keep_step,
-                             &n, &err) != ERR_OK)
+    if (r->ops->reader_range(r, &table_plan_step_row, &(struct plan_step_row){.plan = plan.num}, count,
+                             keep_step, &n, &err) != ERR_OK)
         call_problem(c, &err);
     else
         send_plan(c, &plan, &n);
