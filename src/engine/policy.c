@@ -15,6 +15,14 @@ struct str policy_reason(struct str said)
     return said.len ? said : STR_ABSENT;
 }
 
+bool policy_may_touch(const struct policy_actor *actor, struct str project)
+{
+    for (size_t i = 0; actor->scoped && i < actor->project_count; i++)
+        if (str_equal(actor->projects[i], project))
+            return true;
+    return !actor->scoped;
+}
+
 struct str policy_effective_role(const struct policy_actor *actor, enum signal_type signal, bool *ret_may)
 {
     int suffices = SIGNAL_ROLE_COUNT, held = SIGNAL_ROLE_COUNT;
@@ -65,7 +73,8 @@ static void by_table(const struct policy_request *q, bool may, struct policy_ver
     v->allowed = may;
     if (!may) {
         v->code = ERR_AUTHZ_DENIED;
-        snprintf(v->reason, sizeof v->reason, "no role of the actor may send %s", signal_type_text(q->signal));
+        snprintf(v->reason, sizeof v->reason, "no role of the actor may send %s",
+                 signal_type_text(q->signal));
     }
 }
 
@@ -76,16 +85,21 @@ static void by_point(const struct policy_given *g, struct policy_verdict *v)
     if (g->allowed)
         return;
     v->code = ERR_AUTHZ_DENIED;
-    snprintf(v->reason, sizeof v->reason, "%.*s", STR_ARG(g->reason.ptr ? g->reason : STR("denied by policy")));
+    snprintf(v->reason, sizeof v->reason, "%.*s",
+             STR_ARG(g->reason.ptr ? g->reason : STR("denied by policy")));
 }
 
-void policy_evaluate(const struct settings *s, const struct policy_request *q, const struct policy_given *given,
-                     struct policy_verdict *ret)
+void policy_evaluate(const struct settings *s, const struct policy_request *q,
+                     const struct policy_given *given, struct policy_verdict *ret)
 {
     bool may;
     *ret = (struct policy_verdict){.role = policy_effective_role(&q->actor, q->signal, &may)};
     if (!str_equal(q->actor.tenant, q->tenant)) {
         refuse(ret, ERR_AUTHZ_TENANT_FORBIDDEN, "the run is another tenant's");
+        return;
+    }
+    if (!policy_may_touch(&q->actor, q->project)) {
+        refuse(ret, ERR_AUTHZ_DENIED, "the run's project is not in the token's project_scope");
         return;
     }
     if (is_listed(s->engine_disabled_signals, q->signal)) {
@@ -106,5 +120,6 @@ void policy_evaluate(const struct settings *s, const struct policy_request *q, c
     if (ret->requires_approval)
         snprintf(ret->reason, sizeof ret->reason, "another Admin of the tenant has to approve it");
     else if (given && given->flagged)
-        snprintf(ret->reason, sizeof ret->reason, "the policy decision point did not answer: by the table of roles");
+        snprintf(ret->reason, sizeof ret->reason,
+                 "the policy decision point did not answer: by the table of roles");
 }

@@ -55,7 +55,8 @@ static enum err_code not_ended(const char *what, struct err *err)
     return err_set(err, ERR_STEP_NOT_TERMINAL, "%s", what);
 }
 
-static enum err_code check_terminal(const struct run_row *run, const struct applied_signal *s, struct err *err)
+static enum err_code check_terminal(const struct run_row *run, const struct applied_signal *s,
+                                    struct err *err)
 {
     bool over = run_status_is_final((enum run_status)run->state);
     if (s->type == SIGNAL_ESCALATE_ALERT)
@@ -82,7 +83,8 @@ static enum err_code check_retry(const struct run_step_row *step, const struct a
     if (step->state != STEP_FAILED)
         return err_set(err, ERR_STEP_TERMINAL, "only a FAILED step can be retried");
     if (step->attempt >= STEP_ATTEMPTS_MAX && !is_true(s, "force"))
-        return err_set(err, ERR_STEP_TERMINAL, "it was tried %d times; force tries it again", STEP_ATTEMPTS_MAX);
+        return err_set(err, ERR_STEP_TERMINAL, "it was tried %d times; force tries it again",
+                       STEP_ATTEMPTS_MAX);
     return ERR_OK;
 }
 
@@ -142,13 +144,15 @@ static enum err_code update_params(struct unit *u, struct run_row *run, const st
     jw_start(&w, &b);
     json_merge(before, json_get(s->payload, "params"), &w);
     if ((int64_t)b.len > u->settings->jobs_payload_max_bytes)
-        return err_set(err, ERR_SIGNAL_INVALID_PAYLOAD, "the params would be larger than jobs.payload_max_bytes");
+        return err_set(err, ERR_SIGNAL_INVALID_PAYLOAD,
+                       "the params would be larger than jobs.payload_max_bytes");
     run->params = arena_str(u->arena, strbuf_str(&b));
     unit_update(u, &table_run_row, run);
     return ERR_OK;
 }
 
-static void set_of_step(struct unit *u, struct run_step_row *step, struct str *member, const struct json *value)
+static void set_of_step(struct unit *u, struct run_step_row *step, struct str *member,
+                        const struct json *value)
 {
     *member = arena_str(u->arena, value->source);
     unit_update(u, &table_run_step_row, step);
@@ -175,12 +179,15 @@ static void escalate(struct unit *u, struct run_row *run, const struct applied_s
     alert_severity_of(text_of(s, "level"), &severity);
     /* Each is an event of its own: the number of the record makes its key one. */
     produce_opaque(u, run, STR("ALERT_ESCALATED"), run->last_seq + 1, s->payload->source);
+    const struct run_event_row *e =
+        unit_get(u, &table_run_event_row, &(struct run_event_row){.run = run->num, .seq = run->last_seq});
     alert_raise(u, run,
                 &(struct alert_row){.severity = severity,
                                     .category = ALERT_ESCALATION,
                                     .code = STR("ALERT_ESCALATED"),
                                     .seq = run->last_seq,
                                     .persisted_ms = u->now_ms,
+                                    .event_id = e ? e->event_id : STR_ABSENT,
                                     .event_type = STR("ALERT_ESCALATED"),
                                     .detail = text_of(s, "note")});
 }

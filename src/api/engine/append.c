@@ -121,7 +121,8 @@ static struct append_command *new_command(struct call *c, size_t count)
 
 static void append_many(struct call *c, const struct json *events)
 {
-    if (c->body->count != 1 || events->type != JSON_ARRAY || !events->count || events->count > APPEND_EVENTS_MAX) {
+    if (c->body->count != 1 || events->type != JSON_ARRAY || !events->count ||
+        events->count > APPEND_EVENTS_MAX) {
         call_fail(c, ERR_EVENT_INVALID, "events has to be a list of 1 to %d events, and stand alone",
                   APPEND_EVENTS_MAX);
         return;
@@ -172,5 +173,6 @@ void handle_event_id(struct call *c)
         call_fail(c, ERR_EVENT_INVALID, "idempotencyKey has to be 64 digits of lower-case hex");
         return;
     }
-    call_post(c, &command->base, &event_id_command_type, 0, event_id_known);
+    if (call_project_of_run(c))
+        call_post(c, &command->base, &event_id_command_type, 0, event_id_known);
 }

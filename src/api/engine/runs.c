@@ -115,7 +115,8 @@ static bool project_event(const void *row, void *arg)
 }
 
 /* Reduces the events up to `until`. */
-static enum err_code project(struct reader *reader, const struct run_row *run, struct reading *r, struct err *err)
+static enum err_code project(struct reader *reader, const struct run_row *run, struct reading *r,
+                             struct err *err)
 {
     int64_t before;
     do {
@@ -261,14 +262,15 @@ static void encode_item(struct json_writer *w, const struct run_row *run)
 }
 
 /* Rows are looked at one by one, at most LOOK_MAX: a page may be short and still have a cursor. */
-static enum err_code encode_page(struct call *c, struct reader *r, const struct filter *f, struct json_writer *w,
-                                 int64_t *ret_last, struct err *err)
+static enum err_code encode_page(struct call *c, struct reader *r, const struct filter *f,
+                                 struct json_writer *w, int64_t *ret_last, struct err *err)
 {
     int64_t ids[IDS_A_READ], below = f->below, given = 0;
     size_t count = IDS_A_READ, looked = 0;
     *ret_last = 0;
     while (count == IDS_A_READ) {
-        struct list_query q = {.client = f->tenant, .bucket = f->bucket, .below_id = below, .limit = IDS_A_READ};
+        struct list_query q = {
+            .client = f->tenant, .bucket = f->bucket, .below_id = below, .limit = IDS_A_READ};
         if (r->ops->reader_list(r, &q, ids, &count, err) != ERR_OK)
             return err->code;
         for (size_t i = 0; i < count; i++) {
