@@ -26,6 +26,14 @@ from harness.worker_calls import Worker
 RUN_FINAL = ("COMPLETED", "FAILED", "CANCELLED")
 STEP_EVENTS = ("StepStarted", "StepCompleted", "StepFailed", "StepSkipped")
 RUN_EVENTS = ("RunQueued", "RunStarted", "RunPaused", "RunResumed", "RunCompleted", "RunFailed", "RunCancelled")
+# A payload of each that its schema takes, of a run that has a step a.
+SIGNALS = {
+    "PAUSE": {"reason": "r"}, "RESUME": {}, "CANCEL": {"reason": "r"}, "RETRY_STEP": {"stepId": "a", "force": True},
+    "RETRY_RUN": {"reason": "r", "force": False}, "UPDATE_PARAMS": {"params": {"x": 1}},
+    "INJECT_OVERRIDE": {"stepId": "a", "override": {"x": 1}}, "ESCALATE_ALERT": {"level": "INFO", "note": "n"},
+    "SKIP_STEP": {"stepId": "a", "reason": "r"}, "UPDATE_TARGET": {"stepId": "a", "newTarget": {"db": "x"}},
+    "EMERGENCY_STOP": {"reason": "r", "forceKill": False}}
+DESTRUCTIVE = ("UPDATE_PARAMS", "INJECT_OVERRIDE", "UPDATE_TARGET", "EMERGENCY_STOP")
 
 
 def event_key(event):
