@@ -172,7 +172,8 @@ static enum err_code refuse(struct str prior, struct str attempted, struct err *
 
 static enum err_code validate(struct unit *u, struct run_row *run, const struct run_write *w, struct err *err)
 {
-    struct refused_event_row key = {.run = run->num, .key = key_of(w)};
+    /* In the arena: the unit keeps the bytes of a key, and a write of ours lives no longer than its event. */
+    struct refused_event_row key = {.run = run->num, .key = arena_str(u->arena, key_of(w))};
     const struct refused_event_row *before = unit_get(u, &table_refused_event_row, &key);
     struct transition_fault fault;
     enum run_status status;
@@ -184,7 +185,7 @@ static enum err_code validate(struct unit *u, struct run_row *run, const struct 
         return ERR_OK;
     struct refused_event_row *r = ARENA_NEW(u->arena, struct refused_event_row);
     *r = (struct refused_event_row){.run = run->num,
-                                    .key = arena_str(u->arena, key.key),
+                                    .key = key.key,
                                     .at_ms = u->now_ms,
                                     .prior = str_of(fault.prior),
                                     .attempted = str_of(fault.attempted)};

@@ -28,8 +28,19 @@ static void settle(struct unit *u, struct settle_command *c, struct run_row *run
         return;
     }
     struct applied_signal s = {(enum signal_type)d->type, NULL, c->new_run_id};
-    if (json_parse(u->arena, d->payload, &s.payload, &c->answer.refusal) == ERR_OK)
-        decision_execute(u, run, d, &s, &c->answer.refusal);
+    struct err err = {.code = ERR_OK};
+    if (json_parse(u->arena, d->payload, &s.payload, &err) == ERR_OK)
+        decision_execute(u, run, d, &s);
+    else
+        decision_processed(u, d, false, str_of(err_wire(ERR_SIGNAL_INVALID_PAYLOAD)));
+}
+
+/* Who settles it hears what became of it; that a rejected one is refused is for its sender. */
+static void answer(const struct decision_row *d, struct settle_command *c)
+{
+    decision_answer(d, &c->answer);
+    if (!c->approve)
+        c->answer.refusal = (struct err){.code = ERR_OK};
 }
 
 static enum err_code decide_settle(struct unit *u, struct command *base, struct err *err)
@@ -38,7 +49,7 @@ static enum err_code decide_settle(struct unit *u, struct command *base, struct 
     struct decision_row *d = decision_of_policy(u, &c->policy_id);
     struct run_row *run = d ? run_by_number(u, d->run) : NULL;
     c->answer = (struct signal_answer){.refusal = {.code = ERR_OK}};
-    if (!run || !str_equal(run->tenant_name, c->actor.tenant))
+    if (!run || !str_equal(run->tenant_name, c->actor.tenant) || !policy_may_touch(&c->actor, run->project))
         return err_set(err, ERR_SIGNAL_NOT_FOUND, "no decision of your tenant has this policyDecisionId");
     if (str_equal(d->actor, c->actor_shown))
         return err_set(err, ERR_AUTHZ_DENIED, "who sent the signal cannot settle it: another Admin has to");
@@ -46,12 +57,12 @@ static enum err_code decide_settle(struct unit *u, struct command *base, struct 
         bool same = d->needs_approval && (d->state == DECISION_ACCEPTED) == c->approve;
         if (!same)
             return err_set(err, ERR_SIGNAL_DUPLICATE, "the decision was made before");
-        decision_answer(d, &c->answer);
+        answer(d, c);
         c->answer.replayed = true;
         return ERR_OK;
     }
     settle(u, c, run, d);
-    decision_answer(d, &c->answer);
+    answer(d, c);
     return ERR_OK;
 }
 

@@ -27,18 +27,6 @@ static void load_signal(struct unit *u, struct command *base)
 
 /* --- what was said before -------------------------------------------------------------------------- */
 
-/* The same words as then: a code is all that was kept of them. */
-static void repeat_refusal(const struct decision_row *d, struct err *ret)
-{
-    static const enum err_code codes[] = {
-        ERR_AUTHZ_DENIED, ERR_AUTHZ_REASON_REQUIRED, ERR_AUTHZ_TENANT_FORBIDDEN, ERR_SIGNAL_INVALID_PAYLOAD,
-        ERR_RUN_TERMINAL, ERR_STEP_NOT_TERMINAL,     ERR_STEP_TERMINAL};
-    for (size_t i = 0; d->error_code.ptr && i < LENGTH_OF(codes); i++)
-        if (str_is(d->error_code, err_wire(codes[i])))
-            err_set(ret, codes[i], "%.*s",
-                    STR_ARG(d->reason.ptr ? d->reason : STR("as it was answered before")));
-}
-
 static enum err_code replay(struct signal_command *c, const struct decision_row *d, struct err *err)
 {
     if (d->type != (int64_t)c->type || memcmp(d->fingerprint.ptr, c->fingerprint, sizeof c->fingerprint) != 0)
@@ -46,7 +34,6 @@ static enum err_code replay(struct signal_command *c, const struct decision_row 
                        "this signalId was used before with another type or payload");
     decision_answer(d, &c->answer);
     c->answer.replayed = true;
-    repeat_refusal(d, &c->answer.refusal);
     return ERR_OK;
 }
 
@@ -112,20 +99,19 @@ static void judge(struct unit *u, struct signal_command *c, struct run_row *run)
                                .signal = c->type,
                                .payload = c->payload->source,
                                .tenant = run->tenant_name,
+                               .project = run->project,
                                .run_id = run->id,
                                .audit_reason = c->audit_reason};
     struct policy_verdict v;
     policy_evaluate(u->settings, &q, &c->given, &v);
     struct decision_row *d = record(u, c, run, &v);
-    if (!v.allowed) {
+    if (!v.allowed)
         raise_security(u, c, run, d);
-        err_set(&c->answer.refusal, v.code, "%s", v.reason);
-    } else if (signal_is_destructive(c->type)) {
+    else if (signal_is_destructive(c->type))
         raise_destructive(u, run, d);
-    }
     if (d->state == DECISION_ACCEPTED) {
         struct applied_signal s = {c->type, c->payload, c->new_run_id};
-        decision_execute(u, run, d, &s, &c->answer.refusal);
+        decision_execute(u, run, d, &s);
     }
     decision_answer(d, &c->answer);
 }

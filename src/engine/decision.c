@@ -56,7 +56,7 @@ void decision_processed(struct unit *u, struct decision_row *d, bool succeeded, 
 }
 
 void decision_execute(struct unit *u, struct run_row *run, struct decision_row *d,
-                      const struct applied_signal *s, struct err *ret_refusal)
+                      const struct applied_signal *s)
 {
     struct run_step_row *step;
     struct err err = {.code = ERR_OK};
@@ -68,7 +68,8 @@ void decision_execute(struct unit *u, struct run_row *run, struct decision_row *
         code = signal_apply(u, run, step, s, &err);
     if (code == ERR_OK && ours && s->type == SIGNAL_RETRY_RUN)
         d->new_run = s->new_run_id;
-    *ret_refusal = err;
+    if (code != ERR_OK)
+        d->reason = arena_str(u->arena, str_of(err.detail)); /* for whoever asks again */
     if (code != ERR_OK || ours || signal_apply_outside(u, run, s)) {
         decision_processed(u, d, code == ERR_OK, code == ERR_OK ? STR_ABSENT : str_of(err_wire(code)));
         return;
@@ -77,12 +78,36 @@ void decision_execute(struct unit *u, struct run_row *run, struct decision_row *
     unit_list(u, d->run, LIST_DECISIONS_OPEN, d->id, false);
 }
 
+/* The codes a sender can have heard; what an engine outside calls its failures is no refusal of ours. */
+static void repeat_refusal(const struct decision_row *d, struct err *ret)
+{
+    static const enum err_code codes[] = {
+        ERR_AUTHZ_DENIED, ERR_AUTHZ_REASON_REQUIRED, ERR_AUTHZ_TENANT_FORBIDDEN, ERR_SIGNAL_INVALID_PAYLOAD,
+        ERR_RUN_TERMINAL, ERR_STEP_NOT_TERMINAL,     ERR_STEP_TERMINAL};
+    for (size_t i = 0; d->error_code.ptr && i < LENGTH_OF(codes); i++)
+        if (str_is(d->error_code, err_wire(codes[i])))
+            err_set(ret, codes[i], "%.*s",
+                    STR_ARG(d->reason.ptr ? d->reason : STR("the engine could not do it")));
+}
+
+static void copy(struct str text, char *out, size_t size)
+{
+    size_t len = text.len < size - 1 ? text.len : size - 1;
+    while (len && len < text.len && ((unsigned char)text.ptr[len] & 0xC0) == 0x80)
+        len--; /* not within a character */
+    if (len)
+        memcpy(out, text.ptr, len);
+    out[len] = '\0';
+}
+
 void decision_answer(const struct decision_row *d, struct signal_answer *ret)
 {
     ret->decision = (enum signal_decision)d->state;
     ret->processed = d->processed_ms != 0;
     ret->succeeded = d->succeeded != 0;
-    ret->new_run = d->new_run;
+    copy(d->new_run, ret->new_run, sizeof ret->new_run);
+    copy(d->error_code, ret->error_code, sizeof ret->error_code);
     memcpy(ret->decision_id.bytes, d->uuid.ptr, sizeof ret->decision_id.bytes);
     memcpy(ret->policy_id.bytes, d->policy.ptr, sizeof ret->policy_id.bytes);
+    repeat_refusal(d, &ret->refusal);
 }

@@ -14,9 +14,10 @@ struct decision_row *decision_add(struct unit *u, const struct decision_row *row
 /* Applies an accepted one: the state's word and the effect become its engineResult. In a run of an engine
  * outside it waits for that. ERR_OK also when the state refused: look at the row. */
 void decision_execute(struct unit *u, struct run_row *run, struct decision_row *d,
-                      const struct applied_signal *s, struct err *ret_refusal);
+                      const struct applied_signal *s);
 /* The engine has done with it. */
 void decision_processed(struct unit *u, struct decision_row *d, bool succeeded, struct str error_code);
+/* What its sender hears, now and whenever it is asked again: also the refusal, in the same words. */
 void decision_answer(const struct decision_row *d, struct signal_answer *ret);
 
 #endif

@@ -15,6 +15,14 @@ struct str policy_reason(struct str said)
     return said.len ? said : STR_ABSENT;
 }
 
+bool policy_may_touch(const struct policy_actor *actor, struct str project)
+{
+    for (size_t i = 0; actor->scoped && i < actor->project_count; i++)
+        if (str_equal(actor->projects[i], project))
+            return true;
+    return !actor->scoped;
+}
+
 struct str policy_effective_role(const struct policy_actor *actor, enum signal_type signal, bool *ret_may)
 {
     int suffices = SIGNAL_ROLE_COUNT, held = SIGNAL_ROLE_COUNT;
@@ -88,6 +96,10 @@ void policy_evaluate(const struct settings *s, const struct policy_request *q,
     *ret = (struct policy_verdict){.role = policy_effective_role(&q->actor, q->signal, &may)};
     if (!str_equal(q->actor.tenant, q->tenant)) {
         refuse(ret, ERR_AUTHZ_TENANT_FORBIDDEN, "the run is another tenant's");
+        return;
+    }
+    if (!policy_may_touch(&q->actor, q->project)) {
+        refuse(ret, ERR_AUTHZ_DENIED, "the run's project is not in the token's project_scope");
         return;
     }
     if (is_listed(s->engine_disabled_signals, q->signal)) {

@@ -1,8 +1,8 @@
 /* engine/policy.h - may this actor send this signal: evaluateSignal of seed 003 section 4, as an interface.
  *
  * The evaluator behind it is the table of roles (lifecycle/signals.h), or a policy decision point outside
- * whose answer is brought along (POLICY_GIVEN). Order of the checks: tenant, switched off, role, reason
- * (AS-02). Pure: the id of the decision is passed in. */
+ * whose answer is brought along (POLICY_GIVEN). Order of the checks: tenant, project, switched off, role,
+ * reason (AS-02). Pure: the id of the decision is passed in. */
 #ifndef WEIR_ENGINE_POLICY_H
 #define WEIR_ENGINE_POLICY_H
 
@@ -15,13 +15,16 @@ struct policy_actor {
     struct str user_id, tenant;
     const struct str *roles; /* as the token has them, `System` from outside left out */
     size_t role_count;
+    bool scoped; /* to these projects; else it may touch every one */
+    const struct str *projects;
+    size_t project_count;
 };
 
 struct policy_request {
     struct policy_actor actor;
     enum signal_type signal;
     struct str payload; /* JSON text */
-    struct str tenant, run_id;
+    struct str tenant, project, run_id;
     struct str audit_reason; /* absent, or as it was said */
 };
 
@@ -43,6 +46,7 @@ struct policy_verdict {
 
 void policy_evaluate(const struct settings *s, const struct policy_request *q,
                      const struct policy_given *given, struct policy_verdict *ret);
+bool policy_may_touch(const struct policy_actor *actor, struct str project);
 /* The least permissive role that suffices; without one the least that is held, "NONE" without any. */
 struct str policy_effective_role(const struct policy_actor *actor, enum signal_type signal, bool *ret_may);
 /* Trimmed; absent when nothing is left. */

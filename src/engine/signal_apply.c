@@ -180,12 +180,15 @@ static void escalate(struct unit *u, struct run_row *run, const struct applied_s
     alert_severity_of(text_of(s, "level"), &severity);
     /* Each is an event of its own: the number of the record makes its key one. */
     produce_opaque(u, run, STR("ALERT_ESCALATED"), run->last_seq + 1, s->payload->source);
+    const struct run_event_row *e =
+        unit_get(u, &table_run_event_row, &(struct run_event_row){.run = run->num, .seq = run->last_seq});
     alert_raise(u, run,
                 &(struct alert_row){.severity = severity,
                                     .category = ALERT_ESCALATION,
                                     .code = STR("ALERT_ESCALATED"),
                                     .seq = run->last_seq,
                                     .persisted_ms = u->now_ms,
+                                    .event_id = e ? e->event_id : STR_ABSENT,
                                     .event_type = STR("ALERT_ESCALATED"),
                                     .detail = text_of(s, "note")});
 }

@@ -11,11 +11,15 @@
 #include "engine/policy.h"
 #include "kernel/kernel.h"
 
+enum { SIGNAL_ERROR_CODE_MAX = 256 };
+
 struct signal_answer {
     struct uuid decision_id, policy_id;
     enum signal_decision decision;
     bool processed, succeeded; /* by the engine */
-    struct str new_run;        /* of RETRY_RUN; in the batch's arena: copied by `done` */
+    /* Copies: the record they come from is gone when the answer is written. Empty: none. */
+    char new_run[UUID_TEXT_LEN + 1]; /* of RETRY_RUN */
+    char error_code[SIGNAL_ERROR_CODE_MAX + 1];
     bool replayed;
     struct err refusal; /* ERR_OK: none */
 };

@@ -14,9 +14,11 @@ static bool is_client_id(struct str name, struct uuid *ret)
     return str_is(name, text);
 }
 
-static struct client_row client_key(const struct uuid *id)
+/* In the arena: the unit keeps the bytes of a key for as long as the batch lasts. */
+static struct client_row client_key(struct unit *u, const struct uuid *id)
 {
-    return (struct client_row){.uuid = {(const char *)id->bytes, sizeof id->bytes}};
+    return (struct client_row){
+        .uuid = arena_str(u->arena, (struct str){(const char *)id->bytes, sizeof id->bytes})};
 }
 
 void tenant_want(struct unit *u, struct str name)
@@ -24,7 +26,7 @@ void tenant_want(struct unit *u, struct str name)
     struct uuid id;
     unit_want(u, &table_tenant_row, &(struct tenant_row){.name = name});
     if (is_client_id(name, &id)) {
-        struct client_row key = client_key(&id);
+        struct client_row key = client_key(u, &id);
         unit_want(u, &table_client_row, &key);
     }
 }
@@ -33,7 +35,7 @@ static int64_t new_number(struct unit *u, struct str name)
 {
     struct uuid id;
     if (is_client_id(name, &id)) {
-        struct client_row key = client_key(&id);
+        struct client_row key = client_key(u, &id);
         const struct client_row *client = unit_get(u, &table_client_row, &key);
         if (client)
             return client->num;

@@ -8,10 +8,14 @@
 
 #include "base/banned.h"
 
+/* Lower case alone: two spellings of one key would be two keys to whoever compares texts. */
 static bool key_bytes(struct str hex, uint8_t out[DIGEST_BYTES])
 {
     if (hex.len != 2 * DIGEST_BYTES)
         return false;
+    for (size_t i = 0; i < hex.len; i++)
+        if (hex.ptr[i] >= 'A' && hex.ptr[i] <= 'F')
+            return false;
     for (size_t i = 0; i < DIGEST_BYTES; i++) {
         int high = hex_digit(hex.ptr[2 * i]), low = hex_digit(hex.ptr[2 * i + 1]);
         if (high < 0 || low < 0)
@@ -169,5 +173,6 @@ void handle_event_id(struct call *c)
         call_fail(c, ERR_EVENT_INVALID, "idempotencyKey has to be 64 digits of lower-case hex");
         return;
     }
-    call_post(c, &command->base, &event_id_command_type, 0, event_id_known);
+    if (call_project_of_run(c))
+        call_post(c, &command->base, &event_id_command_type, 0, event_id_known);
 }

@@ -236,6 +236,26 @@ bool call_read_run(struct call *c, struct reader **ret_reader, struct run_row *r
     return true;
 }
 
+bool call_project_of_run(struct call *c)
+{
+    struct run_id_row id = {.id = route_param(&c->match, "run_id")};
+    bool found = false;
+    struct err err;
+    if (c->claims->every_project)
+        return true;
+    struct reader *r = api_read_begin(c->api, &err);
+    if (!r || r->ops->reader_row(r, &table_run_id_row, &id, c->x->arena, &found, &err) != ERR_OK) {
+        call_problem(c, &err);
+        return false;
+    }
+    struct run_row run = {.num = id.run};
+    if (found && r->ops->reader_row(r, &table_run_row, &run, c->x->arena, &found, &err) != ERR_OK) {
+        call_problem(c, &err);
+        return false;
+    }
+    return !found || !str_equal(run.tenant_name, c->claims->tenant_id) || call_project(c, run.project);
+}
+
 bool call_page(struct call *c, int64_t *ret_limit, int64_t *ret_below)
 {
     struct str limit, cursor;

@@ -21,6 +21,9 @@ void encode_uuid_bytes(struct json_writer *w, const char *key, struct str bytes)
 bool call_read_run(struct call *c, struct reader **ret_reader, struct run_row *ret_run);
 /* May the caller touch this project? False: answered. */
 bool call_project(struct call *c, struct str project);
+/* The same of the run of the path, if there is one: a run's project never changes, so it can be read before
+ * the command. Costs nothing for a caller of all projects. False: answered. */
+bool call_project_of_run(struct call *c);
 /* `limit`, and `cursor` as the number below which to go on (INT64_MAX: from the newest). False: answered. */
 bool call_page(struct call *c, int64_t *ret_limit, int64_t *ret_below);
 /* "nextCursor" at the end of a page. */

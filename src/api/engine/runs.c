@@ -27,6 +27,13 @@ static void run_started(struct call *c)
     call_send(c);
 }
 
+/* It is read under a path of its own: what cannot stand there as one segment would never be found again. */
+static bool run_id_is_sound(struct str id)
+{
+    return id.len <= RUN_ID_MAX && !memchr(id.ptr, '|', id.len) && !memchr(id.ptr, '\0', id.len) &&
+           !memchr(id.ptr, '/', id.len) && !str_is(id, ".") && !str_is(id, "..");
+}
+
 /* One that the caller did not name is named here, by a UUID. */
 static bool read_run_id(struct call *c, struct str *ret)
 {
@@ -35,9 +42,9 @@ static bool read_run_id(struct call *c, struct str *ret)
     char text[UUID_TEXT_LEN + 1];
     uuid_text(&id, text);
     *ret = given ? given->text : arena_str(c->x->arena, (struct str){text, UUID_TEXT_LEN});
-    if (ret->len <= RUN_ID_MAX && !memchr(ret->ptr, '|', ret->len) && !memchr(ret->ptr, '\0', ret->len))
+    if (run_id_is_sound(*ret))
         return true;
-    call_fail(c, ERR_RUN_INVALID, "runId has at most %d bytes, and neither | nor a zero byte", RUN_ID_MAX);
+    call_fail(c, ERR_RUN_INVALID, "runId has at most %d bytes, no |, no / and no zero byte", RUN_ID_MAX);
     return false;
 }
 
@@ -91,7 +98,7 @@ static bool encode_stored_step(const void *row, void *arg)
         return true;
     }
     const struct projected_step *p = run_projection_step(r->as_of, s->step);
-    if (p || r->as_of->last_seq == 0 || r->until < 0)
+    if (p || r->until < 0)
         encode_step(&r->w, s->step, p ? p->state.status : STEP_PENDING, p ? p->state.attempt : 0, NULL);
     return true;
 }

@@ -16,8 +16,8 @@ enum { MINUTE_MS = 60000 };
 struct counted {
     struct map_node node;
     int64_t since_ms, count;
-    size_t len;
-    char name[]; /* a letter for what it is, then the name */
+    size_t tenant_len, run_len;
+    char name[]; /* a letter for what it is, the tenant, the run */
 };
 
 struct signal_limits {
@@ -54,22 +54,39 @@ struct signal_limits *signal_limits_free(struct signal_limits *l)
     return NULL;
 }
 
-static struct counted *counted_of(struct signal_limits *l, char what, struct str name, int64_t now_ms)
+static bool is_it(const struct counted *x, char what, struct str tenant, struct str run)
 {
-    uint64_t hash = hash_sip(l->key, name.ptr, name.len) ^ (uint64_t)(unsigned char)what;
+    return x->name[0] == what && x->tenant_len == tenant.len && x->run_len == run.len &&
+           (!tenant.len || !memcmp(x->name + 1, tenant.ptr, tenant.len)) &&
+           (!run.len || !memcmp(x->name + 1 + tenant.len, run.ptr, run.len));
+}
+
+static struct counted *new_counted(char what, struct str tenant, struct str run, int64_t now_ms)
+{
+    struct counted *x = must_alloc(sizeof *x + 1 + tenant.len + run.len);
+    x->since_ms = now_ms;
+    x->tenant_len = tenant.len;
+    x->run_len = run.len;
+    x->name[0] = what;
+    if (tenant.len)
+        memcpy(x->name + 1, tenant.ptr, tenant.len);
+    if (run.len)
+        memcpy(x->name + 1 + tenant.len, run.ptr, run.len);
+    return x;
+}
+
+static struct counted *counted_of(struct signal_limits *l, char what, struct str tenant, struct str run,
+                                  int64_t now_ms)
+{
+    uint64_t hash = hash_sip(l->key, tenant.ptr, tenant.len) ^ (uint64_t)(unsigned char)what;
+    if (run.len)
+        hash = hash_sip((uint64_t[2]){l->key[0] ^ hash, l->key[1]}, run.ptr, run.len);
     struct counted *x = NULL;
-    for (struct map_node *n = map_first(&l->names, hash); n && !x; n = map_next(n)) {
-        struct counted *y = CONTAINER_OF(n, struct counted, node);
-        if (y->name[0] == what && y->len == name.len && !memcmp(y->name + 1, name.ptr, name.len))
-            x = y;
-    }
+    for (struct map_node *n = map_first(&l->names, hash); n && !x; n = map_next(n))
+        if (is_it(CONTAINER_OF(n, struct counted, node), what, tenant, run))
+            x = CONTAINER_OF(n, struct counted, node);
     if (!x) {
-        x = must_alloc(sizeof *x + 1 + name.len);
-        x->since_ms = now_ms;
-        x->len = name.len;
-        x->name[0] = what;
-        if (name.len)
-            memcpy(x->name + 1, name.ptr, name.len);
+        x = new_counted(what, tenant, run, now_ms);
         map_put(&l->names, &x->node, hash);
     }
     if (now_ms - x->since_ms >= MINUTE_MS || now_ms < x->since_ms) {
@@ -95,7 +112,8 @@ static enum err_code take(struct signal_limits *l, struct str tenant, struct str
             tenant_max = l->settings->engine_signals_per_tenant_minute;
     if (l->names.count >= SIGNAL_LIMITS_MAX)
         map_drain(&l->names, free_counted, NULL);
-    struct counted *of_run = counted_of(l, 'r', run, now_ms), *of_tenant = counted_of(l, 't', tenant, now_ms);
+    struct counted *of_run = counted_of(l, 'r', tenant, run, now_ms);
+    struct counted *of_tenant = counted_of(l, 't', tenant, (struct str){"", 0}, now_ms);
     if (run_max && of_run->count >= run_max)
         return refuse(of_run, "the run", run_max, now_ms, err);
     if (tenant_max && of_tenant->count >= tenant_max)

@@ -1,6 +1,7 @@
 /* api/engine/signal_limits.h - how many signals a run and a tenant get in a minute (seed 003 section 6.5): a
  * storm of one neither fills the record nor holds up others. A refused one leaves no record and is counted.
  *
+ * A run's count is of the sender's tenant: who sends to runs of others takes nothing from their owners.
  * Minutes begin with the first signal of a run or tenant. Bounded: SIGNAL_LIMITS_MAX names; one more, and all
  * begin anew. Each node counts for itself. Threads: any; one lock. */
 #ifndef WEIR_API_ENGINE_SIGNAL_LIMITS_H

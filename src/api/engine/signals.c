@@ -20,7 +20,10 @@ static enum err_code read_actor(struct call *c, struct policy_actor *ret, struct
         *ret = (struct policy_actor){.user_id = c->claims->subject,
                                      .tenant = c->claims->tenant_id,
                                      .roles = c->claims->roles,
-                                     .role_count = c->claims->role_count};
+                                     .role_count = c->claims->role_count,
+                                     .scoped = !c->claims->every_project,
+                                     .projects = c->claims->projects,
+                                     .project_count = c->claims->project_count};
         return ERR_OK;
     }
     struct run_id_row id = {.id = route_param(&c->match, "run_id")};
@@ -122,9 +125,13 @@ static void encode_answer(struct json_writer *w, const struct signal_answer *a)
         jw_object(w);
         jw_key(w, "status");
         jw_text(w, a->succeeded ? "success" : "failure");
-        if (a->new_run.ptr) {
+        if (!a->succeeded && a->error_code[0]) {
+            jw_key(w, "errorCode");
+            jw_text(w, a->error_code);
+        }
+        if (a->new_run[0]) {
             jw_key(w, "newRunId");
-            jw_str(w, a->new_run);
+            jw_text(w, a->new_run);
         }
         jw_object_end(w);
     } else {
@@ -242,5 +249,6 @@ void handle_signal_processed(struct call *c)
         call_fail(c, ERR_SIGNAL_NOT_FOUND, "the run has no decision about this signalId");
         return;
     }
-    call_post(c, &command->base, &processed_command_type, 0, noted);
+    if (call_project_of_run(c))
+        call_post(c, &command->base, &processed_command_type, 0, noted);
 }

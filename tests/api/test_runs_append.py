@@ -1,0 +1,449 @@
+"""The append authority as an engine outside meets it: envelopes, keys, duplicates, batches, event ids."""
+import uuid
+from datetime import datetime, timezone
+
+import pytest
+
+from harness.engine_calls import RUN_EVENTS, STEP_EVENTS, Engine, Outside, path_of, vectors
+from harness.together import at_once
+from harness.weir_server import REPOSITORY
+
+META = ("eventId", "runSeq", "persistedAt")
+
+
+@pytest.fixture(name="engine", scope="module")
+def engine_of_module(weir):
+    """A tenant of its own for this module."""
+    return Engine(weir, "acme-append")
+
+
+@pytest.fixture(name="run")
+def run_of_test(engine):
+    """A run nobody has heard of."""
+    return Outside(engine)
+
+
+def meta(answer):
+    """What a duplicate must repeat."""
+    return tuple(answer[name] for name in META)
+
+
+# ---- the catalog
+
+@pytest.mark.parametrize("kind", RUN_EVENTS + STEP_EVENTS)
+def test_each_known_type_is_stored_as_it_is_spelt(run, kind):
+    """[RUN-006] [RUN-007] [RUN-008] [RUN-009] [RUN-010] [RUN-011] [RUN-012] [RUN-013] [RUN-014] [RUN-015]
+    [RUN-016] [RUN-017] Known and of its level: with the other level's stepId it is refused."""
+    step = "s1" if kind in STEP_EVENTS else None
+    first = run.append(kind, step)
+    assert first["runSeq"] == 1 and first["duplicate"] is False
+    record, = run.engine.events(run.run_id)
+    assert record["eventType"] == kind and record.get("stepId") == step
+    wrong = run.event(kind, None if step else "s1", attempt=2)
+    run.send(wrong).expect_problem(400, "EVENT_INVALID")
+
+
+def test_a_record_is_the_write_and_two_members_more(run):
+    """[RUN-089] [RUN-091] [RUN-093] [RUN-061] Whatever the payload holds, byte for byte of its meaning."""
+    written = [run.event("RunStarted"),
+               run.event("StepStarted", "größe ✓", payload={"n": 1.5, "deep": [{"x": None}], "text": "é\u0000|"}),
+               run.event("StepFailed", "größe ✓", payload={"reason": "boom"}, engineAttemptId=7)]
+    for event in written:
+        run.send(event).expect(201)
+    records = run.engine.events(run.run_id)
+    for seq, (event, record) in enumerate(zip(written, records), 1):
+        extra = {name: record[name] for name in record if name not in event}
+        assert {name: record[name] for name in event} == event
+        assert set(extra) == {"runSeq", "persistedAt"} and extra["runSeq"] == seq
+        assert extra["persistedAt"].endswith("Z") and datetime.fromisoformat(extra["persistedAt"][:-1])
+    assert "payload" not in records[0]
+
+
+@pytest.mark.parametrize("kind, step", [("FooHappened", None), ("FooHappened", "s1"), ("ALERT_ESCALATED", None),
+                                        ("SignalAccepted", None), ("SignalRejected", "s"), ("runstarted", None)])
+def test_an_unknown_type_is_stored_and_changes_nothing(run, kind, step):
+    """[RUN-005] [RUN-019] [RUN-020] [RUN-021] [RUN-025] [RUN-090] The watermark moves on, later events count."""
+    run.tell("RunStarted", "StepStarted s1 1")
+    before = run.engine.run(run.run_id)
+    answer = run.append(kind, step, payload={"level": 3, "odd": {"|": []}})
+    after = run.engine.run(run.run_id)
+    assert after.pop("lastRunSeq") == answer["runSeq"] == before.pop("lastRunSeq") + 1
+    assert after == before and not run.engine.alerts(run.run_id)
+    assert run.engine.events(run.run_id)[-1]["payload"] == {"level": 3, "odd": {"|": []}}
+    run.tell("StepCompleted s1 1", "RunCompleted")
+    assert run.engine.status(run.run_id) == "COMPLETED"
+
+
+# ---- envelopes
+
+MISSING = [{name: None} for name in ("eventId", "eventType", "runId", "tenantId", "projectId", "environmentId",
+                                     "planId", "planVersion", "engineAttemptId", "logicalAttemptId",
+                                     "idempotencyKey", "emittedAt")]
+EMPTY = [{name: ""} for name in ("eventType", "runId", "tenantId", "projectId", "environmentId", "planId",
+                                 "planVersion", "idempotencyKey", "emittedAt", "eventId")]
+WRONG = [{"eventId": "3c4ad9a0-0ea6-11ef-9262-0242ac120002"}, {"eventId": "junk"},
+         {"eventId": "74738ff5-5367-5958-9aee-98fffdcd1876"}, {"eventId": 5}, {"planVersion": 2},
+         {"engineAttemptId": "1"}, {"engineAttemptId": 0}, {"logicalAttemptId": 0}, {"logicalAttemptId": "1"},
+         {"logicalAttemptId": 1.5}, {"logicalAttemptId": -1}, {"logicalAttemptId": 2147483648},
+         {"engineAttemptId": 1.5}, {"emittedAt": "2026-02-16T10:00:00+01:00"}, {"emittedAt": "yesterday"},
+         {"emittedAt": 5}, {"runId": "a|b"}, {"eventType": "Run|Started"}, {"planId": "a|b"},
+         {"planVersion": "1|2"}, {"payload": [1]}, {"payload": "text"}, {"persistedAt": "2026-02-16T10:00:00Z"},
+         {"runSeq": 7}, {"color": "red"}]
+
+
+@pytest.mark.parametrize("kind, step", [("RunQueued", None), ("StepStarted", "s1")])
+@pytest.mark.parametrize("change", MISSING + EMPTY + WRONG, ids=str)
+def test_an_envelope_with_a_fault_is_refused(run, kind, step, change):
+    """[RUN-018] [RUN-026] [RUN-027] [RUN-028] [RUN-029] [RUN-030] [RUN-031] [RUN-032] [RUN-033] [RUN-034]
+    [RUN-035] [RUN-036] [RUN-037] [RUN-041] [RUN-043] [RUN-073] [RUN-089] Nothing is written of it."""
+    answer = run.send(run.event(kind, step, **change))
+    assert answer.status == 400, answer
+    answer.expect_problem(400, "EVENT_INVALID")
+    run.engine.call("GET", path_of(run.run_id)).expect_problem(404, "RUN_NOT_FOUND")
+
+
+@pytest.mark.parametrize("kind", STEP_EVENTS)
+@pytest.mark.parametrize("step", [None, "", "a|b", 5])
+def test_a_step_event_names_its_step(run, kind, step):
+    """[RUN-038] [RUN-074]"""
+    event = {**run.event(kind, "x"), "stepId": step}
+    if step is None:
+        del event["stepId"]
+    run.send(event).expect_problem(400, "EVENT_INVALID")
+
+
+@pytest.mark.parametrize("kind", RUN_EVENTS)
+@pytest.mark.parametrize("step", ["s1", "", "RUN", None])
+def test_a_run_event_has_no_step(run, kind, step):
+    """[RUN-039] Whatever the key holds."""
+    run.send({**run.event(kind), "stepId": step}).expect_problem(400, "EVENT_INVALID")
+
+
+def test_times_in_utc_are_taken_in_every_spelling(run):
+    """Z or +00:00, and given back as they were said."""
+    said = ["2026-02-16T10:00:00Z", "2026-02-16T10:00:00.123456Z", "2026-02-16T10:00:00+00:00"]
+    for n, text in enumerate(said, 1):
+        run.append("FooHappened", attempt=n, emittedAt=text)
+    assert [record["emittedAt"] for record in run.engine.events(run.run_id)] == said
+
+
+def test_the_servers_clock_says_when_it_was_persisted(run):
+    """[RUN-040] [RUN-041] [RUN-042] The producer's clock may be years off; order and time are ours."""
+    before = datetime.now(timezone.utc).timestamp()
+    for n, text in enumerate(["2031-01-01T00:00:00Z", "1999-12-31T23:59:59Z"], 1):
+        run.append("FooHappened", attempt=n, emittedAt=text)
+    records = run.engine.events(run.run_id)
+    times = [datetime.fromisoformat(r["persistedAt"].replace("Z", "+00:00")).timestamp() for r in records]
+    assert before - 1 <= times[0] <= times[1] <= datetime.now(timezone.utc).timestamp() + 1
+    assert [r["emittedAt"][:4] for r in records] == ["2031", "1999"]
+
+
+# ---- keys
+
+@pytest.mark.parametrize("vector", [v for v in vectors(REPOSITORY) if v["logicalAttemptId"]],
+                         ids=lambda v: v["name"])
+def test_the_authority_reckons_keys_as_the_golden_vectors_do(weir, vector):
+    """[RUN-063] [RUN-064] [RUN-065] [RUN-066] [RUN-067] [RUN-070] [RUN-071] [RUN-133] [RUN-134] [RUN-135]
+    [RUN-136] [RUN-137] The vector's digest is taken; one digit off, or in upper case, it is not."""
+    key = vector["expectedSha256Hex"]
+    run = Outside(Engine(weir, "vectors"), vector["runId"], vector["planId"], vector["planVersion"])
+    event = run.event(vector["eventType"], vector.get("stepId"), vector["logicalAttemptId"])
+    assert event["idempotencyKey"] == key
+    for wrong in (key[:-1] + ("0" if key[-1] != "0" else "1"), key.upper(), "0" * 64):
+        run.send({**event, "idempotencyKey": wrong}).expect_problem(422, "IDEMPOTENCY_KEY_MISMATCH")
+    assert run.send(event).status in (200, 201)
+    assert key in [record["idempotencyKey"] for record in run.engine.events(run.run_id)]
+
+
+def test_other_fields_take_no_part_in_the_key(run):
+    """[RUN-072] [RUN-075] [RUN-046] Tenant, project, environment and engine attempt may be any."""
+    first = run.append("RunStarted")
+    again = run.append("RunStarted", expect=200, engineAttemptId=2)
+    assert meta(again) == meta(first)
+    other = Outside(run.engine, project="another", environment="prod")
+    keys = {one.event("RunStarted", runId="r", engineAttemptId=n)["idempotencyKey"]
+            for n, one in enumerate((run, other), 1)}
+    assert len(keys) == 1
+    other.append("RunStarted", engineAttemptId=5)
+
+
+def test_texts_are_taken_verbatim(run):
+    """[RUN-068] Case, blanks and the form of letters make other steps, with other keys."""
+    names = ["A", "a", "a ", " a", "\u00e9", "e\u0301"]
+    run.tell("RunStarted")
+    keys = {run.event("StepStarted", name)["idempotencyKey"] for name in names}
+    assert len(keys) == len(names)
+    for name in names:
+        run.append("StepStarted", name)
+    assert run.engine.steps(run.run_id) == {name: ("RUNNING", 1) for name in names}
+
+
+def test_a_step_called_RUN_is_no_run_event(run):
+    """Its key cannot meet that of an event of the run: types are of one level."""
+    run.tell("RunStarted")
+    run.append("StepStarted", "RUN")
+    run.append("FooHappened", "RUN")
+    again = run.append("FooHappened", expect=201)
+    assert again["duplicate"] is False
+
+
+# ---- duplicates
+
+def test_a_duplicate_gets_what_is_stored_and_writes_nothing(run):
+    """[RUN-047] [RUN-048] [RUN-049] [RUN-076] [RUN-077] [RUN-078] [RUN-079] Also with another eventId, payload,
+    time and engine attempt: the first record wins."""
+    first = run.append("RunStarted", payload={"by": "me"})
+    for fields in ({}, {"eventId": str(uuid.uuid4())}, {"payload": {"by": "you"}}, {"engineAttemptId": 9},
+                   {"emittedAt": "2027-01-01T00:00:00Z"}):
+        again = run.append("RunStarted", expect=200, **fields)
+        assert meta(again) == meta(first) and again["duplicate"] is True
+    record, = run.engine.events(run.run_id)
+    assert record["payload"] == {"by": "me"} and record["eventId"] == first["eventId"]
+
+
+def test_fifty_equal_appends_at_once_leave_one_record(run):
+    """[RUN-078] [RUN-092] One is new, all hear the same."""
+    run.append("RunStarted")
+    events = [run.event("StepStarted", "s1") for _ in range(50)]
+    run.engine.token("Engine")
+    answers = at_once(50, lambda i: run.send(events[i]))
+    assert sorted(a.status for a in answers) == [200] * 49 + [201]
+    assert len({meta(a.json) for a in answers}) == 1
+    assert len(run.engine.events(run.run_id)) == 2
+
+
+def test_appends_at_once_are_numbered_without_repeats(engine):
+    """[RUN-092] [RUN-130] Two runs, each with numbers of its own."""
+    runs = [Outside(engine), Outside(engine)]
+    engine.token("Engine")
+    answers = at_once(40, lambda i: runs[i % 2].append("FooHappened", attempt=i + 1))
+    for n in (0, 1):
+        assert sorted(a["runSeq"] for a in answers[n::2]) == list(range(1, 21))
+        records = engine.events(runs[n].run_id)
+        assert [r["runSeq"] for r in records] == list(range(1, 21))
+        assert {(r["logicalAttemptId"], r["runSeq"]) for r in records} == {
+            (i + 1, a["runSeq"]) for i, a in enumerate(answers) if i % 2 == n}
+
+
+def test_an_event_id_under_another_key_is_a_conflict(run, engine):
+    """In the same run; another run is another matter."""
+    first = run.append("RunStarted")
+    run.send(run.event("RunCompleted", eventId=first["eventId"])).expect_problem(409, "EVENT_ID_CONFLICT")
+    assert run.engine.names(run.run_id) == ["RunStarted"]
+    Outside(engine).append("RunStarted", eventId=first["eventId"])
+
+
+@pytest.mark.parametrize("change", [{"projectId": "other"}, {"environmentId": "prod"}])
+def test_an_event_of_another_envelope_is_refused(run, change):
+    """The run's first record says which they are."""
+    run.append("RunStarted")
+    run.send(run.event("RunCompleted", **change)).expect_problem(409, "ENVELOPE_MISMATCH")
+    run.append("RunStarted", planVersion="3")  # another plan is another key, no other envelope
+    assert [r["planVersion"] for r in run.engine.events(run.run_id)] == ["2", "3"]
+
+
+def test_tenant_of_token_event_and_run_are_one(run, weir):
+    """Who appends for another is refused."""
+    run.append("RunStarted")
+    run.send(run.event("RunCompleted", tenantId="other")).expect_problem(403, "AUTHZ_TENANT_FORBIDDEN")
+    thief = Outside(Engine(weir, "thief"), run.run_id)
+    thief.send(thief.event("RunCompleted")).expect_problem(403, "AUTHZ_TENANT_FORBIDDEN")
+    run.send(run.event("RunCompleted", runId="other")).expect_problem(400, "EVENT_INVALID")
+    assert run.engine.names(run.run_id) == ["RunStarted"]
+
+
+def test_weirs_own_runs_are_not_appended_to(engine):
+    """Neither one by one nor in a batch."""
+    engine.put_plan("own", "a", queue="never")
+    run = Outside(engine, engine.start("own"), "own", "1")
+    run.send(run.event("RunStarted")).expect_problem(409, "RUN_NOT_EXTERNAL")
+    run.send({"events": [run.event("RunStarted")]}).expect_problem(409, "RUN_NOT_EXTERNAL")
+    assert engine.names(run.run_id) == ["RunQueued"]
+
+
+# ---- batches
+
+def test_each_item_of_a_batch_stands_alone(run):
+    """200; results in order; the good ones are written."""
+    events = [run.event("RunStarted"), run.event("StepStarted", "a"), run.event("StepStarted", "a"),
+              run.event("StepCompleted"), run.event("StepCompleted", "a", idempotencyKey="0" * 64),
+              run.event("RunCompleted", tenantId="other"), 5, run.event("StepCompleted", "a")]
+    results = run.send({"events": events}).expect(200)["results"]
+    assert [r.get("runSeq") for r in results] == [1, 2, 2, None, None, None, None, 3]
+    assert [r.get("duplicate") for r in results] == [False, False, True, None, None, None, None, False]
+    assert [r["error"]["code"] for r in results if "error" in r] == [
+        "EVENT_INVALID", "IDEMPOTENCY_KEY_MISMATCH", "AUTHZ_TENANT_FORBIDDEN", "EVENT_INVALID"]
+    assert {r["error"]["status"] for r in results if "error" in r} == {400, 422, 403}
+    assert run.engine.names(run.run_id) == ["RunStarted", "StepStarted a 1", "StepCompleted a 1"]
+    again = run.send({"events": events}).expect(200)["results"]
+    assert [r.get("duplicate") for r in again] == [True, True, True, None, None, None, None, True]
+    assert [meta(r) for r in again if "runSeq" in r] == [meta(r) for r in results if "runSeq" in r]
+
+
+def test_a_batch_has_one_to_a_thousand_events(run):
+    """And stands alone in its body."""
+    for body in ({"events": []}, {"events": {}}, {"events": [run.event("RunStarted")], "more": 1},
+                 {"events": [run.event("RunStarted")] * 1001}, {**run.event("RunStarted"), "events": []}):
+        answer = run.send(body)
+        assert answer.status == 400, answer
+    events = [run.event("FooHappened", attempt=n + 1) for n in range(1000)]
+    results = run.send({"events": events}).expect(200)["results"]
+    assert [r["runSeq"] for r in results] == list(range(1, 1001))
+    assert run.engine.run(run.run_id)["lastRunSeq"] == 1000
+
+
+def test_a_batch_of_nothing_good_opens_no_run(run):
+    """The first good event does."""
+    results = run.send({"events": [run.event("StepStarted"), {}]}).expect(200)["results"]
+    assert all(r["error"]["code"] == "EVENT_INVALID" for r in results)
+    run.engine.call("GET", path_of(run.run_id)).expect_problem(404, "RUN_NOT_FOUND")
+
+
+# ---- states and alerts
+
+def test_transitions_are_those_of_the_contract(engine):
+    """[RUN-094] [RUN-095] [RUN-096] [RUN-097] [RUN-098] [RUN-099] [RUN-100] [RUN-101] [RUN-102] [RUN-103]"""
+    words = ["RunQueued", "RunStarted", "StepStarted a 1", "StepFailed a 1", "StepStarted a 2", "StepCompleted a 2",
+             "StepSkipped b 1", "RunPaused", "RunResumed"]
+    states = ["PENDING", "RUNNING", "RUNNING", "RUNNING", "RUNNING", "RUNNING", "RUNNING", "PAUSED", "RUNNING"]
+    steps = [{}, {}, {"a": ("RUNNING", 1)}, {"a": ("FAILED", 1)}, {"a": ("RUNNING", 2)}, {"a": ("SUCCESS", 2)},
+             {"a": ("SUCCESS", 2), "b": ("SKIPPED", 1)}]
+    for last, final in (("RunCompleted", "COMPLETED"), ("RunFailed", "FAILED"), ("RunCancelled", "CANCELLED")):
+        run = Outside(engine)
+        run.tell(*words, last)
+        seen = [engine.run(run.run_id, at)["status"] for at in range(1, len(words) + 2)]
+        assert seen == states + [final]
+        assert [engine.steps(run.run_id, at) for at in range(1, 8)] == steps
+        assert not engine.alerts(run.run_id) and not engine.run(run.run_id)["metadata"]["inconsistent"]
+
+
+def test_an_invalid_event_is_stored_flagged_and_told_once(run):
+    """[RUN-104] [RUN-117] [RUN-118] [RUN-119] [RUN-120] [RUN-122] [RUN-123] [RUN-124] [RUN-125] [RUN-126]
+    [RUN-127] Policy A: state as before, the run inconsistent, one alert with every field; later events count."""
+    run.tell("RunStarted", "StepStarted a 1")
+    invalid = run.append("StepCompleted", "b")
+    again = run.append("StepCompleted", "b", expect=200)
+    assert meta(again) == meta(invalid)
+    now = run.engine.run(run.run_id)
+    assert now["status"] == "RUNNING" and now["metadata"]["inconsistent"] is True
+    assert run.engine.steps(run.run_id)["a"] == ("RUNNING", 1)
+    assert run.engine.steps(run.run_id).get("b", ("PENDING", 0)) == ("PENDING", 0)
+    alert, = run.engine.alerts(run.run_id)
+    assert uuid.UUID(alert.pop("alertId")) and alert.pop("createdAt")
+    assert alert == {"code": "INVALID_TRANSITION", "severity": "CRITICAL", "category": "transition",
+                     "runId": run.run_id, "tenantId": run.engine.tenant, "projectId": "shop",
+                     "environmentId": "dev", "eventId": invalid["eventId"], "eventType": "StepCompleted",
+                     "runSeq": 3, "persistedAt": invalid["persistedAt"], "priorState": "PENDING",
+                     "attemptedState": "SUCCESS"}
+    run.tell("StepCompleted a 1", "RunCompleted")
+    late = run.append("StepStarted", "c")
+    now = run.engine.run(run.run_id)
+    assert now["status"] == "COMPLETED" and now["metadata"]["inconsistent"] and now["lastRunSeq"] == late["runSeq"]
+    assert [a["eventId"] for a in run.engine.alerts(run.run_id)] == [late["eventId"], invalid["eventId"]]
+    assert not run.engine.run(run.run_id, 2)["metadata"]["inconsistent"]
+    assert run.engine.run(run.run_id, 3)["metadata"]["inconsistent"]
+
+
+def test_alerts_are_not_doubled_by_a_restart(fresh_weir):
+    """[RUN-127] [RUN-056] And state, records and event ids are the same after it; verify reduces all anew."""
+    weir = fresh_weir()
+    engine = Engine(weir)
+    run = Outside(engine)
+    run.tell("RunStarted", "StepCompleted a 1", "RunPaused", "StepStarted b 1")
+    key = run.event("RunCompleted")["idempotencyKey"]
+    known = run.event_id(key).expect(200)
+    before = engine.run(run.run_id), engine.alerts(), engine.events(run.run_id)
+    assert len(before[1]) == 2
+    weir.restart()
+    assert (engine.run(run.run_id), engine.alerts(), engine.events(run.run_id)) == before
+    assert run.event_id(key).expect(200) == known
+    weir.stop()
+    done = weir.cli("verify")
+    assert done.returncode == 0, done.stdout
+
+
+# ---- layer 2
+
+def test_with_validation_an_invalid_event_is_refused_for_good(module_weir):
+    """[RUN-111] [RUN-112] [RUN-113] [RUN-114] [RUN-115] [RUN-116] In the same words, nothing written, also when
+    it would be valid by then; what was there before stays a duplicate."""
+    weir = module_weir(settings={"engine.append_validation": "on"})
+    run = Outside(Engine(weir))
+    started = run.append("RunStarted")
+    early = run.event("StepCompleted", "a")
+    answers = [run.send(early) for _ in range(2)]
+    run.append("StepStarted", "a")
+    answers += [run.send(early), run.send({**early, "eventId": str(uuid.uuid4())})]
+    problems = [a.expect_problem(409, "INVALID_TRANSITION") for a in answers]
+    assert len({(p["detail"], p["title"], p["type"]) for p in problems}) == 1
+    batch = run.send({"events": [early, run.event("StepFailed", "a")]}).expect(200)["results"]
+    assert batch[0]["error"]["code"] == "INVALID_TRANSITION" and batch[0]["error"]["detail"] == problems[0]["detail"]
+    assert batch[1]["runSeq"] == 3
+    assert meta(run.append("RunStarted", expect=200)) == meta(started)
+    run.append("FooHappened")
+    now = run.engine.run(run.run_id)
+    assert now["lastRunSeq"] == 4 and not now["metadata"]["inconsistent"] and not run.engine.alerts()
+
+
+# ---- event ids
+
+def test_the_registry_gives_one_id_per_run_and_key(engine):
+    """[RUN-051] [RUN-052] [RUN-054] [RUN-057] [RUN-060] Version 4; another run or key has another."""
+    one, two = Outside(engine), Outside(engine)
+    key, other = one.event("RunStarted")["idempotencyKey"], one.event("RunCompleted")["idempotencyKey"]
+    ids = [one.event_id(key).expect(200)["eventId"] for _ in range(3)]
+    assert len(set(ids)) == 1 and uuid.UUID(ids[0]).version == 4
+    assert uuid.UUID(ids[0]).variant == uuid.RFC_4122
+    assert len({ids[0], one.event_id(other).json["eventId"], two.event_id(key).json["eventId"]}) == 3
+    engine.token("Engine")
+    fresh = Outside(engine)
+    race = at_once(20, lambda _: fresh.event_id(key).expect(200)["eventId"])
+    assert len(set(race)) == 1
+    engine.call("GET", f"/runs/{fresh.run_id}").expect_problem(404, "RUN_NOT_FOUND")  # it is no event
+
+
+def test_what_is_written_is_what_the_registry_says(engine):
+    """[RUN-050] [RUN-058] [RUN-059] A producer that lost its registry asks, or appends anew: the stored id."""
+    run = Outside(engine)
+    event = run.event("RunStarted")
+    proposed = run.event_id(event["idempotencyKey"]).expect(200)["eventId"]
+    other = run.send(event).expect(201)["eventId"]  # appended under an id of its own
+    assert other != proposed and run.event_id(event["idempotencyKey"]).json["eventId"] == other
+    late = run.event("RunCompleted")
+    stored = run.send(late).expect(201)["eventId"]
+    assert run.event_id(late["idempotencyKey"]).expect(200)["eventId"] == stored
+
+
+@pytest.mark.parametrize("body", [{}, {"idempotencyKey": "x"}, {"idempotencyKey": "g" * 64}, {"idempotencyKey": 5},
+                                  {"idempotencyKey": "A" * 64}, {"idempotencyKey": "a" * 64, "more": 1}])
+def test_the_registry_wants_a_key(run, body):
+    """64 lower-case digits of hex, nothing else."""
+    answer = run.engine.call("POST", f"/runs/{run.run_id}/event-ids", body, roles="Engine")
+    assert answer.status == 400, answer
+
+
+def test_the_registry_is_its_tenants(run, weir):
+    """Of a run, and of a key before there is a run."""
+    key = run.event("RunStarted")["idempotencyKey"]
+    run.event_id(key).expect(200)
+    thief = Outside(Engine(weir, "thief"), run.run_id)
+    thief.event_id(key).expect_problem(403, "AUTHZ_TENANT_FORBIDDEN")
+    run.append("RunStarted")
+    thief.event_id(key).expect_problem(403, "AUTHZ_TENANT_FORBIDDEN")
+
+
+def test_the_registry_survives_kill_9_before_the_append(fresh_weir):
+    """[RUN-053] [RUN-055] [RUN-056] The producer asks, everything dies, the producer asks again: the same id, and
+    appends it."""
+    weir = fresh_weir()
+    run = Outside(Engine(weir))
+    event = run.event("RunStarted")
+    known = run.event_id(event["idempotencyKey"]).expect(200)["eventId"]
+    weir.kill9()
+    weir.start()
+    assert run.event_id(event["idempotencyKey"]).expect(200)["eventId"] == known
+    run.engine.call("GET", path_of(run.run_id)).expect_problem(404, "RUN_NOT_FOUND")
+    assert run.send({**event, "eventId": known}).expect(201)["eventId"] == known
+    weir.kill9()
+    weir.start()
+    assert run.send(event).expect(200)["eventId"] == known
