@@ -15,15 +15,17 @@
     X('c', "connections", connections, "submitters at once")                                                 \
     X('w', "workers", workers, "worker loops; deliver: webhooks")                                            \
     X('n', "count", count, "stop after so many requests or jobs")                                            \
-    X('b', "batch", batch, "jobs per batch call")                                                            \
+    X('b', "batch", batch, "jobs or events per batch call")                                                  \
     X('m', "claim", claim, "tasks per claim call")                                                           \
     X('p', "payload", payload_bytes, "bytes of payload per job")                                             \
     X('l', "wait-ms", wait_ms, "long poll of a claim")                                                       \
     X('g', "gap-ms", gap_ms, "pickup: idle time before the next job")                                        \
+    X('r', "runs", runs, "append: runs that get the events")                                                 \
+    X('S', "steps", steps, "run: steps of each, one behind the other")                                       \
     X('B', "backlog", backlog, "lifecycle: unfinished jobs at most")
 #define TEXT_OPTIONS(X)                                                                                      \
     X('u', "url", url, "http://IPV4:PORT of the server")                                                     \
-    X('k', "key", key, "API key; without it one is made")                                                    \
+    X('k', "key", key, "API key, or token for append and run; without it a key is made")                     \
     X('q', "queue", queue, "queue name")                                                                     \
     X('i', "ids", ids, "file of job ids: batch writes it, get reads it")                                     \
     X('t', "execution-at", execution_at, "RFC 3339 time: jobs are DEFERRED to it")
@@ -31,7 +33,9 @@
 static _Noreturn void usage(const char *why)
 {
     fprintf(stderr, "weir-load: %s\n", why);
-    fputs("usage: weir-load null|key|submit|batch|drain|lifecycle|pickup|get|deliver [option]...\n", stderr);
+    fputs(
+        "usage: weir-load null|key|submit|batch|drain|lifecycle|pickup|get|deliver|append|run [option]...\n",
+        stderr);
 #define X(letter, name, member, meaning) fprintf(stderr, "  -%c, --%-12s %s\n", letter, name, meaning);
     NUMBER_OPTIONS(X)
     TEXT_OPTIONS(X)
@@ -82,6 +86,8 @@ static void check(const struct options *o)
         usage("1 to 1000 connections, 1 to 100 workers");
     if (!o->batch || o->batch > 1000 || !o->claim || o->claim > 256)
         usage("1 to 1000 jobs a batch, 1 to 256 tasks a claim");
+    if (!o->runs || o->runs > 1000000 || !o->steps || o->steps > 10000)
+        usage("1 to 1000000 runs, 1 to 10000 steps");
     if (o->payload_bytes < 16 || o->payload_bytes > 200000)
         usage("16 to 200000 bytes of payload");
     if (o->seconds < 0 || o->wait_ms > 30000 || !o->backlog)
@@ -105,9 +111,11 @@ void options_parse(struct options *o, int argc, char **argv)
                           .claim = 256,
                           .payload_bytes = 300,
                           .gap_ms = 3,
+                          .runs = 1,
+                          .steps = 10,
                           .backlog = 20000};
     int letter;
-    while ((letter = getopt_long(argc, argv, "c:w:n:b:m:p:l:g:B:u:k:q:i:t:s:I", known, NULL)) != -1)
+    while ((letter = getopt_long(argc, argv, "c:w:n:b:m:p:l:g:r:S:B:u:k:q:i:t:s:I", known, NULL)) != -1)
         take(o, letter, optarg);
     if (optind + 1 != argc)
         usage("exactly one mode is needed");

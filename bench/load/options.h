@@ -8,7 +8,7 @@
 struct options {
     const char *mode;
     const char *url;          /* http://IPV4:PORT */
-    const char *key;          /* NULL: a client and a key of its own are made first */
+    const char *key;          /* NULL: a client and a key of its own are made first; append, run: a token */
     const char *queue;        /* where jobs go and workers claim */
     const char *ids;          /* file: job ids, one a line; written by batch, read by get */
     const char *execution_at; /* NULL: jobs may run at once */
@@ -21,6 +21,8 @@ struct options {
     uint32_t payload_bytes;   /* JSON text of one job's payload */
     uint32_t wait_ms;         /* long poll of a claim */
     uint32_t gap_ms;          /* pickup: idle time before the next job */
+    uint32_t runs;            /* append: so many runs get the events */
+    uint32_t steps;           /* run: of each, one behind the other */
     uint32_t backlog;         /* lifecycle: submitted but unfinished jobs at most */
     bool idempotency;         /* every single submit has a key of its own */
 };

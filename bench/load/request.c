@@ -30,11 +30,10 @@ void request_get(struct strbuf *out, const char *path, const char *key)
     strbuf_add_text(out, "\r\n");
 }
 
-/* {"text":"..."} of exactly payload_bytes: letters, as most payloads are text without escapes. */
-static void add_payload(struct strbuf *out, const struct options *o)
+void payload_text(struct strbuf *out, uint32_t bytes)
 {
     static const char open[] = "{\"text\":\"", shut[] = "\"}";
-    size_t fill = o->payload_bytes - (sizeof open - 1) - (sizeof shut - 1);
+    size_t fill = bytes - (sizeof open - 1) - (sizeof shut - 1);
     strbuf_add_text(out, open);
     for (size_t i = 0; i < fill; i++)
         strbuf_add_char(out, "all work and no play "[i % 21]);
@@ -46,7 +45,7 @@ static void add_job(struct strbuf *out, const struct options *o, const char *ext
     strbuf_addf(out,
                 "{\"type\":\"%s\",\"queue\":\"%s\",%s\"payload\":", o->execution_at ? "DEFERRED" : "EXECUTE",
                 o->queue, extra);
-    add_payload(out, o);
+    payload_text(out, o->payload_bytes);
     if (o->execution_at)
         strbuf_addf(out, ",\"execution_at\":\"%s\"", o->execution_at);
     strbuf_add_char(out, '}');

@@ -11,6 +11,8 @@ enum { REQUEST_KEY_DIGITS = 16 };
 void request_post(struct strbuf *out, const char *path, const char *key, struct str body);
 void request_get(struct strbuf *out, const char *path, const char *key);
 
+/* {"text":"..."} of exactly so many bytes, added: letters, as most payloads are text without escapes. */
+void payload_text(struct strbuf *out, uint32_t bytes);
 void job_body(struct strbuf *out, const struct options *o); /* one job, appended */
 void batch_body(struct strbuf *out, const struct options *o, uint32_t jobs);
 /* A job with an idempotency key of hex digits; request_renumber() gives it the next one. */

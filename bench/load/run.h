@@ -21,7 +21,7 @@ struct call_times {
 struct run {
     struct options options;
     struct loop *loop;
-    char key[128];
+    char key[2048]; /* or a token */
     struct call_times calls[RUN_CALLS_MAX];
     uint32_t call_count;
     uint64_t requests, jobs; /* answered; jobs accepted or finished, whichever the mode is about */
@@ -55,5 +55,7 @@ void mode_drain(struct run *r);
 void mode_lifecycle(struct run *r);
 void mode_pickup(struct run *r);
 void mode_deliver(struct run *r);
+void mode_append(struct run *r);
+void mode_run(struct run *r);
 
 #endif

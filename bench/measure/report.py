@@ -411,8 +411,9 @@ def document(results, made, row_list):
         out += growth(results, made, row_list, us)
         out += ["## Server CPU by thread" + ("" if us is ours[0] else f": {us['title']}"),
                 thread_table(results, row_list, us["name"])]
-    return out + ["## Rows that join later", "\n".join(later_lines()), "## Caveats",
-                  "\n".join(f"- {caveat}" for caveat in CAVEATS)]
+    if rows.LATER:
+        out += ["## Rows that join later", "\n".join(later_lines())]
+    return out + ["## Caveats", "\n".join(f"- {caveat}" for caveat in CAVEATS)]
 
 
 def write(results, folder, row_list=None):

@@ -32,6 +32,9 @@ class Plan:
     webhooks: int     # that hear of each job of the delivery row ...
     deliveries: int   # ... which makes so many
     idle_seconds: float
+    runs: int         # that get the events of append_batch_many and append_single
+    whole_runs: int   # of ten steps, one behind the other
+    rebuilt_events: int
 
     def turn(self, turns):
         """One of so many turns of a row that is measured in turns."""
@@ -41,10 +44,10 @@ class Plan:
 
 FULL = Plan(seconds=4, batch_jobs=200000, peer_jobs=50000, lifecycle_jobs=150000, life_jobs=20000,
             pickups=1000, stored_jobs=20000, webhooks=20, deliveries=100000,
-            idle_seconds=15)
+            idle_seconds=15, runs=10000, whole_runs=200, rebuilt_events=1000000)
 QUICK = Plan(seconds=1, batch_jobs=50000, peer_jobs=10000, lifecycle_jobs=40000, life_jobs=5000,
              pickups=200, stored_jobs=5000, webhooks=20, deliveries=20000,
-             idle_seconds=10)
+             idle_seconds=10, runs=10000, whole_runs=50, rebuilt_events=200000)
 
 
 class Window:
@@ -159,6 +162,38 @@ def deliver(subject, plan, _folder):
     """Jobs of which several webhooks hear: deliveries that reached one receiver a second, from the first
     submit to the last arrival."""
     return rate(subject, lambda: subject.deliver(plan.webhooks, plan.deliveries // plan.webhooks), "requests")
+
+
+def append_batch_one(subject, plan, _folder):
+    """Four producers write to one run, 1000 events a call."""
+    return rate(subject, lambda: subject.append(1, 1000, 4, plan.seconds))
+
+
+def append_batch_many(subject, plan, _folder):
+    """Sixteen producers write to thousands of runs in turn, 20 events a call."""
+    return rate(subject, lambda: subject.append(plan.runs, 20, 16, plan.seconds))
+
+
+def append_single(subject, plan, _folder):
+    """One event a call, to the same number of runs."""
+    return rate(subject, lambda: subject.append(plan.runs, 1, 64, plan.seconds))
+
+
+def run_10(subject, plan, _folder):
+    """Runs of ten steps that do nothing, one at a time: from the start to the answer that it is COMPLETED."""
+    row = measured(subject, lambda: subject.whole_runs(10, plan.whole_runs))
+    row["value"] = row["calls"]["run"]["p50_us"] / 1000
+    return row
+
+
+def rebuild(subject, plan, _folder):
+    """The states of all runs made anew from their events and compared with what is stored, by a program
+    that has the store for itself."""
+    subject.append(plan.runs, 100, 16, count=plan.rebuilt_events)
+    subject.stop()
+    found = subject.verify()
+    return {"value": found["run_events"] / (found["duration_ms"] / 1000), "runs": found["runs"],
+            "events": found["run_events"], "seconds": found["duration_ms"] / 1000}
 
 
 def get_any(subject, plan, folder):
@@ -311,6 +346,14 @@ TRAFFIC = [
         grows=True, needs=("batch",), repeatable=True),
     Row("get_any", "GET of random jobs of the whole store, 16 in flight", "req/s", get_any,
         latency_call="get", needs=("batch",), repeatable=True),
+    Row("append_batch_one", "events appended to one run, 1000 a call", "events/s", append_batch_one, 50000,
+        latency_call="append", repeatable=True),
+    Row("append_batch_many", f"events appended to {FULL.runs:,} runs, 20 a call", "events/s",
+        append_batch_many, 50000, latency_call="append", repeatable=True),
+    Row("append_single", "single appends, 64 in flight", "events/s", append_single, 25000,
+        latency_call="append", repeatable=True),
+    Row("run_10", "a run of 10 steps from start to COMPLETED, p50", "ms", run_10, 25, False,
+        latency_call="run", repeatable=True),
 ]
 # Each on a fresh server of its own.
 MEMORY = Row("memory", f"memory of all processes, {FULL.stored_jobs:,} jobs stored (short run: "
@@ -318,10 +361,12 @@ MEMORY = Row("memory", f"memory of all processes, {FULL.stored_jobs:,} jobs stor
 DELIVER = Row("deliver", f"webhook fan-out: deliveries to one receiver, {FULL.webhooks} webhooks",
               "per s", deliver, 10000)
 WRITTEN = Row("written", "bytes written per whole life", "bytes", written, higher_is_better=False)
+REBUILD = Row("rebuild", "states of all runs rebuilt from their events and compared", "events/s", rebuild,
+              300000)
 IDLE = Row("idle", "statements of an idle server", "per s", idle, higher_is_better=False)
 # Each with what its server is started with besides. Memory and statements are those of all of Weir as people
 # start it, its runners too.
-ALONE = [(MEMORY, {"runner.processes": 2}), (WRITTEN, {}), (DELIVER, {}),
+ALONE = [(MEMORY, {"runner.processes": 2}), (WRITTEN, {}), (DELIVER, {}), (REBUILD, {}),
          (IDLE, {"runner.processes": 2, "statements_counted": True})]
 DERIVED = [
     CYCLE,
@@ -332,16 +377,14 @@ DERIVED = [
     Row("cpu", "server CPU per million whole lives", "s", None, None, False, derive=cpu_of,
         needs=("cycle", "batch", "drain")),
 ]
-ROWS = [START, REST] + TRAFFIC + [DERIVED[1], DELIVER, IDLE, MEMORY, WRITTEN] + DERIVED[2:]
+ROWS = [START, REST] + TRAFFIC + [DERIVED[1], DELIVER, REBUILD, IDLE, MEMORY, WRITTEN] + DERIVED[2:]
 
 # Subjects of ours that have goals of their own: {subject: {row: (absolute, times the best durable peer on the
 # same database)}}, on the empty store. Any other's are those of the rows, on every store.
 GOALS = {"weir_postgres": {"submit_64": (15000, 15), "cycle": (15000, None), "idle": (10, None)}}
 
 # (what will be measured, what it joins with)
-LATER = [
-    ("appends to a run's event log", "runs"),
-]
+LATER = []
 
 
 def with_needs(keys):

@@ -11,6 +11,9 @@ from subjects import server
 MEASURED = {"limits.requests_per_minute": 0, "jobs.max_active": 100000000,
             "jobs.queue_size": 100000000, "runner.processes": 0, "log.level": "warn"}
 
+RUN_ROWS = ("append_batch_one", "append_batch_many", "append_single", "run_10")
+TENANT = "bench"  # as weir-load spells it in its events
+
 
 class Weir:
     """One server process tree and the load generator beside it."""
@@ -19,9 +22,11 @@ class Weir:
                "submits over HTTP/1.1, 4 claim loops in a drain"
     durable, peer, keeps_finished, database = True, False, True, None
     rows = {"start", "rest", "null", "submit_1", "submit_64", "submit_keyed", "batch", "drain",
-            "lifecycle", "pickup", "get", "get_any", "deliver", "memory", "written"}
-    quick_rows = growth_rows = None
-    window = None  # weir-load has nothing to warm up: the caller's own times are right
+            "lifecycle", "pickup", "get", "get_any", "deliver", "memory", "written",
+            *RUN_ROWS, "rebuild"}
+    quick_rows = None
+    growth_rows = rows - set(RUN_ROWS)  # what is stored there are jobs
+    window = None  # of weir-load's modes only append has something to do before
 
     def __init__(self, build):
         self.program = os.path.join(build, "weir")
@@ -29,7 +34,7 @@ class Weir:
         for path in (self.program, self.load_program):
             if not os.access(path, os.X_OK):
                 raise SystemExit(f"bench: {path} is not there; run `make bench`")
-        self.server = self.url = self.data = self.key = None
+        self.server = self.url = self.data = self.key = self.token = None
 
     def version(self):
         """The program's own line: version, schema, SQLite, compiler."""
@@ -64,6 +69,12 @@ class Weir:
             with open(key_file, "w", encoding="utf-8") as file:
                 file.write(self.key)
 
+    def take_token(self):
+        """A token for everything an engine and its workers do, of the keys in the data folder."""
+        command = [self.program, "token", "mint", "--data", self.data, "--sub", "load", "--tenant", TENANT,
+                   "--role", "Engineer,Engine,Worker", "--ttl", "4h"]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
     def is_ready(self):
         """True once requests are served."""
         try:
@@ -74,7 +85,7 @@ class Weir:
 
     def stop(self):
         """SIGTERM and wait; returns the seconds it took."""
-        running, self.server = self.server, None
+        running, self.server, self.token = self.server, None, None
         return running.stop()
 
     @property
@@ -102,12 +113,18 @@ class Weir:
     def run_load(self, mode, *options):
         """Runs the load generator; its errors end the benchmark."""
         command = [self.load_program, mode, "--url", self.url, *map(str, options)]
-        if self.key and mode not in ("key", "null"):
+        if mode in ("append", "run"):
+            self.token = self.token or self.take_token()
+            command += ["--key", self.token]
+        elif self.key and mode not in ("key", "null"):
             command += ["--key", self.key]
-        ran = subprocess.run(command, check=False, capture_output=True, text=True)
-        if ran.returncode != 0:
-            raise SystemExit(f"bench: weir-load {mode} failed: {ran.stderr}{ran.stdout}")
-        return ran.stdout
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as load:
+            if mode == "append" and load.stdout.readline() == "ready\n" and self.window:
+                self.window.open()
+            said, errors = load.communicate()
+        if load.returncode != 0:
+            raise SystemExit(f"bench: weir-load {mode} failed: {errors}{said}")
+        return said
 
     def step(self, mode, *options):
         """The line weir-load prints, read."""
@@ -150,6 +167,23 @@ class Weir:
     def get(self, seconds, ids):
         """Reads of known jobs in random order, 16 in flight."""
         return self.step("get", "-c", 16, "-s", seconds, "-i", ids)
+
+    def append(self, runs, events, connections, seconds=0, count=0):
+        """Events of engines outside, so many a call; one call in flight on each connection."""
+        return self.step("append", "-r", runs, "-b", events, "-c", connections, "-s", seconds, "-n", count,
+                         "-p", 100)
+
+    def whole_runs(self, steps, count):
+        """Runs of a plan, one at a time; two workers, so that one waits when the other finishes."""
+        return self.step("run", "-S", steps, "-w", 2, "-n", count, "-q", "steps")
+
+    def verify(self):
+        """What `weir verify` finds in the folder of a server that was stopped."""
+        ran = subprocess.run([self.program, "verify", "--data", self.data, "-o", "json"], check=False,
+                             capture_output=True, text=True)
+        if ran.returncode != 0:
+            raise SystemExit(f"bench: weir verify: {ran.stderr}{ran.stdout}")
+        return json.loads(ran.stdout)
 
     def with_stored(self, jobs, look):
         """What look() sees with jobs stored and the load gone."""

@@ -13,7 +13,7 @@ class WeirPostgres(Weir):
                "and of PostgreSQL together; its start is Weir's, which makes its tables"
     database = DATABASE
     rows = {"start", "rest", "submit_1", "submit_64", "submit_keyed", "batch", "drain", "lifecycle", "pickup",
-            "get", "memory", "written", "idle"}
+            "get", "memory", "written", "idle", "append_batch_many", "append_single", "run_10"}
     quick_rows = {"start", "rest", "submit_64", "batch", "drain", "pickup"}
     growth_rows = {"submit_64", "batch", "drain", "get"}
 

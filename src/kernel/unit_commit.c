@@ -132,7 +132,7 @@ enum err_code unit_commit(struct unit *u, struct err *err)
         census_begin(u->census, &u->counted);
     if (!empty && u->store->ops->commit(u->store, &c, err) != ERR_OK)
         return err->code;
-    if (empty && u->store->shared)
+    if (empty && u->store->ops->abandon)
         u->store->ops->abandon(u->store);
     publish(u);
     return ERR_OK;
@@ -165,8 +165,8 @@ void unit_abort(struct unit *u)
         idem_put(&u->store->idem, u->idem_drop[i].hash, u->idem_drop[i].job);
     if (u->census)
         census_end(u->census, &u->counted, false);
-    if (!u->store->shared)
-        return;
-    u->store->ops->abandon(u->store);
-    store_forget(u->store);
+    if (u->store->ops->abandon)
+        u->store->ops->abandon(u->store);
+    if (u->store->shared)
+        store_forget(u->store);
 }

@@ -73,9 +73,12 @@ struct store_ops {
     enum err_code (*probe)(struct store *s, struct err *err);
     void (*close)(struct store *s);
 
-    /* Shared stores only, else NULL. load begins the transaction that commit or abandon ends. */
+    /* NULL where there is nothing to end. What a batch reads first begins the transaction that commit or abandon
+     * ends; nothing is to be written, or it was refused. */
+    void (*abandon)(struct store *s);
+
+    /* Shared stores only, else NULL. Begins the transaction. */
     enum err_code (*load)(struct store *s, struct load_set *l, struct arena *a, struct err *err);
-    void (*abandon)(struct store *s); /* nothing is to be written, or it was refused */
     /* Asked about once a second; takes the duties over when nobody has them or their holder has been silent
      * for seconds. While nobody looked, perhaps nobody could beat either, the store being away: leases that
      * ended meanwhile are given anew, once (store->lease_ms from now), before they can be seen to have ended;

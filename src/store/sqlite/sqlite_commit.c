@@ -207,10 +207,25 @@ static enum err_code write_all(struct sqlite_store *s, const struct change_set *
     return ERR_OK;
 }
 
+enum err_code sqlite_begin(struct sqlite_store *s, struct err *err)
+{
+    if (!sqlite3_get_autocommit(s->writer.db))
+        return ERR_OK;
+    return sqlite_step_done(s->writer.db, s->begin, "begin", err);
+}
+
+void sqlite_abandon(struct store *base)
+{
+    struct sqlite_store *s = (struct sqlite_store *)base;
+    struct err ignored; /* nothing was written, or another failure is the one to tell */
+    if (!sqlite3_get_autocommit(s->writer.db))
+        (void)!sqlite_step_done(s->writer.db, s->rollback, "rollback", &ignored);
+}
+
 enum err_code sqlite_commit_changes(struct store *base, const struct change_set *c, struct err *err)
 {
     struct sqlite_store *s = (struct sqlite_store *)base;
-    if (sqlite_step_done(s->writer.db, s->begin, "begin", err) != ERR_OK)
+    if (sqlite_begin(s, err) != ERR_OK)
         return err->code;
     if (write_all(s, c, err) == ERR_OK &&
         sqlite_step_done(s->writer.db, s->commit, "commit", err) == ERR_OK) {
@@ -221,10 +236,7 @@ enum err_code sqlite_commit_changes(struct store *base, const struct change_set 
             base->first_chunk = c->drop_chunks_below;
         return ERR_OK;
     }
-    if (!sqlite3_get_autocommit(s->writer.db)) {
-        struct err ignored; /* the first failure is the one to tell */
-        (void)!sqlite_step_done(s->writer.db, s->rollback, "rollback", &ignored);
-    }
+    sqlite_abandon(base);
     return err->code;
 }
 

@@ -109,7 +109,8 @@ static enum err_code reader_range(struct reader *base, const struct table *t, co
 static enum err_code sqlite_range(struct store *base, const struct table *t, const void *from, size_t max,
                                   store_row_fn *fn, void *arg, struct err *err)
 {
-    return rows_range(&((struct sqlite_store *)base)->writer, t, from, max, fn, arg, err);
+    struct sqlite_store *s = (struct sqlite_store *)base;
+    return sqlite_begin(s, err) == ERR_OK ? rows_range(&s->writer, t, from, max, fn, arg, err) : err->code;
 }
 
 static enum err_code reader_chunk(struct reader *base, int64_t number, struct arena *a, struct str *ret_chunk,
@@ -216,6 +217,8 @@ static enum err_code store_fetch(struct store *base, const struct table *t, void
                                  bool *ret_found, struct err *err)
 {
     struct sqlite_store *s = (struct sqlite_store *)base;
+    if (sqlite_begin(s, err) != ERR_OK)
+        return err->code;
     if (t == &table_stats_row)
         return counts_fetch(&s->writer, s->asides, row, a, ret_found, err);
     return rows_fetch(&s->writer, t, row, a, ret_found, err);
@@ -244,6 +247,7 @@ const struct store_ops store_sqlite_ops = {
     .name = "sqlite",
     .fetch = store_fetch,
     .commit = sqlite_commit_changes,
+    .abandon = sqlite_abandon,
     .tend = sqlite_tend,
     .probe = sqlite_probe,
     .close = store_sqlite_close,
