@@ -72,7 +72,8 @@ static void by_table(const struct policy_request *q, bool may, bool flagged, str
     v->allowed = may;
     if (!may) {
         v->code = ERR_AUTHZ_DENIED;
-        snprintf(v->reason, sizeof v->reason, "no role of the actor may send %s", signal_type_text(q->signal));
+        snprintf(v->reason, sizeof v->reason, "no role of the actor may send %s",
+                 signal_type_text(q->signal));
     }
     if (flagged)
         add_reason(v, "; ", STR("the policy decision point did not answer: by the table of roles"));
@@ -103,8 +104,8 @@ bool policy_is_for_point(const struct settings *s, const struct policy_request *
            !is_listed(s->engine_disabled_signals, q->signal);
 }
 
-void policy_evaluate(const struct settings *s, const struct policy_request *q, const struct policy_given *given,
-                     struct policy_verdict *ret)
+void policy_evaluate(const struct settings *s, const struct policy_request *q,
+                     const struct policy_given *given, struct policy_verdict *ret)
 {
     bool may;
     *ret = (struct policy_verdict){.role = policy_effective_role(&q->actor, q->signal, &may)};

@@ -1,8 +1,9 @@
 /* engine/policy.h - may this actor send this signal: evaluateSignal of seed 003 section 4, as an interface.
  *
- * The evaluator behind it is the table of roles (lifecycle/signals.h), or a policy decision point outside whose
- * answer is brought along (POLICY_GIVEN). Order of the checks: tenant, switched off, role, reason (AS-02). The
- * point stands in place of the role alone; and ESCALATE_ALERT is for the System whatever a point says (SIG-025).
+ * The evaluator behind it is the table of roles (lifecycle/signals.h), or a policy decision point outside
+ * whose answer is brought along (POLICY_GIVEN). Order of the checks: tenant, switched off, role, reason
+ * (AS-02). The point stands in place of the role alone; and ESCALATE_ALERT is for the System whatever a point
+ * says (SIG-025).
  * Pure: the id of the decision is passed in. */
 #ifndef WEIR_ENGINE_POLICY_H
 #define WEIR_ENGINE_POLICY_H
@@ -47,8 +48,8 @@ struct policy_verdict {
 /* Does the word of a point count for this one? Else it need not be asked. */
 bool policy_is_for_point(const struct settings *s, const struct policy_request *q);
 
-void policy_evaluate(const struct settings *s, const struct policy_request *q, const struct policy_given *given,
-                     struct policy_verdict *ret);
+void policy_evaluate(const struct settings *s, const struct policy_request *q,
+                     const struct policy_given *given, struct policy_verdict *ret);
 /* The least permissive role that suffices; without one the least that is held, "NONE" without any. */
 struct str policy_effective_role(const struct policy_actor *actor, enum signal_type signal, bool *ret_may);
 /* Trimmed; absent when nothing is left. */

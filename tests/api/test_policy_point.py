@@ -139,8 +139,8 @@ def test_the_point_is_asked_with_actor_signal_tenant_run_and_reason(judged):
     """[SIG-083] [SIG-098] And the id of the decision is ours, of version 4."""
     engine, point = judged
     run = engine.run()
-    record = engine.accepted(engine.send(run, "UPDATE_PARAMS", {"params": {"day": "ä\u0000"}}, reason=" why not ",
-                                         role="Engineer,Operator", sub="eve"))
+    record = engine.accepted(engine.send(run, "UPDATE_PARAMS", {"params": {"day": "ä\u0000"}},
+                                         reason=" why not ", role="Engineer,Operator", sub="eve"))
     (call,) = point.calls
     assert call.path == PATH and call.headers["content-type"] == "application/json"
     assert call.json == {"input": {
@@ -169,7 +169,7 @@ def test_the_point_stands_in_place_of_the_table_of_roles(judged):
     ({"allowed": False, "reason": "é" * 500}, "REJECTED", "é" * 75),
 ])
 def test_a_decision_may_be_an_object(judged, result, decision, reason):
-    """[SIG-084] allowed, reason and requiresApproval; the words end up in the record, as far as there is room."""
+    """[SIG-084] allowed, reason and requiresApproval; its words are recorded, as far as there is room."""
     engine, point = judged
     point.answers = [says({"result": result, "decision_id": "theirs"})]
     answer = engine.send(engine.run())
@@ -200,11 +200,12 @@ def test_a_reason_is_needed_whatever_the_point_says(judged):
 
 
 def test_a_point_is_not_asked_about_what_it_cannot_change(judged):
-    """[SIG-025] Another tenant's run, a signal that is off, one that is the System's, a run that is not there."""
+    """[SIG-025] Another tenant's run, a signal that is off or the System's, a run that is not there."""
     engine, point = judged
     run = engine.run()
     engine.send(run, tenant="other").expect_problem(403, "AUTHZ_TENANT_FORBIDDEN")
-    assert engine.refused(engine.send(run, "RETRY_RUN", role="Admin"))["reason"] == "this signal is not enabled"
+    off = engine.refused(engine.send(run, "RETRY_RUN", role="Admin"))
+    assert off["reason"] == "this signal is not enabled"
     engine.refused(engine.send(run, "ESCALATE_ALERT", {"level": "P1"}, role="Admin"))
     assert engine.send("no-such-run").status in (403, 404)
     assert engine.send(run, "PAUSE", {"no": "such member"}).status == 400
@@ -217,11 +218,13 @@ def test_the_system_itself_is_not_judged(judged):
     engine, point = judged
     run = engine.run()
     point.answers = [NO]
-    body = json.dumps({"signalId": str(uuid.uuid4()), "signalType": "ESCALATE_ALERT", "payload": {"level": "P1"}})
+    body = json.dumps({"signalId": str(uuid.uuid4()), "signalType": "ESCALATE_ALERT",
+                       "payload": {"level": "P1"}})
     with socket.socket(socket.AF_UNIX) as wire:
         wire.connect(os.path.join(engine.weir.data, "core.sock"))
         wire.sendall((f"POST /engine/v1/runs/{run}/signals HTTP/1.1\r\nHost: core\r\nConnection: close\r\n"
-                      f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n{body}").encode())
+                      "Content-Type: application/json\r\n"
+                      f"Content-Length: {len(body)}\r\n\r\n{body}").encode())
         answer = b"".join(iter(lambda: wire.recv(65536), b""))
     assert answer.startswith(b"HTTP/1.1 200 ") and not point.calls, answer
 
@@ -250,7 +253,8 @@ def test_the_gateways_questions_are_not_for_others(judged):
 @pytest.mark.parametrize("answer", [
     says(b"{\"result\": tru"), says(b""), says(b"null"), says([True]), says({}), says({"result": None}),
     says({"result": "true"}), says({"result": 1}), says({"result": {}}), says({"result": {"allowed": "yes"}}),
-    says({"result": {"allowed": True, "requiresApproval": "no"}}), says({"result": {"allowed": True, "reason": 7}}),
+    says({"result": {"allowed": True, "requiresApproval": "no"}}),
+    says({"result": {"allowed": True, "reason": 7}}),
     says(b'{"result":true,"result":true}'), says({"result": True}, 500), says({"result": True}, 201),
     says({"result": True}, 404), says(b'{"result":true}' + b" " * 65536),
     says({"result": True, "more": "x" * 1000000}), hang_up,
@@ -353,7 +357,7 @@ def test_more_questions_than_there_is_room_for_fall_back_at_once(judged):
     silent = weir.metric("weir_policy_unanswered_total")
     sockets = raw_signals(engine, run, 1020)
     try:
-        wait_for(lambda: weir.metric("weir_policy_unanswered_total") == silent + 20, 60, "20 without room", weir)
+        wait_for(lambda: weir.metric("weir_policy_unanswered_total") == silent + 20, 60, "20 refusals", weir)
         gate.opened.set()
         answers = [b"".join(iter(lambda wire=wire: wire.recv(65536), b"")) for wire in sockets]
     finally:
@@ -392,8 +396,8 @@ def test_a_question_survives_the_gateway_that_took_it(judged):
 
 def test_a_slow_point_and_a_stopped_gateway_end_at_the_timeout(fresh_weir, point):
     """Refused by the fallback; late words change nothing."""
-    engine = Engine(fresh_weir(settings={"engine.policy_url": point.url + PATH, "engine.policy_timeout_ms": 400,
-                                         **OPEN}))
+    engine = Engine(fresh_weir(settings={"engine.policy_url": point.url + PATH, **OPEN,
+                                         "engine.policy_timeout_ms": 400}))
     run, gate = engine.run(), Gate()
     point.answers = [gate, YES]
     assert engine.refused(engine.send(run))["reason"] == SILENT
@@ -432,18 +436,16 @@ def test_the_table_may_decide_when_nobody_answers(fresh_weir):
 @pytest.mark.parametrize("fallback, status", [("deny", 403), ("builtin", 200)])
 def test_without_a_gateway_the_fallback_decides_at_once(fresh_weir, point, fallback, status):
     """The timeout is a minute; nobody waits for it, and the log says why."""
-    engine = Engine(fresh_weir(settings={"engine.policy_url": point.url + PATH, **PATIENT, "gateway.processes": 0,
-                                         "engine.policy_fallback": fallback}))
-    run = engine.run()
-    answer = engine.call("POST", f"/runs/{run}/signals",
-                         {"signalId": str(uuid.uuid4()), "signalType": "PAUSE", "payload": {}}, role="Operator")
-    assert answer.status == status and not point.calls
+    engine = Engine(fresh_weir(settings={"engine.policy_url": point.url + PATH, **PATIENT,
+                                         "gateway.processes": 0, "engine.policy_fallback": fallback}))
+    assert engine.send(engine.run()).status == status and not point.calls
     assert engine.weir.logs(event="policy_point_not_asked")
 
 
 def test_a_server_that_stops_decides_nothing(fresh_weir, point):
     """Who still waits is told to come back; the same signal is judged after the restart."""
-    engine = Engine(fresh_weir(settings={"engine.policy_url": point.url + PATH, **PATIENT, "runtime.drain_ms": 200}))
+    engine = Engine(fresh_weir(settings={"engine.policy_url": point.url + PATH, **PATIENT,
+                                         "runtime.drain_ms": 200}))
     run, signal_id, gate, answers = engine.run(), str(uuid.uuid4()), Gate(), []
     engine.token("Operator")
     point.answers = [gate, YES]
@@ -461,7 +463,25 @@ def test_a_server_that_stops_decides_nothing(fresh_weir, point):
     assert "idempotency-replayed" not in answer.headers and len(point.calls) == 2
 
 
-@pytest.mark.parametrize("url", ["nonsense", "ftp://host/", "http://user:word@host/", "http://host/#x", "http://"])
+def test_doctor_looks_at_the_point(judged):
+    """Whether it answers, and what decides when it does not; nothing when there is none."""
+    engine, point = judged
+    shown = ["--set=engine.policy_url=" + point.url + PATH, "--set=engine.policy_fallback=builtin"]
+
+    def found(*args):
+        checks = json.loads(engine.weir.cli("doctor", "-o", "json", *args).stdout)["checks"]
+        return [check for check in checks if check["check"] == "policy point"]
+
+    (good,) = found(*shown)
+    assert good["result"] == "ok" and good["found"].endswith("answers; the fallback is builtin")
+    point.answers = [says(b"", 404)]
+    (bad,) = found(*shown)
+    assert bad["result"] == "warn" and "answers 404" in bad["found"]
+    assert "gateway.processes is 0" in found(*shown, "--set=gateway.processes=0")[0]["found"]
+    assert not found()
+
+
+@pytest.mark.parametrize("url", ["nonsense", "ftp://host/", "http://a:b@host/", "http://host/#x", "http://"])
 def test_a_point_that_nobody_could_ask_is_refused_at_start(fresh_weir, url):
     """The setting is named."""
     done = fresh_weir(start=False).cli("serve", "--set", f"engine.policy_url={url}")

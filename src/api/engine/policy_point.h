@@ -3,8 +3,8 @@
  *
  * Asked:    POST URL {"input":{"actor":{"userId","roles","tenantId"},"signal":{"type","payload"},"tenantId",
  *           "runId","audit":{"reason"}}}; the answers it understands are in domains/gateway/policy_answer.h.
- *           Not asked: about what the point has no say in (engine/policy.h), about a signalId that was decided
- *           before, and about signals of the System itself.
+ *           Not asked: about what the point has no say in (engine/policy.h), about a signalId that was
+ *           decided before, and about signals of the System itself.
  * No answer: within engine.policy_timeout_ms, or none of use, or no gateway, or too many questions at once
  *           (policy_queue.h): engine.policy_fallback says. `deny` refuses and records it; `builtin` lets the
  *           table of roles decide, and the record says so.

@@ -1,11 +1,11 @@
 /* api/engine/policy_queue.h - questions to the policy decision point that wait for their answers, in memory.
  *
  * An exchange that asks is parked with its question; a gateway takes questions with a long poll, asks the
- * point (domains/gateway/policy_asker.h) and brings the answers. Each question is resumed exactly once: by its
- * answer, when its time is over, or at the end.
+ * point (domains/gateway/policy_asker.h) and brings the answers. Each question is resumed exactly once: by
+ * its answer, when its time is over, or at the end.
  *
- * Lost:    a gateway that died has its questions taken again by its next life, if their time allows; those of a
- *          core that died are gone with the requests that asked.
+ * Lost:    a gateway that died has its questions taken again by its next life, if their time allows; those
+ *          of a core that died are gone with the requests that asked.
  * Bounded: POLICY_QUESTIONS_MAX questions, their bytes, POLICY_TAKERS_MAX long polls; in time by timeout_ms.
  * Threads: any; one lock, never held while anything waits. A thread of its own watches the time.
  * Nothing is durable: a question decides nothing, its answer travels in the command. */

@@ -1,10 +1,10 @@
-/* domains/gateway/policy_asker.h - carries questions of core to the operator's policy decision point, and what
- * it said back.
+/* domains/gateway/policy_asker.h - carries questions of core to the operator's policy decision point, and
+ * what it said back.
  *
- * Way:      a long poll of core (POST /internal/v1/policy:take) brings questions; each is a POST to the point by
- *           the sender that the deliveries use; what came of it goes back in batches (policy:answer). Core waits
- *           for nobody: a question without an answer falls back there when its time is over.
- *           The address is the operator's, so it is not judged (egress/trusted.h). Redirects are not followed.
+ * Way:      a long poll of core (POST /internal/v1/policy:take) brings questions; each is a POST to the point
+ *           by the sender that the deliveries use; what came of it goes back in batches (policy:answer). Core
+ *           waits for nobody: a question without an answer falls back there when its time is over.
+ *           The address is the operator's, so it is not judged (egress/trusted.h). No redirects.
  * Question:     FREE ─► OUT ─► SAID ─► TELLING ─► FREE
  *                               ▲─────────┘ core gave no answer
  * Answered: 200 with a body that policy_answer.h can read and that was not cut (EGRESS_ANSWER_BYTES_MAX); all
