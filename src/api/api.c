@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "api/engine/audit.h"
+#include "api/engine/policy_point.h"
 #include "api/engine/signal_limits.h"
 #include "base/log.h"
 #include "base/must.h"
@@ -110,6 +111,7 @@ enum err_code api_new(const struct api_config *config, struct api **ret_api, str
         api_free(a);
         return err->code;
     }
+    a->policy_point = policy_point_new(a);
     *ret_api = a;
     return ERR_OK;
 }
@@ -119,6 +121,12 @@ void api_open(struct api *a, struct store *store, struct kernel *kernel)
     a->reads = reads_new(store);
     a->kernel = kernel;
     atomic_store(&a->opened, true);
+}
+
+void api_stop(struct api *a)
+{
+    if (a)
+        policy_point_stop(a->policy_point);
 }
 
 struct api *api_free(struct api *a)
@@ -137,6 +145,7 @@ struct api *api_free(struct api *a)
     auth_free(a->auth);
     rate_limit_free(a->rate_limit);
     signal_limits_free(a->signal_limits);
+    policy_point_free(a->policy_point);
     metrics_free(a->metrics);
     traces_free(a->traces);
     client_ids_free(a->client_ids);

@@ -98,6 +98,7 @@ struct api {
     struct auth *auth;
     struct token_auth *token_auth;
     struct signal_limits *signal_limits;
+    struct policy_point *policy_point; /* NULL: none is asked */
     struct rate_limit *rate_limit;
     struct metrics *metrics;
     struct traces *traces; /* NULL: off */
@@ -113,6 +114,8 @@ struct api {
 MUST_CHECK enum err_code api_new(const struct api_config *config, struct api **ret_api, struct err *err);
 /* The store and the kernel around it, once. HTTP threads may run already. */
 void api_open(struct api *a, struct store *store, struct kernel *kernel);
+/* Requests that wait for something outside end now. Before the HTTP threads end. NULL is fine. */
+void api_stop(struct api *a);
 struct api *api_free(struct api *a); /* after the HTTP threads ended */
 /* kernel_watch and http_config callbacks are wired to these. */
 void api_on_request(struct http_exchange *x);

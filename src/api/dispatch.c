@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "api/api.h"
+#include "api/engine/policy_point.h"
 #include "base/digest.h"
 #include "base/log.h"
 #include "base/must.h"
@@ -387,7 +388,7 @@ static bool check_body(struct call *c)
 void api_on_request(struct http_exchange *x)
 {
     struct api *a = x->context;
-    if (traces_serve(a->traces, x))
+    if (traces_serve(a->traces, x) || policy_point_serve(a->policy_point, x))
         return;
     struct call *c = ARENA_NEW(x->arena, struct call);
     c->x = x;

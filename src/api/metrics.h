@@ -51,7 +51,7 @@ void metrics_webhook(struct metrics *m, bool delivered, int64_t duration_us);
 struct metrics_around {
     struct kernel_stats kernel;
     uint32_t connections;
-    uint64_t log_dropped, spans, spans_dropped, inbox_taken, inbox_refused;
+    uint64_t log_dropped, spans, spans_dropped, inbox_taken, inbox_refused, policy_asked, policy_unanswered;
 };
 void metrics_write(struct metrics *m, const struct metrics_around *around, struct strbuf *out);
 

@@ -45,6 +45,7 @@ static int run_gateway(const struct process_start *start)
                                     .instance = start->instance,
                                     .otlp_endpoint = otlp_endpoint(),
                                     .otlp_headers = otlp_headers(),
+                                    .policy_url = s->engine_policy_url,
                                     .stop_requested = process_stop_requested,
                                     .stop_fd = process_stop_fd()};
     struct err err;
@@ -131,6 +132,10 @@ static int run_with_greeting(const struct settings *s, bool quiet, int argc, cha
     if (otlp_endpoint() && !s->gateway_processes)
         log_line(LOG_WARN, "spans_not_exported", "error_message",
                  LOG_TEXT("OTEL_EXPORTER_OTLP_ENDPOINT is set, but gateway.processes is 0"), NULL);
+    if (s->engine_policy_url && !s->gateway_processes)
+        log_line(LOG_WARN, "policy_point_not_asked", "error_message",
+                 LOG_TEXT("engine.policy_url is set, but gateway.processes is 0: the fallback decides"),
+                 NULL);
     int code = supervisor_run(&config);
     free(program);
     return code;

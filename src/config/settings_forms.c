@@ -3,6 +3,7 @@
 
 #include "base/must.h"
 #include "base/store_url.h"
+#include "base/url.h"
 #include "base/uuid.h"
 #include "config/settings_internal.h"
 #include "lifecycle/signals.h"
@@ -165,6 +166,12 @@ static bool is_signal(struct str name)
     return signal_type_of(name, &unused);
 }
 
+static bool is_url(struct str value)
+{
+    struct url unused;
+    return url_parse(value, &unused) == NULL;
+}
+
 bool setting_form_fits(enum setting_form form, struct str value)
 {
     switch (form) {
@@ -188,6 +195,8 @@ bool setting_form_fits(enum setting_form form, struct str value)
         return one_of(value, "deny builtin");
     case FORM_SIGNALS:
         return each_item(value, is_signal);
+    case FORM_URL:
+        return is_url(value);
     case FORM_LEVEL:
         return one_of(value, "debug info warn error");
     case FORM_LISTEN:

@@ -20,6 +20,8 @@
     X(SWITCH, false, "on or off")                                                                            \
     X(FALLBACK, false, "deny or builtin")                                                                    \
     X(SIGNALS, true, "signal types such as UPDATE_PARAMS or EMERGENCY_STOP, several with commas between")    \
+    X(URL, false,                                                                                            \
+      "an http or https URL without user name or fragment, such as http://127.0.0.1:8181/v1/data/a")         \
     X(LEVEL, false, "debug, info, warn or error")                                                            \
     X(LISTEN, false, "HOST:PORT such as 127.0.0.1:8080, [::1]:8080 or localhost:0")                          \
     X(STORE, false, STORE_URL_FORM)                                                                          \

@@ -112,7 +112,7 @@
     TEXT(engine_pseudonymize, "engine.pseudonymize", SWITCH, "off",                                          \
          "on: decisions name actors by a keyed digest instead of their id")                                  \
     TEXT(engine_source_ip, "engine.source_ip", SWITCH, "off", "on: decisions keep the caller's address")     \
-    TEXT(engine_policy_url, "engine.policy_url", ANY, NULL,                                                  \
+    TEXT(engine_policy_url, "engine.policy_url", URL, NULL,                                                  \
          "policy decision point (OPA's REST shape) asked about signals; unset = the table of roles")         \
     INT(engine_policy_timeout_ms, "engine.policy_timeout_ms", 1000, 10, 60000, "longest wait for it")        \
     TEXT(engine_policy_fallback, "engine.policy_fallback", FALLBACK, "deny",                                 \

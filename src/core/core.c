@@ -252,6 +252,7 @@ static void drain(struct core *c)
 {
     atomic_store(&c->api->draining, true);
     http_server_drain(c->server);
+    api_stop(c->api);
     kernel_stop_thread(c->kernel);
     for (int waited_ms = 0; http_server_busy(c->server) && waited_ms < 2000; waited_ms += 5)
         usleep(5000);
@@ -273,6 +274,7 @@ static void raise_descriptor_limit(const struct settings *s)
 static void close_all(struct core *c)
 {
     store_listen_end(c->listener);
+    api_stop(c->api);
     http_server_stop(c->server);
     kernel_free(c->kernel);
     api_free(c->api);

@@ -250,6 +250,9 @@ static enum err_code take(struct egress *e, const struct egress_request *request
     t->trusted = trusted;
     t->host_is_address = url.is_address;
     t->owner = request->owner;
+    t->answer = request->answer;
+    if (t->answer)
+        strbuf_clear(t->answer);
     t->bytes = bytes;
     t->started_us = clock_mono_us(e->config.clock);
     t->in_flight = true;

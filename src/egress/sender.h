@@ -21,7 +21,7 @@
  * Answer:  the head must be complete, and the body complete too or EGRESS_ANSWER_BYTES_MAX long: then reading
  *          stops, the connection is closed, and the status counts as if all of it had come (`cut` tells).
  *          A body that ends early or too late is a failure whatever its status was. Only the first
- *          EGRESS_EXCERPT_BYTES are kept.
+ *          EGRESS_EXCERPT_BYTES are kept, unless the request brings a buffer for all of it.
  * Twice:   a kept connection that turns out dead before a byte of the answer came is replaced and the request
  *          sent again by itself; receivers may see a request twice, as at-least-once has it.
  * Names:   each lookup has a thread of its own (libcurl's), so a slow one delays nobody else. It counts
@@ -78,7 +78,8 @@ struct egress_request {
     struct str body;            /* at most EGRESS_BODY_BYTES_MAX; may be empty */
     int64_t timeout_ms;         /* whole; 1 to EGRESS_TIMEOUT_MS_MAX */
     int64_t connect_timeout_ms; /* lookup, connect and TLS; the same bounds */
-    void *owner;                /* comes back with the result */
+    struct strbuf *answer; /* emptied, then gets the body (unless cut: `cut` tells); NULL: only an excerpt */
+    void *owner;           /* comes back with the result */
 };
 
 /* Borrowed: dies when `done` returns. */

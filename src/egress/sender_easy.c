@@ -119,6 +119,8 @@ static size_t take_body(char *bytes, size_t size, size_t count, void *self)
     }
     t->body_bytes += len;
     t->cut = t->body_bytes > EGRESS_ANSWER_BYTES_MAX;
+    if (t->answer && !t->cut)
+        strbuf_add(t->answer, bytes, len);
     return t->cut ? CURL_WRITEFUNC_ERROR : len;
 }
 

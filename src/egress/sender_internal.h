@@ -28,7 +28,8 @@ struct egress_transfer {
     struct strbuf body;
     size_t bytes; /* counted against bytes_max */
     void *owner;
-    int64_t started_us; /* mono */
+    struct strbuf *answer; /* the request's; NULL: none */
+    int64_t started_us;    /* mono */
     bool in_flight;
 
     bool trusted;         /* its addresses are not judged (trusted.h) */

@@ -1,6 +1,7 @@
 /* egress/trusted.h - the way around the address guard, for what the operator names, never a client.
  *
- * A collector of traces commonly listens on loopback or on a private network, where no delivery may go.
+ * A collector of traces or a policy decision point commonly listens on loopback or on a private network, where
+ * no delivery may go.
  * Whether a request is trusted is said by the call and stands nowhere in struct egress_request, so nothing
  * that is copied, read from JSON or left over can make a delivery trusted; and tools/layers.txt keeps this
  * header away from every file that handles deliveries.

@@ -123,7 +123,7 @@ static enum err_code decide_signal(struct unit *u, struct command *base, struct 
     struct run_step_row *step;
     struct applied_signal s = {c->type, c->payload, c->new_run_id};
     c->answer = (struct signal_answer){.refusal = {.code = ERR_OK}};
-    if (!run)
+    if (!run || c->run_unseen)
         return err_set(err, ERR_RUN_HIDDEN, "there is no such run, or it is not yours to know");
     bool foreign = !str_equal(c->actor.tenant, run->tenant_name);
     const struct decision_row *former = decision_of_signal(u, run->num, &c->signal_id);

@@ -68,7 +68,14 @@ static void refuse(struct policy_verdict *v, enum err_code code, const char *rea
     snprintf(v->reason, sizeof v->reason, "%s", reason);
 }
 
-static void by_table(const struct policy_request *q, bool may, struct policy_verdict *v)
+/* Behind what stands there already. */
+static void add_reason(struct policy_verdict *v, const char *between, struct str text)
+{
+    size_t at = strlen(v->reason);
+    snprintf(v->reason + at, sizeof v->reason - at, "%s%.*s", at ? between : "", STR_ARG(text));
+}
+
+static void by_table(const struct policy_request *q, bool may, bool flagged, struct policy_verdict *v)
 {
     v->allowed = may;
     if (!may) {
@@ -76,17 +83,33 @@ static void by_table(const struct policy_request *q, bool may, struct policy_ver
         snprintf(v->reason, sizeof v->reason, "no role of the actor may send %s",
                  signal_type_text(q->signal));
     }
+    if (flagged)
+        add_reason(v, "; ", STR("the policy decision point did not answer: by the table of roles"));
 }
 
 static void by_point(const struct policy_given *g, struct policy_verdict *v)
 {
     v->allowed = g->allowed;
-    v->requires_approval = g->requires_approval;
-    if (g->allowed)
-        return;
-    v->code = ERR_AUTHZ_DENIED;
-    snprintf(v->reason, sizeof v->reason, "%.*s",
-             STR_ARG(g->reason.ptr ? g->reason : STR("denied by policy")));
+    v->requires_approval = g->allowed && g->requires_approval;
+    v->code = g->allowed ? ERR_OK : ERR_AUTHZ_DENIED;
+    struct str said = {g->reason.ptr, g->reason.len < POLICY_REASON_MAX ? g->reason.len : POLICY_REASON_MAX};
+    add_reason(v, "", said.len || g->allowed ? said : STR("denied by policy"));
+}
+
+/* Why it waits, before anything that was said. */
+static void hold_for_approval(struct policy_verdict *v)
+{
+    char said[sizeof v->reason];
+    memcpy(said, v->reason, sizeof said);
+    snprintf(v->reason, sizeof v->reason, "another Admin of the tenant has to approve it");
+    if (*said)
+        add_reason(v, ": ", str_of(said));
+}
+
+bool policy_is_for_point(const struct settings *s, const struct policy_request *q)
+{
+    return q->signal != SIGNAL_ESCALATE_ALERT && str_equal(q->actor.tenant, q->tenant) &&
+           !is_listed(s->engine_disabled_signals, q->signal);
 }
 
 void policy_evaluate(const struct settings *s, const struct policy_request *q,
@@ -106,10 +129,10 @@ void policy_evaluate(const struct settings *s, const struct policy_request *q,
         refuse(ret, ERR_AUTHZ_DENIED, "this signal is not enabled");
         return;
     }
-    if (given && given->source == POLICY_GIVEN)
+    if (given && given->source == POLICY_GIVEN && policy_is_for_point(s, q))
         by_point(given, ret);
     else
-        by_table(q, may, ret);
+        by_table(q, may, given && given->flagged, ret);
     if (!ret->allowed)
         return;
     if (signal_is_destructive(q->signal) && !policy_reason(q->audit_reason).ptr) {
@@ -118,8 +141,5 @@ void policy_evaluate(const struct settings *s, const struct policy_request *q,
     }
     ret->requires_approval |= is_listed(s->engine_approval_required, q->signal);
     if (ret->requires_approval)
-        snprintf(ret->reason, sizeof ret->reason, "another Admin of the tenant has to approve it");
-    else if (given && given->flagged)
-        snprintf(ret->reason, sizeof ret->reason,
-                 "the policy decision point did not answer: by the table of roles");
+        hold_for_approval(ret);
 }

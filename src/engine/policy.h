@@ -2,7 +2,8 @@
  *
  * The evaluator behind it is the table of roles (lifecycle/signals.h), or a policy decision point outside
  * whose answer is brought along (POLICY_GIVEN). Order of the checks: tenant, project, switched off, role,
- * reason (AS-02). Pure: the id of the decision is passed in. */
+ * reason (AS-02). The point stands in place of the role alone; and ESCALATE_ALERT is for the System whatever
+ * a point says (SIG-025). Pure: the id of the decision is passed in. */
 #ifndef WEIR_ENGINE_POLICY_H
 #define WEIR_ENGINE_POLICY_H
 
@@ -30,19 +31,24 @@ struct policy_request {
 
 enum policy_source { POLICY_TABLE, POLICY_GIVEN };
 
+enum { POLICY_REASON_MAX = 150 }; /* bytes of a point's words that are kept */
+
 /* What a policy decision point said, when one was asked. */
 struct policy_given {
     enum policy_source source;
-    bool allowed, requires_approval, flagged; /* flagged: it did not answer, the table decided */
-    struct str reason;
+    bool allowed, requires_approval, flagged; /* flagged: it did not answer, the table decides */
+    struct str reason;                        /* at most POLICY_REASON_MAX; absent: none given */
 };
 
 struct policy_verdict {
     bool allowed, requires_approval;
     enum err_code code; /* of a refusal */
     struct str role;    /* the effective one (AS-24: the least held; "NONE") */
-    char reason[200];   /* of a refusal, or of what is held for approval */
+    char reason[200];   /* of a refusal, of what is held for approval, or what a point said beside its yes */
 };
+
+/* Does the word of a point count for this one? Else it need not be asked. */
+bool policy_is_for_point(const struct settings *s, const struct policy_request *q);
 
 void policy_evaluate(const struct settings *s, const struct policy_request *q,
                      const struct policy_given *given, struct policy_verdict *ret);

@@ -23,7 +23,7 @@
 #define PROCESS_LIST(X)                                                                                      \
     X(CORE, "core", "HTTP API, commit loop, timers, projections", ROOT, 1, true)                             \
     X(RUNNER, "runner", "executes tasks of the built-in work catalog", AGENTS, s->runner_processes, false)   \
-    X(GATEWAY, "gateway", "every connection out: deliveries, trace spans", OUTBOUND, s->gateway_processes,   \
+    X(GATEWAY, "gateway", "every connection out: deliveries, spans, policy", OUTBOUND, s->gateway_processes, \
       false)
 
 #define X(id, name, restarts, seconds) DOMAIN_##id,

@@ -27,7 +27,7 @@ struct worker_call {
     CURL *easy;
     struct strbuf body, answer;
     size_t answer_bytes_max;
-    enum { OF_RESULTS, OF_TASKS, OF_SPANS } answer_is;
+    enum { OF_RESULTS, OF_TASKS, OF_SPANS, OF_POST } answer_is;
     size_t claim_max; /* of a claim */
     bool in_flight;
     worker_answer_fn *answered;
@@ -248,6 +248,8 @@ static enum err_code read_body(struct worker_client *c, const struct worker_call
         return worker_message_read_tasks(c->arena, body, call->claim_max, answer, err);
     case OF_SPANS:
         return worker_message_read_spans(c->arena, body, answer, err);
+    case OF_POST:
+        return json_parse(c->arena, body, &answer->root, err);
     case OF_RESULTS:
         break;
     }
@@ -405,6 +407,16 @@ struct worker_call *worker_client_take_spans(struct worker_client *c, int64_t lo
     call->answer_bytes_max = WORKER_SPANS_BYTES_MAX;
     worker_message_take_spans(lost, &call->body);
     return call_send(call, "/internal/v1/spans:take", 0);
+}
+
+struct worker_call *worker_client_post(struct worker_client *c, const struct worker_post *post,
+                                       worker_answer_fn *answered, void *self)
+{
+    struct worker_call *call = call_new(c, answered, self);
+    call->answer_is = OF_POST;
+    call->answer_bytes_max = post->answer_bytes_max;
+    strbuf_add_str(&call->body, post->body);
+    return call_send(call, post->path, post->wait_ms);
 }
 
 void worker_client_abandon(struct worker_client *c, struct worker_call *call)

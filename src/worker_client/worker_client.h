@@ -95,8 +95,17 @@ struct worker_answer {
     size_t task_count;
     const struct worker_result *results; /* of the other calls, in core's order */
     size_t result_count;
-    struct str otlp;    /* of worker_client_take_spans(): the body of an export */
-    int64_t span_count; /* how many spans it holds; 0: there were none */
+    struct str otlp;         /* of worker_client_take_spans(): the body of an export */
+    int64_t span_count;      /* how many spans it holds; 0: there were none */
+    const struct json *root; /* of worker_client_post(): all of it */
+};
+
+/* A call that is in no contract: between processes of one program, over the Unix socket. */
+struct worker_post {
+    const char *path;
+    struct str body;         /* JSON */
+    int64_t wait_ms;         /* core may take so long to answer, besides the time of any call */
+    size_t answer_bytes_max; /* a longer answer counts as none */
 };
 
 typedef void worker_answer_fn(void *self, const struct worker_answer *answer);
@@ -127,6 +136,8 @@ struct worker_call *worker_client_release(struct worker_client *c, const struct 
  * program, over the Unix socket. `lost`: how many of those taken before were given up since then. */
 struct worker_call *worker_client_take_spans(struct worker_client *c, int64_t lost,
                                              worker_answer_fn *answered, void *self);
+struct worker_call *worker_client_post(struct worker_client *c, const struct worker_post *post,
+                                       worker_answer_fn *answered, void *self);
 /* Gives the call up: its connection is closed and its callback never comes. */
 void worker_client_abandon(struct worker_client *c, struct worker_call *call);
 

@@ -2,6 +2,7 @@
  * (engine/signal_commands.h). Approval, and what engines outside report. */
 #include "api/engine/encode.h"
 #include "api/engine/handlers.h"
+#include "api/engine/policy_point.h"
 #include "api/engine/signal_limits.h"
 #include "base/digest.h"
 #include "base/must.h"
@@ -167,6 +168,11 @@ static struct str new_run_id(struct call *c)
     return arena_str(c->x->arena, (struct str){text, UUID_TEXT_LEN});
 }
 
+static void decide(struct call *c, struct signal_command *command)
+{
+    call_post(c, &command->base, &signal_command_type, 0, signal_decided);
+}
+
 void handle_send_signal(struct call *c)
 {
     struct signal_command *command = ARENA_NEW(c->x->arena, struct signal_command);
@@ -184,7 +190,7 @@ void handle_send_signal(struct call *c)
     command->decision_id = uuid_v4();
     command->policy_id = uuid_v4();
     command->new_run_id = new_run_id(c);
-    call_post(c, &command->base, &signal_command_type, 0, signal_decided);
+    policy_point_ask(c, command, decide);
 }
 
 /* --- approval ---------------------------------------------------------------------------------------- */

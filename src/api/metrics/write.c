@@ -291,5 +291,9 @@ void metrics_write(struct metrics *m, const struct metrics_around *around, struc
     counter(out, "weir_spans_total", "Trace spans recorded", around->spans);
     counter(out, "weir_spans_dropped_total", "Trace spans that did not get to the collector",
             around->spans_dropped);
+    counter(out, "weir_policy_questions_total", "Signals that the policy decision point was to judge",
+            around->policy_asked);
+    counter(out, "weir_policy_unanswered_total", "Of those, the ones it did not: the fallback decided",
+            around->policy_unanswered);
     metrics_write_process(out);
 }

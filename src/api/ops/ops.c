@@ -1,6 +1,7 @@
 /* Probes, metrics and the contracts themselves. No authentication, nothing secret. */
 #include <stdatomic.h>
 
+#include "api/engine/policy_point.h"
 #include "api/jobs/encode.h"
 #include "base/log.h"
 #include "base/must.h"
@@ -105,6 +106,7 @@ static void handle_metrics(struct call *c)
     }
     stats_of(c->api, &around.kernel);
     traces_counts(c->api->traces, &around.spans, &around.spans_dropped);
+    policy_point_counts(c->api->policy_point, &around.policy_asked, &around.policy_unanswered);
     metrics_write(c->api->metrics, &around, &c->x->reply_body);
     c->x->status = 200;
     c->x->content_type = "text/plain; version=0.0.4; charset=utf-8";

@@ -46,6 +46,8 @@ static void request_over(void *gateway, const struct egress_result *result)
     struct gateway *g = gateway;
     if (g->spans && result->owner == g->spans)
         span_export_over(g->spans, result);
+    else if (policy_asker_owns(g->policy, result->owner))
+        policy_asker_over(g->policy, result);
     else
         sending_over(g, result);
 }
@@ -60,10 +62,10 @@ static void open_gateway(struct gateway *g, const struct gateway_config *config)
     allow_descriptors();
     g->client = worker_client_new(&(struct worker_client_config){.socket_path = config->socket_path,
                                                                  .timeout_ms = CALL_TIMEOUT_MS,
-                                                                 .calls_max = CLAIM_LOOPS + 5,
+                                                                 .calls_max = CLAIM_LOOPS + 7,
                                                                  .clock = g->clock});
     g->egress = egress_new(&(struct egress_config){.policy = config->policy,
-                                                   .in_flight_max = IN_FLIGHT_MAX + 1,
+                                                   .in_flight_max = IN_FLIGHT_MAX + 1 + POLICY_ASKED_MAX,
                                                    .connections_max = EGRESS_CONNECTIONS_MAX,
                                                    .lookups_max = EGRESS_LOOKUPS_MAX,
                                                    .bytes_max = EGRESS_BYTES_MAX,
@@ -75,6 +77,11 @@ static void open_gateway(struct gateway *g, const struct gateway_config *config)
                                                             .client = g->client,
                                                             .egress = g->egress,
                                                             .clock = g->clock});
+    g->policy = policy_asker_new(&(struct policy_asker_config){.url = config->policy_url,
+                                                               .client = g->client,
+                                                               .egress = g->egress,
+                                                               .clock = g->clock,
+                                                               .instance = config->instance});
 }
 
 static void free_list(struct sending_list *list)
@@ -101,6 +108,7 @@ static void close_gateway(struct gateway *g)
     egress_free(g->egress);
     worker_client_free(g->client);
     span_export_free(g->spans);
+    policy_asker_free(g->policy);
     free_batch(&g->finish);
     free_list(&g->out);
     free_list(&g->done);
@@ -153,7 +161,10 @@ static bool is_drained(struct gateway *g, int64_t now_ms)
     int64_t end_ms = g->drain_until_ms + REPORT_MS, spans_ms = now_ms + LAST_SPANS_MS;
     if (g->count == 0) /* the spans of the last deliveries are with core by now */
         span_export_stop(g->spans, now_ms, spans_ms < end_ms ? spans_ms : end_ms);
-    return now_ms >= end_ms || (g->count == 0 && span_export_is_over(g->spans, now_ms));
+    bool last = g->count == 0 && span_export_is_over(g->spans, now_ms);
+    if (last) /* until now it was asked as ever: nobody else would */
+        policy_asker_stop(g->policy);
+    return now_ms >= end_ms || (last && policy_asker_is_over(g->policy));
 }
 
 int gateway_main(const struct gateway_config *config)

@@ -1,5 +1,5 @@
-/* domains/gateway/gateway.h - sends deliveries to receivers that clients named, and trace spans to the
- * collector that the operator named. The only process that calls out.
+/* domains/gateway/gateway.h - sends deliveries to receivers that clients named, trace spans to the collector
+ * and questions to the policy decision point that the operator named. The only process that calls out.
  *
  * Process:   `weir: gateway`. Holds no truth: it leases deliveries from core (worker_client/), sends each
  *            with egress/, and reports what came of it. Core decides order, retries, pauses and when to
@@ -8,6 +8,7 @@
  * Threads:   one loop over both clients, thousands of requests in flight.
  * Bounded:   IN_FLIGHT_MAX deliveries at a time, core hands out at most webhooks.slots of them per receiver.
  * Spans:     span_export.h; a collector that hangs or is away holds up no delivery.
+ * Policy:    policy_asker.h; the same for the point.
  * Reports:   2xx is delivered; any other status is a failure (`http_status`), 410 a last one. What never
  *            reached a receiver is told by the wire names of egress/sender.h. Denied addresses are not
  *            tried again. */
@@ -28,6 +29,7 @@ struct gateway_config {
     int64_t instance;
     const char *otlp_endpoint; /* OTEL_EXPORTER_OTLP_ENDPOINT; NULL: no spans are sent */
     const char *otlp_headers;  /* OTEL_EXPORTER_OTLP_HEADERS; NULL: none */
+    const char *policy_url;    /* engine.policy_url; NULL: nobody is asked */
     bool (*stop_requested)(void);
     int stop_fd; /* readable once a stop is wanted; -1: none */
 };

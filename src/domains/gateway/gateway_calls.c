@@ -144,6 +144,7 @@ void gateway_pump(struct gateway *g, int64_t now_ms)
     beat(g, now_ms);
     claim(g, now_ms);
     span_export_pump(g->spans, now_ms);
+    policy_asker_pump(g->policy, now_ms);
 }
 
 static int64_t earlier(int64_t at_ms, int64_t other_ms, int64_t now_ms)
@@ -157,6 +158,7 @@ int64_t gateway_next_at_ms(const struct gateway *g, int64_t now_ms)
 {
     int64_t spans = span_export_next_at_ms(g->spans);
     int64_t at = earlier(INT64_MAX, worker_client_ready_at_ms(g->client), now_ms);
+    at = earlier(at, policy_asker_next_at_ms(g->policy), now_ms);
     if (!TAILQ_EMPTY(&g->out) && !g->heartbeat.call)
         at = earlier(at, g->beat_at_ms, now_ms);
     for (size_t i = 0; i < CLAIM_LOOPS && !g->draining; i++)

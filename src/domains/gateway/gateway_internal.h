@@ -11,6 +11,7 @@
 #include <sys/queue.h>
 
 #include "domains/gateway/gateway.h"
+#include "domains/gateway/policy_asker.h"
 #include "domains/gateway/span_export.h"
 #include "egress/sender.h"
 #include "worker_client/worker_client.h"
@@ -76,7 +77,8 @@ struct gateway {
     const struct clock *clock;
     struct worker_client *client;
     struct egress *egress;
-    struct span_export *spans; /* NULL: no collector */
+    struct span_export *spans;   /* NULL: no collector */
+    struct policy_asker *policy; /* NULL: no policy decision point */
     struct claim_loop loops[CLAIM_LOOPS];
     struct sending_list out, done;
     struct gateway_batch heartbeat, finish;

@@ -1,0 +1,488 @@
+"""Signals judged by a policy decision point over HTTP: what it is asked, what its words do, and what happens
+when it says nothing. The point is a real HTTP server; the way to it leads through the gateway."""
+import json
+import os
+import signal
+import socket
+import threading
+import uuid
+
+import pytest
+
+from harness.receiver import Receiver, hang_up
+from harness.together import at_once
+from harness.weir_server import wait_for
+
+PATH = "/v1/data/weir/signal"
+SILENT = "policy decision point did not answer"
+BY_TABLE = "the policy decision point did not answer: by the table of roles"
+OPEN = {"engine.signals_per_run_minute": 0, "engine.signals_per_tenant_minute": 0}
+PATIENT = {"engine.policy_timeout_ms": 60000, **OPEN}
+
+
+def says(body, status=200, headers=None):
+    """An answer of the point: JSON, or bytes as they are."""
+    text = body if isinstance(body, bytes) else json.dumps(body).encode()
+
+    def answer(handler):
+        handler.send_response(status)
+        for name, value in (headers or {}).items():
+            handler.send_header(name, value)
+        handler.send_header("Content-Length", str(len(text)))
+        handler.end_headers()
+        handler.wfile.write(text)
+    return answer
+
+
+YES, NO = says({"result": True}), says({"result": False})
+
+
+class Gate:
+    """An answer of the point that comes once the gate is open."""
+
+    def __init__(self, then=YES):
+        self.opened, self.then = threading.Event(), then
+
+    def __call__(self, handler):
+        self.opened.wait(60)
+        self.then(handler)
+
+
+class Engine:
+    """The engine API of a server, as people of one tenant use it."""
+
+    def __init__(self, weir):
+        self.weir, self.tokens = weir, {}
+
+    def token(self, role, sub=None, tenant="acme"):
+        """A token of this role; one for each person."""
+        who = (role, sub or role.lower(), tenant)
+        if who not in self.tokens:
+            done = self.weir.cli("token", "mint", "--role", who[0], "--sub", who[1], "--tenant", who[2])
+            assert done.returncode == 0, done.stderr
+            self.tokens[who] = done.stdout.strip()
+        return self.tokens[who]
+
+    def call(self, method, path, body=None, **who):
+        """One call with a token."""
+        return self.weir.api(method, "/engine/v1" + path, body, key=self.token(**{"role": "Admin", **who}))
+
+    def run(self):
+        """A run whose only step waits for a worker that never comes."""
+        plan = {"planId": "wait", "planVersion": "1", "steps": [{"stepId": "only", "queue": "nobody"}]}
+        assert self.call("POST", "/plans", plan).status in (200, 201)
+        return self.call("POST", "/runs", {"planId": "wait", "planVersion": "1", "projectId": "p",
+                                           "environmentId": "dev"}).expect(201)["runId"]
+
+    def send(self, run, kind="PAUSE", payload=None, reason=None, signal_id=None, **who):
+        """Sends a signal, as an Operator unless said otherwise; the answer."""
+        body = {"signalId": signal_id or str(uuid.uuid4()), "signalType": kind, "payload": payload or {}}
+        if reason:
+            body["audit"] = {"reason": reason}
+        return self.call("POST", f"/runs/{run}/signals", body, **{"role": "Operator", **who})
+
+    def decision(self, policy_id):
+        """The record."""
+        return self.call("GET", f"/signal-decisions/{policy_id}").expect(200)
+
+    def refused(self, answer, code="AUTHZ_DENIED"):
+        """The record of a refusal with this code, the words of both equal."""
+        problem = answer.expect_problem(403, code)
+        record = self.decision(problem["policyDecisionId"])
+        assert record["decision"] == "REJECTED" and record["reason"] == problem["detail"]
+        return record
+
+    def accepted(self, answer):
+        """The record of an acceptance."""
+        record = self.decision(answer.expect(200)["policyDecisionId"])
+        assert record["decision"] == "ACCEPTED"
+        return record
+
+    def status(self, run):
+        """Of a run."""
+        return self.call("GET", f"/runs/{run}").expect(200)["status"]
+
+
+@pytest.fixture
+def point():
+    """A point that says yes until told otherwise, and its questions."""
+    with Receiver() as made:
+        made.answers = [YES]
+        yield made
+
+
+@pytest.fixture(scope="module")
+def shared_point():
+    """The point of the module's server."""
+    with Receiver() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def shared(module_weir, shared_point):
+    """A server that refuses when the point is silent."""
+    return Engine(module_weir(settings={"engine.policy_url": shared_point.url + PATH, **PATIENT,
+                                        "engine.disabled_signals": "RETRY_RUN"}))
+
+
+@pytest.fixture
+def judged(shared, shared_point):
+    """(engine, point): the point says yes and was asked nothing yet."""
+    shared_point.answers = [YES]
+    del shared_point.calls[:]
+    return shared, shared_point
+
+
+# ---- what it is asked, and what its words do
+
+def test_the_point_is_asked_with_actor_signal_tenant_run_and_reason(judged):
+    """[SIG-083] [SIG-098] And the id of the decision is ours, of version 4."""
+    engine, point = judged
+    run = engine.run()
+    record = engine.accepted(engine.send(run, "UPDATE_PARAMS", {"params": {"day": "ä\u0000"}},
+                                         reason=" why not ", role="Engineer,Operator", sub="eve"))
+    (call,) = point.calls
+    assert call.path == PATH and call.headers["content-type"] == "application/json"
+    assert call.json == {"input": {
+        "actor": {"userId": "eve", "roles": ["Engineer", "Operator"], "tenantId": "acme"},
+        "signal": {"type": "UPDATE_PARAMS", "payload": {"params": {"day": "ä\u0000"}}},
+        "tenantId": "acme", "runId": run, "audit": {"reason": "why not"}}}
+    assert uuid.UUID(record["policyDecisionId"]).version == 4
+
+
+def test_the_point_stands_in_place_of_the_table_of_roles(judged):
+    """[SIG-084] It allows what the table would not, and denies what the table would allow."""
+    engine, point = judged
+    run = engine.run()
+    engine.accepted(engine.send(run, "UPDATE_PARAMS", {"params": {"a": 1}}, reason="x", role="Operator"))
+    point.answers = [NO]
+    assert engine.refused(engine.send(run, "PAUSE", role="Admin"))["reason"] == "denied by policy"
+    assert engine.status(run) == "PENDING"
+
+
+@pytest.mark.parametrize("result, decision, reason", [
+    ({"allowed": True}, "ACCEPTED", None),
+    ({"allowed": True, "reason": "office hours", "requiresApproval": False}, "ACCEPTED", "office hours"),
+    ({"allowed": True, "reason": None, "requiresApproval": None, "more": [1]}, "ACCEPTED", None),
+    ({"allowed": False, "reason": "freeze"}, "REJECTED", "freeze"),
+    ({"allowed": False, "requiresApproval": True}, "REJECTED", "denied by policy"),
+    ({"allowed": False, "reason": "é" * 500}, "REJECTED", "é" * 75),
+])
+def test_a_decision_may_be_an_object(judged, result, decision, reason):
+    """[SIG-084] allowed, reason and requiresApproval; its words are recorded, as far as there is room."""
+    engine, point = judged
+    point.answers = [says({"result": result, "decision_id": "theirs"})]
+    answer = engine.send(engine.run())
+    record = engine.accepted(answer) if decision == "ACCEPTED" else engine.refused(answer)
+    assert record.get("reason") == reason
+
+
+def test_the_point_may_ask_for_approval_by_another_admin(judged):
+    """[SIG-081] [SIG-084] Held without effect until then."""
+    engine, point = judged
+    run = engine.run()
+    point.answers = [says({"result": {"allowed": True, "requiresApproval": True, "reason": "four eyes"}})]
+    held = engine.send(run, role="Operator").expect(202)
+    assert held["decision"] == "REVISION_REQUIRED" and engine.status(run) == "PENDING"
+    assert engine.decision(held["policyDecisionId"])["reason"].endswith(": four eyes")
+    engine.call("POST", f"/signal-decisions/{held['policyDecisionId']}:approve", {}).expect(200)
+    assert engine.status(run) == "PAUSED" and len(point.calls) == 1  # nobody asks about the approval
+
+
+# ---- what it has no say in
+
+def test_a_reason_is_needed_whatever_the_point_says(judged):
+    """[SIG-097] A destructive signal without one is refused."""
+    engine, point = judged
+    answer = engine.send(engine.run(), "UPDATE_PARAMS", {"params": {}}, role="Admin")
+    engine.refused(answer, "AUTHZ_REASON_REQUIRED")
+    assert len(point.calls) == 1
+
+
+def test_a_point_is_not_asked_about_what_it_cannot_change(judged):
+    """[SIG-025] Another tenant's run, a signal that is off or the System's, a run that is not there."""
+    engine, point = judged
+    run = engine.run()
+    engine.send(run, tenant="other").expect_problem(403, "AUTHZ_TENANT_FORBIDDEN")
+    off = engine.refused(engine.send(run, "RETRY_RUN", role="Admin"))
+    assert off["reason"] == "this signal is not enabled"
+    engine.refused(engine.send(run, "ESCALATE_ALERT", {"level": "P1"}, role="Admin"))
+    assert engine.send("no-such-run").status in (403, 404)
+    assert engine.send(run, "PAUSE", {"no": "such member"}).status == 400
+    assert not point.calls
+
+
+@pytest.mark.sqlite_only("the Unix socket is the same on every store")
+def test_the_system_itself_is_not_judged(judged):
+    """[SIG-009] Its socket is inside: the table knows what it may, also when the point says no."""
+    engine, point = judged
+    run = engine.run()
+    point.answers = [NO]
+    body = json.dumps({"signalId": str(uuid.uuid4()), "signalType": "ESCALATE_ALERT",
+                       "payload": {"level": "P1"}})
+    with socket.socket(socket.AF_UNIX) as wire:
+        wire.connect(os.path.join(engine.weir.data, "core.sock"))
+        wire.sendall((f"POST /engine/v1/runs/{run}/signals HTTP/1.1\r\nHost: core\r\nConnection: close\r\n"
+                      "Content-Type: application/json\r\n"
+                      f"Content-Length: {len(body)}\r\n\r\n{body}").encode())
+        answer = b"".join(iter(lambda: wire.recv(65536), b""))
+    assert answer.startswith(b"HTTP/1.1 200 ") and not point.calls, answer
+
+
+def test_a_signal_that_was_decided_is_not_judged_again(judged):
+    """[SIG-100] The same answer as before, though the point has changed its mind."""
+    engine, point = judged
+    run, signal_id = engine.run(), str(uuid.uuid4())
+    first = engine.send(run, signal_id=signal_id).expect(200)
+    point.answers = [NO]
+    again = engine.send(run, signal_id=signal_id)
+    assert again.expect(200) == first and again.headers["idempotency-replayed"] == "true"
+    assert len(point.calls) == 1
+
+
+def test_the_gateways_questions_are_not_for_others(judged):
+    """Over TCP there is no such path: neither to read questions nor to answer them."""
+    engine, _ = judged
+    for verb, body in (("take", {"instance": 1, "birth": 1, "max": 9, "wait_ms": 0}),
+                       ("answer", {"answers": [{"id": 1, "answered": True, "allowed": True}]})):
+        assert engine.weir.api("POST", f"/internal/v1/policy:{verb}", body).status == 404
+
+
+# ---- when it says nothing of use
+
+@pytest.mark.parametrize("answer", [
+    says(b"{\"result\": tru"), says(b""), says(b"null"), says([True]), says({}), says({"result": None}),
+    says({"result": "true"}), says({"result": 1}), says({"result": {}}), says({"result": {"allowed": "yes"}}),
+    says({"result": {"allowed": True, "requiresApproval": "no"}}),
+    says({"result": {"allowed": True, "reason": 7}}),
+    says(b'{"result":true,"result":true}'), says({"result": True}, 500), says({"result": True}, 201),
+    says({"result": True}, 404), says(b'{"result":true}' + b" " * 65536),
+    says({"result": True, "more": "x" * 1000000}), hang_up,
+    lambda handler: handler.wfile.write(b"HELLO {\"result\":true}\r\n\r\n"),
+], ids=lambda answer: None)
+def test_anything_but_a_decision_is_none(judged, answer):
+    """Refused by the fallback, and recorded."""
+    engine, point = judged
+    run = engine.run()
+    point.answers = [answer]
+    assert engine.refused(engine.send(run))["reason"] == SILENT
+    point.answers = [YES]
+    engine.accepted(engine.send(run))  # the control: the same question, and a decision
+    assert engine.status(run) == "PAUSED"
+
+
+def test_the_largest_answer_is_read(judged):
+    """64 KiB are within the bound."""
+    engine, point = judged
+    body = b'{"result":true}'
+    point.answers = [says(body + b" " * (65536 - len(body)))]
+    engine.accepted(engine.send(engine.run()))
+
+
+def test_a_redirect_is_not_followed(judged):
+    """Not even to a place that would say yes."""
+    engine, point = judged
+    point.answers = [says(b"", 307, {"Location": point.url + "/yes"}), YES]
+    assert engine.refused(engine.send(engine.run()))["reason"] == SILENT
+    assert [call.path for call in point.calls] == [PATH]
+
+
+def test_who_watches_hears_when_the_point_goes_and_comes(judged):
+    """One line each, and counters."""
+    engine, point = judged
+    run, weir = engine.run(), engine.weir
+    engine.accepted(engine.send(run))
+    asked, silent = weir.metric("weir_policy_questions_total"), weir.metric("weir_policy_unanswered_total")
+    lines = len(weir.logs(event="policy_point_away"))
+    point.answers = [says(b"", 503), says(b"", 503), YES]
+    for _ in range(2):
+        engine.refused(engine.send(run))
+    engine.accepted(engine.send(run))
+    assert weir.metric("weir_policy_questions_total") == asked + 3
+    assert weir.metric("weir_policy_unanswered_total") == silent + 2
+    away = weir.logs(event="policy_point_away")
+    assert len(away) == lines + 1 and away[-1]["status"] == 503
+    wait_for(lambda: len(weir.logs(event="policy_point_back")) == len(away), 20, "the point is back", weir)
+
+
+# ---- nobody waits for it
+
+@pytest.mark.tsan
+def test_requests_that_wait_for_the_point_hold_up_nobody(judged):
+    """More of them than there are threads; others are served, then all go on."""
+    engine, point = judged
+    run, gate = engine.run(), Gate()
+    engine.token("Operator")
+    point.answers = [gate]
+    answers = []
+
+    def others():
+        point.wait(40)
+        for _ in range(20):
+            assert engine.weir.api("GET", "/readyz").status == 200
+            answers.append(engine.status(run))
+        gate.opened.set()
+
+    watcher = threading.Thread(target=others)
+    watcher.start()
+    try:
+        sent = at_once(40, lambda _: engine.send(run, "UPDATE_PARAMS", {"params": {}}, reason="x"))
+    finally:
+        gate.opened.set()
+        watcher.join()
+    assert answers == ["PENDING"] * 20
+    assert [answer.status for answer in sent] == [200] * 40
+
+
+def raw_signals(engine, run, count):
+    """So many signals on connections of their own, none of them read yet."""
+    token, sockets = engine.token("Operator"), []
+    for _ in range(count):
+        body = json.dumps({"signalId": str(uuid.uuid4()), "signalType": "PAUSE", "payload": {}})
+        wire = socket.create_connection(engine.weir.address, timeout=60)
+        wire.sendall((f"POST /engine/v1/runs/{run}/signals HTTP/1.1\r\nHost: weir\r\nConnection: close\r\n"
+                      f"Authorization: Bearer {token}\r\nContent-Type: application/json\r\n"
+                      f"Content-Length: {len(body)}\r\n\r\n{body}").encode())
+        sockets.append(wire)
+    return sockets
+
+
+@pytest.mark.tsan
+def test_more_questions_than_there_is_room_for_fall_back_at_once(judged):
+    """A thousand wait; what is beyond is refused while they do, and they are answered all the same."""
+    engine, point = judged
+    run, gate = engine.run(), Gate()
+    point.answers = [gate]
+    weir = engine.weir
+    silent = weir.metric("weir_policy_unanswered_total")
+    sockets = raw_signals(engine, run, 1020)
+    try:
+        wait_for(lambda: weir.metric("weir_policy_unanswered_total") == silent + 20, 60, "20 refusals", weir)
+        gate.opened.set()
+        answers = [b"".join(iter(lambda wire=wire: wire.recv(65536), b"")) for wire in sockets]
+    finally:
+        gate.opened.set()
+        for wire in sockets:
+            wire.close()
+    assert sum(answer.startswith(b"HTTP/1.1 200 ") for answer in answers) == 1000
+    assert sum(SILENT.encode() in answer for answer in answers) == 20
+
+
+@pytest.mark.tsan
+def test_a_question_survives_the_gateway_that_took_it(judged):
+    """The next one asks again; the answer is the point's, not the fallback's."""
+    engine, point = judged
+    run, gate = engine.run(), Gate()
+    engine.token("Operator")
+    point.answers = [gate, YES]
+    before = engine.weir.pids("gateway")
+
+    def kill():
+        point.wait(1)
+        engine.weir.kill9_kind("gateway")
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    try:
+        engine.accepted(engine.send(run))
+    finally:
+        gate.opened.set()
+        killer.join()
+    assert len(point.calls) == 2 and point.calls[0].json == point.calls[1].json
+    assert engine.weir.wait_pids("gateway", 1) != before
+
+
+# ---- timeouts and fallbacks, on servers of their own
+
+def test_a_slow_point_and_a_stopped_gateway_end_at_the_timeout(fresh_weir, point):
+    """Refused by the fallback; late words change nothing."""
+    engine = Engine(fresh_weir(settings={"engine.policy_url": point.url + PATH, **OPEN,
+                                         "engine.policy_timeout_ms": 400}))
+    run, gate = engine.run(), Gate()
+    point.answers = [gate, YES]
+    assert engine.refused(engine.send(run))["reason"] == SILENT
+    gate.opened.set()
+    engine.weir.kill9_kind("gateway", signal.SIGSTOP)
+    try:
+        assert engine.refused(engine.send(run))["reason"] == SILENT
+    finally:
+        engine.weir.kill9_kind("gateway", signal.SIGCONT)
+    assert engine.status(run) == "PENDING"
+    wait_for(lambda: engine.send(run).status == 200, 30, "the point is heard again", engine.weir)
+
+
+def closed_port():
+    """A port where nobody listens, and the socket that keeps it so."""
+    kept = socket.socket()
+    kept.bind(("127.0.0.1", 0))
+    return kept, kept.getsockname()[1]
+
+
+def test_the_table_may_decide_when_nobody_answers(fresh_weir):
+    """policy_fallback=builtin: by role, and every record says so."""
+    kept, port = closed_port()
+    with kept:
+        engine = Engine(fresh_weir(settings={"engine.policy_url": f"http://127.0.0.1:{port}{PATH}", **PATIENT,
+                                             "engine.policy_fallback": "builtin",
+                                             "engine.approval_required": "EMERGENCY_STOP"}))
+        run = engine.run()
+        assert engine.accepted(engine.send(run))["reason"] == BY_TABLE
+        answer = engine.send(run, "UPDATE_PARAMS", {"params": {}}, reason="x")
+        assert engine.refused(answer)["reason"] == "no role of the actor may send UPDATE_PARAMS; " + BY_TABLE
+        held = engine.send(run, "EMERGENCY_STOP", {"reason": "x"}, role="Admin").expect(202)
+        assert engine.decision(held["policyDecisionId"])["reason"].endswith(": " + BY_TABLE)
+
+
+@pytest.mark.parametrize("fallback, status", [("deny", 403), ("builtin", 200)])
+def test_without_a_gateway_the_fallback_decides_at_once(fresh_weir, point, fallback, status):
+    """The timeout is a minute; nobody waits for it, and the log says why."""
+    engine = Engine(fresh_weir(settings={"engine.policy_url": point.url + PATH, **PATIENT,
+                                         "gateway.processes": 0, "engine.policy_fallback": fallback}))
+    assert engine.send(engine.run()).status == status and not point.calls
+    assert engine.weir.logs(event="policy_point_not_asked")
+
+
+def test_a_server_that_stops_decides_nothing(fresh_weir, point):
+    """Who still waits is told to come back; the same signal is judged after the restart."""
+    engine = Engine(fresh_weir(settings={"engine.policy_url": point.url + PATH, **PATIENT,
+                                         "runtime.drain_ms": 200}))
+    run, signal_id, gate, answers = engine.run(), str(uuid.uuid4()), Gate(), []
+    engine.token("Operator")
+    point.answers = [gate, YES]
+    sender = threading.Thread(target=lambda: answers.append(engine.send(run, signal_id=signal_id)))
+    sender.start()
+    try:
+        point.wait(1)
+        engine.weir.restart()
+    finally:
+        gate.opened.set()
+        sender.join()
+    answers[0].expect_problem(503, "RFA_STORAGE_UNAVAILABLE")
+    answer = engine.send(run, signal_id=signal_id)
+    engine.accepted(answer)
+    assert "idempotency-replayed" not in answer.headers and len(point.calls) == 2
+
+
+def test_doctor_looks_at_the_point(judged):
+    """Whether it answers, and what decides when it does not; nothing when there is none."""
+    engine, point = judged
+    shown = ["--set=engine.policy_url=" + point.url + PATH, "--set=engine.policy_fallback=builtin"]
+
+    def found(*args):
+        checks = json.loads(engine.weir.cli("doctor", "-o", "json", *args).stdout)["checks"]
+        return [check for check in checks if check["check"] == "policy point"]
+
+    (good,) = found(*shown)
+    assert good["result"] == "ok" and good["found"].endswith("answers; the fallback is builtin")
+    point.answers = [says(b"", 404)]
+    (bad,) = found(*shown)
+    assert bad["result"] == "warn" and "answers 404" in bad["found"]
+    assert "gateway.processes is 0" in found(*shown, "--set=gateway.processes=0")[0]["found"]
+    assert not found()
+
+
+@pytest.mark.parametrize("url", ["nonsense", "ftp://host/", "http://a:b@host/", "http://host/#x", "http://"])
+def test_a_point_that_nobody_could_ask_is_refused_at_start(fresh_weir, url):
+    """The setting is named."""
+    done = fresh_weir(start=False).cli("serve", "--set", f"engine.policy_url={url}")
+    assert done.returncode != 0 and "engine.policy_url" in done.stderr
