@@ -547,8 +547,8 @@ static void bring(struct rig *r, const char *run, enum when w)
 #define NOT_ ERR_STEP_NOT_TERMINAL
 #define DONE ERR_STEP_TERMINAL
 
-/* [SIG-029] [SIG-030] [SIG-031] [SIG-032] [SIG-126] [SIG-127] [SIG-128], with AS-07, AS-08, AS-14, AS-17, AS-25:
- * signal, its payload, and the code in a run that is PENDING, RUNNING, PAUSED, STOPPING, COMPLETED, FAILED, CANCELLED */
+/* AS-07, AS-08, AS-14, AS-17, AS-25: signal, its payload, and the code in a run that is PENDING, RUNNING, PAUSED,
+ * STOPPING, COMPLETED, FAILED, CANCELLED */
 static const struct {
     enum signal_type type;
     const char *payload;
@@ -615,6 +615,7 @@ static void send_by_table(struct rig *r, const char *run, size_t line, enum when
     assert_int_equal(after.state, before.state);
 }
 
+/* [SIG-029] [SIG-030] [SIG-031] [SIG-032] [SIG-126] [SIG-127] [SIG-128] */
 static void test_every_signal_in_every_status(void **state)
 {
     struct rig *r = *state;
