@@ -1,5 +1,5 @@
-/* base/digest.h - SHA-256, with the algorithm looked up once: OpenSSL 3's SHA256() looks it up at every call,
- * which costs more than the hashing of a key. */
+/* base/digest.h - SHA-256, with the algorithm looked up once and one context a thread: OpenSSL 3's SHA256()
+ * looks it up at every call and makes a context, which costs more than the hashing of a key. Threads: any. */
 #ifndef WEIR_BASE_DIGEST_H
 #define WEIR_BASE_DIGEST_H
 

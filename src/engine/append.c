@@ -53,12 +53,30 @@ static void take_place(const struct run_event_row *e, bool duplicate, struct run
     memcpy(ret->event_id.bytes, e->event_id.ptr, sizeof ret->event_id.bytes);
 }
 
-void append_want(struct unit *u, const struct run_row *run, const struct run_write *w)
+/* One that has to be found by its name. */
+static bool names_step(const struct run_write *w)
 {
-    run_mark_want(u, run->num, run_mark_hash(MARK_KEY, key_of(w)));
-    run_mark_want(u, run->num, run_mark_hash(MARK_EVENT_ID, id_of(w)));
-    if (w->step.ptr && w->type != RUN_EVENT_UNKNOWN && w->step_idx < 0)
-        run_mark_want(u, run->num, run_mark_hash(MARK_STEP, w->step));
+    return w->step.ptr && w->type != RUN_EVENT_UNKNOWN && w->step_idx < 0;
+}
+
+void append_mark(struct run_write *w)
+{
+    if (w->marks.known)
+        return;
+    w->marks.key = run_mark_hash(MARK_KEY, key_of(w));
+    w->marks.id = run_mark_hash(MARK_EVENT_ID, id_of(w));
+    if (names_step(w))
+        w->marks.step = run_mark_hash(MARK_STEP, w->step);
+    w->marks.known = true;
+}
+
+void append_want(struct unit *u, const struct run_row *run, struct run_write *w)
+{
+    append_mark(w);
+    run_mark_want(u, run->num, w->marks.key);
+    run_mark_want(u, run->num, w->marks.id);
+    if (names_step(w))
+        run_mark_want(u, run->num, w->marks.step);
     if (settings_is_on(u->settings->engine_append_validation))
         unit_want(u, &table_refused_event_row,
                   &(struct refused_event_row){.run = run->num, .key = key_of(w)});
@@ -72,14 +90,14 @@ static struct run_step_row *new_step(struct unit *u, struct run_row *run, const 
     *s = (struct run_step_row){
         .run = run->num, .idx = run->step_count++, .step = w->step, .state = STEP_PENDING};
     unit_insert(u, &table_run_step_row, s);
-    run_mark_add(u, run->num, run_mark_hash(MARK_STEP, w->step), s->idx);
+    run_mark_add(u, run->num, w->marks.step, s->idx);
     return s;
 }
 
 /* NULL: it has never been heard of. */
 static struct run_step_row *step_of(struct unit *u, const struct run_row *run, const struct run_write *w)
 {
-    int64_t idx = w->step_idx >= 0 ? w->step_idx : run_step_find(u, run, w->step);
+    int64_t idx = w->step_idx >= 0 ? w->step_idx : run_step_find(u, run, w->marks.step, w->step);
     return idx >= 0 ? run_step(u, run, idx) : NULL;
 }
 
@@ -215,23 +233,23 @@ static struct run_event_row *write_row(struct unit *u, struct run_row *run, cons
     return e;
 }
 
-enum err_code append_event(struct unit *u, struct run_row *run, const struct run_write *w,
+enum err_code append_event(struct unit *u, struct run_row *run, struct run_write *w,
                            struct run_place *ret_place, struct err *err)
 {
     struct wanted x = {run, w};
-    int64_t key = run_mark_hash(MARK_KEY, key_of(w)), id = run_mark_hash(MARK_EVENT_ID, id_of(w));
-    int64_t former = run_mark_find(u, run->num, key, has_key, &x);
+    append_mark(w);
+    int64_t former = run_mark_find(u, run->num, w->marks.key, has_key, &x);
     if (former > 0) {
         take_place(event_at(u, run->num, former), true, ret_place);
         return ERR_OK;
     }
-    if (run_mark_find(u, run->num, id, has_id, &x) > 0)
+    if (run_mark_find(u, run->num, w->marks.id, has_id, &x) > 0)
         return err_set(err, ERR_EVENT_ID_CONFLICT, "an event of this run with another key has this eventId");
     if (settings_is_on(u->settings->engine_append_validation) && validate(u, run, w, err) != ERR_OK)
         return err->code;
     const struct run_event_row *e = write_row(u, run, w);
-    run_mark_add(u, run->num, key, e->seq);
-    run_mark_add(u, run->num, id, e->seq);
+    run_mark_add(u, run->num, w->marks.key, e->seq);
+    run_mark_add(u, run->num, w->marks.id, e->seq);
     project(u, run, w, e);
     unit_update(u, &table_run_row, run);
     unit_run_notice(u, run->num, run->last_seq);

@@ -25,6 +25,10 @@ struct run_write {
     struct uuid event_id;
     uint8_t key[DIGEST_BYTES];
     struct str emitted, plan, version, payload;
+    struct {
+        int64_t key, id, step;
+        bool known; /* append_mark; else whoever needs them first makes them */
+    } marks;
 };
 
 /* Where it stands. */
@@ -43,12 +47,15 @@ struct run_row *run_by_number(struct unit *u, int64_t num);
 /* A new one in PENDING, listed; `row` has what never changes but num and created_ms. In the arena. */
 struct run_row *run_add(struct unit *u, const struct run_row *row);
 struct run_step_row *run_step(struct unit *u, const struct run_row *run, int64_t idx);
-/* By name, in a run of an engine outside; -1: none yet. */
-int64_t run_step_find(struct unit *u, const struct run_row *run, struct str name);
+/* By name and its mark, in a run of an engine outside; -1: none yet. */
+int64_t run_step_find(struct unit *u, const struct run_row *run, int64_t mark, struct str name);
 
+/* By what it is found (run_marks.h), on whatever thread: digests that the commit thread then need not
+ * make. */
+void append_mark(struct run_write *w);
 /* Load phase: what append_event will look for. */
-void append_want(struct unit *u, const struct run_row *run, const struct run_write *w);
-MUST_CHECK enum err_code append_event(struct unit *u, struct run_row *run, const struct run_write *w,
+void append_want(struct unit *u, const struct run_row *run, struct run_write *w);
+MUST_CHECK enum err_code append_event(struct unit *u, struct run_row *run, struct run_write *w,
                                       struct run_place *ret_place, struct err *err);
 
 /* What tells of an event in a record: the run's own where the event says nothing. */

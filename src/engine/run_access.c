@@ -60,9 +60,9 @@ static bool is_step(struct unit *u, int64_t run, int64_t place, const void *name
     return s && str_equal(s->step, *(const struct str *)name);
 }
 
-int64_t run_step_find(struct unit *u, const struct run_row *run, struct str name)
+int64_t run_step_find(struct unit *u, const struct run_row *run, int64_t mark, struct str name)
 {
-    return run_mark_find(u, run->num, run_mark_hash(MARK_STEP, name), is_step, &name);
+    return run_mark_find(u, run->num, mark, is_step, &name);
 }
 
 struct str run_event_name(const struct run_event_row *e)

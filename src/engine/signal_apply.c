@@ -39,9 +39,9 @@ enum err_code signal_step(struct unit *u, const struct run_row *run, const struc
     *ret_step = NULL;
     if (!name.ptr)
         return ERR_OK;
-    int64_t idx = run->plan_num
-                      ? run_mark_find(u, run->plan_num, run_mark_hash(MARK_STEP, name), is_plan_step, &name)
-                      : run_step_find(u, run, name);
+    int64_t mark = run_mark_hash(MARK_STEP, name);
+    int64_t idx = run->plan_num ? run_mark_find(u, run->plan_num, mark, is_plan_step, &name)
+                                : run_step_find(u, run, mark, name);
     *ret_step = idx >= 0 ? run_step(u, run, idx) : NULL;
     if (*ret_step)
         return ERR_OK;

@@ -53,9 +53,10 @@ static bool same_key(const struct table *t, const void *a, const void *b)
     return true;
 }
 
-struct unit_row *unit_find_row(const struct unit *u, const struct table *t, const void *key)
+static struct unit_row *find_hashed(const struct unit *u, const struct table *t, const void *key,
+                                    uint64_t hash)
 {
-    for (struct map_node *n = map_first(&u->rows, key_hash(t, key)); n; n = map_next(n)) {
+    for (struct map_node *n = map_first(&u->rows, hash); n; n = map_next(n)) {
         struct unit_row *r = CONTAINER_OF(n, struct unit_row, node);
         if (r->table == t && same_key(t, r->row, key))
             return r;
@@ -63,15 +64,25 @@ struct unit_row *unit_find_row(const struct unit *u, const struct table *t, cons
     return NULL;
 }
 
-struct unit_row *unit_add_row(struct unit *u, const struct table *t, void *row)
+static struct unit_row *add_hashed(struct unit *u, const struct table *t, void *row, uint64_t hash)
 {
     struct unit_row *r = ARENA_NEW(u->arena, struct unit_row);
     r->table = t;
     r->row = row;
-    map_put(&u->rows, &r->node, key_hash(t, row));
+    map_put(&u->rows, &r->node, hash);
     *u->row_tail = r;
     u->row_tail = &r->next;
     return r;
+}
+
+struct unit_row *unit_find_row(const struct unit *u, const struct table *t, const void *key)
+{
+    return find_hashed(u, t, key, key_hash(t, key));
+}
+
+struct unit_row *unit_add_row(struct unit *u, const struct table *t, void *row)
+{
+    return add_hashed(u, t, row, key_hash(t, row));
 }
 
 bool unit_knows(struct unit *u, const struct table *t, const void *key)
@@ -79,42 +90,52 @@ bool unit_knows(struct unit *u, const struct table *t, const void *key)
     return unit_find_row(u, t, key) != NULL;
 }
 
-void unit_want(struct unit *u, const struct table *t, const void *key)
+/* NULL: it could not be read, and load_err tells why. */
+static struct unit_row *want(struct unit *u, const struct table *t, const void *key)
 {
-    if (unit_find_row(u, t, key))
-        return;
+    uint64_t hash = key_hash(t, key);
+    struct unit_row *r = find_hashed(u, t, key, hash);
+    if (r)
+        return r;
     void *row = arena_alloc(u->arena, t->row_size);
     memcpy(row, key, t->row_size);
-    if (u->store->shared) {
-        unit_want_later(u, t, row);
-        return;
-    }
+    if (u->store->shared)
+        return unit_want_later(u, t, row);
     bool found = false;
     struct err err;
     if (u->store->ops->fetch(u->store, t, row, u->arena, &found, &err) != ERR_OK) {
         if (u->load_err.code == ERR_OK)
             u->load_err = err;
-        return;
+        return NULL;
     }
-    struct unit_row *r = unit_add_row(u, t, row);
+    r = add_hashed(u, t, row, hash);
     r->stored = r->exists = found;
+    return r;
+}
+
+void unit_want(struct unit *u, const struct table *t, const void *key)
+{
+    (void)want(u, t, key);
+}
+
+static void *loaded(struct unit *u, struct unit_row *r)
+{
+    while (r->pending) /* perhaps there was no room for it before; the first that waits always comes */
+        unit_load_wanted(u);
+    return r->exists ? r->row : NULL;
 }
 
 void *unit_row(struct unit *u, const struct table *t, const void *key)
 {
     struct unit_row *r = unit_find_row(u, t, key);
     MUST(r);
-    while (r->pending) /* perhaps there was no room for it before; the first that waits always comes */
-        unit_load_wanted(u);
-    return r->exists ? r->row : NULL;
+    return loaded(u, r);
 }
 
 void *unit_get(struct unit *u, const struct table *t, const void *key)
 {
-    unit_want(u, t, key);
-    if (!unit_find_row(u, t, key))
-        return NULL; /* load_err tells why */
-    return unit_row(u, t, key);
+    struct unit_row *r = want(u, t, key);
+    return r ? loaded(u, r) : NULL;
 }
 
 struct range_rows {

@@ -34,7 +34,7 @@ struct unit_row *unit_add_row(struct unit *u, const struct table *t, void *row);
 void *unit_grow(struct unit *u, void *array, size_t count, size_t *capacity, size_t size);
 
 /* Of a shared store: the row is read with the next ones. */
-void unit_want_later(struct unit *u, const struct table *t, void *row);
+struct unit_row *unit_want_later(struct unit *u, const struct table *t, void *row);
 /* Of a shared store: a task that nobody asked for. */
 struct task *unit_fetch_task(struct unit *u, int64_t id);
 /* It is in memory, or there is none, or it has left: not to be looked for in the store. */

@@ -60,12 +60,14 @@ void unit_ask_key(struct unit *u, int64_t client, struct str key)
     a->keys[a->key_count++] = (struct load_key){client, key};
 }
 
-void unit_want_later(struct unit *u, const struct table *t, void *row)
+struct unit_row *unit_want_later(struct unit *u, const struct table *t, void *row)
 {
     struct unit_asked *a = &u->asked;
-    unit_add_row(u, t, row)->pending = true;
+    struct unit_row *r = unit_add_row(u, t, row);
+    r->pending = true;
     a->rows = unit_grow(u, a->rows, a->row_count, &a->row_capacity, sizeof *a->rows);
     a->rows[a->row_count++] = (struct load_row){.table = t, .row = row};
+    return r;
 }
 
 /* --- loading --------------------------------------------------------------------------------------- */

@@ -56,6 +56,7 @@ static enum err_code decode_item(struct call *c, const struct json *j, struct ap
                                      .version = e.plan_version,
                                      .payload = e.payload};
     MUST(key_bytes(e.key, item->write.key) && uuid_parse(e.event_id, &item->write.event_id));
+    append_mark(&item->write);
     return ERR_OK;
 }
 

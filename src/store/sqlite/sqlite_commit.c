@@ -38,6 +38,11 @@ static const struct column idem_columns[] = {{"id", COLUMN_INT, offsetof(struct 
                                              {"h", COLUMN_INT, offsetof(struct idem_entry, hash)}};
 static const struct table idem_table = {.name = "idem", .columns = idem_columns, .column_count = 2};
 
+/* Tables whose updates replace the row as a whole, which costs half of an UPDATE: its columns need not be
+ * read first. None has an index or a trigger that would notice. */
+static const struct table *const replaced[SQLITE_REPLACED] = {&table_task_row, &table_run_row,
+                                                              &table_run_step_row};
+
 static sqlite3_stmt **slot_of(struct sqlite_store *s, size_t i)
 {
     return (sqlite3_stmt **)(void *)((char *)s + statements[i].offset);
@@ -49,9 +54,11 @@ enum err_code sqlite_commit_prepare(struct sqlite_store *s, struct err *err)
         if (sqlite_prepare(s->writer.db, statements[i].sql, slot_of(s, i), err) != ERR_OK)
             return err->code;
     if (feed_connect(s->writer.db, &s->feed, err) != ERR_OK ||
-        feed_prepare(s->writer.db, "INSERT", &idem_table, &s->idem_insert, err) != ERR_OK ||
-        feed_prepare(s->writer.db, "REPLACE", &table_task_row, &s->task_replace, err) != ERR_OK)
+        feed_prepare(s->writer.db, "INSERT", &idem_table, &s->idem_insert, err) != ERR_OK)
         return err->code;
+    for (size_t i = 0; i < SQLITE_REPLACED; i++)
+        if (feed_prepare(s->writer.db, "REPLACE", replaced[i], &s->replace[i], err) != ERR_OK)
+            return err->code;
     return ERR_OK;
 }
 
@@ -60,7 +67,8 @@ void sqlite_commit_close(struct sqlite_store *s)
     for (size_t i = 0; i < sizeof statements / sizeof *statements; i++)
         sqlite3_finalize(*slot_of(s, i));
     sqlite3_finalize(s->idem_insert);
-    sqlite3_finalize(s->task_replace);
+    for (size_t i = 0; i < SQLITE_REPLACED; i++)
+        sqlite3_finalize(s->replace[i]);
     free(s->fed);
 }
 
@@ -139,9 +147,9 @@ const void **sqlite_fed_room(struct sqlite_store *s, size_t count)
     return s->fed;
 }
 
-/* Rows of a commit that go in together: the inserts of each table, and the updates of tasks. A task's row is
- * replaced as a whole, which costs half of an UPDATE: its columns need not be read first. */
-enum { GROUP_TASK_UPDATES = TABLE_COUNT, GROUP_COUNT, GROUP_NONE, GROUP_ASIDE };
+/* Rows of a commit that go in together: the inserts of each table, and the updates of those that are
+ * replaced. */
+enum { GROUP_UPDATES = TABLE_COUNT, GROUP_COUNT = GROUP_UPDATES + SQLITE_REPLACED, GROUP_NONE, GROUP_ASIDE };
 
 static unsigned group_of(const struct row_change *r)
 {
@@ -149,15 +157,18 @@ static unsigned group_of(const struct row_change *r)
         return r->table->number;
     if (aside_takes(r)) /* it has been merged, or rides with the log */
         return GROUP_ASIDE;
-    return r->op == ROW_UPDATE && r->table == &table_task_row ? GROUP_TASK_UPDATES : GROUP_NONE;
+    for (unsigned i = 0; i < SQLITE_REPLACED && r->op == ROW_UPDATE; i++)
+        if (r->table == replaced[i])
+            return GROUP_UPDATES + i;
+    return GROUP_NONE;
 }
 
 static enum err_code write_group(struct sqlite_store *s, unsigned group, const void *const *rows,
                                  size_t count, struct err *err)
 {
-    bool updates = group == GROUP_TASK_UPDATES;
-    const struct table *t = updates ? &table_task_row : tables[group];
-    sqlite3_stmt **slot = updates ? &s->task_replace : &s->writer.rows[group].insert_fed;
+    bool updates = group >= GROUP_UPDATES;
+    const struct table *t = updates ? replaced[group - GROUP_UPDATES] : tables[group];
+    sqlite3_stmt **slot = updates ? &s->replace[group - GROUP_UPDATES] : &s->writer.rows[group].insert_fed;
     if (count >= FEED_ROWS_MIN) {
         if (!*slot && feed_prepare(s->writer.db, "INSERT", t, slot, err) != ERR_OK)
             return err->code;
@@ -171,7 +182,17 @@ static enum err_code write_group(struct sqlite_store *s, unsigned group, const v
     return ERR_OK;
 }
 
-/* Deletes and other updates in their order, then the groups. */
+static int by_mark(const void *a, const void *b)
+{
+    const struct run_mark_row *x = *(const struct run_mark_row *const *)a;
+    const struct run_mark_row *y = *(const struct run_mark_row *const *)b;
+    if (x->run != y->run)
+        return x->run < y->run ? -1 : 1;
+    return x->hash < y->hash ? -1 : x->hash > y->hash;
+}
+
+/* Deletes and other updates in their order, then the groups. Marks are digests: thousands of them go in
+ * from the first page to the last, and not to and fro. */
 static enum err_code write_rows(struct sqlite_store *s, const struct change_set *c, struct err *err)
 {
     size_t begins[GROUP_COUNT], ends[GROUP_COUNT] = {0}; /* in `fed`; first `ends` counts */
@@ -191,6 +212,9 @@ static enum err_code write_rows(struct sqlite_store *s, const struct change_set 
     for (size_t i = 0; i < c->row_count; i++)
         if (group_of(&c->rows[i]) < GROUP_COUNT)
             fed[ends[group_of(&c->rows[i])]++] = c->rows[i].row;
+    size_t marks = table_run_mark_row.number;
+    if (ends[marks] - begins[marks] >= FEED_ROWS_MIN)
+        qsort(fed + begins[marks], ends[marks] - begins[marks], sizeof *fed, by_mark);
     for (unsigned g = 0; g < GROUP_COUNT; g++)
         if (write_group(s, g, fed + begins[g], ends[g] - begins[g], err) != ERR_OK)
             return err->code;

@@ -25,6 +25,8 @@ struct entry_list {
     size_t count, capacity;
 };
 
+enum { SQLITE_REPLACED = 3 }; /* tables whose updates are fed (sqlite_commit.c) */
+
 struct sqlite_store {
     struct store base;
     struct sqlite_connection writer;
@@ -39,7 +41,7 @@ struct sqlite_store {
     int64_t pages_copied; /* of the WAL, by the last checkpoint */
     sqlite3_stmt *begin, *commit, *rollback, *log_insert, *log_drop, *log_mark, *idem_insert, *idem_drop,
         *asides, *merged_mark, *mark_put, *mark_drop, *list_run, *list_next, *list_put, *list_drop,
-        *task_replace;
+        *replace[SQLITE_REPLACED];
     char *path, *vfs;
     int64_t timeout_ms;
 };
@@ -80,8 +82,8 @@ enum err_code sqlite_check_version(sqlite3 *db, struct err *err);
 /* Commit (sqlite_commit.c). */
 enum err_code sqlite_commit_prepare(struct sqlite_store *s, struct err *err);
 enum err_code sqlite_commit_changes(struct store *base, const struct change_set *c, struct err *err);
-/* One transaction from the first read of a batch to its commit: a read outside of one takes and returns locks of
- * the file, which costs more than to find a row. */
+/* One transaction from the first read of a batch to its commit: a read outside of one takes and returns
+ * locks of the file, which costs more than to find a row. */
 enum err_code sqlite_begin(struct sqlite_store *s, struct err *err); /* unless it has begun */
 void sqlite_abandon(struct store *base);
 enum err_code sqlite_probe(struct store *base, struct err *err);
