@@ -218,6 +218,27 @@ def test_the_reason_of_a_payload_will_do(engine):
     assert engine.decision(run_id, signal_id)["audit"]["reason"] == "fire"
 
 
+REFUSALS = {"role": ("AUTHZ_DENIED", "RETRY_RUN", "r", {"roles": "Operator"}),
+            "reason": ("AUTHZ_REASON_REQUIRED", "UPDATE_PARAMS", None, {"roles": "Admin"}),
+            "project": ("AUTHZ_DENIED", "PAUSE", None, {"roles": "Operator", "project": "elsewhere"}),
+            "tenant": ("AUTHZ_TENANT_FORBIDDEN", "PAUSE", None, {"roles": "Operator", "tenant": "other"})}
+
+
+@pytest.mark.parametrize("why", REFUSALS)
+def test_a_refusal_tells_the_policy_decision_its_record_is_found_by(engine, why):
+    """[SIG-080] The id in the problem is the record's, also when the signal is sent again; the record says
+    REJECTED and holds the same words."""
+    code, kind, reason, actor = REFUSALS[why]
+    run_id, signal_id = new_run(engine), str(uuid.uuid4())
+    problem = engine.signal(run_id, kind, SIGNALS[kind], reason, signal_id, **actor).expect_problem(403, code)
+    record = engine.call("GET", f"/signal-decisions/{problem['policyDecisionId']}").expect(200)
+    assert record["signalId"] == signal_id and record["runId"] == run_id and record["decision"] == "REJECTED"
+    assert record["policyDecisionId"] == problem["policyDecisionId"] and record["reason"] == problem["detail"]
+    assert record == engine.decision(run_id, signal_id)
+    again = engine.signal(run_id, kind, SIGNALS[kind], reason, signal_id, **actor).expect_problem(403, code)
+    assert again["policyDecisionId"] == problem["policyDecisionId"]
+
+
 # ---- tenants and projects
 
 @pytest.mark.parametrize("roles", ["Admin", "Operator"])
