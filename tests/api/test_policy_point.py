@@ -345,8 +345,8 @@ def test_a_step_that_the_run_has_is_asked_about(judged):
     outside.tell("RunStarted", "StepStarted x 1", "StepFailed x 1")
     for run, step, other in ((engine.run(), "only", "x"), (outside.run_id, "x", "only")):
         del point.calls[:]
-        engine.send(run, "RETRY_STEP", {"stepId": other}).expect_problem(400, "SIGNAL_INVALID_PAYLOAD")
-        engine.send(run, "RETRY_STEP", {"stepId": step + "\u0000"}).expect_problem(400, "SIGNAL_INVALID_PAYLOAD")
+        for name in (other, step + "\u0000", step[:-1] + "X"):
+            engine.send(run, "RETRY_STEP", {"stepId": name}).expect_problem(400, "SIGNAL_INVALID_PAYLOAD")
         assert point.calls == []
         assert engine.send(run, "RETRY_STEP", {"stepId": step}).status in (200, 409)  # the point says yes
         assert [call.json["input"]["signal"]["payload"] for call in point.calls] == [{"stepId": step}]
