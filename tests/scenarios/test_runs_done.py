@@ -1,6 +1,7 @@
 """What holds of the workflow engine as a whole, seen in its tree, its documents and its requirement table:
 who owns what, that there is one of it, which choices are made. Each look has a control: a tree in which it
 is false."""
+import json
 import os
 import re
 import sys
@@ -114,6 +115,33 @@ def test_what_the_document_says_about_retention_is_so():
     deletes = re.compile(rf"unit_delete\w*\(\s*\w+,\s*&table_(?:{tables})\b")
     assert not having(deletes, sources())
     assert having(re.compile(r"unit_delete\w*\(\s*\w+,\s*&table_\w+"), sources())
+
+
+# ---- the table of signals
+
+def documented(page):
+    """{signal: (payload members, least role, destructive)} as docs/signals.md has them."""
+    rows = re.findall(r"^\| `([A-Z_]+)` \| `\{([^}]*)\}` \| (\w+) \| (yes)? ?\|", page, re.M)
+    return {name: (set(filter(None, payload.split(", "))), role, bool(yes))
+            for name, payload, role, yes in rows}
+
+
+def built():
+    """The same from the list that the program is made of, and its schemas."""
+    text, found = read("src", "lifecycle", "signals.h"), {}
+    for name, role, destructive, schema in re.findall(r'X\((\w+), (\w+), (true|false), "(\w+)"\)', text):
+        of = json.loads(read("contracts", "schemas", "signal", schema + ".v1.json"))
+        members = {m if m in of.get("required", []) else m + "?" for m in of["properties"]}
+        found[name] = members, role.capitalize(), destructive == "true"
+    return found
+
+
+def test_the_document_has_the_signals_as_they_are():
+    """Eleven, with payload, role and whether they destroy. Control: one role changed."""
+    page = read("docs", "signals.md")
+    assert len(built()) == 11 and documented(page) == built()
+    assert documented(page.replace("| `SKIP_STEP` | `{stepId, reason?}` | Engineer |",
+                                   "| `SKIP_STEP` | `{stepId, reason?}` | Operator |")) != built()
 
 
 # ---- the words of BCP 14
