@@ -102,6 +102,13 @@ static void count_neighbours(struct dag *d, const struct dag_node *nodes, size_t
         }
 }
 
+static void join_layer(struct dag *d, uint32_t layer, uint32_t item)
+{
+    struct dag_layer *l = &d->layers[layer];
+    l->items[l->count++] = item;
+    l->columns = d->items[item].columns > l->columns ? d->items[item].columns : l->columns;
+}
+
 static bool make_items(struct dag *d, const struct dag_node *nodes, size_t count, struct chains *c)
 {
     if (!count_items(d, nodes, count, c))
@@ -116,14 +123,13 @@ static bool make_items(struct dag *d, const struct dag_node *nodes, size_t count
         d->layers[i].items = ARENA_ARRAY(d->arena, uint32_t, d->layers[i].count);
         d->layers[i].count = 0;
     }
-    for (size_t i = 0; i < count; i++) {
-        for (uint32_t at = c->layer_of[i]; at <= c->last[i]; at++) {
-            struct dag_layer *l = &d->layers[at];
+    for (size_t i = 0; i < count; i++)
+        join_layer(d, c->layer_of[i], c->first_item[i]);
+    for (size_t i = 0; i < count; i++) { /* lines that pass begin below the nodes */
+        for (uint32_t at = c->layer_of[i] + 1; at <= c->last[i]; at++) {
             uint32_t item = c->first_item[i] + at - c->layer_of[i];
-            l->items[l->count++] = item;
-            l->columns = d->items[item].columns > l->columns ? d->items[item].columns : l->columns;
-            if (at < c->last[i])
-                add_edge(d, item, item + 1);
+            join_layer(d, at, item);
+            add_edge(d, item - 1, item);
         }
         for (size_t k = 0; k < nodes[i].need_count; k++) {
             uint32_t n = nodes[i].needs[k];

@@ -4,8 +4,9 @@
  *            └─ rank ──┘
  *
  * A node stands in the layer of its longest way from a root. A line that passes a layer has a row there of its
- * own, one for all it leads to. Between two layers, lines that lead to the same nodes share one upright stroke;
- * where lines of others cross it, the stroke goes on: │ joins nothing, ┼ ├ ┤ ┬ ┴ do.
+ * own, one for all it leads to. Between two layers, lines that lead to the same nodes share one upright stroke.
+ * It is read like this: a line goes to the right, and up and down where it has an arm to the left; where a
+ * stroke has none, as in ─│─ or ─├─, what comes from the left only passes.
  *
  * Callers: run_watch.c, which puts labels where the picture leaves room. Everything lives in the arena given. */
 #ifndef WEIR_CLI_DAG_LAYOUT_H

@@ -165,8 +165,7 @@ static void draw_stroke(const struct gap *g, size_t net, struct dag_picture *p, 
     for (size_t k = 0; k < g->behind->count; k++) {
         const struct dag_item *target = item_at(g->d, g->behind, k);
         if (leads_to(g->d, n, target))
-            p->lines[target->row * p->columns + left + n->column] |=
-                (uint8_t)(DAG_RIGHT | (g->leftmost[k] < n->column ? DAG_LEFT : 0));
+            p->lines[target->row * p->columns + left + n->column] |= DAG_RIGHT;
     }
 }
 

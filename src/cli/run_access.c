@@ -116,6 +116,7 @@ static const char *advise(long status, struct str code)
         const char *advice;
     } ours[] = {
         {ERR_AUTHZ_REASON_REQUIRED, "say why with --reason"},
+        {ERR_REQUEST_MALFORMED, "fix what is named; the contract is at /openapi/engine.yaml"},
         {ERR_RUN_CONFLICT, "use another --run-id, or none"},
         {ERR_SIGNAL_DUPLICATE, "leave --signal-id out, or use a new one"},
         {ERR_PLAN_NOT_FOUND, "check id, version and tenant; `weir run plan put FILE` stores a plan"},

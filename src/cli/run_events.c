@@ -57,8 +57,6 @@ void run_event_row(struct text_table *t, const struct json *event, int64_t *prev
     struct str step = run_text(event, "stepId");
     struct arena *a = arena_new(512);
     struct str note = run_failure_text(a, json_get(event, "payload"));
-    const struct json *payload = json_get(event, "payload");
-    bool empty = !payload || !payload->count;
     if (time_parse_us(time, &at_us)) {
         if (*previous_us)
             job_delta_text(at_us - *previous_us, delta, sizeof delta);
@@ -73,7 +71,7 @@ void run_event_row(struct text_table *t, const struct json *event, int64_t *prev
         text_table_add_json(t, json_get(event, "logicalAttemptId"));
     else
         text_table_add(t, STR(""));
-    text_table_add(t, note.ptr && !empty ? note : STR(""));
+    text_table_add(t, note.ptr ? note : STR(""));
     arena_free(a);
 }
 

@@ -34,7 +34,7 @@ struct str run_text(const struct json *object, const char *name); /* absent when
 void run_show_pairs(const struct json *object, const char *const *names, size_t count);
 /* "1.003 s" between two times on the wire; "" when one is missing. */
 void run_took_text(struct str from, struct str to, char *out, size_t size);
-/* Why a step failed, from the payload of its StepFailed: "work_failed: the work kind fails". */
+/* What the payload of an event says about why: "work_failed: the scenario fails by design"; or absent. */
 struct str run_failure_text(struct arena *a, const struct json *failure);
 
 /* ---- run_pages.c: lists of the Engine API */

@@ -181,33 +181,35 @@ static bool is_ready(const struct picture *p, const struct picture_step *s)
 }
 
 /* Who is told first when there is no room for all: what failed, what runs, what is next, what was, the rest. */
+enum { URGENCY_FAILED, URGENCY_RUNNING, URGENCY_NEXT, URGENCY_OVER, URGENCY_LATER, URGENCIES };
+
 static int urgency(const struct picture *p, const struct picture_step *s)
 {
     switch (s->status) {
     case STEP_FAILED:
-        return 0;
+        return URGENCY_FAILED;
     case STEP_RUNNING:
-        return 1;
+        return URGENCY_RUNNING;
     case STEP_PENDING:
-        return p->graph && is_ready(p, s) ? 2 : 4;
+        return p->graph && is_ready(p, s) ? URGENCY_NEXT : URGENCY_LATER;
     case STEP_SUCCESS:
     case STEP_SKIPPED:
     case STEP_STATUS_COUNT:
         break;
     }
-    return 3;
+    return URGENCY_OVER;
 }
 
-enum { URGENCIES = 5 };
-
-/* The first `room` of them, the urgent first; gives how many. */
+/* `room` of them, the urgent first; of what was, the last. Gives how many. */
 static size_t choose(const struct picture *p, size_t room, uint32_t *ret_chosen)
 {
     size_t n = 0;
     for (int level = 0; level < URGENCIES && n < room; level++)
-        for (size_t i = 0; i < p->count && n < room; i++)
+        for (size_t k = 0; k < p->count && n < room; k++) {
+            size_t i = level == URGENCY_OVER ? p->count - 1 - k : k;
             if (urgency(p, &p->steps[i]) == level)
                 ret_chosen[n++] = (uint32_t)i;
+        }
     return n;
 }
 
@@ -249,7 +251,7 @@ static void write_list(struct arena *a, const struct picture *p, size_t rows, st
     size_t shown = choose(p, room, chosen);
     sort_chosen(layers, chosen, shown);
     for (size_t i = 0; i < shown; i++) {
-        size_t indent = (size_t)layers[chosen[i]] * INDENT;
+        size_t indent = (size_t)(layers[chosen[i]] - layers[chosen[0]]) * INDENT;
         write_step(a, &p->steps[chosen[i]], indent < widest ? indent : widest, c);
     }
     if (shown < p->count) {
@@ -284,7 +286,7 @@ static struct str hint_of(struct arena *a, const struct picture *p)
     if (p->status == RUN_PAUSED)
         return arena_printf(a, "Paused. Go on with: weir run signal %.*s resume", STR_ARG(p->run_id));
     if (p->status == RUN_RUNNING && s && !goes_on(p))
-        return arena_printf(a, "Waits for you: weir run signal %.*s retry-step --step %.*s --force",
+        return arena_printf(a, "Waits for you: weir run signal %.*s retry-step --step %.*s",
                             STR_ARG(p->run_id), STR_ARG(s->id));
     return STR_ABSENT;
 }

@@ -4,6 +4,33 @@
 
 #include "base/banned.h"
 
+/* The contract counts steps, people name them: "/steps/1/queue ..." is step 2, and that has an id. */
+static void name_step(const struct invocation *in, struct str body, const struct json *problem)
+{
+    static const char before[] = "/steps/";
+    struct arena *a = arena_new(65536);
+    struct str rest = run_text(problem, "detail");
+    const struct json *plan, *step = NULL;
+    struct err ignored;
+    int64_t number;
+    if (str_starts(rest, before)) {
+        rest = (struct str){rest.ptr + strlen(before), rest.len - strlen(before)};
+        struct str digits = {rest.ptr, 0};
+        while (digits.len < rest.len && rest.ptr[digits.len] >= '0' && rest.ptr[digits.len] <= '9')
+            digits.len++;
+        if (str_to_int(digits, 0, INT32_MAX, &number) && json_parse(a, body, &plan, &ignored) == ERR_OK) {
+            const struct json *steps = json_get(plan, "steps");
+            step = steps ? steps->child : NULL;
+            for (int64_t i = 0; step && i < number; i++)
+                step = step->next;
+        }
+    }
+    struct str id = text_harmless(a, run_text(step, "stepId"));
+    if (step && id.len)
+        cli_note(in, "      step %lld is %.*s", (long long)number + 1, STR_ARG(id));
+    arena_free(a);
+}
+
 int command_run_plan_put(const struct invocation *in)
 {
     static const char *const names[] = {"planId", "planVersion", "steps", "createdAt"};
@@ -16,8 +43,10 @@ int command_run_plan_put(const struct invocation *in)
     int code = run_access_open(in, &x);
     if (code == CLI_OK)
         code = run_call(&x, "POST", STR("/engine/v1/plans"), strbuf_str(&body), &plan);
-    if (code != CLI_OK)
+    if (code != CLI_OK) {
+        name_step(in, strbuf_str(&body), plan.json);
         return code;
+    }
     if (in->json)
         server_print_json(&plan);
     else if (!in->quiet)

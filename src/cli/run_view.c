@@ -45,13 +45,11 @@ struct str run_failure_text(struct arena *a, const struct json *failure)
     const struct json *error = json_get(failure, "error");
     struct str reason = run_text(failure, "reason"), message = run_text(error, "message");
     struct str code = run_text(error, "code");
-    if (!failure)
-        return STR_ABSENT;
     if (!reason.ptr)
         reason = code;
     if (reason.ptr && message.ptr)
         return arena_printf(a, "%.*s: %.*s", STR_ARG(reason), STR_ARG(message));
     if (reason.ptr || message.ptr)
         return arena_str(a, reason.ptr ? reason : message);
-    return arena_str(a, failure->source);
+    return STR_ABSENT;
 }
