@@ -3,12 +3,12 @@
  *   extract ─┬─ clean ─┬─ publish
  *            └─ rank ──┘
  *
- * A node stands in the layer of its longest way from a root. A line that passes a layer has a row there of its
- * own, one for all it leads to. Between two layers, lines that lead to the same nodes share one upright stroke.
- * It is read like this: a line goes to the right, and up and down where it has an arm to the left; where a
- * stroke has none, as in ─│─ or ─├─, what comes from the left only passes.
+ * A node stands in the layer of its longest way from a root. A line that passes a layer has a row there of
+ * its own, one for all it leads to. Between two layers, lines that lead to the same nodes share one upright
+ * stroke. It is read like this: a line goes to the right, and up and down where the stroke has an arm to the
+ * left; where it has none, as in ─│─ or ─├─, what comes from the left only passes.
  *
- * Callers: run_watch.c, which puts labels where the picture leaves room. Everything lives in the arena given. */
+ * Callers: run_picture.c, which puts labels where the picture leaves room. All lives in the arena given. */
 #ifndef WEIR_CLI_DAG_LAYOUT_H
 #define WEIR_CLI_DAG_LAYOUT_H
 
@@ -41,7 +41,8 @@ struct dag_picture {
     uint8_t *lines;           /* rows * columns cells, row by row: sides, 0 for nothing */
 };
 
-/* The layer of every node, 0 for roots. Gives how many layers there are; 0: a circle, or a need that is no node. */
+/* The layer of every node, 0 for roots. Gives how many layers there are; 0: a circle, or a need that is no
+ * node. */
 size_t dag_layers(struct arena *a, const struct dag_node *nodes, size_t count, uint32_t *ret_layers);
 
 /* False when it does not fit into rows x columns, or is no graph without circles: show a list. */

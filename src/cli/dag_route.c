@@ -1,4 +1,4 @@
-/* Between two layers: which lines share an upright stroke, in which column it stands, and how all is drawn. */
+/* Between two layers: which lines share an upright stroke, and in which column it stands; then drawing. */
 #include "base/must.h"
 #include "cli/dag_internal.h"
 

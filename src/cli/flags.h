@@ -95,8 +95,8 @@ struct flag {
     const char *help;
 };
 extern const struct flag flag_table[FLAG_COUNT];
-/* The same as a command means it: of one that uses it for something of its own (flags.c lists them), value and
- * help are that command's. */
+/* The same as a command means it: of one that uses it for something of its own (flags.c lists them), value
+ * and help are that command's. */
 struct flag flag_of_command(enum flag_id id, const char *command);
 
 enum { FLAG_SETS_MAX = 128, FLAG_WORDS_MAX = 16 };

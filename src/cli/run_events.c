@@ -13,9 +13,9 @@ enum { PAGE_MAX = 1000 };
 
 struct text_table *run_event_table(bool headings)
 {
-    static const char *const names[] = {">SEQ", "TIME", ">SINCE LAST", "EVENT", "STEP", ">TRY", "NOTE"};
+    static const char *const names[] = {">SEQ", "!TIME", ">SINCE LAST", "EVENT", "STEP", ">TRY", "NOTE"};
     /* Rows may come one by one, so the columns are wide enough from the start. */
-    static const size_t widths[RUN_EVENT_COLUMNS] = {3, 24, 11, 13, 12, 3, 0};
+    static const size_t widths[RUN_EVENT_COLUMNS] = {3, 24, 11, 13, 8, 3, 0};
     _Static_assert(LENGTH_OF(names) == RUN_EVENT_COLUMNS, "one name a column");
     struct text_table *t = text_table_new(names, RUN_EVENT_COLUMNS);
     if (!headings)

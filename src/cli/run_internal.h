@@ -5,8 +5,9 @@
 #include "cli/server_call.h"
 #include "cli/table.h"
 
-/* ---- run_access.c: who calls. The token is --token or WEIR_TOKEN; without one, and when the server is on this
- * machine, one that lives for minutes is signed with the keys of its data directory, as `weir token mint` does. */
+/* ---- run_access.c: who calls. The token is --token or WEIR_TOKEN; without one, and when the server is on
+ * this machine, one that lives for minutes is signed with the keys of its data directory, as by `weir token
+ * mint`. */
 struct run_access {
     const struct invocation *in;
     const char *given;  /* NULL: made here */

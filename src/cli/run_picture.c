@@ -180,7 +180,7 @@ static bool is_ready(const struct picture *p, const struct picture_step *s)
     return true;
 }
 
-/* Who is told first when there is no room for all: what failed, what runs, what is next, what was, the rest. */
+/* Who is told first when there is no room for all: what failed, runs, is next, was; then the rest. */
 enum { URGENCY_FAILED, URGENCY_RUNNING, URGENCY_NEXT, URGENCY_OVER, URGENCY_LATER, URGENCIES };
 
 static int urgency(const struct picture *p, const struct picture_step *s)

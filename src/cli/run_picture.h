@@ -1,5 +1,5 @@
-/* cli/run_picture.h - a run as a few lines of text for a terminal: head, counts, its steps as a graph (or, when
- * that does not fit, as a list), and what somebody may want to do. Pure: text in, text out. */
+/* cli/run_picture.h - a run as a few lines of text for a terminal: head, counts, its steps as a graph (or,
+ * when that does not fit, as a list), and what somebody may want to do. Pure: text in, text out. */
 #ifndef WEIR_CLI_RUN_PICTURE_H
 #define WEIR_CLI_RUN_PICTURE_H
 

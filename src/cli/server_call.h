@@ -1,4 +1,4 @@
-/* cli/server_call.h - calls of the Jobs and the Engine API as commands make them: address, key, JSON, problems.
+/* cli/server_call.h - calls of the server as commands make them: address, key or token, JSON, problems.
  *
  * A problem is told on stderr (title, detail, advice) and becomes an exit code. */
 #ifndef WEIR_CLI_SERVER_CALL_H

