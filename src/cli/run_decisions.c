@@ -4,13 +4,18 @@
 
 #include "base/banned.h"
 
+enum { TO_THE_SECOND = sizeof "2026-11-16T21:59:20" - 1 };
+
 static void add_decision(struct text_table *t, const struct json *record)
 {
     const struct json *audit = json_get(record, "audit"), *result = json_get(record, "engineResult");
     struct str decision = run_text(record, "decision"), why = run_text(record, "reason");
     struct str said = run_text(audit, "reason"), outcome = run_text(result, "status");
     struct str fault = run_text(result, "errorCode");
-    text_table_add_json(t, json_get(audit, "timestamp"));
+    struct str time = run_text(audit, "timestamp");
+    if (time.len > TO_THE_SECOND) /* the line is long as it is; the record has it exactly */
+        time.len = TO_THE_SECOND;
+    text_table_add(t, time);
     text_table_add_json(t, json_get(record, "signalType"));
     text_table_addf(t, "%.*s (%.*s)", STR_ARG(run_text(audit, "actorId")),
                     STR_ARG(run_text(audit, "actorRole")));
@@ -56,7 +61,7 @@ static void show_record(const struct json *record)
 static int list_signals(struct run_access *x)
 {
     static const char *const headings[] = {
-        "TIME", "!SIGNAL", "BY", "!DECISION", "ENGINE", "!POLICY DECISION ID", "REASON"};
+        "!TIME", "!SIGNAL", "BY", "!DECISION", "ENGINE", "!POLICY DECISION ID", "REASON"};
     bool pending = flags_has(x->in->flags, FLAG_PENDING);
     struct arena *a = arena_new(512);
     struct run_list list = {.path =

@@ -40,6 +40,9 @@ void run_show(const struct json *run)
     run_show_pairs(metadata, marks, LENGTH_OF(marks));
     if (mark && mark->type == JSON_TRUE)
         puts("inconsistent: an event was no valid transition; see `weir run alerts RUN_ID`");
+    mark = json_get(run, "ending");
+    if (mark && mark->type == JSON_TRUE)
+        puts("It is being stopped; steps that run have time to end.");
     mark = json_get(run, "external");
     if (mark && mark->type == JSON_TRUE)
         puts("An engine elsewhere executes it.");

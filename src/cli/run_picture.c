@@ -104,7 +104,8 @@ static void write_head(struct arena *a, const struct picture *p, struct canvas *
     put(c, text_harmless(a, p->plan), TONE_PLAIN);
     put(c, STR("  "), TONE_PLAIN);
     put(c, status, tone_of_state(status));
-    put(c, STR("  "), TONE_PLAIN);
+    if (p->took.len)
+        put(c, STR("  "), TONE_PLAIN);
     put(c, p->took, TONE_PLAIN);
     put(c, STR("  run "), TONE_DIM);
     put(c, text_harmless(a, p->run_id), TONE_DIM);
@@ -112,8 +113,10 @@ static void write_head(struct arena *a, const struct picture *p, struct canvas *
     count_steps(p, counts);
     for (size_t i = 0; i < LENGTH_OF(summary_order); i++) {
         enum step_status s = summary_order[i];
+        if (counts[s] && c->left < c->columns)
+            put(c, STR("  "), TONE_PLAIN);
         if (counts[s])
-            put(c, arena_printf(a, "%zu %s  ", counts[s], step_status_text(s)), tone_of_step(s));
+            put(c, arena_printf(a, "%zu %s", counts[s], step_status_text(s)), tone_of_step(s));
     }
     end_line(c);
     end_line(c);

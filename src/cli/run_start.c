@@ -60,6 +60,8 @@ static int show_started(struct run_access *x, const struct server_answer *run)
     fflush(stdout);
     struct strbuf text CLEANUP(strbuf_free) = {0};
     strbuf_add_str(&text, id);
+    if (wait && !in->json)
+        cli_note(in, "Run %s has started; waiting for its end.", text.ptr);
     if (wait)
         return run_watch(x, text.ptr, FOLLOW_SILENT);
     if (watch)

@@ -208,7 +208,7 @@ def test_signals_are_sent_listed_and_found_by_their_id(weir, held):
     run(weir, "signal", run_id, "resume")
     run(weir, "signal", run_id, "UPDATE_PARAMS", "--params", '{"x": 1}', "--reason", "late")
     run(weir, "signal", run_id, "skip_step", "--step", "a")
-    kinds = re.findall(r"Z +([A-Z_]+) +", run(weir, "signals", run_id).stdout)
+    kinds = re.findall(r"^2\S{18} +([A-Z_]+) +", run(weir, "signals", run_id).stdout, re.M)
     assert kinds == ["SKIP_STEP", "UPDATE_PARAMS", "RESUME", "PAUSE"]
     one = pairs(run(weir, "signals", run_id, signal_id).stdout)
     assert one["policyDecisionId"] == first["policyDecisionId"] and one["audit.reason"] == "lunch"

@@ -411,7 +411,7 @@ static void colour_is_there_only_when_asked_for(void **state)
     (void)state;
     picture_write(a, &p, 24, 80, false, &plain);
     assert_null(strchr(plain.ptr, '\033'));
-    assert_string_equal(plain.ptr, "p 1  COMPLETED    run r1\n1 SUCCESS  \n\n✓ only\n");
+    assert_string_equal(plain.ptr, "p 1  COMPLETED  run r1\n1 SUCCESS\n\n✓ only\n");
     picture_write(a, &p, 24, 80, true, &colour);
     assert_non_null(strstr(colour.ptr, "\033[32m✓ only\033[0m"));
     arena_free(a);
