@@ -223,8 +223,8 @@ static void sort_chosen(const uint32_t *layers, uint32_t *chosen, size_t count)
         uint32_t moved = chosen[i];
         size_t at = i;
         for (; at > 0; at--) {
-            uint32_t other = chosen[at - 1];
-            if (layers[other] < layers[moved] || (layers[other] == layers[moved] && other < moved))
+            uint32_t other = chosen[at - 1], layer = layers[other];
+            if (layer == layers[moved] ? other < moved : layer < layers[moved])
                 break;
             chosen[at] = other;
         }
