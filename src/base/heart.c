@@ -11,12 +11,15 @@
 #include "base/banned.h"
 
 static struct heart_page own_page;
-static struct heart_page *page = &own_page;
+static struct heart_page *page = &own_page, *all_pages = &own_page;
+static size_t all_count = 1;
 static int64_t interval_ms = HEART_INTERVAL_MS;
 
-void heart_use(struct heart_page *shared, int64_t shared_interval_ms)
+void heart_use(struct heart_page *pages, size_t page_count, size_t own, int64_t shared_interval_ms)
 {
-    page = shared;
+    all_pages = pages;
+    all_count = page_count;
+    page = &pages[own];
     interval_ms = shared_interval_ms;
 }
 
@@ -83,4 +86,13 @@ uint64_t heart_count(unsigned counter)
 {
     MUST(counter < HEART_COUNTERS);
     return atomic_load_explicit(&page->counters[counter], memory_order_relaxed);
+}
+
+uint64_t heart_count_all(unsigned counter)
+{
+    MUST(counter < HEART_COUNTERS);
+    uint64_t sum = 0;
+    for (size_t i = 0; i < all_count; i++)
+        sum += atomic_load_explicit(&all_pages[i].counters[counter], memory_order_relaxed);
+    return sum;
 }

@@ -15,6 +15,7 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum {
@@ -31,14 +32,15 @@ struct heart {
     char name[HEART_NAME_MAX];
 };
 
+/* Alone on its memory pages, so that each process can write its own only. */
 struct heart_page {
-    struct heart slots[HEART_SLOTS];
+    _Alignas(4096) struct heart slots[HEART_SLOTS];
     _Atomic uint32_t slot_count;
     _Atomic uint64_t counters[HEART_COUNTERS];
 };
 
-/* This process writes on `page` from now on; before any loop opens a slot. */
-void heart_use(struct heart_page *page, int64_t interval_ms);
+/* This process writes on pages[own] from now on; before any loop opens a slot. The others it may read. */
+void heart_use(struct heart_page *pages, size_t page_count, size_t own, int64_t interval_ms);
 int64_t heart_interval_ms(void); /* the longest a loop may sleep */
 /* `wait_ms` < 0 is without end: gives what a loop may sleep when it has nothing to do for so long. */
 int heart_sleep_ms(int64_t wait_ms);
@@ -49,6 +51,7 @@ void heart_waits(struct heart *h, bool waits);
 void heart_close(struct heart *h); /* the loop ends; nobody misses it */
 
 void heart_add_count(unsigned counter);
-uint64_t heart_count(unsigned counter);
+uint64_t heart_count(unsigned counter);     /* of this process */
+uint64_t heart_count_all(unsigned counter); /* of all processes of this root since it began */
 
 #endif

@@ -42,6 +42,11 @@ uint64_t failure_count(enum failure_mode mode)
     return heart_count(mode);
 }
 
+uint64_t failure_count_all(enum failure_mode mode)
+{
+    return heart_count_all(mode);
+}
+
 static enum log_level level_of(enum failure_mode mode)
 {
     return failure_modes[mode].failure_class == FAILURE_FATAL ? LOG_ERROR : LOG_WARN;

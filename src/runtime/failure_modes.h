@@ -92,6 +92,7 @@ struct failure_mode_info {
 extern const struct failure_mode_info failure_modes[FAILURE_MODE_COUNT];
 const char *failure_class_name(enum failure_class failure_class);
 const char *failure_action_name(enum failure_action action);
-uint64_t failure_count(enum failure_mode mode); /* in this process since it began */
+uint64_t failure_count(enum failure_mode mode);     /* in this process since it began */
+uint64_t failure_count_all(enum failure_mode mode); /* in all processes of this root since it began */
 
 #endif
