@@ -13,7 +13,7 @@
 
 static struct restart_window w;
 
-/* [TOP-012] [TOP-016] [TOP-022] [TOP-024] the limits of seed 004's matrix, each by the same rule */
+/* The limits of seed 004's matrix, each by the same rule. */
 static void test_the_restart_after_the_last_allowed_one_in_the_window_is_refused(void **state)
 {
     static const struct domain_limits matrix[] = {{3, 10}, {10, 60}, {6, 30}, {30, 60}, {15, 60}, {0, 1}};
@@ -100,15 +100,11 @@ static void test_every_process_has_a_name_a_purpose_and_a_domain_with_limits(voi
     settings_free(&s);
 }
 
-static void test_default_limits_and_counts_are_those_of_the_matrix(void **state)
+static void test_counts_of_processes_follow_the_settings(void **state)
 {
     struct settings s;
     (void)state;
     settings_init(&s);
-    assert_int_equal(domain_limits(DOMAIN_ROOT, &s).max_restarts, 3);
-    assert_int_equal(domain_limits(DOMAIN_ROOT, &s).window_seconds, 10);
-    assert_int_equal(domain_limits(DOMAIN_AGENTS, &s).max_restarts, 10);
-    assert_int_equal(domain_limits(DOMAIN_AGENTS, &s).window_seconds, 60);
     assert_int_equal(process_instances(PROCESS_CORE, &s), 1);
     assert_int_equal(process_instances(PROCESS_RUNNER, &s), 2);
     s.runner_processes = 7;
@@ -127,7 +123,7 @@ int main(void)
         cmocka_unit_test(test_two_restarts_are_immediate_and_later_ones_double_up_to_five_seconds),
         cmocka_unit_test(test_after_a_quiet_window_restarts_are_immediate_again),
         cmocka_unit_test(test_every_process_has_a_name_a_purpose_and_a_domain_with_limits),
-        cmocka_unit_test(test_default_limits_and_counts_are_those_of_the_matrix),
+        cmocka_unit_test(test_counts_of_processes_follow_the_settings),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -159,7 +159,8 @@ static void test_the_fourth_death_of_core_in_ten_seconds_ends_the_program(void *
         starts += e.type == EVENT_STARTED && e.kind == PROCESS_CORE;
     assert_int_equal(starts, 4);
     said("weir: core failed (exit status 3) after 3 restarts within 10 s; giving up");
-    said("\"event\":\"root_gave_up\"");
+    said("\"event\":\"weir.supervisor.escalation\",\"domain\":\"root\",\"source_child\":\"core\","
+         "\"restart_count\":3");
 }
 
 static void test_a_core_that_dies_three_times_and_then_lives_goes_on(void **state)
@@ -194,8 +195,10 @@ static void test_a_domain_beyond_its_window_ends_alone_and_comes_back_as_one_res
     fake_await_topology(&root, "\"name\":\"agents\",\"intensity\":\"2/60s\",\"restarts_in_window\":0,"
                                "\"state\":\"running\"");
     assert_int_equal(topology_pid("core"), core);
-    said("\"event\":\"domain_ended\",\"component\":\"supervisor\",\"failure_class\":\"fatal\","
-         "\"domain\":\"agents\",\"source_child\":\"runner 1\",\"restart_count\":2,\"window_s\":60");
+    said("\"event\":\"weir.runtime.failure\",\"mode\":\"restarts_exhausted\",\"component\":\"supervisor\","
+         "\"failure_class\":\"fatal\",\"restart_count\":2,\"window_s\":60,\"domain\":\"agents\"");
+    said("\"event\":\"weir.supervisor.escalation\",\"domain\":\"agents\",\"source_child\":\"runner 1\","
+         "\"restart_count\":2");
 }
 
 static void test_a_domain_that_ends_four_times_in_ten_seconds_ends_the_program(void **state)
