@@ -33,7 +33,7 @@ class Pace(Crew):
         with Kept(self.weir.address, self.key, timeout=30) as kept:
             while not self.stopping.is_set():
                 self.batch(kept, n)
-                due = max(due + self.pause, time.monotonic() - 1)  # what a restart cost is made up for, in part
+                due = max(due + self.pause, time.monotonic() - 1)  # a restart is made up for, in part
                 time.sleep(max(0.0, due - time.monotonic()))
 
     def batch(self, kept, n):

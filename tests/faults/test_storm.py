@@ -1,5 +1,5 @@
-"""Five hundred deaths under load: KILL, SEGV and STOP of every kind of process, in random order. A death stays
-in its process, the API answers but while core itself comes back, nothing accepted is lost."""
+"""Five hundred deaths under load: KILL, SEGV and STOP of every kind of process, in random order. A death
+stays in its process, the API answers but while core itself comes back, nothing accepted is lost."""
 import os
 import random
 import signal
@@ -18,6 +18,7 @@ JOBS_PER_SECOND = 2000
 STOPPED_MS = 400  # silence after which root replaces a process
 DEATH_SECONDS_MAX = 20  # until the next one runs: a busy machine, a back-off, and what recovery takes
 BACK_SECONDS = 1.0
+CORE_REST_SECONDS = 1.0  # core takes jobs in between, or there would be no load
 SIGNALS = (signal.SIGKILL, signal.SIGSEGV, signal.SIGSTOP)
 KINDS = ("core", "runner", "gateway")
 # Windows so short that no restart limit is met.
@@ -36,6 +37,7 @@ class Storm:
         self.weir, self.rng = weir, random.Random(seed)
         self.hits, self.core_hits, self.back = {}, [], []
         self.open = {}  # name of a process that was hit: (its old pid, when)
+        self.core_back = time.monotonic()
 
     def running(self):
         """{name: pid} of what root says is running."""
@@ -50,6 +52,8 @@ class Storm:
                 if name in now and now[name] != old:
                     self.back.append((name, time.monotonic() - since))
                     del self.open[name]
+                    if name == "core":
+                        self.core_back = time.monotonic()
             if not wait or not self.open:
                 return
             assert time.monotonic() < end, f"not back: {self.open}"
@@ -62,7 +66,8 @@ class Storm:
         assert not late, f"not back after {DEATH_SECONDS_MAX} s: {late}"
         names = {kind: [n for n in self.running() if n.startswith(kind) and n not in self.open]
                  for kind in KINDS}
-        kinds = [kind for kind in KINDS if names[kind]]
+        resting = time.monotonic() - self.core_back < CORE_REST_SECONDS
+        kinds = [kind for kind in KINDS if names[kind] and not (kind == "core" and resting)]
         if not kinds:
             return False
         name = self.rng.choice(names[self.rng.choice(kinds)])
