@@ -135,10 +135,10 @@ static void run(struct supervisor *s)
     while (s->phase == STOP_NO || any_lives(s, false)) {
         act_on_what_is_due(s);
         if (s->changed)
-            topology_write(s);
+            topology_file_write(s);
         wait_for_events(s, fds);
     }
-    topology_write(s);
+    topology_file_write(s);
     free(fds);
 }
 

@@ -125,6 +125,6 @@ void child_end_text(int status, char *out, size_t size);
 
 /* topology_file.c */
 const char *child_state_name(enum child_state state);
-void topology_write(struct supervisor *s);
+void topology_file_write(struct supervisor *s);
 
 #endif

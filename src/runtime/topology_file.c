@@ -119,7 +119,7 @@ static bool replace_file(const char *path, struct str text)
     return close(fd) == 0 && written && rename(next, path) == 0;
 }
 
-void topology_write(struct supervisor *s)
+void topology_file_write(struct supervisor *s)
 {
     struct strbuf text CLEANUP(strbuf_free) = {0};
     encode(s, &text);

@@ -59,7 +59,7 @@ static void test_two_restarts_are_immediate_and_later_ones_double_up_to_five_sec
 {
     static const int64_t expected[] = {0, 0, 100, 200, 400, 800, 1600, 3200, 5000, 5000, 5000};
     (void)state;
-    restart_window_init(&w, 1000, 60);
+    restart_window_init(&w, 1000, 86400);
     for (size_t i = 0; i < LENGTH_OF(expected); i++) {
         int64_t delay = -1;
         assert_true(restart_window_add(&w, (int64_t)i, &delay));
@@ -70,6 +70,23 @@ static void test_two_restarts_are_immediate_and_later_ones_double_up_to_five_sec
         assert_true(restart_window_add(&w, 100, &delay));
         assert_int_equal(delay, 5000);
     }
+}
+
+/* Else a domain with a high limit would never end: its pauses alone would outlast the window. */
+static void test_what_fails_again_and_again_ends_its_domain_whatever_the_limit(void **state)
+{
+    struct settings s;
+    (void)state;
+    settings_init(&s);
+    for (enum domain_id id = 0; id < DOMAIN_COUNT; id++) {
+        struct domain_limits limits = domain_limits(id, &s);
+        restart_window_init(&w, limits.max_restarts, limits.window_seconds);
+        int64_t now = 0, delay, restarts = 0;
+        for (; restart_window_add(&w, now, &delay) && restarts < 2000; restarts++)
+            now += delay * 3 / 2 + 100; /* the widest spread, and a start that takes a while */
+        assert_int_equal(restarts, limits.max_restarts);
+    }
+    settings_free(&s);
 }
 
 static void test_after_a_quiet_window_restarts_are_immediate_again(void **state)
@@ -121,6 +138,7 @@ int main(void)
         cmocka_unit_test(test_a_restart_counts_until_it_leaves_the_window),
         cmocka_unit_test(test_a_slow_trickle_of_restarts_never_ends_a_domain),
         cmocka_unit_test(test_two_restarts_are_immediate_and_later_ones_double_up_to_five_seconds),
+        cmocka_unit_test(test_what_fails_again_and_again_ends_its_domain_whatever_the_limit),
         cmocka_unit_test(test_after_a_quiet_window_restarts_are_immediate_again),
         cmocka_unit_test(test_every_process_has_a_name_a_purpose_and_a_domain_with_limits),
         cmocka_unit_test(test_counts_of_processes_follow_the_settings),

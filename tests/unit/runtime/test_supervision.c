@@ -140,12 +140,12 @@ static void test_the_verdict_follows_from_the_mode(void **state)
 
 static void test_pauses_grow_are_bounded_and_differ_between_children(void **state)
 {
-    static const int64_t least_ms[] = {0, 0, 100, 200, 400, 800, 1600, 3200, 5000, 5000};
+    static const int64_t least_ms[] = {0, 0, 100, 200, 400, 800, 1600, 2142, 2142, 2142};
     struct supervision other;
     int differ = 0;
     (void)state;
-    supervision_init(&s, DOMAIN_OUTBOUND, (struct domain_limits){30, 60});
-    supervision_init(&other, DOMAIN_OUTBOUND, (struct domain_limits){30, 60});
+    supervision_init(&s, DOMAIN_OUTBOUND, (struct domain_limits){13, 60});
+    supervision_init(&other, DOMAIN_OUTBOUND, (struct domain_limits){13, 60});
     for (size_t i = 0; i < LENGTH_OF(least_ms); i++) {
         int64_t one = supervision_child_failed(&s, FAILURE_MODE_PROCESS_ENDED, 1, 0).delay_ms;
         int64_t two = supervision_child_failed(&other, FAILURE_MODE_PROCESS_ENDED, 2, 0).delay_ms;

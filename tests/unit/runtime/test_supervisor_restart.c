@@ -231,6 +231,35 @@ static void test_restarts_come_at_once_twice_and_then_ever_later(void **state)
     }
 }
 
+static void test_a_child_that_does_not_beat_is_killed_and_started_again_alone(void **state)
+{
+    (void)state;
+    root.plans.runner_1 = FAKE_STILL;
+    fake_set(&root, "runtime.heartbeat_timeout_ms", "300");
+    fake_start(&root);
+    pid_t core = fake_await(&root, EVENT_STARTED, PROCESS_CORE, 1).pid;
+    pid_t first = fake_await(&root, EVENT_STARTED, PROCESS_RUNNER, 1).pid;
+    pid_t second = fake_await(&root, EVENT_STARTED, PROCESS_RUNNER, 1).pid;
+    assert_int_not_equal(first, second);
+    assert_int_equal(kill(first, 0), -1); /* gone before the next one began */
+    assert_int_equal(topology_pid("core"), core);
+    said("\"mode\":\"process_hung\",\"component\":\"runner 1\",\"failure_class\":\"recoverable\","
+         "\"domain\":\"agents\",\"loop\":\"loop\"");
+}
+
+static void test_a_child_that_waits_for_a_disk_is_left_alone(void **state)
+{
+    (void)state;
+    root.plans.runner_1 = FAKE_DISK;
+    root.plans.runner = FAKE_STILL; /* the control beside it: killed again and again */
+    fake_set(&root, "runtime.heartbeat_timeout_ms", "200");
+    fake_start(&root);
+    pid_t waiting = fake_await(&root, EVENT_STARTED, PROCESS_RUNNER, 1).pid;
+    for (int i = 0; i < 4; i++)
+        fake_await(&root, EVENT_STARTED, PROCESS_RUNNER, 2);
+    assert_int_equal(topology_pid("runner 1"), waiting);
+}
+
 static void test_exit_78_of_core_stops_the_program_without_a_restart(void **state)
 {
     (void)state;
@@ -297,6 +326,8 @@ int main(void)
         T(test_a_domain_beyond_its_window_ends_alone_and_comes_back_as_one_restart_of_root),
         T(test_a_domain_that_ends_four_times_in_ten_seconds_ends_the_program),
         T(test_restarts_come_at_once_twice_and_then_ever_later),
+        T(test_a_child_that_does_not_beat_is_killed_and_started_again_alone),
+        T(test_a_child_that_waits_for_a_disk_is_left_alone),
         T(test_exit_78_of_core_stops_the_program_without_a_restart),
         T(test_exit_78_of_a_runner_stops_core_too),
         T(test_processes_carry_their_kind_in_their_name),
