@@ -12,7 +12,8 @@ from harness.weir_server import REPOSITORY
 TABLE = "src/runtime/domain_table.h"
 DOC = "docs/operations/topology.md"
 FILES = [TABLE, DOC, "src/runtime/failure_modes.h", "src/runtime/event_names.h",
-         "src/runtime/process_table.h", "src/config/settings_list.h", "tools/check_topology.py", "tools/topology_lists.py", "tools/tree.py"]
+         "src/runtime/process_table.h", "src/config/settings_list.h",
+         "tools/check_topology.py", "tools/topology_lists.py", "tools/tree.py"]
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "api/api.h"
-#include "api/metrics/metrics_internal.h"
 #include "base/must.h"
 #include "runtime/failure_modes.h"
 
