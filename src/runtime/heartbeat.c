@@ -50,16 +50,27 @@ bool heartbeat_silent(const struct heart_page *page, int64_t timeout_ms, int64_t
     return found;
 }
 
-bool heartbeat_in_disk_wait(pid_t pid, int32_t thread_id)
+/* The letter by which the kernel tells what a thread does; 0 when it is gone. */
+static char thread_state(pid_t pid, int32_t thread_id)
 {
     char path[64], stat[256];
     snprintf(path, sizeof path, "/proc/%d/task/%d/stat", (int)pid, (int)thread_id);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
-        return false;
+        return 0;
     ssize_t n = read(fd, stat, sizeof stat - 1);
     close(fd);
     stat[n > 0 ? n : 0] = 0;
     const char *name_end = strrchr(stat, ')'); /* the name may hold anything */
-    return name_end && strncmp(name_end, ") D", 3) == 0;
+    return name_end && name_end[1] == ' ' ? name_end[2] : 0;
+}
+
+bool heartbeat_in_disk_wait(pid_t pid, int32_t thread_id)
+{
+    return thread_state(pid, thread_id) == 'D';
+}
+
+bool heartbeat_is_stopped(pid_t pid)
+{
+    return thread_state(pid, pid) == 'T';
 }

@@ -4,7 +4,7 @@
  * said it waits for a disk or a database (base/heart.h), and one whose thread the kernel holds in an
  * uninterruptible wait (state D): killing would not end it, and its successor would wait for the same disk.
  * So a disk that stalls leads to no restart; what stands still otherwise does: stopped (SIGSTOP), spinning,
- * deadlocked. */
+ * deadlocked. A process that is stopped counts as silent whatever its page says. */
 #ifndef WEIR_RUNTIME_HEARTBEAT_H
 #define WEIR_RUNTIME_HEARTBEAT_H
 
@@ -35,5 +35,8 @@ bool heartbeat_silent(const struct heart_page *page, int64_t timeout_ms, int64_t
                       struct heartbeat_silence *ret);
 /* Does the kernel hold this thread in state D? False when it is gone. */
 bool heartbeat_in_disk_wait(pid_t pid, int32_t thread_id);
+/* Was the process stopped by a signal? Its page does not always show it: it may have been stopped before its
+ * first loop began, or while all of them waited for a disk. One that a debugger holds is not stopped. */
+bool heartbeat_is_stopped(pid_t pid);
 
 #endif

@@ -106,6 +106,7 @@ bool child_start(struct supervisor *s, struct child *c, int64_t now_ms)
     c->state = CHILD_STARTING;
     c->act_at_ms = INT64_MAX;
     c->slow_reported = c->hung = c->disk_wait_reported = false;
+    c->stopped_since_ms = 0;
     c->started_ms = now_ms;
     c->restarts += c->started_wall_us != 0;
     c->started_wall_us = clock_wall_us(&clock_system);

@@ -39,6 +39,7 @@ struct child {
     int64_t asked_ms; /* of STOPPING: when it was asked */
     size_t page;      /* its place in the pages; root has the first */
     bool slow_reported;
+    int64_t stopped_since_ms;      /* seen stopped by a signal; 0: it is not */
     bool hung, disk_wait_reported; /* killed for its silence; not killed because of a disk */
 };
 

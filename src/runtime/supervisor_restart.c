@@ -167,9 +167,33 @@ int64_t hearts_interval_ms(const struct supervisor *s)
     return s->settings->runtime_heartbeat_timeout_ms && ms < 1 ? 1 : ms;
 }
 
+static void replace_hung(struct child *c, const char *loop, int64_t silent_ms)
+{
+    failure_process_hung(c->name, domain_name(c->kind->domain), loop, silent_ms);
+    c->hung = true;
+    child_kill(c); /* also ends what is stopped */
+}
+
+/* True when it has been stopped for so long that it is replaced. */
+static bool look_whether_stopped(struct supervisor *s, struct child *c, int64_t now_ms)
+{
+    if (!heartbeat_is_stopped(c->pid)) {
+        c->stopped_since_ms = 0;
+        return false;
+    }
+    if (!c->stopped_since_ms)
+        c->stopped_since_ms = now_ms;
+    if (now_ms - c->stopped_since_ms < s->settings->runtime_heartbeat_timeout_ms)
+        return false;
+    replace_hung(c, "all, by a signal", now_ms - c->stopped_since_ms);
+    return true;
+}
+
 static void look_at(struct supervisor *s, struct child *c, int64_t now_ms)
 {
     struct heartbeat_silence silence;
+    if (look_whether_stopped(s, c, now_ms))
+        return;
     if (!heartbeat_silent(&s->pages[c->page], s->settings->runtime_heartbeat_timeout_ms, now_ms, &silence))
         return;
     if (heartbeat_in_disk_wait(c->pid, silence.thread_id)) {
@@ -179,9 +203,7 @@ static void look_at(struct supervisor *s, struct child *c, int64_t now_ms)
         c->disk_wait_reported = true;
         return;
     }
-    failure_process_hung(c->name, domain_name(c->kind->domain), silence.loop, silence.silent_ms);
-    c->hung = true;
-    child_kill(c); /* also ends what is stopped */
+    replace_hung(c, silence.loop, silence.silent_ms);
 }
 
 void look_at_hearts(struct supervisor *s)

@@ -49,6 +49,21 @@ def test_a_stopped_process_is_replaced_and_the_others_stay(fresh_weir, kind, nam
     assert weir.metric("weir_failures_total", mode="process_hung") == 1
 
 
+@pytest.mark.parametrize("kind", ["core", "runner", "gateway"])
+def test_one_that_is_stopped_before_its_first_beat_is_replaced(fresh_weir, kind):
+    """As it begins, when no loop has shown that it lives: the kernel's word counts."""
+    weir = fresh_weir(settings=settings())
+    first, = weir.wait_pids(kind, 1)
+    os.kill(first, signal.SIGKILL)
+    victim = None
+    while victim is None:
+        victim = next((pid for pid in weir.pids(kind) if pid != first), None)
+    os.kill(victim, signal.SIGSTOP)
+    weir.wait_pids(kind, 1, other_than=[first, victim], timeout=20)
+    weir.wait_ready()
+    assert not processes.alive(victim) and weir.wait_log(**HUNG)["component"].startswith(kind)
+
+
 def test_nobody_is_replaced_without_a_patience(fresh_weir):
     """The control: with runtime.heartbeat_timeout_ms=0 a stopped process stays as it is, and is itself when
     it goes on."""

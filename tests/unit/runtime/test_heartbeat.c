@@ -128,11 +128,12 @@ static void test_sleeps_are_cut_to_the_interval(void **state)
 }
 
 /* State D cannot be had at will; that the others are not taken for it can. */
-static void test_a_stopped_and_a_running_thread_do_not_wait_for_a_disk(void **state)
+static void test_a_stopped_process_is_told_from_one_that_runs_or_waits(void **state)
 {
     int status;
     (void)state;
     assert_false(heartbeat_in_disk_wait(getpid(), getpid()));
+    assert_false(heartbeat_is_stopped(getpid()));
     pid_t child = fork();
     if (child == 0) {
         raise(SIGSTOP);
@@ -141,9 +142,11 @@ static void test_a_stopped_and_a_running_thread_do_not_wait_for_a_disk(void **st
     assert_int_equal(waitpid(child, &status, WUNTRACED), child);
     assert_true(WIFSTOPPED(status));
     assert_false(heartbeat_in_disk_wait(child, child));
+    assert_true(heartbeat_is_stopped(child));
     kill(child, SIGKILL);
     assert_int_equal(waitpid(child, NULL, 0), child);
     assert_false(heartbeat_in_disk_wait(child, child)); /* gone */
+    assert_false(heartbeat_is_stopped(child));
 }
 
 int main(void)
@@ -157,7 +160,7 @@ int main(void)
         T(test_counters_of_all_processes_add_up),
         T(test_a_process_cannot_write_on_the_page_of_another),
         T(test_sleeps_are_cut_to_the_interval),
-        T(test_a_stopped_and_a_running_thread_do_not_wait_for_a_disk),
+        T(test_a_stopped_process_is_told_from_one_that_runs_or_waits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
