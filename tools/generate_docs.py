@@ -1,4 +1,5 @@
-"""Writes docs/errors.md and docs/lifecycle.md from the lists in the source: one list per fact.
+"""Writes docs/errors.md, docs/lifecycle.md and docs/operations/topology.md from the lists in the source: one
+list per fact.
 
 generate_docs.py            writes them
 generate_docs.py --check    exits 1 when one is out of date
@@ -6,6 +7,8 @@ generate_docs.py --check    exits 1 when one is out of date
 import re
 import sys
 from pathlib import Path
+
+import topology_lists
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -168,10 +171,73 @@ def lifecycle():
     return "\n\n".join("\n".join(part) for part in parts) + "\n"
 
 
+TOPOLOGY_HEAD = """# Topology
+
+The failure domains, what each states of itself, and the crash policy. Written from
+`src/runtime/domain_table.h`, `failure_modes.h` and `event_names.h` by `tools/generate_docs.py`;
+`tools/check_topology.py` refuses a domain that leaves one of the six items out. How processes start, restart
+and stop: [processes.md](processes.md). What runs now: `GET /ops/v1/topology`.
+
+Strategy is `one_for_one` everywhere: what failed is started again alone. `N/Ms`: the restart that would be
+the (N+1)th within M seconds ends that domain, which is one restart for root; what root cannot restart any
+more ends the program. A domain without a process is declared: it shows with the state `declared`.
+
+| domain | processes | owner | supervisor | strategy | intensity | intent |
+|---|---|---|---|---|---|---|"""
+
+TOPOLOGY_MODES = """
+## Crash policy
+
+Three classes, no other: `fatal` cannot get better by itself and is told at once; `recoverable` is safe to try
+again, bounded; `degraded` works on, and nobody is restarted. Each failure is one log line
+`{event}` with its mode and exactly these dimensions, and one count in `weir_failures_total`.
+
+| mode | class | handling | supervisor | dimensions |
+|---|---|---|---|---|"""
+
+TOPOLOGY_DOMAIN = """
+## {d.name}
+
+- Owner: `{d.owner}`, supervisor: `{d.supervisor}`
+- Strategy: `one_for_one`, restart intensity: `{d.restarts}/{d.seconds}s`
+- Crash policy: {modes}
+- Partition key: {d.key}; scaling: {d.scaling}
+- SLO: {d.slo}
+- Telemetry: {events}
+
+Dependencies:
+- Story 00: Runtime Topology And SLOs."""
+
+
+def topology():
+    modes, events = topology_lists.modes(ROOT), topology_lists.events(ROOT)
+    domains, processes = topology_lists.domains(ROOT), topology_lists.processes(ROOT)
+    lines = [TOPOLOGY_HEAD]
+    for d in domains:
+        own = ", ".join(f"`{name}`" for name, _, domain, _ in processes if domain == d.id)
+        lines.append(f"| {d.name} | {own} | `{d.owner}` | `{d.supervisor}` | `one_for_one` "
+                     f"| `{d.restarts}/{d.seconds}s` | {d.intent} |")
+    lines.append(TOPOLOGY_MODES.format(event=events["RUNTIME_FAILURE"][0]))
+    for mode in modes.values():
+        lines.append(f"| `{mode.name}` | `{mode.failure_class}` | {mode.handling} | {mode.action} | "
+                     + ", ".join(f"`{name}`" for name in mode.dimensions) + " |")
+    lines += ["", "## Events", "", "| event | dimensions |", "|---|---|"]
+    for name, dimensions in events.values():
+        lines.append(f"| `{name}` | " + ", ".join(f"`{dimension}`" for dimension in dimensions) + " |")
+    for d in domains:
+        known = [modes[mode] for mode in d.modes if mode in modes]
+        told = [events[event] for event in d.events if event in events]
+        lines.append(TOPOLOGY_DOMAIN.format(
+            d=d, modes=", ".join(f"`{mode.name}` {mode.failure_class}" for mode in known),
+            events="; ".join(f"`{name}` ({', '.join(dimensions)})" for name, dimensions in told)))
+    return "\n".join(lines) + "\n"
+
+
 def main():
     check = "--check" in sys.argv[1:]
     stale = []
-    for path, text in (("docs/errors.md", errors()), ("docs/lifecycle.md", lifecycle())):
+    for path, text in (("docs/errors.md", errors()), ("docs/lifecycle.md", lifecycle()),
+                       ("docs/operations/topology.md", topology())):
         target = ROOT / path
         if check and (not target.exists() or target.read_text() != text):
             stale.append(path)

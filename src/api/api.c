@@ -102,6 +102,7 @@ enum err_code api_new(const struct api_config *config, struct api **ret_api, str
     a->traces = traces_new(config->clock, config->settings->traces_sample_ratio);
     a->client_ids = client_ids_new();
     a->followers = followers_new();
+    a->topology = topology_new(config->topology_path);
     a->recent_jobs = recent_jobs_new(RECENT_JOBS_BYTES, RECENT_JOBS_MAX);
     a->keys = key_ring_new(&(struct key_place){.data_dir = config->settings->data_dir,
                                                .environment = config->settings->environment});
@@ -150,6 +151,7 @@ struct api *api_free(struct api *a)
     traces_free(a->traces);
     client_ids_free(a->client_ids);
     followers_free(a->followers);
+    topology_free(a->topology);
     free(a->operations);
     free(a);
     return NULL;

@@ -13,6 +13,7 @@
 #include "api/engine/signal_schemas.h"
 #include "api/followers.h"
 #include "api/metrics.h"
+#include "api/ops/topology.h"
 #include "api/rate_limit.h"
 #include "api/reads.h"
 #include "api/token_auth.h"
@@ -37,6 +38,7 @@ enum auth_need {
     AUTH_OPTIONAL, /* a bad key is refused, no key is the handler's decision */
     AUTH_CLIENT,   /* an API key */
     AUTH_KEEPER,   /* an API key or the operator token */
+    AUTH_OPERATOR, /* in dev anyone on this machine; else the operator token, or a token */
     AUTH_WORKER,   /* an API key, a token with the role Worker, or the Unix socket of a built-in domain */
     AUTH_TOKEN,    /* a token of any role */
     AUTH_ENGINEER, /* a token with one of the roles that dispatch.c lists; so for the next two */
@@ -106,7 +108,9 @@ struct api {
     struct followers *followers;
     struct reads *reads;
     struct recent_jobs *recent_jobs;
-    struct key_ring *keys; /* that tokens are signed with */
+    struct topology *topology;
+    struct topology_boards boards; /* set before requests come */
+    struct key_ring *keys;         /* that tokens are signed with */
     /* opened: kernel and reads are there. Before that only ops/ is served, the rest is told to come back. */
     _Atomic bool opened, draining, started, fatal;
 };

@@ -53,6 +53,8 @@ struct metrics_around {
     uint32_t connections;
     uint64_t log_dropped, spans, spans_dropped, inbox_taken, inbox_refused, policy_asked, policy_unanswered;
 };
+/* Announces a family; its samples follow. For those who add some of their own (ops/topology.c). */
+void metrics_head(struct strbuf *out, const char *name, const char *type, const char *help);
 void metrics_write(struct metrics *m, const struct metrics_around *around, struct strbuf *out);
 
 #endif

@@ -111,6 +111,8 @@ const struct command command_table[] = {
      LOCAL | FLAG_BIT(LIMIT) | FLAG_BIT(QUIET), 0, 0, command_store_inbox},
     {"doctor", "", "check this machine, its data directory and the server", LOCAL | FLAG_BIT(URL), 0, 0,
      command_doctor},
+    {"top", "", "watch processes, queues, pressure, rates and latencies of a server",
+     SERVER | FLAG_BIT(OPERATOR_TOKEN) | FLAG_BIT(INTERVAL) | FLAG_BIT(ONCE), 0, 0, command_top},
     {"config show", "", "show every setting and its value", LOCAL | FLAG_BIT(ORIGIN), 0, 0,
      command_config_show},
     {"config markdown", "", "print the manual of all settings", 0, 0, 0, command_config_markdown},

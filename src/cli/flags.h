@@ -31,6 +31,8 @@
       "jobs on a page, 1 to 200; rows of the inbox; default 50; events, default all")                        \
     X(FOLLOW, "follow", 0, NULL, "wait for more, until interrupted")                                         \
     X(AFTER, "after", 0, "PLACE", "go on behind an event that was seen; its place is told with it")          \
+    X(INTERVAL, "interval", 0, "TIME", "time between two looks, such as 500ms or 5s; default 1s")            \
+    X(ONCE, "once", 0, NULL, "one look, printed as tables; what is no terminal gets it anyway")              \
     X(CURSOR, "cursor", 0, "CURSOR", "go on where an earlier page ended")                                    \
     X(ALL, "all", 0, NULL, "every page")                                                                     \
     X(WITH_KEY, "with-key", 0, NULL, "make an API key too, ready to export")                                 \

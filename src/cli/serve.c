@@ -10,6 +10,7 @@
 #include "core/core.h"
 #include "domains/gateway/gateway.h"
 #include "domains/runner/runner.h"
+#include "runtime/failure_modes.h"
 #include "runtime/supervisor.h"
 #include "telemetry/otlp.h"
 
@@ -51,7 +52,7 @@ static int run_gateway(const struct process_start *start)
     struct err err;
     struct str cidrs = str_of(s->webhooks_allow_cidrs ? s->webhooks_allow_cidrs : "");
     if (egress_policy_parse(cidrs, settings_webhooks_private(s), &config.policy, &err) != ERR_OK) {
-        log_line(LOG_ERROR, "gateway_failed", "error_message", LOG_TEXT(err.detail), NULL);
+        failure_boot_config_invalid(start->name, err.detail, "egress_policy");
         return PROCESS_EXIT_CONFIG;
     }
     process_ready(start);
@@ -149,9 +150,12 @@ int serve_run(const struct settings *s, int argc, char **argv)
 int command_serve(const struct invocation *in)
 {
     struct settings s CLEANUP(settings_free);
-    int code = cli_settings(in, &s);
-    if (code != CLI_OK)
-        return code;
+    struct err err;
+    if (cli_settings_load(in, &s, &err) != ERR_OK) {
+        log_process("root");
+        failure_boot_config_invalid("serve", err.detail, "settings");
+        return cli_err(&err);
+    }
     settings_warn(&s, stderr);
     return run_with_greeting(&s, in->quiet, in->argc, in->argv);
 }

@@ -14,6 +14,8 @@
 #include "config/settings.h"
 #include "jobs/inbox.h"
 #include "jobs/purge.h"
+#include "runtime/data_lock.h"
+#include "runtime/failure_modes.h"
 #include "store/store_open.h"
 
 #include "base/banned.h"
@@ -34,6 +36,8 @@ enum {
 
 struct core {
     const struct process_start *start;
+    int64_t epoch;     /* the how manyth core on these data */
+    const char *stage; /* of the start: what is being opened */
     struct store *store;
     struct store *more_lanes[CORE_LANES_MAX]; /* of a shared store */
     size_t more_lane_count;
@@ -46,12 +50,30 @@ struct core {
     int64_t live_at_start;
 };
 
-static int fail(const char *doing, const struct err *err)
+/* What the store is kept by; before that is known, the part of core that did not open. */
+static const char *adapter_name(const struct core *c)
 {
-    log_line(LOG_ERROR, "core_failed", "doing", LOG_TEXT(doing), "error_code", LOG_TEXT(err_wire(err->code)),
-             "error_message", LOG_TEXT(err->detail), NULL);
-    fprintf(stderr, "weir: %s: %s\n", doing, err->detail);
-    return err->code == ERR_CONFIG_INVALID ? PROCESS_EXIT_CONFIG : EXIT_STORE;
+    char url[SETTINGS_STORE_URL_MAX];
+    enum store_kind kind;
+    struct err ignored;
+    if (settings_store_url(c->start->settings, url, sizeof url, &ignored) != ERR_OK ||
+        !store_url_kind(str_of(url), &kind))
+        return c->stage;
+    return kind == STORE_POSTGRES ? "postgres" : "sqlite";
+}
+
+/* No second try in here: root's restarts are the tries, and an operator the fix. */
+static int fail(const struct core *c, const struct err *err)
+{
+    log_line(LOG_ERROR, "core_failed", "doing", LOG_TEXT(c->stage), "error_code",
+             LOG_TEXT(err_wire(err->code)), "error_message", LOG_TEXT(err->detail), NULL);
+    fprintf(stderr, "weir: cannot start: %s\n", err->detail);
+    if (err->code == ERR_CONFIG_INVALID) {
+        failure_boot_config_invalid("core", err->detail, c->stage);
+        return PROCESS_EXIT_CONFIG;
+    }
+    failure_adapter_init_failed("core", adapter_name(c), err->detail);
+    return PROCESS_EXIT_ADAPTER;
 }
 
 /* A failed fsync: what was written may or may not be there. Never retried: leave, be restarted, recover. */
@@ -236,8 +258,13 @@ static enum err_code start(struct core *c, struct err *err)
                            .clock = &clock_system,
                            .topology_path = c->start->topology_path,
                            .inbox = &c->inbox};
-    if (api_new(&a, &c->api, err) != ERR_OK || await_store(c, err) != ERR_OK)
+    c->stage = "api";
+    if (api_new(&a, &c->api, err) != ERR_OK)
         return err->code;
+    c->stage = "store";
+    if (data_lock_raise_epoch(c->start->lock_fd, &c->epoch, err) != ERR_OK || await_store(c, err) != ERR_OK)
+        return err->code;
+    c->stage = "listeners";
     c->live_at_start = live_count(c->store->live); /* the commit thread's own from here on */
     make_kernel(c);
     if ((!c->server && open_listeners(c, err) != ERR_OK) || kernel_start_thread(c->kernel, err) != ERR_OK ||
@@ -298,10 +325,10 @@ int core_main(const struct process_start *process)
             log_line(LOG_INFO, "core_stopped", NULL);
             return 0;
         }
-        return fail("cannot start", &err);
+        return fail(&c, &err);
     }
     log_line(LOG_INFO, "core_started", "port", LOG_INT(http_server_port(c.server)), "jobs_live",
-             LOG_INT(c.live_at_start), NULL);
+             LOG_INT(c.live_at_start), "epoch", LOG_INT(c.epoch), NULL);
     process_ready(process);
     process_wait_stop(-1);
     drain(&c);

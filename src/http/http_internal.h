@@ -21,6 +21,7 @@
 #include <sys/types.h>
 
 #include "base/heap.h"
+#include "base/heart.h"
 #include "http/chunked.h"
 #include "http/head.h"
 #include "http/server.h"
@@ -122,6 +123,7 @@ struct listener {
 struct http_loop {
     struct http_server *server;
     uint32_t number;
+    struct heart *heart; /* beaten by whoever serves it */
     int epoll_fd, wake_fd;
     struct listener listeners[LISTENERS_MAX + 1];
     uint32_t listener_count;

@@ -151,8 +151,8 @@ static void begin_drain(struct http_loop *l)
 /* How long to sleep. Whoever hands us something from now on sees that we do, and rings. */
 static int prepare_sleep(struct http_loop *l)
 {
-    int ms = sleep_ms(l);
-    l->sleeps_until_ms = ms < 0 ? INT64_MAX : l->now_ms + ms;
+    int ms = heart_sleep_ms(sleep_ms(l)); /* it is awake often enough to show that it lives */
+    l->sleeps_until_ms = l->now_ms + ms;
     if (ms == 0)
         return 0;
     atomic_store(&l->sleeping, true);
@@ -222,17 +222,20 @@ static void sleep_and_run(struct http_loop *l)
     MUST(n >= 0 || errno == EINTR);
     pthread_mutex_lock(&l->own);
     atomic_store(&l->sleeping, false);
+    heart_waits(l->heart, false);
     run_round(l, n);
     pthread_mutex_unlock(&l->own);
 }
 
 bool loop_serve(struct http_loop *l)
 {
+    heart_waits(l->heart, false); /* also of one that was taken over from a thread that waits */
     while (!atomic_load(&l->server->stopping)) {
         sleep_and_run(l);
         if (!end_round(l))
             return false;
     }
+    heart_close(l->heart);
     pthread_mutex_lock(&l->own);
     end_all(l);
     pthread_mutex_unlock(&l->own);

@@ -73,7 +73,9 @@ static void decide_batch(struct lane *l, struct command_list *batch, struct comm
             c->type->load(&l->unit, c);
         list_add(&loaded, c);
     }
+    heart_waits(l->heart, true);
     unit_load_wanted(&l->unit);
+    heart_waits(l->heart, false);
     /* A shared store's rows come together: what there was no room for is of commands that come next. */
     while ((!is_shared(l) || !decided->first || arena_bytes(l->unit.arena) < UNIT_BYTES_MAX) &&
            (c = list_take(&loaded))) {
@@ -138,10 +140,12 @@ enum err_code lane_commit(struct lane *l, struct command_list *decided, struct e
     struct err err = {.code = ERR_OK};
     int64_t before = clock_mono_us(l->kernel->config.clock);
     enum err_code code = l->unit.load_err.code;
+    heart_waits(l->heart, true); /* for the disk, or a database elsewhere: nobody's fault */
     if (code == ERR_OK)
         code = unit_commit(&l->unit, &err);
     else
         err = l->unit.load_err; /* what could not be read may have been half decided */
+    heart_waits(l->heart, false);
     *ret_err = err;
     if (code != ERR_OK)
         unit_abort(&l->unit);

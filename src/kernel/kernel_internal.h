@@ -12,6 +12,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/heart.h"
 #include "kernel/ghosts.h"
 #include "kernel/kernel.h"
 
@@ -41,6 +42,7 @@ struct lane {
     struct err lost;  /* the store's result is unknown: the commit thread ends the process */
     pthread_mutex_t turn;
 
+    struct heart *heart; /* written by whoever has the turn, or by its own thread */
     pthread_t thread;
     bool thread_runs;
     pthread_cond_t wake;    /* with the kernel's lock, as what follows */

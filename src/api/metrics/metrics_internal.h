@@ -79,6 +79,5 @@ static inline void metric_add(_Atomic uint64_t *counter, uint64_t n)
 
 /* weir_process_* of this process, read from the system now. */
 void metrics_write_process(struct strbuf *out);
-void metrics_head(struct strbuf *out, const char *name, const char *type, const char *help);
 
 #endif

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
+#include "base/heart.h"
 #include "base/log.h"
 #include "base/must.h"
 #include "base/random.h"
@@ -139,7 +140,7 @@ static void wait_for_something(const struct gateway *g, int64_t now_ms)
     struct pollfd watched[] = {{.fd = worker_client_fd(g->client), .events = POLLIN},
                                {.fd = egress_fd(g->egress), .events = POLLIN},
                                {.fd = g->draining ? -1 : g->config->stop_fd, .events = POLLIN}};
-    int n = poll(watched, LENGTH_OF(watched), wait_ms(g, now_ms));
+    int n = poll(watched, LENGTH_OF(watched), heart_sleep_ms(wait_ms(g, now_ms)));
     MUST(n >= 0 || errno == EINTR);
 }
 
@@ -170,8 +171,10 @@ static bool is_drained(struct gateway *g, int64_t now_ms)
 int gateway_main(const struct gateway_config *config)
 {
     struct gateway *g = must_alloc(sizeof *g);
+    struct heart *heart = heart_open("gateway");
     open_gateway(g, config);
     for (;;) {
+        heart_beat(heart);
         int64_t now_ms = clock_mono_ms(g->clock);
         if (!g->draining && config->stop_requested())
             begin_drain(g, now_ms);
@@ -182,6 +185,7 @@ int gateway_main(const struct gateway_config *config)
         worker_client_work(g->client);
         egress_poll(g->egress, 0);
     }
+    heart_close(heart);
     close_gateway(g);
     free(g);
     return 0;
