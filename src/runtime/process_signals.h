@@ -28,6 +28,7 @@ struct process_start {
     const char *topology_path; /* DATA/topology.json, written by root */
     pid_t root_pid;
     int ready_fd;
+    int scratch_fd; /* of a runner: a file without a name, since it may open none; -1: there is none */
 };
 
 typedef int process_main_fn(const struct process_start *start);

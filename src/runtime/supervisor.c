@@ -15,6 +15,7 @@
 #include "base/must.h"
 #include "runtime/data_lock.h"
 #include "runtime/process_title.h"
+#include "runtime/sandbox.h"
 #include "runtime/supervisor_internal.h"
 
 #include "base/banned.h"
@@ -50,8 +51,10 @@ static void ask_to_stop(struct supervisor *s, bool core_too, int64_t kill_at_ms)
 
 static void stop_in_order(struct supervisor *s)
 {
+    int64_t drain_ms = s->settings->runtime_drain_ms + SUPERVISOR_DRAIN_GRACE_MS;
     s->phase = STOP_WORKERS;
-    s->phase_end_ms = now_ms() + s->settings->runtime_drain_ms + SUPERVISOR_DRAIN_GRACE_MS;
+    s->phase_end_ms = now_ms() + drain_ms;
+    notify_stopping(&s->notify, drain_ms + SUPERVISOR_CORE_STOP_MS + SUPERVISOR_DRAIN_GRACE_MS, now_ms());
     ask_to_stop(s, false, s->phase_end_ms);
 }
 
@@ -61,6 +64,7 @@ static void stop_fast(struct supervisor *s, int exit_code)
         return; /* the first reason counts */
     s->phase = STOP_FAST;
     s->exit_code = exit_code;
+    notify_stopping(&s->notify, SUPERVISOR_FATAL_STOP_MS + SUPERVISOR_DRAIN_GRACE_MS, now_ms());
     ask_to_stop(s, true, now_ms() + SUPERVISOR_FATAL_STOP_MS);
 }
 
@@ -253,6 +257,26 @@ static void act_on_what_is_due(struct supervisor *s)
         act_on_domain(s, id);
 }
 
+/* ---- the service manager ---- */
+
+/* What root knows of its children's loops: that core is there. One that stops is held to its time by root. */
+static bool all_loops_beat(const struct supervisor *s)
+{
+    for (size_t i = 0; i < s->child_count; i++)
+        if (s->children[i].kind->owns_store && !child_lives(&s->children[i]))
+            return s->phase != STOP_NO;
+    return true;
+}
+
+static void tell_manager(struct supervisor *s)
+{
+    size_t running = 0;
+    for (size_t i = 0; i < s->child_count; i++)
+        running += s->children[i].state == CHILD_RUNNING;
+    notify_status(&s->notify, "%zu of %zu processes ready%s", running, s->child_count,
+                  s->phase == STOP_NO ? "" : "; stopping");
+}
+
 static int64_t sooner(int64_t a, int64_t b)
 {
     return a < b ? a : b;
@@ -261,6 +285,7 @@ static int64_t sooner(int64_t a, int64_t b)
 static int poll_timeout_ms(const struct supervisor *s)
 {
     int64_t due = s->phase == STOP_WORKERS ? s->phase_end_ms : INT64_MAX;
+    due = sooner(due, notify_next_ms(&s->notify));
     for (size_t i = 0; i < s->child_count; i++) {
         const struct child *c = &s->children[i];
         due = sooner(due, c->act_at_ms);
@@ -301,6 +326,7 @@ static void on_ready(struct supervisor *s, const struct child *c)
     for (size_t i = 0; i < s->child_count; i++)
         if (s->children[i].state == CHILD_WAITING)
             start_child(s, &s->children[i]);
+    notify_ready(&s->notify, now_ms());
     if (s->config->on_ready)
         s->config->on_ready(s->config->on_ready_self);
 }
@@ -327,8 +353,11 @@ static void run(struct supervisor *s)
             start_child(s, &s->children[i]);
     while (s->phase == STOP_NO || any_lives(s, false)) {
         act_on_what_is_due(s);
-        if (s->changed)
+        if (s->changed) {
             topology_write(s);
+            tell_manager(s);
+        }
+        notify_watchdog(&s->notify, all_loops_beat(s), now_ms());
         wait_for_events(s, fds);
     }
     topology_write(s);
@@ -381,6 +410,7 @@ int supervisor_run(const struct supervisor_config *config)
         return EXIT_FAILURE;
     }
     log_process("root");
+    notify_open(&s->notify, now_ms());
     process_title_prepare(config->argc, config->argv);
     signals_open(s);
     for (enum domain_id id = 0; id < DOMAIN_COUNT; id++) {
@@ -388,10 +418,15 @@ int supervisor_run(const struct supervisor_config *config)
         restart_window_init(&s->domains[id].window, limits.max_restarts, limits.window_seconds);
     }
     children_create(s);
-    run(s);
-    int exit_code = s->exit_code;
+    sandbox_log(s->settings);
+    if (sandbox_enter(SANDBOX_ROOT, s->settings, &err) == ERR_OK)
+        run(s);
+    else
+        fprintf(stderr, "weir: %s\n", err.detail);
+    int exit_code = err.code == ERR_OK ? s->exit_code : PROCESS_EXIT_CONFIG;
     log_line(LOG_INFO, "stopped", "exit_code", LOG_INT(exit_code), NULL);
     close(s->signal_fd);
+    notify_close(&s->notify);
     data_lock_release(s->lock_fd);
     free(s->children);
     free(s);

@@ -11,6 +11,8 @@
 #include "base/log.h"
 #include "base/must.h"
 #include "runtime/process_title.h"
+#include "runtime/sandbox.h"
+#include "runtime/scratch_file.h"
 #include "runtime/supervisor_internal.h"
 
 #include "base/banned.h"
@@ -42,11 +44,24 @@ void children_create(struct supervisor *s)
 static void close_what_is_roots(const struct supervisor *s, const struct child *c)
 {
     close(s->signal_fd);
+    if (s->notify.fd >= 0)
+        close(s->notify.fd);
     for (size_t i = 0; i < s->child_count; i++)
         if (s->children[i].ready_fd >= 0)
             close(s->children[i].ready_fd);
     if (!c->kind->owns_store)
         close(s->lock_fd);
+}
+
+/* Before the first thread: Landlock holds only for threads that begin inside it. */
+static void enter_sandbox(const struct supervisor *s, enum sandbox_id sandbox)
+{
+    struct err err;
+    if (sandbox_enter(sandbox, s->settings, &err) == ERR_OK)
+        return;
+    log_line(LOG_ERROR, "sandbox_failed", "error_message", LOG_TEXT(err.detail), NULL);
+    fprintf(stderr, "weir: %s\n", err.detail);
+    _exit(PROCESS_EXIT_CONFIG);
 }
 
 static _Noreturn void run_child(const struct supervisor *s, const struct child *c, int ready_fd)
@@ -61,6 +76,9 @@ static _Noreturn void run_child(const struct supervisor *s, const struct child *
     snprintf(title, sizeof title, "weir: %s", c->name);
     process_title_set(title);
     log_process(c->name);
+    enum sandbox_id sandbox = sandbox_of(c->kind->id, s->settings);
+    int scratch_fd = sandbox == SANDBOX_RUNNER ? scratch_file_open() : -1;
+    enter_sandbox(s, sandbox);
     log_background(); /* a child forks no more */
     struct process_start start = {
         .settings = s->settings,
@@ -72,6 +90,7 @@ static _Noreturn void run_child(const struct supervisor *s, const struct child *
         .topology_path = s->topology_path,
         .root_pid = s->pid,
         .ready_fd = ready_fd,
+        .scratch_fd = scratch_fd,
     };
     process_signals_install(&start);
     sigprocmask(SIG_SETMASK, &s->outer_mask, NULL); /* what came meanwhile is delivered now */

@@ -7,6 +7,7 @@
 #include <signal.h>
 
 #include "base/str.h"
+#include "runtime/notify.h"
 #include "runtime/restart_window.h"
 #include "runtime/supervisor.h"
 
@@ -60,6 +61,7 @@ struct supervisor {
     bool changed; /* topology.json is behind */
     bool topology_failed;
     int signal_fd, lock_fd;
+    struct notify notify;
     sigset_t outer_mask;
     pid_t pid;
     char socket_path[PATH_MAX], topology_path[PATH_MAX];

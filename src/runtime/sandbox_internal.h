@@ -1,0 +1,26 @@
+/* runtime/sandbox_internal.h - the two walls. sandbox.c puts them up in order. */
+#ifndef WEIR_RUNTIME_SANDBOX_INTERNAL_H
+#define WEIR_RUNTIME_SANDBOX_INTERNAL_H
+
+#include "runtime/sandbox.h"
+
+/* The run-time of AddressSanitizer looks for leaks with a thread that traces the others, and reads maps
+ * and debugging information; that of ThreadSanitizer reads maps. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANDBOX_SANITIZED 1
+#else
+#define SANDBOX_SANITIZED 0
+#endif
+
+/* 0, or a negative errno. */
+int sandbox_syscalls_enter(enum sandbox_id id, enum sandbox_mode mode);
+int sandbox_syscalls_close_network(enum sandbox_mode mode);
+
+/* 0, or a negative errno; 0 without doing anything on a kernel without Landlock. */
+int sandbox_paths_enter(enum sandbox_id id, const struct settings *s);
+
+void sandbox_syscalls_markdown(FILE *out);
+void sandbox_paths_markdown(FILE *out);
+const char *sandbox_name(enum sandbox_id id);
+
+#endif
