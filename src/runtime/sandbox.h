@@ -11,7 +11,8 @@
  * than libseccomp fail with ENOSYS, so that libraries fall back on what they did before.
  *
  * runtime.sandbox: enforce, or log (seccomp tells the kernel's log and lets pass; no Landlock, which
- * cannot do that), or off. Landlock is used as far as the kernel has it; without seccomp `enforce` does not start.
+ * cannot do that), or off. Landlock is used as far as the kernel has it; without seccomp `enforce` does
+ * not start.
  * A sanitizer's run-time needs more than we do: those builds allow that too (SANDBOX_SANITIZED). */
 #ifndef WEIR_RUNTIME_SANDBOX_H
 #define WEIR_RUNTIME_SANDBOX_H

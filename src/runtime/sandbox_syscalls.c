@@ -182,7 +182,7 @@ static void write_rules(struct wall *w)
     allow_sockets(w);
     allow_on_itself(w);
     if (SANDBOX_SANITIZED)
-        allow_all(w, "ptrace wait4 prctl tgkill kill personality");
+        allow_all(w, "ptrace wait4 prctl tgkill kill personality getdents");
     if (w->mode == SANDBOX_ENFORCE) {
         refuse_the_hostile(w);
         refuse_the_unknown(w);

@@ -25,7 +25,7 @@ enum {
     X("waiting", BY_ALL,                                                                                     \
       "poll ppoll select pselect6 epoll_create1 epoll_ctl epoll_wait epoll_pwait epoll_pwait2 nanosleep "    \
       "clock_nanosleep alarm timerfd_create timerfd_settime timerfd_gettime setitimer restart_syscall")      \
-    X("memory", BY_ALL, "brk munmap mremap madvise mincore membarrier")                                      \
+    X("memory", BY_ALL, "brk munmap mremap madvise membarrier")                                              \
     X("threads", BY_ALL,                                                                                     \
       "futex futex_waitv set_robust_list get_robust_list set_tid_address rseq arch_prctl sched_yield "       \
       "sched_getaffinity getcpu gettid exit exit_group")                                                     \

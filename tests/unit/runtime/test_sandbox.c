@@ -1,5 +1,5 @@
-/* Each process kind from inside: what it must not do fails, what it is there for works. Every attempt is also made
- * without a sandbox, where it succeeds: a refusal by anything else would prove nothing. */
+/* Each process kind from inside: what it must not do fails, what it is there for works. Every attempt is
+ * also made without a sandbox, where it succeeds: a refusal by anything else would prove nothing. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -35,7 +35,7 @@
 
 #include "base/banned.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if !defined(SANDBOX_STRICT) && (defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__))
 #define SANDBOX_SANITIZED 1
 #else
 #define SANDBOX_SANITIZED 0
