@@ -63,7 +63,7 @@ enum err_code sandbox_enter(enum sandbox_id id, const struct settings *s, struct
         return ERR_OK;
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
         return err_set(err, ERR_CONFIG_INVALID, "sandbox: no_new_privs is refused by the kernel");
-    int failed = mode == SANDBOX_ENFORCE ? sandbox_paths_enter(id, s) : 0;
+    int failed = mode == SANDBOX_ENFORCE ? sandbox_paths_enter(id, s, sandbox_landlock_abi()) : 0;
     if (failed)
         return refused("Landlock", failed, err);
     failed = sandbox_syscalls_enter(id, mode); /* last: it takes away what the lines above need */

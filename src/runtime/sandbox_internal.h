@@ -19,8 +19,8 @@
 int sandbox_syscalls_enter(enum sandbox_id id, enum sandbox_mode mode);
 int sandbox_syscalls_close_network(enum sandbox_mode mode);
 
-/* 0, or a negative errno; 0 without doing anything on a kernel without Landlock. */
-int sandbox_paths_enter(enum sandbox_id id, const struct settings *s);
+/* 0, or a negative errno. `abi` is Landlock's, at most the kernel's; with 0 there is nothing to do. */
+int sandbox_paths_enter(enum sandbox_id id, const struct settings *s, int abi);
 
 void sandbox_syscalls_markdown(FILE *out);
 void sandbox_paths_markdown(FILE *out);

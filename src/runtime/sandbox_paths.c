@@ -251,9 +251,8 @@ static uint64_t handled_net(enum sandbox_id id)
     return 0;
 }
 
-int sandbox_paths_enter(enum sandbox_id id, const struct settings *s)
+int sandbox_paths_enter(enum sandbox_id id, const struct settings *s, int abi)
 {
-    int abi = sandbox_landlock_abi();
     if (!abi)
         return 0;
     struct ruleset_attr attr = {.handled_fs = handled_fs(abi), .handled_net = abi >= 4 ? handled_net(id) : 0};

@@ -1,7 +1,7 @@
 """The walls around a running server's processes: they are up, in every thread, and all still works inside.
 
-What each wall refuses is tried from inside in tests/unit/runtime/test_sandbox.c; the other black-box tests run
-inside it too, since it is the default."""
+What each wall refuses is tried from inside in tests/unit/runtime/test_sandbox.c; the other black-box tests
+run inside it too, since it is the default."""
 import json
 import os
 import signal
@@ -87,7 +87,8 @@ def test_a_name_is_resolved_and_reached_from_inside(weir, receiver):
 
 def test_core_measures_itself_inside(weir):
     """/proc of its own is readable: the metrics of the process are there."""
-    found = [line for line in weir.api("GET", "/metrics").text.splitlines() if line.startswith("weir_process_")]
+    lines = weir.api("GET", "/metrics").text.splitlines()
+    found = [line for line in lines if line.startswith("weir_process_")]
     values = {line.rsplit(" ", 1)[0]: float(line.rsplit(" ", 1)[1]) for line in found}
     assert values and all(value > 0 for value in values.values()), values
 
