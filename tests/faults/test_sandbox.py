@@ -24,8 +24,21 @@ def threads(pid):
     return found
 
 
+PROCESSES = 4  # core, two runners, a gateway
+
+
+def wait_all_ready(weir):
+    """A server is ready when core is; the others follow."""
+    def all_ready():
+        ready = {line["pid"] for line in weir.logs(event="process_ready")}
+        pids = set(weir.pids())
+        return len(pids) == PROCESSES and pids <= ready
+    wait_for(all_ready, 20, "all processes", weir)
+
+
 def everybody(weir):
     """kind -> statuses of all threads of its processes."""
+    wait_all_ready(weir)
     kinds = {"root": threads(weir.process.pid)}
     for kind in ("core", "runner", "gateway"):
         kinds[kind] = [status for pid in weir.pids(kind) for status in threads(pid)]
@@ -115,11 +128,11 @@ def doctor(weir, *arguments):
 def test_doctor_sees_the_walls_and_their_absence(fresh_weir):
     """Of the running processes, by what the kernel says of them."""
     weir = fresh_weir()
-    wait_for(lambda: len(weir.pids()) == 4, 10, "all processes", weir)
+    wait_all_ready(weir)
     assert "4 of 4 running processes have their filter" in doctor(weir)["found"]
     weir.stop()
     bare = fresh_weir(settings={"runtime.sandbox": "off"})
-    wait_for(lambda: len(bare.pids()) == 4, 10, "all processes", bare)
+    wait_all_ready(bare)
     found = doctor(bare)
     assert found["result"] == "warn" and "0 of 4 running processes" in found["found"]
     off = doctor(bare, "--set", "runtime.sandbox=off")
