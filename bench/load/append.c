@@ -1,5 +1,6 @@
-/* append: events of engines outside. Runs are opened beforehand; then each connection writes to its own producers
- * in turn, `batch` events a call (1: the form without a list), the next call when it has its answer. */
+/* append: events of engines outside. Runs are opened beforehand; then each connection writes to its own
+ * producers in turn, `batch` events a call (1: the form without a list), the next call when it has its
+ * answer. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
-/* run: runs of a plan that Weir executes, one at a time, with steps that do nothing, one behind the other. The
- * time of a run goes from its start leaving to the answer that says it is COMPLETED. Worker loops claim, start
- * and finish: with two of them one waits in a long poll when the other finishes. */
+/* run: runs of a plan that Weir executes, one at a time, with steps that do nothing, one behind the other.
+ * The time of a run goes from its start leaving to the answer that says it is COMPLETED. Worker loops
+ * claim, start and finish: with two of them one waits in a long poll when the other finishes. */
 #include <stdlib.h>
 
 #include "load/request.h"

@@ -1,8 +1,9 @@
-/* load/event.h - run events as an engine outside writes them: endless, each valid after those before it, with an
- * id of its own and the key computed from its parts.
+/* load/event.h - run events as an engine outside writes them: endless, each valid after those before it,
+ * with an id of its own and the key computed from its parts.
  *
- * A source is one producer of one run. Its steps are its own, so several may write to the same run at once and
- * all of what they write is valid: a step starts, fails, and is tried again when all others had their turn. */
+ * A source is one producer of one run. Its steps are its own, so several may write to the same run at once
+ * and all of what they write is valid: a step starts, fails, and is tried again when all others had their
+ * turn. */
 #ifndef WEIR_BENCH_EVENT_H
 #define WEIR_BENCH_EVENT_H
 

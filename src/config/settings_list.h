@@ -112,9 +112,9 @@
     INT(engine_signals_per_tenant_minute, "engine.signals_per_tenant_minute", 600, 0, 1000000,               \
         "0: no limit")                                                                                       \
     INT(engine_decision_retention_days, "engine.decision_retention_days", 2557, 2557, 36525,                 \
-        "signal decisions are kept at least so long; never less than seven years")                           \
+        "signal decisions are kept at least so long (nothing deletes them); never less than seven years")    \
     TEXT(engine_pseudonymize, "engine.pseudonymize", SWITCH, "off",                                          \
-         "on: decisions name actors by a keyed digest instead of their id")                                  \
+         "on: decisions name actors by a digest keyed with operator.token instead of their id")              \
     TEXT(engine_source_ip, "engine.source_ip", SWITCH, "off", "on: decisions keep the caller's address")     \
     TEXT(engine_policy_url, "engine.policy_url", URL, NULL,                                                  \
          "policy decision point (OPA's REST shape) asked about signals; unset = the table of roles")         \

@@ -134,6 +134,8 @@ static enum err_code decide_signal(struct unit *u, struct command *base, struct 
         return err_set(err, ERR_AUTHZ_TENANT_FORBIDDEN, "the run is another tenant's");
     if (former)
         return replay(c, former, err);
+    if (!foreign && c->step_unseen)
+        return err_set(err, ERR_SIGNAL_INVALID_PAYLOAD, "the run has no step of this stepId");
     if (!foreign && signal_step(u, run, &s, &step, err) != ERR_OK)
         return err->code; /* as any other payload that is wrong: no record (AS-09, AS-11) */
     judge(u, c, run);

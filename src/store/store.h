@@ -73,8 +73,8 @@ struct store_ops {
     enum err_code (*probe)(struct store *s, struct err *err);
     void (*close)(struct store *s);
 
-    /* NULL where there is nothing to end. What a batch reads first begins the transaction that commit or abandon
-     * ends; nothing is to be written, or it was refused. */
+    /* NULL where there is nothing to end. What a batch reads first begins the transaction that commit or
+     * abandon ends; nothing is to be written, or it was refused. */
     void (*abandon)(struct store *s);
 
     /* Shared stores only, else NULL. Begins the transaction. */

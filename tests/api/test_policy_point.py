@@ -9,6 +9,7 @@ import uuid
 
 import pytest
 
+from harness.engine_calls import Engine as Calls, Outside
 from harness.receiver import Receiver, hang_up
 from harness.together import at_once
 from harness.weir_server import wait_for
@@ -303,6 +304,52 @@ def test_who_watches_hears_when_the_point_goes_and_comes(judged):
     away = weir.logs(event="policy_point_away")
     assert len(away) == lines + 1 and away[-1]["status"] == 503
     wait_for(lambda: len(weir.logs(event="policy_point_back")) == len(away), 20, "the point is back", weir)
+
+
+def test_it_is_asked_behind_the_validation_and_before_the_record(judged):
+    """[SIG-077] A payload that is wrong is not asked about. While the question is open nothing is recorded,
+    alerted or done; the record comes with the answer, and of that one question."""
+    engine, point = judged
+    run, gate = engine.run(), Gate(NO)
+    point.answers = [gate]
+    engine.send(run, "PAUSE", {"reason": 1}).expect_problem(400, "SIGNAL_INVALID_PAYLOAD")
+    engine.send(run, "SKIP_STEP", {"stepId": "none"}).expect_problem(400, "SIGNAL_INVALID_PAYLOAD")
+    assert engine.call("GET", f"/runs/{run}/signals").expect(200)["items"] == []
+    asked_too_early = len(point.calls)
+    engine.token("Operator")
+    seen = []
+
+    def look():
+        point.wait(asked_too_early + 1)
+        seen.append(engine.call("GET", f"/runs/{run}/signals").expect(200)["items"])
+        seen.append(engine.call("GET", f"/alerts?runId={run}").expect(200)["items"])
+        seen.append(engine.status(run))
+        gate.opened.set()
+
+    watcher = threading.Thread(target=look)
+    watcher.start()
+    try:
+        record = engine.refused(engine.send(run))
+    finally:
+        gate.opened.set()
+        watcher.join(60)
+    assert seen == [[], [], "PENDING"]
+    assert [call.json["input"]["signal"]["type"] for call in point.calls] == ["PAUSE"]
+    assert engine.call("GET", f"/runs/{run}/signals").expect(200)["items"] == [record]
+
+
+def test_a_step_that_the_run_has_is_asked_about(judged):
+    """Of a plan, and of an engine outside, of which it is what was heard of; any other is refused unasked."""
+    engine, point = judged
+    outside = Outside(Calls(engine.weir, "acme"))
+    outside.tell("RunStarted", "StepStarted x 1", "StepFailed x 1")
+    for run, step, other in ((engine.run(), "only", "x"), (outside.run_id, "x", "only")):
+        del point.calls[:]
+        for name in (other, step + "\u0000", step[:-1] + "X"):
+            engine.send(run, "RETRY_STEP", {"stepId": name}).expect_problem(400, "SIGNAL_INVALID_PAYLOAD")
+        assert point.calls == []
+        assert engine.send(run, "RETRY_STEP", {"stepId": step}).status in (200, 409)  # the point says yes
+        assert [call.json["input"]["signal"]["payload"] for call in point.calls] == [{"stepId": step}]
 
 
 # ---- nobody waits for it

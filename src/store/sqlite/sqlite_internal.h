@@ -80,8 +80,8 @@ enum err_code sqlite_check_version(sqlite3 *db, struct err *err);
 /* Commit (sqlite_commit.c). */
 enum err_code sqlite_commit_prepare(struct sqlite_store *s, struct err *err);
 enum err_code sqlite_commit_changes(struct store *base, const struct change_set *c, struct err *err);
-/* One transaction from the first read of a batch to its commit: a read outside of one takes and returns locks of
- * the file, which costs more than to find a row. */
+/* One transaction from the first read of a batch to its commit: a read outside of one takes and returns
+ * locks of the file, which costs more than to find a row. */
 enum err_code sqlite_begin(struct sqlite_store *s, struct err *err); /* unless it has begun */
 void sqlite_abandon(struct store *base);
 enum err_code sqlite_probe(struct store *base, struct err *err);
