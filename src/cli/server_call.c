@@ -67,6 +67,7 @@ int server_try(const struct invocation *in, const struct server_call *call, stru
         .url = url.ptr,
         .bearer = call->bearer,
         .idempotency_key = call->idempotency_key,
+        .accept = call->accept,
         .body = call->body,
         .timeout_ms = call->timeout_ms ? call->timeout_ms : HTTP_CALL_TIMEOUT_MS,
     };

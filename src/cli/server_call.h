@@ -17,6 +17,7 @@ struct server_call {
     struct str body;    /* absent: none */
     const char *bearer; /* NULL: none */
     const char *idempotency_key;
+    const char *accept;       /* NULL: application/json */
     int64_t timeout_ms;       /* 0: HTTP_CALL_TIMEOUT_MS */
     server_advice_fn *advice; /* NULL: server_advice_key, or _no_key without a bearer */
 };

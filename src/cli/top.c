@@ -58,12 +58,13 @@ static const char *advice(long status, struct str code)
                : NULL;
 }
 
-static int ask(const struct top *t, const char *path, bool with_token, struct server_answer *ret)
+static int ask(const struct top *t, const char *path, const char *accept, struct server_answer *ret)
 {
     server_answer_free(ret);
     struct server_call call = {.method = "GET",
                                .path = str_of(path),
-                               .bearer = with_token ? bearer_of(t->in) : NULL,
+                               .bearer = bearer_of(t->in),
+                               .accept = accept,
                                .timeout_ms = LOOK_TIMEOUT_MS};
     return server_try(t->in, &call, ret);
 }
@@ -73,13 +74,13 @@ static int look(struct top *t)
 {
     size_t at = t->count % 2;
     struct top_look *l = &t->looks[at];
-    int code = ask(t, "/ops/v1/topology", true, &t->topology[at]);
+    int code = ask(t, "/ops/v1/topology", NULL, &t->topology[at]);
     if (code == CLI_OK)
         code = server_judge(&t->topology[at], advice);
     if (code == CLI_OK)
-        code = ask(t, "/metrics", false, &t->metrics[at]);
+        code = ask(t, "/metrics", "text/plain", &t->metrics[at]);
     if (code == CLI_OK)
-        code = ask(t, "/readyz", false, &t->ready[at]);
+        code = ask(t, "/readyz", NULL, &t->ready[at]);
     if (code != CLI_OK)
         return code;
     *l = (struct top_look){.topology = t->topology[at].json,
