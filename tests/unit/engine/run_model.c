@@ -30,7 +30,7 @@ bool run_model_is_over(const struct run_model *m)
     return is(m->status, "COMPLETED") || is(m->status, "FAILED") || is(m->status, "CANCELLED");
 }
 
-/* --- 5.1, AR-02, AR-03: what an event makes of a run ------------------------------------------------------ */
+/* --- 5.1, AR-02, AR-03: what an event makes of a run --------------------------------------------------- */
 
 static const char *run_target(struct str type)
 {
@@ -57,7 +57,7 @@ static bool run_may(const struct run_model *m, struct str type)
     return true; /* RunFailed, RunCancelled */
 }
 
-/* --- 5.2, AR-04, AR-07: and of a step ----------------------------------------------------------------------- */
+/* --- 5.2, AR-04, AR-07: and of a step ------------------------------------------------------------------ */
 
 static const struct model_step *find_step(const struct run_model *m, struct str name)
 {
@@ -138,7 +138,7 @@ const char *run_model_step(const struct run_model *m, struct str name, int64_t *
     return s ? "PENDING" : NULL;
 }
 
-/* --- 5.3 layer 3, policy A ---------------------------------------------------------------------------------- */
+/* --- 5.3 layer 3, policy A ----------------------------------------------------------------------------- */
 
 static void describe(const struct run_model *m, const struct model_event *e, const char **prior,
                      const char **attempted)
@@ -191,7 +191,7 @@ void run_model_reduce(struct run_model *m, const struct model_event *e, int64_t 
         take_effect(m, e, persisted_ms);
 }
 
-/* --- the append authority ----------------------------------------------------------------------------------- */
+/* --- the append authority ------------------------------------------------------------------------------ */
 
 /* 3.1, without the digest: the six fields. */
 static bool same_key(const struct run_model *m, const struct model_event *a, const struct model_event *b)

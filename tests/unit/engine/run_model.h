@@ -1,4 +1,4 @@
-/* unit/engine/run_model.h - what a run must be, written from the contract alone (seed 002 sections 3 and 5, with
+/* unit/engine/run_model.h - what a run must be, written from the contract alone (seed 002 sections 3 and 5,
  * AR-01..AR-10): no table of the lifecycle, no row of the store, nothing kept that can be looked up again.
  *
  * Every attempt of every step has a state of its own, and everything is searched from the front: slow and
@@ -81,8 +81,8 @@ struct run_model {
 };
 
 void run_model_start(struct run_model *m, struct str id);
-/* An event arrives from a caller of its own tenant; *ret_seq: where it stands, if it does. A refusal's words are
- * in *ret_refusal. */
+/* An event arrives from a caller of its own tenant; *ret_seq: where it stands, if it does. A refusal's words
+ * are in *ret_refusal. */
 enum model_answer run_model_append(struct run_model *m, const struct model_event *e, int64_t now_ms,
                                    int64_t *ret_seq, const struct model_refusal **ret_refusal);
 /* A record is reduced, whoever let it in: what projectors do. */

@@ -65,7 +65,7 @@ static void same_number(struct walk *w, const char *what, int64_t got, int64_t w
         blame(w, "%s is %lld, should be %lld", what, (long long)got, (long long)wanted);
 }
 
-/* --- what producers say ------------------------------------------------------------------------------------ */
+/* --- what producers say -------------------------------------------------------------------------------- */
 
 static struct str pick(struct walk *w, const char *const *from, size_t count)
 {
@@ -198,7 +198,7 @@ static void post_new(struct walk *w)
         post_call(w, m, events, count);
 }
 
-/* --- what they hear ---------------------------------------------------------------------------------------- */
+/* --- what they hear ------------------------------------------------------------------------------------ */
 
 static void check_place(struct walk *w, const struct run_model *m, const struct append_item *item,
                         const struct model_event *e, int64_t seq, bool duplicate)
@@ -265,7 +265,7 @@ static void check_call(struct walk *w, const struct call *c)
     }
 }
 
-/* --- what is stored ---------------------------------------------------------------------------------------- */
+/* --- what is stored ------------------------------------------------------------------------------------ */
 
 static void compare_step(struct walk *w, const struct run_model *m, const struct run_step_row *s)
 {
@@ -405,7 +405,7 @@ static void compare_alerts(struct walk *w)
                         w->runs[n].records[i].prior != NULL);
 }
 
-/* --- one round --------------------------------------------------------------------------------------------- */
+/* --- one round ----------------------------------------------------------------------------------------- */
 
 /* What was posted goes through, or a failing commit loses it whole: then nobody was told it was written. */
 static void step_and_check(struct walk *w, bool loses)
@@ -504,7 +504,7 @@ static void round_of(struct walk *w, enum model_flaw flaw, bool validates, int b
     compare_all(w);
 }
 
-/* --- tests ------------------------------------------------------------------------------------------------- */
+/* --- tests --------------------------------------------------------------------------------------------- */
 
 static bool is_long(void)
 {
@@ -564,7 +564,8 @@ static void test_random_streams_are_reduced_as_the_contract_says(void **state)
     walk(state, false);
 }
 
-/* [RUN-112] [RUN-113] [RUN-114] [RUN-115] [RUN-116] With layer 2 before it nothing invalid is ever written. */
+/* [RUN-112] [RUN-113] [RUN-114] [RUN-115] [RUN-116] With layer 2 before it nothing invalid is
+ * ever written. */
 static void test_random_streams_are_refused_where_the_contract_says(void **state)
 {
     walk(state, true);

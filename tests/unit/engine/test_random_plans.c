@@ -1,5 +1,5 @@
-/* Random plans, executed by our engine while workers succeed, fail, vanish and come late, signals arrive at any
- * moment, commits fail and the kernel is started anew. After every batch: no step started before what it
+/* Random plans, executed by our engine while workers succeed, fail, vanish and come late, signals arrive at
+ * any moment, commits fail and the kernel is started anew. After every batch: no step started before what it
  * depends on was done, attempts stay within their bounds, every event was one the contract allows
  * (run_model.h), one event ends a run, counters are what a recount gives, tasks are those of open steps, and
  * what can go on does. In the end every run ends. On every store; WEIR_SEED=N walks another way. */
@@ -58,7 +58,7 @@ static uint64_t draw(struct walk *w, uint64_t below)
     return w->random % below;
 }
 
-/* --- plans --------------------------------------------------------------------------------------------------- */
+/* --- plans --------------------------------------------------------------------------------------------- */
 
 static void draw_plan(struct walk *w, struct drawn_run *d)
 {
@@ -99,7 +99,7 @@ static size_t row_of_step(const struct drawn_run *d, size_t step)
     return d->step_count - 1 - step;
 }
 
-/* --- what is checked after each batch -------------------------------------------------------------------- */
+/* --- what is checked after each batch ------------------------------------------------------------------ */
 
 static bool is_done(const struct drawn_run *d, size_t step)
 {
@@ -234,7 +234,7 @@ static void check_all(struct walk *w)
         check_run(w, &w->runs[i]);
 }
 
-/* --- what happens ------------------------------------------------------------------------------------------ */
+/* --- what happens -------------------------------------------------------------------------------------- */
 
 static void post_claim(struct walk *w)
 {
@@ -410,7 +410,7 @@ static void round_of(struct walk *w, int trial, int batches)
     rig_expect_sound(r);
 }
 
-/* --- tests ------------------------------------------------------------------------------------------------- */
+/* --- tests --------------------------------------------------------------------------------------------- */
 
 static int trials_wanted(const struct rig *r)
 {
