@@ -1,7 +1,7 @@
 /* What an event costs does not depend on what came before it: rows read and written for one event are counted
- * in a run at its beginning and after thousands of records, in a store of a few runs and of very many, and for
- * steps of plans as long and as wide as they may be. Counts do not depend on the machine; processor time is
- * compared beside them, with room. WEIR_TEST_LONG=1: 10,000 steps, 100,000 runs. */
+ * in a run at its beginning and after thousands of records, in a store of a few runs and of very many, and
+ * for steps of plans as long and as wide as they may be. Counts do not depend on the machine; processor time
+ * is compared beside them, with room. WEIR_TEST_LONG=1: 10,000 steps, 100,000 runs. */
 #include "unit/engine/engine_rig.h"
 
 #include <stdio.h>
@@ -25,7 +25,7 @@ static int64_t size_wanted(const struct rig *r, int64_t in_long, int64_t at_comm
     return is_long() ? in_long : at_commit;
 }
 
-/* --- the meter --------------------------------------------------------------------------------------------- */
+/* --- the meter ----------------------------------------------------------------------------------------- */
 
 struct meter {
     size_t fetched, written;
@@ -83,7 +83,7 @@ static void same_work(const char *what, const struct meter *early, const struct 
     assert_true(late->cpu_us < TIMES_MORE_MAX * early->cpu_us + 20000);
 }
 
-/* --- events of engines outside ----------------------------------------------------------------------------- */
+/* --- events of engines outside ------------------------------------------------------------------------- */
 
 /* A step's whole life, of SAMPLE steps. */
 static struct meter append_steps(struct rig *r, const char *run, int64_t from)
@@ -168,7 +168,7 @@ static void test_an_event_costs_the_same_however_many_runs_there_are(void **stat
     assert_true(old.written <= 2 * (now.written + early.written));
 }
 
-/* --- plans of our own -------------------------------------------------------------------------------------- */
+/* --- plans of our own ---------------------------------------------------------------------------------- */
 
 static void put_big(struct rig *r, const char *name, int64_t steps, bool wide)
 {
