@@ -107,9 +107,9 @@ static void move_run(struct unit *u, struct run_row *run, enum run_status to)
     unit_list(u, run->tenant, (uint8_t)(LIST_RUNS_IN + to), run->num, false);
     run->state = to;
     if (to == RUN_RUNNING && !run->started_ms)
-        run->started_ms = u->now_ms;
+        run->started_ms = u->held_ms;
     if (run_status_is_final(to))
-        run->ended_ms = u->now_ms;
+        run->ended_ms = u->held_ms;
 }
 
 static void move_step(struct unit *u, struct run_step_row *step, const struct step_state *to)
@@ -117,10 +117,10 @@ static void move_step(struct unit *u, struct run_step_row *step, const struct st
     step->state = to->status;
     step->attempt = to->attempt;
     if (to->status == STEP_RUNNING) {
-        step->started_ms = u->now_ms;
+        step->started_ms = u->held_ms;
         step->ended_ms = 0;
     } else {
-        step->ended_ms = u->now_ms;
+        step->ended_ms = u->held_ms;
     }
     unit_update(u, &table_run_step_row, step);
 }
@@ -159,7 +159,7 @@ static void project(struct unit *u, struct run_row *run, const struct run_write 
     else if (t == TRANSITION_DONE)
         move_run(u, run, status);
     if (w->type == RUN_EVENT_RunQueued && run->state == RUN_PENDING && !run->queued_ms)
-        run->queued_ms = u->now_ms;
+        run->queued_ms = u->held_ms;
 }
 
 /* --- layer 2 --------------------------------------------------------------------------------------- */
@@ -190,7 +190,7 @@ static enum err_code validate(struct unit *u, struct run_row *run, const struct 
     struct refused_event_row *r = ARENA_NEW(u->arena, struct refused_event_row);
     *r = (struct refused_event_row){.run = run->num,
                                     .key = arena_str(u->arena, key_of(w)),
-                                    .at_ms = u->now_ms,
+                                    .at_ms = u->held_ms,
                                     .prior = str_of(fault.prior),
                                     .attempted = str_of(fault.attempted)};
     unit_insert(u, &table_refused_event_row, r);
@@ -207,7 +207,7 @@ static struct run_event_row *write_row(struct unit *u, struct run_row *run, cons
                                 .type = w->type,
                                 .attempt = w->attempt,
                                 .engine_attempt = w->engine_attempt,
-                                .persisted_ms = u->now_ms,
+                                .persisted_ms = u->held_ms,
                                 .event_id = arena_str(u->arena, id_of(w)),
                                 .emitted = w->emitted,
                                 .step = w->step,

@@ -10,7 +10,7 @@ import uuid
 from harness.engine_calls import Engine, Outside, path_of, signal_body
 from harness.kept import Kept
 from harness.run_model import RunModel, record_faults, written_faults
-from harness.signal_judge import SignalBook, in_order_of_effect, payload_of, signal_faults
+from harness.signal_judge import SignalBook, payload_of, signal_faults
 from harness.together import Crew
 from harness.weir_server import wait_for
 from kill_load import CUT, SETTINGS
@@ -239,12 +239,12 @@ class RunLoad:
 
 
 def read_all(load):
-    """({run_id: records}, {run_id: run}, {run_id: decisions as they took effect}, {run_id: alerts})"""
+    """({run_id: records}, {run_id: run}, {run_id: decisions}, {run_id: alerts})"""
     engine, history = load.engine, load.history
     ids = list(history.sent) + list(history.started)
     return ({i: engine.events(i) for i in ids if i not in history.sent or history.written},
             {i: engine.run(i) for i in ids},
-            {i: in_order_of_effect(engine.decisions(i)[::-1]) for i in history.started},
+            {i: engine.decisions(i) for i in history.started},
             {i: engine.alerts(i) for i in history.started})
 
 
@@ -263,7 +263,7 @@ def judge_runs(load, seen):
         if model.status not in ("COMPLETED", "FAILED", "CANCELLED"):
             faults.append(f"{run_id}: stuck in {model.status}")
         faults += signal_faults(history.book, run_id, decisions[run_id], runs[run_id], records[run_id],
-                                alerts[run_id], ordered=one_clock)
+                                alerts[run_id], one_clock=one_clock)
     return faults
 
 

@@ -15,7 +15,8 @@ from harness.engine_calls import RUN_EVENTS, STEP_EVENTS, event_key
 FINAL = ("COMPLETED", "FAILED", "CANCELLED")
 TARGETS = {"RunStarted": "RUNNING", "RunPaused": "PAUSED", "RunResumed": "RUNNING",
            "RunCompleted": "COMPLETED", "RunFailed": "FAILED", "RunCancelled": "CANCELLED",
-           "StepStarted": "RUNNING", "StepCompleted": "SUCCESS", "StepFailed": "FAILED", "StepSkipped": "SKIPPED"}
+           "StepStarted": "RUNNING", "StepCompleted": "SUCCESS", "StepFailed": "FAILED",
+           "StepSkipped": "SKIPPED"}
 SOURCES = {"RunStarted": ("PENDING",), "RunPaused": ("RUNNING",), "RunResumed": ("PAUSED",),
            "RunCompleted": ("RUNNING",), "RunFailed": ("PENDING", "RUNNING", "PAUSED"),
            "RunCancelled": ("PENDING", "RUNNING", "PAUSED")}

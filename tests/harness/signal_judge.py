@@ -6,10 +6,11 @@
     faults = signal_faults(book, run_id, records, run, events, alerts)
 
 The payloads are made so that an effect tells which signal it is of (payload_of): a RunPaused gives its signal
-as the reason, params are named by it. Records come in the order of their effects."""
+as the reason, params are named by it."""
 import threading
 from collections import Counter
 
+FOREVER = "9999"  # behind every time
 DESTRUCTIVE = ("UPDATE_PARAMS", "INJECT_OVERRIDE", "UPDATE_TARGET", "EMERGENCY_STOP")
 
 
@@ -102,43 +103,49 @@ def succeeded(records, kind):
             and r.get("engineResult", {}).get("status") == "success"]
 
 
-def in_order_of_effect(records):
-    """As they were applied: one that was held for approval when it was approved."""
-    return sorted(records, key=lambda r: r.get("engineProcessedAt") or "")
+def succeeded_at(records, kind):
+    """{signalId: when it had its effect} of a kind."""
+    return {r["signalId"]: r["engineProcessedAt"] for r in records if r["signalType"] == kind
+            and r.get("engineResult", {}).get("status") == "success"}
 
 
-def pauses_wanted(records):
-    """What pausing and resuming must have written, from the records alone."""
-    paused, wanted = False, []
-    for record in records:
-        if record.get("engineResult", {}).get("status") != "success":
-            continue
-        if record["signalType"] == "PAUSE" and not paused:
-            paused = True
-            wanted.append(("RunPaused", record["signalId"]))
-        elif record["signalType"] == "RESUME" and paused:
-            paused = False
-            wanted.append(("RunResumed", None))
-    return wanted
+def paused_times(changes):
+    """[(from, to)]; the last one may be open."""
+    times = [at for _, at, _ in changes] + [FOREVER]
+    return list(zip(times[::2], times[1::2]))
 
 
-def pause_faults(run_id, records, events, ordered):
-    """Pausing and resuming. Not `ordered`: several nodes do not agree about the time of records to the
-    millisecond, so it is only asked that no effect is without its signal, nor there twice."""
-    seen = [(e["eventType"], e.get("payload", {}).get("reason")) for e in events
-            if e["eventType"] in ("RunPaused", "RunResumed")]
-    wanted = pauses_wanted(records)
-    if ordered:
-        return [] if seen == wanted else [f"{run_id}: paused and resumed {seen}, its records say {wanted}"]
-    paused = [reason for kind, reason in seen if kind == "RunPaused"]
-    if len(set(paused)) == len(paused) and set(paused) <= set(succeeded(records, "PAUSE")):
-        return []
-    return [f"{run_id}: paused by {paused}, its records say {succeeded(records, 'PAUSE')}"]
+def pause_faults(run_id, records, events, one_clock):
+    """Pausing and resuming follow the records: each change is one signal's and has its time, a PAUSE without
+    one found the run paused, a RESUME never left it so. Not `one_clock`: several nodes do not agree about the
+    time to the millisecond, so it is only asked that no effect is without its signal, nor there twice."""
+    changes = [(e["eventType"], e["persistedAt"], e.get("payload", {}).get("reason")) for e in events
+               if e["eventType"] in ("RunPaused", "RunResumed")]
+    pauses, resumes = succeeded_at(records, "PAUSE"), succeeded_at(records, "RESUME")
+    by = [reason for kind, _, reason in changes if kind == "RunPaused"]
+    faults = []
+    if len(set(by)) != len(by) or not set(by) <= set(pauses):
+        faults.append(f"{run_id}: paused by {by}, its records say {list(pauses)}")
+    if any(kind != ("RunPaused", "RunResumed")[n % 2] for n, (kind, _, _) in enumerate(changes)):
+        faults.append(f"{run_id}: pauses and resumes do not take turns: {changes}")
+    if faults or not one_clock:
+        return faults
+    spans = paused_times(changes)
+    faults += [f"{run_id}: paused at {at}, signal {reason} was processed at {pauses[reason]}"
+               for kind, at, reason in changes if kind == "RunPaused" and pauses[reason] != at]
+    faults += [f"{run_id}: resumed at {at}, when no signal was" for kind, at, _ in changes
+               if kind == "RunResumed" and at not in resumes.values()]
+    faults += [f"{run_id}: PAUSE {signal_id} at {at} did nothing, and the run was not paused"
+               for signal_id, at in pauses.items() if signal_id not in by
+               and not any(start <= at <= end for start, end in spans)]
+    faults += [f"{run_id}: RESUME {signal_id} at {at} did nothing, and the run was paused"
+               for signal_id, at in resumes.items() if any(start < at < end for start, end in spans)]
+    return faults
 
 
-def effect_faults(run_id, records, run, events, ordered=True):
+def effect_faults(run_id, records, run, events, one_clock):
     """Every effect once, in the order of the records, and none without a record."""
-    faults = pause_faults(run_id, records, events, ordered)
+    faults = pause_faults(run_id, records, events, one_clock)
     params = list(run["params"] or {})
     if sorted(params) != sorted(succeeded(records, "UPDATE_PARAMS")):
         faults.append(f"{run_id}: params {params}, its records say {succeeded(records, 'UPDATE_PARAMS')}")
@@ -158,7 +165,7 @@ def alert_faults(run_id, records, alerts):
     return [f"{run_id}: P1 alerts {found - wanted} too many, {wanted - found} missing"]
 
 
-def signal_faults(book, run_id, records, run, events, alerts, ordered=True):
+def signal_faults(book, run_id, records, run, events, alerts, one_clock=True):
     """All of it."""
     return answer_faults(book, run_id, records) + \
-        effect_faults(run_id, records, run, events, ordered) + alert_faults(run_id, records, alerts)
+        effect_faults(run_id, records, run, events, one_clock) + alert_faults(run_id, records, alerts)
