@@ -93,6 +93,11 @@ static const char *attempt_state(const struct run_model *m, const struct model_s
     return m->flaw == FLAW_ATTEMPTS_MAY_BE_SKIPPED ? "PENDING" : NULL;
 }
 
+const char *run_model_attempt(const struct run_model *m, struct str step, int64_t attempt)
+{
+    return attempt_state(m, find_step(m, step), attempt);
+}
+
 static const char *step_target(struct str type)
 {
     return str_is(type, "StepStarted")     ? "RUNNING"

@@ -91,6 +91,8 @@ void run_model_reduce(struct run_model *m, const struct model_event *e, int64_t 
 bool run_model_allows(const struct run_model *m, const struct model_event *e);
 /* Its highest attempt; 0: none. NULL: no such step has been heard of. */
 const char *run_model_step(const struct run_model *m, struct str name, int64_t *ret_attempt);
+/* The state of one attempt of a step; NULL: there is none, nor can it come now. */
+const char *run_model_attempt(const struct run_model *m, struct str step, int64_t attempt);
 bool run_model_is_over(const struct run_model *m);
 
 #endif

@@ -16,7 +16,16 @@
 #include "base/banned.h"
 
 enum { RUNS = 12, COMMANDS_MAX = 5, ITEMS_MAX = 6, BATCHES_A_ROUND = 200, FAULT_TEXT_MAX = 400 };
-enum { ARENA_KEEP_BYTES = 1 << 20 };
+enum { ARENA_KEEP_BYTES = 1 << 20, EVENTS_MORE_MAX = 40000 };
+
+/* All there is to meet. */
+enum { STATUSES = 6, STATES = 6, STEP_TYPES = 4, TYPES = 11 };
+static const char *const statuses[STATUSES] = {"PENDING",   "RUNNING", "PAUSED",
+                                               "COMPLETED", "FAILED",  "CANCELLED"};
+static const char *const states[STATES] = {"PENDING", "RUNNING", "SUCCESS", "FAILED", "SKIPPED", "none"};
+static const char *const types[TYPES] = {"StepStarted",  "StepCompleted", "StepFailed",  "StepSkipped",
+                                         "RunQueued",    "RunStarted",    "RunPaused",   "RunResumed",
+                                         "RunCompleted", "RunFailed",     "RunCancelled"};
 
 /* One producer's call, and what it said. */
 struct call {
@@ -32,7 +41,9 @@ struct walk {
     struct run_model *runs; /* RUNS of them */
     struct call calls[COMMANDS_MAX];
     size_t call_count;
-    char fault[FAULT_TEXT_MAX]; /* the first difference; empty: none */
+    char fault[FAULT_TEXT_MAX];                    /* the first difference; empty: none */
+    size_t of_runs[STATUSES][TYPES];               /* events that met a run of this status */
+    size_t of_steps[STATUSES][STATES][STEP_TYPES]; /* and an attempt in this state */
     size_t answers[MODEL_WRONG_ENVELOPE + 1], invalid, lost, forbidden, sent;
 };
 
@@ -74,13 +85,14 @@ static struct str pick(struct walk *w, const char *const *from, size_t count)
 #define PICK(w, ...)                                                                                         \
     pick(w, (const char *const[]){__VA_ARGS__}, LENGTH_OF(((const char *const[]){__VA_ARGS__})))
 
-static struct str any_type(struct walk *w)
+static struct str any_type(struct walk *w, bool short_life)
 {
+    if (draw(w, short_life ? 6 : 100) == 0)
+        return PICK(w, "RunCompleted", "RunFailed", "RunCancelled");
     switch (draw(w, 10)) {
     case 0:
         return PICK(w, "FooHappened", "ALERT_ESCALATED", "runstarted", "SignalAccepted");
     case 1:
-        return PICK(w, "RunCompleted", "RunFailed", "RunCancelled");
     case 2:
     case 3:
         return PICK(w, "RunQueued", "RunStarted", "RunPaused", "RunResumed", "RunPaused", "RunResumed");
@@ -90,7 +102,7 @@ static struct str any_type(struct walk *w)
 
 static struct model_event any_event(struct walk *w, const struct run_model *m)
 {
-    struct model_event e = {.type = any_type(w),
+    struct model_event e = {.type = any_type(w, (m - w->runs) % 3 == 0), /* some end soon */
                             .attempt = 1,
                             .plan = draw(w, 20) ? STR("p") : STR("q"),
                             .version = draw(w, 5) ? STR("1") : PICK(w, "2", "10"),
@@ -214,6 +226,41 @@ static void check_place(struct walk *w, const struct run_model *m, const struct 
               (long long)seq);
 }
 
+static size_t place_of(const char *const *names, size_t count, struct str name)
+{
+    size_t i = 0;
+    while (i < count && !str_is(name, names[i]))
+        i++;
+    return i;
+}
+
+/* What a new event meets: in the end everything was met by everything. */
+static void note_meeting(struct walk *w, const struct model_event *e, const char *of_run, const char *of_step)
+{
+    size_t status = place_of(statuses, STATUSES, str_of(of_run));
+    size_t type = place_of(types, TYPES, e->type);
+    if (type == TYPES)
+        return;
+    w->of_runs[status][type]++;
+    if (type >= STEP_TYPES)
+        return;
+    w->of_steps[status][place_of(states, STATES, str_of(of_step ? of_step : "none"))][type]++;
+}
+
+static bool all_met(const struct walk *w)
+{
+    for (size_t s = 0; s < STATUSES; s++)
+        for (size_t t = 0; t < TYPES; t++)
+            if (!w->of_runs[s][t])
+                return false;
+    for (size_t s = 1; s <= 2; s++) /* RUNNING, PAUSED */
+        for (size_t i = 0; i < STATES; i++)
+            for (size_t t = 0; t < STEP_TYPES; t++)
+                if (!w->of_steps[s][i][t])
+                    return false;
+    return true;
+}
+
 static void check_item(struct walk *w, struct run_model *m, const struct append_item *item,
                        const struct model_event *e)
 {
@@ -221,7 +268,11 @@ static void check_item(struct walk *w, struct run_model *m, const struct append_
     char words[200];
     int64_t seq = 0;
     size_t before = m->record_count;
+    size_t refusals = m->refusal_count;
+    const char *status = m->status, *state = run_model_attempt(m, e->step, e->attempt);
     enum model_answer answer = run_model_append(m, e, w->rig->wall_us / 1000, &seq, &refusal);
+    if (m->record_count > before || m->refusal_count > refusals)
+        note_meeting(w, e, status, state);
     w->answers[answer]++;
     w->invalid += m->record_count > before && m->records[before].prior;
     switch (answer) {
@@ -532,8 +583,9 @@ static void walk(void **state, bool validates)
     struct walk *w = must_alloc(sizeof *w);
     w->runs = must_alloc(RUNS * sizeof *w->runs);
     w->random = seed() + validates;
-    for (size_t written = 0; written < events_wanted(*state);
-         written = w->answers[MODEL_WRITTEN] + w->answers[MODEL_REFUSED]) {
+    size_t written = 0, wanted = events_wanted(*state);
+    const bool in_memory = !((struct rig *)*state)->on_disk; /* the longest walk: it meets everything */
+    while (written < wanted || (in_memory && !all_met(w) && written < wanted + EVENTS_MORE_MAX)) {
         if (written) {
             rig_down(state); /* `weir verify` has nothing to say of it */
             rig_up(state);
@@ -542,6 +594,7 @@ static void walk(void **state, bool validates)
         round_of(w, FLAW_NONE, validates, w->rig->shared ? BATCHES_A_ROUND / 4 : BATCHES_A_ROUND);
         if (w->fault[0])
             fail_msg("%s", w->fault);
+        written = w->answers[MODEL_WRITTEN] + w->answers[MODEL_REFUSED];
     }
     size_t sent = w->sent;
     print_message("%zu events sent: %zu written (%zu invalid), %zu duplicates, %zu refused, %zu of another's "
@@ -551,6 +604,7 @@ static void walk(void **state, bool validates)
                   w->answers[MODEL_WRONG_ENVELOPE], w->forbidden, w->lost);
     for (int i = 0; i <= MODEL_WRONG_ENVELOPE; i++) /* the walk went everywhere */
         assert_true(w->answers[i] > 0 || (i == MODEL_REFUSED && !validates));
+    assert_true(!in_memory || all_met(w));
     assert_true(validates ? w->invalid == 0 : w->invalid > 10);
     assert_true(w->forbidden > 0);
     free(w->runs);
