@@ -46,6 +46,8 @@ FAULTS_ON_POSTGRES = [SIMULATOR + "::test_every_kind_ends_as_the_catalog_says",
     f"tests/faults/{test}" for test in (
         "test_kill.py::test_kill_of_the_whole_family_under_load_loses_nothing",
         "test_kill.py::test_verify_sees_a_row_that_is_missing",
+        "test_run_kills.py::test_two_nodes_lose_no_event_and_no_signal_when_one_is_killed",
+        "test_run_kills.py::test_the_judge_and_verify_see_an_event_that_is_missing",
         "test_delivery_kills.py::test_kills_lose_no_delivery",
         "test_restart.py::test_a_schedule_survives_a_kill_and_is_kept",
         "test_restart.py::test_the_queue_survives_kill_9_in_its_order",

@@ -20,7 +20,7 @@ static void settle(struct unit *u, struct settle_command *c, struct run_row *run
     MUST(signal_decision_settle(&decision, c->approve));
     d->state = decision;
     d->approved_by = c->actor_shown;
-    d->approved_ms = u->now_ms;
+    d->approved_ms = u->held_ms;
     if (!c->approve) {
         d->error_code = str_of(err_wire(ERR_AUTHZ_DENIED));
         d->reason = c->reason.ptr ? c->reason : STR("rejected by another Admin");

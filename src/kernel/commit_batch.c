@@ -60,6 +60,14 @@ void lane_decide_one(struct lane *l, struct command *c)
     c->result = c->type->decide(&l->unit, c, &c->err);
 }
 
+/* All that was asked for so far is loaded, and of a shared store locked. */
+static void lane_note_held(struct lane *l)
+{
+    int64_t now_ms = is_shared(l) ? steady_now(l->kernel) : l->unit.now_ms;
+    if (now_ms > l->unit.held_ms)
+        l->unit.held_ms = now_ms;
+}
+
 /* Loads and decides; commands that park go to `parks`, the rest to `decided`; what does not fit stays. */
 static void decide_batch(struct lane *l, struct command_list *batch, struct command_list *decided,
                          struct command_list *parks)
@@ -76,6 +84,7 @@ static void decide_batch(struct lane *l, struct command_list *batch, struct comm
     heart_waits(l->heart, true);
     unit_load_wanted(&l->unit);
     heart_waits(l->heart, false);
+    lane_note_held(l);
     /* A shared store's rows come together: what there was no room for is of commands that come next. */
     while ((!is_shared(l) || !decided->first || arena_bytes(l->unit.arena) < UNIT_BYTES_MAX) &&
            (c = list_take(&loaded))) {
@@ -190,7 +199,7 @@ void lane_start_unit(struct lane *l)
     unit_start(u);
     int64_t steady_us = steady_now_us(k);
     u->now_us = is_shared(l) ? steady_us : clock_wall_us(k->config.clock);
-    u->now_ms = u->now_us / 1000;
+    u->now_ms = u->held_ms = u->now_us / 1000;
     u->steady_ms = steady_us / 1000;
     u->steady_up_ms = (steady_us + 999) / 1000;
 }
@@ -214,6 +223,7 @@ static enum err_code run_batch(struct lane *l, struct command_list *batch, struc
     bool timers = lane_has_timers(l);
     if (is_shared(l))
         shared_load(l, batch);
+    lane_note_held(l);
     if (timers && l->unit.load_err.code == ERR_OK)
         timers_decide(&l->unit, BATCH_TIMERS_MAX);
     decide_batch(l, batch, decided, parks);

@@ -76,6 +76,8 @@ struct unit {
     struct uuid_v7_source *ids;
     struct reader *reader;  /* housekeeping's own snapshot reader; may be NULL in tests */
     int64_t now_us, now_ms; /* wall clock, one instant for the whole batch */
+    int64_t held_ms;        /* wall clock when the rows were in hand, never before now_ms: of a shared store a
+                             * batch waits for those who hold them, so what they wrote has an earlier time */
     int64_t steady_ms;      /* wall clock that never jumps, cut to ms: what has passed is asked of it */
     int64_t steady_up_ms;   /* the same, rounded up: deadlines are counted from it, so none is early */
 
@@ -175,6 +177,7 @@ void unit_task_end(struct unit *u, struct task *t);   /* it leaves the live queu
 /* --- the rest ---------------------------------------------------------------------------------- */
 
 int64_t unit_new_id(struct unit *u);
+int64_t unit_new_id_at(struct unit *u, int64_t at_ms); /* the same, of a time that is not before now_ms */
 /* Whether there is room for one more unfinished job, and one more that waits to be claimed (census.h). On a
  * shared store the room is this batch's from here on, until it ends: call it once for each job. */
 bool unit_take_room(struct unit *u, struct room *r);

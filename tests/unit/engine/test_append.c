@@ -397,6 +397,24 @@ static void test_layer_two_refuses_for_good_and_in_the_same_words(void **state)
     assert_step(r, "run", "a", "SUCCESS");
 }
 
+/* [RUN-116] Also when its eventId has become another event's meanwhile. */
+static void test_a_refusal_stays_what_it_was_when_its_event_id_is_taken(void **state)
+{
+    struct rig *r = *state;
+    validate_appends(r, "on");
+    struct outside early = {.type = "StepCompleted", .step = "a", .event_id = uuid_v4()};
+    struct outside other = {.type = "RunStarted", .event_id = early.event_id};
+    struct append_item refused = append_one(r, "run", &early);
+    assert_int_equal(refused.err.code, ERR_INVALID_TRANSITION);
+    assert_int_equal(append_one(r, "run", &other).err.code, ERR_OK);
+    struct append_item again = append_one(r, "run", &early);
+    assert_int_equal(again.err.code, ERR_INVALID_TRANSITION);
+    assert_string_equal(again.err.detail, refused.err.detail);
+    /* The negative control: one that was never refused hears of the id. */
+    early.step = "b";
+    assert_int_equal(append_one(r, "run", &early).err.code, ERR_EVENT_ID_CONFLICT);
+}
+
 /* What is there already is a duplicate before anybody asks whether it would be valid. */
 static void test_layer_two_does_not_refuse_duplicates(void **state)
 {
@@ -540,6 +558,7 @@ int main(void)
         RIG_TEST(test_an_alert_is_raised_once),
         RIG_TEST(test_being_queued_sets_a_time_and_never_a_state),
         RIG_TEST(test_layer_two_refuses_for_good_and_in_the_same_words),
+        RIG_TEST(test_a_refusal_stays_what_it_was_when_its_event_id_is_taken),
         RIG_TEST(test_layer_two_does_not_refuse_duplicates),
         RIG_TEST(test_layer_two_sees_what_its_batch_has_done),
         RIG_TEST(test_marks_that_fall_together_are_told_apart),
