@@ -33,6 +33,11 @@ SIMULATOR = "tests/api/test_simulate.py"  # most of it is about its own table an
 ON_POSTGRES = ["tests/api", "tests/scenarios", "tests/webhooks", "tests/harness/test_postgres.py",
                "tests/faults/test_postgres_start.py",
                *("--ignore=" + path for path in OF_NO_STORE + [SIMULATOR])]
+# What is installed has a tighter sandbox than sanitized builds have: a little of everything, inside it.
+ON_RELEASE = [f"tests/{name}.py" for name in (
+    "faults/test_sandbox", "faults/test_service", "faults/test_supervision", "faults/test_restart",
+    "faults/test_disk_full", "api/test_webhook_delivery", "api/test_tokens", "api/test_policy_point",
+    "api/test_store_copy", "api/test_traces", "api/test_runs_execution")]
 PARTS = {"api": 2, "postgres-api": 3}  # of a long black-box suite, run beside each other
 
 # Of what can go wrong, a part on PostgreSQL at commit size; and every kind of work, simulated.
@@ -120,6 +125,8 @@ def stages():
     ]
     if slow:
         found.append(Stage("faults", PYTEST + slow, ["build-asan", "build-release"], env=asan))
+    found.append(Stage("release", PYTEST + ON_RELEASE, ["build-release"],
+                       env={"WEIR_BIN": os.path.abspath("build/weir")}))
     on_postgres = PYTEST + ["--store", "postgres"] + (["tests"] if LONG else ON_POSTGRES)
     if not LONG:
         found.append(Stage("postgres-faults", PYTEST + ["--store", "postgres"] + FAULTS_ON_POSTGRES,

@@ -112,7 +112,7 @@ const struct command command_table[] = {
     {"doctor", "", "check this machine, its data directory and the server", LOCAL | FLAG_BIT(URL), 0, 0,
      command_doctor},
     {"top", "", "watch processes, queues, pressure, rates and latencies of a server",
-     SERVER | FLAG_BIT(OPERATOR_TOKEN) | FLAG_BIT(INTERVAL) | FLAG_BIT(ONCE), 0, 0, command_top},
+     SERVER | FLAG_BIT(OPERATOR_TOKEN) | FLAG_BIT(TOKEN) | FLAG_BIT(INTERVAL) | FLAG_BIT(ONCE), 0, 0, command_top},
     {"config show", "", "show every setting and its value", LOCAL | FLAG_BIT(ORIGIN), 0, 0,
      command_config_show},
     {"config markdown", "", "print the manual of all settings", 0, 0, 0, command_config_markdown},

@@ -19,7 +19,6 @@
 static int run_runner(const struct process_start *start)
 {
     const struct settings *s = start->settings;
-    const char *temp_dir = getenv("TMPDIR");
     struct runner_config config = {
         .workers = s->runner_workers,
         .concurrency = s->runner_concurrency,
@@ -27,7 +26,7 @@ static int run_runner(const struct process_start *start)
         .heartbeat_ms = s->queue_heartbeat_ms,
         .drain_ms = s->runtime_drain_ms,
         .socket_path = start->socket_path,
-        .temp_dir = temp_dir && *temp_dir ? temp_dir : "/tmp",
+        .scratch_fd = start->scratch_fd,
         .instance = start->instance,
         .stop_requested = process_stop_requested,
         .stop_fd = process_stop_fd(),

@@ -36,12 +36,34 @@ struct top {
     size_t count; /* of looks so far; the newest is looks[(count - 1) % 2] */
 };
 
+/* Who may see the topology of a server in use: the operator, or an Admin. In dev everybody on its machine. */
+static const char *bearer_of(const struct invocation *in)
+{
+    static const enum flag_id flags[] = {FLAG_TOKEN, FLAG_OPERATOR_TOKEN};
+    static const char *const variables[] = {"WEIR_TOKEN", "WEIR_OPERATOR_TOKEN"};
+    for (size_t i = 0; i < LENGTH_OF(flags); i++)
+        if (flags_has(in->flags, flags[i]))
+            return in->flags->value[flags[i]];
+    for (size_t i = 0; i < LENGTH_OF(variables); i++)
+        if (getenv(variables[i]) && *getenv(variables[i]))
+            return getenv(variables[i]);
+    return NULL;
+}
+
+static const char *advice(long status, struct str code)
+{
+    (void)code;
+    return status == 401 || status == 403
+               ? "give --operator-token, or --token of role Admin or owner (`weir token mint` makes one)"
+               : NULL;
+}
+
 static int ask(const struct top *t, const char *path, bool with_token, struct server_answer *ret)
 {
     server_answer_free(ret);
     struct server_call call = {.method = "GET",
                                .path = str_of(path),
-                               .bearer = with_token ? server_operator_or_key(t->in) : NULL,
+                               .bearer = with_token ? bearer_of(t->in) : NULL,
                                .timeout_ms = LOOK_TIMEOUT_MS};
     return server_try(t->in, &call, ret);
 }
@@ -53,7 +75,7 @@ static int look(struct top *t)
     struct top_look *l = &t->looks[at];
     int code = ask(t, "/ops/v1/topology", true, &t->topology[at]);
     if (code == CLI_OK)
-        code = server_judge(&t->topology[at], server_operator_or_key(t->in) != NULL);
+        code = server_judge(&t->topology[at], advice);
     if (code == CLI_OK)
         code = ask(t, "/metrics", false, &t->metrics[at]);
     if (code == CLI_OK)

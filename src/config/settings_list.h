@@ -66,6 +66,10 @@
     INT(runtime_drain_ms, "runtime.drain_ms", 8000, 0, 600000, "time to finish on SIGTERM")                  \
     INT(runtime_heartbeat_timeout_ms, "runtime.heartbeat_timeout_ms", 10000, 0, 600000,                      \
         "a process with a loop silent for so long is killed and started again; 0: never")                    \
+    TEXT(runtime_sandbox, "runtime.sandbox", SANDBOX, "enforce",                                             \
+         "each process may only do what it is there for; log: tell the kernel's log, refuse nothing")        \
+    TEXT(runtime_core_dumps, "runtime.core_dumps", SWITCH, "off",                                            \
+         "on: a crash may leave a core dump, with payloads and secrets in it")                               \
     INT(runtime_root_max_restarts, "runtime.root.max_restarts", 3, 0, 1000,                                  \
         "restarts of core and of whole domains within the window; one more ends the program")                \
     INT(runtime_root_max_seconds, "runtime.root.max_seconds", 10, 1, 86400, "length of the root window")     \

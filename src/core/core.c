@@ -16,6 +16,7 @@
 #include "jobs/purge.h"
 #include "runtime/data_lock.h"
 #include "runtime/failure_modes.h"
+#include "runtime/sandbox.h"
 #include "store/store_open.h"
 
 #include "base/banned.h"
@@ -268,7 +269,7 @@ static enum err_code start(struct core *c, struct err *err)
     c->live_at_start = live_count(c->store->live); /* the commit thread's own from here on */
     make_kernel(c);
     if ((!c->server && open_listeners(c, err) != ERR_OK) || kernel_start_thread(c->kernel, err) != ERR_OK ||
-        listen_to_others(c, err) != ERR_OK)
+        listen_to_others(c, err) != ERR_OK || sandbox_close_network(c->start->settings, err) != ERR_OK)
         return err->code;
     atomic_store(&c->api->started, true);
     return ERR_OK;

@@ -15,6 +15,7 @@
 #include "base/must.h"
 #include "runtime/data_lock.h"
 #include "runtime/process_title.h"
+#include "runtime/sandbox.h"
 #include "runtime/supervisor_internal.h"
 
 #include "base/banned.h"
@@ -58,6 +59,17 @@ static void act_on_what_is_due(struct supervisor *s)
         act_on_domain(s, id);
 }
 
+/* ---- the service manager ---- */
+
+static void tell_manager(struct supervisor *s)
+{
+    size_t running = 0;
+    for (size_t i = 0; i < s->child_count; i++)
+        running += s->children[i].state == CHILD_RUNNING;
+    notify_status(&s->notify, "%zu of %zu processes ready%s", running, s->child_count,
+                  s->phase == STOP_NO ? "" : "; stopping");
+}
+
 static int64_t sooner(int64_t a, int64_t b)
 {
     return a < b ? a : b;
@@ -66,6 +78,7 @@ static int64_t sooner(int64_t a, int64_t b)
 static int poll_timeout_ms(const struct supervisor *s)
 {
     int64_t due = s->phase == STOP_WORKERS ? s->phase_end_ms : INT64_MAX;
+    due = sooner(due, notify_next_ms(&s->notify));
     for (size_t i = 0; i < s->child_count; i++) {
         const struct child *c = &s->children[i];
         due = sooner(due, c->act_at_ms);
@@ -108,6 +121,7 @@ static void on_ready(struct supervisor *s, const struct child *c)
     for (size_t i = 0; i < s->child_count; i++)
         if (s->children[i].state == CHILD_WAITING)
             start_child(s, &s->children[i]);
+    notify_ready(&s->notify, root_now_ms());
     if (s->config->on_ready)
         s->config->on_ready(s->config->on_ready_self);
 }
@@ -134,8 +148,11 @@ static void run(struct supervisor *s)
             start_child(s, &s->children[i]);
     while (s->phase == STOP_NO || any_lives(s, false)) {
         act_on_what_is_due(s);
-        if (s->changed)
+        if (s->changed) {
             topology_file_write(s);
+            tell_manager(s);
+        }
+        notify_watchdog(&s->notify, hearts_beat(s), root_now_ms());
         wait_for_events(s, fds);
     }
     topology_file_write(s);
@@ -210,14 +227,22 @@ int supervisor_run(const struct supervisor_config *config)
         close_all(s);
         return EXIT_FAILURE;
     }
+    notify_open(&s->notify, root_now_ms());
     process_title_prepare(config->argc, config->argv);
     signals_open(s);
     for (enum domain_id id = 0; id < DOMAIN_COUNT; id++)
         supervision_init(&s->domains[id].supervision, id, domain_limits(id, s->settings));
-    run(s);
-    int exit_code = s->exit_code;
+    sandbox_log(s->settings);
+    if (sandbox_enter(SANDBOX_ROOT, s->settings, &err) == ERR_OK) {
+        run(s);
+    } else {
+        fprintf(stderr, "weir: %s\n", err.detail);
+        failure_boot_config_invalid("root", err.detail, "sandbox");
+    }
+    int exit_code = err.code == ERR_OK ? s->exit_code : PROCESS_EXIT_CONFIG;
     stop_over(s);
     close(s->signal_fd);
+    notify_close(&s->notify);
     close_all(s);
     return exit_code;
 }

@@ -11,6 +11,8 @@
 #include "base/log.h"
 #include "base/must.h"
 #include "runtime/process_title.h"
+#include "runtime/sandbox.h"
+#include "runtime/scratch_file.h"
 #include "runtime/supervisor_internal.h"
 
 #include "base/banned.h"
@@ -43,11 +45,24 @@ void children_create(struct supervisor *s)
 static void close_what_is_roots(const struct supervisor *s, const struct child *c)
 {
     close(s->signal_fd);
+    if (s->notify.fd >= 0)
+        close(s->notify.fd);
     for (size_t i = 0; i < s->child_count; i++)
         if (s->children[i].ready_fd >= 0)
             close(s->children[i].ready_fd);
     if (!c->kind->owns_store)
         close(s->lock_fd);
+}
+
+/* Before the first thread: Landlock holds only for threads that begin inside it. */
+static void enter_sandbox(const struct supervisor *s, enum sandbox_id sandbox)
+{
+    struct err err;
+    if (sandbox_enter(sandbox, s->settings, &err) == ERR_OK)
+        return;
+    log_line(LOG_ERROR, "sandbox_failed", "error_message", LOG_TEXT(err.detail), NULL);
+    fprintf(stderr, "weir: %s\n", err.detail);
+    _exit(PROCESS_EXIT_CONFIG);
 }
 
 static _Noreturn void run_child(const struct supervisor *s, const struct child *c, int ready_fd)
@@ -65,6 +80,9 @@ static _Noreturn void run_child(const struct supervisor *s, const struct child *
     int64_t beat_ms = hearts_interval_ms(s);
     heart_use(s->pages, page_count(s), c->page, beat_ms ? beat_ms : HEART_INTERVAL_MS);
     heartbeat_keep_own(s->pages, page_count(s), c->page);
+    enum sandbox_id sandbox = sandbox_of(c->kind->id, s->settings);
+    int scratch_fd = sandbox == SANDBOX_RUNNER ? scratch_file_open() : -1;
+    enter_sandbox(s, sandbox);
     log_background(); /* a child forks no more */
     struct process_start start = {
         .settings = s->settings,
@@ -77,6 +95,7 @@ static _Noreturn void run_child(const struct supervisor *s, const struct child *
         .root_pid = s->pid,
         .ready_fd = ready_fd,
         .lock_fd = c->kind->owns_store ? s->lock_fd : -1,
+        .scratch_fd = scratch_fd,
     };
     process_signals_install(&start);
     sigprocmask(SIG_SETMASK, &s->outer_mask, NULL); /* what came meanwhile is delivered now */

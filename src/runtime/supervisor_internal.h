@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "runtime/heartbeat.h"
+#include "runtime/notify.h"
 #include "runtime/supervision.h"
 #include "runtime/supervisor.h"
 
@@ -75,6 +76,7 @@ struct supervisor {
     bool changed; /* topology.json is behind */
     bool topology_failed;
     int signal_fd, lock_fd;
+    struct notify notify;
     sigset_t outer_mask;
     pid_t pid;
     char socket_path[PATH_MAX], topology_path[PATH_MAX];
@@ -102,6 +104,8 @@ void act_on_domain(struct supervisor *s, enum domain_id id);
 bool domain_lives(const struct supervisor *s, enum domain_id id);
 /* Kills what is silent, every so often; the time of the next look is in s->hearts_look_ms. */
 void look_at_hearts(struct supervisor *s);
+/* Core is there, and no loop of any process is silent: what the service manager's watchdog is told. */
+bool hearts_beat(const struct supervisor *s);
 int64_t hearts_interval_ms(const struct supervisor *s); /* 0: nobody looks */
 
 /* supervisor_stop.c */

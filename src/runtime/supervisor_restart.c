@@ -223,3 +223,21 @@ void look_at_hearts(struct supervisor *s)
             look_at(s, c, now_ms);
     }
 }
+
+bool hearts_beat(const struct supervisor *s)
+{
+    int64_t timeout_ms = s->settings->runtime_heartbeat_timeout_ms, now_ms = root_now_ms();
+    struct heartbeat_silence silence;
+    if (s->phase != STOP_NO)
+        return true; /* who stops is held to its time by root */
+    for (size_t i = 0; i < s->child_count; i++) {
+        const struct child *c = &s->children[i];
+        if (!child_lives(c) && c->kind->owns_store)
+            return false;
+        if (child_lives(c) && timeout_ms && now_ms >= s->hearts_grace_ms &&
+            (c->stopped_since_ms || (heartbeat_silent(&s->pages[c->page], timeout_ms, now_ms, &silence) &&
+                                     !heartbeat_in_disk_wait(c->pid, silence.thread_id))))
+            return false;
+    }
+    return true;
+}

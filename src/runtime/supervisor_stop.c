@@ -65,7 +65,10 @@ static void ask(struct supervisor *s, bool workers, bool core)
 
 static void stop_in_order(struct supervisor *s)
 {
-    enter(s, STOP_WORKERS, s->settings->runtime_drain_ms + SUPERVISOR_DRAIN_GRACE_MS);
+    int64_t drain_ms = s->settings->runtime_drain_ms + SUPERVISOR_DRAIN_GRACE_MS;
+    enter(s, STOP_WORKERS, drain_ms);
+    notify_stopping(&s->notify, drain_ms + SUPERVISOR_CORE_STOP_MS + SUPERVISOR_DRAIN_GRACE_MS,
+                    root_now_ms());
     ask(s, true, false);
 }
 
@@ -74,6 +77,7 @@ void stop_fast(struct supervisor *s, int exit_code)
     if (s->phase == STOP_FAST)
         return; /* the first reason counts */
     enter(s, STOP_FAST, SUPERVISOR_FATAL_STOP_MS);
+    notify_stopping(&s->notify, SUPERVISOR_FATAL_STOP_MS + SUPERVISOR_DRAIN_GRACE_MS, root_now_ms());
     s->exit_code = exit_code;
     ask(s, true, true);
 }

@@ -36,7 +36,7 @@ static void runner_init(struct runner *r, const struct runner_config *config)
         .calls_max = RUNNER_CLAIMS_MAX + 4, /* and one of each other verb */
         .clock = r->clock,
     });
-    r->exerciser = exerciser_new(config->temp_dir);
+    r->exerciser = exerciser_new(config->scratch_fd);
     for (size_t i = 0; i < LENGTH_OF(r->phases); i++)
         TAILQ_INIT(&r->phases[i]);
     TAILQ_INIT(&r->wanting);
