@@ -55,13 +55,13 @@ static void close_what_is_roots(const struct supervisor *s, const struct child *
 }
 
 /* Before the first thread: Landlock holds only for threads that begin inside it. */
-static void enter_sandbox(const struct supervisor *s, enum sandbox_id sandbox)
+static void enter_sandbox(const struct supervisor *s, const char *name, enum sandbox_id sandbox)
 {
     struct err err;
     if (sandbox_enter(sandbox, s->settings, &err) == ERR_OK)
         return;
-    log_line(LOG_ERROR, "sandbox_failed", "error_message", LOG_TEXT(err.detail), NULL);
     fprintf(stderr, "weir: %s\n", err.detail);
+    failure_boot_config_invalid(name, err.detail, "sandbox");
     _exit(PROCESS_EXIT_CONFIG);
 }
 
@@ -82,7 +82,7 @@ static _Noreturn void run_child(const struct supervisor *s, const struct child *
     heartbeat_keep_own(s->pages, page_count(s), c->page);
     enum sandbox_id sandbox = sandbox_of(c->kind->id, s->settings);
     int scratch_fd = sandbox == SANDBOX_RUNNER ? scratch_file_open() : -1;
-    enter_sandbox(s, sandbox);
+    enter_sandbox(s, c->name, sandbox);
     log_background(); /* a child forks no more */
     struct process_start start = {
         .settings = s->settings,
