@@ -46,6 +46,7 @@ struct metric_part {
     _Atomic uint64_t heartbeats, webhook_deliveries, webhook_failures;
     _Atomic uint64_t problems[ERR_CODE_COUNT];
     struct histogram webhook_seconds;
+    struct slo_tally slos[SLO_COUNT];
     struct route_metrics routes[]; /* the last: no route */
 };
 
@@ -79,6 +80,5 @@ static inline void metric_add(_Atomic uint64_t *counter, uint64_t n)
 
 /* weir_process_* of this process, read from the system now. */
 void metrics_write_process(struct strbuf *out);
-void metrics_head(struct strbuf *out, const char *name, const char *type, const char *help);
 
 #endif
