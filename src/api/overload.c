@@ -156,9 +156,24 @@ void overload_sample(struct overload *o, enum slo_id id, int64_t us)
     slo_tally_sample(metrics_slo(o->metrics, id), &o->bounds[id], us);
 }
 
-void overload_delivered(struct overload *o, bool good)
+void overload_results(struct overload *o, uint32_t delivered, uint32_t given_up)
 {
-    slo_tally_result(metrics_slo(o->metrics, SLO_DELIVERY), good);
+    struct slo_tally *t = delivered || given_up ? metrics_slo(o->metrics, SLO_DELIVERY) : NULL;
+    for (uint32_t i = 0; i < delivered + given_up; i++)
+        slo_tally_result(t, i < delivered);
+}
+
+/* What was refused because the caller was wrong has been decided, too. */
+void overload_ingested(struct overload *o, int status, int64_t us)
+{
+    overload_sample(o, SLO_INGEST, us);
+    if (log_enabled(LOG_DEBUG))
+        log_line(LOG_DEBUG, TELEMETRY_PREFIX "ingest.completed", "instance_id", LOG_TEXT("api"), "channel",
+                 LOG_TEXT("api"), "outcome",
+                 LOG_TEXT(status < 300   ? "accepted"
+                          : status < 500 ? "refused"
+                                         : "failed"),
+                 "ingest_latency_ms", LOG_INT(us / 1000), NULL);
 }
 
 void overload_reconnected(struct overload *o, struct str instance, int64_t elapsed_ms, int64_t attempts,
