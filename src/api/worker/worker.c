@@ -247,12 +247,26 @@ static struct str member_text(const struct json *object, const char *key)
     return j ? (struct str){j->text.ptr ? j->text.ptr : "", j->text.len} : STR_ABSENT;
 }
 
+/* How the attempt ended, in the words of seed 004; whether it was the last is the delivery's own story. */
+static void log_result(const struct json *about, const struct task_outcome *o)
+{
+    if (log_enabled(LOG_DEBUG))
+        log_line(LOG_DEBUG, TELEMETRY_PREFIX "outbound.result", "channel",
+                 LOG_TEXT(json_get(about, "webhook_id") ? "webhook" : "callback"), "provider_code",
+                 LOG_INT(o->status), "classification",
+                 LOG_TEXT(o->success     ? "delivered"
+                          : o->retryable ? "retryable"
+                                         : "permanent"),
+                 NULL);
+}
+
 static void log_delivery(struct call *c, const struct json *result, const struct task_outcome *o)
 {
     const struct json *about = json_get(result, "about");
     if (!about)
         return;
     metrics_webhook(c->api->metrics, o->success, o->duration_ms * 1000);
+    log_result(about, o);
     log_line(o->success ? LOG_DEBUG : LOG_INFO, "webhook_attempt", "delivery_id",
              LOG_STR(member_text(about, "delivery_id")), "job_id", LOG_STR(member_text(about, "job_id")),
              "event_name", LOG_STR(member_text(about, "event_name")), "attempt",
