@@ -252,8 +252,8 @@ static void log_result(const struct json *about, const struct task_outcome *o)
 {
     if (log_enabled(LOG_DEBUG))
         log_line(LOG_DEBUG, TELEMETRY_PREFIX "outbound.result", "channel",
-                 LOG_TEXT(json_get(about, "webhook_id") ? "webhook" : "callback"), "provider_code",
-                 LOG_INT(o->status), "classification",
+                 LOG_STR(member_text(about, "channel")), "provider_code", LOG_INT(o->status),
+                 "classification",
                  LOG_TEXT(o->success     ? "delivered"
                           : o->retryable ? "retryable"
                                          : "permanent"),
