@@ -289,6 +289,8 @@ static void measure(struct api *a, const struct kernel_stats *stats)
         q.inbox_capacity = INBOX_ROWS_A_TURN;
     }
     overload_measure(a->overload, &q);
+    if (settings_store_is_postgres(a->config.settings))
+        overload_store(a->overload, stats->storing, stats->commit_errors);
     enum pressure_level level = overload_level(a->overload);
     kernel_set_pressure(a->kernel, level >= PRESSURE_DEGRADED, level >= PRESSURE_SHED);
 }

@@ -184,6 +184,21 @@ void overload_reconnected(struct overload *o, struct str instance, int64_t elaps
              LOG_INT(attempts), "reason", LOG_STR(reason), "reconnect_mttr_ms", LOG_INT(elapsed_ms), NULL);
 }
 
+void overload_store(struct overload *o, bool storing, uint64_t errors)
+{
+    int64_t now = clock_mono_ms(o->clock), lost;
+    pthread_mutex_lock(&o->lock);
+    lost = storing ? o->store_lost_ms : 0;
+    uint64_t attempts = errors - o->store_errors;
+    if (storing)
+        o->store_errors = errors;
+    if (storing || !o->store_lost_ms)
+        o->store_lost_ms = storing ? 0 : now;
+    pthread_mutex_unlock(&o->lock);
+    if (lost)
+        overload_reconnected(o, STR("database"), now - lost, (int64_t)attempts, STR("commit failed"));
+}
+
 /* --- showing ------------------------------------------------------------------------------------------- */
 
 void overload_write_pressure(struct overload *o, struct json_writer *w)

@@ -56,6 +56,9 @@ void overload_ingested(struct overload *o, int status, int64_t us);
 void overload_reconnected(struct overload *o, struct str instance, int64_t elapsed_ms, int64_t attempts,
                           struct str reason);
 
+/* Whether a database elsewhere takes commits; its way back is a sample. `errors`: failed commits so far. */
+void overload_store(struct overload *o, bool storing, uint64_t errors);
+
 /* --- showing -------------------------------------------------------------------------------------------- */
 
 /* Arrays for GET /ops/v1/topology: [{"component","partition","ratio","level"}] and

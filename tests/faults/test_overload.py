@@ -1,6 +1,6 @@
-"""Overload: ten times what the workers can do, for five minutes in the long form. Memory stays bounded, refusals
-are quick, what was accepted is done, and afterwards all is as before. And one client's flood is not another's.
-"""
+"""Overload: ten times what the workers can do, for five minutes in the long form. Memory stays bounded,
+refusals are quick, what was accepted is done, and afterwards all is as before. And one client's flood is not
+another's."""
 import http.client
 import json
 import multiprocessing
@@ -114,8 +114,8 @@ def test_ten_times_the_load_is_shed_and_nothing_accepted_is_lost(fresh_weir):
 
 @pytest.mark.limit(120)
 def test_heartbeats_and_results_pass_while_bulk_calls_flood(fresh_weir):
-    """[TOP-080] One client floods with bulk calls; another's worker starts, beats and finishes job after job and
-    is never refused, nor answered late enough to lose a lease of three seconds."""
+    """[TOP-080] One client floods with bulk calls; another's worker starts, beats and finishes job after job
+    and is never refused, nor answered late enough to lose a lease of three seconds."""
     weir = fresh_weir(settings={**UNLIMITED, "queue.lease_ms": 3000, "queue.heartbeat_ms": 500})
     loud, quiet = weir.new_client().api_key, weir.new_client().api_key
     jobs = [weir.submit(quiet, queue="mine")["job_id"] for _ in range(10)]
@@ -149,7 +149,7 @@ def latencies(weir, key, seconds):
 
 
 def bulk_forever(address, key, connections):
-    """Bulk calls over so many connections, in a process of its own: whoever measures has its time for itself."""
+    """Bulk calls over so many connections; in a process of its own, so that whoever measures has time."""
     def call():
         connection = http.client.HTTPConnection(*address, timeout=60)
         headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
@@ -164,8 +164,8 @@ def bulk_forever(address, key, connections):
 @pytest.mark.long
 @pytest.mark.limit(300)
 def test_a_flood_by_one_client_leaves_anothers_p99_within_twice_its_baseline(fresh_weir):
-    """S5. Baseline: the other client sends bulk calls of 1000 jobs, two at a time. Flood: over 64 connections at
-    once. Turns are taken by client, so thirty-two times the load is not thirty-two times the wait."""
+    """S5. Baseline: the other client sends bulk calls of 1000 jobs, two at a time. Flood: over 64 connections
+    at once. Turns are taken by client, so thirty-two times the load is not thirty-two times the wait."""
     weir = fresh_weir(settings=UNLIMITED)
     loud, quiet = weir.new_client().api_key, weir.new_client().api_key
     p99 = []
