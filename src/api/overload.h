@@ -75,10 +75,11 @@ void overload_write_metrics(struct overload *o, struct strbuf *out);
  *    "failures":[{"component":"outbound","failure_class":"recoverable","count":2}],      since its last
  *    "reconnects":[{"instance_id":"gateway 1","elapsed_ms":120,"attempts":2,"reason":"refused"}]}  the same
  *
- * The last two may be left out. Answers 200 {"level":"normal"}, the level that governs the API; 400 when it
- * cannot be read. Queues of a process that has not reported for 10 s are dropped. Components are those of
- * PRESSURE_COMPONENTS, classes fatal, recoverable and degraded. Not part of the contracts: it is between
- * processes of one program. False: the request is not this one. */
+ * All but the process may be left out; without "queues" those it has told of stay. Answers 200
+ * {"level":"normal"}, the level that governs the API; 400 when it cannot be read. Queues of a process that
+ * has not reported for 10 s are dropped. Components are those of PRESSURE_COMPONENTS, classes fatal,
+ * recoverable and degraded. Not part of the contracts: it is between processes of one program. False: the
+ * request is not this one. */
 #define OVERLOAD_REPORT_PATH "/internal/v1/pressure"
 bool overload_serve(struct overload *o, struct http_exchange *x);
 

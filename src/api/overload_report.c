@@ -88,8 +88,8 @@ static bool take_queues(struct overload *o, const struct json *root, struct str 
     char name[PRESSURE_PROCESS_MAX] = "";
     for (const struct json *j = list(root, "queues", LENGTH_OF(parts), &ok); j && ok; j = j->next)
         ok = read_queue(j, &parts[count++]);
-    if (!ok)
-        return false;
+    if (!ok || !json_get(root, "queues")) /* no word of them: they are as they were */
+        return ok;
     memcpy(name, process.ptr, process.len);
     pthread_mutex_lock(&o->lock);
     ok = pressure_report(o->board, name, parts, count, clock_mono_ms(o->clock));

@@ -164,6 +164,8 @@ def test_other_processes_report_what_they_hold(twenty):
     wait_for(lambda: weir.metric("weir_slo_level", slo="instance_reconnect_recovery") == 1, 5, "warn", weir)
     line = weir.wait_log(event="weir.instance.connected")
     assert line["instance_id"] == "gateway 7" and line["attempts"] == 3 and line["reason"] == "refused"
+    assert report(weir, {"process": "gateway 7", "failures": body["failures"]}).status == 200
+    assert weir.metric("weir_pressure_level", component="outbound", partition="300") == 3  # no word of queues
     negative = {"component": "outbound", "partition": 0, "depth": -1, "capacity": 9}
     odd = {"component": "outbound", "failure_class": "odd", "count": 1}
     for bad in ({}, {"process": "x" * 40}, {"process": "g", "queues": [{"component": "nothing"}]},

@@ -86,7 +86,7 @@ def p99_of(weir, operation, status):
 
 @pytest.mark.limit(900 if LONG else 150)
 def test_ten_times_the_load_is_shed_and_nothing_accepted_is_lost(fresh_weir):
-    """[TOP-079] [TOP-080] [TOP-071] Levels rise and fall back; low work is refused first."""
+    """[TOP-079] [TOP-080] Levels rise and fall back; low work is refused first."""
     weir = fresh_weir(settings=SETTINGS)
     key = weir.new_client().api_key
     memory = []
