@@ -14,6 +14,7 @@
 #include "api/followers.h"
 #include "api/metrics.h"
 #include "api/ops/topology.h"
+#include "api/overload.h"
 #include "api/rate_limit.h"
 #include "api/reads.h"
 #include "api/token_auth.h"
@@ -85,6 +86,7 @@ struct call {
     struct str job_id;              /* for the log line */
     struct err err;                 /* what was answered, for the log line */
     struct span *span;              /* NULL: not traced */
+    bool ingests;                   /* brings work or events: the time to its decision is an SLO */
     void *data;
 };
 
@@ -103,13 +105,13 @@ struct api {
     struct policy_point *policy_point; /* NULL: none is asked */
     struct rate_limit *rate_limit;
     struct metrics *metrics;
+    struct overload *overload;
     struct traces *traces; /* NULL: off */
     struct client_ids *client_ids;
     struct followers *followers;
     struct reads *reads;
     struct recent_jobs *recent_jobs;
     struct topology *topology;
-    struct topology_boards boards; /* set before requests come */
     struct key_ring *keys;         /* that tokens are signed with */
     /* opened: kernel and reads are there. Before that only ops/ is served, the rest is told to come back. */
     _Atomic bool opened, draining, started, fatal;
@@ -130,6 +132,8 @@ void api_hint(struct api *a, unsigned hints);
 void api_committed(void *self, const struct unit *u);
 void api_batch_end(void *self);
 void api_lent_batch_end(void *self); /* the same, when an HTTP thread has committed */
+/* Now and then, from a thread that waits for no disk. */
+void api_tick(struct api *a);
 void api_commits_itself(void *self); /* an HTTP thread is about to commit a lone command */
 
 const struct route *api_routes(size_t *ret_count);

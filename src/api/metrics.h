@@ -16,6 +16,7 @@
 #include "kernel/kernel.h"
 #include "lifecycle/delivery_lifecycle.h"
 #include "lifecycle/signals.h"
+#include "runtime/slo.h"
 
 enum { METRICS_THREADS_MAX = 512 };
 
@@ -44,6 +45,9 @@ void metrics_idempotent_replay(struct metrics *m);
 void metrics_heartbeats(struct metrics *m, uint64_t accepted);
 /* One attempt to deliver a webhook, told by whoever makes them. */
 void metrics_webhook(struct metrics *m, bool delivered, int64_t duration_us);
+/* This thread's tally of an SLO; and the sum of all threads'. */
+struct slo_tally *metrics_slo(struct metrics *m, enum slo_id id);
+void metrics_slo_sum(const struct metrics *m, enum slo_id id, struct slo_tally *ret_sum);
 
 /* --- a scrape, any thread ------------------------------------------------------------------------- */
 

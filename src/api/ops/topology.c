@@ -113,21 +113,8 @@ enum err_code topology_write(struct topology *t, struct json_writer *w, struct e
     return code;
 }
 
-static void write_board(struct json_writer *w, const char *key, void (*board)(void *, struct json_writer *),
-                        void *self)
-{
-    jw_key(w, key);
-    if (board) {
-        board(self, w);
-        return;
-    }
-    jw_array(w);
-    jw_array_end(w);
-}
-
 void handle_topology(struct call *c)
 {
-    const struct topology_boards *boards = &c->api->boards;
     struct json_writer w;
     struct err err = {.code = ERR_OK};
     call_json(c, 200, &w);
@@ -136,8 +123,10 @@ void handle_topology(struct call *c)
         call_problem(c, &err);
         return;
     }
-    write_board(&w, "pressure", boards->pressure, boards->self);
-    write_board(&w, "slos", boards->slos, boards->self);
+    jw_key(&w, "pressure");
+    overload_write_pressure(c->api->overload, &w);
+    jw_key(&w, "slos");
+    overload_write_slos(c->api->overload, &w);
     jw_object_end(&w);
     call_send(c);
 }

@@ -18,13 +18,6 @@ enum { TOPOLOGY_BYTES_MAX = 256 * 1024 };
 struct call;
 struct topology;
 
-/* What others add to the answer: each writes one JSON array. NULL: an empty one. */
-struct topology_boards {
-    void (*pressure)(void *self, struct json_writer *w);
-    void (*slos)(void *self, struct json_writer *w);
-    void *self;
-};
-
 struct topology *topology_new(const char *path);    /* NULL path: nothing to read */
 struct topology *topology_free(struct topology *t); /* NULL is fine; always returns NULL */
 

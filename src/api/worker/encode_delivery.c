@@ -195,6 +195,8 @@ static void encode_about(struct json_writer *w, const struct sending *s)
         encode_uuid_v7(w, "job_id", s->delivery.job, s->job_low);
     jw_key(w, "event_name");
     jw_text(w, s->event_name);
+    jw_key(w, "channel");
+    jw_text(w, s->delivery.webhook ? "webhook" : "callback");
     jw_key(w, "hopeless");
     jw_text(w, s->hopeless);
     jw_object_end(w);
