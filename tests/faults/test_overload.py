@@ -24,7 +24,9 @@ CAPACITY = 80
 UNLIMITED = {"jobs.queue_size": 100000000, "jobs.max_active": 100000000, "runner.processes": 0,
              "limits.requests_per_minute": 0}
 BULK = json.dumps({"jobs": [{"type": "EXECUTE", "queue": "o"}] * 1000})
-MEMORY_GROWTH_MAX = 96 << 20  # of core, from an eighth of the flood on; sanitizers keep freed memory
+MEMORY_GROWTH_MAX = 32 << 20  # of core, from an eighth of the flood on
+# Freed memory that a sanitizer keeps aside, 256 MB as a rule, would look like growth.
+LITTLE_KEPT = {"ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1:quarantine_size_mb=16"}
 SHED_P99_MAX_S = 0.05 if LONG else 0.25  # the machine is shared: the short form only catches what is far off
 
 
@@ -87,7 +89,7 @@ def p99_of(weir, operation, status):
 @pytest.mark.limit(900 if LONG else 150)
 def test_ten_times_the_load_is_shed_and_nothing_accepted_is_lost(fresh_weir):
     """[TOP-079] [TOP-080] Levels rise and fall back; low work is refused first."""
-    weir = fresh_weir(settings=SETTINGS)
+    weir = fresh_weir(settings=SETTINGS, env=LITTLE_KEPT)
     key = weir.new_client().api_key
     memory = []
     began = time.monotonic()
@@ -101,6 +103,7 @@ def test_ten_times_the_load_is_shed_and_nothing_accepted_is_lost(fresh_weir):
     assert offered >= 10 * CAPACITY * SECONDS or not LONG, flood.statuses
     assert set(flood.statuses) <= {202, 429, 503} and flood.statuses.get(503), flood.statuses
     assert flood.codes <= {"RFA_EXEC_QUEUE_FULL", "RFA_REQUEST_RATE_LIMITED"}, flood.codes
+    print("resident MB:", [round(n / 2**20) for n in memory])
     assert max(levels) >= 2, levels
     assert max(memory) - memory[len(memory) // 8] < MEMORY_GROWTH_MAX, memory
     assert p99_of(weir, "submitJob", 503) <= SHED_P99_MAX_S
