@@ -1,0 +1,13 @@
+/* runtime/event_names.h - the telemetry events of seed 004: dotted names under one prefix, the `event` of a
+ * log line. The names of their dimensions are the seed's. */
+#ifndef WEIR_RUNTIME_EVENT_NAMES_H
+#define WEIR_RUNTIME_EVENT_NAMES_H
+
+#define EVENT_PREFIX "weir."
+
+/* mode, component, failure_class, and the dimensions of the mode (runtime/failure_modes.h) */
+#define EVENT_RUNTIME_FAILURE EVENT_PREFIX "runtime.failure"
+/* domain, source_child, restart_count */
+#define EVENT_SUPERVISOR_ESCALATION EVENT_PREFIX "supervisor.escalation"
+
+#endif
