@@ -10,4 +10,11 @@
 /* domain, source_child, restart_count */
 #define EVENT_SUPERVISOR_ESCALATION EVENT_PREFIX "supervisor.escalation"
 
+/* instance_id, partition, operation (send or retry); message_id */
+#define EVENT_OUTBOUND_ENQUEUED EVENT_PREFIX "outbound.enqueued"
+/* channel (webhook or callback), provider_code, classification; and what the attempt was */
+#define EVENT_OUTBOUND_RESULT EVENT_PREFIX "outbound.result"
+/* instance_id, attempts, reason; reconnect_mttr_ms */
+#define EVENT_INSTANCE_CONNECTED EVENT_PREFIX "instance.connected"
+
 #endif

@@ -310,9 +310,11 @@ static void handle_finish(struct call *c)
 {
     post_items(c, &finish_command_type, finish_results);
 }
+/* A process of ours may give back what it had begun, too: it ends as with a lost sender, but at once. */
 static void handle_release(struct call *c)
 {
-    post_items(c, &release_command_type, results);
+    bool ours = c->who.kind == PRINCIPAL_DOMAIN;
+    post_items(c, ours ? &give_back_command_type : &release_command_type, results);
 }
 
 /* A table reads best as a table. */

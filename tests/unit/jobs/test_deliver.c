@@ -12,12 +12,12 @@
 
 enum { CLAIMED_MAX = 256 };
 
-static char queue_names[DELIVERY_PARTITIONS][DELIVERY_QUEUE_MAX];
-static struct str queues[DELIVERY_PARTITIONS];
+static char queue_names[DELIVERY_SLOTS][DELIVERY_QUEUE_MAX];
+static struct str queues[DELIVERY_SLOTS];
 
 static void name_queues(void)
 {
-    for (int i = 0; i < DELIVERY_PARTITIONS; i++) {
+    for (int i = 0; i < DELIVERY_SLOTS; i++) {
         snprintf(queue_names[i], sizeof queue_names[i], "~deliver.%d", i);
         queues[i] = str_of(queue_names[i]);
     }
@@ -29,7 +29,7 @@ static struct claim_command *claim_some(struct rig *r, uint32_t max)
     struct claim_command *c = ARENA_NEW(r->arena, struct claim_command);
     c->worker_id = STR("gateway");
     c->queues = queues;
-    c->queue_count = DELIVERY_PARTITIONS;
+    c->queue_count = DELIVERY_SLOTS;
     c->max = max;
     c->tasks = ARENA_ARRAY(r->arena, struct claimed_task, CLAIMED_MAX);
     name_queues();
