@@ -64,17 +64,38 @@
     TEXT(webhooks_allow_cidrs, "webhooks.allow_cidrs", CIDRS, NULL,                                          \
          "CIDR,... that webhooks may reach all the same")                                                    \
     INT(runtime_drain_ms, "runtime.drain_ms", 8000, 0, 600000, "time to finish on SIGTERM")                  \
+    INT(runtime_heartbeat_timeout_ms, "runtime.heartbeat_timeout_ms", 10000, 0, 600000,                      \
+        "a process with a loop silent for so long is killed and started again; 0: never")                    \
     INT(runtime_root_max_restarts, "runtime.root.max_restarts", 3, 0, 1000,                                  \
         "restarts of core and of whole domains within the window; one more ends the program")                \
     INT(runtime_root_max_seconds, "runtime.root.max_seconds", 10, 1, 86400, "length of the root window")     \
+    INT(runtime_rooms_max_restarts, "runtime.rooms.max_restarts", 20, 0, 1000,                               \
+        "restarts of rooms within the window; one more ends and renews the domain")                          \
+    INT(runtime_rooms_max_seconds, "runtime.rooms.max_seconds", 60, 1, 86400, "length of the rooms window")  \
     INT(runtime_agents_max_restarts, "runtime.agents.max_restarts", 10, 0, 1000,                             \
         "restarts of runners within the window; one more ends and renews the domain")                        \
     INT(runtime_agents_max_seconds, "runtime.agents.max_seconds", 60, 1, 86400,                              \
         "length of the agents window")                                                                       \
+    INT(runtime_instances_max_restarts, "runtime.instances.max_restarts", 6, 0, 1000,                        \
+        "restarts of channel instances within the window; one more ends and renews the domain")              \
+    INT(runtime_instances_max_seconds, "runtime.instances.max_seconds", 30, 1, 86400,                        \
+        "length of the instances window")                                                                    \
+    INT(runtime_instance_subtree_max_restarts, "runtime.instance_subtree.max_restarts", 5, 0, 1000,          \
+        "restarts inside one channel instance within the window; one more ends that instance")               \
+    INT(runtime_instance_subtree_max_seconds, "runtime.instance_subtree.max_seconds", 30, 1, 86400,          \
+        "length of the instance_subtree window")                                                             \
     INT(runtime_outbound_max_restarts, "runtime.outbound.max_restarts", 30, 0, 1000,                         \
         "restarts of the gateway within the window; one more ends and renews the domain")                    \
     INT(runtime_outbound_max_seconds, "runtime.outbound.max_seconds", 60, 1, 86400,                          \
         "length of the outbound window")                                                                     \
+    INT(runtime_sessions_max_restarts, "runtime.sessions.max_restarts", 15, 0, 1000,                         \
+        "restarts of session shards within the window; one more ends and renews the domain")                 \
+    INT(runtime_sessions_max_seconds, "runtime.sessions.max_seconds", 60, 1, 86400,                          \
+        "length of the sessions window")                                                                     \
+    INT(runtime_operations_max_restarts, "runtime.operations.max_restarts", 10, 0, 1000,                     \
+        "restarts of onboarding and replay within the window; one more ends and renews the domain")          \
+    INT(runtime_operations_max_seconds, "runtime.operations.max_seconds", 60, 1, 86400,                      \
+        "length of the operations window")                                                                   \
     INT(runtime_cpus, "runtime.cpus", 0, 0, 1024, "CPUs that counts go by; 0 = those online")                \
     INT(runtime_partitions_outbound, "runtime.partitions.outbound", 0, 0, 128,                               \
         "partitions of deliveries, a power of two, at least twice the CPUs; 0 = that. Sessions as many")     \

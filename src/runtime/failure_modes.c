@@ -5,7 +5,7 @@
 
 #include "base/banned.h"
 
-_Static_assert(FAILURE_MODE_COUNT <= HEART_COUNTERS, "each mode has its counter");
+_Static_assert((int)FAILURE_MODE_COUNT <= (int)HEART_COUNTERS, "each mode has its counter");
 
 const struct failure_mode_info failure_modes[FAILURE_MODE_COUNT] = {
 #define D(kind, name) " " #name

@@ -43,9 +43,9 @@ struct supervision_answer supervision_child_failed(struct supervision *s, enum f
 /* It comes back after it ended: with an empty window. */
 void supervision_renew(struct supervision *s);
 
-/* Cross-domain cascades: failures in another domain within SUPERVISION_INCIDENT_MS after a failure. The domain
- * that failed first has the incident; each further failure elsewhere before its end is one cascade. The
- * target is 0: a crash stays where it happened. */
+/* Cross-domain cascades: failures in another domain within SUPERVISION_INCIDENT_MS after a failure. The
+ * domain that failed first has the incident; each further failure elsewhere before its end is one cascade.
+ * The target is 0: a crash stays where it happened. */
 enum { SUPERVISION_INCIDENT_MS = 2000 };
 
 struct cascade_watch {
