@@ -196,3 +196,16 @@ void metrics_webhook(struct metrics *m, bool delivered, int64_t duration_us)
     metric_add(delivered ? &part->webhook_deliveries : &part->webhook_failures, 1);
     observe(&shape_seconds, &part->webhook_seconds, duration_us);
 }
+
+const char *outbound_class_text(enum outbound_class class)
+{
+#define X(id, name) [OUTBOUND_##id] = name,
+    static const char *const texts[] = {OUTBOUND_CLASSES(X)};
+#undef X
+    return texts[class];
+}
+
+void metrics_outbound(struct metrics *m, bool to_webhook, enum outbound_class class)
+{
+    metric_add(&my_part(m)->outbound[to_webhook][class], 1);
+}
