@@ -98,6 +98,7 @@ enum err_code api_new(const struct api_config *config, struct api **ret_api, str
     a->auth = auth_new(config->settings);
     a->rate_limit = rate_limit_new(config->settings);
     a->metrics = metrics_new(route_pointers, route_count);
+    a->overload = overload_new(config->settings, config->clock, a->metrics);
     a->signal_limits = signal_limits_new(config->settings);
     a->traces = traces_new(config->clock, config->settings->traces_sample_ratio);
     a->client_ids = client_ids_new();
@@ -146,6 +147,7 @@ struct api *api_free(struct api *a)
     rate_limit_free(a->rate_limit);
     signal_limits_free(a->signal_limits);
     policy_point_free(a->policy_point);
+    overload_free(a->overload);
     metrics_free(a->metrics);
     traces_free(a->traces);
     client_ids_free(a->client_ids);

@@ -13,6 +13,7 @@
 #include "api/engine/signal_schemas.h"
 #include "api/followers.h"
 #include "api/metrics.h"
+#include "api/overload.h"
 #include "api/rate_limit.h"
 #include "api/reads.h"
 #include "api/token_auth.h"
@@ -101,6 +102,7 @@ struct api {
     struct policy_point *policy_point; /* NULL: none is asked */
     struct rate_limit *rate_limit;
     struct metrics *metrics;
+    struct overload *overload;
     struct traces *traces; /* NULL: off */
     struct client_ids *client_ids;
     struct followers *followers;

@@ -388,7 +388,8 @@ static bool check_body(struct call *c)
 void api_on_request(struct http_exchange *x)
 {
     struct api *a = x->context;
-    if (traces_serve(a->traces, x) || policy_point_serve(a->policy_point, x))
+    if (traces_serve(a->traces, x) || policy_point_serve(a->policy_point, x) ||
+        overload_serve(a->overload, x))
         return;
     struct call *c = ARENA_NEW(x->arena, struct call);
     c->x = x;

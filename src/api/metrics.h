@@ -16,6 +16,7 @@
 #include "kernel/kernel.h"
 #include "lifecycle/delivery_lifecycle.h"
 #include "lifecycle/signals.h"
+#include "runtime/slo.h"
 
 enum { METRICS_THREADS_MAX = 512 };
 
@@ -57,6 +58,9 @@ void metrics_heartbeats(struct metrics *m, uint64_t accepted);
 void metrics_webhook(struct metrics *m, bool delivered, int64_t duration_us);
 /* What became of the delivery with it. */
 void metrics_outbound(struct metrics *m, bool to_webhook, enum outbound_class class);
+/* This thread's tally of an SLO; and the sum of all threads'. */
+struct slo_tally *metrics_slo(struct metrics *m, enum slo_id id);
+void metrics_slo_sum(const struct metrics *m, enum slo_id id, struct slo_tally *ret_sum);
 
 /* --- a scrape, any thread ------------------------------------------------------------------------- */
 
@@ -66,6 +70,7 @@ struct metrics_around {
     uint32_t connections;
     uint64_t log_dropped, spans, spans_dropped, inbox_taken, inbox_refused, policy_asked, policy_unanswered;
 };
+void metrics_head(struct strbuf *out, const char *name, const char *type, const char *help);
 void metrics_write(struct metrics *m, const struct metrics_around *around, struct strbuf *out);
 
 #endif

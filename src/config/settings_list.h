@@ -18,6 +18,10 @@
     INT(request_timeout_ms, "server.request_timeout_ms", 5000, 100, 600000,                                  \
         "a request that takes longer is answered 504")                                                       \
     INT(connections_max, "server.connections_max", 16384, 16, 1000000, "open connections")                   \
+    INT(commands_max, "server.commands_max", 8192, 16, 1000000,                                              \
+        "changes that wait for the commit loop; more are answered 503")                                      \
+    INT(commands_max_bytes, "server.commands_max_bytes", 67108864, 65536, 17179869184,                       \
+        "their bodies together; one alone always fits")                                                      \
     INT(idle_timeout_ms, "server.idle_timeout_ms", 60000, 100, 3600000, "idle connection closed")            \
     TEXT(operator_token, "operator.token", SECRET, NULL, "secret that may manage any client's keys")         \
     INT(jobs_max_active, "jobs.max_active", 10000, 1, 100000000, "unfinished jobs, all clients")             \
@@ -147,6 +151,14 @@
     INT(engine_policy_timeout_ms, "engine.policy_timeout_ms", 1000, 10, 60000, "longest wait for it")        \
     TEXT(engine_policy_fallback, "engine.policy_fallback", FALLBACK, "deny",                                 \
          "when it does not answer: deny, allow_with_flag, or builtin = the table of roles; all for review")  \
+    INT(slo_ingest_p95_ms, "slo.ingest_p95_ms", 100, 1, 100,                                                 \
+        "target of the time from a request to its decision; stricter only")                                  \
+    INT(slo_enqueue_p95_ms, "slo.enqueue_p95_ms", 50, 1, 50,                                                 \
+        "target of the time from a change to its delivery being stored; stricter only")                      \
+    REAL(slo_delivery_ratio, "slo.delivery_ratio", 0.995, 0.995, 1,                                          \
+         "target of deliveries that succeed in the end; stricter only")                                      \
+    INT(slo_reconnect_p95_ms, "slo.reconnect_p95_ms", 60000, 1, 60000,                                       \
+        "target of the time until a lost connection is back; stricter only")                                 \
     TEXT(log_level, "log.level", LEVEL, "info", "debug, info, warn or error")
 
 #endif

@@ -120,6 +120,9 @@ struct kernel_stats {
     uint64_t conflicts;  /* batches that met others' changes and were decided again */
     bool leads;          /* this node has the duties */
     uint32_t live, queued, waiting, assigned, running, workers;
+    /* Commands that waited when a batch was last taken, or that wait now, whichever is more. */
+    uint32_t commands_waiting, critical_waiting;
+    int64_t commands_waiting_bytes;
     int64_t last_commit_us; /* duration of the last commit */
     bool storing;           /* false after a failed commit until a write succeeds */
     int64_t wal_pages;

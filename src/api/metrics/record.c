@@ -209,3 +209,18 @@ void metrics_outbound(struct metrics *m, bool to_webhook, enum outbound_class cl
 {
     metric_add(&my_part(m)->outbound[to_webhook][class], 1);
 }
+
+struct slo_tally *metrics_slo(struct metrics *m, enum slo_id id)
+{
+    return &my_part(m)->slos[id];
+}
+
+void metrics_slo_sum(const struct metrics *m, enum slo_id id, struct slo_tally *ret_sum)
+{
+    uint32_t count = atomic_load_explicit(&m->part_count, memory_order_relaxed);
+    for (uint32_t i = 0; i < count && i < METRICS_THREADS_MAX; i++) {
+        const struct metric_part *part = atomic_load_explicit(&m->parts[i], memory_order_acquire);
+        if (part)
+            slo_tally_sum(ret_sum, &part->slos[id]);
+    }
+}

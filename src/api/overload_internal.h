@@ -1,0 +1,36 @@
+/* api/overload_internal.h - what overload.c and overload_report.c share. */
+#ifndef WEIR_API_OVERLOAD_INTERNAL_H
+#define WEIR_API_OVERLOAD_INTERNAL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "api/overload.h"
+
+/* Exactly three (TOP-032). */
+#define FAILURE_CLASSES(X) X(FATAL, "fatal") X(RECOVERABLE, "recoverable") X(DEGRADED, "degraded")
+#define X(name, wire)      FAILURE_##name,
+enum failure_class { FAILURE_CLASSES(X) FAILURE_CLASS_COUNT };
+#undef X
+
+struct overload {
+    const struct settings *settings;
+    const struct clock *clock;
+    struct metrics *metrics;
+    struct slo_bounds bounds[SLO_COUNT];
+    _Atomic int level; /* governing; enum pressure_level */
+
+    pthread_mutex_t lock; /* guards what follows */
+    struct pressure_board *board;
+    struct slo_board *slos;
+    uint64_t failures[PRESSURE_COMPONENT_COUNT][FAILURE_CLASS_COUNT];
+    struct slo_tally cascades; /* those since this process began to look */
+    int64_t cascades_seen, slos_at_ms;
+    bool cascades_known;
+};
+
+const char *failure_class_text(enum failure_class class);
+/* With the lock held, after the board has changed. */
+void overload_settle(struct overload *o);
+
+#endif
