@@ -21,11 +21,4 @@
 /* instance_id attempts reason */
 #define EVENT_INSTANCE_CONNECTED EVENT_PREFIX "instance.connected"
 
-/* instance_id, partition, operation (send or retry); message_id */
-#define EVENT_OUTBOUND_ENQUEUED EVENT_PREFIX "outbound.enqueued"
-/* channel (webhook or callback), provider_code, classification; and what the attempt was */
-#define EVENT_OUTBOUND_RESULT EVENT_PREFIX "outbound.result"
-/* instance_id, attempts, reason; reconnect_mttr_ms */
-#define EVENT_INSTANCE_CONNECTED EVENT_PREFIX "instance.connected"
-
 #endif

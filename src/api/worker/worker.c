@@ -266,6 +266,8 @@ static void log_delivery(struct call *c, const struct json *result, const struct
     snprintf(status, sizeof status, "%lld", (long long)o->status);
     metrics_webhook(c->api->metrics, o->success, o->duration_ms * 1000);
     metrics_outbound(c->api->metrics, str_is(channel, "webhook"), class);
+    if (class != OUTBOUND_RETRIED)
+        overload_delivered(c->api->overload, class == OUTBOUND_DELIVERED);
     log_line(o->success ? LOG_DEBUG : LOG_INFO, EVENT_OUTBOUND_RESULT, "channel", LOG_STR(channel),
              "provider_code", LOG_STR(o->status ? str_of(status) : o->error_code), "classification",
              LOG_TEXT(outbound_class_text(class)), "instance_id", LOG_STR(member_text(about, "instance_id")),

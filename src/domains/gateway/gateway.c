@@ -44,13 +44,17 @@ static void open_gateway(struct gateway *g, const struct gateway_config *config)
     g->clock = &clock_system;
     TAILQ_INIT(&g->done);
     TAILQ_INIT(&g->back);
+    snprintf(g->name, sizeof g->name, "gateway %lld", (long long)config->instance);
+    g->link = (struct link_watch){.component = "gateway", .instance_id = g->name};
     outbound_open(g, clock_mono_ms(g->clock));
     uint32_t in_flight_max = g->partition_count * g->partition_room;
     allow_descriptors(in_flight_max);
     g->client = worker_client_new(&(struct worker_client_config){.socket_path = config->socket_path,
                                                                  .timeout_ms = CALL_TIMEOUT_MS,
-                                                                 .calls_max = g->loop_count + 8,
-                                                                 .clock = g->clock});
+                                                                 .calls_max = g->loop_count + 9,
+                                                                 .clock = g->clock,
+                                                                 .link = gateway_link,
+                                                                 .link_self = g});
     g->egress = egress_new(&(struct egress_config){.policy = config->policy,
                                                    .in_flight_max = in_flight_max + 1 + POLICY_ASKED_MAX,
                                                    .connections_max = EGRESS_CONNECTIONS_MAX,

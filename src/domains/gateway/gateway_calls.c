@@ -126,6 +126,7 @@ void gateway_pump(struct gateway *g, int64_t now_ms)
         send_releases(g);
     beat(g, now_ms);
     outbound_claim(g, now_ms);
+    gateway_report(g, now_ms);
     span_export_pump(g->spans, now_ms);
     policy_asker_pump(g->policy, now_ms);
 }
@@ -144,5 +145,7 @@ int64_t gateway_next_at_ms(const struct gateway *g, int64_t now_ms)
     at = earlier(at, policy_asker_next_at_ms(g->policy), now_ms);
     if (egress_in_flight(g->egress) && !g->heartbeat.call)
         at = earlier(at, g->beat_at_ms, now_ms);
+    if (!g->report)
+        at = earlier(at, g->report_at_ms, now_ms);
     return spans < at ? spans : at;
 }

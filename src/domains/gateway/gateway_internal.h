@@ -17,7 +17,9 @@
 #include "domains/gateway/span_export.h"
 #include "egress/sender.h"
 #include "runtime/actor.h"
+#include "runtime/link_watch.h"
 #include "runtime/partition.h"
+#include "runtime/pressure.h"
 #include "worker_client/worker_client.h"
 
 enum {
@@ -94,6 +96,7 @@ struct outbound {
     uint32_t asked;          /* of that: room asked for */
     struct sending_list out; /* oldest first */
     bool stopping;           /* its requests are being given up */
+    enum pressure_level level; /* as core was told, or is about to be */
     int64_t told_at_ms;      /* failures it may tell of (outbound_told.c) ... */
     uint32_t tells_left;     /* ... until a second after that */
 };
@@ -116,6 +119,12 @@ struct gateway {
     int64_t beat_at_ms, drain_until_ms;
     bool draining;
     int exit_code;
+    /* what core is told of all this (gateway_report.c) */
+    char name[24]; /* "gateway 1" */
+    struct worker_call *report;
+    int64_t report_at_ms;
+    struct link_watch link;      /* to core */
+    struct link_return returned; /* core has not heard yet; attempts 0: nothing to tell */
 };
 
 /* sending.c */
@@ -141,6 +150,10 @@ int64_t outbound_next_at_ms(const struct gateway *g, int64_t now_ms);
 void outbound_tell_enqueued(const struct sending *s);
 void outbound_tell_result(struct gateway *g, struct sending *s, int64_t now_ms);
 void outbound_tell_failed_actor(void *gateway, const struct actor_failure *failure);
+
+/* gateway_report.c */
+void gateway_report(struct gateway *g, int64_t now_ms);
+worker_link_fn gateway_link;
 
 /* gateway_calls.c: sends core whatever waits, takes the answers */
 void gateway_pump(struct gateway *g, int64_t now_ms);
