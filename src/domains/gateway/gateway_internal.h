@@ -112,7 +112,7 @@ struct gateway {
     struct outbound *partitions;
     uint32_t partition_count, partition_room;
     struct claim_loop *loops;
-    uint32_t loop_count;
+    uint32_t loop_count, loop_share; /* of a partition's room that one claim may take */
     struct sending_list done, back;
     struct gateway_batch heartbeat, finish, release;
     uint32_t count; /* as of all partitions */
@@ -123,6 +123,7 @@ struct gateway {
     char name[24]; /* "gateway 1" */
     struct worker_call *report;
     int64_t report_at_ms;
+    bool report_tells_return;    /* the one in flight */
     struct link_watch link;      /* to core */
     struct link_return returned; /* core has not heard yet; attempts 0: nothing to tell */
 };

@@ -75,10 +75,10 @@ static void reported(void *self, const struct worker_answer *answer)
 {
     struct gateway *g = self;
     g->report = NULL;
-    if (answer->kind == WORKER_ANSWERED)
-        g->returned.attempts = 0;
-    else
+    if (answer->kind != WORKER_ANSWERED)
         g->report_at_ms = clock_mono_ms(g->clock) + REPORT_BUSY_MS;
+    else if (g->report_tells_return) /* else its own answer was what brought the link back */
+        g->returned.attempts = 0;
 }
 
 void gateway_report(struct gateway *g, int64_t now_ms)
@@ -98,6 +98,7 @@ void gateway_report(struct gateway *g, int64_t now_ms)
     jw_object_end(&w);
     struct worker_post post = {
         .path = REPORT_PATH, .body = strbuf_str(&body), .answer_bytes_max = REPORT_ANSWER_MAX};
+    g->report_tells_return = g->returned.attempts != 0;
     g->report = worker_client_post(g->client, &post, reported, g);
     g->report_at_ms = now_ms + (egress_in_flight(g->egress) ? REPORT_BUSY_MS : REPORT_IDLE_MS);
 }
@@ -110,6 +111,7 @@ void gateway_link(void *gateway, bool works, const char *why)
     int64_t now_ms = clock_mono_ms(g->clock);
     if (!works)
         link_failed(&g->link, why, now_ms);
-    else if (link_works(&g->link, now_ms, &g->returned))
-        g->report_at_ms = 0;
+    else if (!link_works(&g->link, now_ms, &g->returned))
+        return;
+    g->report_at_ms = 0; /* it asks whether core is there, as soon as one may; then it tells how long it took */
 }

@@ -84,6 +84,8 @@ void outbound_open(struct gateway *g, int64_t now_ms)
     g->partitions = must_alloc(count * sizeof *g->partitions);
     g->loop_count = count > CLAIM_LOOPS_MIN ? count : CLAIM_LOOPS_MIN;
     g->loops = must_alloc(g->loop_count * sizeof *g->loops);
+    uint32_t share = g->partition_room / (g->loop_count / count); /* each waits for its own slots */
+    g->loop_share = share < 1 ? 1 : share < CLAIM_MAX ? share : CLAIM_MAX;
     for (uint32_t i = 0; i < count; i++) {
         g->partitions[i].gateway = g;
         g->partitions[i].number = i;
@@ -184,7 +186,7 @@ void outbound_claim(struct gateway *g, int64_t now_ms)
         struct worker_claim ask = {.worker_id = str_of(l->worker_id),
                                    .queues = l->queues,
                                    .queue_count = l->queue_count,
-                                   .max = room < CLAIM_MAX ? room : CLAIM_MAX,
+                                   .max = room < g->loop_share ? room : g->loop_share,
                                    .wait_ms = CLAIM_WAIT_MS,
                                    .start = true};
         took_room(l, ask.max);
