@@ -158,8 +158,8 @@ static bool is_drained(struct gateway *g, int64_t now_ms)
 {
     if (!g->draining)
         return false;
-    if (now_ms >= g->drain_until_ms && egress_in_flight(g->egress))
-        egress_cancel_all(g->egress); /* told as failed attempts: each is tried again */
+    if (now_ms >= g->drain_until_ms)
+        outbound_cancel(g);
     int64_t end_ms = g->drain_until_ms + REPORT_MS, spans_ms = now_ms + LAST_SPANS_MS;
     if (g->count == 0) /* the spans of the last deliveries are with core by now */
         span_export_stop(g->spans, now_ms, spans_ms < end_ms ? spans_ms : end_ms);

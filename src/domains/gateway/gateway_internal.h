@@ -23,7 +23,7 @@
 #include "worker_client/worker_client.h"
 
 enum {
-    CLAIM_LOOPS_MIN = 8, /* long polls, each on its share of the slots; one per partition at least */
+    CLAIM_LOOPS_MIN = 4, /* long polls: one per partition, and none for more slots than a claim may name */
     CLAIM_WAIT_MS = 20000,
     CLAIM_MAX = 128,
     QUEUE_NAME_MAX = 16,
@@ -144,6 +144,7 @@ void outbound_run(struct gateway *g, int64_t now_ms); /* what waits is begun */
 void outbound_room(struct gateway *g);                /* a request is over: who found none left may try */
 void outbound_claim(struct gateway *g, int64_t now_ms);
 void outbound_watch(struct gateway *g, int64_t now_ms); /* fails partitions with a request without end */
+void outbound_cancel(struct gateway *g); /* told as failed attempts: each is tried again */
 void outbound_abandon_claims(struct gateway *g);
 int64_t outbound_next_at_ms(const struct gateway *g, int64_t now_ms);
 

@@ -28,12 +28,21 @@ static enum actor_outcome handle(void *partition, void *message, int64_t now_ms,
 }
 
 /* The sender carries spans and questions to the policy point, too. */
+static bool is_delivery(void *gateway, void *owner)
+{
+    const struct gateway *g = gateway;
+    return owner != g->spans && !policy_asker_owns(g->policy, owner);
+}
+
 static bool owns(void *partition, void *owner)
 {
-    const struct outbound *p = partition;
-    const struct gateway *g = p->gateway;
-    bool is_delivery = owner != g->spans && !policy_asker_owns(g->policy, owner);
-    return is_delivery && ((const struct sending *)owner)->partition == p;
+    struct outbound *p = partition;
+    return is_delivery(p->gateway, owner) && ((const struct sending *)owner)->partition == p;
+}
+
+void outbound_cancel(struct gateway *g)
+{
+    egress_cancel(g->egress, is_delivery, g);
 }
 
 /* What it had under way goes back to core, which hands it out again. */
