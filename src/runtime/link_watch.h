@@ -1,7 +1,7 @@
 /* runtime/link_watch.h - a connection that may be lost and is made again by itself: what is told of it.
  *
- * Whoever holds the connection says what it sees: each failed try, and each time it is there. The first failed
- * try after it was there is the disconnect. Each is told by the crash policy (listener_disconnected,
+ * Whoever holds the connection says what it sees: each failed try, and each time it is there. The first
+ * failed try after it was there is the disconnect. Each is told by the crash policy (listener_disconnected,
  * recoverable: component, instance_id, attempt, elapsed_ms). How long to wait between tries is the holder's
  * business; it has to be bounded, and spread.
  *

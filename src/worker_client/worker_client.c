@@ -48,7 +48,7 @@ struct worker_client {
     worker_link_fn *link;
     void *link_self;
     bool link_lost;
-    struct arena *arena;             /* of the answer being handed over */
+    struct arena *arena; /* of the answer being handed over */
 };
 
 static int watch_socket(CURL *easy, curl_socket_t fd, int what, void *self, void *socket_data)

@@ -439,11 +439,12 @@ def alerts_of(engine, run):
 
 
 @pytest.mark.parametrize("fallback", ["deny", "allow_with_flag"])
-def test_a_point_that_is_too_slow_is_told_as_degraded_and_its_signals_are_for_review(fresh_weir, point, fallback):
-    """[TOP-048] [TOP-049] [TOP-050] [TOP-056] Denied, or allowed, as the setting says; flagged either way; the next
-    signal goes the usual way, and no process ended."""
+def test_a_slow_point_is_told_as_degraded_and_its_signals_are_for_review(fresh_weir, point, fallback):
+    """[TOP-048] [TOP-049] [TOP-050] [TOP-056] Denied, or allowed, as the setting says; flagged either way;
+    the next signal goes the usual way, and no process ended."""
     engine = Engine(fresh_weir(settings={"engine.policy_url": point.url + PATH, **OPEN,
-                                         "engine.policy_timeout_ms": 300, "engine.policy_fallback": fallback}))
+                                         "engine.policy_timeout_ms": 300,
+                                         "engine.policy_fallback": fallback}))
     run, gate, pids = engine.run(), Gate(NO), sorted(engine.weir.pids())
     assert not engine.weir.logs(event="weir.runtime.failure")
     point.answers = [gate, YES]

@@ -1,5 +1,5 @@
 """The gateway's partitions: which deliveries are whose, that one which fails or is full costs nobody else
-anything, and how failures are told. Real receivers, real processes; curl is made to fail by a preloaded shim."""
+anything, and how failures are told. Real receivers, real processes; a preloaded shim makes curl fail."""
 import os
 import random
 import signal
@@ -40,7 +40,8 @@ class Hooks:
 
     def send(self, hook):
         """Sends a test; the delivery's id."""
-        return self.weir.api("POST", f"/v1/webhooks/{hook}:test", key=self.key, body={}).expect(202)["delivery_id"]
+        sent = self.weir.api("POST", f"/v1/webhooks/{hook}:test", key=self.key, body={})
+        return sent.expect(202)["delivery_id"]
 
     def log(self, hook):
         """{delivery_id: delivery}."""
@@ -48,8 +49,11 @@ class Hooks:
 
     def wait_state(self, hook, delivery, state, seconds=60):
         """The delivery once it is in that state."""
-        return wait_for(lambda: (lambda d: d if d["state"] == state else None)(self.log(hook)[delivery]), seconds,
-                        f"{state}", self.weir)
+        def reached():
+            found = self.log(hook)[delivery]
+            return found if found["state"] == state else None
+
+        return wait_for(reached, seconds, state, self.weir)
 
 
 def only_gateway(weir):
@@ -96,8 +100,9 @@ def test_too_few_partitions_are_refused_at_the_start(setting, words, tmp_path):
 # ---- one that fails
 
 def test_a_partition_that_fails_ten_times_costs_the_others_nothing(fresh_weir, receiver):
-    """[TOP-023] [TOP-043] [TOP-055] Curl refuses ten requests of partition 0: it is restarted ten times, alone.
-    What it had out goes back and is sent again under its id; partition 1 never noticed; no process ended."""
+    """[TOP-023] [TOP-043] [TOP-055] Curl refuses ten requests of partition 0: it is restarted ten times,
+    alone. What it had out goes back and is sent again under its id; partition 1 never noticed; no process
+    ended."""
     curl = FailCurl()
     weir = fresh_weir(settings=QUICK | {"webhooks.max_attempts": 50, "runtime.outbound.max_seconds": 1},
                       env=curl.environment())
@@ -128,13 +133,14 @@ def test_a_partition_that_fails_ten_times_costs_the_others_nothing(fresh_weir, r
     lines = failures(weir, "actor_failed")
     assert [(e["partition"], e["restart_count"]) for e in lines] == [(0, n + 1) for n in range(10)]
     assert {(e["component"], e["domain"], e["failure_class"]) for e in lines} == {
-        ("gateway", "outbound", "recoverable")} and all("curl" not in e["reason"] or e["reason"] for e in lines)
+        ("gateway", "outbound", "recoverable")}
+    assert {e["reason"] for e in lines} == {"no request could be begun: Out of memory"}
     assert only_gateway(weir) == gateway and not weir.logs(event="process_ended")
 
 
 def test_partitions_that_fail_too_often_end_the_domain_and_nothing_else(fresh_weir, receiver):
-    """[TOP-022] [TOP-029] [TOP-051] [TOP-053] The restart beyond 3 in the window: the gateway leaves, is started
-    again, and what it had is delivered; core and runners keep their pids."""
+    """[TOP-029] [TOP-051] [TOP-053] The restart beyond 3 in the window: the gateway leaves, is
+    started again, and what it had is delivered; core and runners keep their pids."""
     curl = FailCurl()
     weir = fresh_weir(settings=QUICK | {"webhooks.max_attempts": 50, "runtime.outbound.max_restarts": 3},
                       env=curl.environment())
@@ -154,8 +160,8 @@ def test_partitions_that_fail_too_often_end_the_domain_and_nothing_else(fresh_we
 # ---- one that is full
 
 def test_a_partition_whose_receivers_hang_blocks_no_other(fresh_weir, receiver):
-    """[TOP-082] [TOP-072] [TOP-078] Partition 0 is filled to the last place by receivers that hang: what is sent
-    there waits, all others hear at once; core shows how full it is."""
+    """[TOP-082] Partition 0 is filled to the last place by receivers that hang: what is
+    sent there waits, all others hear at once; core shows how full it is."""
     weir = fresh_weir(settings=QUICK | {"gateway.in_flight": 16, "webhooks.timeout_ms": 8000})
     hooks = Hooks(weir)
     blocked = hooks.one_in(0, receiver, "/blocked")
@@ -170,7 +176,8 @@ def test_a_partition_whose_receivers_hang_blocks_no_other(fresh_weir, receiver):
             for hook in free:
                 hooks.wait_state(hook, hooks.send(hook), "delivered", 5)
         assert hooks.log(blocked)[stuck]["attempts"] == [], "it was not full: nothing is proved"
-        weir.wait_log(event="weir.pressure.transition", component="outbound", partition=0, pressure_level="shed")
+        weir.wait_log(event="weir.pressure.transition", component="outbound", partition=0,
+                      pressure_level="shed")
         assert not weir.logs(event="weir.pressure.transition", component="outbound", partition=1)
     hooks.wait_state(blocked, stuck, "delivered")
 
@@ -213,7 +220,8 @@ def test_ten_thousand_sends_on_a_hundred_routes_arrive_in_order_per_route(fresh_
         if call.status == 200:
             arrived.setdefault(call.path, []).append(call.id)
     assert disorder(sent, arrived) == []
-    swapped = {**arrived, "/r7": arrived["/r7"][:3] + [arrived["/r7"][4], arrived["/r7"][3]] + arrived["/r7"][5:]}
+    one = arrived["/r7"]
+    swapped = {**arrived, "/r7": one[:3] + [one[4], one[3]] + one[5:]}
     assert disorder(sent, swapped) == ["/r7"], "the judge is blind"
     assert len(receiver.calls) > routes * each, "nothing ever failed"
 
@@ -222,8 +230,8 @@ def test_ten_thousand_sends_on_a_hundred_routes_arrive_in_order_per_route(fresh_
 
 @pytest.mark.parametrize("answer, code", [(429, "429"), (503, "503"), (hang, "timeout")],
                          ids=["429", "503", "timeout"])
-def test_a_failing_receiver_is_tried_again_under_the_same_id_and_told_as_recoverable(fresh_weir, receiver, answer,
-                                                                                     code):
+def test_a_failing_receiver_is_tried_again_under_one_id_and_told_as_recoverable(fresh_weir, receiver, answer,
+                                                                                code):
     """[TOP-042] [TOP-044] [TOP-067] Twice, then 200."""
     weir = fresh_weir(settings=QUICK | {"webhooks.timeout_ms": 300, "log.level": "debug"})
     hooks, gateway = Hooks(weir), only_gateway(weir)
@@ -275,7 +283,8 @@ def test_a_delivery_that_is_given_up_is_classified(fresh_weir, receiver):
 
 def test_many_failures_are_counted_and_not_all_told(fresh_weir, receiver):
     """[TOP-055] Ten lines a second from each partition at most; the delivery log has every attempt."""
-    weir = fresh_weir(settings=QUICK | {"webhooks.max_attempts": 6, "webhooks.cap_ms": 20, "webhooks.slots": 64})
+    weir = fresh_weir(settings=QUICK | {"webhooks.max_attempts": 6, "webhooks.cap_ms": 20,
+                                        "webhooks.slots": 64})
     key, _ = new_client_with_secret(weir)
     receiver.answers = [one_of(random.Random(1), 200, 500)]
     jobs = [weir.submit(key, queue="nobody", callback=receiver.url)["job_id"] for _ in range(150)]
@@ -306,8 +315,8 @@ def plant_lost_state(db, job):
 @pytest.mark.parametrize("plant, error", [(plant_bad_url, "malformed"), (plant_lost_state, "unreadable")],
                          ids=["bad-url", "unreadable"])
 def test_a_poisoned_delivery_between_good_ones_is_set_aside(fresh_weir, receiver, plant, error):
-    """[TOP-045] [TOP-046] [TOP-047] [TOP-056] Of one partition: the good ones arrive, the bad one is exhausted
-    with its reason and told as degraded; nobody is restarted."""
+    """[TOP-045] [TOP-046] [TOP-047] [TOP-056] Of one partition: the good ones arrive, the bad one is
+    exhausted with its reason and told as degraded; nobody is restarted."""
     weir = fresh_weir(settings=QUICK | {"webhooks.max_attempts": 100})
     key, _ = new_client_with_secret(weir)
     receiver.answers = [503]
@@ -329,7 +338,8 @@ def test_a_poisoned_delivery_between_good_ones_is_set_aside(fresh_weir, receiver
     gateway = only_gateway(weir)
 
     def states():
-        return dict(rows(weir, "SELECT id, state FROM deliveries WHERE job IN (?, ?, ?)", good, bad, also_good))
+        sql = "SELECT id, state FROM deliveries WHERE job IN (?, ?, ?)"
+        return dict(rows(weir, sql, good, bad, also_good))
 
     wait_for(lambda: len(set(states().values())) and 0 not in states().values(), 60, "all three done", weir)
     lines = failures(weir, "poison_message")
@@ -349,14 +359,17 @@ def test_a_poisoned_delivery_between_good_ones_is_set_aside(fresh_weir, receiver
 # ---- the link to core
 
 def test_a_lost_link_to_core_is_told_and_that_it_is_back(fresh_weir, receiver):
-    """[TOP-039] [TOP-041] [TOP-070] Core is gone for seconds: tries with growing, bounded pauses, each told;
-    then one line says how long it took, and the gateway is the same process."""
+    """[TOP-039] [TOP-041] [TOP-070] Core is gone for seconds: tries with growing, bounded and spread pauses,
+    each told; then one line says how long it took, and the gateway is the same process and sends."""
     weir = fresh_weir(settings=QUICK)
     hooks, gateway = Hooks(weir), only_gateway(weir)
     hook = hooks.one_in(0, receiver, "/hook")
     assert not failures(weir, "listener_disconnected") and not weir.logs(event="weir.instance.connected")
     core, = weir.wait_pids("core", 1)
+    weir.process.send_signal(signal.SIGSTOP)  # root: nobody starts another core meanwhile
     os.kill(core, signal.SIGKILL)
+    time.sleep(8)
+    weir.process.send_signal(signal.SIGCONT)
     weir.wait_pids("core", 1, other_than=[core])
     weir.wait_ready()
     back = weir.wait_log(event="weir.instance.connected", instance_id="gateway 1", timeout=20)
@@ -366,7 +379,10 @@ def test_a_lost_link_to_core_is_told_and_that_it_is_back(fresh_weir, receiver):
     assert {line["component"] for line in lines} == {"gateway"}
     elapsed = [line["elapsed_ms"] for line in lines]
     assert elapsed[0] == 0 and elapsed == sorted(elapsed)
-    assert all(later - earlier <= 2600 for earlier, later in zip(elapsed, elapsed[1:])), elapsed
-    assert back["attempts"] == len(lines) and back["reason"]
+    pauses = [later - earlier for earlier, later in zip(elapsed, elapsed[1:])]
+    assert len(pauses) >= 6 and sum(pauses[:3]) < sum(pauses[-3:]) and max(pauses[3:]) >= 500, pauses
+    assert max(pauses) <= 3000, "2 s at most, and what a busy machine adds"
+    assert len({pause // 10 for pause in pauses if pause >= 900}) > 1, "they are all alike: not spread"
+    assert back["attempts"] == len(lines) and back["reason"] and elapsed[-1] >= 5000
     hooks.wait_state(hook, hooks.send(hook), "delivered")
     assert only_gateway(weir) == gateway

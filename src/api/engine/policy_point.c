@@ -72,14 +72,14 @@ static void fall_back(struct policy_point *p, struct policy_given *ret)
     if (strcmp(fallback, "builtin") == 0)
         *ret = (struct policy_given){.source = POLICY_TABLE, .flagged = true};
     else if (strcmp(fallback, "allow_with_flag") == 0)
-        *ret = (struct policy_given){.source = POLICY_GIVEN,
-                                     .allowed = true,
-                                     .flagged = true,
-                                     .reason = STR("policy decision point did not answer: allowed for review")};
+        *ret =
+            (struct policy_given){.source = POLICY_GIVEN,
+                                  .allowed = true,
+                                  .flagged = true,
+                                  .reason = STR("policy decision point did not answer: allowed for review")};
     else
-        *ret = (struct policy_given){.source = POLICY_GIVEN,
-                                     .flagged = true,
-                                     .reason = STR("policy decision point did not answer")};
+        *ret = (struct policy_given){
+            .source = POLICY_GIVEN, .flagged = true, .reason = STR("policy decision point did not answer")};
 }
 
 static void go_on(struct call *c, struct asking *a)

@@ -229,11 +229,11 @@ static void write_outbound(const struct metrics *m, struct strbuf *out)
 {
     metrics_head(out, "weir_outbound_results_total", "counter", "Attempts to deliver, by what became of it");
     for (int hook = 0; hook < 2; hook++)
-        for (int class = 0; class < OUTBOUND_CLASS_COUNT; class++) {
+        for (int class = 0; class < OUTBOUND_CLASS_COUNT; class ++) {
             char labels[96];
             uint64_t count = TOTAL(m, outbound[hook][class]);
             snprintf(labels, sizeof labels, "channel=\"%s\",classification=\"%s\"",
-                     hook ? "webhook" : "callback", outbound_class_text((enum outbound_class)class));
+                     hook ? "webhook" : "callback", outbound_class_text((enum outbound_class) class));
             if (count)
                 sample(out, "weir_outbound_results_total", labels, count);
         }

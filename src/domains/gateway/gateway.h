@@ -6,9 +6,9 @@
  *            give up; it signs, too, so no secret is ever here. It may die at any instant: leases bring
  *            its deliveries back.
  * Threads:   one loop over both clients, thousands of requests in flight.
- * Partitions: each delivery belongs to one by its key (runtime/partition.h). A partition claims its own slots,
- *            has its own bounded room and its own restarts; one that fails gives back what it had and begins
- *            again alone. Too many restarts in the domain's window end the process (ACTOR_EXIT).
+ * Partitions: each delivery belongs to one by its key (runtime/partition.h). A partition claims its own
+ *            slots, has its own bounded room and its own restarts; one that fails gives back what it had and
+ *            begins again alone. Too many restarts in the domain's window end the process (ACTOR_EXIT).
  * Bounded:   in_flight_max deliveries at a time, shared evenly by the partitions; core hands out at most
  *            webhooks.slots of them per receiver.
  * Spans:     span_export.h; a collector that hangs or is away holds up no delivery.
@@ -35,9 +35,9 @@ struct gateway_config {
     uint32_t partitions;         /* a power of two, PARTITION_SLOTS at most */
     uint32_t in_flight_max;      /* over all of them */
     struct domain_limits limits; /* restarts of partitions */
-    const char *otlp_endpoint; /* OTEL_EXPORTER_OTLP_ENDPOINT; NULL: no spans are sent */
-    const char *otlp_headers;  /* OTEL_EXPORTER_OTLP_HEADERS; NULL: none */
-    const char *policy_url;    /* engine.policy_url; NULL: nobody is asked */
+    const char *otlp_endpoint;   /* OTEL_EXPORTER_OTLP_ENDPOINT; NULL: no spans are sent */
+    const char *otlp_headers;    /* OTEL_EXPORTER_OTLP_HEADERS; NULL: none */
+    const char *policy_url;      /* engine.policy_url; NULL: nobody is asked */
     bool (*stop_requested)(void);
     int stop_fd; /* readable once a stop is wanted; -1: none */
 };

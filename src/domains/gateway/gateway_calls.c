@@ -118,8 +118,7 @@ static void beat(struct gateway *g, int64_t now_ms)
 void gateway_pump(struct gateway *g, int64_t now_ms)
 {
     outbound_run(g, now_ms);
-    if (!g->finish.call && worker_client_can_call(g->client) &&
-        take(&g->done, &g->finish, SENDING_REPORTING))
+    if (!g->finish.call && worker_client_can_call(g->client) && take(&g->done, &g->finish, SENDING_REPORTING))
         send_reports(g);
     if (!g->release.call && worker_client_can_call(g->client) &&
         take(&g->back, &g->release, SENDING_GIVING_BACK))

@@ -92,13 +92,13 @@ struct claim_loop {
 struct outbound {
     struct gateway *gateway;
     uint32_t number;
-    uint32_t count;          /* its deliveries here, until core took the word of them; and room asked for */
-    uint32_t asked;          /* of that: room asked for */
-    struct sending_list out; /* oldest first */
-    bool stopping;           /* its requests are being given up */
+    uint32_t count;            /* its deliveries here, until core took the word of them; and room asked for */
+    uint32_t asked;            /* of that: room asked for */
+    struct sending_list out;   /* oldest first */
+    bool stopping;             /* its requests are being given up */
     enum pressure_level level; /* as core was told, or is about to be */
-    int64_t told_at_ms;      /* failures it may tell of (outbound_told.c) ... */
-    uint32_t tells_left;     /* ... until a second after that */
+    int64_t told_at_ms;        /* failures it may tell of (outbound_told.c) ... */
+    uint32_t tells_left;       /* ... until a second after that */
 };
 
 struct gateway {
@@ -144,7 +144,7 @@ void outbound_run(struct gateway *g, int64_t now_ms); /* what waits is begun */
 void outbound_room(struct gateway *g);                /* a request is over: who found none left may try */
 void outbound_claim(struct gateway *g, int64_t now_ms);
 void outbound_watch(struct gateway *g, int64_t now_ms); /* fails partitions with a request without end */
-void outbound_cancel(struct gateway *g); /* told as failed attempts: each is tried again */
+void outbound_cancel(struct gateway *g);                /* told as failed attempts: each is tried again */
 void outbound_abandon_claims(struct gateway *g);
 int64_t outbound_next_at_ms(const struct gateway *g, int64_t now_ms);
 

@@ -113,5 +113,6 @@ void gateway_link(void *gateway, bool works, const char *why)
         link_failed(&g->link, why, now_ms);
     else if (!link_works(&g->link, now_ms, &g->returned))
         return;
-    g->report_at_ms = 0; /* it asks whether core is there, as soon as one may; then it tells how long it took */
+    g->report_at_ms =
+        0; /* it asks whether core is there, as soon as one may; then it tells how long it took */
 }

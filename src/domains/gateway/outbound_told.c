@@ -56,8 +56,7 @@ void outbound_tell_result(struct gateway *g, struct sending *s, int64_t now_ms)
     if (s->success)
         return;
     if (s->poison)
-        failure_poison_message(COMPONENT, s->delivery_id.ptr, s->error_message,
-                               "exhausted");
+        failure_poison_message(COMPONENT, s->delivery_id.ptr, s->error_message, "exhausted");
     else if (s->retryable)
         tell_failed(s, now_ms);
 }

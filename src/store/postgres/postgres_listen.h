@@ -1,9 +1,9 @@
 /* store/postgres/postgres_listen.h - hears what other nodes hint at (store.h: hint).
  *
- * Thread:  one of its own with a connection of its own; `fn` is called on it and must be quick.
+ * Thread:  one of its own with a connection of its own; what it calls must be quick.
  * Lost:    a hint can be lost, above all while it reconnects; after each reconnect everything is hinted
- *          once. Between tries it waits LISTEN_RETRY_MS, twice as long each time, LISTEN_RETRY_MAX_MS at most,
- *          half of it at random. */
+ *          once. Between tries it waits 200 ms, twice as long each time, 5 s at most, half of it at random;
+ *          each failed try is told, and that it is back. */
 #ifndef WEIR_STORE_POSTGRES_LISTEN_H
 #define WEIR_STORE_POSTGRES_LISTEN_H
 

@@ -7,6 +7,7 @@
 #include "jobs/deliver.h"
 #include "lifecycle/delivery_lifecycle.h"
 #include "lifecycle/attempts.h"
+#include "runtime/partition.h"
 
 #include "base/banned.h"
 
@@ -109,6 +110,27 @@ static void test_events_of_a_job_are_sent_one_after_the_other(void **state)
     }
     assert_int_equal(rig_live_count(r), 0); /* job and stream are gone */
     assert_int_equal(rig_stream_count(r, TASK_WAITING), 0);
+}
+
+/* The queue of a stream is the slot of its key, receiver and job. [TOP-081] [TOP-089] */
+static void test_a_stream_is_in_the_slot_of_its_receiver_and_job(void **state)
+{
+    struct rig *r = *state;
+    int64_t client = rig_new_client(r, NULL);
+    for (int i = 0; i < 20; i++) {
+        struct submit_item job = submit_with_callback(r, client, "http://a/x");
+        struct claim_command *all = claim_all(r);
+        assert_int_equal(all->task_count, 1);
+        char target[24], subject[24], name[DELIVERY_QUEUE_MAX];
+        const struct task *s = live_find(r->store->live, all->tasks[0].id);
+        snprintf(target, sizeof target, "%lld", (long long)s->row.target);
+        snprintf(subject, sizeof subject, "%lld", (long long)job.id);
+        snprintf(name, sizeof name, "~deliver.%u",
+                 partition_slot(partition_hash(str_of(target), str_of(subject))));
+        assert_true(str_is(s->row.queue, name));
+        answer(r, &all->tasks[0], 200);
+        answer(r, &claim_all(r)->tasks[0], 200);
+    }
 }
 
 static void test_a_failure_backs_off_and_the_last_one_gives_up(void **state)
@@ -605,6 +627,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         RIG_TEST(test_events_of_a_job_are_sent_one_after_the_other),
+        RIG_TEST(test_a_stream_is_in_the_slot_of_its_receiver_and_job),
         RIG_TEST(test_a_failure_backs_off_and_the_last_one_gives_up),
         RIG_TEST(test_a_stale_sender_changes_nothing),
         RIG_TEST(test_a_receiver_has_so_many_slots_and_others_their_own),
