@@ -16,6 +16,7 @@ from harness.together import at_once
 from harness.weir_server import binary, server_environment, wait_for
 from harness.webhook_calls import job_deliveries, new_client_with_secret, new_webhook, webhook_deliveries
 
+pytestmark = pytest.mark.sqlite_only("it looks into the store's file")
 PARTITIONS = 4
 QUICK = {"webhooks.base_ms": 20, "webhooks.cap_ms": 100, "webhooks.timeout_ms": 3000,
          "limits.requests_per_minute": 0, "runtime.cpus": 2, "runtime.partitions.outbound": PARTITIONS}
