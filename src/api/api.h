@@ -84,6 +84,7 @@ struct call {
     struct str job_id;              /* for the log line */
     struct err err;                 /* what was answered, for the log line */
     struct span *span;              /* NULL: not traced */
+    bool ingests;                   /* brings work or events: the time to its decision is an SLO */
     void *data;
 };
 
@@ -128,6 +129,8 @@ void api_hint(struct api *a, unsigned hints);
 void api_committed(void *self, const struct unit *u);
 void api_batch_end(void *self);
 void api_lent_batch_end(void *self); /* the same, when an HTTP thread has committed */
+/* Now and then, from a thread that waits for no disk. `cascades`: as overload_tick() wants it. */
+void api_tick(struct api *a, int64_t cascades);
 void api_commits_itself(void *self); /* an HTTP thread is about to commit a lone command */
 
 const struct route *api_routes(size_t *ret_count);

@@ -5,6 +5,7 @@
 #include "api/api.h"
 #include "api/engine/policy_point.h"
 #include "base/digest.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/must.h"
 
@@ -84,6 +85,23 @@ static void timed_out(struct http_exchange *x)
               "the server did not get to it in time; it may still be done: ask again with the same key");
 }
 
+/* Who takes turns with whom when there is much to do: clients, tenants, and the built-in domains as one. */
+static int64_t flow_of(const struct call *c)
+{
+    if (!c->claims || c->who.client)
+        return c->who.client;
+    struct str tenant = c->claims->tenant_id;
+    return (int64_t)hash_fnv1a(HASH_FNV_START, tenant.ptr, tenant.len);
+}
+
+/* From degraded on nobody waits as long as usual, except for what is never refused. */
+static int64_t timeout_ms(const struct call *c, const struct command_type *type)
+{
+    int64_t ms = c->api->config.settings->request_timeout_ms;
+    bool hurries = !type->critical && overload_level(c->api->overload) >= PRESSURE_DEGRADED;
+    return hurries ? ms / 2 : ms;
+}
+
 void call_post(struct call *c, struct command *command, const struct command_type *type,
                int64_t extra_wait_ms, void (*finish)(struct call *c))
 {
@@ -97,9 +115,10 @@ void call_post(struct call *c, struct command *command, const struct command_typ
     c->finish = finish;
     c->x->on_resume = resumed;
     c->x->on_timeout = timed_out;
-    c->x->timeout_at_ms =
-        clock_mono_ms(c->api->config.clock) + extra_wait_ms + c->api->config.settings->request_timeout_ms;
-    kernel_post_in_round(c->api->kernel, command);
+    command->client = flow_of(c);
+    c->x->timeout_at_ms = clock_mono_ms(c->api->config.clock) + extra_wait_ms + timeout_ms(c, type);
+    if (!kernel_post_in_round(c->api->kernel, command))
+        call_problem(c, &command->err);
 }
 
 /* --- shared decoding ------------------------------------------------------------------------------ */
@@ -395,6 +414,9 @@ void api_on_request(struct http_exchange *x)
     c->x = x;
     c->api = a;
     x->data = c;
+    enum pressure_level level = overload_level(a->overload);
+    if (level >= PRESSURE_WARN)
+        http_reply_header(x, "Weir-Pressure", str_of(pressure_level_text(level)));
     if (check_route(c) && check_open(c) && check_auth(c) && check_rate(c) && check_accept(c) &&
         check_body_head(c) && check_body(c))
         c->info->handle(c);
@@ -431,5 +453,7 @@ void api_on_done(struct http_exchange *x)
     else
         metrics_request(c->api->metrics, c->route_number, x->status, duration_us);
     log_request(c, duration_us);
+    if (c->ingests)
+        overload_ingested(c->api->overload, c->x->status, duration_us);
     call_trace_end(c);
 }

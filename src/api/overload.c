@@ -156,9 +156,24 @@ void overload_sample(struct overload *o, enum slo_id id, int64_t us)
     slo_tally_sample(metrics_slo(o->metrics, id), &o->bounds[id], us);
 }
 
-void overload_delivered(struct overload *o, bool good)
+void overload_results(struct overload *o, uint32_t delivered, uint32_t given_up)
 {
-    slo_tally_result(metrics_slo(o->metrics, SLO_DELIVERY), good);
+    struct slo_tally *t = delivered || given_up ? metrics_slo(o->metrics, SLO_DELIVERY) : NULL;
+    for (uint32_t i = 0; i < delivered + given_up; i++)
+        slo_tally_result(t, i < delivered);
+}
+
+/* What was refused because the caller was wrong has been decided, too. */
+void overload_ingested(struct overload *o, int status, int64_t us)
+{
+    overload_sample(o, SLO_INGEST, us);
+    if (log_enabled(LOG_DEBUG))
+        log_line(LOG_DEBUG, TELEMETRY_PREFIX "ingest.completed", "instance_id", LOG_TEXT("api"), "channel",
+                 LOG_TEXT("api"), "outcome",
+                 LOG_TEXT(status < 300   ? "accepted"
+                          : status < 500 ? "refused"
+                                         : "failed"),
+                 "ingest_latency_ms", LOG_INT(us / 1000), NULL);
 }
 
 void overload_reconnected(struct overload *o, struct str instance, int64_t elapsed_ms, int64_t attempts,
@@ -167,6 +182,21 @@ void overload_reconnected(struct overload *o, struct str instance, int64_t elaps
     overload_sample(o, SLO_RECONNECT, elapsed_ms * 1000);
     log_line(LOG_INFO, TELEMETRY_PREFIX "instance.connected", "instance_id", LOG_STR(instance), "attempts",
              LOG_INT(attempts), "reason", LOG_STR(reason), "reconnect_mttr_ms", LOG_INT(elapsed_ms), NULL);
+}
+
+void overload_store(struct overload *o, bool storing, uint64_t errors)
+{
+    int64_t now = clock_mono_ms(o->clock), lost;
+    pthread_mutex_lock(&o->lock);
+    lost = storing ? o->store_lost_ms : 0;
+    uint64_t attempts = errors - o->store_errors;
+    if (storing)
+        o->store_errors = errors;
+    if (storing || !o->store_lost_ms)
+        o->store_lost_ms = storing ? 0 : now;
+    pthread_mutex_unlock(&o->lock);
+    if (lost)
+        overload_reconnected(o, STR("database"), now - lost, (int64_t)attempts, STR("commit failed"));
 }
 
 /* --- showing ------------------------------------------------------------------------------------------- */

@@ -49,10 +49,15 @@ void overload_tick(struct overload *o, int64_t cascades);
 /* --- samples of SLOs, any thread ------------------------------------------------------------------------ */
 
 void overload_sample(struct overload *o, enum slo_id id, int64_t us); /* of those that are a p95 */
-void overload_delivered(struct overload *o, bool good);
+void overload_results(struct overload *o, uint32_t delivered, uint32_t given_up); /* of deliveries, final */
+/* A request that brought work or events was answered so, after so long. Logged at debug. */
+void overload_ingested(struct overload *o, int status, int64_t us);
 /* A connection is back after `elapsed_ms`. Logged, too. */
 void overload_reconnected(struct overload *o, struct str instance, int64_t elapsed_ms, int64_t attempts,
                           struct str reason);
+
+/* Whether a database elsewhere takes commits; its way back is a sample. `errors`: failed commits so far. */
+void overload_store(struct overload *o, bool storing, uint64_t errors);
 
 /* --- showing -------------------------------------------------------------------------------------------- */
 

@@ -27,6 +27,8 @@ struct overload {
     struct slo_tally cascades; /* those since this process began to look */
     int64_t cascades_seen, slos_at_ms;
     bool cascades_known;
+    int64_t store_lost_ms; /* 0: it is there */
+    uint64_t store_errors; /* when it was last there */
 };
 
 const char *failure_class_text(enum failure_class class);

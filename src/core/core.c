@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/store_url.h"
 #include "config/settings.h"
+#include "core/cascades.h"
 #include "jobs/inbox.h"
 #include "jobs/purge.h"
 #include "runtime/link_watch.h"
@@ -31,6 +32,7 @@ enum {
     OWN_DESCRIPTORS_MAX = 256, /* files, sockets and pipes besides the connections */
     AWAIT_FIRST_MS = 100,      /* between looks for a database that is away */
     AWAIT_MAX_MS = 2000,
+    PURGE_WAITS_MS = 60000,
 };
 
 struct core {
@@ -45,6 +47,8 @@ struct core {
     struct http_server *server;
     struct purge purge;
     struct inbox inbox;
+    struct cascades cascades;
+    int64_t purged_ms; /* steady */
     int64_t live_at_start;
 };
 
@@ -144,6 +148,10 @@ static bool housekeep(void *self, struct unit *u)
 {
     struct core *c = self;
     bool more = inbox_drain(&c->inbox, u);
+    /* Under pressure the purge waits, but not so long that the disk fills. */
+    if (u->puts_off && u->steady_ms - c->purged_ms < PURGE_WAITS_MS)
+        return more;
+    c->purged_ms = u->steady_ms;
     return purge_housekeep(&c->purge, u) || more;
 }
 
@@ -301,7 +309,8 @@ static void close_all(struct core *c)
 
 int core_main(const struct process_start *process)
 {
-    struct core c = {.start = process, .inbox.fingerprint = body_fingerprint};
+    struct core c = {
+        .start = process, .inbox.fingerprint = body_fingerprint, .cascades.path = process->topology_path};
     struct err err = {.code = ERR_OK};
     log_process("core");
     log_minimum(settings_log_level(process->settings));
@@ -319,7 +328,8 @@ int core_main(const struct process_start *process)
     log_line(LOG_INFO, "core_started", "port", LOG_INT(http_server_port(c.server)), "jobs_live",
              LOG_INT(c.live_at_start), NULL);
     process_ready(process);
-    process_wait_stop(-1);
+    while (!process_wait_stop(OVERLOAD_TICK_MS))
+        api_tick(c.api, cascades_look(&c.cascades));
     drain(&c);
     close_all(&c);
     log_line(LOG_INFO, "core_stopped", NULL);

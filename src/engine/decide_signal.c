@@ -154,4 +154,5 @@ static enum err_code decide_signal(struct unit *u, struct command *base, struct 
     return ERR_OK;
 }
 
-const struct command_type signal_command_type = {"signal", load_signal, decide_signal, ask_signal};
+const struct command_type signal_command_type = {"signal",   load_signal, decide_signal,
+                                                 ask_signal, NULL,        true};

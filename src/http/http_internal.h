@@ -30,7 +30,9 @@ enum {
     READ_BYTES = 64 * 1024, /* the largest recv() */
     READ_AHEAD_BYTES = 16 * 1024,
     READS_PER_ROUND = 16, /* then the other connections get their turn */
-    REQUESTS_PER_ROUND = 64,
+    REQUESTS_PER_ROUND = 16,
+    HEAVY_BODY_BYTES = 32 * 1024, /* who sent one waits for those who did not */
+    HEAVY_PER_ROUND = 1,
     ACCEPTS_PER_ROUND = 64,
     EVENTS_PER_ROUND = 256,
     ARENA_FIRST_BYTES = 4096,
@@ -111,7 +113,8 @@ struct http_conn {
     bool peer_shut; /* the client will send no more */
     bool started;   /* a request has begun: the deadline is its own */
     bool asked;     /* had at least one request */
-    bool queued;    /* in the loop's todo list */
+    bool queued;    /* in the loop's todo list, or among the heavy */
+    bool heavy;     /* its last body was large */
 };
 
 struct listener {
@@ -132,7 +135,7 @@ struct http_loop {
     int64_t now_ms, sleeps_until_ms;
     struct heap timers;
     struct http_conn *conns, *closed;
-    struct http_conn *todo_first, *todo_last;
+    struct http_conn *todo_first, *todo_last, *heavy_first, *heavy_last; /* loop_queue, loop_queue_heavy */
     struct exchange *streams, *owed;
     struct exchange *pool;
     uint32_t pool_count;
@@ -232,8 +235,8 @@ void stream_tick_all(struct http_loop *l);
 bool loop_answer_for(struct http_loop *l);
 /* Rounds until the server stops (true) or another thread has taken the loop over (false). */
 bool loop_serve(struct http_loop *l);
-
-void loop_queue(struct http_conn *c); /* conn_on_turn() soon */
+void loop_queue(struct http_conn *c);       /* conn_on_turn() soon */
+void loop_queue_heavy(struct http_conn *c); /* the same, HEAVY_PER_ROUND of them a round */
 void loop_wake(struct http_loop *l);
 
 /* listen.c */

@@ -83,7 +83,7 @@ static bool has_work(const struct lane *l)
 {
     const struct kernel *k = l->kernel;
     for (int kind = 0; kind < kinds_of(l); kind++)
-        if (k->queue[kind].first || k->look_for_parked[kind])
+        if (queue_count(k, (enum lane_kind)kind) || k->look_for_parked[kind])
             return true;
     return k->stopping || ((k->timer_moved || k->inbox_filled) && l == &k->lanes[0] && l->has_duties);
 }

@@ -102,10 +102,14 @@ struct unit {
     bool keys_changed;     /* API keys were written: caches must be refreshed before answers go out */
     struct census *census; /* NULL unless the store is shared */
     struct census_part counted;
-    uint64_t made_ready;      /* queues (queue_bit) with a committed task that can be claimed */
-    int64_t nearest_timer_ms; /* that a committed task waits for; INT64_MAX: none */
-    struct err load_err;      /* the first failure of the load phase */
-    bool believes;            /* what cannot be was found again and again: unit_suspect does nothing */
+    uint64_t made_ready;          /* queues (queue_bit) with a committed task that can be claimed */
+    int64_t nearest_timer_ms;     /* that a committed task waits for; INT64_MAX: none */
+    uint32_t delivered, given_up; /* deliveries that ended in this batch */
+    int64_t oldest_us;            /* wall clock when the first of its requests was complete; 0: it has none */
+    bool refuses_low;             /* under pressure: new work of the low class is refused ... */
+    bool puts_off;                /* ... and what can wait does (retries of deliveries, the purge) */
+    struct err load_err;          /* the first failure of the load phase */
+    bool believes;                /* what cannot be was found again and again: unit_suspect does nothing */
     struct unit_asked asked;
 };
 

@@ -193,7 +193,7 @@ static void post(struct kernel_load *l, struct command *c, const struct command_
     c->done = on_done;
     c->received_us = l->hands.wall_us;
     l->posted++;
-    kernel_post(l->kernel, c);
+    MUST(kernel_post(l->kernel, c));
 }
 
 static const struct known_job *pick(struct kernel_load *l)

@@ -258,7 +258,8 @@ def test_what_is_put_into_a_partition_is_told_at_debug_and_never_else(fresh_weir
     delivery = hooks.send(hook)
     hooks.wait_state(hook, delivery, "delivered")
     (line,) = weir.logs(event="weir.outbound.enqueued", message_id=delivery)
-    assert (line["instance_id"], line["partition"], line["operation"]) == (hook, 3, "send")
+    (number,) = rows(weir, "SELECT id FROM webhooks WHERE url LIKE '%/hook?%'")[0]
+    assert (line["instance_id"], line["partition"], line["operation"]) == (number, 3, "webhook")
     assert weir.metric("weir_outbound_results_total", channel="webhook", classification="delivered") == 1
     quiet = fresh_weir(settings=QUICK)
     hooks = Hooks(quiet)

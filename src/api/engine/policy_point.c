@@ -55,6 +55,12 @@ void policy_point_stop(struct policy_point *p)
         policy_queue_stop(p->queue);
 }
 
+void policy_point_depth(struct policy_point *p, int64_t *ret_depth, int64_t *ret_capacity)
+{
+    *ret_depth = p ? (int64_t)policy_queue_depth(p->queue) : 0;
+    *ret_capacity = p ? POLICY_QUESTIONS_MAX : 0;
+}
+
 void policy_point_counts(struct policy_point *p, uint64_t *ret_asked, uint64_t *ret_unanswered)
 {
     *ret_asked = p ? atomic_load(&p->asked) : 0;

@@ -275,6 +275,7 @@ static void write_store(const struct metrics *m, const struct kernel_stats *k, s
 {
     counter(out, "weir_commit_batches_total", "Batches committed", k->batches);
     counter(out, "weir_commit_commands_total", "Commands decided", k->commands);
+    counter(out, "weir_commands_refused_total", "Commands that found no room to wait", k->refused);
     histogram(out, "weir_commit_batch_commands", "Commands in a batch that was written", &shape_commands,
               &m->batch_commands);
     histogram(out, "weir_commit_seconds", "Length of a commit, fsync included", &shape_seconds,

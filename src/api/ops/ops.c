@@ -84,6 +84,8 @@ static void handle_ready(struct call *c)
     jw_text(&w, store ? "ok" : "down");
     jw_key(&w, "workers");
     jw_text(&w, stats.workers ? "ok" : "degraded");
+    jw_key(&w, "pressure");
+    jw_text(&w, pressure_level_text(overload_worst(c->api->overload)));
     if (draining) {
         jw_key(&w, "server");
         jw_text(&w, "down");
@@ -108,6 +110,7 @@ static void handle_metrics(struct call *c)
     traces_counts(c->api->traces, &around.spans, &around.spans_dropped);
     policy_point_counts(c->api->policy_point, &around.policy_asked, &around.policy_unanswered);
     metrics_write(c->api->metrics, &around, &c->x->reply_body);
+    overload_write_metrics(c->api->overload, &c->x->reply_body);
     c->x->status = 200;
     c->x->content_type = "text/plain; version=0.0.4; charset=utf-8";
     call_send(c);

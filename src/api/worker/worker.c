@@ -14,6 +14,8 @@
 
 #include "base/banned.h"
 
+enum { PRESSED_WAIT_MS = 5000 };
+
 static int64_t client_of(const struct call *c)
 {
     return c->who.kind == PRINCIPAL_KEY ? c->who.client : 0;
@@ -84,7 +86,8 @@ static void give_back(struct call *c, const struct claim_command *claim)
     g->command.base.type = &give_back_command_type;
     g->command.base.done = given_back;
     g->command.base.for_first_lane = claim->base.for_first_lane;
-    kernel_post_in_round(c->api->kernel, &g->command.base);
+    if (!kernel_post_in_round(c->api->kernel, &g->command.base))
+        free(g); /* their leases run out */
 }
 
 /* The jobs of what was claimed: submitted a moment ago they come from memory, the others are read together.
@@ -185,6 +188,9 @@ static void handle_claim(struct call *c)
     command->wait_ms = integer(c->body, "wait_ms", 0);
     if (atomic_load(&c->api->draining))
         command->wait_ms = 0;
+    /* Long polls hold connections: under pressure they are shorter. */
+    if (overload_level(c->api->overload) >= PRESSURE_DEGRADED && command->wait_ms > PRESSED_WAIT_MS)
+        command->wait_ms = PRESSED_WAIT_MS;
     command->tasks = ARENA_ARRAY(c->x->arena, struct claimed_task, command->max);
     command->base.for_first_lane = command->queue_count && queue_is_of_domain(names[0]);
     call_post(c, &command->base, &claim_command_type, command->wait_ms, claimed);
@@ -266,8 +272,6 @@ static void log_delivery(struct call *c, const struct json *result, const struct
     snprintf(status, sizeof status, "%lld", (long long)o->status);
     metrics_webhook(c->api->metrics, o->success, o->duration_ms * 1000);
     metrics_outbound(c->api->metrics, str_is(channel, "webhook"), class);
-    if (class != OUTBOUND_RETRIED)
-        overload_delivered(c->api->overload, class == OUTBOUND_DELIVERED);
     log_line(o->success ? LOG_DEBUG : LOG_INFO, EVENT_OUTBOUND_RESULT, "channel", LOG_STR(channel),
              "provider_code", LOG_STR(o->status ? str_of(status) : o->error_code), "classification",
              LOG_TEXT(outbound_class_text(class)), "instance_id", LOG_STR(member_text(about, "instance_id")),
@@ -305,6 +309,7 @@ static void post_items(struct call *c, const struct command_type *type, void (*f
     command->items = ARENA_ARRAY(c->x->arena, struct worker_item, tasks->count);
     for (const struct json *j = tasks->child; j; j = j->next)
         decode_item(j, &command->items[command->item_count++]);
+    command->base.weight = (int64_t)command->item_count;
     for (size_t i = 0; i < command->item_count; i++)
         command->base.for_first_lane |= task_id_is_stream(command->items[i].id);
     call_post(c, &command->base, type, 0, finish);

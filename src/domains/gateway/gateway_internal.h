@@ -57,7 +57,7 @@ struct sending {
     bool beating;      /* named by the heartbeat in flight */
     bool gone;         /* core no longer wants it: nothing is reported */
     /* the request */
-    struct str url, body, about, delivery_id, instance_id;
+    struct str url, body, about, delivery_id;
     struct str *headers;
     size_t header_count;
     /* what came of it */
@@ -148,8 +148,7 @@ void outbound_cancel(struct gateway *g);                /* told as failed attemp
 void outbound_abandon_claims(struct gateway *g);
 int64_t outbound_next_at_ms(const struct gateway *g, int64_t now_ms);
 
-/* outbound_told.c: events of seed 004 */
-void outbound_tell_enqueued(const struct sending *s);
+/* outbound_told.c */
 void outbound_tell_result(struct gateway *g, struct sending *s, int64_t now_ms);
 void outbound_tell_failed_actor(void *gateway, const struct actor_failure *failure);
 

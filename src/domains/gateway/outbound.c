@@ -167,9 +167,7 @@ static void claim_answered(void *self, const struct worker_answer *answer)
         s->partition = p;
         p->count++;
         g->count++;
-        if (actors_send(g->actors, p->number, s))
-            outbound_tell_enqueued(s);
-        else
+        if (!actors_send(g->actors, p->number, s))
             sending_give_back(g, s);
     }
     if (answer->kind != WORKER_ANSWERED)

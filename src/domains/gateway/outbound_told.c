@@ -1,14 +1,11 @@
-/* What the partitions tell: failures by the crash policy, and events of seed 004.
+/* What the partitions tell: failures, by the crash policy.
  *
- * A delivery that goes well costs no line: `weir.outbound.enqueued` is for log.level debug, its number is in
- * core's metrics. A receiver that fails thousands of times a second gets TELLS_PER_SECOND lines from each
+ * A delivery that goes well costs no line. A receiver that fails thousands of times a second gets TELLS_PER_SECOND lines from each
  * partition; the rest is counted all the same, and each attempt stands in the delivery log. */
 #include <stdio.h>
 
 #include "base/heart.h"
-#include "base/log.h"
 #include "domains/gateway/gateway_internal.h"
-#include "runtime/event_names.h"
 #include "runtime/failure_modes.h"
 
 #include "base/banned.h"
@@ -16,14 +13,6 @@
 enum { TELLS_PER_SECOND = 10, SECOND_MS = 1000, CODE_MAX = 48 };
 
 #define COMPONENT "gateway"
-
-void outbound_tell_enqueued(const struct sending *s)
-{
-    if (log_enabled(LOG_DEBUG))
-        log_line(LOG_DEBUG, EVENT_OUTBOUND_ENQUEUED, "instance_id", LOG_STR(s->instance_id), "partition",
-                 LOG_INT(s->partition->number), "operation", LOG_TEXT(s->attempt > 1 ? "retry" : "send"),
-                 "message_id", LOG_STR(s->delivery_id), NULL);
-}
 
 static bool may_tell(struct outbound *p, int64_t now_ms)
 {

@@ -40,7 +40,6 @@ struct sending *sending_new(const struct worker_task *task)
     s->attempt = task->attempt;
     s->about = task->payload ? arena_str(a, task->payload->source) : STR("{}");
     s->delivery_id = copy_member(a, task->payload, "delivery_id");
-    s->instance_id = copy_member(a, task->payload, "instance_id");
     bool defined = task->definition && task->definition->type == JSON_OBJECT;
     if (defined) {
         s->url = copy_member(a, task->definition, "url");
