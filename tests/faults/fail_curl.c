@@ -1,8 +1,8 @@
 /* fail_curl.c - LD_PRELOAD: curl refuses requests to planted URLs while a real gateway runs.
  *
  * FAIL_CURL_CONTROL names a file of CONTROL_WORDS 64-bit numbers that the test and every process of the
- * server map; fail_curl.py is the other side. Only URLs with "/planted" in them are touched. With no failures left
- * each call goes straight to curl: the negative control. */
+ * server map; fail_curl.py is the other side. Only URLs with "/planted" in them are touched. With no failures
+ * left each call goes straight to curl: the negative control. */
 #include <curl/curl.h>
 #include <dlfcn.h>
 #include <fcntl.h>

@@ -21,8 +21,8 @@ def fixture_database():
 
 
 def test_a_listener_that_was_cut_off_listens_again(database):
-    """[TOP-039] [TOP-041] [TOP-070] Its session is ended, then the whole database: tries with growing pauses, each
-    told as recoverable; then that it is back. Core keeps its pid and takes jobs."""
+    """[TOP-039] [TOP-041] [TOP-070] Its session is ended, then the whole database: tries with growing pauses,
+    each told as recoverable; then that it is back. Core keeps its pid and takes jobs."""
     with Nodes(database, 1, {"gateway.processes": 0}) as (node,):
         key = node.new_client().api_key
         core = node.pids("core")
