@@ -1,8 +1,8 @@
 /* What the partitions tell: failures, by the crash policy.
  *
  * A delivery that goes well costs no line. A receiver that fails thousands of times a second gets
- * TELLS_PER_SECOND lines from each partition; the rest is counted all the same, and each attempt stands in the
- * delivery log. */
+ * TELLS_PER_SECOND lines from each partition; the rest is counted all the same, and each attempt stands in
+ * the delivery log. */
 #include <stdio.h>
 
 #include "base/heart.h"
