@@ -12,6 +12,8 @@
 #include "jobs/inbox.h"
 #include "lifecycle/work_kinds.h"
 #include "schema/embedded.h"
+#include "runtime/event_names.h"
+#include "runtime/partition.h"
 
 #include "base/banned.h"
 
@@ -221,14 +223,39 @@ static void remember_jobs(struct api *a, const struct unit *u)
         unit_each_inserted(u, &table_job_row, remember_job, &r);
 }
 
+struct enqueued {
+    const struct live *live;
+    uint32_t partitions;
+};
+
+/* The instance is the receiver as the store numbers it (`target`): a webhook's, or that of a callback's
+ * origin, which is negative. */
 static void log_enqueued(const void *row, void *arg)
 {
     const struct delivery_row *d = row;
-    const struct task *s = live_find(arg, deliver_stream_id(d->webhook, d->job));
-    struct str queue = s ? s->row.queue : STR_ABSENT, partition = queue;
-    (void)str_cut(&partition, '.'); /* ~deliver.N */
-    log_line(LOG_DEBUG, TELEMETRY_PREFIX "outbound.enqueued", "instance_id", LOG_INT(d->webhook), "partition",
-             LOG_STR(partition), "operation", LOG_TEXT(d->webhook ? "webhook" : "callback"), NULL);
+    const struct enqueued *e = arg;
+    const struct task *s = live_find(e->live, deliver_stream_id(d->webhook, d->job));
+    struct str slot = s ? s->row.queue : STR("");
+    struct uuid id = uuid_from_v7(d->id, (uint64_t)d->low);
+    char id_text[UUID_TEXT_LEN + 1];
+    int64_t number = 0;
+    (void)str_cut(&slot, '.'); /* ~deliver.N */
+    (void)str_to_int(slot, 0, PARTITION_SLOTS - 1, &number);
+    uuid_text(&id, id_text);
+    log_line(LOG_DEBUG, EVENT_OUTBOUND_ENQUEUED, "instance_id", LOG_INT(s ? s->row.target : d->webhook),
+             "partition", LOG_INT(number % e->partitions), "operation",
+             LOG_TEXT(d->webhook ? "webhook" : "callback"), "message_id", LOG_TEXT(id_text), NULL);
+}
+
+static void log_all_enqueued(struct api *a, const struct unit *u)
+{
+    struct partition_counts counts;
+    struct err err;
+    const struct settings *s = a->config.settings;
+    if (partition_count_all(s, partition_cpus(s), &counts, &err) != ERR_OK)
+        return; /* the program does not start like that */
+    struct enqueued e = {u->store->live, counts.of[PARTITION_OF_OUTBOUND]};
+    unit_each_inserted(u, &table_delivery_row, log_enqueued, &e);
 }
 
 /* How long they took from the first request of their batch: never less than it was. */
@@ -242,7 +269,7 @@ static void tell_deliveries(struct api *a, const struct unit *u)
     for (uint32_t i = 0; i < count; i++)
         overload_sample(a->overload, SLO_ENQUEUE, us);
     if (log_enabled(LOG_DEBUG))
-        unit_each_inserted(u, &table_delivery_row, log_enqueued, u->store->live);
+        log_all_enqueued(a, u);
 }
 
 void api_committed(void *self, const struct unit *u)

@@ -11,6 +11,7 @@
 #include "domains/gateway/gateway.h"
 #include "domains/runner/runner.h"
 #include "runtime/failure_modes.h"
+#include "runtime/partition.h"
 #include "runtime/supervisor.h"
 #include "telemetry/otlp.h"
 
@@ -43,17 +44,22 @@ static int run_gateway(const struct process_start *start)
                                     .heartbeat_ms = s->queue_heartbeat_ms,
                                     .drain_ms = s->runtime_drain_ms,
                                     .instance = start->instance,
+                                    .in_flight_max = (uint32_t)s->gateway_in_flight,
+                                    .limits = domain_limits(DOMAIN_OUTBOUND, s),
                                     .otlp_endpoint = otlp_endpoint(),
                                     .otlp_headers = otlp_headers(),
                                     .policy_url = s->engine_policy_url,
                                     .stop_requested = process_stop_requested,
                                     .stop_fd = process_stop_fd()};
     struct err err;
+    struct partition_counts counts;
     struct str cidrs = str_of(s->webhooks_allow_cidrs ? s->webhooks_allow_cidrs : "");
-    if (egress_policy_parse(cidrs, settings_webhooks_private(s), &config.policy, &err) != ERR_OK) {
-        failure_boot_config_invalid(start->name, err.detail, "egress_policy");
+    if (egress_policy_parse(cidrs, settings_webhooks_private(s), &config.policy, &err) != ERR_OK ||
+        partition_count_all(s, partition_cpus(s), &counts, &err) != ERR_OK) {
+        failure_boot_config_invalid(start->name, err.detail, "egress");
         return PROCESS_EXIT_CONFIG;
     }
+    config.partitions = counts.of[PARTITION_OF_OUTBOUND];
     process_ready(start);
     return gateway_main(&config);
 }

@@ -104,8 +104,17 @@
         "restarts of onboarding and replay within the window; one more ends and renews the domain")          \
     INT(runtime_operations_max_seconds, "runtime.operations.max_seconds", 60, 1, 86400,                      \
         "length of the operations window")                                                                   \
+    INT(runtime_cpus, "runtime.cpus", 0, 0, 1024, "CPUs that counts go by; 0 = those online")                \
+    INT(runtime_partitions_outbound, "runtime.partitions.outbound", 0, 0, 128,                               \
+        "partitions of deliveries, a power of two, at least twice the CPUs; 0 = that. Sessions as many")     \
+    INT(runtime_partitions_ingest, "runtime.partitions.ingest", 0, 0, 1024,                                  \
+        "partitions of ingest, at least the CPUs; 0 = that")                                                 \
+    INT(runtime_partitions_replay, "runtime.partitions.replay", 2, 1, 128,                                   \
+        "partitions of dead-letter replay, apart from live work")                                            \
     INT(gateway_processes, "gateway.processes", 1, 0, 16,                                                    \
         "processes that connect out; 0: no deliveries, no spans")                                            \
+    INT(gateway_in_flight, "gateway.in_flight", 4000, 16, 60000,                                             \
+        "deliveries under way at a time in one gateway, over all its partitions")                            \
     REAL(traces_sample_ratio, "traces.sample_ratio", 1.0, 0, 1,                                              \
          "share of traces begun here that are recorded; a caller's choice goes first")                       \
     TEXT(tokens_issuer, "tokens.issuer", NAME, NULL,                                                         \
@@ -145,7 +154,7 @@
          "policy decision point (OPA's REST shape) asked about signals; unset = the table of roles")         \
     INT(engine_policy_timeout_ms, "engine.policy_timeout_ms", 1000, 10, 60000, "longest wait for it")        \
     TEXT(engine_policy_fallback, "engine.policy_fallback", FALLBACK, "deny",                                 \
-         "when it does not answer: deny, or builtin = the table of roles, flagged in the decision")          \
+         "when it does not answer: deny, allow_with_flag, or builtin = the table of roles; all for review")  \
     INT(slo_ingest_p95_ms, "slo.ingest_p95_ms", 100, 1, 100,                                                 \
         "target of the time from a request to its decision; stricter only")                                  \
     INT(slo_enqueue_p95_ms, "slo.enqueue_p95_ms", 50, 1, 50,                                                 \

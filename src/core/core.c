@@ -16,6 +16,7 @@
 #include "jobs/purge.h"
 #include "runtime/data_lock.h"
 #include "runtime/failure_modes.h"
+#include "runtime/link_watch.h"
 #include "runtime/sandbox.h"
 #include "store/store_open.h"
 
@@ -44,6 +45,7 @@ struct core {
     struct store *more_lanes[CORE_LANES_MAX]; /* of a shared store */
     size_t more_lane_count;
     struct postgres_listener *listener;
+    struct link_watch link; /* of the listener, its thread's */
     struct kernel *kernel;
     struct api *api;
     struct http_server *server;
@@ -135,13 +137,27 @@ static void hinted(void *self, unsigned hints)
     api_hint(c->api, hints);
 }
 
+static void linked(void *self, bool works, const char *why)
+{
+    struct core *c = self;
+    struct link_return back;
+    int64_t now_ms = clock_mono_ms(&clock_system);
+    if (!works)
+        link_failed(&c->link, why, now_ms);
+    else if (link_works(&c->link, now_ms, &back))
+        overload_reconnected(c->api->overload, str_of(c->link.instance_id), back.elapsed_ms, back.attempts,
+                             str_of(back.reason));
+}
+
 static enum err_code listen_to_others(struct core *c, struct err *err)
 {
     char url[SETTINGS_STORE_URL_MAX];
     struct store_options o;
     if (store_options(c->start->settings, url, &o, err) != ERR_OK)
         return err->code;
-    return store_listen(&o, hinted, c, &c->listener, err);
+    c->link = (struct link_watch){.component = "core", .instance_id = "postgres listener"};
+    struct store_listening hear = {.hint = hinted, .link = linked, .self = c};
+    return store_listen(&o, &hear, &c->listener, err);
 }
 
 static void body_fingerprint(const struct json *body, uint8_t out[16])

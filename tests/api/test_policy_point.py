@@ -480,7 +480,42 @@ def test_the_table_may_decide_when_nobody_answers(fresh_weir):
         assert engine.decision(held["policyDecisionId"])["reason"].endswith(": " + BY_TABLE)
 
 
-@pytest.mark.parametrize("fallback, status", [("deny", 403), ("builtin", 200)])
+def alerts_of(engine, run):
+    """Of one run."""
+    return engine.call("GET", f"/alerts?runId={run}").expect(200)["items"]
+
+
+@pytest.mark.parametrize("fallback", ["deny", "allow_with_flag"])
+def test_a_slow_point_is_told_as_degraded_and_its_signals_are_for_review(fresh_weir, point, fallback):
+    """[TOP-048] [TOP-049] [TOP-050] [TOP-056] Denied, or allowed, as the setting says; flagged either way;
+    the next signal goes the usual way, and no process ended."""
+    engine = Engine(fresh_weir(settings={"engine.policy_url": point.url + PATH, **OPEN,
+                                         "engine.policy_timeout_ms": 300,
+                                         "engine.policy_fallback": fallback}))
+    run, gate, pids = engine.run(), Gate(NO), sorted(engine.weir.pids())
+    assert not engine.weir.logs(event="weir.runtime.failure")
+    point.answers = [gate, YES]
+    answer = engine.send(run, role="Engineer")
+    gate.opened.set()
+    if fallback == "deny":
+        record = engine.refused(answer)
+        assert record["reason"] == SILENT and engine.status(run) == "PENDING"
+    else:
+        record = engine.accepted(answer)
+        assert record["reason"] == SILENT + ": allowed for review" and engine.status(run) == "PAUSED"
+    (line,) = engine.weir.logs(event="weir.runtime.failure", mode="policy_timeout")
+    assert (line["component"], line["failure_class"], line["timeout_ms"], line["fallback"]) == (
+        "engine", "degraded", 300, fallback) and line["policy_module"] == point.url + PATH
+    alerts = alerts_of(engine, run)
+    assert [a for a in alerts if a["code"] == "POLICY_REVIEW" and a["category"] == "security"]
+    engine.accepted(engine.send(run, "RESUME" if fallback != "deny" else "PAUSE"))
+    assert len(engine.weir.logs(event="weir.runtime.failure")) == 1
+    assert sorted(engine.weir.pids()) == pids
+    alerts = alerts_of(engine, run)
+    assert len([a for a in alerts if a["code"] == "POLICY_REVIEW"]) == 1, "an answered one is not for review"
+
+
+@pytest.mark.parametrize("fallback, status", [("deny", 403), ("builtin", 200), ("allow_with_flag", 200)])
 def test_without_a_gateway_the_fallback_decides_at_once(fresh_weir, point, fallback, status):
     """The timeout is a minute; nobody waits for it, and the log says why."""
     engine = Engine(fresh_weir(settings={"engine.policy_url": point.url + PATH, **PATIENT,

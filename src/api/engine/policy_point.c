@@ -6,6 +6,7 @@
 #include "api/engine/policy_queue.h"
 #include "base/must.h"
 #include "engine/run_marks.h"
+#include "runtime/failure_modes.h"
 
 #include "base/banned.h"
 
@@ -71,12 +72,21 @@ void policy_point_counts(struct policy_point *p, uint64_t *ret_asked, uint64_t *
 
 static void fall_back(struct policy_point *p, struct policy_given *ret)
 {
+    const struct settings *s = p->settings;
+    const char *fallback = s->engine_policy_fallback;
     atomic_fetch_add(&p->unanswered, 1);
-    if (strcmp(p->settings->engine_policy_fallback, "builtin") == 0)
+    failure_policy_timeout("engine", s->engine_policy_url, s->engine_policy_timeout_ms, fallback);
+    if (strcmp(fallback, "builtin") == 0)
         *ret = (struct policy_given){.source = POLICY_TABLE, .flagged = true};
+    else if (strcmp(fallback, "allow_with_flag") == 0)
+        *ret =
+            (struct policy_given){.source = POLICY_GIVEN,
+                                  .allowed = true,
+                                  .flagged = true,
+                                  .reason = STR("policy decision point did not answer: allowed for review")};
     else
-        *ret = (struct policy_given){.source = POLICY_GIVEN,
-                                     .reason = STR("policy decision point did not answer")};
+        *ret = (struct policy_given){
+            .source = POLICY_GIVEN, .flagged = true, .reason = STR("policy decision point did not answer")};
 }
 
 static void go_on(struct call *c, struct asking *a)

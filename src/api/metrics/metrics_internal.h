@@ -46,6 +46,7 @@ struct metric_part {
     _Atomic uint64_t heartbeats, webhook_deliveries, webhook_failures;
     _Atomic uint64_t problems[ERR_CODE_COUNT];
     struct histogram webhook_seconds;
+    _Atomic uint64_t outbound[2][OUTBOUND_CLASS_COUNT]; /* callback, webhook */
     struct slo_tally slos[SLO_COUNT];
     struct route_metrics routes[]; /* the last: no route */
 };

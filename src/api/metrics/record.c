@@ -197,6 +197,19 @@ void metrics_webhook(struct metrics *m, bool delivered, int64_t duration_us)
     observe(&shape_seconds, &part->webhook_seconds, duration_us);
 }
 
+const char *outbound_class_text(enum outbound_class class)
+{
+#define X(id, name) [OUTBOUND_##id] = name,
+    static const char *const texts[] = {OUTBOUND_CLASSES(X)};
+#undef X
+    return texts[class];
+}
+
+void metrics_outbound(struct metrics *m, bool to_webhook, enum outbound_class class)
+{
+    metric_add(&my_part(m)->outbound[to_webhook][class], 1);
+}
+
 struct slo_tally *metrics_slo(struct metrics *m, enum slo_id id)
 {
     return &my_part(m)->slos[id];
