@@ -72,7 +72,7 @@ void overload_write_metrics(struct overload *o, struct strbuf *out);
  *
  *   {"process":"gateway 1",
  *    "queues":[{"component":"outbound","partition":0,"depth":3,"capacity":256}, ...],     all it holds
- *    "reconnects":[{"instance_id":"gateway 1","elapsed_ms":120,"attempts":2,"reason":"refused"}]}   since its last
+ *    "reconnects":[{"instance_id":"gateway 1","elapsed_ms":120,"attempts":2,"reason":"refused"}]}   new ones
  *
  * All but the process may be left out; without "queues" those it has told of stay. Answers 200
  * {"level":"normal"}, the level that governs the API; 400 when it cannot be read. Queues of a process that

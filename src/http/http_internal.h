@@ -198,8 +198,7 @@ void exchange_list_remove(struct exchange **list, struct exchange *ex);
 void reply_write_head(struct exchange *ex, bool stream);
 void reply_bad_request(struct exchange *ex, int status, const struct err *why);
 
-/* conn.c: life and deadlines */
-/* NULL when the kernel has no room for it; fd is closed then. */
+/* conn.c: life and deadlines. NULL when the kernel has no room for it; fd is closed then. */
 struct http_conn *conn_open(struct http_loop *l, int fd, bool is_unix, bool is_loopback);
 void conn_close(struct http_conn *c);
 void conn_close_socket(struct http_conn *c);             /* the exchange, if any, lives on */
@@ -232,8 +231,7 @@ void stream_lose(struct http_conn *c);
 void stream_drain(struct http_conn *c);
 void stream_tick_all(struct http_loop *l);
 
-/* loop.c */
-/* Sends the answers of a loop that sleeps, which spares its wake-up. False: it is awake. */
+/* loop.c. Sends the answers of a loop that sleeps, which spares its wake-up. False: it is awake. */
 bool loop_answer_for(struct http_loop *l);
 /* Rounds until the server stops (true) or another thread has taken the loop over (false). */
 bool loop_serve(struct http_loop *l);

@@ -31,7 +31,7 @@ struct process_start {
     const char *topology_path; /* DATA/topology.json, written by root */
     pid_t root_pid;
     int ready_fd;
-    int lock_fd; /* of the data directory (runtime/data_lock.h); -1 in all but the owner of the store */
+    int lock_fd;    /* of the data directory (runtime/data_lock.h); -1 in all but the owner of the store */
     int scratch_fd; /* of a runner: a file without a name, since it may open none; -1: there is none */
 };
 

@@ -1,8 +1,8 @@
 """Load for the storm of signals: jobs in batches at a steady pace, by clients that never give one up, and a
 look at the API all the while.
 
-Every job has a key, and a batch whose answer was cut off is sent again with the same keys: so in the end there
-are exactly as many jobs as keys were sent, whatever died meanwhile."""
+Every job has a key, and a batch whose answer was cut off is sent again with the same keys: so in the end
+there are exactly as many jobs as keys were sent, whatever died meanwhile."""
 import http.client
 import threading
 import time

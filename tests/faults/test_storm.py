@@ -62,7 +62,8 @@ class Storm:
     def hit(self):
         """One signal to one process that runs and has not been hit; False: there is none now."""
         self.settle()
-        late = [name for name, (_, since) in self.open.items() if time.monotonic() - since > DEATH_SECONDS_MAX]
+        late = [name for name, (_, since) in self.open.items()
+                if time.monotonic() - since > DEATH_SECONDS_MAX]
         assert not late, f"not back after {DEATH_SECONDS_MAX} s: {late}"
         names = {kind: [n for n in self.running() if n.startswith(kind) and n not in self.open]
                  for kind in KINDS}
@@ -148,7 +149,7 @@ def test_five_hundred_deaths_stay_where_they_happened(fresh_weir, long_run):
 
 
 def the_storm_sees_what_it_must(storm, restarts, look):
-    """The negative control on the very run: one restart that nobody caused, and a silence without a reason."""
+    """The negative control on the very run: a restart that nobody caused, and a silence without a reason."""
     taken_along = {**restarts, "runner 1": restarts.get("runner 1", 0) + 1}
     assert taken_along != storm.hits
     calm = look.gaps[0][0] - 100

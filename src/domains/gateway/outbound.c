@@ -86,8 +86,9 @@ static void open_loop(struct gateway *g, uint32_t i)
 
 void outbound_open(struct gateway *g, int64_t now_ms)
 {
-    uint32_t count = g->config->partitions, room = g->config->in_flight_max / count;
-    MUST(count && PARTITION_SLOTS % count == 0);
+    uint32_t count = g->config->partitions;
+    MUST(PARTITION_SLOTS % count == 0); /* partition_count_all gave it: a power of two */
+    uint32_t room = g->config->in_flight_max / count;
     g->partition_count = count;
     g->partition_room = room > PARTITION_ROOM_MIN ? room : PARTITION_ROOM_MIN;
     g->partitions = must_alloc(count * sizeof *g->partitions);
