@@ -15,7 +15,7 @@ MESON   := /usr/bin/meson
 export PYTHONDONTWRITEBYTECODE := 1
 comma   := ,
 
-.PHONY: help setup setup-run build run test test-long check bench conformance install clean fmt fuzz \
+.PHONY: help setup setup-run build run test test-long check bench conformance install install-service clean fmt fuzz \
         build-asan build-tsan build-fuzz
 
 help: ## this list
@@ -55,6 +55,14 @@ fuzz: setup build-fuzz ## every fuzz target for FUZZ_SECONDS (default 60) from i
 
 fmt: setup ## format every C file
 	@find src tests bench -name '*.[ch]' -print0 | xargs -0 clang-format -i
+
+install-service: install ## the same, and the systemd unit and its user (deploy/README.md)
+	@install -D -m 644 deploy/systemd/weir.sysusers '$(DESTDIR)$(PREFIX)/lib/sysusers.d/weir.conf'
+	@install -d '$(DESTDIR)$(PREFIX)/lib/systemd/system'
+	@sed 's|^ExecStart=/usr/local/|ExecStart=$(PREFIX)/|' deploy/systemd/weir.service \
+	    > '$(DESTDIR)$(PREFIX)/lib/systemd/system/weir.service'
+	@chmod 644 '$(DESTDIR)$(PREFIX)/lib/systemd/system/weir.service'
+	@echo 'installed $(DESTDIR)$(PREFIX)/lib/systemd/system/weir.service'
 
 install: build ## copy build/weir to $(DESTDIR)$(PREFIX)/bin
 	@install -D -m 755 build/weir '$(DESTDIR)$(PREFIX)/bin/weir'

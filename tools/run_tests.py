@@ -33,6 +33,11 @@ SIMULATOR = "tests/api/test_simulate.py"  # most of it is about its own table an
 ON_POSTGRES = ["tests/api", "tests/scenarios", "tests/webhooks", "tests/harness/test_postgres.py",
                "tests/faults/test_postgres_start.py",
                *("--ignore=" + path for path in OF_NO_STORE + [SIMULATOR])]
+# What is installed has a tighter sandbox than sanitized builds have: a little of everything, inside it.
+ON_RELEASE = [f"tests/{name}.py" for name in (
+    "faults/test_sandbox", "faults/test_service", "faults/test_supervision", "faults/test_restart",
+    "faults/test_disk_full", "api/test_webhook_delivery", "api/test_tokens", "api/test_policy_point",
+    "api/test_store_copy", "api/test_traces", "api/test_runs_execution")]
 PARTS = {"api": 2, "postgres-api": 3}  # of a long black-box suite, run beside each other
 
 # Of what can go wrong, a part on PostgreSQL at commit size; and every kind of work, simulated.
@@ -41,6 +46,8 @@ FAULTS_ON_POSTGRES = [SIMULATOR + "::test_every_kind_ends_as_the_catalog_says",
     f"tests/faults/{test}" for test in (
         "test_kill.py::test_kill_of_the_whole_family_under_load_loses_nothing",
         "test_kill.py::test_verify_sees_a_row_that_is_missing",
+        "test_run_kills.py::test_two_nodes_lose_no_event_and_no_signal_when_one_is_killed",
+        "test_run_kills.py::test_the_judge_and_verify_see_an_event_that_is_missing",
         "test_delivery_kills.py::test_kills_lose_no_delivery",
         "test_restart.py::test_a_schedule_survives_a_kill_and_is_kept",
         "test_restart.py::test_the_queue_survives_kill_9_in_its_order",
@@ -120,6 +127,8 @@ def stages():
     ]
     if slow:
         found.append(Stage("faults", PYTEST + slow, ["build-asan", "build-release"], env=asan))
+    found.append(Stage("release", PYTEST + ON_RELEASE, ["build-release"],
+                       env={"WEIR_BIN": os.path.abspath("build/weir")}))
     on_postgres = PYTEST + ["--store", "postgres"] + (["tests"] if LONG else ON_POSTGRES)
     if not LONG:
         found.append(Stage("postgres-faults", PYTEST + ["--store", "postgres"] + FAULTS_ON_POSTGRES,

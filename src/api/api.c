@@ -8,8 +8,12 @@
 #include "api/engine/signal_limits.h"
 #include "base/log.h"
 #include "base/must.h"
+#include "jobs/deliver.h"
+#include "jobs/inbox.h"
 #include "lifecycle/work_kinds.h"
 #include "schema/embedded.h"
+#include "runtime/event_names.h"
+#include "runtime/partition.h"
 
 #include "base/banned.h"
 
@@ -98,10 +102,12 @@ enum err_code api_new(const struct api_config *config, struct api **ret_api, str
     a->auth = auth_new(config->settings);
     a->rate_limit = rate_limit_new(config->settings);
     a->metrics = metrics_new(route_pointers, route_count);
+    a->overload = overload_new(config->settings, config->clock, a->metrics);
     a->signal_limits = signal_limits_new(config->settings);
     a->traces = traces_new(config->clock, config->settings->traces_sample_ratio);
     a->client_ids = client_ids_new();
     a->followers = followers_new();
+    a->topology = topology_new(config->topology_path);
     a->recent_jobs = recent_jobs_new(RECENT_JOBS_BYTES, RECENT_JOBS_MAX);
     a->keys = key_ring_new(&(struct key_place){.data_dir = config->settings->data_dir,
                                                .environment = config->settings->environment});
@@ -146,10 +152,12 @@ struct api *api_free(struct api *a)
     rate_limit_free(a->rate_limit);
     signal_limits_free(a->signal_limits);
     policy_point_free(a->policy_point);
+    overload_free(a->overload);
     metrics_free(a->metrics);
     traces_free(a->traces);
     client_ids_free(a->client_ids);
     followers_free(a->followers);
+    topology_free(a->topology);
     free(a->operations);
     free(a);
     return NULL;
@@ -215,6 +223,55 @@ static void remember_jobs(struct api *a, const struct unit *u)
         unit_each_inserted(u, &table_job_row, remember_job, &r);
 }
 
+struct enqueued {
+    const struct live *live;
+    uint32_t partitions;
+};
+
+/* The instance is the receiver as the store numbers it (`target`): a webhook's, or that of a callback's
+ * origin, which is negative. */
+static void log_enqueued(const void *row, void *arg)
+{
+    const struct delivery_row *d = row;
+    const struct enqueued *e = arg;
+    const struct task *s = live_find(e->live, deliver_stream_id(d->webhook, d->job));
+    struct str slot = s ? s->row.queue : STR("");
+    struct uuid id = uuid_from_v7(d->id, (uint64_t)d->low);
+    char id_text[UUID_TEXT_LEN + 1];
+    int64_t number = 0;
+    (void)str_cut(&slot, '.'); /* ~deliver.N */
+    (void)str_to_int(slot, 0, PARTITION_SLOTS - 1, &number);
+    uuid_text(&id, id_text);
+    log_line(LOG_DEBUG, EVENT_OUTBOUND_ENQUEUED, "instance_id", LOG_INT(s ? s->row.target : d->webhook),
+             "partition", LOG_INT(number % e->partitions), "operation",
+             LOG_TEXT(d->webhook ? "webhook" : "callback"), "message_id", LOG_TEXT(id_text), NULL);
+}
+
+static void log_all_enqueued(struct api *a, const struct unit *u)
+{
+    struct partition_counts counts;
+    struct err err;
+    const struct settings *s = a->config.settings;
+    if (partition_count_all(s, partition_cpus(s), &counts, &err) != ERR_OK)
+        return; /* the program does not start like that */
+    struct enqueued e = {u->store->live, counts.of[PARTITION_OF_OUTBOUND]};
+    unit_each_inserted(u, &table_delivery_row, log_enqueued, &e);
+}
+
+/* How long they took from the first request of their batch: never less than it was. */
+static void tell_deliveries(struct api *a, const struct unit *u)
+{
+    uint32_t count = u->inserted[TABLE_NUMBER_delivery_row];
+    overload_results(a->overload, u->delivered, u->given_up);
+    if (!count)
+        return;
+    int64_t us = clock_wall_us(a->config.clock) - (u->oldest_us ? u->oldest_us : u->now_us);
+    for (uint32_t i = 0; i < count; i++)
+        overload_sample(a->overload, SLO_ENQUEUE, us);
+    if (log_enabled(LOG_DEBUG))
+        log_all_enqueued(a, u);
+}
+
 void api_committed(void *self, const struct unit *u)
 {
     struct api *a = self;
@@ -225,6 +282,7 @@ void api_committed(void *self, const struct unit *u)
     metrics_committed(a->metrics, u);
     traces_committed(a->traces, u);
     engine_committed(a, u);
+    tell_deliveries(a, u);
     for (const struct webhook_notice *n = u->disabled; n; n = n->next)
         tell_disabled(a, n->webhook);
     if (log_enabled(LOG_DEBUG))
@@ -246,11 +304,40 @@ void api_hint(struct api *a, unsigned hints)
         http_server_tick(a->server);
 }
 
+/* --- load ------------------------------------------------------------------------------------------ */
+
+static void measure(struct api *a, const struct kernel_stats *stats)
+{
+    struct overload_queues q = {.kernel = *stats};
+    if (a->server)
+        q.connections = http_server_connections(a->server);
+    policy_point_depth(a->policy_point, &q.policy_questions, &q.policy_capacity);
+    traces_depth(a->traces, &q.spans, &q.span_capacity);
+    if (a->config.inbox && settings_store_is_postgres(a->config.settings)) {
+        q.inbox = a->config.inbox->found;
+        q.inbox_capacity = INBOX_ROWS_A_TURN;
+    }
+    overload_measure(a->overload, &q);
+    if (settings_store_is_postgres(a->config.settings))
+        overload_store(a->overload, stats->storing, stats->commit_errors);
+    enum pressure_level level = overload_level(a->overload);
+    kernel_set_pressure(a->kernel, level >= PRESSURE_DEGRADED, level >= PRESSURE_SHED);
+}
+
+void api_tick(struct api *a)
+{
+    struct kernel_stats stats;
+    kernel_stats(a->kernel, &stats);
+    measure(a, &stats);
+    overload_tick(a->overload, (int64_t)topology_cascades(a->topology));
+}
+
 static void count_batch(struct api *a)
 {
     struct kernel_stats stats;
     kernel_stats(a->kernel, &stats);
     metrics_batch(a->metrics, &stats);
+    measure(a, &stats);
 }
 
 void api_batch_end(void *self)

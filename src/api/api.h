@@ -13,6 +13,8 @@
 #include "api/engine/signal_schemas.h"
 #include "api/followers.h"
 #include "api/metrics.h"
+#include "api/ops/topology.h"
+#include "api/overload.h"
 #include "api/rate_limit.h"
 #include "api/reads.h"
 #include "api/token_auth.h"
@@ -37,6 +39,7 @@ enum auth_need {
     AUTH_OPTIONAL, /* a bad key is refused, no key is the handler's decision */
     AUTH_CLIENT,   /* an API key */
     AUTH_KEEPER,   /* an API key or the operator token */
+    AUTH_OPERATOR, /* in dev anyone on this machine; else the operator token, or a token */
     AUTH_WORKER,   /* an API key, a token with the role Worker, or the Unix socket of a built-in domain */
     AUTH_TOKEN,    /* a token of any role */
     AUTH_ENGINEER, /* a token with one of the roles that dispatch.c lists; so for the next two */
@@ -83,6 +86,7 @@ struct call {
     struct str job_id;              /* for the log line */
     struct err err;                 /* what was answered, for the log line */
     struct span *span;              /* NULL: not traced */
+    bool ingests;                   /* brings work or events: the time to its decision is an SLO */
     void *data;
 };
 
@@ -101,11 +105,13 @@ struct api {
     struct policy_point *policy_point; /* NULL: none is asked */
     struct rate_limit *rate_limit;
     struct metrics *metrics;
+    struct overload *overload;
     struct traces *traces; /* NULL: off */
     struct client_ids *client_ids;
     struct followers *followers;
     struct reads *reads;
     struct recent_jobs *recent_jobs;
+    struct topology *topology;
     struct key_ring *keys; /* that tokens are signed with */
     /* opened: kernel and reads are there. Before that only ops/ is served, the rest is told to come back. */
     _Atomic bool opened, draining, started, fatal;
@@ -126,6 +132,8 @@ void api_hint(struct api *a, unsigned hints);
 void api_committed(void *self, const struct unit *u);
 void api_batch_end(void *self);
 void api_lent_batch_end(void *self); /* the same, when an HTTP thread has committed */
+/* Now and then, from a thread that waits for no disk. */
+void api_tick(struct api *a);
 void api_commits_itself(void *self); /* an HTTP thread is about to commit a lone command */
 
 const struct route *api_routes(size_t *ret_count);

@@ -200,16 +200,28 @@ static enum err_code check_key(struct auth *a, struct reads *reads, struct arena
     return ERR_OK;
 }
 
+/* The token of "Bearer TOKEN"; false when it is nothing of the kind. */
+static bool bearer(struct str header, struct str *ret_token)
+{
+    struct str scheme = str_cut(&header, ' ');
+    *ret_token = str_trim(header);
+    return str_equal_nocase(scheme, STR("Bearer")) && ret_token->len;
+}
+
+bool auth_is_operator(const struct auth *a, struct str header)
+{
+    struct str token;
+    return header.ptr && bearer(header, &token) && is_operator(a, token);
+}
+
 enum err_code auth_check(struct auth *a, struct reads *reads, struct arena *arena, struct str header,
                          int64_t now_ms, struct principal *ret_who, struct err *err)
 {
     *ret_who = (struct principal){.kind = PRINCIPAL_NONE};
     if (!header.ptr)
         return ERR_OK;
-    struct str rest = header;
-    struct str scheme = str_cut(&rest, ' ');
-    struct str token = str_trim(rest);
-    if (!str_equal_nocase(scheme, STR("Bearer")) || !token.len)
+    struct str token;
+    if (!bearer(header, &token))
         return refuse(err);
     if (is_operator(a, token)) {
         ret_who->kind = PRINCIPAL_OPERATOR;

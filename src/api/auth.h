@@ -28,6 +28,8 @@ bool auth_key_parse(struct str text, int64_t *ret_key_id, uint8_t ret_secret[32]
 /* "whsec_" + base64 */
 struct str webhook_secret_text(struct arena *a, struct str secret);
 
+/* Is it the operator token? Needs no store. */
+bool auth_is_operator(const struct auth *a, struct str header);
 /* `header` is the Authorization value (absent: none sent). PRINCIPAL_NONE with ERR_OK when none was sent. */
 MUST_CHECK enum err_code auth_check(struct auth *a, struct reads *reads, struct arena *arena,
                                     struct str header, int64_t now_ms, struct principal *ret_who,

@@ -16,8 +16,20 @@
 #include "kernel/kernel.h"
 #include "lifecycle/delivery_lifecycle.h"
 #include "lifecycle/signals.h"
+#include "runtime/slo.h"
 
 enum { METRICS_THREADS_MAX = 512 };
+
+/* What an attempt to deliver is to its delivery. X(id, name) */
+#define OUTBOUND_CLASSES(X)                                                                                  \
+    X(DELIVERED, "delivered")                                                                                \
+    X(RETRIED, "retried")     /* failed, and is tried again */                                               \
+    X(EXHAUSTED, "exhausted") /* failed, and was the last */                                                 \
+    X(REJECTED, "rejected")   /* trying again cannot help: gone, denied, or nothing that could be sent */
+#define X(id, name) OUTBOUND_##id,
+enum outbound_class { OUTBOUND_CLASSES(X) OUTBOUND_CLASS_COUNT };
+#undef X
+const char *outbound_class_text(enum outbound_class class);
 
 struct metrics;
 /* `routes` must live as long as the metrics. */
@@ -44,6 +56,11 @@ void metrics_idempotent_replay(struct metrics *m);
 void metrics_heartbeats(struct metrics *m, uint64_t accepted);
 /* One attempt to deliver a webhook, told by whoever makes them. */
 void metrics_webhook(struct metrics *m, bool delivered, int64_t duration_us);
+/* What became of the delivery with it. */
+void metrics_outbound(struct metrics *m, bool to_webhook, enum outbound_class class);
+/* This thread's tally of an SLO; and the sum of all threads'. */
+struct slo_tally *metrics_slo(struct metrics *m, enum slo_id id);
+void metrics_slo_sum(const struct metrics *m, enum slo_id id, struct slo_tally *ret_sum);
 
 /* --- a scrape, any thread ------------------------------------------------------------------------- */
 
@@ -53,6 +70,8 @@ struct metrics_around {
     uint32_t connections;
     uint64_t log_dropped, spans, spans_dropped, inbox_taken, inbox_refused, policy_asked, policy_unanswered;
 };
+/* Announces a family; its samples follow. For those who add some of their own (ops/topology.c). */
+void metrics_head(struct strbuf *out, const char *name, const char *type, const char *help);
 void metrics_write(struct metrics *m, const struct metrics_around *around, struct strbuf *out);
 
 #endif

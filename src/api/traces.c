@@ -46,6 +46,12 @@ void traces_committed(struct traces *t, const struct unit *u)
         delivery_traces_committed(t->tracer, u, clock_wall_us(t->clock));
 }
 
+void traces_depth(struct traces *t, int64_t *ret_depth, int64_t *ret_capacity)
+{
+    *ret_depth = t ? (int64_t)tracer_depth(t->tracer) : 0;
+    *ret_capacity = t ? TRACER_SPANS_MAX : 0;
+}
+
 void traces_counts(struct traces *t, uint64_t *ret_recorded, uint64_t *ret_dropped)
 {
     *ret_recorded = *ret_dropped = 0;

@@ -21,6 +21,8 @@ struct unit;
 struct traces *traces_new(const struct clock *clock, double sample_ratio); /* NULL: off */
 struct traces *traces_free(struct traces *t);                              /* NULL is fine */
 void traces_committed(struct traces *t, const struct unit *u);
+/* Spans that wait, and how many can; NULL: zeroes. */
+void traces_depth(struct traces *t, int64_t *ret_depth, int64_t *ret_capacity);
 void traces_counts(struct traces *t, uint64_t *ret_recorded, uint64_t *ret_dropped); /* NULL: zeroes */
 
 /* --- the steps of a call ---------------------------------------------------------------------------- */

@@ -10,10 +10,14 @@
 
 #include "base/banned.h"
 
-#define SERVER  (FLAG_BIT(URL) | FLAG_BIT(KEY) | FLAG_BIT(OUTPUT) | FLAG_BIT(QUIET))
-#define LOCAL   (FLAG_BIT(DATA) | FLAG_BIT(STORE) | FLAG_BIT(CONFIG) | FLAG_BIT(SET) | FLAG_BIT(OUTPUT))
-#define TOKENS  (FLAG_BIT(DATA) | FLAG_BIT(CONFIG) | FLAG_BIT(SET) | FLAG_BIT(OUTPUT) | FLAG_BIT(QUIET))
-#define KEYS    (SERVER | FLAG_BIT(OPERATOR_TOKEN))
+#define SERVER (FLAG_BIT(URL) | FLAG_BIT(KEY) | FLAG_BIT(OUTPUT) | FLAG_BIT(QUIET))
+#define LOCAL  (FLAG_BIT(DATA) | FLAG_BIT(STORE) | FLAG_BIT(CONFIG) | FLAG_BIT(SET) | FLAG_BIT(OUTPUT))
+#define TOKENS (FLAG_BIT(DATA) | FLAG_BIT(CONFIG) | FLAG_BIT(SET) | FLAG_BIT(OUTPUT) | FLAG_BIT(QUIET))
+#define KEYS   (SERVER | FLAG_BIT(OPERATOR_TOKEN))
+#define RUNS                                                                                                 \
+    (FLAG_BIT(URL) | FLAG_BIT(OUTPUT) | FLAG_BIT(QUIET) | FLAG_BIT(TOKEN) | FLAG_BIT(TENANT) |               \
+     FLAG_BIT(ROLE) | FLAG_BIT(SUB) | FLAG_BIT(DATA))
+#define PAGES   (FLAG_BIT(LIMIT) | FLAG_BIT(CURSOR) | FLAG_BIT(ALL))
 #define FILTERS (FLAG_BIT(STATE) | FLAG_BIT(TYPE) | FLAG_BIT(KIND) | FLAG_BIT(QUEUE) | FLAG_BIT(OUTCOME))
 
 const struct command command_table[] = {
@@ -44,6 +48,36 @@ const struct command command_table[] = {
     {"job watch", "JOB_ID", "follow a job's events until it is final", SERVER | FLAG_BIT(TIMEOUT), 1, 1,
      command_job_watch},
     {"job explain", "JOB_ID", "say what a job waits for", SERVER, 1, 1, command_job_explain},
+
+    {"run plan put", "FILE", "store a version of a plan, JSON or YAML; - reads stdin", RUNS, 1, 1,
+     command_run_plan_put},
+    {"run plan get", "PLAN_ID [VERSION]", "show a plan's steps; the version is 1 unless given", RUNS, 1, 2,
+     command_run_plan_get},
+    {"run start", "PLAN_ID [VERSION]", "start a run of a plan; the version is 1 unless given",
+     RUNS | FLAG_BIT(PROJECT) | FLAG_BIT(ENVIRONMENT) | FLAG_BIT(PARAMS) | FLAG_BIT(RUN_ID) | FLAG_BIT(WAIT) |
+         FLAG_BIT(WATCH) | FLAG_BIT(TIMEOUT),
+     1, 2, command_run_start},
+    {"run get", "RUN_ID", "show a run and its steps, now or earlier", RUNS | FLAG_BIT(AT), 1, 1,
+     command_run_get},
+    {"run list", "", "show runs, newest first",
+     RUNS | PAGES | FLAG_BIT(STATE) | FLAG_BIT(PLAN) | FLAG_BIT(PROJECT), 0, 0, command_run_list},
+    {"run events", "RUN_ID", "show what happened in a run",
+     RUNS | FLAG_BIT(AFTER) | FLAG_BIT(FOLLOW) | FLAG_BIT(LIMIT), 1, 1, command_run_events},
+    {"run watch", "RUN_ID", "draw a run's steps as they go, until it ends", RUNS | FLAG_BIT(TIMEOUT), 1, 1,
+     command_run_watch},
+    {"run signal", "RUN_ID TYPE", "steer a run: pause, resume, cancel, retry-step, skip-step, ...",
+     RUNS | FLAG_BIT(PAYLOAD) | FLAG_BIT(STEP) | FLAG_BIT(REASON) | FLAG_BIT(PARAMS) | FLAG_BIT(OVERRIDE) |
+         FLAG_BIT(TARGET) | FLAG_BIT(FORCE) | FLAG_BIT(SIGNAL_ID),
+     2, 2, command_run_signal},
+    {"run signals", "RUN_ID [SIGNAL_ID]", "show who sent which signals and what was decided",
+     RUNS | PAGES | FLAG_BIT(PENDING), 1, 2, command_run_signals},
+    {"run decision", "POLICY_DECISION_ID", "show the record of a decision about a signal", RUNS, 1, 1,
+     command_run_decision},
+    {"run approve", "POLICY_DECISION_ID", "let a signal that is held be applied", RUNS | FLAG_BIT(REASON), 1,
+     1, command_run_approve},
+    {"run reject", "POLICY_DECISION_ID", "refuse a signal that is held", RUNS | FLAG_BIT(REASON), 1, 1,
+     command_run_reject},
+    {"run alerts", "[RUN_ID]", "show what somebody should look at", RUNS | PAGES, 0, 1, command_run_alerts},
 
     {"token mint", "", "sign a token with the key set of the data directory, made on first use",
      TOKENS | FLAG_BIT(SUB) | FLAG_BIT(ROLE) | FLAG_BIT(TENANT) | FLAG_BIT(PROJECT) | FLAG_BIT(TTL) |
@@ -77,6 +111,9 @@ const struct command command_table[] = {
      LOCAL | FLAG_BIT(LIMIT) | FLAG_BIT(QUIET), 0, 0, command_store_inbox},
     {"doctor", "", "check this machine, its data directory and the server", LOCAL | FLAG_BIT(URL), 0, 0,
      command_doctor},
+    {"top", "", "watch processes, queues, pressure, rates and latencies of a server",
+     SERVER | FLAG_BIT(OPERATOR_TOKEN) | FLAG_BIT(TOKEN) | FLAG_BIT(INTERVAL) | FLAG_BIT(ONCE), 0, 0,
+     command_top},
     {"config show", "", "show every setting and its value", LOCAL | FLAG_BIT(ORIGIN), 0, 0,
      command_config_show},
     {"config markdown", "", "print the manual of all settings", 0, 0, 0, command_config_markdown},
@@ -200,9 +237,9 @@ int command_refuse(const char *const *words, size_t count)
 static bool check_use(const struct invocation *in)
 {
     const struct command *c = in->command;
-    uint64_t foreign = flags_given(in->flags) & ~(c->flags | FLAGS_COMMON);
+    flag_set foreign = flags_given(in->flags) & ~(c->flags | FLAGS_COMMON);
     for (int i = 0; foreign && i < FLAG_COUNT; i++)
-        if (foreign & UINT64_C(1) << i) {
+        if (foreign & (flag_set)1 << i) {
             cli_fault("weir %s takes no --%s; see `weir %s --help`", c->name, flag_table[i].name, c->name);
             return false;
         }

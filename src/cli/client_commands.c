@@ -132,13 +132,15 @@ static int create_key(const struct invocation *in, struct server_call *call, str
     int code = server_try(in, call, ret_made);
     bool refused = ret_made->http.status == 401 || ret_made->http.status == 403;
     if (code != CLI_OK || !refused || !call->bearer || server_key_is_flag(in))
-        return code == CLI_OK ? server_judge(ret_made, call->bearer != NULL) : code;
+        return code == CLI_OK
+                   ? server_judge(ret_made, call->bearer ? server_advice_key : server_advice_no_key)
+                   : code;
     struct server_answer first = *ret_made;
     struct server_call open = *call;
     open.bearer = NULL;
     code = server_try(in, &open, ret_made);
     if (code == CLI_OK && ret_made->http.status >= 400)
-        code = server_judge(&first, true);
+        code = server_judge(&first, server_advice_key);
     server_answer_free(&first);
     return code;
 }

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/must.h"
+#include "runtime/partition.h"
 
 #include "base/banned.h"
 
@@ -51,7 +52,10 @@ enum err_code cli_settings_load(const struct invocation *in, struct settings *re
     if (settings_load_environment(ret_settings, environ, err) != ERR_OK ||
         apply_flags(ret_settings, in->flags, err) != ERR_OK)
         return err->code;
-    return settings_check(ret_settings, err);
+    struct partition_counts counts;
+    if (settings_check(ret_settings, err) != ERR_OK)
+        return err->code;
+    return partition_count_all(ret_settings, partition_cpus(ret_settings), &counts, err);
 }
 
 int cli_settings(const struct invocation *in, struct settings *ret_settings)

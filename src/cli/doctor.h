@@ -46,6 +46,7 @@ struct doctor {
     X(policy_point, "policy point")                                                                          \
     X(lock, "data directory lock")                                                                           \
     X(server, "server")                                                                                      \
+    X(sandbox, "sandbox")                                                                                    \
     X(open_files, "open file limit")                                                                         \
     X(clock, "clock")
 

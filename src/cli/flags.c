@@ -19,6 +19,45 @@ static const char *const flag_names[FLAG_COUNT] = {
 
 enum { SHOWN_MAX = 60 };
 
+/* Where a flag has another value or sense than in general. The first line that fits counts; a command is
+ * named by its beginning. */
+static const struct {
+    const char *command;
+    enum flag_id id;
+    const char *value, *help;
+} particular[] = {
+    {"run get", FLAG_AT, "SEQ", "the run as of this record; 0 is before the first"},
+    {"run events", FLAG_AFTER, "SEQ", "only records behind this one"},
+    {"run events", FLAG_FOLLOW, NULL, "wait for more, until the run ends"},
+    {"run events", FLAG_LIMIT, "N", "records at most, 1 to 1000; default all"},
+    {"run list", FLAG_STATE, "STATUS", "PENDING, RUNNING, PAUSED, COMPLETED, FAILED or CANCELLED"},
+    {"run list", FLAG_PROJECT, "P", "only runs of this project"},
+    {"run start", FLAG_PROJECT, "P", "project of the run; default `default`"},
+    {"run start", FLAG_WAIT, NULL, "wait until the run has ended, then show it"},
+    {"run signal", FLAG_PAYLOAD, "JSON", "the payload as a whole; @FILE reads a file, - reads stdin"},
+    {"run signal", FLAG_PARAMS, "JSON", "of update-params: merged into the run's"},
+    {"run signal", FLAG_FORCE, NULL, "of retry-step, retry-run and emergency-stop (forceKill)"},
+    {"run signal", FLAG_REASON, "TEXT", "why; kept in the record; destructive signals need one"},
+    {"run approve", FLAG_REASON, "TEXT", "why; kept in the record"},
+    {"run reject", FLAG_REASON, "TEXT", "why; kept in the record"},
+    {"run ", FLAG_LIMIT, "N", "rows on a page, 1 to 200; default 50"},
+    {"run ", FLAG_SUB, "NAME", "who acts, in a token made here; default the user's name"},
+    {"run ", FLAG_ROLE, "ROLE[,ROLE]", "its role in a token made here; default Admin"},
+    {"run ", FLAG_TENANT, "TENANT", "its tenant in a token made here; default `default`"},
+};
+
+struct flag flag_of_command(enum flag_id id, const char *command)
+{
+    struct flag f = flag_table[id];
+    for (size_t i = 0; i < LENGTH_OF(particular); i++)
+        if (particular[i].id == id && str_starts(str_of(command), particular[i].command)) {
+            f.value = particular[i].value;
+            f.help = particular[i].help;
+            break;
+        }
+    return f;
+}
+
 static int find_long(struct str name)
 {
     for (int i = 0; i < FLAG_COUNT; i++)
@@ -131,12 +170,12 @@ enum err_code flags_parse(int argc, char **argv, struct flags *ret_flags, struct
     return ERR_OK;
 }
 
-uint64_t flags_given(const struct flags *f)
+flag_set flags_given(const struct flags *f)
 {
-    uint64_t given = 0;
+    flag_set given = 0;
     for (int i = 0; i < FLAG_COUNT; i++)
         if (f->value[i])
-            given |= UINT64_C(1) << i;
+            given |= (flag_set)1 << i;
     return given;
 }
 

@@ -31,6 +31,8 @@
       "jobs on a page, 1 to 200; rows of the inbox; default 50; events, default all")                        \
     X(FOLLOW, "follow", 0, NULL, "wait for more, until interrupted")                                         \
     X(AFTER, "after", 0, "PLACE", "go on behind an event that was seen; its place is told with it")          \
+    X(INTERVAL, "interval", 0, "TIME", "time between two looks, such as 500ms or 5s; default 1s")            \
+    X(ONCE, "once", 0, NULL, "one look, printed as tables; what is no terminal gets it anyway")              \
     X(CURSOR, "cursor", 0, "CURSOR", "go on where an earlier page ended")                                    \
     X(ALL, "all", 0, NULL, "every page")                                                                     \
     X(WITH_KEY, "with-key", 0, NULL, "make an API key too, ready to export")                                 \
@@ -49,6 +51,17 @@
     X(ROLE, "role", 0, "ROLE[,ROLE]", "what its bearer is; the first is its main role")                      \
     X(TENANT, "tenant", 0, "TENANT", "whose runs it may touch")                                              \
     X(PROJECT, "project", 0, "P[,P]", "projects it may touch; default *, every one")                         \
+    X(ENVIRONMENT, "environment", 0, "NAME", "environment of the run; default dev")                          \
+    X(PLAN, "plan", 0, "PLAN_ID", "only runs of this plan")                                                  \
+    X(RUN_ID, "run-id", 0, "ID", "name of the run; makes the call safe to repeat")                           \
+    X(PARAMS, "params", 0, "JSON", "object every step gets; @FILE reads a file, - reads stdin")              \
+    X(STEP, "step", 0, "STEP_ID", "the step the signal is about")                                            \
+    X(OVERRIDE, "override", 0, "JSON", "of inject-override: object for the step's next attempt")             \
+    X(TARGET, "target", 0, "JSON", "of update-target: the step's new target, an object")                     \
+    X(SIGNAL_ID, "signal-id", 0, "UUID", "makes the signal safe to repeat; default a new one")               \
+    X(PENDING, "pending", 0, NULL, "only what is accepted and not yet processed")                            \
+    X(WATCH, "watch", 0, NULL, "draw the run until it ends, as `run watch` does")                            \
+    X(TOKEN, "token", 0, "TOKEN", "default WEIR_TOKEN; on the server's machine one is made with --data")     \
     X(TTL, "ttl", 0, "TIME", "life of the token, such as 30m or 8h; default 1h")                             \
     X(AUD, "aud", 0, "AUDIENCE", "who it is for; default the first of tokens.audience")                      \
     X(ALG, "alg", 0, "ALG", "RS256, RS384, RS512, ES256, ES384 or ES512; default as before, or ES256")       \
@@ -71,9 +84,11 @@
 #define X(id, name, short_form, value, help) FLAG_##id,
 enum flag_id { FLAG_LIST(X) FLAG_COUNT };
 #undef X
-_Static_assert(FLAG_COUNT <= 64, "a command's flags are a 64-bit set");
 
-#define FLAG_BIT(id) (UINT64_C(1) << FLAG_##id)
+__extension__ typedef unsigned __int128 flag_set; /* of FLAG_BITs */
+_Static_assert(FLAG_COUNT <= 128, "a command's flags are a set of 128 bits");
+
+#define FLAG_BIT(id) ((flag_set)1 << FLAG_##id)
 
 struct flag {
     const char *name;
@@ -82,6 +97,9 @@ struct flag {
     const char *help;
 };
 extern const struct flag flag_table[FLAG_COUNT];
+/* The same as a command means it: of one that uses it for something of its own (flags.c lists them), value
+ * and help are that command's. */
+struct flag flag_of_command(enum flag_id id, const char *command);
 
 enum { FLAG_SETS_MAX = 128, FLAG_WORDS_MAX = 16 };
 
@@ -99,7 +117,7 @@ static inline bool flags_has(const struct flags *f, enum flag_id id)
 {
     return f->value[id] != NULL;
 }
-uint64_t flags_given(const struct flags *f); /* as a set of FLAG_BITs */
+flag_set flags_given(const struct flags *f);
 
 /* The flag's value as an integer; ERR_CONFIG_INVALID names the flag. Absent: *ret is left alone. */
 MUST_CHECK enum err_code flags_int(const struct flags *f, enum flag_id id, int64_t min, int64_t max,

@@ -35,8 +35,10 @@ static void print_command(FILE *out, const struct command *c)
     fprintf(out, "%s\n\nusage: weir %s%s%s [FLAG...]\n\n", c->help, c->name, *c->arguments ? " " : "",
             c->arguments);
     for (int i = 0; i < FLAG_COUNT; i++)
-        if ((c->flags | FLAG_BIT(HELP)) & UINT64_C(1) << i)
-            print_flag(out, &flag_table[i]);
+        if ((c->flags | FLAG_BIT(HELP)) & (flag_set)1 << i) {
+            struct flag f = flag_of_command((enum flag_id)i, c->name);
+            print_flag(out, &f);
+        }
 }
 
 static void print_exit_codes(FILE *out)

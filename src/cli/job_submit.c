@@ -1,67 +1,12 @@
 /* weir job submit: flags to a JSON body. Values are judged by the server; only what cannot even be
  * written as JSON is refused here. */
-#include <errno.h>
-#include <stdlib.h>
-
 #include "base/clock.h"
 #include "base/must.h"
 #include "base/time_text.h"
 #include "cli/job_internal.h"
+#include "cli/json_argument.h"
 
 #include "base/banned.h"
-
-enum { PAYLOAD_BYTES_MAX = 100 * 1024 * 1024 };
-
-static enum err_code read_all(const char *name, FILE *file, struct strbuf *out, struct err *err)
-{
-    char bytes[16384];
-    size_t n;
-    while ((n = fread(bytes, 1, sizeof bytes, file)) > 0) {
-        strbuf_add(out, bytes, n);
-        if (out->len > PAYLOAD_BYTES_MAX)
-            return err_set(err, ERR_CONFIG_INVALID, "%.160s is larger than %d MiB", name,
-                           PAYLOAD_BYTES_MAX >> 20);
-    }
-    if (ferror(file))
-        return err_set(err, ERR_CONFIG_INVALID, "cannot read %.160s: %s", name, strerror(errno));
-    return ERR_OK;
-}
-
-/* JSON itself, @FILE, or - for stdin. */
-static enum err_code read_payload(const char *text, struct strbuf *out, struct err *err)
-{
-    if (strcmp(text, "-") == 0)
-        return read_all("stdin", stdin, out, err);
-    if (text[0] != '@') {
-        strbuf_add_text(out, text);
-        return ERR_OK;
-    }
-    FILE *file = fopen(text + 1, "re");
-    if (!file)
-        return err_set(err, ERR_CONFIG_INVALID, "cannot read %.160s: %s", text + 1, strerror(errno));
-    enum err_code code = read_all(text + 1, file, out, err);
-    fclose(file);
-    return code;
-}
-
-static enum err_code add_payload(struct json_writer *w, const char *text, struct err *err)
-{
-    struct strbuf bytes CLEANUP(strbuf_free) = {0};
-    struct arena *a = arena_new(16384);
-    const struct json *root;
-    struct err fault;
-    enum err_code code = read_payload(text, &bytes, err);
-    if (code == ERR_OK && json_parse(a, strbuf_str(&bytes), &root, &fault) != ERR_OK)
-        code = err_set(err, ERR_CONFIG_INVALID, "--payload is no JSON: %.200s", fault.detail);
-    else if (code == ERR_OK && root->type != JSON_OBJECT)
-        code = err_set(err, ERR_CONFIG_INVALID, "--payload must be a JSON object such as {\"n\":1}");
-    if (code == ERR_OK) {
-        jw_key(w, "payload");
-        jw_raw(w, root->source);
-    }
-    arena_free(a);
-    return code;
-}
 
 /* "+90s" counts from now; anything else goes to the server as it is. */
 static enum err_code add_time(struct json_writer *w, const char *text, struct err *err)
@@ -120,7 +65,7 @@ static enum err_code write_job(const struct flags *f, struct strbuf *out, struct
         return err->code;
     if (flags_has(f, FLAG_AT) && add_time(&w, f->value[FLAG_AT], err) != ERR_OK)
         return err->code;
-    if (flags_has(f, FLAG_PAYLOAD) && add_payload(&w, f->value[FLAG_PAYLOAD], err) != ERR_OK)
+    if (json_argument_write(f, FLAG_PAYLOAD, "payload", &w, err) != ERR_OK)
         return err->code;
     jw_object_end(&w);
     return ERR_OK;

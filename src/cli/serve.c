@@ -10,6 +10,8 @@
 #include "core/core.h"
 #include "domains/gateway/gateway.h"
 #include "domains/runner/runner.h"
+#include "runtime/failure_modes.h"
+#include "runtime/partition.h"
 #include "runtime/supervisor.h"
 #include "telemetry/otlp.h"
 
@@ -18,7 +20,6 @@
 static int run_runner(const struct process_start *start)
 {
     const struct settings *s = start->settings;
-    const char *temp_dir = getenv("TMPDIR");
     struct runner_config config = {
         .workers = s->runner_workers,
         .concurrency = s->runner_concurrency,
@@ -26,7 +27,7 @@ static int run_runner(const struct process_start *start)
         .heartbeat_ms = s->queue_heartbeat_ms,
         .drain_ms = s->runtime_drain_ms,
         .socket_path = start->socket_path,
-        .temp_dir = temp_dir && *temp_dir ? temp_dir : "/tmp",
+        .scratch_fd = start->scratch_fd,
         .instance = start->instance,
         .stop_requested = process_stop_requested,
         .stop_fd = process_stop_fd(),
@@ -43,17 +44,22 @@ static int run_gateway(const struct process_start *start)
                                     .heartbeat_ms = s->queue_heartbeat_ms,
                                     .drain_ms = s->runtime_drain_ms,
                                     .instance = start->instance,
+                                    .in_flight_max = (uint32_t)s->gateway_in_flight,
+                                    .limits = domain_limits(DOMAIN_OUTBOUND, s),
                                     .otlp_endpoint = otlp_endpoint(),
                                     .otlp_headers = otlp_headers(),
                                     .policy_url = s->engine_policy_url,
                                     .stop_requested = process_stop_requested,
                                     .stop_fd = process_stop_fd()};
     struct err err;
+    struct partition_counts counts;
     struct str cidrs = str_of(s->webhooks_allow_cidrs ? s->webhooks_allow_cidrs : "");
-    if (egress_policy_parse(cidrs, settings_webhooks_private(s), &config.policy, &err) != ERR_OK) {
-        log_line(LOG_ERROR, "gateway_failed", "error_message", LOG_TEXT(err.detail), NULL);
+    if (egress_policy_parse(cidrs, settings_webhooks_private(s), &config.policy, &err) != ERR_OK ||
+        partition_count_all(s, partition_cpus(s), &counts, &err) != ERR_OK) {
+        failure_boot_config_invalid(start->name, err.detail, "egress");
         return PROCESS_EXIT_CONFIG;
     }
+    config.partitions = counts.of[PARTITION_OF_OUTBOUND];
     process_ready(start);
     return gateway_main(&config);
 }
@@ -149,9 +155,12 @@ int serve_run(const struct settings *s, int argc, char **argv)
 int command_serve(const struct invocation *in)
 {
     struct settings s CLEANUP(settings_free);
-    int code = cli_settings(in, &s);
-    if (code != CLI_OK)
-        return code;
+    struct err err;
+    if (cli_settings_load(in, &s, &err) != ERR_OK) {
+        log_process("root");
+        failure_boot_config_invalid("serve", err.detail, "settings");
+        return cli_err(&err);
+    }
     settings_warn(&s, stderr);
     return run_with_greeting(&s, in->quiet, in->argc, in->argv);
 }

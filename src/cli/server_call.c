@@ -67,6 +67,7 @@ int server_try(const struct invocation *in, const struct server_call *call, stru
         .url = url.ptr,
         .bearer = call->bearer,
         .idempotency_key = call->idempotency_key,
+        .accept = call->accept,
         .body = call->body,
         .timeout_ms = call->timeout_ms ? call->timeout_ms : HTTP_CALL_TIMEOUT_MS,
     };
@@ -113,7 +114,25 @@ static void tell(struct str title, struct str detail, struct str code, const cha
     text_table_free(t);
 }
 
-int server_judge(const struct server_answer *answer, bool key_sent)
+static bool is_credentials(struct str code)
+{
+    return str_is(code, err_wire(ERR_AUTH_INVALID_CREDENTIALS)); /* whose advice is about headers */
+}
+
+const char *server_advice_key(long status, struct str code)
+{
+    (void)status;
+    return is_credentials(code) ? "check --key or WEIR_API_KEY" : NULL;
+}
+
+const char *server_advice_no_key(long status, struct str code)
+{
+    (void)status;
+    return is_credentials(code) ? "give --key or set WEIR_API_KEY; `weir client create --with-key` makes one"
+                                : NULL;
+}
+
+int server_judge(const struct server_answer *answer, server_advice_fn *advice)
 {
     long status = answer->http.status;
     enum cli_exit code = exit_code_of_status(status);
@@ -122,21 +141,19 @@ int server_judge(const struct server_answer *answer, bool key_sent)
         return CLI_OK;
     struct str title = member_text(problem, "title"), wire = member_text(problem, "code");
     if (code == CLI_OK || !title.ptr) {
-        cli_fault("the server answered %ld with something that is not the Jobs API; check --url", status);
+        cli_fault("the server answered %ld with something that is not Weir's API; check --url", status);
         return code == CLI_OK ? CLI_FAILED : (int)code;
     }
-    const char *advice = advice_for(wire);
-    if (str_is(wire, err_wire(ERR_AUTH_INVALID_CREDENTIALS))) /* here nobody writes headers */
-        advice = key_sent ? "check --key or WEIR_API_KEY"
-                          : "give --key or set WEIR_API_KEY; `weir client create --with-key` makes one";
-    tell(title, member_text(problem, "detail"), wire, advice);
+    const char *own = advice(status, wire);
+    tell(title, member_text(problem, "detail"), wire, own ? own : advice_for(wire));
     return (int)code;
 }
 
 int server_call(const struct invocation *in, const struct server_call *call, struct server_answer *ret_answer)
 {
+    server_advice_fn *by_key = call->bearer ? server_advice_key : server_advice_no_key;
     int code = server_try(in, call, ret_answer);
-    return code == CLI_OK ? server_judge(ret_answer, call->bearer != NULL) : code;
+    return code == CLI_OK ? server_judge(ret_answer, call->advice ? call->advice : by_key) : code;
 }
 
 void server_print_json(const struct server_answer *a)

@@ -1,4 +1,4 @@
-/* cli/server_call.h - calls of the Jobs API as commands make them: address, key, JSON, problems.
+/* cli/server_call.h - calls of the server as commands make them: address, key or token, JSON, problems.
  *
  * A problem is told on stderr (title, detail, advice) and becomes an exit code. */
 #ifndef WEIR_CLI_SERVER_CALL_H
@@ -8,13 +8,18 @@
 #include "cli/command.h"
 #include "cli/http_call.h"
 
+/* What to do about a problem of this code; NULL: what the list of errors says. */
+typedef const char *server_advice_fn(long status, struct str code);
+
 struct server_call {
     const char *method;
     struct str path;    /* "/v1/jobs?limit=5" */
     struct str body;    /* absent: none */
     const char *bearer; /* NULL: none */
     const char *idempotency_key;
-    int64_t timeout_ms; /* 0: HTTP_CALL_TIMEOUT_MS */
+    const char *accept;       /* NULL: application/json */
+    int64_t timeout_ms;       /* 0: HTTP_CALL_TIMEOUT_MS */
+    server_advice_fn *advice; /* NULL: server_advice_key, or _no_key without a bearer */
 };
 
 struct server_answer {
@@ -29,7 +34,8 @@ int server_call(const struct invocation *in, const struct server_call *call,
 /* Without words about refusals: CLI_OK means there is an answer, whatever its status. */
 int server_try(const struct invocation *in, const struct server_call *call, struct server_answer *ret_answer);
 /* Tells the problem, if it is one; gives the exit code of its status. */
-int server_judge(const struct server_answer *answer, bool key_sent);
+int server_judge(const struct server_answer *answer, server_advice_fn *advice);
+server_advice_fn server_advice_key, server_advice_no_key;
 void server_answer_free(struct server_answer *a);
 
 /* The answer as it came, one line. */

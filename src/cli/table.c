@@ -76,8 +76,7 @@ size_t text_columns(struct str text)
     return columns;
 }
 
-/* The longest beginning that fills at most `columns`. */
-static struct str text_cut(struct str text, size_t columns)
+struct str text_cut(struct str text, size_t columns)
 {
     size_t len = 0, used = 0;
     while (len < text.len) {
@@ -99,7 +98,7 @@ static bool steers_terminal(uint32_t c)
            (c >= 0x2066 && c <= 0x2069);
 }
 
-static struct str made_harmless(struct arena *a, struct str text)
+struct str text_harmless(struct arena *a, struct str text)
 {
     char *out = arena_alloc(a, text.len + 1);
     size_t len = 0;
@@ -164,7 +163,7 @@ void text_table_add_tone(struct text_table *t, struct str text, enum tone tone)
         t->capacity = t->capacity ? t->capacity * 2 : 64;
         t->cells = must_realloc(t->cells, t->capacity * sizeof *t->cells);
     }
-    struct str safe = text.ptr ? made_harmless(t->arena, text) : STR("-");
+    struct str safe = text.ptr ? text_harmless(t->arena, text) : STR("-");
     size_t column = t->count % t->columns, columns = text_columns(safe);
     t->cells[t->count++] = (struct cell){safe, columns, tone};
     text_table_widen(t, column, columns);
@@ -200,7 +199,8 @@ void text_table_add_json(struct text_table *t, const struct json *value)
 void text_table_pair(struct text_table *t, const char *name, const struct json *value)
 {
     struct str text = shown(value);
-    bool state = str_is(str_of(name), "state") || str_is(str_of(name), "outcome");
+    bool state = str_is(str_of(name), "state") || str_is(str_of(name), "outcome") ||
+                 str_is(str_of(name), "status") || str_is(str_of(name), "decision");
     text_table_add_tone(t, str_of(name), TONE_DIM);
     text_table_add_tone(t, text, state ? tone_of_state(text) : TONE_PLAIN);
 }
@@ -288,12 +288,22 @@ bool terminal_is(FILE *out)
     return isatty(fileno(out)) == 1;
 }
 
+static struct winsize terminal_size(FILE *out)
+{
+    struct winsize size = {0};
+    if (!terminal_is(out) || ioctl(fileno(out), TIOCGWINSZ, &size) != 0)
+        return (struct winsize){0};
+    return size;
+}
+
 size_t terminal_width(FILE *out)
 {
-    struct winsize size;
-    if (!terminal_is(out) || ioctl(fileno(out), TIOCGWINSZ, &size) != 0)
-        return 0;
-    return size.ws_col;
+    return terminal_size(out).ws_col;
+}
+
+size_t terminal_height(FILE *out)
+{
+    return terminal_size(out).ws_row;
 }
 
 bool terminal_colour(FILE *out)
@@ -306,7 +316,7 @@ const char *tone_start(enum tone tone, bool colour)
 {
     static const char *const codes[TONE_COUNT] = {
         [TONE_PLAIN] = "",        [TONE_GOOD] = "\033[32m", [TONE_BAD] = "\033[31m",
-        [TONE_BUSY] = "\033[36m", [TONE_DIM] = "\033[2m",
+        [TONE_BUSY] = "\033[36m", [TONE_WARN] = "\033[33m", [TONE_DIM] = "\033[2m",
     };
     return colour ? codes[tone] : "";
 }
@@ -316,11 +326,28 @@ const char *tone_end(enum tone tone, bool colour)
     return colour && tone != TONE_PLAIN ? "\033[0m" : "";
 }
 
+/* Of runs, steps and decisions; those that they share with jobs are found there. */
+static enum tone tone_of_run_state(struct str text)
+{
+    static const struct {
+        const char *text;
+        enum tone tone;
+    } tones[] = {{"COMPLETED", TONE_GOOD}, {"SUCCESS", TONE_GOOD}, {"ACCEPTED", TONE_GOOD},
+                 {"CANCELLED", TONE_BAD},  {"REJECTED", TONE_BAD}, {"PAUSED", TONE_WARN},
+                 {"SKIPPED", TONE_DIM},    {"PENDING", TONE_DIM},  {"REVISION_REQUIRED", TONE_WARN}};
+    for (size_t i = 0; i < LENGTH_OF(tones); i++)
+        if (str_is(text, tones[i].text))
+            return tones[i].tone;
+    return TONE_PLAIN;
+}
+
 enum tone tone_of_state(struct str text)
 {
     enum job_state state;
-    if (!text.ptr || (!job_state_parse(text, &state) && !job_outcome_parse(text, &state)))
+    if (!text.ptr)
         return TONE_PLAIN;
+    if (!job_state_parse(text, &state) && !job_outcome_parse(text, &state))
+        return tone_of_run_state(text);
     if (!job_state_is_final(state))
         return TONE_BUSY;
     return state == JOB_SUCCEEDED ? TONE_GOOD : TONE_BAD;

@@ -12,7 +12,7 @@
 #include "base/arena.h"
 #include "base/json.h"
 
-enum tone { TONE_PLAIN, TONE_GOOD, TONE_BAD, TONE_BUSY, TONE_DIM, TONE_COUNT };
+enum tone { TONE_PLAIN, TONE_GOOD, TONE_BAD, TONE_BUSY, TONE_WARN, TONE_DIM, TONE_COUNT };
 
 enum { TEXT_TABLE_COLUMNS_MAX = 12 };
 
@@ -40,11 +40,14 @@ void text_table_print(struct text_table *t, FILE *out, size_t width, bool colour
 /* The same with width and colour as `out` wants them. */
 void text_table_show(struct text_table *t, FILE *out);
 
-enum tone tone_of_state(struct str state); /* of a job state on the wire */
+enum tone tone_of_state(struct str state); /* on the wire: of a job, a run, a step, a decision */
 
-size_t text_columns(struct str text); /* how many columns of a terminal it fills */
+size_t text_columns(struct str text);                       /* how many columns of a terminal it fills */
+struct str text_harmless(struct arena *a, struct str text); /* without what steers a terminal */
+struct str text_cut(struct str text, size_t columns); /* the longest beginning that fills at most these */
 bool terminal_is(FILE *out);
 size_t terminal_width(FILE *out);                    /* 0 when it is no terminal */
+size_t terminal_height(FILE *out);                   /* the same */
 bool terminal_colour(FILE *out);                     /* a terminal, and NO_COLOR is not set */
 const char *tone_start(enum tone tone, bool colour); /* "" without colour */
 const char *tone_end(enum tone tone, bool colour);

@@ -52,8 +52,8 @@ MUST_CHECK enum err_code settings_load_file(struct settings *s, const char *path
 /* The same for bytes in memory; `name` stands for the file in messages. */
 MUST_CHECK enum err_code settings_load_text(struct settings *s, const char *name, struct str text,
                                             struct err *err);
-/* Reads WEIR_* for every key; an unknown WEIR_ variable is refused. Known beside the keys: WEIR_URL
- * and WEIR_API_KEY of the command line, and what a cluster injects for a service named weir. */
+/* Reads WEIR_* for every key; an unknown WEIR_ variable is refused. Known beside the keys: WEIR_URL,
+ * WEIR_API_KEY and WEIR_TOKEN of the command line, and what a cluster injects for a service named weir. */
 MUST_CHECK enum err_code settings_load_environment(struct settings *s, char **environ_list, struct err *err);
 /* Rules that bind several keys (heartbeat below lease, backoff base below its cap, ...). */
 MUST_CHECK enum err_code settings_check(const struct settings *s, struct err *err);

@@ -38,6 +38,11 @@ enum err_code settings_check(const struct settings *s, struct err *err)
         return err_set(err, ERR_CONFIG_INVALID,
                        "webhooks.base_ms (%lld) must be at most webhooks.cap_ms (%lld)",
                        (long long)s->webhooks_base_ms, (long long)s->webhooks_cap_ms);
+    if (settings_is_on(s->engine_pseudonymize) && !(s->operator_token && *s->operator_token))
+        return err_set(
+            err, ERR_CONFIG_INVALID,
+            "engine.pseudonymize needs operator.token: it is the key of the digests, and without one "
+            "anybody could try names");
     if (check_rotation(s, err) != ERR_OK)
         return err->code;
     return settings_store_url(s, url, sizeof url, err);

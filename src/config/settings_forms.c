@@ -191,8 +191,10 @@ bool setting_form_fits(enum setting_form form, struct str value)
         return one_of(value, "true false");
     case FORM_SWITCH:
         return one_of(value, "on off");
+    case FORM_SANDBOX:
+        return one_of(value, "enforce log off");
     case FORM_FALLBACK:
-        return one_of(value, "deny builtin");
+        return one_of(value, "deny allow_with_flag builtin");
     case FORM_SIGNALS:
         return each_item(value, is_signal);
     case FORM_URL:

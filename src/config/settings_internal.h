@@ -18,7 +18,8 @@
     X(ENVIRONMENT, false, "dev, stage or prod")                                                              \
     X(BOOLEAN, false, "true or false")                                                                       \
     X(SWITCH, false, "on or off")                                                                            \
-    X(FALLBACK, false, "deny or builtin")                                                                    \
+    X(SANDBOX, false, "enforce, log or off")                                                                 \
+    X(FALLBACK, false, "deny, allow_with_flag or builtin")                                                   \
     X(SIGNALS, true, "signal types such as UPDATE_PARAMS or EMERGENCY_STOP, several with commas between")    \
     X(URL, false,                                                                                            \
       "an http or https URL without user name or fragment, such as http://127.0.0.1:8181/v1/data/a")         \

@@ -18,6 +18,10 @@
     INT(request_timeout_ms, "server.request_timeout_ms", 5000, 100, 600000,                                  \
         "a request that takes longer is answered 504")                                                       \
     INT(connections_max, "server.connections_max", 16384, 16, 1000000, "open connections")                   \
+    INT(commands_max, "server.commands_max", 8192, 16, 1000000,                                              \
+        "changes that wait for the commit loop; more are answered 503")                                      \
+    INT(commands_max_bytes, "server.commands_max_bytes", 67108864, 65536, 17179869184,                       \
+        "their bodies together; one alone always fits")                                                      \
     INT(idle_timeout_ms, "server.idle_timeout_ms", 60000, 100, 3600000, "idle connection closed")            \
     TEXT(operator_token, "operator.token", SECRET, NULL, "secret that may manage any client's keys")         \
     INT(jobs_max_active, "jobs.max_active", 10000, 1, 100000000, "unfinished jobs, all clients")             \
@@ -64,19 +68,53 @@
     TEXT(webhooks_allow_cidrs, "webhooks.allow_cidrs", CIDRS, NULL,                                          \
          "CIDR,... that webhooks may reach all the same")                                                    \
     INT(runtime_drain_ms, "runtime.drain_ms", 8000, 0, 600000, "time to finish on SIGTERM")                  \
+    INT(runtime_heartbeat_timeout_ms, "runtime.heartbeat_timeout_ms", 10000, 0, 600000,                      \
+        "a process with a loop silent for so long is killed and started again; 0: never")                    \
+    TEXT(runtime_sandbox, "runtime.sandbox", SANDBOX, "enforce",                                             \
+         "each process may only do what it is there for; log: tell the kernel's log, refuse nothing")        \
+    TEXT(runtime_core_dumps, "runtime.core_dumps", SWITCH, "off",                                            \
+         "on: a crash may leave a core dump, with payloads and secrets in it")                               \
     INT(runtime_root_max_restarts, "runtime.root.max_restarts", 3, 0, 1000,                                  \
         "restarts of core and of whole domains within the window; one more ends the program")                \
     INT(runtime_root_max_seconds, "runtime.root.max_seconds", 10, 1, 86400, "length of the root window")     \
+    INT(runtime_rooms_max_restarts, "runtime.rooms.max_restarts", 20, 0, 1000,                               \
+        "restarts of rooms within the window; one more ends and renews the domain")                          \
+    INT(runtime_rooms_max_seconds, "runtime.rooms.max_seconds", 60, 1, 86400, "length of the rooms window")  \
     INT(runtime_agents_max_restarts, "runtime.agents.max_restarts", 10, 0, 1000,                             \
         "restarts of runners within the window; one more ends and renews the domain")                        \
     INT(runtime_agents_max_seconds, "runtime.agents.max_seconds", 60, 1, 86400,                              \
         "length of the agents window")                                                                       \
+    INT(runtime_instances_max_restarts, "runtime.instances.max_restarts", 6, 0, 1000,                        \
+        "restarts of channel instances within the window; one more ends and renews the domain")              \
+    INT(runtime_instances_max_seconds, "runtime.instances.max_seconds", 30, 1, 86400,                        \
+        "length of the instances window")                                                                    \
+    INT(runtime_instance_subtree_max_restarts, "runtime.instance_subtree.max_restarts", 5, 0, 1000,          \
+        "restarts inside one channel instance within the window; one more ends that instance")               \
+    INT(runtime_instance_subtree_max_seconds, "runtime.instance_subtree.max_seconds", 30, 1, 86400,          \
+        "length of the instance_subtree window")                                                             \
     INT(runtime_outbound_max_restarts, "runtime.outbound.max_restarts", 30, 0, 1000,                         \
         "restarts of the gateway within the window; one more ends and renews the domain")                    \
     INT(runtime_outbound_max_seconds, "runtime.outbound.max_seconds", 60, 1, 86400,                          \
         "length of the outbound window")                                                                     \
+    INT(runtime_sessions_max_restarts, "runtime.sessions.max_restarts", 15, 0, 1000,                         \
+        "restarts of session shards within the window; one more ends and renews the domain")                 \
+    INT(runtime_sessions_max_seconds, "runtime.sessions.max_seconds", 60, 1, 86400,                          \
+        "length of the sessions window")                                                                     \
+    INT(runtime_operations_max_restarts, "runtime.operations.max_restarts", 10, 0, 1000,                     \
+        "restarts of onboarding and replay within the window; one more ends and renews the domain")          \
+    INT(runtime_operations_max_seconds, "runtime.operations.max_seconds", 60, 1, 86400,                      \
+        "length of the operations window")                                                                   \
+    INT(runtime_cpus, "runtime.cpus", 0, 0, 1024, "CPUs that counts go by; 0 = those online")                \
+    INT(runtime_partitions_outbound, "runtime.partitions.outbound", 0, 0, 128,                               \
+        "partitions of deliveries, a power of two, at least twice the CPUs; 0 = that. Sessions as many")     \
+    INT(runtime_partitions_ingest, "runtime.partitions.ingest", 0, 0, 1024,                                  \
+        "partitions of ingest, at least the CPUs; 0 = that")                                                 \
+    INT(runtime_partitions_replay, "runtime.partitions.replay", 2, 1, 128,                                   \
+        "partitions of dead-letter replay, apart from live work")                                            \
     INT(gateway_processes, "gateway.processes", 1, 0, 16,                                                    \
         "processes that connect out; 0: no deliveries, no spans")                                            \
+    INT(gateway_in_flight, "gateway.in_flight", 4000, 16, 60000,                                             \
+        "deliveries under way at a time in one gateway, over all its partitions")                            \
     REAL(traces_sample_ratio, "traces.sample_ratio", 1.0, 0, 1,                                              \
          "share of traces begun here that are recorded; a caller's choice goes first")                       \
     TEXT(tokens_issuer, "tokens.issuer", NAME, NULL,                                                         \
@@ -108,15 +146,23 @@
     INT(engine_signals_per_tenant_minute, "engine.signals_per_tenant_minute", 600, 0, 1000000,               \
         "0: no limit")                                                                                       \
     INT(engine_decision_retention_days, "engine.decision_retention_days", 2557, 2557, 36525,                 \
-        "signal decisions are kept at least so long; never less than seven years")                           \
+        "signal decisions are kept at least so long (nothing deletes them); never less than seven years")    \
     TEXT(engine_pseudonymize, "engine.pseudonymize", SWITCH, "off",                                          \
-         "on: decisions name actors by a keyed digest instead of their id")                                  \
+         "on: decisions name actors by a digest keyed with operator.token instead of their id")              \
     TEXT(engine_source_ip, "engine.source_ip", SWITCH, "off", "on: decisions keep the caller's address")     \
     TEXT(engine_policy_url, "engine.policy_url", URL, NULL,                                                  \
          "policy decision point (OPA's REST shape) asked about signals; unset = the table of roles")         \
     INT(engine_policy_timeout_ms, "engine.policy_timeout_ms", 1000, 10, 60000, "longest wait for it")        \
     TEXT(engine_policy_fallback, "engine.policy_fallback", FALLBACK, "deny",                                 \
-         "when it does not answer: deny, or builtin = the table of roles, flagged in the decision")          \
+         "when it does not answer: deny, allow_with_flag, or builtin = the table of roles; all for review")  \
+    INT(slo_ingest_p95_ms, "slo.ingest_p95_ms", 100, 1, 100,                                                 \
+        "target of the time from a request to its decision; stricter only")                                  \
+    INT(slo_enqueue_p95_ms, "slo.enqueue_p95_ms", 50, 1, 50,                                                 \
+        "target of the time from a change to its delivery being stored; stricter only")                      \
+    REAL(slo_delivery_ratio, "slo.delivery_ratio", 0.995, 0.995, 1,                                          \
+         "target of deliveries that succeed in the end; stricter only")                                      \
+    INT(slo_reconnect_p95_ms, "slo.reconnect_p95_ms", 60000, 1, 60000,                                       \
+        "target of the time until a lost connection is back; stricter only")                                 \
     TEXT(log_level, "log.level", LEVEL, "info", "debug, info, warn or error")
 
 #endif

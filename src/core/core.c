@@ -14,6 +14,10 @@
 #include "config/settings.h"
 #include "jobs/inbox.h"
 #include "jobs/purge.h"
+#include "runtime/data_lock.h"
+#include "runtime/failure_modes.h"
+#include "runtime/link_watch.h"
+#include "runtime/sandbox.h"
 #include "store/store_open.h"
 
 #include "base/banned.h"
@@ -30,28 +34,51 @@ enum {
     OWN_DESCRIPTORS_MAX = 256, /* files, sockets and pipes besides the connections */
     AWAIT_FIRST_MS = 100,      /* between looks for a database that is away */
     AWAIT_MAX_MS = 2000,
+    PURGE_WAITS_MS = 60000,
 };
 
 struct core {
     const struct process_start *start;
+    int64_t epoch;     /* the how manyth core on these data */
+    const char *stage; /* of the start: what is being opened */
     struct store *store;
     struct store *more_lanes[CORE_LANES_MAX]; /* of a shared store */
     size_t more_lane_count;
     struct postgres_listener *listener;
+    struct link_watch link; /* of the listener, its thread's */
     struct kernel *kernel;
     struct api *api;
     struct http_server *server;
     struct purge purge;
     struct inbox inbox;
+    int64_t purged_ms; /* steady */
     int64_t live_at_start;
 };
 
-static int fail(const char *doing, const struct err *err)
+/* What the store is kept by; before that is known, the part of core that did not open. */
+static const char *adapter_name(const struct core *c)
 {
-    log_line(LOG_ERROR, "core_failed", "doing", LOG_TEXT(doing), "error_code", LOG_TEXT(err_wire(err->code)),
-             "error_message", LOG_TEXT(err->detail), NULL);
-    fprintf(stderr, "weir: %s: %s\n", doing, err->detail);
-    return err->code == ERR_CONFIG_INVALID ? PROCESS_EXIT_CONFIG : EXIT_STORE;
+    char url[SETTINGS_STORE_URL_MAX];
+    enum store_kind kind;
+    struct err ignored;
+    if (settings_store_url(c->start->settings, url, sizeof url, &ignored) != ERR_OK ||
+        !store_url_kind(str_of(url), &kind))
+        return c->stage;
+    return kind == STORE_POSTGRES ? "postgres" : "sqlite";
+}
+
+/* No second try in here: root's restarts are the tries, and an operator the fix. */
+static int fail(const struct core *c, const struct err *err)
+{
+    log_line(LOG_ERROR, "core_failed", "doing", LOG_TEXT(c->stage), "error_code",
+             LOG_TEXT(err_wire(err->code)), "error_message", LOG_TEXT(err->detail), NULL);
+    fprintf(stderr, "weir: cannot start: %s\n", err->detail);
+    if (err->code == ERR_CONFIG_INVALID) {
+        failure_boot_config_invalid("core", err->detail, c->stage);
+        return PROCESS_EXIT_CONFIG;
+    }
+    failure_adapter_init_failed("core", adapter_name(c), err->detail);
+    return PROCESS_EXIT_ADAPTER;
 }
 
 /* A failed fsync: what was written may or may not be there. Never retried: leave, be restarted, recover. */
@@ -110,13 +137,27 @@ static void hinted(void *self, unsigned hints)
     api_hint(c->api, hints);
 }
 
+static void linked(void *self, bool works, const char *why)
+{
+    struct core *c = self;
+    struct link_return back;
+    int64_t now_ms = clock_mono_ms(&clock_system);
+    if (!works)
+        link_failed(&c->link, why, now_ms);
+    else if (link_works(&c->link, now_ms, &back))
+        overload_reconnected(c->api->overload, str_of(c->link.instance_id), back.elapsed_ms, back.attempts,
+                             str_of(back.reason));
+}
+
 static enum err_code listen_to_others(struct core *c, struct err *err)
 {
     char url[SETTINGS_STORE_URL_MAX];
     struct store_options o;
     if (store_options(c->start->settings, url, &o, err) != ERR_OK)
         return err->code;
-    return store_listen(&o, hinted, c, &c->listener, err);
+    c->link = (struct link_watch){.component = "core", .instance_id = "postgres listener"};
+    struct store_listening hear = {.hint = hinted, .link = linked, .self = c};
+    return store_listen(&o, &hear, &c->listener, err);
 }
 
 static void body_fingerprint(const struct json *body, uint8_t out[16])
@@ -128,6 +169,10 @@ static bool housekeep(void *self, struct unit *u)
 {
     struct core *c = self;
     bool more = inbox_drain(&c->inbox, u);
+    /* Under pressure the purge waits, but not so long that the disk fills. */
+    if (u->puts_off && u->steady_ms - c->purged_ms < PURGE_WAITS_MS)
+        return more;
+    c->purged_ms = u->steady_ms;
     return purge_housekeep(&c->purge, u) || more;
 }
 
@@ -236,12 +281,17 @@ static enum err_code start(struct core *c, struct err *err)
                            .clock = &clock_system,
                            .topology_path = c->start->topology_path,
                            .inbox = &c->inbox};
-    if (api_new(&a, &c->api, err) != ERR_OK || await_store(c, err) != ERR_OK)
+    c->stage = "api";
+    if (api_new(&a, &c->api, err) != ERR_OK)
         return err->code;
+    c->stage = "store";
+    if (data_lock_raise_epoch(c->start->lock_fd, &c->epoch, err) != ERR_OK || await_store(c, err) != ERR_OK)
+        return err->code;
+    c->stage = "listeners";
     c->live_at_start = live_count(c->store->live); /* the commit thread's own from here on */
     make_kernel(c);
     if ((!c->server && open_listeners(c, err) != ERR_OK) || kernel_start_thread(c->kernel, err) != ERR_OK ||
-        listen_to_others(c, err) != ERR_OK)
+        listen_to_others(c, err) != ERR_OK || sandbox_close_network(c->start->settings, err) != ERR_OK)
         return err->code;
     atomic_store(&c->api->started, true);
     return ERR_OK;
@@ -298,12 +348,13 @@ int core_main(const struct process_start *process)
             log_line(LOG_INFO, "core_stopped", NULL);
             return 0;
         }
-        return fail("cannot start", &err);
+        return fail(&c, &err);
     }
     log_line(LOG_INFO, "core_started", "port", LOG_INT(http_server_port(c.server)), "jobs_live",
-             LOG_INT(c.live_at_start), NULL);
+             LOG_INT(c.live_at_start), "epoch", LOG_INT(c.epoch), NULL);
     process_ready(process);
-    process_wait_stop(-1);
+    while (!process_wait_stop(OVERLOAD_TICK_MS))
+        api_tick(c.api);
     drain(&c);
     close_all(&c);
     log_line(LOG_INFO, "core_stopped", NULL);

@@ -235,6 +235,19 @@ static void reset_answer(struct egress_transfer *t)
     t->curl_error[0] = 0;
 }
 
+static void return_transfer(struct egress *e, struct egress_transfer *t)
+{
+    curl_slist_free_all(t->headers);
+    t->headers = NULL;
+    if (t->body.cap > BODY_BYTES_KEPT)
+        strbuf_free(&t->body);
+    t->in_flight = false;
+    e->in_flight--;
+    e->bytes -= t->bytes;
+    t->next = e->idle;
+    e->idle = t;
+}
+
 static enum err_code take(struct egress *e, const struct egress_request *request, bool trusted,
                           struct err *err)
 {
@@ -260,8 +273,11 @@ static enum err_code take(struct egress *e, const struct egress_request *request
     e->bytes += bytes;
     t->lane = &e->lanes[hash_sip(e->hash_key, url.endpoint, strlen(url.endpoint)) % LANES];
     transfer_easy_aim(t, request);
-    MUST(curl_multi_add_handle(t->lane->multi, t->easy) == CURLM_OK);
-    return ERR_OK;
+    CURLMcode refused = curl_multi_add_handle(t->lane->multi, t->easy);
+    if (refused == CURLM_OK)
+        return ERR_OK;
+    return_transfer(e, t);
+    return err_set(err, ERR_INTERNAL, "no request could be begun: %s", curl_multi_strerror(refused));
 }
 
 enum err_code egress_send(struct egress *e, const struct egress_request *request, struct err *err)
@@ -275,19 +291,6 @@ enum err_code egress_send_trusted(struct egress *e, const struct egress_request 
 }
 
 /* --- results ---------------------------------------------------------------------------------------- */
-
-static void return_transfer(struct egress *e, struct egress_transfer *t)
-{
-    curl_slist_free_all(t->headers);
-    t->headers = NULL;
-    if (t->body.cap > BODY_BYTES_KEPT)
-        strbuf_free(&t->body);
-    t->in_flight = false;
-    e->in_flight--;
-    e->bytes -= t->bytes;
-    t->next = e->idle;
-    e->idle = t;
-}
 
 static void end_transfer(struct egress *e, struct egress_transfer *t, enum egress_failure failure,
                          const char *error)
@@ -338,13 +341,25 @@ static void end_denied(struct egress *e)
     }
 }
 
-void egress_cancel_all(struct egress *e)
+void egress_cancel(struct egress *e, egress_wanted_fn *wanted, void *self)
 {
     e->cancelling = true;
     for (uint32_t i = 0; i < e->transfer_count; i++)
-        if (e->transfers[i]->in_flight)
+        if (e->transfers[i]->in_flight && wanted(self, e->transfers[i]->owner))
             end_transfer(e, e->transfers[i], EGRESS_CANCELLED, "cancelled");
     e->cancelling = false;
+}
+
+static bool any(void *self, void *owner)
+{
+    (void)self;
+    (void)owner;
+    return true;
+}
+
+void egress_cancel_all(struct egress *e)
+{
+    egress_cancel(e, any, NULL);
 }
 
 /* --- the loop --------------------------------------------------------------------------------------- */

@@ -4,7 +4,7 @@
  * connects to a host that a client named.
  *
  * Owner:   one thread. Only egress_wakeup() may be called from others. Results arrive through `done`, only
- *          ever from inside egress_poll() and egress_cancel_all(); `done` may call egress_send().
+ *          ever from inside egress_poll() and egress_cancel(); `done` may call egress_send().
  * Loop:    either egress_poll() with a timeout is the thread's loop, or the caller watches egress_fd() and
  *          egress_deadline_ms() in a loop of its own and calls egress_poll(e, 0).
  * Guard:   the policy is fixed for a sender's life. Every address is checked when a socket is opened for it,
@@ -52,7 +52,7 @@
     X(CLOSED, "closed")            /* the connection ended before the answer did */                          \
     X(TOO_LARGE, "too_large")      /* the head of the answer is beyond its bound */                          \
     X(PROTOCOL, "protocol")        /* the answer is not HTTP/1.1 */                                          \
-    X(CANCELLED, "cancelled")      /* by egress_cancel_all() */
+    X(CANCELLED, "cancelled")      /* by egress_cancel() */
 
 #define X(name, wire) EGRESS_##name,
 enum egress_failure { EGRESS_FAILURES(X) EGRESS_FAILURE_COUNT };
@@ -114,7 +114,8 @@ struct egress *egress_new(const struct egress_config *config);
 /* Drops requests in flight without a result. NULL is fine; always returns NULL. */
 struct egress *egress_free(struct egress *e);
 
-/* Copies the request. ERR_REQUEST_MALFORMED (it will never do) or ERR_EXEC_QUEUE_FULL (later it will). */
+/* Copies the request. ERR_REQUEST_MALFORMED (it will never do), ERR_EXEC_QUEUE_FULL (later it will), or
+ * ERR_INTERNAL (curl refused; another request may do). */
 MUST_CHECK enum err_code egress_send(struct egress *e, const struct egress_request *request, struct err *err);
 uint32_t egress_in_flight(const struct egress *e);
 /* Whether a request may have this header: ERR_REQUEST_MALFORMED names it, without its value. */
@@ -126,7 +127,10 @@ int egress_fd(const struct egress *e);              /* readable: egress_poll() h
 int64_t egress_deadline_ms(const struct egress *e); /* mono; egress_poll() is due then; INT64_MAX: never */
 void egress_wakeup(struct egress *e); /* any thread: the egress_poll() under way, or else the next, returns */
 
-/* Ends every request with CANCELLED; egress_send() refuses until it returns. */
+typedef bool egress_wanted_fn(void *self, void *owner);
+/* Ends the requests of the owners that are wanted, or every one, with CANCELLED; egress_send() refuses until
+ * it returns. */
+void egress_cancel(struct egress *e, egress_wanted_fn *wanted, void *self);
 void egress_cancel_all(struct egress *e);
 
 #endif

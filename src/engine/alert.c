@@ -37,11 +37,11 @@ void alert_raise(struct unit *u, const struct run_row *run, const struct alert_r
 {
     struct alert_row *a = ARENA_NEW(u->arena, struct alert_row);
     *a = *what;
-    a->id = unit_new_id(u);
+    a->id = unit_new_id_at(u, u->held_ms);
     a->low = (int64_t)uuid_v7_random_low();
     a->tenant = run->tenant;
     a->run = run->num;
-    a->created_ms = u->now_ms;
+    a->created_ms = u->held_ms;
     unit_insert(u, &table_alert_row, a);
     u->audited = true;
     unit_list(u, run->tenant, LIST_ALERTS, a->id, false);

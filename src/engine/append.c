@@ -125,9 +125,9 @@ static void move_run(struct unit *u, struct run_row *run, enum run_status to)
     unit_list(u, run->tenant, (uint8_t)(LIST_RUNS_IN + to), run->num, false);
     run->state = to;
     if (to == RUN_RUNNING && !run->started_ms)
-        run->started_ms = u->now_ms;
+        run->started_ms = u->held_ms;
     if (run_status_is_final(to))
-        run->ended_ms = u->now_ms;
+        run->ended_ms = u->held_ms;
 }
 
 static void move_step(struct unit *u, struct run_step_row *step, const struct step_state *to)
@@ -135,10 +135,10 @@ static void move_step(struct unit *u, struct run_step_row *step, const struct st
     step->state = to->status;
     step->attempt = to->attempt;
     if (to->status == STEP_RUNNING) {
-        step->started_ms = u->now_ms;
+        step->started_ms = u->held_ms;
         step->ended_ms = 0;
     } else {
-        step->ended_ms = u->now_ms;
+        step->ended_ms = u->held_ms;
     }
     unit_update(u, &table_run_step_row, step);
 }
@@ -177,7 +177,7 @@ static void project(struct unit *u, struct run_row *run, const struct run_write 
     else if (t == TRANSITION_DONE)
         move_run(u, run, status);
     if (w->type == RUN_EVENT_RunQueued && run->state == RUN_PENDING && !run->queued_ms)
-        run->queued_ms = u->now_ms;
+        run->queued_ms = u->held_ms;
 }
 
 /* --- layer 2 --------------------------------------------------------------------------------------- */
@@ -188,23 +188,27 @@ static enum err_code refuse(struct str prior, struct str attempted, struct err *
                    STR_ARG(prior), STR_ARG(attempted));
 }
 
-static enum err_code validate(struct unit *u, struct run_row *run, const struct run_write *w, struct err *err)
+static enum err_code refused_before(struct unit *u, const struct run_row *run, const struct run_write *w,
+                                    struct err *err)
 {
     /* In the arena: the unit keeps the bytes of a key, and a write of ours lives no longer than its event. */
     struct refused_event_row key = {.run = run->num, .key = arena_str(u->arena, key_of(w))};
     const struct refused_event_row *before = unit_get(u, &table_refused_event_row, &key);
+    return before ? refuse(before->prior, before->attempted, err) : ERR_OK;
+}
+
+static enum err_code validate(struct unit *u, struct run_row *run, const struct run_write *w, struct err *err)
+{
     struct transition_fault fault;
     enum run_status status;
     struct step_state state;
-    if (before)
-        return refuse(before->prior, before->attempted, err);
     const struct run_step_row *step = is_step_event(w) ? step_of(u, run, w) : NULL;
     if (try_event(run, step, w, &status, &state, &fault) != TRANSITION_INVALID)
         return ERR_OK;
     struct refused_event_row *r = ARENA_NEW(u->arena, struct refused_event_row);
     *r = (struct refused_event_row){.run = run->num,
-                                    .key = key.key,
-                                    .at_ms = u->now_ms,
+                                    .key = arena_str(u->arena, key_of(w)),
+                                    .at_ms = u->held_ms,
                                     .prior = str_of(fault.prior),
                                     .attempted = str_of(fault.attempted)};
     unit_insert(u, &table_refused_event_row, r);
@@ -221,7 +225,7 @@ static struct run_event_row *write_row(struct unit *u, struct run_row *run, cons
                                 .type = w->type,
                                 .attempt = w->attempt,
                                 .engine_attempt = w->engine_attempt,
-                                .persisted_ms = u->now_ms,
+                                .persisted_ms = u->held_ms,
                                 .event_id = arena_str(u->arena, id_of(w)),
                                 .emitted = w->emitted,
                                 .step = w->step,
@@ -243,9 +247,12 @@ enum err_code append_event(struct unit *u, struct run_row *run, struct run_write
         take_place(event_at(u, run->num, former), true, ret_place);
         return ERR_OK;
     }
+    bool validates = settings_is_on(u->settings->engine_append_validation);
+    if (validates && refused_before(u, run, w, err) != ERR_OK) /* for good, whoever has its eventId by now */
+        return err->code;
     if (run_mark_find(u, run->num, w->marks.id, has_id, &x) > 0)
         return err_set(err, ERR_EVENT_ID_CONFLICT, "an event of this run with another key has this eventId");
-    if (settings_is_on(u->settings->engine_append_validation) && validate(u, run, w, err) != ERR_OK)
+    if (validates && validate(u, run, w, err) != ERR_OK)
         return err->code;
     const struct run_event_row *e = write_row(u, run, w);
     run_mark_add(u, run->num, w->marks.key, e->seq);

@@ -1,9 +1,10 @@
 /* engine/append.h - the append authority: the only code that writes run events, and the projector that
  * reduces each into the run and its steps in the same transaction (seed 002; AR-01 policy A).
  *
- * Order:     the key decides first: one that is there is answered with what is stored, nothing is written;
- *            then the event id; then, if engine.append_validation says so, the transition (layer 2). What is
- *            written gets the next runSeq and our time.
+ * Order:     the key decides first: one that is there is answered with what is stored, nothing is written,
+ *            and one that layer 2 has refused is refused again; then the event id; then, if
+ *            engine.append_validation says so, the transition (layer 2). What is written gets the next runSeq
+ *            and our time.
  * Projector: an event that is no valid transition changes nothing but the run's mark `inconsistent`, and
  *            raises one alert; it stands in the log like any other (layer 3, always).
  * Callers:   engines outside through append_command, ours through append_event.

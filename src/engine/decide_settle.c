@@ -20,7 +20,7 @@ static void settle(struct unit *u, struct settle_command *c, struct run_row *run
     MUST(signal_decision_settle(&decision, c->approve));
     d->state = decision;
     d->approved_by = c->actor_shown;
-    d->approved_ms = u->now_ms;
+    d->approved_ms = u->held_ms;
     if (!c->approve) {
         d->error_code = str_of(err_wire(ERR_AUTHZ_DENIED));
         d->reason = c->reason.ptr ? c->reason : STR("rejected by another Admin");
@@ -66,7 +66,7 @@ static enum err_code decide_settle(struct unit *u, struct command *base, struct 
     return ERR_OK;
 }
 
-const struct command_type settle_command_type = {"settle", load_settle, decide_settle};
+const struct command_type settle_command_type = {"settle", load_settle, decide_settle, NULL, NULL, true};
 
 /* --- processed ------------------------------------------------------------------------------------- */
 
@@ -99,5 +99,5 @@ static void reset_processed(struct command *base)
     ((struct processed_command *)base)->replayed = false;
 }
 
-const struct command_type processed_command_type = {"processed", load_processed, decide_processed, NULL,
-                                                    reset_processed};
+const struct command_type processed_command_type = {"processed", load_processed,  decide_processed,
+                                                    NULL,        reset_processed, true};

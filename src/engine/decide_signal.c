@@ -65,6 +65,18 @@ static void raise_destructive(struct unit *u, const struct run_row *run, const s
                                     .detail = d->actor});
 }
 
+/* The policy decision point did not answer: whatever the fallback made of it, a person has to look. */
+static void raise_review(struct unit *u, const struct run_row *run, const struct decision_row *d)
+{
+    alert_raise(u, run,
+                &(struct alert_row){.severity = SEVERITY_WARNING,
+                                    .category = ALERT_SECURITY,
+                                    .code = STR("POLICY_REVIEW"),
+                                    .event_id = d->uuid,
+                                    .event_type = str_of(signal_type_text((enum signal_type)d->type)),
+                                    .detail = d->reason});
+}
+
 /* --- deciding -------------------------------------------------------------------------------------- */
 
 static struct decision_row *record(struct unit *u, const struct signal_command *c, const struct run_row *run,
@@ -109,6 +121,8 @@ static void judge(struct unit *u, struct signal_command *c, struct run_row *run)
         raise_security(u, c, run, d);
     else if (signal_is_destructive(c->type))
         raise_destructive(u, run, d);
+    if (c->given.flagged)
+        raise_review(u, run, d);
     if (d->state == DECISION_ACCEPTED) {
         struct applied_signal s = {c->type, c->payload, c->new_run_id};
         decision_execute(u, run, d, &s);
@@ -134,10 +148,13 @@ static enum err_code decide_signal(struct unit *u, struct command *base, struct 
         return err_set(err, ERR_AUTHZ_TENANT_FORBIDDEN, "the run is another tenant's");
     if (former)
         return replay(c, former, err);
+    if (!foreign && c->step_unseen)
+        return err_set(err, ERR_SIGNAL_INVALID_PAYLOAD, "the run has no step of this stepId");
     if (!foreign && signal_step(u, run, &s, &step, err) != ERR_OK)
         return err->code; /* as any other payload that is wrong: no record (AS-09, AS-11) */
     judge(u, c, run);
     return ERR_OK;
 }
 
-const struct command_type signal_command_type = {"signal", load_signal, decide_signal, ask_signal};
+const struct command_type signal_command_type = {"signal",   load_signal, decide_signal,
+                                                 ask_signal, NULL,        true};

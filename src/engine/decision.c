@@ -35,8 +35,8 @@ struct decision_row *decision_add(struct unit *u, const struct decision_row *row
     struct signal_key_row *signal = ARENA_NEW(u->arena, struct signal_key_row);
     struct policy_key_row *policy = ARENA_NEW(u->arena, struct policy_key_row);
     *d = *row;
-    d->id = unit_new_id(u);
-    d->created_ms = u->now_ms;
+    d->id = unit_new_id_at(u, u->held_ms); /* records are listed as they were decided */
+    d->created_ms = u->held_ms;
     *signal = (struct signal_key_row){.run = d->run, .signal = d->signal, .decision = d->id};
     *policy = (struct policy_key_row){.policy = d->policy, .decision = d->id};
     unit_insert(u, &table_decision_row, d);
@@ -49,7 +49,7 @@ struct decision_row *decision_add(struct unit *u, const struct decision_row *row
 
 void decision_processed(struct unit *u, struct decision_row *d, bool succeeded, struct str error_code)
 {
-    d->processed_ms = u->now_ms;
+    d->processed_ms = u->held_ms;
     d->succeeded = succeeded;
     d->error_code = error_code;
     unit_update(u, &table_decision_row, d);

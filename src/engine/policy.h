@@ -36,8 +36,9 @@ enum { POLICY_REASON_MAX = 150 }; /* bytes of a point's words that are kept */
 /* What a policy decision point said, when one was asked. */
 struct policy_given {
     enum policy_source source;
-    bool allowed, requires_approval, flagged; /* flagged: it did not answer, the table decides */
-    struct str reason;                        /* at most POLICY_REASON_MAX; absent: none given */
+    bool allowed, requires_approval;
+    bool flagged;      /* it did not answer: a fallback speaks, and somebody has to look at it */
+    struct str reason; /* at most POLICY_REASON_MAX; absent: none given */
 };
 
 struct policy_verdict {

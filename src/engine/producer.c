@@ -89,7 +89,7 @@ static bool write_event(struct unit *u, struct run_row *run, struct str name, en
                           .attempt = attempt,
                           .engine_attempt = 1, /* there is no provider that counts its own (RUN-045) */
                           .event_id = uuid_v4(),
-                          .emitted = arena_str(u->arena, time_text_ms(u->now_ms, now)),
+                          .emitted = arena_str(u->arena, time_text_ms(u->held_ms, now)),
                           .plan = run->plan,
                           .version = run->version,
                           .payload = payload};

@@ -38,7 +38,7 @@ struct run_row *run_add(struct unit *u, const struct run_row *row)
     struct run_id_row *id = ARENA_NEW(u->arena, struct run_id_row);
     *run = *row;
     run->num = unit_new_id(u);
-    run->created_ms = u->now_ms;
+    run->created_ms = u->held_ms;
     run->state = RUN_PENDING;
     *id = (struct run_id_row){.id = run->id, .run = run->num};
     unit_insert(u, &table_run_id_row, id);

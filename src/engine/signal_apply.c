@@ -187,7 +187,7 @@ static void escalate(struct unit *u, struct run_row *run, const struct applied_s
                                     .category = ALERT_ESCALATION,
                                     .code = STR("ALERT_ESCALATED"),
                                     .seq = run->last_seq,
-                                    .persisted_ms = u->now_ms,
+                                    .persisted_ms = u->held_ms,
                                     .event_id = e ? e->event_id : STR_ABSENT,
                                     .event_type = STR("ALERT_ESCALATED"),
                                     .detail = text_of(s, "note")});

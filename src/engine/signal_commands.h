@@ -35,7 +35,8 @@ struct signal_command {
     const struct json *payload; /* an object */
     struct str audit_reason;    /* absent: none said */
     struct policy_given given;
-    bool run_unseen; /* no such run when a policy decision point was to be asked: then there is none */
+    bool run_unseen;  /* no such run when a policy decision point was to be asked: then there is none */
+    bool step_unseen; /* the same, of the step that the payload names */
     struct uuid decision_id, policy_id; /* proposed */
     struct str new_run_id;              /* proposed, of RETRY_RUN */
     uint8_t fingerprint[DIGEST_BYTES];  /* of type and canonical payload */

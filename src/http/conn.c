@@ -125,7 +125,10 @@ void conn_on_event(struct http_conn *c, uint32_t events)
     switch (c->state) {
     case CONN_HEAD:
     case CONN_BODY:
-        conn_read(c); /* even when dead: a whole request may still lie in the socket */
+        if (c->heavy && !dead)
+            loop_queue_heavy(c);
+        else
+            conn_read(c); /* even when dead: a whole request may still lie in the socket */
         break;
     case CONN_PARKED:
         if (dead)

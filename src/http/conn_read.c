@@ -34,6 +34,7 @@ static void serve_request(struct http_conn *c)
 {
     c->started = false;
     c->asked = true;
+    c->heavy = c->x->pub.body.len >= HEAVY_BODY_BYTES;
     c->x->pub.received_us = loop_wall_us(c->loop);
     conn_serve(c, c->loop->server->config.on_request);
 }

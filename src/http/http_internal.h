@@ -21,6 +21,7 @@
 #include <sys/types.h>
 
 #include "base/heap.h"
+#include "base/heart.h"
 #include "http/chunked.h"
 #include "http/head.h"
 #include "http/server.h"
@@ -30,7 +31,9 @@ enum {
     READ_BYTES = 64 * 1024, /* the largest recv() */
     READ_AHEAD_BYTES = 16 * 1024,
     READS_PER_ROUND = 16, /* then the other connections get their turn */
-    REQUESTS_PER_ROUND = 64,
+    REQUESTS_PER_ROUND = 16,
+    HEAVY_BODY_BYTES = 32 * 1024, /* who sent one waits for those who did not */
+    HEAVY_PER_ROUND = 1,
     ACCEPTS_PER_ROUND = 64,
     EVENTS_PER_ROUND = 256,
     ARENA_FIRST_BYTES = 4096,
@@ -111,7 +114,8 @@ struct http_conn {
     bool peer_shut; /* the client will send no more */
     bool started;   /* a request has begun: the deadline is its own */
     bool asked;     /* had at least one request */
-    bool queued;    /* in the loop's todo list */
+    bool queued;    /* in the loop's todo list, or among the heavy */
+    bool heavy;     /* its last body was large */
 };
 
 struct listener {
@@ -122,6 +126,7 @@ struct listener {
 struct http_loop {
     struct http_server *server;
     uint32_t number;
+    struct heart *heart; /* beaten by whoever serves it */
     int epoll_fd, wake_fd;
     struct listener listeners[LISTENERS_MAX + 1];
     uint32_t listener_count;
@@ -132,7 +137,7 @@ struct http_loop {
     int64_t now_ms, sleeps_until_ms;
     struct heap timers;
     struct http_conn *conns, *closed;
-    struct http_conn *todo_first, *todo_last;
+    struct http_conn *todo_first, *todo_last, *heavy_first, *heavy_last; /* loop_queue, loop_queue_heavy */
     struct exchange *streams, *owed;
     struct exchange *pool;
     uint32_t pool_count;
@@ -193,8 +198,7 @@ void exchange_list_remove(struct exchange **list, struct exchange *ex);
 void reply_write_head(struct exchange *ex, bool stream);
 void reply_bad_request(struct exchange *ex, int status, const struct err *why);
 
-/* conn.c: life and deadlines */
-/* NULL when the kernel has no room for it; fd is closed then. */
+/* conn.c: life and deadlines. NULL when the kernel has no room for it; fd is closed then. */
 struct http_conn *conn_open(struct http_loop *l, int fd, bool is_unix, bool is_loopback);
 void conn_close(struct http_conn *c);
 void conn_close_socket(struct http_conn *c);             /* the exchange, if any, lives on */
@@ -227,13 +231,12 @@ void stream_lose(struct http_conn *c);
 void stream_drain(struct http_conn *c);
 void stream_tick_all(struct http_loop *l);
 
-/* loop.c */
-/* Sends the answers of a loop that sleeps, which spares its wake-up. False: it is awake. */
+/* loop.c. Sends the answers of a loop that sleeps, which spares its wake-up. False: it is awake. */
 bool loop_answer_for(struct http_loop *l);
 /* Rounds until the server stops (true) or another thread has taken the loop over (false). */
 bool loop_serve(struct http_loop *l);
-
-void loop_queue(struct http_conn *c); /* conn_on_turn() soon */
+void loop_queue(struct http_conn *c);       /* conn_on_turn() soon */
+void loop_queue_heavy(struct http_conn *c); /* the same, HEAVY_PER_ROUND of them a round */
 void loop_wake(struct http_loop *l);
 
 /* listen.c */

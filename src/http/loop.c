@@ -23,6 +23,20 @@ void loop_queue(struct http_conn *c)
     l->todo_last = c;
 }
 
+void loop_queue_heavy(struct http_conn *c)
+{
+    struct http_loop *l = c->loop;
+    if (c->queued)
+        return;
+    c->queued = true;
+    c->next_queued = NULL;
+    if (l->heavy_last)
+        l->heavy_last->next_queued = c;
+    else
+        l->heavy_first = c;
+    l->heavy_last = c;
+}
+
 void loop_wake(struct http_loop *l)
 {
     /* Only a sleeping loop needs the system call; one that is awake looks before it sleeps. The wake
@@ -66,7 +80,7 @@ static void run_resumed(struct http_loop *l)
 /* Milliseconds until something is due. */
 static int sleep_ms(const struct http_loop *l)
 {
-    if (l->todo_first || l->closed)
+    if (l->todo_first || l->heavy_first || l->closed)
         return 0;
     int64_t until = INT64_MAX;
     const struct heap_node *n = heap_first(&l->timers);
@@ -101,6 +115,20 @@ static void run_todo(struct http_loop *l)
     while (first) {
         struct http_conn *c = first;
         first = c->next_queued;
+        c->queued = false;
+        conn_on_turn(c);
+    }
+}
+
+/* What takes milliseconds to read and check is not done for all who sent such at once: others would wait for
+ * all of it. `max` of them, those that came first. */
+static void run_heavy(struct http_loop *l, uint32_t max)
+{
+    for (uint32_t i = 0; i < max && l->heavy_first; i++) {
+        struct http_conn *c = l->heavy_first;
+        l->heavy_first = c->next_queued;
+        if (!l->heavy_first)
+            l->heavy_last = NULL;
         c->queued = false;
         conn_on_turn(c);
     }
@@ -151,8 +179,8 @@ static void begin_drain(struct http_loop *l)
 /* How long to sleep. Whoever hands us something from now on sees that we do, and rings. */
 static int prepare_sleep(struct http_loop *l)
 {
-    int ms = sleep_ms(l);
-    l->sleeps_until_ms = ms < 0 ? INT64_MAX : l->now_ms + ms;
+    int ms = heart_sleep_ms(sleep_ms(l)); /* it is awake often enough to show that it lives */
+    l->sleeps_until_ms = l->now_ms + ms;
     if (ms == 0)
         return 0;
     atomic_store(&l->sleeping, true);
@@ -173,6 +201,7 @@ static void run_round(struct http_loop *l, int event_count)
         stream_tick_all(l);
     }
     run_todo(l);
+    run_heavy(l, HEAVY_PER_ROUND);
     run_timers(l);
     if (l->accept_again_ms && l->accept_again_ms <= l->now_ms && !l->drain_begun)
         listen_start(l);
@@ -199,7 +228,8 @@ static void end_all(struct http_loop *l)
         else
             conn_close(c);
     }
-    run_todo(l); /* nothing happens there any more; it empties the list */
+    run_todo(l); /* nothing happens there any more; it empties the lists */
+    run_heavy(l, UINT32_MAX);
     free_closed(l);
     MUST(!l->conns);
     while (l->owed) {
@@ -222,17 +252,20 @@ static void sleep_and_run(struct http_loop *l)
     MUST(n >= 0 || errno == EINTR);
     pthread_mutex_lock(&l->own);
     atomic_store(&l->sleeping, false);
+    heart_waits(l->heart, false);
     run_round(l, n);
     pthread_mutex_unlock(&l->own);
 }
 
 bool loop_serve(struct http_loop *l)
 {
+    heart_waits(l->heart, false); /* also of one that was taken over from a thread that waits */
     while (!atomic_load(&l->server->stopping)) {
         sleep_and_run(l);
         if (!end_round(l))
             return false;
     }
+    heart_close(l->heart);
     pthread_mutex_lock(&l->own);
     end_all(l);
     pthread_mutex_unlock(&l->own);

@@ -47,6 +47,9 @@ static enum err_code open_loop(struct http_server *s, uint32_t i, struct err *er
     struct epoll_event ev = {.events = EPOLLIN | EPOLLET, .data.ptr = l};
     if (l->epoll_fd < 0 || l->wake_fd < 0 || epoll_ctl(l->epoll_fd, EPOLL_CTL_ADD, l->wake_fd, &ev) < 0)
         return err_set(err, ERR_INTERNAL, "cannot open an event loop: %s", strerror(errno));
+    char name[HEART_NAME_MAX];
+    snprintf(name, sizeof name, "http-%u", i);
+    l->heart = heart_open(name);
     return ERR_OK;
 }
 

@@ -29,6 +29,7 @@ void http_round_waits(void)
         return;
     waits_since_ms = clock_mono_ms(l->server->config.clock) + 1; /* never 0 */
     atomic_store(&l->waits_since_ms, waits_since_ms);
+    heart_waits(l->heart, true);
     if (atomic_exchange(&l->server->stand_in.looks, LOOKS) == 0)
         stand_in_call(l->server);
 }

@@ -29,5 +29,5 @@ static enum err_code decide_cancel(struct unit *u, struct command *base, struct 
     return ERR_OK;
 }
 
-const struct command_type cancel_command_type = {"cancel", load_cancel, decide_cancel, owned_job_ask,
-                                                 owned_job_reset};
+const struct command_type cancel_command_type = {"cancel",      load_cancel,     decide_cancel,
+                                                 owned_job_ask, owned_job_reset, true};

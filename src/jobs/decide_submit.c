@@ -58,6 +58,11 @@ static enum err_code check_room(struct unit *u, const struct submit_values *v, s
 {
     const struct settings *s = u->settings;
     bool is_low = v->priority <= JOB_PRIORITY_LOW_MAX;
+    if (is_low && u->refuses_low) {
+        err_set(err, ERR_EXEC_QUEUE_FULL, "under pressure no priority 0 to 2 is taken; send it again later");
+        err->retry_after_s = 1;
+        return err->code;
+    }
     /* Of low ones so many that the queue is 85 % full: the first number of jobs that is 85 % or more. */
     int64_t queue_max = is_low ? (s->jobs_queue_size * 85 + 99) / 100 : s->jobs_queue_size;
     struct room room = {.live_max = s->jobs_max_active, .ready_max = v->execution_ms ? -1 : queue_max};

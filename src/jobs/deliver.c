@@ -6,6 +6,7 @@
 #include "base/must.h"
 #include "base/url.h"
 #include "base/backoff.h"
+#include "runtime/partition.h"
 
 #include "base/banned.h"
 
@@ -29,10 +30,16 @@ static int64_t callback_target(struct str text)
     return -(int64_t)(hash_mix(hash_fnv1a(HASH_FNV_START, endpoint.ptr, endpoint.len)) >> 2 | 1);
 }
 
-static struct str queue_of(struct unit *u, int64_t target)
+/* By receiver and job, as order is: the gateway's partitions are made of slots (runtime/partition.h). */
+_Static_assert((int)DELIVERY_SLOTS == (int)PARTITION_SLOTS, "a slot each");
+
+static struct str queue_of(struct unit *u, int64_t target, int64_t job)
 {
-    unsigned partition = (unsigned)(hash_mix((uint64_t)target) % DELIVERY_PARTITIONS);
-    return arena_printf(u->arena, "~deliver.%u", partition);
+    char instance[24], room[24];
+    snprintf(instance, sizeof instance, "%lld", (long long)target);
+    snprintf(room, sizeof room, "%lld", (long long)job);
+    uint64_t hash = partition_hash(str_of(instance), str_of(room));
+    return arena_printf(u->arena, "~deliver.%u", partition_slot(hash));
 }
 
 struct task *deliver_find_stream(struct unit *u, int64_t webhook, int64_t job)
@@ -76,7 +83,7 @@ static struct task *open_stream(struct unit *u, int64_t client, int64_t webhook,
                            .max_retries = s->webhooks_max_attempts - 1,
                            .subject = job,
                            .target = target,
-                           .queue = queue_of(u, target),
+                           .queue = queue_of(u, target, job),
                            .state = STREAM_IDLE,
                            .attempt = 1,
                            .due_ms = FAR_MS,

@@ -14,7 +14,7 @@
 #include "lifecycle/delivery_lifecycle.h"
 
 enum {
-    DELIVERY_PARTITIONS = 64,  /* queues "~deliver.0" to "~deliver.63", by receiver */
+    DELIVERY_SLOTS = 128,      /* queues "~deliver.0" to "~deliver.127": PARTITION_SLOTS, by stream */
     DELIVERY_QUEUE_MAX = 16,   /* bytes of such a name */
     DELIVERY_MARGIN_MS = 5000, /* beyond webhooks.timeout_ms, until a sender counts as stuck */
 };

@@ -181,9 +181,11 @@ static void attempt_over(struct unit *u, struct task *s, enum verdict verdict, c
     d->attempts = attempts_add(u->arena, d->attempts, a);
     if (verdict == VERDICT_DELIVERED) {
         move_delivery(u, d, DELIVERY_ON_SUCCESS);
+        u->delivered++;
         next_delivery(u, s);
     } else if (verdict == VERDICT_HOPELESS || s->row.attempt > s->row.max_retries) {
         move_delivery(u, d, DELIVERY_ON_GIVE_UP);
+        u->given_up++;
         next_delivery(u, s);
     } else {
         unit_update(u, &table_delivery_row, d);

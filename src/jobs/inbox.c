@@ -242,7 +242,9 @@ static bool decide(struct inbox *in, struct unit *u, struct candidate *c, int64_
 bool inbox_drain(struct inbox *in, struct unit *u)
 {
     struct candidates all = {.count = 0};
-    if (!find_rows(u, &all) || !load(in, u, &all))
+    bool found = find_rows(u, &all);
+    in->found = (uint32_t)all.count;
+    if (!found || !load(in, u, &all))
         return false;
     for (size_t i = 0; i < all.count; i++)
         if (!decide(in, u, &all.list[i], (int64_t)i))

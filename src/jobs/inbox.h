@@ -25,6 +25,7 @@ struct inbox {
     /* What tells bodies under one idempotency key apart; the same as for submits over HTTP. */
     void (*fingerprint)(const struct json *body, uint8_t out[16]);
     _Atomic uint64_t taken, refused; /* rows so far: became jobs, stay with an error */
+    _Atomic uint32_t found;          /* by the last look; INBOX_ROWS_A_TURN: there may be more */
 };
 
 /* A decider like any other; u->reader finds the rows. True when there is more to do at once. */

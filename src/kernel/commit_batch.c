@@ -7,27 +7,48 @@
 
 enum {
     BATCH_COMMANDS_MAX = 2048,
-    BATCH_TRIES_MAX = 12,   /* of one that meets others' changes */
-    SUSPECT_TRIES_MAX = 5,  /* and of what looks like damage, before it is taken for it */
-    QUICK_COMMIT_US = 1000, /* longer than this, no HTTP thread waits for the disk by itself */
-    FAILED_PAUSE_MS = 200,  /* after a failed commit, before timers try again */
+    BATCH_WEIGHT_MAX = 2048,     /* items of bulk calls: what comes meanwhile does not wait for long */
+    BATCH_CRITICAL_PERCENT = 75, /* the most that critical ones get while others wait */
+    BATCH_TRIES_MAX = 12,        /* of one that meets others' changes */
+    SUSPECT_TRIES_MAX = 5,       /* and of what looks like damage, before it is taken for it */
+    QUICK_COMMIT_US = 1000,      /* longer than this, no HTTP thread waits for the disk by itself */
+    FAILED_PAUSE_MS = 200,       /* after a failed commit, before timers try again */
     FAILURE_LOG_MS = 1000,
 };
+
+static const struct batch_room whole_batch = {BATCH_COMMANDS_MAX, UNIT_BYTES_MAX, BATCH_WEIGHT_MAX};
+
+/* More waits than a batch holds: critical commands first; the others get a quarter of the batch at least. */
+static void take_in_turn(struct lane *l, struct batch_room *room, struct command_list *batch)
+{
+    struct kernel *k = l->kernel;
+    struct batch_room urgent = {room->commands * BATCH_CRITICAL_PERCENT / 100,
+                                room->bytes * BATCH_CRITICAL_PERCENT / 100,
+                                room->weight * BATCH_CRITICAL_PERCENT / 100};
+    room->commands -= urgent.commands;
+    room->bytes -= urgent.bytes;
+    room->weight -= urgent.weight;
+    for (int kind = kinds_of(l); kind-- > 0;)
+        waiting_take(&k->queue[kind][CRITICAL], &urgent, batch);
+    room->commands += urgent.commands;
+    room->bytes += urgent.bytes;
+    room->weight += urgent.weight;
+    for (int kind = kinds_of(l); kind-- > 0;)
+        waiting_take(&k->queue[kind][ORDINARY], room, batch);
+}
 
 static void take_batch(struct lane *l, struct command_list *batch)
 {
     struct kernel *k = l->kernel;
+    struct batch_room room = whole_batch;
     pthread_mutex_lock(&k->lock);
     l->ending = k->stopping;
     ghosts_forget(&k->ghosts, steady_now(k));
-    struct command *c;
-    size_t bytes = 0;
-    for (int kind = kinds_of(l); kind-- > 0;)
-        while (batch->count < BATCH_COMMANDS_MAX && bytes < UNIT_BYTES_MAX &&
-               (c = list_take(&k->queue[kind]))) {
-            list_add(batch, c);
-            bytes += c->bytes;
-        }
+    bool all = true;
+    for (int kind = kinds_of(l); kind-- > 0 && all;)
+        all = waiting_take_both(&k->queue[kind][CRITICAL], &k->queue[kind][ORDINARY], &room, batch);
+    if (!all)
+        take_in_turn(l, &room, batch);
     pthread_mutex_unlock(&k->lock);
 }
 
@@ -36,15 +57,15 @@ static void put_back(struct kernel *k, struct command_list *rest)
 {
     if (!rest->first)
         return;
-    struct command_list kinds[LANE_KINDS];
+    struct command_list kinds[LANE_KINDS][URGENCIES];
     struct command *c;
-    for (int kind = 0; kind < LANE_KINDS; kind++)
-        list_init(&kinds[kind]);
+    for (int i = 0; i < LANE_KINDS * URGENCIES; i++)
+        list_init(&kinds[i / URGENCIES][i % URGENCIES]);
     while ((c = list_take(rest)))
-        list_add(&kinds[kind_of(k, c)], c);
+        list_add(&kinds[kind_of(k, c)][urgency_of(c)], c);
     pthread_mutex_lock(&k->lock);
-    for (int kind = 0; kind < LANE_KINDS; kind++)
-        list_prepend(&k->queue[kind], &kinds[kind]);
+    for (int i = 0; i < LANE_KINDS * URGENCIES; i++)
+        waiting_put_back(&k->queue[i / URGENCIES][i % URGENCIES], &kinds[i / URGENCIES][i % URGENCIES]);
     pthread_mutex_unlock(&k->lock);
 }
 
@@ -58,6 +79,16 @@ void lane_decide_one(struct lane *l, struct command *c)
         return;
     }
     c->result = c->type->decide(&l->unit, c, &c->err);
+    if (c->received_us && !c->parked && (!l->unit.oldest_us || c->received_us < l->unit.oldest_us))
+        l->unit.oldest_us = c->received_us;
+}
+
+/* All that was asked for so far is loaded, and of a shared store locked. */
+static void lane_note_held(struct lane *l)
+{
+    int64_t now_ms = is_shared(l) ? steady_now(l->kernel) : l->unit.now_ms;
+    if (now_ms > l->unit.held_ms)
+        l->unit.held_ms = now_ms;
 }
 
 /* Loads and decides; commands that park go to `parks`, the rest to `decided`; what does not fit stays. */
@@ -73,7 +104,10 @@ static void decide_batch(struct lane *l, struct command_list *batch, struct comm
             c->type->load(&l->unit, c);
         list_add(&loaded, c);
     }
+    heart_waits(l->heart, true);
     unit_load_wanted(&l->unit);
+    heart_waits(l->heart, false);
+    lane_note_held(l);
     /* A shared store's rows come together: what there was no room for is of commands that come next. */
     while ((!is_shared(l) || !decided->first || arena_bytes(l->unit.arena) < UNIT_BYTES_MAX) &&
            (c = list_take(&loaded))) {
@@ -138,10 +172,12 @@ enum err_code lane_commit(struct lane *l, struct command_list *decided, struct e
     struct err err = {.code = ERR_OK};
     int64_t before = clock_mono_us(l->kernel->config.clock);
     enum err_code code = l->unit.load_err.code;
+    heart_waits(l->heart, true); /* for the disk, or a database elsewhere: nobody's fault */
     if (code == ERR_OK)
         code = unit_commit(&l->unit, &err);
     else
         err = l->unit.load_err; /* what could not be read may have been half decided */
+    heart_waits(l->heart, false);
     *ret_err = err;
     if (code != ERR_OK)
         unit_abort(&l->unit);
@@ -186,9 +222,11 @@ void lane_start_unit(struct lane *l)
     unit_start(u);
     int64_t steady_us = steady_now_us(k);
     u->now_us = is_shared(l) ? steady_us : clock_wall_us(k->config.clock);
-    u->now_ms = u->now_us / 1000;
+    u->now_ms = u->held_ms = u->now_us / 1000;
     u->steady_ms = steady_us / 1000;
     u->steady_up_ms = (steady_us + 999) / 1000;
+    u->refuses_low = atomic_load_explicit(&k->refuses_low, memory_order_relaxed);
+    u->puts_off = atomic_load_explicit(&k->puts_off, memory_order_relaxed);
 }
 
 void lane_tell_fatal(struct lane *l, enum err_code code, const struct err *err)
@@ -210,6 +248,7 @@ static enum err_code run_batch(struct lane *l, struct command_list *batch, struc
     bool timers = lane_has_timers(l);
     if (is_shared(l))
         shared_load(l, batch);
+    lane_note_held(l);
     if (timers && l->unit.load_err.code == ERR_OK)
         timers_decide(&l->unit, BATCH_TIMERS_MAX);
     decide_batch(l, batch, decided, parks);

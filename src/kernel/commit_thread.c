@@ -83,7 +83,7 @@ static bool has_work(const struct lane *l)
 {
     const struct kernel *k = l->kernel;
     for (int kind = 0; kind < kinds_of(l); kind++)
-        if (k->queue[kind].first || k->look_for_parked[kind])
+        if (queue_count(k, (enum lane_kind)kind) || k->look_for_parked[kind])
             return true;
     return k->stopping || ((k->timer_moved || k->inbox_filled) && l == &k->lanes[0] && l->has_duties);
 }
@@ -126,7 +126,9 @@ void lane_tend(struct lane *l)
 {
     struct err err;
     struct store *s = l->unit.store;
+    heart_waits(l->heart, true);
     enum err_code code = s->ops->tend(s, queue_is_empty(l->kernel), &err);
+    heart_waits(l->heart, false);
     if (code == ERR_OK)
         return;
     kernel_log_failure(l->kernel, "checkpoint_failed", &err);
@@ -149,8 +151,11 @@ static void *commit_thread(void *arg)
 {
     struct lane *l = arg;
     int64_t ms = 0;
-    while (wait_for_work(l, ms))
+    while (wait_for_work(l, heart_sleep_ms(ms))) {
+        heart_beat(l->heart);
         ms = take_turn(l);
+    }
+    heart_close(l->heart);
     return NULL;
 }
 
@@ -161,6 +166,7 @@ enum err_code kernel_start_thread(struct kernel *k, struct err *err)
         char name[16] = "commit"; /* for top, perf and the benchmark */
         if (i)
             snprintf(name, sizeof name, "commit.%u", (unsigned)i & 0xFF);
+        l->heart = heart_open(name);
         if (pthread_create(&l->thread, NULL, commit_thread, l) != 0) {
             kernel_stop_thread(k);
             return err_set(err, ERR_INTERNAL, "cannot start a commit thread");

@@ -10,6 +10,14 @@
 
 #include "base/banned.h"
 
+enum { LENT_WEIGHT_MAX = 64 };
+
+/* A bulk call keeps a thread busy for as long as dozens of requests take: it is left to the commit thread. */
+static bool has_heavy(const struct kernel *k)
+{
+    return k->queue[FOR_ANY][ORDINARY].new_weight > LENT_WEIGHT_MAX;
+}
+
 /* Takes the turn if it may be lent now. If not, and somebody has to take up what is queued, *ret_wake. */
 static bool borrow(struct kernel *k, struct lane **ret_wake)
 {
@@ -17,9 +25,9 @@ static bool borrow(struct kernel *k, struct lane **ret_wake)
     pthread_mutex_lock(&k->lock);
     atomic_store_explicit(&k->unannounced, false, memory_order_relaxed);
     bool idle = l->sleeping && !k->stopping;
-    bool lent = k->config.lends_turns && !is_shared(l) && idle && k->queue[FOR_ANY].count == 1 &&
-                k->disk_is_quick && pthread_mutex_trylock(&l->turn) == 0;
-    *ret_wake = !lent && !is_queue_empty(k) ? kernel_wake_one(k, k->queue[FOR_FIRST].first != NULL) : NULL;
+    bool lent = k->config.lends_turns && !is_shared(l) && idle && queue_count(k, FOR_ANY) == 1 &&
+                !has_heavy(k) && k->disk_is_quick && pthread_mutex_trylock(&l->turn) == 0;
+    *ret_wake = !lent && !is_queue_empty(k) ? kernel_wake_one(k, queue_count(k, FOR_FIRST) != 0) : NULL;
     pthread_mutex_unlock(&k->lock);
     return lent;
 }

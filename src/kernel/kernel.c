@@ -110,7 +110,8 @@ struct kernel *kernel_new(const struct kernel_config *config)
     for (size_t i = 0; i < k->lane_count; i++)
         lane_init(k, &k->lanes[i], i ? config->more_lanes[i - 1] : config->store);
     for (int kind = 0; kind < LANE_KINDS; kind++) {
-        list_init(&k->queue[kind]);
+        for (int urgency = 0; urgency < URGENCIES; urgency++)
+            waiting_init(&k->queue[kind][urgency]);
         list_init(&k->parked[kind]);
     }
     k->stats.storing = true;
@@ -168,40 +169,72 @@ static bool one_sleeps(const struct kernel *k)
     return false;
 }
 
-/* Gives the lane to be signalled, if one has to be. */
-static struct lane *queue_up(struct kernel *k, struct command *c, bool wakes)
+/* All kinds together. One command alone always fits, however large. */
+static bool has_room_for(const struct kernel *k, const struct command *c)
 {
-    struct lane *woken = NULL;
+    const struct settings *s = k->config.settings;
+    enum urgency u = urgency_of(c);
+    size_t count = k->queue[FOR_ANY][u].count + k->queue[FOR_FIRST][u].count;
+    int64_t bytes = k->queue[FOR_ANY][u].bytes + k->queue[FOR_FIRST][u].bytes;
+    if (u == CRITICAL)
+        return count < (size_t)s->connections_max;
+    return !count || (count < (size_t)s->commands_max && bytes + (int64_t)c->bytes <= s->commands_max_bytes);
+}
+
+/* Gives the lane to be signalled, if one has to be. False: there is no room for it. */
+static bool queue_up(struct kernel *k, struct command *c, bool wakes, struct lane **ret_woken)
+{
+    *ret_woken = NULL;
     pthread_mutex_lock(&k->lock);
-    bool ended = k->ended;
-    if (!ended) {
-        list_add(&k->queue[kind_of(k, c)], c);
+    bool ended = k->ended, fits = has_room_for(k, c);
+    if (!ended && fits) {
+        c->number = ++k->numbers;
+        waiting_add(&k->queue[kind_of(k, c)][urgency_of(c)], c);
         if (wakes)
-            woken = kernel_wake_one(k, kind_of(k, c) == FOR_FIRST);
+            *ret_woken = kernel_wake_one(k, kind_of(k, c) == FOR_FIRST);
         else if (one_sleeps(k))
             atomic_store_explicit(&k->unannounced, true, memory_order_relaxed);
     }
+    k->stats.refused += !ended && !fits;
     pthread_mutex_unlock(&k->lock);
     if (ended)
         refuse(k, c);
-    return woken;
+    if (ended || fits)
+        return true;
+    c->result = err_set(&c->err, ERR_EXEC_QUEUE_FULL, "too many requests wait already; nothing was done");
+    c->err.retry_after_s = 1;
+    return false;
 }
 
-void kernel_post(struct kernel *k, struct command *c)
+bool kernel_post(struct kernel *k, struct command *c)
 {
-    struct lane *woken = queue_up(k, c, true);
+    struct lane *woken;
+    bool taken = queue_up(k, c, true, &woken);
     if (woken)
         pthread_cond_signal(&woken->wake);
+    return taken;
 }
 
-void kernel_post_in_round(struct kernel *k, struct command *c)
+bool kernel_post_in_round(struct kernel *k, struct command *c)
 {
-    (void)queue_up(k, c, false);
+    struct lane *none;
+    return queue_up(k, c, false, &none);
+}
+
+void kernel_set_pressure(struct kernel *k, bool refuses_low, bool puts_off)
+{
+    atomic_store_explicit(&k->refuses_low, refuses_low, memory_order_relaxed);
+    atomic_store_explicit(&k->puts_off, puts_off, memory_order_relaxed);
 }
 
 void kernel_stats(struct kernel *k, struct kernel_stats *ret_stats)
 {
     pthread_mutex_lock(&k->lock);
     *ret_stats = k->stats;
+    for (int kind = 0; kind < LANE_KINDS; kind++) {
+        ret_stats->commands_waiting += (uint32_t)k->queue[kind][ORDINARY].count;
+        ret_stats->commands_waiting_bytes += k->queue[kind][ORDINARY].bytes;
+        ret_stats->critical_waiting += (uint32_t)k->queue[kind][CRITICAL].count;
+    }
     pthread_mutex_unlock(&k->lock);
 }

@@ -37,6 +37,8 @@ struct command_type {
     /* Takes back the answers of a decide step whose batch met a conflict: it is decided again. NULL: there is
      * nothing that decide does not set anyway. */
     void (*reset)(struct command *c);
+    /* Never refused for load, and before all that is not (docs/operations/pressure.md). */
+    bool critical;
 };
 
 struct command {
@@ -51,6 +53,9 @@ struct command {
     void *owner;           /* whoever posted it */
     int64_t received_us;   /* wall clock when the request was complete: the seed of a job */
     size_t bytes;          /* of what it brings (a body), about: a batch takes so many and no more */
+    int64_t client;        /* who sent it: takes turns with others when there is much to do */
+    uint64_t number;       /* the kernel's: in the order they came */
+    int64_t weight;        /* how much work it is, in items; 0: one */
     struct command *next;
     uint64_t waits_for; /* queues (queue_bit) that a command which parks waits for */
     bool parked;
@@ -100,10 +105,11 @@ MUST_CHECK enum err_code kernel_start_thread(struct kernel *k, struct err *err);
 /* Finishes what is queued, answers what is parked with nothing, joins. */
 void kernel_stop_thread(struct kernel *k);
 
-void kernel_post(struct kernel *k, struct command *c); /* any thread */
+/* Any thread. False: too many wait already; it is not taken, its err says so, `done` is not called. */
+MUST_CHECK bool kernel_post(struct kernel *k, struct command *c);
 /* The same for threads that serve many in rounds: it is taken up by kernel_round_end() at the latest, which
  * the caller MUST call before it sleeps. */
-void kernel_post_in_round(struct kernel *k, struct command *c);
+MUST_CHECK bool kernel_post_in_round(struct kernel *k, struct command *c);
 /* Wakes the commit thread if this round posted something it does not know of; or commits it here and now when
  * it is one command alone, the commit thread sleeps, and the disk was quick the last time. `done` is then
  * called by this thread. */
@@ -111,6 +117,8 @@ void kernel_round_end(struct kernel *k);
 /* One batch on the caller's thread, for tests and simulation (no thread started). Gives the number of
  * commands done. */
 size_t kernel_step(struct kernel *k);
+/* From the next batch on: new work of the low class is refused; what can wait does. Any thread. */
+void kernel_set_pressure(struct kernel *k, bool refuses_low, bool puts_off);
 /* Another node has news (enum store_hint, or'ed). Any thread. */
 void kernel_hint(struct kernel *k, unsigned what);
 
@@ -120,6 +128,9 @@ struct kernel_stats {
     uint64_t conflicts;  /* batches that met others' changes and were decided again */
     bool leads;          /* this node has the duties */
     uint32_t live, queued, waiting, assigned, running, workers;
+    uint32_t commands_waiting, critical_waiting; /* now */
+    int64_t commands_waiting_bytes;
+    uint64_t refused;       /* commands that found no room to wait */
     int64_t last_commit_us; /* duration of the last commit */
     bool storing;           /* false after a failed commit until a write succeeds */
     int64_t wal_pages;

@@ -12,16 +12,15 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/heart.h"
 #include "kernel/ghosts.h"
 #include "kernel/kernel.h"
-
-struct command_list {
-    struct command *first, **tail;
-    size_t count;
-};
+#include "kernel/waiting.h"
 
 /* Commands are for any lane, or for the first one only. */
 enum lane_kind { FOR_ANY, FOR_FIRST, LANE_KINDS };
+/* Batches take what is critical first: a flood of the rest does not delay it. */
+enum urgency { CRITICAL, ORDINARY, URGENCIES };
 
 struct lane {
     struct kernel *kernel;
@@ -41,6 +40,7 @@ struct lane {
     struct err lost;  /* the store's result is unknown: the commit thread ends the process */
     pthread_mutex_t turn;
 
+    struct heart *heart; /* written by whoever has the turn, or by its own thread */
     pthread_t thread;
     bool thread_runs;
     pthread_cond_t wake;    /* with the kernel's lock, as what follows */
@@ -59,7 +59,9 @@ struct kernel {
 
     pthread_mutex_t lock; /* guards what follows */
     struct ghosts ghosts;
-    struct command_list queue[LANE_KINDS], parked[LANE_KINDS];
+    struct waiting queue[LANE_KINDS][URGENCIES];
+    uint64_t numbers; /* given to commands */
+    struct command_list parked[LANE_KINDS];
     bool stopping;
     _Atomic bool unannounced; /* something was posted in a round, and the commit thread sleeps on */
     /* Shared: queues (queue_bit) in which something may be claimable that no lane has in memory. */
@@ -70,56 +72,8 @@ struct kernel {
     bool ended;                /* the threads are gone: whoever posts now is answered at once */
     int64_t failure_logged_ms; /* a full disk fails every batch: one line a second tells it */
     struct kernel_stats stats;
+    _Atomic bool refuses_low, puts_off; /* under pressure (kernel_set_pressure) */
 };
-
-static inline void list_init(struct command_list *l)
-{
-    *l = (struct command_list){.tail = &l->first};
-}
-
-static inline void list_add(struct command_list *l, struct command *c)
-{
-    c->next = NULL;
-    *l->tail = c;
-    l->tail = &c->next;
-    l->count++;
-}
-
-static inline struct command *list_take(struct command_list *l)
-{
-    struct command *c = l->first;
-    if (!c)
-        return NULL;
-    l->first = c->next;
-    if (!l->first)
-        l->tail = &l->first;
-    l->count--;
-    return c;
-}
-
-/* `front` goes before everything in `l` and is empty afterwards. */
-static inline void list_prepend(struct command_list *l, struct command_list *front)
-{
-    if (!front->first)
-        return;
-    *front->tail = l->first;
-    if (!l->first)
-        l->tail = front->tail;
-    l->first = front->first;
-    l->count += front->count;
-    list_init(front);
-}
-
-/* Everything in `from` goes behind what is in `l`; `from` is empty afterwards. */
-static inline void list_append(struct command_list *l, struct command_list *from)
-{
-    if (!from->first)
-        return;
-    *l->tail = from->first;
-    l->tail = from->tail;
-    l->count += from->count;
-    list_init(from);
-}
 
 /* Time that never jumps, and of a shared store the same on all nodes. */
 static inline int64_t steady_now_us(const struct kernel *k)
@@ -144,9 +98,20 @@ static inline int kinds_of(const struct lane *l)
     return l == &l->kernel->lanes[0] ? LANE_KINDS : FOR_FIRST;
 }
 
+static inline enum urgency urgency_of(const struct command *c)
+{
+    return c->type->critical ? CRITICAL : ORDINARY;
+}
+
+/* Waiting commands of a kind. */
+static inline size_t queue_count(const struct kernel *k, enum lane_kind kind)
+{
+    return k->queue[kind][CRITICAL].count + k->queue[kind][ORDINARY].count;
+}
+
 static inline bool is_queue_empty(const struct kernel *k)
 {
-    return !k->queue[FOR_ANY].first && !k->queue[FOR_FIRST].first;
+    return !queue_count(k, FOR_ANY) && !queue_count(k, FOR_FIRST);
 }
 
 static inline bool is_shared(const struct lane *l)

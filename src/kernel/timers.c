@@ -6,6 +6,8 @@
 
 #include "base/banned.h"
 
+enum { PUT_OFF_MS = 1000 };
+
 static void lease_or_limit(struct unit *u, struct task *t)
 {
     if (task_owner_of(t)->load)
@@ -21,6 +23,20 @@ static void lease_or_limit(struct unit *u, struct task *t)
     }
 }
 
+static bool is_retry_of_delivery(const struct task *t)
+{
+    return t->row.owner == TASK_OWNER_DELIVERY && t->phase == TASK_READY && t->row.attempt > 1;
+}
+
+/* Under pressure: a little later. Not written to disk: after a restart it is due when it was. */
+static void put_off(struct unit *u, struct task *t)
+{
+    if (u->store->shared)
+        unit_task_touch(u, t);
+    t->row.due_ms = u->now_ms + PUT_OFF_MS;
+    unit_task_place(u, t);
+}
+
 size_t timers_decide(struct unit *u, size_t max)
 {
     size_t n = 0;
@@ -28,6 +44,10 @@ size_t timers_decide(struct unit *u, size_t max)
     for (; n < max && (t = live_due_steady(u->store->live, u->steady_ms)); n++)
         lease_or_limit(u, t);
     for (; n < max && (t = live_due_wall(u->store->live, u->now_ms)); n++) {
+        if (u->puts_off && is_retry_of_delivery(t)) {
+            put_off(u, t);
+            continue;
+        }
         if (t->phase == TASK_READY) { /* a backoff is over: claimable now, no event */
             if (task_owner_of(t)->again)
                 task_owner_of(t)->again(u, t);

@@ -294,7 +294,12 @@ void unit_task_end(struct unit *u, struct task *t)
 
 int64_t unit_new_id(struct unit *u)
 {
-    int64_t id = uuid_v7_next_key(u->ids, u->now_ms);
+    return unit_new_id_at(u, u->now_ms);
+}
+
+int64_t unit_new_id_at(struct unit *u, int64_t at_ms)
+{
+    int64_t id = uuid_v7_next_key(u->ids, at_ms);
     if (u->store->shared) { /* every lane of every node has ids of its own */
         id += (u->store->id_slot - id % STORE_ID_SLOTS + STORE_ID_SLOTS) % STORE_ID_SLOTS;
         u->ids->last_key = id;

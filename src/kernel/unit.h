@@ -76,6 +76,8 @@ struct unit {
     struct uuid_v7_source *ids;
     struct reader *reader;  /* housekeeping's own snapshot reader; may be NULL in tests */
     int64_t now_us, now_ms; /* wall clock, one instant for the whole batch */
+    int64_t held_ms;        /* wall clock when the rows were in hand, never before now_ms: of a shared store a
+                             * batch waits for those who hold them, so what they wrote has an earlier time */
     int64_t steady_ms;      /* wall clock that never jumps, cut to ms: what has passed is asked of it */
     int64_t steady_up_ms;   /* the same, rounded up: deadlines are counted from it, so none is early */
 
@@ -102,10 +104,14 @@ struct unit {
     bool keys_changed;     /* API keys were written: caches must be refreshed before answers go out */
     struct census *census; /* NULL unless the store is shared */
     struct census_part counted;
-    uint64_t made_ready;      /* queues (queue_bit) with a committed task that can be claimed */
-    int64_t nearest_timer_ms; /* that a committed task waits for; INT64_MAX: none */
-    struct err load_err;      /* the first failure of the load phase */
-    bool believes;            /* what cannot be was found again and again: unit_suspect does nothing */
+    uint64_t made_ready;          /* queues (queue_bit) with a committed task that can be claimed */
+    int64_t nearest_timer_ms;     /* that a committed task waits for; INT64_MAX: none */
+    uint32_t delivered, given_up; /* deliveries that ended in this batch */
+    int64_t oldest_us;            /* wall clock when the first of its requests was complete; 0: it has none */
+    bool refuses_low;             /* under pressure: new work of the low class is refused ... */
+    bool puts_off;                /* ... and what can wait does (retries of deliveries, the purge) */
+    struct err load_err;          /* the first failure of the load phase */
+    bool believes;                /* what cannot be was found again and again: unit_suspect does nothing */
     struct unit_asked asked;
 };
 
@@ -175,6 +181,7 @@ void unit_task_end(struct unit *u, struct task *t);   /* it leaves the live queu
 /* --- the rest ---------------------------------------------------------------------------------- */
 
 int64_t unit_new_id(struct unit *u);
+int64_t unit_new_id_at(struct unit *u, int64_t at_ms); /* the same, of a time that is not before now_ms */
 /* Whether there is room for one more unfinished job, and one more that waits to be claimed (census.h). On a
  * shared store the room is this batch's from here on, until it ends: call it once for each job. */
 bool unit_take_room(struct unit *u, struct room *r);

@@ -95,7 +95,7 @@ static void reset_claim(struct command *base)
     ((struct claim_command *)base)->task_count = 0;
 }
 
-const struct command_type claim_command_type = {"claim", NULL, decide_claim, ask_claim, reset_claim};
+const struct command_type claim_command_type = {"claim", NULL, decide_claim, ask_claim, reset_claim, true};
 
 /* --- the others -------------------------------------------------------------------------------- */
 
@@ -266,10 +266,12 @@ static enum err_code decide_release(struct unit *u, struct command *base, struct
     return each_item(u, base, release_one);
 }
 
-const struct command_type start_command_type = {"start", NULL, decide_start, ask_items, reset_items};
-const struct command_type heartbeat_command_type = {"heartbeat", NULL, decide_heartbeat, ask_items,
-                                                    reset_items};
-const struct command_type finish_command_type = {"finish", load_items, decide_finish, ask_items, reset_items};
-const struct command_type release_command_type = {"release", NULL, decide_release, ask_items, reset_items};
-const struct command_type give_back_command_type = {"give_back", load_items, decide_give_back, ask_items,
-                                                    reset_items};
+const struct command_type start_command_type = {"start", NULL, decide_start, ask_items, reset_items, true};
+const struct command_type heartbeat_command_type = {"heartbeat", NULL,        decide_heartbeat,
+                                                    ask_items,   reset_items, true};
+const struct command_type finish_command_type = {"finish",  load_items,  decide_finish,
+                                                 ask_items, reset_items, true};
+const struct command_type release_command_type = {"release", NULL,        decide_release,
+                                                  ask_items, reset_items, true};
+const struct command_type give_back_command_type = {"give_back", load_items,  decide_give_back,
+                                                    ask_items,   reset_items, true};

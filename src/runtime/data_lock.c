@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -16,7 +17,7 @@
 
 #include "base/banned.h"
 
-enum { ORPHAN_LOOK_MS = 20 };
+enum { ORPHAN_LOOK_MS = 20, KILLED_WAIT_MS = 2000, LOCK_TEXT_MAX = 80 };
 
 static enum err_code make_dir(const char *path, struct err *err)
 {
@@ -46,14 +47,33 @@ enum err_code data_dir_create(const char *data_dir, struct err *err)
     return make_dir(path, err);
 }
 
-/* 0 when the file does not say. */
-static pid_t read_pid(int fd)
+/* What the file says; 0 where it does not. */
+struct lock_text {
+    pid_t root, core;
+    int64_t epoch;
+};
+
+static int64_t read_number(struct str *rest, char end)
 {
-    char text[24];
+    int64_t value;
+    return str_to_int(str_cut(rest, end), 0, INT64_MAX, &value) ? value : 0;
+}
+
+static pid_t read_pid(struct str *rest)
+{
+    int64_t pid = read_number(rest, '\n');
+    return pid <= INT_MAX ? (pid_t)pid : 0;
+}
+
+static struct lock_text read_text(int fd)
+{
+    char text[LOCK_TEXT_MAX];
     ssize_t n = pread(fd, text, sizeof text, 0);
-    int64_t pid;
     struct str rest = {text, n > 0 ? (size_t)n : 0};
-    return str_to_int(str_cut(&rest, '\n'), 1, INT_MAX, &pid) ? (pid_t)pid : 0;
+    struct lock_text t = {.root = read_pid(&rest)};
+    t.epoch = read_number(&rest, ' ');
+    t.core = read_pid(&rest);
+    return t;
 }
 
 /* Asks by descriptor: kill(pid, 0) also finds a killed root that nobody has waited for yet. */
@@ -68,11 +88,12 @@ static bool is_alive(pid_t pid)
     return !ended;
 }
 
-static enum err_code write_pid(int fd, struct err *err)
+static enum err_code write_text(int fd, const struct lock_text *t, struct err *err)
 {
-    char text[24];
-    int n = snprintf(text, sizeof text, "%d\n", (int)getpid());
-    if (ftruncate(fd, 0) == 0 && pwrite(fd, text, (size_t)n, 0) == n)
+    char text[LOCK_TEXT_MAX];
+    int n = snprintf(text, sizeof text, "%d\n%lld %d\n", (int)t->root, (long long)t->epoch, (int)t->core);
+    /* Never empty in between: whoever is killed here leaves the old text or the new one. */
+    if (pwrite(fd, text, (size_t)n, 0) == n && ftruncate(fd, n) == 0)
         return ERR_OK;
     return err_set(err, ERR_STORAGE_UNAVAILABLE, "cannot write the lock file: %s", strerror(errno));
 }
@@ -96,11 +117,38 @@ static bool lock_before(int fd, int64_t deadline_ms)
         if (flock(fd, LOCK_EX | LOCK_NB) == 0)
             return true;
         bool held = errno == EWOULDBLOCK || errno == EINTR;
-        pid_t holder = read_pid(fd);
+        pid_t holder = read_text(fd).root;
         if (!held || !holder || is_alive(holder) || clock_mono_ms(&clock_system) >= deadline_ms)
             return false;
         nanosleep(&(struct timespec){.tv_nsec = ORPHAN_LOOK_MS * 1000000L}, NULL);
     }
+}
+
+/* Its own process may have the number by now: only what calls itself a core is killed. */
+static bool kill_orphan(int fd)
+{
+    struct lock_text t = read_text(fd);
+    char path[48], name[32];
+    if (!t.core || !t.root || is_alive(t.root))
+        return false;
+    int process = (int)syscall(SYS_pidfd_open, t.core, 0);
+    snprintf(path, sizeof path, "/proc/%d/comm", (int)t.core);
+    int comm = process < 0 ? -1 : open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = comm < 0 ? -1 : read(comm, name, sizeof name);
+    bool is_core = n > 0 && str_starts((struct str){name, (size_t)n}, "weir: core");
+    bool killed = is_core && syscall(SYS_pidfd_send_signal, process, SIGKILL, NULL, 0) == 0;
+    if (comm >= 0)
+        close(comm);
+    if (process >= 0)
+        close(process);
+    return killed;
+}
+
+static bool lock_or_kill(int fd, int64_t orphan_wait_ms)
+{
+    if (lock_before(fd, clock_mono_ms(&clock_system) + orphan_wait_ms))
+        return true;
+    return kill_orphan(fd) && lock_before(fd, clock_mono_ms(&clock_system) + KILLED_WAIT_MS);
 }
 
 enum err_code data_lock_take(const char *data_dir, int64_t orphan_wait_ms, int *ret_fd, struct err *err)
@@ -113,16 +161,29 @@ enum err_code data_lock_take(const char *data_dir, int64_t orphan_wait_ms, int *
     if (fd < 0)
         return err_set(err, ERR_STORAGE_UNAVAILABLE, "%.160s: %s", path, strerror(errno));
     enum err_code code;
-    if (lock_before(fd, clock_mono_ms(&clock_system) + orphan_wait_ms))
-        code = write_pid(fd, err);
-    else
-        code = refuse(data_dir, read_pid(fd), err);
+    if (lock_or_kill(fd, orphan_wait_ms)) {
+        struct lock_text t = read_text(fd);
+        t.root = getpid();
+        t.core = 0;
+        code = write_text(fd, &t, err);
+    } else {
+        code = refuse(data_dir, read_text(fd).root, err);
+    }
     if (code) {
         close(fd);
         return code;
     }
     *ret_fd = fd;
     return ERR_OK;
+}
+
+enum err_code data_lock_raise_epoch(int fd, int64_t *ret_epoch, struct err *err)
+{
+    struct lock_text t = read_text(fd);
+    t.epoch++;
+    t.core = getpid();
+    *ret_epoch = t.epoch;
+    return write_text(fd, &t, err);
 }
 
 void data_lock_release(int fd)

@@ -16,7 +16,10 @@
 #include "runtime/process_table.h"
 
 /* Exit codes with a meaning for root; any other, and any signal, means: start it again. */
-enum { PROCESS_EXIT_CONFIG = 78 }; /* EX_CONFIG: a restart cannot help; root stops everything */
+enum {
+    PROCESS_EXIT_CONFIG = 78,  /* EX_CONFIG: a restart cannot help; root stops everything */
+    PROCESS_EXIT_ADAPTER = 69, /* EX_UNAVAILABLE: what it stands on did not open; restarts within the limit */
+};
 
 struct process_start {
     const struct settings *settings;
@@ -28,6 +31,8 @@ struct process_start {
     const char *topology_path; /* DATA/topology.json, written by root */
     pid_t root_pid;
     int ready_fd;
+    int lock_fd;    /* of the data directory (runtime/data_lock.h); -1 in all but the owner of the store */
+    int scratch_fd; /* of a runner: a file without a name, since it may open none; -1: there is none */
 };
 
 typedef int process_main_fn(const struct process_start *start);

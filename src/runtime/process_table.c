@@ -24,23 +24,3 @@ int64_t process_instances(enum process_id id, const struct settings *s)
     MUST(id < PROCESS_COUNT);
     return 0;
 }
-
-const char *domain_name(enum domain_id id)
-{
-    static const char *const names[] = {
-#define X(id, name, restarts, seconds) [DOMAIN_##id] = name,
-        DOMAIN_LIST(X)
-#undef X
-    };
-    return names[id];
-}
-
-struct domain_limits domain_limits(enum domain_id id, const struct settings *s)
-{
-    const struct domain_limits limits[] = {
-#define X(id, name, restarts, seconds) [DOMAIN_##id] = {s->restarts, s->seconds},
-        DOMAIN_LIST(X)
-#undef X
-    };
-    return limits[id];
-}

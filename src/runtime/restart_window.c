@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/backoff.h"
 #include "base/must.h"
 
 #include "base/banned.h"
@@ -34,15 +35,21 @@ int64_t restart_window_next_slide(const struct restart_window *w)
     return w->count ? w->at_ms[0] + w->window_ms + 1 : INT64_MAX;
 }
 
-/* The nth restart of a window, counted from 1. */
-static int64_t backoff_ms(uint32_t nth)
+/* Half of what N + 1 restarts may take each: the rest is for the spread and for the starts themselves. */
+static int64_t pause_max_ms(const struct restart_window *w)
 {
-    if (nth <= RESTART_IMMEDIATE)
-        return 0;
-    int64_t delay = RESTART_BACKOFF_MS;
-    for (uint32_t i = RESTART_IMMEDIATE + 1; i < nth && delay < RESTART_BACKOFF_MAX_MS; i++)
-        delay *= 2;
-    return delay < RESTART_BACKOFF_MAX_MS ? delay : RESTART_BACKOFF_MAX_MS;
+    int64_t ms = w->window_ms / (2 * ((int64_t)w->max_restarts + 1));
+    return ms < RESTART_BACKOFF_MS       ? RESTART_BACKOFF_MS
+           : ms < RESTART_BACKOFF_MAX_MS ? ms
+                                         : RESTART_BACKOFF_MAX_MS;
+}
+
+/* The nth restart of a window, counted from 1. */
+static int64_t pause_ms(const struct restart_window *w, uint32_t nth)
+{
+    return nth <= RESTART_IMMEDIATE
+               ? 0
+               : backoff_ms(RESTART_BACKOFF_MS, nth - RESTART_IMMEDIATE - 1, pause_max_ms(w));
 }
 
 bool restart_window_add(struct restart_window *w, int64_t now_ms, int64_t *ret_delay_ms)
@@ -51,6 +58,6 @@ bool restart_window_add(struct restart_window *w, int64_t now_ms, int64_t *ret_d
     if (w->count >= w->max_restarts)
         return false;
     w->at_ms[w->count++] = now_ms;
-    *ret_delay_ms = backoff_ms(w->count);
+    *ret_delay_ms = pause_ms(w, w->count);
     return true;
 }

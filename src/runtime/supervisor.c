@@ -15,203 +15,22 @@
 #include "base/must.h"
 #include "runtime/data_lock.h"
 #include "runtime/process_title.h"
+#include "runtime/sandbox.h"
 #include "runtime/supervisor_internal.h"
 
 #include "base/banned.h"
-
-static int64_t now_ms(void)
-{
-    return clock_mono_ms(&clock_system);
-}
-
-static struct domain *domain_of(struct supervisor *s, const struct child *c)
-{
-    return &s->domains[c->kind->domain];
-}
-
-/* ---- stopping ---- */
-
-static bool any_lives(const struct supervisor *s, bool workers_only)
-{
-    for (size_t i = 0; i < s->child_count; i++)
-        if (child_lives(&s->children[i]) && !(workers_only && s->children[i].kind->owns_store))
-            return true;
-    return false;
-}
-
-static void ask_to_stop(struct supervisor *s, bool core_too, int64_t kill_at_ms)
-{
-    for (size_t i = 0; i < s->child_count; i++) {
-        struct child *c = &s->children[i];
-        if (core_too || !c->kind->owns_store)
-            child_ask_to_stop(s, c, kill_at_ms);
-    }
-}
-
-static void stop_in_order(struct supervisor *s)
-{
-    s->phase = STOP_WORKERS;
-    s->phase_end_ms = now_ms() + s->settings->runtime_drain_ms + SUPERVISOR_DRAIN_GRACE_MS;
-    ask_to_stop(s, false, s->phase_end_ms);
-}
-
-static void stop_fast(struct supervisor *s, int exit_code)
-{
-    if (s->phase == STOP_FAST)
-        return; /* the first reason counts */
-    s->phase = STOP_FAST;
-    s->exit_code = exit_code;
-    ask_to_stop(s, true, now_ms() + SUPERVISOR_FATAL_STOP_MS);
-}
-
-static void kill_all(struct supervisor *s)
-{
-    stop_fast(s, s->exit_code);
-    for (size_t i = 0; i < s->child_count; i++)
-        child_kill(&s->children[i]);
-}
-
-/* What ps calls it; absent when it is gone already. */
-static struct str process_name(uint32_t pid, char *out, size_t size)
-{
-    char path[32];
-    snprintf(path, sizeof path, "/proc/%u/comm", pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : read(fd, out, size);
-    if (fd >= 0)
-        close(fd);
-    struct str rest = {out, n > 0 ? (size_t)n : 0};
-    return n > 0 ? str_cut(&rest, '\n') : STR_ABSENT;
-}
-
-/* Whoever started us may stop us. That somebody else did is what people look for afterwards, when all they
- * see is a server that has ended well: it is told at a level that nobody leaves out, and who it was. */
-static void on_stop_signal(struct supervisor *s, const struct signalfd_siginfo *info)
-{
-    char name[32];
-    bool by_another = info->ssi_pid && (pid_t)info->ssi_pid != getppid();
-    log_line(by_another ? LOG_WARN : LOG_INFO, "stop_requested", "signal",
-             LOG_TEXT(strsignal((int)info->ssi_signo)), "by_pid", LOG_INT(info->ssi_pid), "by_uid",
-             LOG_INT(info->ssi_uid), "by", LOG_STR(process_name(info->ssi_pid, name, sizeof name)), "at_once",
-             LOG_INT(s->phase != STOP_NO), NULL);
-    if (s->phase == STOP_NO)
-        stop_in_order(s);
-    else
-        kill_all(s);
-}
-
-static void advance_stop(struct supervisor *s)
-{
-    if (s->phase == STOP_WORKERS && (!any_lives(s, true) || now_ms() >= s->phase_end_ms)) {
-        s->phase = STOP_CORE;
-        for (size_t i = 0; i < s->child_count; i++)
-            if (s->children[i].kind->owns_store)
-                child_ask_to_stop(s, &s->children[i], now_ms() + SUPERVISOR_CORE_STOP_MS);
-    }
-}
-
-/* ---- restarting ---- */
-
-static void give_up(struct supervisor *s, const char *what, const char *how)
-{
-    const struct restart_window *w = &s->domains[DOMAIN_ROOT].window;
-    log_line(LOG_ERROR, "root_gave_up", "component", LOG_TEXT("supervisor"), "failure_class",
-             LOG_TEXT("fatal"), "domain", LOG_TEXT(domain_name(DOMAIN_ROOT)), "source_child", LOG_TEXT(what),
-             "restart_count", LOG_INT(w->max_restarts), "window_s", LOG_INT(w->window_ms / 1000), "reason",
-             LOG_TEXT(how), NULL);
-    fprintf(stderr, "weir: %s failed (%s) after %u restarts within %lld s; giving up\n", what, how,
-            w->max_restarts, (long long)(w->window_ms / 1000));
-    stop_fast(s, EXIT_FAILURE);
-}
-
-/* What is left of the domain goes too; the whole comes back as one restart of root's (AT-03). */
-static void end_domain(struct supervisor *s, const struct child *source, const char *how)
-{
-    enum domain_id id = source->kind->domain;
-    struct domain *d = &s->domains[id];
-    int64_t delay_ms;
-    if (id == DOMAIN_ROOT) {
-        give_up(s, source->name, how);
-        return;
-    }
-    log_line(LOG_ERROR, "domain_ended", "component", LOG_TEXT("supervisor"), "failure_class",
-             LOG_TEXT("fatal"), "domain", LOG_TEXT(domain_name(id)), "source_child", LOG_TEXT(source->name),
-             "restart_count", LOG_INT(d->window.count), "window_s", LOG_INT(d->window.window_ms / 1000),
-             "reason", LOG_TEXT(how), NULL);
-    if (!restart_window_add(&s->domains[DOMAIN_ROOT].window, now_ms(), &delay_ms)) {
-        give_up(s, domain_name(id), how);
-        return;
-    }
-    d->state = DOMAIN_ENDED;
-    d->restart_at_ms = now_ms() + delay_ms;
-    int64_t kill_at_ms = now_ms() + s->settings->runtime_drain_ms + SUPERVISOR_DRAIN_GRACE_MS;
-    for (size_t i = 0; i < s->child_count; i++)
-        if (s->children[i].kind->domain == id)
-            child_ask_to_stop(s, &s->children[i], kill_at_ms);
-}
-
-/* The child is gone, or there was no process to be had for it. */
-static void restart_child(struct supervisor *s, struct child *c, const char *how)
-{
-    int64_t delay_ms;
-    if (domain_of(s, c)->state == DOMAIN_ENDED)
-        return; /* comes back with its domain */
-    if (!restart_window_add(&domain_of(s, c)->window, now_ms(), &delay_ms)) {
-        end_domain(s, c, how);
-        return;
-    }
-    c->state = CHILD_BACKOFF;
-    c->act_at_ms = now_ms() + delay_ms;
-}
-
-static void start_child(struct supervisor *s, struct child *c)
-{
-    if (child_start(s, c, now_ms()))
-        return;
-    log_line(LOG_ERROR, "process_not_started", "name", LOG_TEXT(c->name), "reason", LOG_TEXT(strerror(errno)),
-             NULL);
-    restart_child(s, c, "cannot fork");
-}
-
-static void on_child_end(struct supervisor *s, struct child *c, int status)
-{
-    char how[64];
-    child_end_text(status, how, sizeof how);
-    bool asked = c->state == CHILD_STOPPING;
-    log_line(asked ? LOG_INFO : LOG_WARN, "process_ended", "name", LOG_TEXT(c->name), "pid", LOG_INT(c->pid),
-             "reason", LOG_TEXT(how), "failure_class", asked ? LOG_STR(STR_ABSENT) : LOG_TEXT("recoverable"),
-             "uptime_ms", LOG_INT(now_ms() - c->started_ms), NULL);
-    child_gone(s, c);
-    if (s->phase != STOP_NO)
-        return;
-    if (WIFEXITED(status) && WEXITSTATUS(status) == PROCESS_EXIT_CONFIG) {
-        fprintf(stderr, "weir: %s cannot run with this configuration (see above); stopping\n", c->name);
-        stop_fast(s, PROCESS_EXIT_CONFIG);
-        return;
-    }
-    restart_child(s, c, how);
-}
-
-static void reap(struct supervisor *s)
-{
-    int status;
-    for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
-        for (size_t i = 0; i < s->child_count; i++)
-            if (s->children[i].pid == pid)
-                on_child_end(s, &s->children[i], status);
-}
 
 /* ---- what is due ---- */
 
 static void act_on_child(struct supervisor *s, struct child *c)
 {
     if (c->state == CHILD_STARTING && !c->slow_reported &&
-        now_ms() >= c->started_ms + SUPERVISOR_READY_WARN_MS) {
+        root_now_ms() >= c->started_ms + SUPERVISOR_READY_WARN_MS) {
         c->slow_reported = true;
         log_line(LOG_WARN, "process_not_ready", "name", LOG_TEXT(c->name), "pid", LOG_INT(c->pid),
-                 "waited_ms", LOG_INT(now_ms() - c->started_ms), NULL);
+                 "waited_ms", LOG_INT(root_now_ms() - c->started_ms), NULL);
     }
-    if (now_ms() < c->act_at_ms)
+    if (root_now_ms() < c->act_at_ms)
         return;
     if (c->state == CHILD_BACKOFF) {
         start_child(s, c);
@@ -221,36 +40,34 @@ static void act_on_child(struct supervisor *s, struct child *c)
     }
 }
 
-static bool domain_lives(const struct supervisor *s, enum domain_id id)
+static void reap(struct supervisor *s)
 {
-    for (size_t i = 0; i < s->child_count; i++)
-        if (s->children[i].kind->domain == id && child_lives(&s->children[i]))
-            return true;
-    return false;
-}
-
-static void act_on_domain(struct supervisor *s, enum domain_id id)
-{
-    struct domain *d = &s->domains[id];
-    if (restart_window_slide(&d->window, now_ms()))
-        s->changed = true;
-    if (d->state != DOMAIN_ENDED || s->phase != STOP_NO || now_ms() < d->restart_at_ms || domain_lives(s, id))
-        return;
-    log_line(LOG_WARN, "domain_restarted", "domain", LOG_TEXT(domain_name(id)), NULL);
-    d->state = DOMAIN_RUNNING;
-    restart_window_clear(&d->window);
-    for (size_t i = 0; i < s->child_count; i++)
-        if (s->children[i].kind->domain == id)
-            start_child(s, &s->children[i]);
+    int status;
+    for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
+        for (size_t i = 0; i < s->child_count; i++)
+            if (s->children[i].pid == pid)
+                child_ended(s, &s->children[i], status);
 }
 
 static void act_on_what_is_due(struct supervisor *s)
 {
-    advance_stop(s);
+    stop_advance(s);
+    look_at_hearts(s);
     for (size_t i = 0; i < s->child_count; i++)
         act_on_child(s, &s->children[i]);
     for (enum domain_id id = 0; id < DOMAIN_COUNT; id++)
         act_on_domain(s, id);
+}
+
+/* ---- the service manager ---- */
+
+static void tell_manager(struct supervisor *s)
+{
+    size_t running = 0;
+    for (size_t i = 0; i < s->child_count; i++)
+        running += s->children[i].state == CHILD_RUNNING;
+    notify_status(&s->notify, "%zu of %zu processes ready%s", running, s->child_count,
+                  s->phase == STOP_NO ? "" : "; stopping");
 }
 
 static int64_t sooner(int64_t a, int64_t b)
@@ -261,20 +78,23 @@ static int64_t sooner(int64_t a, int64_t b)
 static int poll_timeout_ms(const struct supervisor *s)
 {
     int64_t due = s->phase == STOP_WORKERS ? s->phase_end_ms : INT64_MAX;
+    due = sooner(due, notify_next_ms(&s->notify));
     for (size_t i = 0; i < s->child_count; i++) {
         const struct child *c = &s->children[i];
         due = sooner(due, c->act_at_ms);
         if (c->state == CHILD_STARTING && !c->slow_reported)
             due = sooner(due, c->started_ms + SUPERVISOR_READY_WARN_MS);
     }
+    if (hearts_interval_ms(s) && s->phase == STOP_NO)
+        due = sooner(due, s->hearts_look_ms);
     for (enum domain_id id = 0; id < DOMAIN_COUNT; id++) {
-        due = sooner(due, restart_window_next_slide(&s->domains[id].window));
+        due = sooner(due, restart_window_next_slide(&s->domains[id].supervision.window));
         if (s->domains[id].state == DOMAIN_ENDED && !domain_lives(s, id) && s->phase == STOP_NO)
             due = sooner(due, s->domains[id].restart_at_ms);
     }
     if (due == INT64_MAX)
         return -1;
-    int64_t left = due - now_ms();
+    int64_t left = due - root_now_ms();
     return left <= 0 ? 0 : (int)sooner(left, INT_MAX);
 }
 
@@ -287,20 +107,21 @@ static void on_signals(struct supervisor *s)
         if (info.ssi_signo == SIGCHLD)
             reap(s);
         else
-            on_stop_signal(s, &info);
+            stop_on_signal(s, &info);
     }
 }
 
 static void on_ready(struct supervisor *s, const struct child *c)
 {
     log_line(LOG_INFO, "process_ready", "name", LOG_TEXT(c->name), "pid", LOG_INT(c->pid), "after_ms",
-             LOG_INT(now_ms() - c->started_ms), NULL);
+             LOG_INT(root_now_ms() - c->started_ms), NULL);
     if (!c->kind->owns_store || s->core_was_ready || s->phase != STOP_NO)
         return;
     s->core_was_ready = true;
     for (size_t i = 0; i < s->child_count; i++)
         if (s->children[i].state == CHILD_WAITING)
             start_child(s, &s->children[i]);
+    notify_ready(&s->notify, root_now_ms());
     if (s->config->on_ready)
         s->config->on_ready(s->config->on_ready_self);
 }
@@ -327,11 +148,14 @@ static void run(struct supervisor *s)
             start_child(s, &s->children[i]);
     while (s->phase == STOP_NO || any_lives(s, false)) {
         act_on_what_is_due(s);
-        if (s->changed)
-            topology_write(s);
+        if (s->changed) {
+            topology_file_write(s);
+            tell_manager(s);
+        }
+        notify_watchdog(&s->notify, hearts_beat(s), root_now_ms());
         wait_for_events(s, fds);
     }
-    topology_write(s);
+    topology_file_write(s);
     free(fds);
 }
 
@@ -367,6 +191,27 @@ static enum err_code paths_make(struct supervisor *s, struct err *err)
     return data_dir_create(dir, err);
 }
 
+static enum err_code open_all(struct supervisor *s, struct err *err)
+{
+    int64_t orphan_wait_ms = s->settings->runtime_drain_ms + SUPERVISOR_DRAIN_GRACE_MS;
+    if (paths_make(s, err) != ERR_OK ||
+        data_lock_take(s->settings->data_dir, orphan_wait_ms, &s->lock_fd, err) != ERR_OK)
+        return err->code;
+    children_create(s);
+    s->pages = heartbeat_pages_new(page_count(s));
+    if (!s->pages)
+        return err_set(err, ERR_INTERNAL, "no memory for the heartbeats: %s", strerror(errno));
+    heart_use(s->pages, page_count(s), 0, HEART_INTERVAL_MS);
+    return ERR_OK;
+}
+
+static void close_all(struct supervisor *s)
+{
+    data_lock_release(s->lock_fd);
+    free(s->children);
+    free(s);
+}
+
 int supervisor_run(const struct supervisor_config *config)
 {
     struct supervisor *s = must_alloc(sizeof *s);
@@ -374,26 +219,30 @@ int supervisor_run(const struct supervisor_config *config)
     s->config = config;
     s->settings = config->settings;
     s->pid = getpid();
-    int64_t orphan_wait_ms = s->settings->runtime_drain_ms + SUPERVISOR_DRAIN_GRACE_MS;
-    if (paths_make(s, &err) || data_lock_take(s->settings->data_dir, orphan_wait_ms, &s->lock_fd, &err)) {
+    s->lock_fd = -1;
+    log_process("root");
+    if (open_all(s, &err) != ERR_OK) {
         fprintf(stderr, "weir: %s\n", err.detail);
-        free(s);
+        failure_boot_config_invalid("root", err.detail, "data_directory");
+        close_all(s);
         return EXIT_FAILURE;
     }
-    log_process("root");
+    notify_open(&s->notify, root_now_ms());
     process_title_prepare(config->argc, config->argv);
     signals_open(s);
-    for (enum domain_id id = 0; id < DOMAIN_COUNT; id++) {
-        struct domain_limits limits = domain_limits(id, s->settings);
-        restart_window_init(&s->domains[id].window, limits.max_restarts, limits.window_seconds);
+    for (enum domain_id id = 0; id < DOMAIN_COUNT; id++)
+        supervision_init(&s->domains[id].supervision, id, domain_limits(id, s->settings));
+    sandbox_log(s->settings);
+    if (sandbox_enter(SANDBOX_ROOT, s->settings, &err) == ERR_OK) {
+        run(s);
+    } else {
+        fprintf(stderr, "weir: %s\n", err.detail);
+        failure_boot_config_invalid("root", err.detail, "sandbox");
     }
-    children_create(s);
-    run(s);
-    int exit_code = s->exit_code;
-    log_line(LOG_INFO, "stopped", "exit_code", LOG_INT(exit_code), NULL);
+    int exit_code = err.code == ERR_OK ? s->exit_code : PROCESS_EXIT_CONFIG;
+    stop_over(s);
     close(s->signal_fd);
-    data_lock_release(s->lock_fd);
-    free(s->children);
-    free(s);
+    notify_close(&s->notify);
+    close_all(s);
     return exit_code;
 }

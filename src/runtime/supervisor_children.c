@@ -11,6 +11,8 @@
 #include "base/log.h"
 #include "base/must.h"
 #include "runtime/process_title.h"
+#include "runtime/sandbox.h"
+#include "runtime/scratch_file.h"
 #include "runtime/supervisor_internal.h"
 
 #include "base/banned.h"
@@ -27,6 +29,7 @@ void children_create(struct supervisor *s)
             *c = (struct child){.kind = &process_kinds[id],
                                 .instance = i,
                                 .ready_fd = -1,
+                                .page = (size_t)(c - s->children) + 1,
                                 .state = CHILD_WAITING,
                                 .act_at_ms = INT64_MAX};
             if (c->kind->owns_store)
@@ -42,11 +45,24 @@ void children_create(struct supervisor *s)
 static void close_what_is_roots(const struct supervisor *s, const struct child *c)
 {
     close(s->signal_fd);
+    if (s->notify.fd >= 0)
+        close(s->notify.fd);
     for (size_t i = 0; i < s->child_count; i++)
         if (s->children[i].ready_fd >= 0)
             close(s->children[i].ready_fd);
     if (!c->kind->owns_store)
         close(s->lock_fd);
+}
+
+/* Before the first thread: Landlock holds only for threads that begin inside it. */
+static void enter_sandbox(const struct supervisor *s, const char *name, enum sandbox_id sandbox)
+{
+    struct err err;
+    if (sandbox_enter(sandbox, s->settings, &err) == ERR_OK)
+        return;
+    fprintf(stderr, "weir: %s\n", err.detail);
+    failure_boot_config_invalid(name, err.detail, "sandbox");
+    _exit(PROCESS_EXIT_CONFIG);
 }
 
 static _Noreturn void run_child(const struct supervisor *s, const struct child *c, int ready_fd)
@@ -61,6 +77,12 @@ static _Noreturn void run_child(const struct supervisor *s, const struct child *
     snprintf(title, sizeof title, "weir: %s", c->name);
     process_title_set(title);
     log_process(c->name);
+    int64_t beat_ms = hearts_interval_ms(s);
+    heart_use(s->pages, page_count(s), c->page, beat_ms ? beat_ms : HEART_INTERVAL_MS);
+    heartbeat_keep_own(s->pages, page_count(s), c->page);
+    enum sandbox_id sandbox = sandbox_of(c->kind->id, s->settings);
+    int scratch_fd = sandbox == SANDBOX_RUNNER ? scratch_file_open() : -1;
+    enter_sandbox(s, c->name, sandbox);
     log_background(); /* a child forks no more */
     struct process_start start = {
         .settings = s->settings,
@@ -72,6 +94,8 @@ static _Noreturn void run_child(const struct supervisor *s, const struct child *
         .topology_path = s->topology_path,
         .root_pid = s->pid,
         .ready_fd = ready_fd,
+        .lock_fd = c->kind->owns_store ? s->lock_fd : -1,
+        .scratch_fd = scratch_fd,
     };
     process_signals_install(&start);
     sigprocmask(SIG_SETMASK, &s->outer_mask, NULL); /* what came meanwhile is delivered now */
@@ -84,6 +108,7 @@ bool child_start(struct supervisor *s, struct child *c, int64_t now_ms)
     int ends[2];
     if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
         return false;
+    heartbeat_clear(&s->pages[c->page]);
     fflush(NULL); /* or the child would print what root has buffered once more */
     pid_t pid = fork();
     if (pid == 0) {
@@ -99,7 +124,8 @@ bool child_start(struct supervisor *s, struct child *c, int64_t now_ms)
     c->ready_fd = ends[0];
     c->state = CHILD_STARTING;
     c->act_at_ms = INT64_MAX;
-    c->slow_reported = false;
+    c->slow_reported = c->hung = c->disk_wait_reported = false;
+    c->stopped_since_ms = 0;
     c->started_ms = now_ms;
     c->restarts += c->started_wall_us != 0;
     c->started_wall_us = clock_wall_us(&clock_system);
@@ -119,6 +145,7 @@ void child_ask_to_stop(struct supervisor *s, struct child *c, int64_t kill_at_ms
     }
     kill(c->pid, SIGTERM);
     c->state = CHILD_STOPPING;
+    c->asked_ms = root_now_ms();
     c->act_at_ms = kill_at_ms;
 }
 

@@ -1,13 +1,17 @@
-/* runtime/supervisor_internal.h - root's memory. supervisor.c decides, supervisor_children.c acts
- * on processes, topology_file.c tells. Times in _ms are of the clock that only goes forward. */
+/* runtime/supervisor_internal.h - root's memory. supervisor.c is the loop, supervisor_restart.c decides about
+ * what failed, supervisor_stop.c about the stop, supervisor_children.c acts on processes, topology_file.c
+ * tells. Times in _ms are of the clock that only goes forward. */
 #ifndef WEIR_RUNTIME_SUPERVISOR_INTERNAL_H
 #define WEIR_RUNTIME_SUPERVISOR_INTERNAL_H
 
 #include <limits.h>
 #include <signal.h>
 
+#include "base/clock.h"
 #include "base/str.h"
-#include "runtime/restart_window.h"
+#include "runtime/heartbeat.h"
+#include "runtime/notify.h"
+#include "runtime/supervision.h"
 #include "runtime/supervisor.h"
 
 /* X(id, name in topology.json) */
@@ -33,19 +37,27 @@ struct child {
     int64_t act_at_ms; /* see the states; INT64_MAX: nothing to do */
     int64_t started_ms, started_wall_us;
     int64_t restarts;
+    int64_t asked_ms; /* of STOPPING: when it was asked */
+    size_t page;      /* its place in the pages; root has the first */
     bool slow_reported;
+    int64_t stopped_since_ms;      /* seen stopped by a signal; 0: it is not */
+    bool hung, disk_wait_reported; /* killed for its silence; not killed because of a disk */
 };
 
 enum domain_state { DOMAIN_RUNNING, DOMAIN_ENDED };
 
 struct domain {
-    struct restart_window window;
+    struct supervision supervision;
     enum domain_state state;
     int64_t restart_at_ms; /* of an ended domain, once its last process is gone */
 };
 
 /* Order of a stop. STOP_FAST goes to everybody at once. */
-enum stop_phase { STOP_NO, STOP_WORKERS, STOP_CORE, STOP_FAST };
+/* X(id, name in the log) */
+#define STOP_PHASES(X) X(NO, "none") X(WORKERS, "workers") X(CORE, "core") X(FAST, "fast")
+#define X(id, name)    STOP_##id,
+enum stop_phase { STOP_PHASES(X) STOP_PHASE_COUNT };
+#undef X
 
 struct supervisor {
     const struct supervisor_config *config;
@@ -54,21 +66,55 @@ struct supervisor {
     size_t child_count;
     struct domain domains[DOMAIN_COUNT];
     enum stop_phase phase;
-    int64_t phase_end_ms;
+    int64_t phase_began_ms, phase_end_ms, stop_began_ms;
     int exit_code;
+    struct cascade_watch cascades;
+    struct heart_page *pages; /* root's, then one a child */
+    int64_t hearts_look_ms;   /* when the hearts are looked at next */
+    int64_t hearts_grace_ms;  /* nobody is silent before */
     bool core_was_ready;
     bool changed; /* topology.json is behind */
     bool topology_failed;
     int signal_fd, lock_fd;
+    struct notify notify;
     sigset_t outer_mask;
     pid_t pid;
     char socket_path[PATH_MAX], topology_path[PATH_MAX];
 };
 
+static inline int64_t root_now_ms(void)
+{
+    return clock_mono_ms(&clock_system);
+}
+
+static inline size_t page_count(const struct supervisor *s)
+{
+    return s->child_count + 1;
+}
+
 static inline bool child_lives(const struct child *c)
 {
     return c->pid != 0;
 }
+
+/* supervisor_restart.c */
+void start_child(struct supervisor *s, struct child *c);
+void child_ended(struct supervisor *s, struct child *c, int status);
+void act_on_domain(struct supervisor *s, enum domain_id id);
+bool domain_lives(const struct supervisor *s, enum domain_id id);
+/* Kills what is silent, every so often; the time of the next look is in s->hearts_look_ms. */
+void look_at_hearts(struct supervisor *s);
+/* Core is there, and no loop of any process is silent: what the service manager's watchdog is told. */
+bool hearts_beat(const struct supervisor *s);
+int64_t hearts_interval_ms(const struct supervisor *s); /* 0: nobody looks */
+
+/* supervisor_stop.c */
+struct signalfd_siginfo;
+void stop_on_signal(struct supervisor *s, const struct signalfd_siginfo *info);
+void stop_fast(struct supervisor *s, int exit_code);
+void stop_advance(struct supervisor *s);
+void stop_over(struct supervisor *s);
+bool any_lives(const struct supervisor *s, bool workers_only);
 
 /* supervisor_children.c */
 void children_create(struct supervisor *s);
@@ -84,6 +130,6 @@ void child_end_text(int status, char *out, size_t size);
 
 /* topology_file.c */
 const char *child_state_name(enum child_state state);
-void topology_write(struct supervisor *s);
+void topology_file_write(struct supervisor *s);
 
 #endif

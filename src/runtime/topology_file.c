@@ -44,21 +44,43 @@ static void add_process(struct json_writer *w, const struct child *c)
     jw_object_end(w);
 }
 
+/* A domain without processes is declared, and waits for its day. */
+static const char *domain_state_name(const struct supervisor *s, enum domain_id id)
+{
+    if (s->domains[id].state == DOMAIN_ENDED)
+        return "ended";
+    for (size_t i = 0; i < s->child_count; i++)
+        if (s->children[i].kind->domain == id)
+            return "running";
+    return "declared";
+}
+
 static void add_domain(struct json_writer *w, const struct supervisor *s, enum domain_id id)
 {
     const struct domain *d = &s->domains[id];
+    const struct restart_window *window = &d->supervision.window;
     char intensity[48];
-    snprintf(intensity, sizeof intensity, "%u/%llds", d->window.max_restarts,
-             (long long)(d->window.window_ms / 1000));
+    snprintf(intensity, sizeof intensity, "%u/%llds", window->max_restarts,
+             (long long)(window->window_ms / 1000));
     jw_object(w);
     jw_key(w, "name");
     jw_text(w, domain_name(id));
     jw_key(w, "intensity");
     jw_text(w, intensity);
     jw_key(w, "restarts_in_window");
-    jw_int(w, d->window.count);
+    jw_int(w, window->count);
     jw_key(w, "state");
-    jw_text(w, d->state == DOMAIN_RUNNING ? "running" : "ended");
+    jw_text(w, domain_state_name(s, id));
+    jw_key(w, "owner");
+    jw_text(w, domain_rows[id].owner);
+    jw_key(w, "supervisor");
+    jw_text(w, domain_rows[id].supervisor);
+    jw_key(w, "strategy");
+    jw_text(w, domain_rows[id].strategy);
+    jw_key(w, "restarts");
+    jw_int(w, (int64_t)d->supervision.restarts);
+    jw_key(w, "endings");
+    jw_int(w, (int64_t)d->supervision.endings);
     jw_object_end(w);
 }
 
@@ -77,6 +99,10 @@ static void encode(const struct supervisor *s, struct strbuf *out)
     for (enum domain_id id = 0; id < DOMAIN_COUNT; id++)
         add_domain(&w, s, id);
     jw_array_end(&w);
+    jw_key(&w, "incidents");
+    jw_int(&w, (int64_t)s->cascades.incidents);
+    jw_key(&w, "cascades");
+    jw_int(&w, (int64_t)s->cascades.cascades);
     jw_object_end(&w);
     strbuf_add_char(out, '\n');
 }
@@ -93,7 +119,7 @@ static bool replace_file(const char *path, struct str text)
     return close(fd) == 0 && written && rename(next, path) == 0;
 }
 
-void topology_write(struct supervisor *s)
+void topology_file_write(struct supervisor *s)
 {
     struct strbuf text CLEANUP(strbuf_free) = {0};
     encode(s, &text);

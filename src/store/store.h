@@ -73,8 +73,8 @@ struct store_ops {
     enum err_code (*probe)(struct store *s, struct err *err);
     void (*close)(struct store *s);
 
-    /* NULL where there is nothing to end. What a batch reads first begins the transaction that commit or abandon
-     * ends; nothing is to be written, or it was refused. */
+    /* NULL where there is nothing to end. What a batch reads first begins the transaction that commit or
+     * abandon ends; nothing is to be written, or it was refused. */
     void (*abandon)(struct store *s);
 
     /* Shared stores only, else NULL. Begins the transaction. */
@@ -131,6 +131,13 @@ struct store_ops {
     enum err_code (*reader_check)(struct reader *r, store_check_fn *fn, void *arg, struct err *err);
 };
 
+/* Who listens to other nodes. Both are called on the listener's thread and must be quick. */
+struct store_listening {
+    void (*hint)(void *self, unsigned what); /* enum store_hint, or'ed */
+    /* Each failed try to listen, also that the connection was lost; and that it is there. May be NULL. */
+    void (*link)(void *self, bool works, const char *why);
+    void *self;
+};
 enum store_hint { HINT_READY = 1, HINT_KEYS = 2, HINT_EVENTS = 4, HINT_TIMER = 8, HINT_INBOX = 16 };
 
 enum { STORE_ID_SLOTS = 64 }; /* lanes that give ids at the same time, in all nodes together */

@@ -79,7 +79,7 @@ enum err_code store_open_reader(const struct store_options *o, struct reader **r
     return store_open_postgres_reader(&postgres, ret_reader, err);
 }
 
-enum err_code store_listen(const struct store_options *o, void (*fn)(void *self, unsigned hints), void *self,
+enum err_code store_listen(const struct store_options *o, const struct store_listening *hear,
                            struct postgres_listener **ret_listener, struct err *err)
 {
     enum store_kind kind;
@@ -89,7 +89,7 @@ enum err_code store_listen(const struct store_options *o, void (*fn)(void *self,
     if (kind == STORE_SQLITE)
         return ERR_OK;
     struct postgres_options postgres = for_postgres(o);
-    return postgres_listener_start(&postgres, fn, self, ret_listener, err);
+    return postgres_listener_start(&postgres, hear, ret_listener, err);
 }
 
 void store_listen_end(struct postgres_listener *l)

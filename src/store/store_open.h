@@ -24,8 +24,8 @@ MUST_CHECK enum err_code store_open_unfinished(const struct store_options *o, st
 /* Hears of what other nodes of a shared store wrote (store.h: hint), on a thread of its own; of other stores
  * there is nothing to hear, and *ret_listener is NULL. */
 struct postgres_listener;
-MUST_CHECK enum err_code store_listen(const struct store_options *o, void (*fn)(void *self, unsigned hints),
-                                      void *self, struct postgres_listener **ret_listener, struct err *err);
+MUST_CHECK enum err_code store_listen(const struct store_options *o, const struct store_listening *hear,
+                                      struct postgres_listener **ret_listener, struct err *err);
 void store_listen_end(struct postgres_listener *l); /* NULL is fine */
 /* Without taking part in writing, also beside running servers. */
 MUST_CHECK enum err_code store_open_reader(const struct store_options *o, struct reader **ret_reader,

@@ -156,9 +156,9 @@ static enum err_code check_file(struct verify *v, struct err *err)
 }
 
 static enum err_code (*const passes[])(struct verify *v, struct err *err) = {
-    check_file,    verify_find_first_chunk, verify_clients, verify_job_rows,
-    verify_log,    verify_delivery_rows,    compare,        verify_runs,
-    verify_beside,
+    check_file,     verify_find_first_chunk, verify_clients, verify_job_rows,
+    verify_log,     verify_delivery_rows,    compare,        verify_runs,
+    verify_records, verify_beside,
 };
 
 enum err_code store_verify(struct reader *r, void (*problem)(void *arg, const char *line),

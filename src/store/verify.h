@@ -8,6 +8,8 @@
  * - refs point at the job's own events; events whose chunk was purged are in `kept`;
  * - counters equal a recount; listings hold every job exactly once; idempotency keys are those of the jobs;
  * - each run's events are 1..n, and reduced again they give its row, its steps, its alerts (verify_runs.c);
+ * - decisions about signals are found by both their ids and in their lists, alerts in theirs, runs by name
+ *   (verify_records.c);
  * - keys, secrets and webhooks belong to a client that exists.
  *
  * Memory: one small struct per job and per client. Files: verify.c (the passes and the comparison),

@@ -48,8 +48,10 @@ static bool note_listed(const struct list_entry *e, void *arg)
         verify_listed_run(v, e);
         return true;
     }
-    if (e->bucket >= LIST_ALERTS)
+    if (e->bucket >= LIST_ALERTS) {
+        verify_listed_record(v, e);
         return true;
+    }
     struct checked_job *j = verify_find_job(v, e->id);
     if (!j || !j->has_job) {
         verify_say(v, "job number %lld: is listed and has no job row", (long long)e->id);
@@ -105,5 +107,6 @@ enum err_code verify_beside(struct verify *v, struct err *err)
     map_each(&v->jobs, check_places, v);
     verify_delivery_places(v);
     verify_run_places(v);
+    verify_record_places(v);
     return ERR_OK;
 }

@@ -47,6 +47,13 @@ struct step_task {
     struct step_task *next;
 };
 
+enum { VERIFY_RECORD_LISTS = 4 }; /* from LIST_ALERTS on */
+
+/* What the lists of a kind hold and should hold: how much, and a sum of a hash of each entry. */
+struct record_sum {
+    uint64_t rows, rows_digest, listed, listed_digest;
+};
+
 struct verify {
     struct reader *reader;
     void (*problem)(void *arg, const char *line);
@@ -56,6 +63,8 @@ struct verify {
     struct arena *arena; /* the structs above live here */
     struct map jobs, clients, deliveries, runs;
     struct step_task *tasks_of_runs;
+    struct record_sum records[VERIFY_RECORD_LISTS];
+    uint64_t decisions, plan_steps, plan_marks;
     struct err err; /* of a read inside a scan */
     uint64_t rows;
     int64_t first_chunk, next_chunk; /* 0: the log is empty */
@@ -84,7 +93,12 @@ void verify_delivery_places(struct verify *v); /* after all the others */
 void verify_step_task(struct verify *v, const struct task_row *t);
 enum err_code verify_runs(struct verify *v, struct err *err);
 void verify_listed_run(struct verify *v, const struct list_entry *e);
+bool verify_has_run(const struct verify *v, int64_t num);
 void verify_run_places(struct verify *v);
+enum err_code verify_records(struct verify *v, struct err *err); /* decisions, plans, names of runs */
+void verify_expect_record(struct verify *v, uint8_t bucket, int64_t owner, int64_t id);
+void verify_listed_record(struct verify *v, const struct list_entry *e);
+void verify_record_places(struct verify *v);
 enum err_code verify_beside(struct verify *v, struct err *err); /* counters, listings, idempotency */
 
 #endif

@@ -42,6 +42,11 @@ static struct checked_run *find_run(const struct verify *v, int64_t num)
     return NULL;
 }
 
+bool verify_has_run(const struct verify *v, int64_t num)
+{
+    return find_run(v, num) != NULL;
+}
+
 /* --- one run --------------------------------------------------------------------------------------- */
 
 static bool reduce_event(const void *row, void *arg)
@@ -113,6 +118,21 @@ static void compare_run(struct reduction *r)
         say(r, "it counts its steps wrongly");
 }
 
+/* Its name leads to it. */
+static enum err_code check_name(struct reduction *r)
+{
+    struct reader *reader = r->verify->reader;
+    struct run_id_row name = {.id = r->row->id};
+    struct arena *a = arena_new(1024);
+    bool found = false;
+    enum err_code code =
+        reader->ops->reader_row(reader, &table_run_id_row, &name, a, &found, &r->verify->err);
+    if (code == ERR_OK && !(found && name.run == r->row->num))
+        say(r, "is not found by its name");
+    arena_free(a);
+    return code;
+}
+
 static bool check_run(const void *row, void *arg)
 {
     struct verify *v = arg;
@@ -129,7 +149,7 @@ static bool check_run(const void *row, void *arg)
     v->result->runs++;
     run_projection_start(&r.projection, a);
     struct run_step_row steps = {.run = run->num};
-    bool ok = reduce_events(&r, &v->err) == ERR_OK &&
+    bool ok = check_name(&r) == ERR_OK && reduce_events(&r, &v->err) == ERR_OK &&
               v->reader->ops->reader_range(v->reader, &table_run_step_row, &steps, SIZE_MAX >> 1,
                                            compare_step, &r, &v->err) == ERR_OK;
     if (ok)
@@ -148,8 +168,10 @@ static bool note_mark(const void *row, void *arg)
     struct verify *v = arg;
     struct checked_run *run = find_run(v, ((const struct run_mark_row *)row)->run);
     verify_seen(v);
-    if (run) /* else a plan's */
+    if (run)
         run->marks++;
+    else
+        v->plan_marks++;
     return true;
 }
 
@@ -159,6 +181,8 @@ static bool note_alert(const void *row, void *arg)
     const struct alert_row *a = row;
     struct checked_run *run = find_run(v, a->run);
     verify_seen(v);
+    verify_expect_record(v, LIST_ALERTS, a->tenant, a->id);
+    verify_expect_record(v, LIST_ALERTS_OF_RUN, a->run, a->id);
     if (!run)
         verify_say(v, "alert %lld: is about a run that is not there", (long long)a->id);
     else

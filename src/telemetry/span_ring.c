@@ -60,6 +60,14 @@ void span_ring_lost(struct span_ring *r, uint64_t count)
     pthread_mutex_unlock(&r->lock);
 }
 
+size_t span_ring_depth(struct span_ring *r)
+{
+    pthread_mutex_lock(&r->lock);
+    size_t depth = (size_t)(r->added - r->taken);
+    pthread_mutex_unlock(&r->lock);
+    return depth;
+}
+
 void span_ring_counts(struct span_ring *r, uint64_t *ret_added, uint64_t *ret_dropped)
 {
     pthread_mutex_lock(&r->lock);

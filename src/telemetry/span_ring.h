@@ -16,6 +16,7 @@ void span_ring_add(struct span_ring *r, const struct span *s);
 size_t span_ring_take(struct span_ring *r, struct span *out, size_t max);
 /* So many that were taken did not arrive: they count as dropped. */
 void span_ring_lost(struct span_ring *r, uint64_t count);
+size_t span_ring_depth(struct span_ring *r); /* how many wait */
 /* Since it was made: spans that got in, and those that found no room or were lost on their way. */
 void span_ring_counts(struct span_ring *r, uint64_t *ret_added, uint64_t *ret_dropped);
 

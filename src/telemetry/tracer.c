@@ -71,3 +71,8 @@ void tracer_counts(struct tracer *t, uint64_t *ret_recorded, uint64_t *ret_dropp
 {
     span_ring_counts(t->ring, ret_recorded, ret_dropped);
 }
+
+size_t tracer_depth(struct tracer *t)
+{
+    return span_ring_depth(t->ring);
+}

@@ -26,6 +26,7 @@ bool tracer_begin(struct tracer *t, struct str traceparent, struct span *ret_spa
 void tracer_end(struct tracer *t, const struct span *s); /* copies */
 size_t tracer_take(struct tracer *t, struct span *out, size_t max);
 void tracer_lost(struct tracer *t, uint64_t count); /* of those taken: given up */
+size_t tracer_depth(struct tracer *t);              /* spans that wait, TRACER_SPANS_MAX at most */
 void tracer_counts(struct tracer *t, uint64_t *ret_recorded, uint64_t *ret_dropped);
 
 #endif

@@ -45,7 +45,10 @@ struct worker_client {
     struct worker_call *calls, *idle;
     uint32_t calls_max, in_flight;
     int64_t backoff_ms, ready_at_ms; /* 0: core answers */
-    struct arena *arena;             /* of the answer being handed over */
+    worker_link_fn *link;
+    void *link_self;
+    bool link_lost;
+    struct arena *arena; /* of the answer being handed over */
 };
 
 static int watch_socket(CURL *easy, curl_socket_t fd, int what, void *self, void *socket_data)
@@ -139,6 +142,8 @@ struct worker_client *worker_client_new(const struct worker_client_config *confi
     c->timeout_ms = config->timeout_ms;
     c->clock = config->clock;
     c->calls_max = config->calls_max;
+    c->link = config->link;
+    c->link_self = config->link_self;
     c->timer_at_ms = INT64_MAX;
     c->arena = arena_new(4096);
     c->headers = request_headers(config->bearer_key);
@@ -201,11 +206,20 @@ bool worker_client_can_call(const struct worker_client *c)
     return c->in_flight < c->calls_max && (c->ready_at_ms == 0 || clock_mono_ms(c->clock) >= c->ready_at_ms);
 }
 
-static void back_off(struct worker_client *c)
+static void tell_link(struct worker_client *c, bool works, const char *why)
+{
+    if (c->link && (c->link_lost || !works))
+        c->link(c->link_self, works, why);
+    c->link_lost = !works;
+}
+
+/* A core that answered, whatever it was, has been reached. */
+static void back_off(struct worker_client *c, const struct worker_answer *answer)
 {
     int64_t now_ms = clock_mono_ms(c->clock);
     if (now_ms < c->ready_at_ms)
         return; /* calls that were in flight together fail together: that is one failure */
+    tell_link(c, answer->http_status != 0, answer->detail);
     c->backoff_ms = c->backoff_ms ? c->backoff_ms * 2 : WORKER_BACKOFF_MS_MIN;
     if (c->backoff_ms > WORKER_BACKOFF_MS_MAX)
         c->backoff_ms = WORKER_BACKOFF_MS_MAX;
@@ -285,10 +299,12 @@ static void call_end(struct worker_client *c, struct worker_call *call, CURLcode
     struct worker_answer answer = {.detail = detail};
     curl_multi_remove_handle(c->multi, call->easy);
     answer.kind = read_answer(c, call, ended, &answer, detail);
-    if (answer.kind == WORKER_ANSWERED)
+    if (answer.kind == WORKER_ANSWERED) {
         c->backoff_ms = c->ready_at_ms = 0;
-    else
-        back_off(c);
+        tell_link(c, true, "");
+    } else {
+        back_off(c, &answer);
+    }
     call->answered(call->self, &answer);
     arena_reset(c->arena);
     call_return(c, call);

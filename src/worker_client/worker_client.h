@@ -33,6 +33,9 @@ enum {
 struct worker_client;
 struct worker_call; /* one call in flight; dies when its callback returns */
 
+/* Whether core could be reached; from inside worker_client_work(). Calls that fail together count once. */
+typedef void worker_link_fn(void *self, bool works, const char *why);
+
 struct worker_client_config {
     const char *socket_path; /* core's Unix socket; NULL: base_url is used */
     const char *base_url;    /* "http://host:port" */
@@ -40,6 +43,8 @@ struct worker_client_config {
     int64_t timeout_ms;      /* of one call; a claim gets its wait on top */
     uint32_t calls_max;
     const struct clock *clock;
+    worker_link_fn *link; /* told of each counted failure to reach core, and of the first answer after one */
+    void *link_self;
 };
 
 struct worker_claim {

@@ -98,6 +98,22 @@ def test_every_alert_says_what_to_do():
     assert len(names) == len(set(names)) > 10
 
 
+def test_every_alert_about_pressure_has_a_section_for_whoever_is_woken():
+    """docs/operations/pressure.md has a section for each, and none for an alert that is not there."""
+    with open(os.path.join(REPOSITORY, "docs", "operations", "pressure.md"), encoding="utf-8") as file:
+        sections = re.findall(r"^### (Weir\w+)$", file.read(), re.M)
+    rules = [rule["alert"] for group in load("prometheus", "weir-alerts.yml")["groups"]
+             for rule in group["rules"] if re.search("weir_(pressure|slo|commands)_", rule["expr"])]
+    assert sorted(sections) == sorted(rules) and len(rules) == 8
+
+
+def test_every_service_level_has_an_alert(page):
+    """Queue pressure has two of its own."""
+    asked = {name for _, expression in expressions() for name in re.findall(r'slo="(\w+)"', expression)}
+    named = {dict(pairs)["slo"] for _, pairs in page["weir_slo_level"].samples}
+    assert asked == named - {"queue_pressure_safety"} and len(named) == 6
+
+
 @pytest.mark.skipif(not shutil.which("promtool"), reason="promtool is not installed")
 def test_promtool_takes_the_rules():
     done = subprocess.run(["promtool", "check", "rules", RULES], capture_output=True, text=True,

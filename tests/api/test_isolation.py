@@ -34,7 +34,7 @@ FOREIGN = {
 OWN_ONLY = {"listJobs", "listReports", "getReportSummary", "listWebhooks"}
 # Make a thing of the caller's own, or are nobody's.
 OPEN = {"createClient", "submitJob", "submitJobBatch", "createWebhook", "getHealth", "getReadiness",
-        "getStartup", "getMetrics", "getContract", "getKeySet"}
+        "getStartup", "getMetrics", "getContract", "getKeySet", "getTopology"}
 # Ids are in the body and refusals in the items.
 WORKER = {"claimTasks", "startTasks", "heartbeatTasks", "finishTasks", "releaseTasks"}
 
@@ -217,5 +217,5 @@ def test_a_stream_of_a_foreign_job_is_refused(weir, owner, stranger):
 def test_public_pages_show_no_clients_data(weir, owner):
     """Metrics, probes and contracts hold counts and names, never ids, payloads or queues."""
     for path in ("/metrics", "/healthz", "/readyz", "/startupz", "/openapi/jobs.yaml",
-                 "/.well-known/jwks.json"):
+                 "/.well-known/jwks.json", "/ops/v1/topology"):
         owner.assert_hidden(weir.api("GET", path))

@@ -27,9 +27,10 @@ def test_the_probes_answer_without_a_key(weir):
 
 def test_readiness_tells_about_store_and_workers(weir, idle):
     wait_for(lambda: weir.api("GET", "/readyz").json["checks"]["workers"] == "ok", 10, "workers")
-    assert weir.api("GET", "/readyz").expect(200)["checks"] == {"store": "ok", "workers": "ok"}
-    assert idle.api("GET", "/readyz").expect(200)["checks"] == {"store": "ok",
-                                                                "workers": "degraded"}
+    assert weir.api("GET", "/readyz").expect(200)["checks"] == {
+        "store": "ok", "workers": "ok", "pressure": "normal"}
+    assert idle.api("GET", "/readyz").expect(200)["checks"] == {
+        "store": "ok", "workers": "degraded", "pressure": "normal"}
 
 
 def test_zero_workers_are_told_only_when_asked_for(weir, idle):

@@ -9,6 +9,7 @@ import uuid
 
 import pytest
 
+from harness.engine_calls import Engine as Calls, Outside
 from harness.receiver import Receiver, hang_up
 from harness.together import at_once
 from harness.weir_server import wait_for
@@ -305,6 +306,52 @@ def test_who_watches_hears_when_the_point_goes_and_comes(judged):
     wait_for(lambda: len(weir.logs(event="policy_point_back")) == len(away), 20, "the point is back", weir)
 
 
+def test_it_is_asked_behind_the_validation_and_before_the_record(judged):
+    """[SIG-077] A payload that is wrong is not asked about. While the question is open nothing is recorded,
+    alerted or done; the record comes with the answer, and of that one question."""
+    engine, point = judged
+    run, gate = engine.run(), Gate(NO)
+    point.answers = [gate]
+    engine.send(run, "PAUSE", {"reason": 1}).expect_problem(400, "SIGNAL_INVALID_PAYLOAD")
+    engine.send(run, "SKIP_STEP", {"stepId": "none"}).expect_problem(400, "SIGNAL_INVALID_PAYLOAD")
+    assert engine.call("GET", f"/runs/{run}/signals").expect(200)["items"] == []
+    asked_too_early = len(point.calls)
+    engine.token("Operator")
+    seen = []
+
+    def look():
+        point.wait(asked_too_early + 1)
+        seen.append(engine.call("GET", f"/runs/{run}/signals").expect(200)["items"])
+        seen.append(engine.call("GET", f"/alerts?runId={run}").expect(200)["items"])
+        seen.append(engine.status(run))
+        gate.opened.set()
+
+    watcher = threading.Thread(target=look)
+    watcher.start()
+    try:
+        record = engine.refused(engine.send(run))
+    finally:
+        gate.opened.set()
+        watcher.join(60)
+    assert seen == [[], [], "PENDING"]
+    assert [call.json["input"]["signal"]["type"] for call in point.calls] == ["PAUSE"]
+    assert engine.call("GET", f"/runs/{run}/signals").expect(200)["items"] == [record]
+
+
+def test_a_step_that_the_run_has_is_asked_about(judged):
+    """Of a plan, and of an engine outside, of which it is what was heard of; any other is refused unasked."""
+    engine, point = judged
+    outside = Outside(Calls(engine.weir, "acme"))
+    outside.tell("RunStarted", "StepStarted x 1", "StepFailed x 1")
+    for run, step, other in ((engine.run(), "only", "x"), (outside.run_id, "x", "only")):
+        del point.calls[:]
+        for name in (other, step + "\u0000", step[:-1] + "X"):
+            engine.send(run, "RETRY_STEP", {"stepId": name}).expect_problem(400, "SIGNAL_INVALID_PAYLOAD")
+        assert point.calls == []
+        assert engine.send(run, "RETRY_STEP", {"stepId": step}).status in (200, 409)  # the point says yes
+        assert [call.json["input"]["signal"]["payload"] for call in point.calls] == [{"stepId": step}]
+
+
 # ---- nobody waits for it
 
 @pytest.mark.tsan
@@ -433,7 +480,42 @@ def test_the_table_may_decide_when_nobody_answers(fresh_weir):
         assert engine.decision(held["policyDecisionId"])["reason"].endswith(": " + BY_TABLE)
 
 
-@pytest.mark.parametrize("fallback, status", [("deny", 403), ("builtin", 200)])
+def alerts_of(engine, run):
+    """Of one run."""
+    return engine.call("GET", f"/alerts?runId={run}").expect(200)["items"]
+
+
+@pytest.mark.parametrize("fallback", ["deny", "allow_with_flag"])
+def test_a_slow_point_is_told_as_degraded_and_its_signals_are_for_review(fresh_weir, point, fallback):
+    """[TOP-048] [TOP-049] [TOP-050] [TOP-056] Denied, or allowed, as the setting says; flagged either way;
+    the next signal goes the usual way, and no process ended."""
+    engine = Engine(fresh_weir(settings={"engine.policy_url": point.url + PATH, **OPEN,
+                                         "engine.policy_timeout_ms": 300,
+                                         "engine.policy_fallback": fallback}))
+    run, gate, pids = engine.run(), Gate(NO), sorted(engine.weir.pids())
+    assert not engine.weir.logs(event="weir.runtime.failure")
+    point.answers = [gate, YES]
+    answer = engine.send(run, role="Engineer")
+    gate.opened.set()
+    if fallback == "deny":
+        record = engine.refused(answer)
+        assert record["reason"] == SILENT and engine.status(run) == "PENDING"
+    else:
+        record = engine.accepted(answer)
+        assert record["reason"] == SILENT + ": allowed for review" and engine.status(run) == "PAUSED"
+    (line,) = engine.weir.logs(event="weir.runtime.failure", mode="policy_timeout")
+    assert (line["component"], line["failure_class"], line["timeout_ms"], line["fallback"]) == (
+        "engine", "degraded", 300, fallback) and line["policy_module"] == point.url + PATH
+    alerts = alerts_of(engine, run)
+    assert [a for a in alerts if a["code"] == "POLICY_REVIEW" and a["category"] == "security"]
+    engine.accepted(engine.send(run, "RESUME" if fallback != "deny" else "PAUSE"))
+    assert len(engine.weir.logs(event="weir.runtime.failure")) == 1
+    assert sorted(engine.weir.pids()) == pids
+    alerts = alerts_of(engine, run)
+    assert len([a for a in alerts if a["code"] == "POLICY_REVIEW"]) == 1, "an answered one is not for review"
+
+
+@pytest.mark.parametrize("fallback, status", [("deny", 403), ("builtin", 200), ("allow_with_flag", 200)])
 def test_without_a_gateway_the_fallback_decides_at_once(fresh_weir, point, fallback, status):
     """The timeout is a minute; nobody waits for it, and the log says why."""
     engine = Engine(fresh_weir(settings={"engine.policy_url": point.url + PATH, **PATIENT,

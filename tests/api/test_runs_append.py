@@ -46,7 +46,8 @@ def test_each_known_type_is_stored_as_it_is_spelt(run, kind):
 def test_a_record_is_the_write_and_two_members_more(run):
     """[RUN-089] [RUN-091] [RUN-093] [RUN-061] Whatever the payload holds, byte for byte of its meaning."""
     written = [run.event("RunStarted"),
-               run.event("StepStarted", "größe ✓", payload={"n": 1.5, "deep": [{"x": None}], "text": "é\u0000|"}),
+               run.event("StepStarted", "größe ✓",
+                         payload={"n": 1.5, "deep": [{"x": None}], "text": "é\u0000|"}),
                run.event("StepFailed", "größe ✓", payload={"reason": "boom"}, engineAttemptId=7)]
     for event in written:
         run.send(event).expect(201)
@@ -59,10 +60,12 @@ def test_a_record_is_the_write_and_two_members_more(run):
     assert "payload" not in records[0]
 
 
-@pytest.mark.parametrize("kind, step", [("FooHappened", None), ("FooHappened", "s1"), ("ALERT_ESCALATED", None),
-                                        ("SignalAccepted", None), ("SignalRejected", "s"), ("runstarted", None)])
+@pytest.mark.parametrize("kind, step",
+                         [("FooHappened", None), ("FooHappened", "s1"), ("ALERT_ESCALATED", None),
+                          ("SignalAccepted", None), ("SignalRejected", "s"), ("runstarted", None)])
 def test_an_unknown_type_is_stored_and_changes_nothing(run, kind, step):
-    """[RUN-005] [RUN-019] [RUN-020] [RUN-021] [RUN-025] [RUN-090] The watermark moves on, later events count."""
+    """[RUN-005] [RUN-019] [RUN-020] [RUN-021] [RUN-025] [RUN-090] The watermark moves on, later events
+    count."""
     run.tell("RunStarted", "StepStarted s1 1")
     before = run.engine.run(run.run_id)
     answer = run.append(kind, step, payload={"level": 3, "odd": {"|": []}})
@@ -76,9 +79,10 @@ def test_an_unknown_type_is_stored_and_changes_nothing(run, kind, step):
 
 # ---- envelopes
 
-MISSING = [{name: None} for name in ("eventId", "eventType", "runId", "tenantId", "projectId", "environmentId",
-                                     "planId", "planVersion", "engineAttemptId", "logicalAttemptId",
-                                     "idempotencyKey", "emittedAt")]
+MISSING = [{name: None}
+           for name in ("eventId", "eventType", "runId", "tenantId", "projectId", "environmentId",
+                        "planId", "planVersion", "engineAttemptId", "logicalAttemptId",
+                        "idempotencyKey", "emittedAt")]
 EMPTY = [{name: ""} for name in ("eventType", "runId", "tenantId", "projectId", "environmentId", "planId",
                                  "planVersion", "idempotencyKey", "emittedAt", "eventId")]
 WRONG = [{"eventId": "3c4ad9a0-0ea6-11ef-9262-0242ac120002"}, {"eventId": "junk"},
@@ -87,8 +91,8 @@ WRONG = [{"eventId": "3c4ad9a0-0ea6-11ef-9262-0242ac120002"}, {"eventId": "junk"
          {"logicalAttemptId": 1.5}, {"logicalAttemptId": -1}, {"logicalAttemptId": 2147483648},
          {"engineAttemptId": 1.5}, {"emittedAt": "2026-02-16T10:00:00+01:00"}, {"emittedAt": "yesterday"},
          {"emittedAt": 5}, {"runId": "a|b"}, {"eventType": "Run|Started"}, {"planId": "a|b"},
-         {"planVersion": "1|2"}, {"payload": [1]}, {"payload": "text"}, {"persistedAt": "2026-02-16T10:00:00Z"},
-         {"runSeq": 7}, {"color": "red"}]
+         {"planVersion": "1|2"}, {"payload": [1]}, {"payload": "text"},
+         {"persistedAt": "2026-02-16T10:00:00Z"}, {"runSeq": 7}, {"color": "red"}]
 
 
 @pytest.mark.parametrize("kind, step", [("RunQueued", None), ("StepStarted", "s1")])
@@ -190,8 +194,8 @@ def test_a_step_called_RUN_is_no_run_event(run):
 # ---- duplicates
 
 def test_a_duplicate_gets_what_is_stored_and_writes_nothing(run):
-    """[RUN-047] [RUN-048] [RUN-049] [RUN-076] [RUN-077] [RUN-078] [RUN-079] Also with another eventId, payload,
-    time and engine attempt: the first record wins."""
+    """[RUN-047] [RUN-048] [RUN-049] [RUN-076] [RUN-077] [RUN-078] [RUN-079] Also with another eventId,
+    payload, time and engine attempt: the first record wins."""
     first = run.append("RunStarted", payload={"by": "me"})
     for fields in ({}, {"eventId": str(uuid.uuid4())}, {"payload": {"by": "you"}}, {"engineAttemptId": 9},
                    {"emittedAt": "2027-01-01T00:00:00Z"}):
@@ -303,12 +307,14 @@ def test_a_batch_of_nothing_good_opens_no_run(run):
 
 def test_transitions_are_those_of_the_contract(engine):
     """[RUN-094] [RUN-095] [RUN-096] [RUN-097] [RUN-098] [RUN-099] [RUN-100] [RUN-101] [RUN-102] [RUN-103]"""
-    words = ["RunQueued", "RunStarted", "StepStarted a 1", "StepFailed a 1", "StepStarted a 2", "StepCompleted a 2",
-             "StepSkipped b 1", "RunPaused", "RunResumed"]
-    states = ["PENDING", "RUNNING", "RUNNING", "RUNNING", "RUNNING", "RUNNING", "RUNNING", "PAUSED", "RUNNING"]
-    steps = [{}, {}, {"a": ("RUNNING", 1)}, {"a": ("FAILED", 1)}, {"a": ("RUNNING", 2)}, {"a": ("SUCCESS", 2)},
-             {"a": ("SUCCESS", 2), "b": ("SKIPPED", 1)}]
-    for last, final in (("RunCompleted", "COMPLETED"), ("RunFailed", "FAILED"), ("RunCancelled", "CANCELLED")):
+    words = ["RunQueued", "RunStarted", "StepStarted a 1", "StepFailed a 1", "StepStarted a 2",
+             "StepCompleted a 2", "StepSkipped b 1", "RunPaused", "RunResumed"]
+    states = ["PENDING", "RUNNING", "RUNNING", "RUNNING", "RUNNING", "RUNNING", "RUNNING", "PAUSED",
+              "RUNNING"]
+    steps = [{}, {}, {"a": ("RUNNING", 1)}, {"a": ("FAILED", 1)}, {"a": ("RUNNING", 2)},
+             {"a": ("SUCCESS", 2)}, {"a": ("SUCCESS", 2), "b": ("SKIPPED", 1)}]
+    for last, final in (("RunCompleted", "COMPLETED"), ("RunFailed", "FAILED"),
+                        ("RunCancelled", "CANCELLED")):
         run = Outside(engine)
         run.tell(*words, last)
         seen = [engine.run(run.run_id, at)["status"] for at in range(1, len(words) + 2)]
@@ -319,7 +325,8 @@ def test_transitions_are_those_of_the_contract(engine):
 
 def test_an_invalid_event_is_stored_flagged_and_told_once(run):
     """[RUN-104] [RUN-117] [RUN-118] [RUN-119] [RUN-120] [RUN-122] [RUN-123] [RUN-124] [RUN-125] [RUN-126]
-    [RUN-127] Policy A: state as before, the run inconsistent, one alert with every field; later events count."""
+    [RUN-127] Policy A: state as before, the run inconsistent, one alert with every field; later events
+    count."""
     run.tell("RunStarted", "StepStarted a 1")
     invalid = run.append("StepCompleted", "b")
     again = run.append("StepCompleted", "b", expect=200)
@@ -338,7 +345,8 @@ def test_an_invalid_event_is_stored_flagged_and_told_once(run):
     run.tell("StepCompleted a 1", "RunCompleted")
     late = run.append("StepStarted", "c")
     now = run.engine.run(run.run_id)
-    assert now["status"] == "COMPLETED" and now["metadata"]["inconsistent"] and now["lastRunSeq"] == late["runSeq"]
+    assert now["status"] == "COMPLETED" and now["metadata"]["inconsistent"]
+    assert now["lastRunSeq"] == late["runSeq"]
     assert [a["eventId"] for a in run.engine.alerts(run.run_id)] == [late["eventId"], invalid["eventId"]]
     assert not run.engine.run(run.run_id, 2)["metadata"]["inconsistent"]
     assert run.engine.run(run.run_id, 3)["metadata"]["inconsistent"]
@@ -365,8 +373,8 @@ def test_alerts_are_not_doubled_by_a_restart(fresh_weir):
 # ---- layer 2
 
 def test_with_validation_an_invalid_event_is_refused_for_good(module_weir):
-    """[RUN-111] [RUN-112] [RUN-113] [RUN-114] [RUN-115] [RUN-116] In the same words, nothing written, also when
-    it would be valid by then; what was there before stays a duplicate."""
+    """[RUN-111] [RUN-112] [RUN-113] [RUN-114] [RUN-115] [RUN-116] In the same words, nothing written, also
+    when it would be valid by then; what was there before stays a duplicate."""
     weir = module_weir(settings={"engine.append_validation": "on"})
     run = Outside(Engine(weir))
     started = run.append("RunStarted")
@@ -377,7 +385,8 @@ def test_with_validation_an_invalid_event_is_refused_for_good(module_weir):
     problems = [a.expect_problem(409, "INVALID_TRANSITION") for a in answers]
     assert len({(p["detail"], p["title"], p["type"]) for p in problems}) == 1
     batch = run.send({"events": [early, run.event("StepFailed", "a")]}).expect(200)["results"]
-    assert batch[0]["error"]["code"] == "INVALID_TRANSITION" and batch[0]["error"]["detail"] == problems[0]["detail"]
+    assert batch[0]["error"]["code"] == "INVALID_TRANSITION"
+    assert batch[0]["error"]["detail"] == problems[0]["detail"]
     assert batch[1]["runSeq"] == 3
     assert meta(run.append("RunStarted", expect=200)) == meta(started)
     run.append("FooHappened")
@@ -403,7 +412,8 @@ def test_the_registry_gives_one_id_per_run_and_key(engine):
 
 
 def test_what_is_written_is_what_the_registry_says(engine):
-    """[RUN-050] [RUN-058] [RUN-059] A producer that lost its registry asks, or appends anew: the stored id."""
+    """[RUN-050] [RUN-058] [RUN-059] A producer that lost its registry asks, or appends anew: the stored
+    id."""
     run = Outside(engine)
     event = run.event("RunStarted")
     proposed = run.event_id(event["idempotencyKey"]).expect(200)["eventId"]
@@ -414,8 +424,9 @@ def test_what_is_written_is_what_the_registry_says(engine):
     assert run.event_id(late["idempotencyKey"]).expect(200)["eventId"] == stored
 
 
-@pytest.mark.parametrize("body", [{}, {"idempotencyKey": "x"}, {"idempotencyKey": "g" * 64}, {"idempotencyKey": 5},
-                                  {"idempotencyKey": "A" * 64}, {"idempotencyKey": "a" * 64, "more": 1}])
+@pytest.mark.parametrize("body",
+                         [{}, {"idempotencyKey": "x"}, {"idempotencyKey": "g" * 64}, {"idempotencyKey": 5},
+                          {"idempotencyKey": "A" * 64}, {"idempotencyKey": "a" * 64, "more": 1}])
 def test_the_registry_wants_a_key(run, body):
     """64 lower-case digits of hex, nothing else."""
     answer = run.engine.call("POST", f"/runs/{run.run_id}/event-ids", body, roles="Engine")
@@ -433,8 +444,8 @@ def test_the_registry_is_its_tenants(run, weir):
 
 
 def test_the_registry_survives_kill_9_before_the_append(fresh_weir):
-    """[RUN-053] [RUN-055] [RUN-056] The producer asks, everything dies, the producer asks again: the same id, and
-    appends it."""
+    """[RUN-053] [RUN-055] [RUN-056] The producer asks, everything dies, the producer asks again: the same id,
+    and appends it."""
     weir = fresh_weir()
     run = Outside(Engine(weir))
     event = run.event("RunStarted")

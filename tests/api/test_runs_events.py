@@ -59,7 +59,8 @@ def test_an_ended_runs_stream_tells_its_history_and_ends(run, engine):
 def test_what_comes_after_the_end_is_in_the_stream_of_whoever_comes_later(run, engine):
     """Records behind the final one are records like any other."""
     run.tell("RunStarted", "RunCompleted", "FooHappened")
-    assert [m["data"]["eventType"] for m in engine.follow(run.run_id)] == ["RunStarted", "RunCompleted", "FooHappened"]
+    assert [m["data"]["eventType"] for m in engine.follow(run.run_id)] == ["RunStarted", "RunCompleted",
+                                                                           "FooHappened"]
 
 
 def test_a_stream_follows_a_run_to_its_end(engine):
@@ -122,7 +123,8 @@ def test_reading_a_stream_changes_nothing(run, engine):
     assert engine.run(run.run_id) == before
     engine.call("PUT", path_of(run.run_id) + "/events", run.event("RunCompleted")).expect_problem(
         405, "RFA_REQUEST_METHOD_NOT_ALLOWED")
-    engine.call("DELETE", path_of(run.run_id) + "/events").expect_problem(405, "RFA_REQUEST_METHOD_NOT_ALLOWED")
+    engine.call("DELETE", path_of(run.run_id) + "/events").expect_problem(
+        405, "RFA_REQUEST_METHOD_NOT_ALLOWED")
     assert engine.run(run.run_id) == before
 
 
@@ -146,7 +148,8 @@ def test_many_followers_see_the_same(run, engine):
         thread.start()
     ready.wait(timeout=60)
     for n in range(5):
-        run.send({"events": [run.event("FooHappened", attempt=100 * n + k) for k in range(1, 61)]}).expect(200)
+        run.send({"events": [run.event("FooHappened", attempt=100 * n + k)
+                             for k in range(1, 61)]}).expect(200)
     run.tell("RunCompleted")
     for thread in threads:
         thread.join()

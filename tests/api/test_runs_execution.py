@@ -54,8 +54,8 @@ def test_a_task_of_a_step_carries_all_a_worker_needs(engine):
 
 
 def test_events_of_a_diamond_are_in_order_and_complete(engine):
-    """[RUN-004] [RUN-044] [RUN-045] [RUN-061] [RUN-062] Through one envelope, whoever worked: attempt 1 of the
-    engine, keys as the contract says, the plan's names, the outputs."""
+    """[RUN-004] [RUN-044] [RUN-045] [RUN-061] [RUN-062] Through one envelope, whoever worked: attempt 1 of
+    the engine, keys as the contract says, the plan's names, the outputs."""
     engine.put_plan("diamond", "a", "b<a", "c<a", "d<b,c")
     run_id = engine.start("diamond")
     with engine.worker() as worker:
@@ -69,7 +69,8 @@ def test_events_of_a_diamond_are_in_order_and_complete(engine):
     for seq, record in enumerate(engine.events(run_id), 1):
         assert record["runSeq"] == seq and record["engineAttemptId"] == 1 and record["logicalAttemptId"] == 1
         assert (record["planId"], record["planVersion"], record["projectId"]) == ("diamond", "1", "shop")
-        assert record.get("payload") == ({"output": {"ok": 1}} if record["eventType"] == "StepCompleted" else None)
+        assert record.get("payload") == ({"output": {"ok": 1}} if record["eventType"] == "StepCompleted"
+                                         else None)
 
 
 def test_attempts_go_on_until_they_are_used_up(engine):
@@ -82,7 +83,8 @@ def test_attempts_go_on_until_they_are_used_up(engine):
             assert task["attempt"] == n
             worker.fail([task])
     run = engine.wait_status(run_id, "FAILED")
-    assert engine.names(run_id)[2:] == [f"Step{what} a {n}" for n in (1, 2, 3) for what in ("Started", "Failed")] + [
+    assert engine.names(run_id)[2:] == [f"Step{what} a {n}" for n in (1, 2, 3)
+                                        for what in ("Started", "Failed")] + [
         "RunFailed"]
     records = engine.events(run_id)
     assert {r["engineAttemptId"] for r in records} == {1}
@@ -102,7 +104,8 @@ def test_what_is_not_retryable_is_not_tried_again(engine):
         worker.finish([tasks["b"]])
         worker.finish([claim_one(worker, "c")])
     engine.wait_status(run_id, "FAILED")
-    assert engine.steps(run_id) == {"a": ("FAILED", 1), "b": ("SUCCESS", 1), "c": ("SUCCESS", 1), "d": ("PENDING", 0)}
+    assert engine.steps(run_id) == {"a": ("FAILED", 1), "b": ("SUCCESS", 1), "c": ("SUCCESS", 1),
+                                    "d": ("PENDING", 0)}
 
 
 def test_a_plan_that_waits_stays_running_until_it_is_retried(engine):
@@ -118,8 +121,8 @@ def test_a_plan_that_waits_stays_running_until_it_is_retried(engine):
         worker.finish([task])
         worker.finish([claim_one(worker, "b")])
     engine.wait_status(run_id, "COMPLETED")
-    assert engine.names(run_id)[2:8] == ["StepStarted a 1", "StepFailed a 1", "StepStarted a 2", "StepCompleted a 2",
-                                         "StepStarted b 1", "StepCompleted b 1"]
+    assert engine.names(run_id)[2:8] == ["StepStarted a 1", "StepFailed a 1", "StepStarted a 2",
+                                         "StepCompleted a 2", "StepStarted b 1", "StepCompleted b 1"]
 
 
 def test_a_lost_worker_is_a_failed_attempt(engine):
@@ -182,7 +185,8 @@ def test_the_built_in_runner_executes_steps_of_the_default_queue(engine):
                     queue="default")
     run_id = engine.start("builtin")
     engine.wait_status(run_id, "COMPLETED")
-    engine.put_plan("builtin-bad", {"stepId": "a", "config": {"work_kind": "FAIL_IMMEDIATE"}}, queue="default")
+    engine.put_plan("builtin-bad", {"stepId": "a", "config": {"work_kind": "FAIL_IMMEDIATE"}},
+                    queue="default")
     failed = engine.start("builtin-bad")
     engine.wait_status(failed, "FAILED")
     engine.put_plan("builtin-none", {"stepId": "a", "config": {"work_kind": "NO_SUCH_KIND"}}, queue="default")
@@ -235,7 +239,8 @@ def test_a_token_of_role_worker_claims_its_tenants_steps_and_no_others(engine, s
         assert not thief.claim(1)
         task, = worker.claim(1, wait_ms=20000)
         for verb in ("start", "heartbeat", "release"):
-            assert thief.tell(verb, [{"task_id": task["task_id"], "token": task["token"]}])[0]["code"] == "lease_lost"
+            assert thief.tell(verb, [{"task_id": task["task_id"],
+                                      "token": task["token"]}])[0]["code"] == "lease_lost"
         assert thief.finish([task])[0]["code"] == "lease_lost"
         worker.start([task])
         worker.finish([task])
@@ -302,8 +307,8 @@ def test_runs_outlive_a_restart_and_a_kill(fresh_weir):
         worker.finish([claim_one(worker, "c")])
     engine.wait_status(run_id, "COMPLETED")
     assert engine.names(run_id) == ["RunQueued", "RunStarted", "StepStarted a 1", "StepCompleted a 1",
-                                    "StepStarted b 1", "StepCompleted b 1", "StepStarted c 1", "StepCompleted c 1",
-                                    "RunCompleted"]
+                                    "StepStarted b 1", "StepCompleted b 1", "StepStarted c 1",
+                                    "StepCompleted c 1", "RunCompleted"]
     assert engine.call("GET", path_of(run_id)).status == 200
     weir.stop()
     done = weir.cli("verify")

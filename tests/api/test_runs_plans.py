@@ -28,7 +28,8 @@ def test_a_plan_is_put_once_and_read_back_with_what_was_left_out(engine):
         {"stepId": "publish", "dependsOn": ["extract"]}]}
     first = engine.call("POST", "/plans", body).expect(201)
     assert first["steps"] == 2 and first["planId"] == "read" and first["planVersion"] == "7"
-    again = engine.call("POST", "/plans", {**body, "steps": [dict(reversed(s.items())) for s in body["steps"]]})
+    again = engine.call("POST", "/plans",
+                        {**body, "steps": [dict(reversed(s.items())) for s in body["steps"]]})
     assert again.expect(200) == first
     engine.call("POST", "/plans", {**body, "onFailure": "wait"}).expect_problem(409, "PLAN_CONFLICT")
     read = engine.call("GET", "/plans/read/versions/7").expect(200)
@@ -68,7 +69,8 @@ def test_a_plan_that_cannot_be_run_is_refused(engine, steps):
     {"steps": [{"stepId": ""}]}])
 def test_a_plan_of_another_form_is_malformed(engine, change):
     """Missing, wrong and unknown fields."""
-    body = {name: value for name, value in {**body_of("a", plan_id="form"), **change}.items() if value is not None}
+    body = {name: value for name, value in {**body_of("a", plan_id="form"), **change}.items()
+            if value is not None}
     assert engine.call("POST", "/plans", body).status == 400
 
 
@@ -146,7 +148,8 @@ def test_a_run_is_read_as_it_was_at_every_record(engine):
     now = engine.wait_status(run_id, "COMPLETED")
     assert now["lastRunSeq"] == 7 and now["external"] is False and now["params"] == {"deep": {"x": 1.50}}
     assert now["metadata"] == {"inconsistent": False, "originalRunId": None}
-    history = [(engine.run(run_id, at)["status"], engine.steps(run_id, at)["a"], engine.steps(run_id, at)["b"])
+    history = [(engine.run(run_id, at)["status"], engine.steps(run_id, at)["a"],
+                engine.steps(run_id, at)["b"])
                for at in range(8)]
     nothing, running, done = ("PENDING", 0), ("RUNNING", 1), ("SUCCESS", 1)
     assert history == [("PENDING", nothing, nothing)] * 2 + [
@@ -210,7 +213,8 @@ def many_runs(weir):
 
 @pytest.mark.parametrize("query, wanted", [
     ("", 12), ("status=COMPLETED", 6), ("status=PENDING", 5), ("status=FAILED", 1), ("status=RUNNING", 0),
-    ("planId=two", 5), ("projectId=red", 8), ("projectId=blue&planId=one", 3), ("projectId=green&status=PENDING", 0)])
+    ("planId=two", 5), ("projectId=red", 8), ("projectId=blue&planId=one", 3),
+    ("projectId=green&status=PENDING", 0)])
 def test_runs_are_listed_newest_first_by_filters(many, query, wanted):
     """Whatever the page size, each once and in the same order."""
     engine, made = many

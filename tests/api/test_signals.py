@@ -6,8 +6,8 @@ import pytest
 from harness.engine_calls import DESTRUCTIVE, SIGNALS, Engine, Outside
 from harness.weir_server import wait_for
 
-UNLIMITED = {"engine.signals_per_run_minute": 0, "engine.signals_per_tenant_minute": 0, "jobs.retry_base_ms": 20,
-             "jobs.retry_cap_ms": 40, "engine.cancel_grace_ms": 400}
+UNLIMITED = {"engine.signals_per_run_minute": 0, "engine.signals_per_tenant_minute": 0,
+             "jobs.retry_base_ms": 20, "jobs.retry_cap_ms": 40, "engine.cancel_grace_ms": 400}
 
 
 @pytest.fixture(name="server", scope="module")
@@ -27,7 +27,8 @@ def engine_of_module(server):
 
 
 class Case:
-    """A run of `plan` and a worker of a queue that only this run has: steps are taken to where they shall be."""
+    """A run of `plan` and a worker of a queue that only this run has: steps are taken to where they shall
+    be."""
 
     def __init__(self, engine, *steps, **fields):
         self.queue = "q" + uuid.uuid4().hex[:12]
@@ -202,8 +203,8 @@ def test_cancel_of_what_does_nothing_ends_at_once(case, paused):
 
 @pytest.mark.parametrize("force", [True, False])
 def test_emergency_stop_ends_the_run_whatever_its_steps_do(case, force):
-    """[SIG-012] [SIG-018] [SIG-019] At once with forceKill, after a second without; RunCancelled says so; one P1
-    alert names the run and the actor."""
+    """[SIG-012] [SIG-018] [SIG-019] At once with forceKill, after a second without; RunCancelled says so; one
+    P1 alert names the run and the actor."""
     run = case("a", "b<a")
     tasks = run.begin("a")
     answer = run.signal("EMERGENCY_STOP", {"reason": "fire", "forceKill": force}, sub="ada").expect(200)
@@ -250,7 +251,8 @@ def test_what_the_state_of_a_step_forbids(case):
     run.succeed("success").fail("failed").begin("running")
     states = {name: run.step(name)[0] for name in ("pending", "running", "success", "failed", "skipped")}
     assert states == {name: name.upper() for name in states}
-    more = {"RETRY_STEP": {}, "SKIP_STEP": {}, "INJECT_OVERRIDE": {"override": {}}, "UPDATE_TARGET": {"newTarget": {}}}
+    more = {"RETRY_STEP": {}, "SKIP_STEP": {}, "INJECT_OVERRIDE": {"override": {}},
+            "UPDATE_TARGET": {"newTarget": {}}}
     table = {("RETRY_STEP", "pending"): "STEP_NOT_TERMINAL", ("RETRY_STEP", "running"): "STEP_NOT_TERMINAL",
              ("RETRY_STEP", "success"): "STEP_TERMINAL", ("RETRY_STEP", "skipped"): "STEP_TERMINAL",
              ("SKIP_STEP", "running"): "STEP_NOT_TERMINAL", ("SKIP_STEP", "success"): "STEP_TERMINAL",
@@ -298,7 +300,8 @@ def test_an_unknown_step_is_an_invalid_payload_and_leaves_no_record(case):
     """AS-11, AS-09: the signalId is free for the corrected one."""
     run = case("a", "b<a")
     signal_id = str(uuid.uuid4())
-    run.signal("SKIP_STEP", {"stepId": "ghost"}, signal_id=signal_id).expect_problem(400, "SIGNAL_INVALID_PAYLOAD")
+    run.signal("SKIP_STEP", {"stepId": "ghost"}, signal_id=signal_id).expect_problem(
+        400, "SIGNAL_INVALID_PAYLOAD")
     run.engine.call("GET", f"/runs/{run.run_id}/signals/{signal_id}").expect_problem(404, "SIGNAL_NOT_FOUND")
     run.signal("SKIP_STEP", {"stepId": "b"}, signal_id=signal_id).expect(200)
 
@@ -309,7 +312,8 @@ def test_update_params_is_merged_and_seen_by_later_steps(case):
     """[SIG-007] RFC 7396; the step that runs keeps what it was given."""
     run = case("a", "b<a", params={"keep": 1, "drop": 2, "deep": {"x": 1, "y": 2}})
     task, = run.begin("a")
-    run.signal("UPDATE_PARAMS", {"params": {"drop": None, "deep": {"x": 9, "y": None}, "new": [1]}}).expect(200)
+    run.signal("UPDATE_PARAMS",
+               {"params": {"drop": None, "deep": {"x": 9, "y": None}, "new": [1]}}).expect(200)
     assert task["definition"]["params"] == {"keep": 1, "drop": 2, "deep": {"x": 1, "y": 2}}
     run.worker.finish([task])
     later, = run.begin("b")
@@ -375,7 +379,8 @@ def test_retry_run_is_a_new_run_and_leaves_the_old_one_as_it_is(case, how):
 
 @pytest.mark.parametrize("how", ["COMPLETED", "FAILED", "CANCELLED"])
 def test_an_ended_run_refuses_all_but_two(case, how):
-    """[SIG-032] [SIG-033] [SIG-126] RUN_TERMINAL; ESCALATE_ALERT of the system is allowed and moves nothing."""
+    """[SIG-032] [SIG-033] [SIG-126] RUN_TERMINAL; ESCALATE_ALERT of the system is allowed and moves
+    nothing."""
     run = case("a", onFailure="fail")
     if how == "CANCELLED":
         run.signal("CANCEL").expect(200)
@@ -394,9 +399,11 @@ def test_an_ended_run_refuses_all_but_two(case, how):
 
 @pytest.mark.parametrize("level", ["INFO", "WARNING", "CRITICAL", "P1"])
 def test_the_system_escalates_an_alert(case, level):
-    """[SIG-009] [SIG-024] [SIG-025] [SIG-027] Over the Unix socket; in the run's stream with level and note."""
+    """[SIG-009] [SIG-024] [SIG-025] [SIG-027] Over the Unix socket; in the run's stream with level and
+    note."""
     run = case("a")
-    body = {"signalId": str(uuid.uuid4()), "signalType": "ESCALATE_ALERT", "payload": {"level": level, "note": "hot"}}
+    body = {"signalId": str(uuid.uuid4()), "signalType": "ESCALATE_ALERT",
+            "payload": {"level": level, "note": "hot"}}
     before = run.engine.run(run.run_id)
     answer = run.engine.system("POST", f"/runs/{run.run_id}/signals", body).expect(200)
     assert answer["decision"] == "ACCEPTED"
@@ -417,7 +424,8 @@ def test_the_system_escalates_an_alert(case, level):
 def test_the_system_may_nothing_else(case, kind):
     """[SIG-095] Ten of eleven are denied."""
     run = case("a")
-    body = {"signalId": str(uuid.uuid4()), "signalType": kind, "payload": SIGNALS[kind], "audit": {"reason": "r"}}
+    body = {"signalId": str(uuid.uuid4()), "signalType": kind, "payload": SIGNALS[kind],
+            "audit": {"reason": "r"}}
     run.engine.system("POST", f"/runs/{run.run_id}/signals", body).expect_problem(403, "AUTHZ_DENIED")
     assert run.at() == "PENDING"
 
@@ -447,7 +455,8 @@ def test_an_engine_outside_finds_what_it_has_to_process(engine):
     assert record["engineResult"] == {"status": "success"} and record["engineProcessedAt"]
     assert engine.decision(run.run_id, cancel)["engineResult"] == {
         "status": "failure", "errorCode": "STEP_NOT_TERMINAL"}
-    assert engine.signal(run.run_id, "PAUSE", signal_id=pause).expect(200)["engineResult"] == {"status": "success"}
+    assert engine.signal(run.run_id, "PAUSE",
+                         signal_id=pause).expect(200)["engineResult"] == {"status": "success"}
 
 
 def test_the_rules_of_state_hold_for_runs_outside_too(engine):
@@ -467,10 +476,12 @@ def test_a_signal_nobody_sent_cannot_be_processed(engine):
     run = Outside(engine)
     run.tell("RunStarted")
     path = f"/runs/{run.run_id}/signals/"
-    engine.call("POST", path + f"{uuid.uuid4()}:processed", {"status": "success"}, roles="Engine").expect_problem(
+    engine.call("POST", path + f"{uuid.uuid4()}:processed", {"status": "success"},
+                roles="Engine").expect_problem(
         404, "SIGNAL_NOT_FOUND")
     denied = str(uuid.uuid4())
-    engine.signal(run.run_id, "RETRY_RUN", signal_id=denied, roles="Operator").expect_problem(403, "AUTHZ_DENIED")
+    engine.signal(run.run_id, "RETRY_RUN", signal_id=denied, roles="Operator").expect_problem(
+        403, "AUTHZ_DENIED")
     answer = engine.call("POST", path + f"{denied}:processed", {"status": "success"}, roles="Engine")
     assert answer.status == 409, answer
     for body in ({}, {"status": "maybe"}, {"status": "success", "more": 1}):

@@ -44,8 +44,8 @@ def new_run(engine, **fields):
 @pytest.mark.parametrize("kind", SIGNALS)
 def test_the_table_of_roles(engine, role, kind):
     """[SIG-001] [SIG-013] [SIG-015] [SIG-025] [SIG-026] [SIG-092] [SIG-093] [SIG-094] [SIG-095] [SIG-115]
-    [SIG-120] Eleven signals times the roles: allowed or AUTHZ_DENIED; a record of each; a P1 alert for each of the
-    four destructive ones that is accepted, a security alert for each denial, none else."""
+    [SIG-120] Eleven signals times the roles: allowed or AUTHZ_DENIED; a record of each; a P1 alert for each
+    of the four destructive ones that is accepted, a security alert for each denial, none else."""
     run_id, signal_id = new_run(engine), str(uuid.uuid4())
     answer = engine.signal(run_id, kind, SIGNALS[kind], "because", signal_id, roles=role)
     record = engine.decision(run_id, signal_id)
@@ -59,7 +59,8 @@ def test_the_table_of_roles(engine, role, kind):
         problem = answer.expect_problem(403, "AUTHZ_DENIED")
         assert record["decision"] == "REJECTED" and record["policyDecisionId"] == problem["policyDecisionId"]
         assert record["reason"] == problem["detail"] and "engineProcessedAt" not in record
-        assert [(a["severity"], a["category"], a["code"]) for a in alerts] == [("WARNING", "security", "AUTHZ_DENIED")]
+        assert [(a["severity"], a["category"], a["code"])
+                for a in alerts] == [("WARNING", "security", "AUTHZ_DENIED")]
     assert all(a["signalDecisionId"] == record["signalDecisionId"] for a in alerts)
 
 
@@ -70,8 +71,8 @@ def test_the_table_of_roles(engine, role, kind):
     ("Operator", "RETRY_RUN", "Operator"), ("Engineer,Admin", "ESCALATE_ALERT", "Engineer"),
     ("Painter", "PAUSE", "NONE"), ("Painter,Admin", "PAUSE", "Admin")])
 def test_the_least_permissive_role_that_suffices_is_recorded(engine, roles, kind, effective):
-    """[SIG-067] [SIG-085] [SIG-086] [SIG-087] [SIG-088] [SIG-089] [SIG-090] [SIG-091] Without one the least that
-    is held, NONE without any (AS-24)."""
+    """[SIG-067] [SIG-085] [SIG-086] [SIG-087] [SIG-088] [SIG-089] [SIG-090] [SIG-091] Without one the least
+    that is held, NONE without any (AS-24)."""
     run_id, signal_id = new_run(engine), str(uuid.uuid4())
     engine.signal(run_id, kind, SIGNALS[kind], "why", signal_id, roles=roles, sub="ada@acme")
     audit = engine.decision(run_id, signal_id)["audit"]
@@ -86,13 +87,15 @@ def test_a_record_holds_what_was_asked_and_what_became_of_it(engine):
     engine.put_plan("record", "a", queue="never")
     run_id, signal_id = engine.start("record"), str(uuid.uuid4())
     payload = {"params": {"deep": [1, {"x": 2.5}], "text": "ü"}}
-    answer = engine.signal(run_id, "UPDATE_PARAMS", payload, "  customer asked  ", signal_id, sub="ada").expect(200)
+    answer = engine.signal(run_id, "UPDATE_PARAMS", payload, "  customer asked  ", signal_id,
+                           sub="ada").expect(200)
     record = engine.decision(run_id, signal_id)
     assert set(record) == RECORD | {"engineProcessedAt", "engineResult"}
     assert record["signalId"] == signal_id and record["runId"] == run_id and record["decision"] == "ACCEPTED"
     assert record["signalType"] == "UPDATE_PARAMS" and record["signalPayload"] == payload
     assert set(record["audit"]) == {"actorId", "actorRole", "tenantId", "timestamp", "reason", "sourceIp"}
-    assert record["audit"]["reason"] == "customer asked" and record["audit"]["sourceIp"].startswith("127.0.0.1")
+    assert record["audit"]["reason"] == "customer asked" and record["audit"]["sourceIp"].startswith(
+        "127.0.0.1")
     assert record["audit"]["tenantId"] == engine.tenant and record["audit"]["timestamp"].endswith("Z")
     assert record["engineResult"] == {"status": "success"} and record["engineProcessedAt"].endswith("Z")
     for name in ("signalDecisionId", "policyDecisionId"):
@@ -137,7 +140,8 @@ def test_a_decision_nobody_made_is_not_found(engine, server):
 @pytest.mark.parametrize("change", [
     {"signalId": None}, {"signalType": None}, {"payload": None}, {"payload": []}, {"payload": "x"},
     {"signalId": "junk"}, {"signalId": "3c4ad9a0-0ea6-11ef-9262-0242ac120002"}, {"signalId": 7},
-    {"signalId": "74738ff5-5367-5958-9aee-98fffdcd1876"}, {"signalType": "DANCE"}, {"signalType": "pause"}], ids=str)
+    {"signalId": "74738ff5-5367-5958-9aee-98fffdcd1876"}, {"signalType": "DANCE"}, {"signalType": "pause"}],
+    ids=str)
 def test_a_request_without_its_parts_is_refused(engine, change):
     """[SIG-048] [SIG-049] [SIG-050] Nothing is recorded."""
     run_id = new_run(engine)
@@ -151,20 +155,22 @@ def test_a_request_without_its_parts_is_refused(engine, change):
 
 
 BAD = [("PAUSE", {"reason": 5}), ("RESUME", {"reason": "x"}), ("CANCEL", {"reason": 5}), ("RETRY_STEP", {}),
-       ("RETRY_STEP", {"stepId": ""}), ("RETRY_STEP", {"stepId": "a", "force": "x"}), ("RETRY_RUN", {"force": "x"}),
+       ("RETRY_STEP", {"stepId": ""}), ("RETRY_STEP", {"stepId": "a", "force": "x"}),
+       ("RETRY_RUN", {"force": "x"}),
        ("UPDATE_PARAMS", {}), ("UPDATE_PARAMS", {"params": []}), ("INJECT_OVERRIDE", {"stepId": "a"}),
        ("INJECT_OVERRIDE", {"override": {}}), ("ESCALATE_ALERT", {}), ("ESCALATE_ALERT", {"level": "LOW"}),
        ("ESCALATE_ALERT", {"level": "info"}), ("SKIP_STEP", {}), ("SKIP_STEP", {"stepId": "a", "reason": 1}),
        ("UPDATE_TARGET", {"stepId": "a"}), ("UPDATE_TARGET", {"newTarget": {}}), ("EMERGENCY_STOP", {}),
        ("EMERGENCY_STOP", {"reason": "r", "forceKill": 1})]
 BAD += [(kind, {**payload, "surprise": 1}) for kind, payload in SIGNALS.items()]
-BAD += [(kind, {**payload, "forceKill": True}) for kind, payload in SIGNALS.items() if kind != "EMERGENCY_STOP"]
+BAD += [(kind, {**payload, "forceKill": True}) for kind, payload in SIGNALS.items()
+        if kind != "EMERGENCY_STOP"]
 
 
 @pytest.mark.parametrize("kind, payload", BAD, ids=str)
 def test_a_payload_that_does_not_fit_is_refused_before_anybody_is_asked(engine, server, kind, payload):
-    """[SIG-020] [SIG-024] [SIG-034] [SIG-035] [SIG-036] [SIG-076] [SIG-125] Whoever sends it, of whatever tenant;
-    no record, no alert, one log line (AS-09); the signalId is free for the corrected one."""
+    """[SIG-020] [SIG-024] [SIG-034] [SIG-035] [SIG-036] [SIG-076] [SIG-125] Whoever sends it, of whatever
+    tenant; no record, no alert, one log line (AS-09); the signalId is free for the corrected one."""
     run_id, signal_id = new_run(engine), str(uuid.uuid4())
     for actor in ({"roles": "Admin"}, {"roles": "Painter"}, {"roles": "Admin", "tenant": "acme-foreign"}):
         problem = engine.signal(run_id, kind, payload, "why", signal_id, **actor).expect_problem(
@@ -191,12 +197,13 @@ def test_each_type_has_its_schema_file():
 
 @pytest.mark.parametrize("kind", DESTRUCTIVE)
 def test_a_destructive_signal_needs_a_reason(engine, kind):
-    """[SIG-014] [SIG-064] [SIG-096] [SIG-097] [SIG-119] [SIG-121] Missing, empty and blank; the contract's words;
-    REJECTED; no P1 alert but a security one."""
+    """[SIG-014] [SIG-064] [SIG-096] [SIG-097] [SIG-119] [SIG-121] Missing, empty and blank; the contract's
+    words; REJECTED; no P1 alert but a security one."""
     for said in (None, "", "  \t"):
         run_id, signal_id = new_run(engine), str(uuid.uuid4())
         payload = {**SIGNALS[kind], **({"reason": said or ""} if kind == "EMERGENCY_STOP" else {})}
-        problem = engine.signal(run_id, kind, payload, said, signal_id).expect_problem(403, "AUTHZ_REASON_REQUIRED")
+        problem = engine.signal(run_id, kind, payload, said,
+                                signal_id).expect_problem(403, "AUTHZ_REASON_REQUIRED")
         assert problem["detail"] == "Destructive signal requires justification"
         record = engine.decision(run_id, signal_id)
         assert record["decision"] == "REJECTED" and record["reason"] == problem["detail"]
@@ -211,25 +218,49 @@ def test_the_reason_of_a_payload_will_do(engine):
     assert engine.decision(run_id, signal_id)["audit"]["reason"] == "fire"
 
 
+REFUSALS = {"role": ("AUTHZ_DENIED", "RETRY_RUN", "r", {"roles": "Operator"}),
+            "reason": ("AUTHZ_REASON_REQUIRED", "UPDATE_PARAMS", None, {"roles": "Admin"}),
+            "project": ("AUTHZ_DENIED", "PAUSE", None, {"roles": "Operator", "project": "elsewhere"}),
+            "tenant": ("AUTHZ_TENANT_FORBIDDEN", "PAUSE", None, {"roles": "Operator", "tenant": "other"})}
+
+
+@pytest.mark.parametrize("why", REFUSALS)
+def test_a_refusal_tells_the_policy_decision_its_record_is_found_by(engine, why):
+    """[SIG-080] The id in the problem is the record's, also when the signal is sent again; the record says
+    REJECTED and holds the same words."""
+    code, kind, reason, actor = REFUSALS[why]
+    run_id, signal_id = new_run(engine), str(uuid.uuid4())
+    problem = engine.signal(run_id, kind, SIGNALS[kind], reason, signal_id, **actor).expect_problem(403, code)
+    record = engine.call("GET", f"/signal-decisions/{problem['policyDecisionId']}").expect(200)
+    assert record["signalId"] == signal_id and record["runId"] == run_id and record["decision"] == "REJECTED"
+    assert record["policyDecisionId"] == problem["policyDecisionId"] and record["reason"] == problem["detail"]
+    assert record == engine.decision(run_id, signal_id)
+    again = engine.signal(run_id, kind, SIGNALS[kind], reason, signal_id, **actor).expect_problem(403, code)
+    assert again["policyDecisionId"] == problem["policyDecisionId"]
+
+
 # ---- tenants and projects
 
 @pytest.mark.parametrize("roles", ["Admin", "Operator"])
 def test_another_tenants_signal_is_rejected_recorded_and_alerted(engine, server, roles):
-    """[SIG-055] [SIG-068] [SIG-110] [SIG-111] [SIG-112] [SIG-115] [SIG-122] Under the run's tenant, which sees who
-    it was; the caller sees the code and the policyDecisionId alone."""
+    """[SIG-055] [SIG-068] [SIG-110] [SIG-111] [SIG-112] [SIG-115] [SIG-122] Under the run's tenant, which
+    sees who it was; the caller sees the code and the policyDecisionId alone."""
     run_id, signal_id = new_run(engine), str(uuid.uuid4())
     thief = Engine(server, "acme-thief")
-    problem = thief.signal(run_id, "CANCEL", {}, "mine now", signal_id, roles=roles, sub="mallory").expect_problem(
+    problem = thief.signal(run_id, "CANCEL", {}, "mine now", signal_id, roles=roles,
+                           sub="mallory").expect_problem(
         403, "AUTHZ_TENANT_FORBIDDEN")
     assert engine.tenant not in json.dumps(problem)
-    thief.call("GET", f"/signal-decisions/{problem['policyDecisionId']}").expect_problem(404, "SIGNAL_NOT_FOUND")
+    thief.call("GET", f"/signal-decisions/{problem['policyDecisionId']}").expect_problem(
+        404, "SIGNAL_NOT_FOUND")
     record = engine.decision(run_id, signal_id)
     assert record["decision"] == "REJECTED" and record["policyDecisionId"] == problem["policyDecisionId"]
     assert record["audit"]["tenantId"] == engine.tenant and record["audit"]["actorId"] == "mallory"
     alert, = engine.alerts(run_id)
     assert alert["category"] == "security" and alert["code"] == "AUTHZ_TENANT_FORBIDDEN"
     assert "mallory" in alert["actorId"] and "acme-thief" in alert["actorId"]
-    line = server.wait_log(event="alert", alert_code="AUTHZ_TENANT_FORBIDDEN", about=record["signalDecisionId"])
+    line = server.wait_log(event="alert", alert_code="AUTHZ_TENANT_FORBIDDEN",
+                           about=record["signalDecisionId"])
     assert "acme-thief" in line["detail"]
     assert engine.status(run_id) == "RUNNING" and not thief.alerts()
 
@@ -259,7 +290,8 @@ def test_a_token_reaches_only_its_projects(engine):
     engine.put_plan("scoped", "a", queue="never")
     engine.try_start("scoped", project="shop", actor=outside).expect_problem(403, "AUTHZ_DENIED")
     signal_id = str(uuid.uuid4())
-    problem = engine.signal(run_id, "PAUSE", signal_id=signal_id, **outside).expect_problem(403, "AUTHZ_DENIED")
+    problem = engine.signal(run_id, "PAUSE", signal_id=signal_id, **outside).expect_problem(
+        403, "AUTHZ_DENIED")
     record = engine.decision(run_id, signal_id)
     assert record["decision"] == "REJECTED" and record["policyDecisionId"] == problem["policyDecisionId"]
     engine.call("GET", f"/signal-decisions/{problem['policyDecisionId']}", **outside).expect_problem(
@@ -273,8 +305,8 @@ def test_a_token_reaches_only_its_projects(engine):
 # ---- repeats
 
 def test_a_repeated_signal_is_answered_as_before_and_does_nothing(engine):
-    """[SIG-052] [SIG-053] [SIG-100] [SIG-118] Members in another order are the same; decisions and refusals are
-    repeated alike."""
+    """[SIG-052] [SIG-053] [SIG-100] [SIG-118] Members in another order are the same; decisions and refusals
+    are repeated alike."""
     engine.put_plan("repeat", "a", queue="never")
     run_id = engine.start("repeat")
     body = signal_body("PAUSE", {"reason": "x"}, "y")
@@ -320,7 +352,8 @@ def test_a_hundred_deliveries_at_once_have_one_effect(engine):
     engine.signal(run_id, "PAUSE").expect(200)
     body = signal_body("UPDATE_PARAMS", {"params": {"n": 1}}, "r")
     resume = signal_body("RESUME")
-    answers = at_once(100, lambda i: engine.call("POST", f"/runs/{run_id}/signals", resume if i % 2 else body))
+    answers = at_once(100,
+                      lambda i: engine.call("POST", f"/runs/{run_id}/signals", resume if i % 2 else body))
     for half in (answers[0::2], answers[1::2]):
         assert {a.status for a in half} == {200} and len({a.body for a in half}) == 1
         assert sum("idempotency-replayed" not in a.headers for a in half) == 1
@@ -329,8 +362,8 @@ def test_a_hundred_deliveries_at_once_have_one_effect(engine):
 
 
 def test_a_signal_survives_a_kill_with_its_effect(fresh_weir):
-    """[SIG-060] [SIG-078] [SIG-079] [SIG-102] [SIG-118] Record and effect together; the repeat after a restart is a
-    no-op."""
+    """[SIG-060] [SIG-078] [SIG-079] [SIG-102] [SIG-118] Record and effect together; the repeat after a
+    restart is a no-op."""
     weir = fresh_weir()
     engine = Engine(weir)
     engine.put_plan("kill", "a", queue="never")
@@ -355,19 +388,22 @@ def test_every_signal_is_logged_and_counted(engine, server):
     """[SIG-113] [SIG-114] [SIG-115] Accepted, rejected, and the alerts they raise."""
     run_id = new_run(engine)
     before = {kind: server.metric("weir_signals_total", decision=kind) for kind in ("ACCEPTED", "REJECTED")}
-    alerts = {kind: server.metric("weir_alerts_total", category=kind) for kind in ("security", "destructive_signal")}
+    alerts = {kind: server.metric("weir_alerts_total", category=kind)
+              for kind in ("security", "destructive_signal")}
     good = engine.signal(run_id, "UPDATE_PARAMS", {"params": {}}, "why", sub="ada").expect(200)
     bad = engine.signal(run_id, "UPDATE_PARAMS", {"params": {}}, "why", roles="Operator").expect_problem(
         403, "AUTHZ_DENIED")
     for policy, decision in ((good["policyDecisionId"], "ACCEPTED"), (bad["policyDecisionId"], "REJECTED")):
         line = server.wait_log(event="signal", policy_decision_id=policy)
-        assert line["decision"] == decision and line["signal_type"] == "UPDATE_PARAMS" and line["reason"] == "why"
+        assert line["decision"] == decision and line["signal_type"] == "UPDATE_PARAMS"
+        assert line["reason"] == "why"
     p1 = server.wait_log(event="alert", about=good["signalDecisionId"])
     assert p1["severity"] == "P1" and p1["level"] == "error"
     assert server.metric("weir_signals_total", decision="ACCEPTED") == before["ACCEPTED"] + 1
     assert server.metric("weir_signals_total", decision="REJECTED") == before["REJECTED"] + 1
     assert server.metric("weir_alerts_total", category="security") == alerts["security"] + 1
-    assert server.metric("weir_alerts_total", category="destructive_signal") == alerts["destructive_signal"] + 1
+    assert server.metric("weir_alerts_total",
+                         category="destructive_signal") == alerts["destructive_signal"] + 1
 
 
 def test_policy_decision_ids_never_repeat(engine):
@@ -394,7 +430,8 @@ def test_no_call_removes_a_record(engine):
 def test_pseudonyms_hide_who_it_was_and_stay_the_same(module_weir):
     """[SIG-106] The id and the address of the actor are nowhere in the record; approval still tells actors
     apart."""
-    weir = module_weir(settings={**UNLIMITED, "engine.pseudonymize": "on", "engine.approval_required": "RETRY_RUN",
+    weir = module_weir(settings={**UNLIMITED, "engine.pseudonymize": "on",
+                                 "engine.approval_required": "RETRY_RUN",
                                  "operator.token": "salt-salt-salt-salt"})
     engine = Engine(weir)
     run = Outside(engine)
@@ -419,7 +456,8 @@ def test_addresses_are_not_kept_unless_asked_for(weir):
     engine = Engine(weir, "acme-defaults")
     run_id, signal_id = new_run(engine), str(uuid.uuid4())
     engine.signal(run_id, "PAUSE", signal_id=signal_id).expect(200)
-    assert set(engine.decision(run_id, signal_id)["audit"]) == {"actorId", "actorRole", "tenantId", "timestamp"}
+    assert set(engine.decision(run_id, signal_id)["audit"]) == {"actorId", "actorRole", "tenantId",
+                                                                "timestamp"}
 
 
 def test_a_signal_that_is_switched_off_is_denied(module_weir):
@@ -455,9 +493,10 @@ def approving_server(module_weir):
 
 
 def test_what_needs_approval_waits_for_another_admin(held):
-    """[SIG-075] [SIG-081] [SIG-082] [SIG-084] [SIG-015] 202 and no effect; then once, by another Admin; an alert for
-    a destructive one when it is held, none more when it is approved."""
-    run_id, body = held.start("held", params={"x": 1}), signal_body("UPDATE_PARAMS", {"params": {"x": 2}}, "why")
+    """[SIG-075] [SIG-081] [SIG-082] [SIG-084] [SIG-015] 202 and no effect; then once, by another Admin; an
+    alert for a destructive one when it is held, none more when it is approved."""
+    run_id, body = held.start("held", params={"x": 1}), signal_body("UPDATE_PARAMS", {"params": {"x": 2}},
+                                                                    "why")
     path = f"/runs/{run_id}/signals"
     answer = held.call("POST", path, body, sub="ada").expect(202)
     assert answer["decision"] == "REVISION_REQUIRED" and answer["engineResult"] is None
@@ -479,7 +518,8 @@ def test_what_needs_approval_waits_for_another_admin(held):
     held.signal(run_id, "PAUSE").expect(200)
     again = held.call("POST", approve, {}, sub="carl")
     assert again.expect(200)["engineResult"] == {"status": "success"}
-    held.call("POST", approve.replace(":approve", ":reject"), {}, sub="bob").expect_problem(409, "SIGNAL_DUPLICATE")
+    held.call("POST", approve.replace(":approve", ":reject"), {},
+              sub="bob").expect_problem(409, "SIGNAL_DUPLICATE")
     assert [a["category"] for a in held.alerts(run_id)] == ["destructive_signal"]
 
 
@@ -490,10 +530,13 @@ def test_what_is_rejected_never_happens(held):
     reject = f"/signal-decisions/{answer['policyDecisionId']}:reject"
     assert held.call("POST", reject, {"reason": "not today"}, sub="bob").expect(200)["decision"] == "REJECTED"
     record = held.decision(run_id, body["signalId"])
-    assert record["decision"] == "REJECTED" and record["reason"] == "not today" and record["approvedBy"] == "bob"
+    assert record["decision"] == "REJECTED" and record["reason"] == "not today"
+    assert record["approvedBy"] == "bob"
     assert held.status(run_id) == "PENDING"
-    held.call("POST", reject.replace(":reject", ":approve"), {}, sub="bob").expect_problem(409, "SIGNAL_DUPLICATE")
-    problem = held.call("POST", f"/runs/{run_id}/signals", body, sub="ada").expect_problem(403, "AUTHZ_DENIED")
+    held.call("POST", reject.replace(":reject", ":approve"), {}, sub="bob").expect_problem(
+        409, "SIGNAL_DUPLICATE")
+    problem = held.call("POST", f"/runs/{run_id}/signals", body, sub="ada").expect_problem(
+        403, "AUTHZ_DENIED")
     assert problem["policyDecisionId"] == answer["policyDecisionId"] and problem["detail"] == "not today"
 
 
@@ -502,8 +545,10 @@ def test_what_was_never_held_cannot_be_settled(held):
     run_id = held.start("held")
     policy = held.signal(run_id, "PAUSE", sub="ada").expect(200)["policyDecisionId"]
     for verb in ("approve", "reject"):
-        held.call("POST", f"/signal-decisions/{policy}:{verb}", {}, sub="bob").expect_problem(409, "SIGNAL_DUPLICATE")
-        held.call("POST", f"/signal-decisions/{uuid.uuid4()}:{verb}", {}).expect_problem(404, "SIGNAL_NOT_FOUND")
+        held.call("POST", f"/signal-decisions/{policy}:{verb}", {},
+                  sub="bob").expect_problem(409, "SIGNAL_DUPLICATE")
+        held.call("POST", f"/signal-decisions/{uuid.uuid4()}:{verb}", {}).expect_problem(
+            404, "SIGNAL_NOT_FOUND")
 
 
 def test_the_state_is_looked_at_again_when_it_is_approved(held):
@@ -531,7 +576,8 @@ def test_twenty_approvals_at_once_have_one_effect(held):
     held.wait_status(run_id, "COMPLETED")
     policy = held.signal(run_id, "RETRY_RUN", {"force": True}, sub="ada").expect(202)["policyDecisionId"]
     held.token(sub="bob")
-    answers = at_once(20, lambda _: held.call("POST", f"/signal-decisions/{policy}:approve", {}, sub="bob").expect(200))
+    answers = at_once(20, lambda _: held.call("POST", f"/signal-decisions/{policy}:approve", {},
+                                              sub="bob").expect(200))
     assert len({a["engineResult"]["newRunId"] for a in answers}) == 1
     copies = [r for r in held.pages("/runs?limit=200&planId=quick") if r["runId"] not in (run_id, run.run_id)]
     new, = [r for r in copies if held.run(r["runId"])["metadata"]["originalRunId"] == run_id]
@@ -541,7 +587,8 @@ def test_twenty_approvals_at_once_have_one_effect(held):
 def test_denied_wins_over_held(held):
     """AS-04: who may not send it is told so, and nobody has to approve it."""
     run_id = held.start("held")
-    held.signal(run_id, "UPDATE_PARAMS", {"params": {}}, "r", roles="Operator").expect_problem(403, "AUTHZ_DENIED")
+    held.signal(run_id, "UPDATE_PARAMS", {"params": {}}, "r", roles="Operator").expect_problem(
+        403, "AUTHZ_DENIED")
     held.signal(run_id, "UPDATE_PARAMS", {"params": {}}).expect_problem(403, "AUTHZ_REASON_REQUIRED")
 
 
@@ -560,8 +607,8 @@ def limited_problem(answer):
 
 
 def test_a_run_takes_so_many_signals_a_minute(limited):
-    """[SIG-130] [SIG-131] Another run is not affected; what is refused leaves no record; a foreign tenant's storm
-    takes nothing from the owner."""
+    """[SIG-130] [SIG-131] Another run is not affected; what is refused leaves no record; a foreign tenant's
+    storm takes nothing from the owner."""
     engine = Engine(limited, "acme-run-limit")
     one, two = new_run(engine), new_run(engine)
     foreign = Engine(limited, "acme-storm")
@@ -590,8 +637,8 @@ def test_a_tenant_sends_so_many_signals_a_minute(limited):
 # ---- the store
 
 def test_records_and_runs_are_in_one_database_and_indexed(fresh_weir):
-    """[SIG-101] [SIG-107] [SIG-108] [SIG-109] [SIG-117] Found by tenant, run and time, by signal and by policy
-    decision, each once."""
+    """[SIG-101] [SIG-107] [SIG-108] [SIG-109] [SIG-117] Found by tenant, run and time, by signal and by
+    policy decision, each once."""
     weir = fresh_weir(settings=UNLIMITED)
     engine = Engine(weir)
     run_id = new_run(engine)
@@ -609,5 +656,5 @@ def test_a_signal_is_heard_by_a_stream_at_once(engine):
     for kind in ("PAUSE", "RESUME", "PAUSE", "CANCEL"):
         engine.signal(run_id, kind).expect(200)
     wait_for(lambda: engine.status(run_id) == "CANCELLED", 20, "the end")
-    assert [m["event"] for m in engine.follow(run_id)] == ["RunQueued", "RunStarted", "RunPaused", "RunResumed",
-                                                           "RunPaused", "RunCancelled"]
+    assert [m["event"] for m in engine.follow(run_id)] == ["RunQueued", "RunStarted", "RunPaused",
+                                                           "RunResumed", "RunPaused", "RunCancelled"]

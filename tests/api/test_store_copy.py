@@ -11,6 +11,7 @@ import subprocess
 import pytest
 
 from harness import postgres
+from harness.engine_calls import Engine, Outside
 from harness.weir_server import binary, server_environment
 
 ON_POSTGRES = os.environ.get("WEIR_TEST_STORE") == "postgres"
@@ -103,6 +104,74 @@ def test_a_server_knows_the_same_after_its_store_was_copied(filled, fresh_weir, 
     other.wait_state(filled.key, job["job_id"], "SUCCEEDED")
     other.stop()
     assert json.loads(other.cli("verify", "--store", source, "-o", "json").stdout)["problems"] == 0
+
+
+def runs_known(engine):
+    """All that a tenant can read: runs with steps, events, decisions; alerts."""
+    runs = {run["runId"]: run for run in engine.pages("/runs?limit=200")}
+    return runs, {run_id: (engine.run(run_id), engine.events(run_id), engine.decisions(run_id),
+                           engine.decisions(run_id, "?pending=true&limit=200"), engine.alerts(run_id))
+                  for run_id in runs}
+
+
+def fill_runs(weir):
+    """Runs in several states, of ours and of an engine outside, with signals, alerts and an id that waits."""
+    engine = Engine(weir, "acme")
+    engine.put_plan("p", "a", "b<a", "c<a,b", onFailure="wait")
+    done, held, paused = engine.start("p"), engine.start("p", runId="held"), engine.start("p")
+    engine.signal(paused, "PAUSE", {"reason": "\u00e4\ud83d\ude00"}).expect(200)
+    engine.signal(held, "UPDATE_PARAMS", {"params": {"x": [1, None]}}, "why").expect(200)
+    engine.signal(held, "CANCEL", roles="Painter").expect_problem(403, "AUTHZ_DENIED")
+    with engine.worker() as worker:
+        tasks = [task for task in worker.claim(10) if task["run_id"] == done]
+        worker.start(tasks)
+        worker.finish(tasks, result={"rows": 1})
+    outside = Outside(engine, "outside-1")
+    outside.tell("RunStarted", "StepStarted x 1", "StepCompleted y 1", "Strange", "StepFailed x 1")
+    engine.signal("outside-1", "PAUSE").expect(200)
+    return engine, outside.event_id("ab" * 32).expect(200)["eventId"]
+
+
+def test_runs_go_over_with_all_that_belongs_to_them(fresh_weir, tmp_path):
+    """Events, steps, tasks, decisions, alerts, registered ids; and a run goes on where it was."""
+    weir = fresh_weir(settings=QUIET)
+    engine, waiting_id = fill_runs(weir)
+    known = runs_known(engine)
+    assert len(known[0]) == 4 and known[1]["outside-1"][0]["metadata"]["inconsistent"]
+    weir.stop()
+    source = store_of(weir)
+    for target in other_stores(tmp_path):
+        told = copy(source, target)
+        assert told["ok"] and told["from"]["run_events"] == told["to"]["run_events"] > 10
+        rows = {part["part"]: part["target"] for part in told["parts"]}
+        counts = [rows[part] for part in ("runs", "signal_decisions", "alerts", "event_ids")]
+        assert counts == [4, 4, 3, 1]
+        source = target
+    other = fresh_weir(settings={**QUIET, "store.url": source})
+    engine = Engine(other, "acme")
+    assert runs_known(engine) == known
+    assert Outside(engine, "outside-1").event_id("ab" * 32).expect(200)["eventId"] == waiting_id
+    run_id, = [run for run, parts in known[1].items() if parts[1][-1]["eventType"] == "StepCompleted"]
+    with engine.worker() as worker:
+        worker.drain()
+    assert engine.wait_status(run_id, "COMPLETED")["steps"][2]["status"] == "SUCCESS"
+    other.stop()
+    assert json.loads(other.cli("verify", "--store", source, "-o", "json").stdout)["problems"] == 0
+
+
+@pytest.mark.skipif(ON_POSTGRES, reason="weir backup is SQLite's; PostgreSQL has pg_dump")
+def test_a_backup_holds_the_runs(fresh_weir, tmp_path):
+    """Taken beside the running server; `verify` counts them, and who restores it knows the same."""
+    weir = fresh_weir(settings=QUIET)
+    engine, _ = fill_runs(weir)
+    done = weir.cli("backup", str(tmp_path / "copy.db"))
+    assert done.returncode == 0, done.stderr
+    other = fresh_weir(start=False, settings=QUIET)
+    assert other.cli("restore", str(tmp_path / "copy.db")).returncode == 0
+    other.start()
+    assert runs_known(Engine(other, "acme")) == runs_known(engine)
+    told = json.loads(other.cli("verify", "-o", "json").stdout)
+    assert (told["runs"], told["problems"]) == (4, 0) and told["run_events"] > 10
 
 
 def test_a_store_in_use_is_neither_copied_nor_copied_into(filled, tmp_path):

@@ -193,7 +193,7 @@ static void post(struct kernel_load *l, struct command *c, const struct command_
     c->done = on_done;
     c->received_us = l->hands.wall_us;
     l->posted++;
-    kernel_post(l->kernel, c);
+    MUST(kernel_post(l->kernel, c));
 }
 
 static const struct known_job *pick(struct kernel_load *l)
@@ -335,9 +335,9 @@ static void post_keys_and_webhooks(struct kernel_load *l)
 
 static void post_deliveries(struct kernel_load *l)
 {
-    static char names[DELIVERY_PARTITIONS][DELIVERY_QUEUE_MAX];
-    static struct str queues[DELIVERY_PARTITIONS];
-    for (int i = 0; i < DELIVERY_PARTITIONS; i++)
+    static char names[DELIVERY_SLOTS][DELIVERY_QUEUE_MAX];
+    static struct str queues[DELIVERY_SLOTS];
+    for (int i = 0; i < DELIVERY_SLOTS; i++)
         queues[i] = text_of(names[i], snprintf(names[i], sizeof names[i], "~deliver.%d", i));
     l->send_start = (struct worker_command){.items = l->send_starts};
     l->send_finish = (struct worker_command){.items = l->send_finishes};
@@ -354,7 +354,7 @@ static void post_deliveries(struct kernel_load *l)
     }
     l->send_claim = (struct claim_command){.worker_id = STR("gateway-1"),
                                            .queues = queues,
-                                           .queue_count = DELIVERY_PARTITIONS,
+                                           .queue_count = DELIVERY_SLOTS,
                                            .max = SENDS_MAX,
                                            .tasks = l->send_claimed};
     post(l, &l->send_start.base, &start_command_type);

@@ -88,6 +88,27 @@ def test_a_server_that_starts_without_its_database_waits_and_serves_when_it_come
     node.stop()
 
 
+def test_a_database_that_comes_back_is_a_sample_of_the_time_that_took(database, weir_at):
+    """[TOP-070] weir.instance.connected with its dimensions, and the SLO knows of it."""
+    node = weir_at(database.url(database.fresh_database()))
+    node.spawn()
+    node.wait_ready(PATIENCE_SECONDS)
+    key = node.new_client().api_key
+    node.submit(key, queue="outside")
+    database.stop()
+    try:
+        wait_for(lambda: node.try_submit(key, queue="outside").status == 503 and
+                 node.metric("weir_store_writable") == 0, PATIENCE_SECONDS, "a commit that fails", node)
+    finally:
+        database.start()
+    wait_for(lambda: node.try_submit(key, queue="outside").status == 202, PATIENCE_SECONDS, "202", node)
+    line = node.wait_log(PATIENCE_SECONDS, event="weir.instance.connected")
+    assert line["instance_id"] == "database" and line["attempts"] >= 1 and line["reason"]
+    wait_for(lambda: node.metric("weir_slo_samples", slo="instance_reconnect_recovery") >= 1, 10, "it", node)
+    assert node.metric("weir_slo_level", slo="instance_reconnect_recovery") == 0
+    node.stop()
+
+
 def test_a_server_that_waits_can_be_stopped_and_its_core_killed(database, weir_at):
     """SIGTERM ends it with 0 at once; a core that dies meanwhile is followed by one that waits too."""
     url = database.url(database.fresh_database())

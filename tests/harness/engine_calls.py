@@ -25,12 +25,15 @@ from harness.worker_calls import Worker
 
 RUN_FINAL = ("COMPLETED", "FAILED", "CANCELLED")
 STEP_EVENTS = ("StepStarted", "StepCompleted", "StepFailed", "StepSkipped")
-RUN_EVENTS = ("RunQueued", "RunStarted", "RunPaused", "RunResumed", "RunCompleted", "RunFailed", "RunCancelled")
+RUN_EVENTS = ("RunQueued", "RunStarted", "RunPaused", "RunResumed", "RunCompleted", "RunFailed",
+              "RunCancelled")
 # A payload of each that its schema takes, of a run that has a step a.
 SIGNALS = {
-    "PAUSE": {"reason": "r"}, "RESUME": {}, "CANCEL": {"reason": "r"}, "RETRY_STEP": {"stepId": "a", "force": True},
+    "PAUSE": {"reason": "r"}, "RESUME": {}, "CANCEL": {"reason": "r"},
+    "RETRY_STEP": {"stepId": "a", "force": True},
     "RETRY_RUN": {"reason": "r", "force": False}, "UPDATE_PARAMS": {"params": {"x": 1}},
-    "INJECT_OVERRIDE": {"stepId": "a", "override": {"x": 1}}, "ESCALATE_ALERT": {"level": "INFO", "note": "n"},
+    "INJECT_OVERRIDE": {"stepId": "a", "override": {"x": 1}},
+    "ESCALATE_ALERT": {"level": "INFO", "note": "n"},
     "SKIP_STEP": {"stepId": "a", "reason": "r"}, "UPDATE_TARGET": {"stepId": "a", "newTarget": {"db": "x"}},
     "EMERGENCY_STOP": {"reason": "r", "forceKill": False}}
 DESTRUCTIVE = ("UPDATE_PARAMS", "INJECT_OVERRIDE", "UPDATE_TARGET", "EMERGENCY_STOP")
@@ -168,14 +171,15 @@ class Engine:
     def follow(self, run_id, last=None, query="", timeout=60):
         """Messages of the live stream."""
         headers = {} if last is None else {"Last-Event-ID": str(last)}
-        return wire.follow(self.weir.address, "/engine/v1" + path_of(run_id) + "/events" + query, self.token(), headers,
-                           timeout)
+        return wire.follow(self.weir.address, "/engine/v1" + path_of(run_id) + "/events" + query,
+                           self.token(), headers, timeout)
 
     # ---- signals
 
     def signal(self, run_id, kind, payload=None, reason=None, signal_id=None, **actor):
         """Sends one; the answer, whatever it is."""
-        return self.call("POST", path_of(run_id) + "/signals", signal_body(kind, payload, reason, signal_id), **actor)
+        return self.call("POST", path_of(run_id) + "/signals", signal_body(kind, payload, reason, signal_id),
+                         **actor)
 
     def decision(self, run_id, signal_id, **actor):
         """The record of a signal."""
@@ -232,7 +236,8 @@ def signal_body(kind, payload=None, reason=None, signal_id=None):
 class Outside:
     """A run of an engine elsewhere."""
 
-    def __init__(self, engine, run_id=None, plan_id="plan_abc", version="2", project="shop", environment="dev"):
+    def __init__(self, engine, run_id=None, plan_id="plan_abc", version="2", project="shop",
+                 environment="dev"):
         self.engine, self.run_id = engine, run_id or str(uuid.uuid4())
         self.head = {"runId": self.run_id, "tenantId": engine.tenant, "projectId": project,
                      "environmentId": environment, "planId": plan_id, "planVersion": version}

@@ -289,6 +289,11 @@ class Weir:
                 total += value
         return total
 
+    def topology(self):
+        """What root last wrote about its processes and domains."""
+        with open(os.path.join(self.data, "topology.json"), encoding="utf-8") as file:
+            return json.load(file)
+
     # ---- the command line
 
     def cli_environment(self, key=None):

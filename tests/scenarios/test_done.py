@@ -88,7 +88,7 @@ def test_submits_runs_failures_and_webhooks_can_be_watched(fresh_weir):
         assert weir.wait_log(event="job.running", job_id=job)["worker_id"]
         assert weir.wait_log(event="job.failed", job_id=job)["next_state"] == "FAILED"
         lines = wait_for(lambda: (lambda seen: seen if len(seen) == 6 else None)(
-            weir.logs(event="webhook_attempt", job_id=job)), 30, "six lines", weir)
+            weir.logs(event="weir.outbound.result", job_id=job)), 30, "six lines", weir)
         assert [line["status"] for line in lines] == [500, 200, 200, 200, 200, 200]
 
         def all_spans(spans):

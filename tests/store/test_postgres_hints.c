@@ -38,7 +38,8 @@ static void test_hints_of_other_nodes_are_heard_and_all_of_them_after_a_break(vo
     struct ear ear = {0};
     struct err err;
     PGconn *other = bench_session(&b->schema);
-    assert_int_equal(postgres_listener_start(&o, hear, &ear, &l, &err), ERR_OK);
+    assert_int_equal(
+        postgres_listener_start(&o, &(struct store_listening){.hint = hear, .self = &ear}, &l, &err), ERR_OK);
     wait_for(&ear.calls, 1); /* it listens: whatever was said before, it looks now */
     assert_int_equal(atomic_load(&ear.heard), HINT_READY | HINT_KEYS | HINT_EVENTS | HINT_TIMER | HINT_INBOX);
     atomic_store(&ear.heard, 0);

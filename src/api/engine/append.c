@@ -117,6 +117,8 @@ static struct append_command *new_command(struct call *c, size_t count)
     command->items = ARENA_ARRAY(c->x->arena, struct append_item, count);
     memset(command->items, 0, count * sizeof *command->items);
     command->item_count = count;
+    command->base.weight = (int64_t)count;
+    c->ingests = true;
     return command;
 }
 

@@ -25,7 +25,7 @@ static bool read_after(struct call *c, struct str header, int64_t *ret_after)
 struct page {
     struct json_writer w;
     const struct run_row *run;
-    int64_t last;
+    int64_t last, count;
 };
 
 static bool encode_item(const void *row, void *arg)
@@ -33,6 +33,7 @@ static bool encode_item(const void *row, void *arg)
     struct page *p = arg;
     encode_run_event(&p->w, p->run, row);
     p->last = ((const struct run_event_row *)row)->seq;
+    p->count++;
     return true;
 }
 
@@ -63,7 +64,8 @@ static void send_page(struct call *c)
         return;
     }
     jw_array_end(&p.w);
-    encode_next(c, &p.w, p.last < run.last_seq, p.last);
+    /* A page that is not full is the last one, also of a damaged run that says it has more. */
+    encode_next(c, &p.w, p.count == limit && p.last < run.last_seq, p.last);
     jw_object_end(&p.w);
     call_send(c);
 }

@@ -5,6 +5,8 @@
 
 #include "api/engine/policy_queue.h"
 #include "base/must.h"
+#include "engine/run_marks.h"
+#include "runtime/failure_modes.h"
 
 #include "base/banned.h"
 
@@ -54,6 +56,12 @@ void policy_point_stop(struct policy_point *p)
         policy_queue_stop(p->queue);
 }
 
+void policy_point_depth(struct policy_point *p, int64_t *ret_depth, int64_t *ret_capacity)
+{
+    *ret_depth = p ? (int64_t)policy_queue_depth(p->queue) : 0;
+    *ret_capacity = p ? POLICY_QUESTIONS_MAX : 0;
+}
+
 void policy_point_counts(struct policy_point *p, uint64_t *ret_asked, uint64_t *ret_unanswered)
 {
     *ret_asked = p ? atomic_load(&p->asked) : 0;
@@ -64,12 +72,21 @@ void policy_point_counts(struct policy_point *p, uint64_t *ret_asked, uint64_t *
 
 static void fall_back(struct policy_point *p, struct policy_given *ret)
 {
+    const struct settings *s = p->settings;
+    const char *fallback = s->engine_policy_fallback;
     atomic_fetch_add(&p->unanswered, 1);
-    if (strcmp(p->settings->engine_policy_fallback, "builtin") == 0)
+    failure_policy_timeout("engine", s->engine_policy_url, s->engine_policy_timeout_ms, fallback);
+    if (strcmp(fallback, "builtin") == 0)
         *ret = (struct policy_given){.source = POLICY_TABLE, .flagged = true};
+    else if (strcmp(fallback, "allow_with_flag") == 0)
+        *ret =
+            (struct policy_given){.source = POLICY_GIVEN,
+                                  .allowed = true,
+                                  .flagged = true,
+                                  .reason = STR("policy decision point did not answer: allowed for review")};
     else
-        *ret = (struct policy_given){.source = POLICY_GIVEN,
-                                     .reason = STR("policy decision point did not answer")};
+        *ret = (struct policy_given){
+            .source = POLICY_GIVEN, .flagged = true, .reason = STR("policy decision point did not answer")};
 }
 
 static void go_on(struct call *c, struct asking *a)
@@ -143,8 +160,39 @@ static struct str input_of(struct arena *arena, const struct policy_request *r)
     return arena_str(arena, strbuf_str(&text));
 }
 
-/* The run, and whether the signal was decided before. What is not there yet is not there for the decider
- * either: nobody is asked about it. */
+/* Is what a mark leads to the step of this name? */
+static enum err_code is_step(struct reader *r, struct arena *arena, const struct run_row *run, int64_t place,
+                             struct str name, bool *ret_is, struct err *err)
+{
+    struct plan_step_row planned = {.plan = run->plan_num, .idx = place};
+    struct run_step_row heard = {.run = run->num, .idx = place};
+    bool found = false;
+    enum err_code code = run->plan_num
+                             ? r->ops->reader_row(r, &table_plan_step_row, &planned, arena, &found, err)
+                             : r->ops->reader_row(r, &table_run_step_row, &heard, arena, &found, err);
+    *ret_is = code == ERR_OK && found && str_equal(run->plan_num ? planned.step : heard.step, name);
+    return code;
+}
+
+/* Has the run the step that the payload names? A payload that is wrong is refused before anybody is asked. */
+static enum err_code look_for_step(struct reader *r, struct arena *arena, const struct run_row *run,
+                                   struct signal_command *command, struct err *err)
+{
+    const struct json *named = json_get(command->payload, "stepId");
+    bool found = named != NULL, is_it = !named;
+    uint64_t hash = named ? (uint64_t)run_mark_hash(MARK_STEP, named->text) : 0;
+    for (; found && !is_it; hash++) { /* as run_mark_find does */
+        struct run_mark_row m = {.run = run->plan_num ? run->plan_num : run->num, .hash = (int64_t)hash};
+        if (r->ops->reader_row(r, &table_run_mark_row, &m, arena, &found, err) != ERR_OK ||
+            (found && is_step(r, arena, run, m.place, named->text, &is_it, err) != ERR_OK))
+            return err->code;
+    }
+    command->step_unseen = !is_it;
+    return ERR_OK;
+}
+
+/* The run, its step if one is named, and whether the signal was decided before. What is not there yet is not
+ * there for the decider either: nobody is asked about it. */
 static enum err_code look(struct call *c, struct signal_command *command, struct run_row *ret_run,
                           bool *ret_decided, struct err *err)
 {
@@ -160,7 +208,11 @@ static enum err_code look(struct call *c, struct signal_command *command, struct
     *ret_decided = false;
     struct signal_key_row key = {
         .run = id.run, .signal = {(const char *)command->signal_id.bytes, sizeof command->signal_id.bytes}};
-    return found ? r->ops->reader_row(r, &table_signal_key_row, &key, c->x->arena, ret_decided, err) : ERR_OK;
+    if (!found)
+        return ERR_OK;
+    if (r->ops->reader_row(r, &table_signal_key_row, &key, c->x->arena, ret_decided, err) != ERR_OK)
+        return err->code;
+    return look_for_step(r, c->x->arena, ret_run, command, err);
 }
 
 static void ask(struct call *c, struct asking *a, const struct policy_request *request)
@@ -196,7 +248,8 @@ void policy_point_ask(struct call *c, struct signal_command *command,
                                      .tenant = run.tenant_name,
                                      .run_id = command->run_id,
                                      .audit_reason = command->audit_reason};
-    if (command->run_unseen || decided || !policy_is_for_point(c->api->config.settings, &request)) {
+    if (command->run_unseen || command->step_unseen || decided ||
+        !policy_is_for_point(c->api->config.settings, &request)) {
         then(c, command);
         return;
     }

@@ -6,8 +6,9 @@
  *           Not asked: about what the point has no say in (engine/policy.h), about a signalId that was
  *           decided before, and about signals of the System itself.
  * No answer: within engine.policy_timeout_ms, or none of use, or no gateway, or too many questions at once
- *           (policy_queue.h): engine.policy_fallback says. `deny` refuses and records it; `builtin` lets the
- *           table of roles decide, and the record says so.
+ *           (policy_queue.h): engine.policy_fallback says. `deny` refuses and records it; `allow_with_flag`
+ *           allows it; `builtin` lets the table of roles decide. The record says so, an alert asks for review
+ *           (POLICY_REVIEW), and the failure is told as degraded (runtime/failure_modes.h).
  * Waiting:  the request is parked; no thread waits. */
 #ifndef WEIR_API_ENGINE_POLICY_POINT_H
 #define WEIR_API_ENGINE_POLICY_POINT_H
@@ -22,6 +23,8 @@ struct policy_point *policy_point_free(struct policy_point *p); /* NULL is fine;
 /* Who waits is told that the server ends. Before the HTTP threads end. NULL is fine. */
 void policy_point_stop(struct policy_point *p);
 /* Questions asked, and those that the fallback had to answer. NULL: zeroes. */
+/* Questions that are open, and how many can be; NULL: zeroes. */
+void policy_point_depth(struct policy_point *p, int64_t *ret_depth, int64_t *ret_capacity);
 void policy_point_counts(struct policy_point *p, uint64_t *ret_asked, uint64_t *ret_unanswered);
 
 /* Goes on with `then` on the call's thread, now or once command->given is there; or answers the call. */

@@ -291,6 +291,14 @@ static void keep_words(struct policy_question *x, struct str said)
     x->reason = len ? (struct str){x->words, len} : STR_ABSENT;
 }
 
+size_t policy_queue_depth(struct policy_queue *q)
+{
+    pthread_mutex_lock(&q->lock);
+    size_t count = q->count;
+    pthread_mutex_unlock(&q->lock);
+    return count;
+}
+
 void policy_queue_answer(struct policy_queue *q, int64_t id, enum policy_outcome outcome,
                          const struct policy_given *said)
 {

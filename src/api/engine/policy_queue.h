@@ -93,6 +93,8 @@ size_t policy_queue_take(struct policy_queue *q, const struct policy_taker *t, s
 bool policy_queue_park(struct policy_queue *q, struct policy_taker *t);
 /* A long poll was resumed that nobody listens to: the next one is. */
 void policy_queue_pass_on(struct policy_queue *q);
+/* Questions that wait or are asked, POLICY_QUESTIONS_MAX at most. */
+size_t policy_queue_depth(struct policy_queue *q);
 /* Unknown ids are passed over: their time was over. */
 void policy_queue_answer(struct policy_queue *q, int64_t id, enum policy_outcome outcome,
                          const struct policy_given *said);

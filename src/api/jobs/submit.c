@@ -53,6 +53,7 @@ void handle_submit(struct call *c)
     struct str header_key;
     if (!call_idempotency_key(c, &header_key))
         return;
+    c->ingests = true;
     command->client = c->who.client;
     command->items = ARENA_NEW(c->x->arena, struct submit_item);
     command->item_count = 1;
@@ -93,6 +94,7 @@ void handle_submit_batch(struct call *c)
 {
     const struct json *jobs = json_get(c->body, "jobs");
     struct submit_command *command = ARENA_NEW(c->x->arena, struct submit_command);
+    c->ingests = true;
     command->client = c->who.client;
     command->items = ARENA_ARRAY(c->x->arena, struct submit_item, jobs->count);
     for (const struct json *j = jobs->child; j; j = j->next) {
@@ -106,5 +108,6 @@ void handle_submit_batch(struct call *c)
         submit_decode(j, item);
         complete_item(c, j, item);
     }
+    command->base.weight = (int64_t)command->item_count;
     call_post(c, &command->base, &submit_command_type, 0, batch_submitted);
 }

@@ -46,6 +46,8 @@ struct metric_part {
     _Atomic uint64_t heartbeats, webhook_deliveries, webhook_failures;
     _Atomic uint64_t problems[ERR_CODE_COUNT];
     struct histogram webhook_seconds;
+    _Atomic uint64_t outbound[2][OUTBOUND_CLASS_COUNT]; /* callback, webhook */
+    struct slo_tally slos[SLO_COUNT];
     struct route_metrics routes[]; /* the last: no route */
 };
 
@@ -79,6 +81,5 @@ static inline void metric_add(_Atomic uint64_t *counter, uint64_t n)
 
 /* weir_process_* of this process, read from the system now. */
 void metrics_write_process(struct strbuf *out);
-void metrics_head(struct strbuf *out, const char *name, const char *type, const char *help);
 
 #endif

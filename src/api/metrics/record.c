@@ -196,3 +196,31 @@ void metrics_webhook(struct metrics *m, bool delivered, int64_t duration_us)
     metric_add(delivered ? &part->webhook_deliveries : &part->webhook_failures, 1);
     observe(&shape_seconds, &part->webhook_seconds, duration_us);
 }
+
+const char *outbound_class_text(enum outbound_class class)
+{
+#define X(id, name) [OUTBOUND_##id] = name,
+    static const char *const texts[] = {OUTBOUND_CLASSES(X)};
+#undef X
+    return texts[class];
+}
+
+void metrics_outbound(struct metrics *m, bool to_webhook, enum outbound_class class)
+{
+    metric_add(&my_part(m)->outbound[to_webhook][class], 1);
+}
+
+struct slo_tally *metrics_slo(struct metrics *m, enum slo_id id)
+{
+    return &my_part(m)->slos[id];
+}
+
+void metrics_slo_sum(const struct metrics *m, enum slo_id id, struct slo_tally *ret_sum)
+{
+    uint32_t count = atomic_load_explicit(&m->part_count, memory_order_relaxed);
+    for (uint32_t i = 0; i < count && i < METRICS_THREADS_MAX; i++) {
+        const struct metric_part *part = atomic_load_explicit(&m->parts[i], memory_order_acquire);
+        if (part)
+            slo_tally_sum(ret_sum, &part->slos[id]);
+    }
+}

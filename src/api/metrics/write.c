@@ -225,6 +225,20 @@ static void write_problems(const struct metrics *m, struct strbuf *out)
 
 /* --- the rest -------------------------------------------------------------------------------------- */
 
+static void write_outbound(const struct metrics *m, struct strbuf *out)
+{
+    metrics_head(out, "weir_outbound_results_total", "counter", "Attempts to deliver, by what became of it");
+    for (int hook = 0; hook < 2; hook++)
+        for (int class = 0; class < OUTBOUND_CLASS_COUNT; class ++) {
+            char labels[96];
+            uint64_t count = TOTAL(m, outbound[hook][class]);
+            snprintf(labels, sizeof labels, "channel=\"%s\",classification=\"%s\"",
+                     hook ? "webhook" : "callback", outbound_class_text((enum outbound_class) class));
+            if (count)
+                sample(out, "weir_outbound_results_total", labels, count);
+        }
+}
+
 static void write_webhooks(const struct metrics *m, struct strbuf *out)
 {
     struct seen s = see_parts(m, offsetof(struct metric_part, webhook_seconds));
@@ -261,6 +275,7 @@ static void write_store(const struct metrics *m, const struct kernel_stats *k, s
 {
     counter(out, "weir_commit_batches_total", "Batches committed", k->batches);
     counter(out, "weir_commit_commands_total", "Commands decided", k->commands);
+    counter(out, "weir_commands_refused_total", "Commands that found no room to wait", k->refused);
     histogram(out, "weir_commit_batch_commands", "Commands in a batch that was written", &shape_commands,
               &m->batch_commands);
     histogram(out, "weir_commit_seconds", "Length of a commit, fsync included", &shape_seconds,
@@ -280,6 +295,7 @@ void metrics_write(struct metrics *m, const struct metrics_around *around, struc
     counter(out, "weir_inbox_refused_total", "Rows of the inbox that stay with an error",
             around->inbox_refused);
     write_webhooks(m, out);
+    write_outbound(m, out);
     write_runs(m, out);
     write_store(m, &around->kernel, out);
     gauge(out, "weir_http_connections", "Open connections", around->connections);

@@ -1,4 +1,4 @@
-/* Probes, metrics and the contracts themselves. No authentication, nothing secret. */
+/* Probes, metrics and the contracts themselves. No authentication, nothing secret; but for the topology. */
 #include <stdatomic.h>
 
 #include "api/engine/policy_point.h"
@@ -84,6 +84,8 @@ static void handle_ready(struct call *c)
     jw_text(&w, store ? "ok" : "down");
     jw_key(&w, "workers");
     jw_text(&w, stats.workers ? "ok" : "degraded");
+    jw_key(&w, "pressure");
+    jw_text(&w, pressure_level_text(overload_worst(c->api->overload)));
     if (draining) {
         jw_key(&w, "server");
         jw_text(&w, "down");
@@ -108,6 +110,8 @@ static void handle_metrics(struct call *c)
     traces_counts(c->api->traces, &around.spans, &around.spans_dropped);
     policy_point_counts(c->api->policy_point, &around.policy_asked, &around.policy_unanswered);
     metrics_write(c->api->metrics, &around, &c->x->reply_body);
+    topology_metrics(c->api->topology, &c->x->reply_body);
+    overload_write_metrics(c->api->overload, &c->x->reply_body);
     c->x->status = 200;
     c->x->content_type = "text/plain; version=0.0.4; charset=utf-8";
     call_send(c);
@@ -152,6 +156,7 @@ const struct route ops_routes[] = {
     ROUTE(GET, "/readyz",         getReadiness, AUTH_NONE, "ready",    ACCEPT_JSON | ACCEPT_TEXT, false, handle_ready)
     ROUTE(GET, "/startupz",       getStartup,   AUTH_NONE, "startup",  ACCEPT_JSON | ACCEPT_TEXT, false, handle_startup)
     ROUTE(GET, "/metrics",        getMetrics,   AUTH_NONE, "metrics",  ACCEPT_TEXT,               false, handle_metrics)
+    ROUTE(GET, "/ops/v1/topology", getTopology, AUTH_OPERATOR, "topology", ACCEPT_JSON,           false, handle_topology)
     ROUTE(GET, "/openapi/{name}", getContract,  AUTH_NONE, "contract", ACCEPT_YAML | ACCEPT_TEXT, false, handle_contract)
     ROUTE(GET, "/.well-known/jwks.json", getKeySet, AUTH_NONE, "key_set", ACCEPT_JSON | ACCEPT_TEXT, false, handle_jwks)
 };

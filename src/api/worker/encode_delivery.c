@@ -3,6 +3,7 @@
 #include "api/jobs/encode.h"
 #include "api/webhook_sign.h"
 #include "base/time_text.h"
+#include "base/url.h"
 #include "lifecycle/delivery_lifecycle.h"
 
 #include "base/banned.h"
@@ -14,7 +15,7 @@ struct sending {
     struct webhook_secrets secrets;
     struct str traceparent; /* of the job */
     struct str body;
-    uint64_t job_low;
+    uint64_t job_low, webhook_low;
     const char *event_name;
     const char *hopeless; /* why it cannot be sent; NULL: it can */
 };
@@ -36,6 +37,7 @@ static bool read_webhook(struct call *c, struct delivery_reads *reads, struct se
     if (!reads->has_hook || !hook->enabled)
         s->hopeless = reads->has_hook ? "webhook_disabled" : "webhook_deleted";
     s->url = hook->url;
+    s->webhook_low = (uint64_t)hook->low;
     s->secrets = (struct webhook_secrets){hook->secret, hook->former, hook->rotated_ms};
     return true;
 }
@@ -185,6 +187,20 @@ static void encode_headers(struct call *c, struct json_writer *w, const struct s
     jw_object_end(w);
 }
 
+/* Which receiver: a webhook, or the host that a callback is at; nothing of the rest of its URL. */
+static void encode_instance(struct json_writer *w, const struct sending *s)
+{
+    struct url url;
+    jw_key(w, "channel");
+    jw_text(w, s->delivery.webhook ? "webhook" : "callback");
+    if (s->delivery.webhook) {
+        encode_uuid_v7(w, "instance_id", s->delivery.webhook, s->webhook_low);
+        return;
+    }
+    jw_key(w, "instance_id");
+    jw_text(w, s->url.ptr && !url_parse(s->url, &url) ? url.endpoint : NULL);
+}
+
 /* What the gateway tells back with the result, for the log. */
 static void encode_about(struct json_writer *w, const struct sending *s)
 {
@@ -193,6 +209,7 @@ static void encode_about(struct json_writer *w, const struct sending *s)
     encode_uuid_v7(w, "delivery_id", s->delivery.id, (uint64_t)s->delivery.low);
     if (s->delivery.job)
         encode_uuid_v7(w, "job_id", s->delivery.job, s->job_low);
+    encode_instance(w, s);
     jw_key(w, "event_name");
     jw_text(w, s->event_name);
     jw_key(w, "hopeless");
@@ -205,8 +222,12 @@ bool encode_delivery_task(struct call *c, struct json_writer *w, struct delivery
 {
     struct sending s = {0};
     char token[24], id_text[UUID_TEXT_LEN + 1];
-    if (!read_all(c, reads, t->head, &s, err))
-        return false;
+    if (!read_all(c, reads, t->head, &s, err)) {
+        if (err->code != ERR_STORE_CORRUPT)
+            return false;
+        err->code = ERR_OK; /* one that nobody can read holds up no other */
+        s.hopeless = "unreadable";
+    }
     struct uuid id = uuid_from_v7(s.delivery.id, (uint64_t)s.delivery.low);
     uuid_text(&id, id_text);
     jw_object(w);

@@ -3,7 +3,8 @@
  *
  * Signed here, so that no secret leaves core: a claim is an attempt, and its time is the attempt's
  * timestamp. A delivery that cannot be sent any more (its webhook is gone or disabled, its event was
- * purged) comes without a definition but with the reason; the gateway hands it back as hopeless. */
+ * purged, what is stored cannot be read) comes without a definition but with the reason; the gateway hands it
+ * back as hopeless. */
 #ifndef WEIR_API_WORKER_ENCODE_DELIVERY_H
 #define WEIR_API_WORKER_ENCODE_DELIVERY_H
 

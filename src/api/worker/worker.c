@@ -1,5 +1,6 @@
 /* The worker API: batches in, item results out. An item's refusal is in its result, not in the status. */
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "api/jobs/encode.h"
@@ -9,8 +10,11 @@
 #include "base/must.h"
 #include "base/time_text.h"
 #include "kernel/worker_commands.h"
+#include "runtime/event_names.h"
 
 #include "base/banned.h"
+
+enum { PRESSED_WAIT_MS = 5000 };
 
 static int64_t client_of(const struct call *c)
 {
@@ -82,7 +86,8 @@ static void give_back(struct call *c, const struct claim_command *claim)
     g->command.base.type = &give_back_command_type;
     g->command.base.done = given_back;
     g->command.base.for_first_lane = claim->base.for_first_lane;
-    kernel_post_in_round(c->api->kernel, &g->command.base);
+    if (!kernel_post_in_round(c->api->kernel, &g->command.base))
+        free(g); /* their leases run out */
 }
 
 /* The jobs of what was claimed: submitted a moment ago they come from memory, the others are read together.
@@ -183,6 +188,9 @@ static void handle_claim(struct call *c)
     command->wait_ms = integer(c->body, "wait_ms", 0);
     if (atomic_load(&c->api->draining))
         command->wait_ms = 0;
+    /* Long polls hold connections: under pressure they are shorter. */
+    if (overload_level(c->api->overload) >= PRESSURE_DEGRADED && command->wait_ms > PRESSED_WAIT_MS)
+        command->wait_ms = PRESSED_WAIT_MS;
     command->tasks = ARENA_ARRAY(c->x->arena, struct claimed_task, command->max);
     command->base.for_first_lane = command->queue_count && queue_is_of_domain(names[0]);
     call_post(c, &command->base, &claim_command_type, command->wait_ms, claimed);
@@ -241,16 +249,35 @@ static struct str member_text(const struct json *object, const char *key)
     return j ? (struct str){j->text.ptr ? j->text.ptr : "", j->text.len} : STR_ABSENT;
 }
 
+static enum outbound_class class_of(const struct call *c, const struct json *result,
+                                    const struct task_outcome *o)
+{
+    if (o->success)
+        return OUTBOUND_DELIVERED;
+    if (!o->retryable || o->status == 410)
+        return OUTBOUND_REJECTED;
+    int64_t attempt = integer(result, "attempt", 0);
+    return attempt >= c->api->config.settings->webhooks_max_attempts ? OUTBOUND_EXHAUSTED : OUTBOUND_RETRIED;
+}
+
+/* One attempt. At full rate most go well: those lines are for log.level debug, and counted anyway. */
 static void log_delivery(struct call *c, const struct json *result, const struct task_outcome *o)
 {
     const struct json *about = json_get(result, "about");
+    char status[24];
     if (!about)
         return;
+    enum outbound_class class = class_of(c, result, o);
+    struct str channel = member_text(about, "channel");
+    snprintf(status, sizeof status, "%lld", (long long)o->status);
     metrics_webhook(c->api->metrics, o->success, o->duration_ms * 1000);
-    log_line(o->success ? LOG_DEBUG : LOG_INFO, "webhook_attempt", "delivery_id",
-             LOG_STR(member_text(about, "delivery_id")), "job_id", LOG_STR(member_text(about, "job_id")),
-             "event_name", LOG_STR(member_text(about, "event_name")), "attempt",
-             LOG_INT(integer(result, "attempt", 0)), "status", LOG_INT(o->status), "error_code",
+    metrics_outbound(c->api->metrics, str_is(channel, "webhook"), class);
+    log_line(o->success ? LOG_DEBUG : LOG_INFO, EVENT_OUTBOUND_RESULT, "channel", LOG_STR(channel),
+             "provider_code", LOG_STR(o->status ? str_of(status) : o->error_code), "classification",
+             LOG_TEXT(outbound_class_text(class)), "instance_id", LOG_STR(member_text(about, "instance_id")),
+             "delivery_id", LOG_STR(member_text(about, "delivery_id")), "job_id",
+             LOG_STR(member_text(about, "job_id")), "event_name", LOG_STR(member_text(about, "event_name")),
+             "attempt", LOG_INT(integer(result, "attempt", 0)), "status", LOG_INT(o->status), "error_code",
              LOG_STR(o->error_code), "error_message", LOG_STR(o->error_message), "duration_ms",
              LOG_INT(o->duration_ms), NULL);
 }
@@ -282,6 +309,7 @@ static void post_items(struct call *c, const struct command_type *type, void (*f
     command->items = ARENA_ARRAY(c->x->arena, struct worker_item, tasks->count);
     for (const struct json *j = tasks->child; j; j = j->next)
         decode_item(j, &command->items[command->item_count++]);
+    command->base.weight = (int64_t)command->item_count;
     for (size_t i = 0; i < command->item_count; i++)
         command->base.for_first_lane |= task_id_is_stream(command->items[i].id);
     call_post(c, &command->base, type, 0, finish);
@@ -310,9 +338,11 @@ static void handle_finish(struct call *c)
 {
     post_items(c, &finish_command_type, finish_results);
 }
+/* A process of ours may give back what it had begun, too: it ends as with a lost sender, but at once. */
 static void handle_release(struct call *c)
 {
-    post_items(c, &release_command_type, results);
+    bool ours = c->who.kind == PRINCIPAL_DOMAIN;
+    post_items(c, ours ? &give_back_command_type : &release_command_type, results);
 }
 
 /* A table reads best as a table. */

@@ -158,7 +158,7 @@ static int submit_probe(struct simulation *s, enum work_kind kind, char job_id[U
              s->probe_port ? receiver_url(s->probe_port) : "", s->probe_port ? "\"" : "");
     int code = ask(s, "POST", "/v1/jobs", body, &answer);
     if (code == CLI_OK)
-        code = server_judge(&answer, true);
+        code = server_judge(&answer, server_advice_key);
     if (code == CLI_OK) {
         struct str id = judge_text(answer.json, "job_id");
         snprintf(job_id, UUID_TEXT_LEN + 1, "%.*s", STR_ARG(id));
@@ -182,7 +182,7 @@ static int read_probe(struct simulation *s, const char *job_id, int64_t *ret_ms)
     *ret_ms = -1;
     int code = ask(s, "GET", path, NULL, &answer);
     if (code == CLI_OK && answer.http.status != 404 && answer.http.status != 429)
-        code = server_judge(&answer, true);
+        code = server_judge(&answer, server_advice_key);
     const struct json *j = json_get(answer.json, "duration_ms");
     if (code == CLI_OK && answer.http.status == 200 && j)
         (void)!json_to_int(j, ret_ms);
@@ -294,7 +294,7 @@ static int find_reach(struct simulation *s, const char *job_id, enum reach *ret)
         wait_a_little(s, REACH_LOOK_MS);
         code = ask(s, "GET", path, NULL, &answer);
         if (code == CLI_OK && answer.http.status != 429)
-            code = server_judge(&answer, true);
+            code = server_judge(&answer, server_advice_key);
         if (code == CLI_OK)
             *ret = read_reach(answer.json);
         server_answer_free(&answer);

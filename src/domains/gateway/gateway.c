@@ -6,34 +6,20 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
+#include "base/heart.h"
 #include "base/log.h"
 #include "base/must.h"
-#include "base/random.h"
 #include "domains/gateway/gateway_internal.h"
 
 #include "base/banned.h"
 
 enum { REPORT_MS = 1500, LAST_SPANS_MS = 1500, WAIT_MS_MAX = 1000 };
 
-static void name_queues(struct gateway *g)
-{
-    for (size_t i = 0; i < CLAIM_LOOPS; i++) {
-        struct claim_loop *l = &g->loops[i];
-        l->gateway = g;
-        snprintf(l->worker_id, sizeof l->worker_id, "gateway-%lld-%zu-%016llx",
-                 (long long)g->config->instance, i + 1, (unsigned long long)random_u64());
-        for (size_t k = 0; k < LENGTH_OF(l->queues); k++) {
-            snprintf(l->names[k], sizeof l->names[k], "~deliver.%zu", k * CLAIM_LOOPS + i);
-            l->queues[k] = str_of(l->names[k]);
-        }
-    }
-}
-
 /* Requests in flight and kept connections are descriptors. */
-static void allow_descriptors(void)
+static void allow_descriptors(uint32_t in_flight_max)
 {
     struct rlimit limit;
-    rlim_t wanted = IN_FLIGHT_MAX + EGRESS_CONNECTIONS_MAX + 256;
+    rlim_t wanted = in_flight_max + EGRESS_CONNECTIONS_MAX + 256;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted)
         return;
     limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
@@ -50,22 +36,28 @@ static void request_over(void *gateway, const struct egress_result *result)
         policy_asker_over(g->policy, result);
     else
         sending_over(g, result);
+    outbound_room(g);
 }
 
 static void open_gateway(struct gateway *g, const struct gateway_config *config)
 {
     g->config = config;
     g->clock = &clock_system;
-    TAILQ_INIT(&g->out);
     TAILQ_INIT(&g->done);
-    name_queues(g);
-    allow_descriptors();
+    TAILQ_INIT(&g->back);
+    snprintf(g->name, sizeof g->name, "gateway %lld", (long long)config->instance);
+    g->link = (struct link_watch){.component = "gateway", .instance_id = g->name};
+    outbound_open(g, clock_mono_ms(g->clock));
+    uint32_t in_flight_max = g->partition_count * g->partition_room;
+    allow_descriptors(in_flight_max);
     g->client = worker_client_new(&(struct worker_client_config){.socket_path = config->socket_path,
                                                                  .timeout_ms = CALL_TIMEOUT_MS,
-                                                                 .calls_max = CLAIM_LOOPS + 7,
-                                                                 .clock = g->clock});
+                                                                 .calls_max = g->loop_count + 9,
+                                                                 .clock = g->clock,
+                                                                 .link = gateway_link,
+                                                                 .link_self = g});
     g->egress = egress_new(&(struct egress_config){.policy = config->policy,
-                                                   .in_flight_max = IN_FLIGHT_MAX + 1 + POLICY_ASKED_MAX,
+                                                   .in_flight_max = in_flight_max + 1 + POLICY_ASKED_MAX,
                                                    .connections_max = EGRESS_CONNECTIONS_MAX,
                                                    .lookups_max = EGRESS_LOOKUPS_MAX,
                                                    .bytes_max = EGRESS_BYTES_MAX,
@@ -102,6 +94,7 @@ static void free_batch(struct gateway_batch *b)
 /* What is left was not answered in time: its leases run out, and core hands it out again. */
 static void close_gateway(struct gateway *g)
 {
+    actors_free(g->actors);
     for (size_t i = 0; g->heartbeat.call && i < g->heartbeat.count; i++)
         if (g->heartbeat.items[i]->gone) /* held by the heartbeat alone */
             arena_free(g->heartbeat.items[i]->arena);
@@ -110,8 +103,11 @@ static void close_gateway(struct gateway *g)
     span_export_free(g->spans);
     policy_asker_free(g->policy);
     free_batch(&g->finish);
-    free_list(&g->out);
+    free_batch(&g->release);
     free_list(&g->done);
+    free_list(&g->back);
+    free(g->partitions);
+    free(g->loops);
 }
 
 /* When a drain has to look again at the latest. */
@@ -139,16 +135,23 @@ static void wait_for_something(const struct gateway *g, int64_t now_ms)
     struct pollfd watched[] = {{.fd = worker_client_fd(g->client), .events = POLLIN},
                                {.fd = egress_fd(g->egress), .events = POLLIN},
                                {.fd = g->draining ? -1 : g->config->stop_fd, .events = POLLIN}};
-    int n = poll(watched, LENGTH_OF(watched), wait_ms(g, now_ms));
+    int n = poll(watched, LENGTH_OF(watched), heart_sleep_ms(wait_ms(g, now_ms)));
     MUST(n >= 0 || errno == EINTR);
 }
 
-static void begin_drain(struct gateway *g, int64_t now_ms)
+static void begin_drain(struct gateway *g, int64_t until_ms)
 {
     log_line(LOG_INFO, "draining", "deliveries", LOG_INT((int64_t)g->count), NULL);
     g->draining = true;
-    g->drain_until_ms = now_ms + g->config->drain_ms;
-    gateway_abandon_claims(g);
+    g->drain_until_ms = until_ms;
+    outbound_abandon_claims(g);
+}
+
+/* Partitions failed too often: what they had goes back, then root starts this process again. */
+static void begin_end(struct gateway *g, int64_t now_ms)
+{
+    g->exit_code = ACTOR_EXIT;
+    begin_drain(g, now_ms);
 }
 
 /* True when nothing is left, or no time to wait for it. */
@@ -156,8 +159,8 @@ static bool is_drained(struct gateway *g, int64_t now_ms)
 {
     if (!g->draining)
         return false;
-    if (now_ms >= g->drain_until_ms && !TAILQ_EMPTY(&g->out))
-        egress_cancel_all(g->egress); /* told as failed attempts: each is tried again */
+    if (now_ms >= g->drain_until_ms)
+        outbound_cancel(g);
     int64_t end_ms = g->drain_until_ms + REPORT_MS, spans_ms = now_ms + LAST_SPANS_MS;
     if (g->count == 0) /* the spans of the last deliveries are with core by now */
         span_export_stop(g->spans, now_ms, spans_ms < end_ms ? spans_ms : end_ms);
@@ -170,19 +173,26 @@ static bool is_drained(struct gateway *g, int64_t now_ms)
 int gateway_main(const struct gateway_config *config)
 {
     struct gateway *g = must_alloc(sizeof *g);
+    struct heart *heart = heart_open("gateway");
     open_gateway(g, config);
     for (;;) {
+        heart_beat(heart);
         int64_t now_ms = clock_mono_ms(g->clock);
         if (!g->draining && config->stop_requested())
-            begin_drain(g, now_ms);
+            begin_drain(g, now_ms + config->drain_ms);
+        if (!g->exit_code && actors_ended(g->actors))
+            begin_end(g, now_ms);
         if (is_drained(g, now_ms))
             break;
         gateway_pump(g, now_ms);
         wait_for_something(g, now_ms);
         worker_client_work(g->client);
+        outbound_run(g, clock_mono_ms(g->clock));
         egress_poll(g->egress, 0);
     }
+    heart_close(heart);
+    int exit_code = g->exit_code;
     close_gateway(g);
     free(g);
-    return 0;
+    return exit_code;
 }

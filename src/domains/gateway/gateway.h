@@ -6,7 +6,11 @@
  *            give up; it signs, too, so no secret is ever here. It may die at any instant: leases bring
  *            its deliveries back.
  * Threads:   one loop over both clients, thousands of requests in flight.
- * Bounded:   IN_FLIGHT_MAX deliveries at a time, core hands out at most webhooks.slots of them per receiver.
+ * Partitions: each delivery belongs to one by its key (runtime/partition.h). A partition claims its own
+ *            slots, has its own bounded room and its own restarts; one that fails gives back what it had and
+ *            begins again alone. Too many restarts in the domain's window end the process (ACTOR_EXIT).
+ * Bounded:   in_flight_max deliveries at a time, shared evenly by the partitions; core hands out at most
+ *            webhooks.slots of them per receiver.
  * Spans:     span_export.h; a collector that hangs or is away holds up no delivery.
  * Policy:    policy_asker.h; the same for the point.
  * Reports:   2xx is delivered; any other status is a failure (`http_status`), 410 a last one. What never
@@ -19,6 +23,7 @@
 #include <stdint.h>
 
 #include "egress/address.h"
+#include "runtime/process_table.h"
 
 struct gateway_config {
     const char *socket_path; /* core's Unix socket */
@@ -27,15 +32,18 @@ struct gateway_config {
     int64_t heartbeat_ms;
     int64_t drain_ms; /* after a stop, what is under way may go on this long */
     int64_t instance;
-    const char *otlp_endpoint; /* OTEL_EXPORTER_OTLP_ENDPOINT; NULL: no spans are sent */
-    const char *otlp_headers;  /* OTEL_EXPORTER_OTLP_HEADERS; NULL: none */
-    const char *policy_url;    /* engine.policy_url; NULL: nobody is asked */
+    uint32_t partitions;         /* a power of two, PARTITION_SLOTS at most */
+    uint32_t in_flight_max;      /* over all of them */
+    struct domain_limits limits; /* restarts of partitions */
+    const char *otlp_endpoint;   /* OTEL_EXPORTER_OTLP_ENDPOINT; NULL: no spans are sent */
+    const char *otlp_headers;    /* OTEL_EXPORTER_OTLP_HEADERS; NULL: none */
+    const char *policy_url;      /* engine.policy_url; NULL: nobody is asked */
     bool (*stop_requested)(void);
     int stop_fd; /* readable once a stop is wanted; -1: none */
 };
 
 /* Runs until a stop is wanted, then drains: claims no more, waits for what is under way, hands back the rest.
- * Returns the process's exit status: 0. */
+ * Returns the process's exit status: 0, or ACTOR_EXIT. */
 int gateway_main(const struct gateway_config *config);
 
 #endif

@@ -39,6 +39,7 @@ struct sending *sending_new(const struct worker_task *task)
     s->ref = (struct worker_task_ref){arena_str(a, task->ref.task_id), arena_str(a, task->ref.token)};
     s->attempt = task->attempt;
     s->about = task->payload ? arena_str(a, task->payload->source) : STR("{}");
+    s->delivery_id = copy_member(a, task->payload, "delivery_id");
     bool defined = task->definition && task->definition->type == JSON_OBJECT;
     if (defined) {
         s->url = copy_member(a, task->definition, "url");
@@ -47,7 +48,10 @@ struct sending *sending_new(const struct worker_task *task)
     }
     if (!s->url.ptr || !s->body.ptr) {
         struct str why = copy_member(a, task->payload, "hopeless");
-        fail(s, why.ptr ? why.ptr : "no_request", "there is nothing to send any more", false);
+        s->poison = !why.ptr || str_is(why, "unreadable");
+        fail(s, why.ptr ? why.ptr : "no_request",
+             s->poison ? "what is stored cannot be made a request" : "there is nothing to send any more",
+             false);
     }
     return s;
 }
@@ -58,6 +62,7 @@ void sending_free(struct gateway *g, struct sending *s)
         s->gone = true; /* freed when the heartbeat is answered */
         return;
     }
+    s->partition->count--;
     g->count--;
     arena_free(s->arena);
 }
@@ -66,17 +71,23 @@ static void done(struct gateway *g, struct sending *s)
 {
     s->phase = SENDING_DONE;
     TAILQ_INSERT_TAIL(&g->done, s, link);
+    outbound_tell_result(g, s, clock_mono_ms(g->clock));
 }
 
-void sending_begin(struct gateway *g, struct sending *s, int64_t now_ms)
+void sending_give_back(struct gateway *g, struct sending *s)
+{
+    s->phase = SENDING_BACK;
+    TAILQ_INSERT_TAIL(&g->back, s, link);
+}
+
+enum err_code sending_begin(struct gateway *g, struct sending *s, int64_t now_ms, struct err *err)
 {
     const struct gateway_config *c = g->config;
     s->begun_ms = s->beaten_ms = now_ms;
     if (*s->error_code) {
         done(g, s);
-        return;
+        return ERR_OK;
     }
-    struct err err;
     struct egress_request request = {
         .url = s->url,
         .headers = s->headers,
@@ -85,14 +96,17 @@ void sending_begin(struct gateway *g, struct sending *s, int64_t now_ms)
         .timeout_ms = c->timeout_ms,
         .connect_timeout_ms = c->timeout_ms < CONNECT_TIMEOUT_MS_MAX ? c->timeout_ms : CONNECT_TIMEOUT_MS_MAX,
         .owner = s};
-    if (egress_send(g->egress, &request, &err) == ERR_OK) {
+    enum err_code code = egress_send(g->egress, &request, err);
+    if (code == ERR_OK) {
         s->phase = SENDING_OUT;
-        TAILQ_INSERT_TAIL(&g->out, s, link);
-        return;
+        TAILQ_INSERT_TAIL(&s->partition->out, s, link);
+    } else if (code == ERR_REQUEST_MALFORMED) { /* it is the item that is wrong, not who carries it */
+        s->poison = true;
+        fail(s, "malformed", err->detail, false);
+        done(g, s);
+        return ERR_OK;
     }
-    bool later = err.code == ERR_EXEC_QUEUE_FULL;
-    fail(s, later ? "gateway_full" : "malformed", err.detail, later);
-    done(g, s);
+    return code;
 }
 
 /* An address that is denied today is denied tomorrow; everything else may pass. */
@@ -105,7 +119,11 @@ void sending_over(void *gateway, const struct egress_result *r)
 {
     struct gateway *g = gateway;
     struct sending *s = r->owner;
-    TAILQ_REMOVE(&g->out, s, link);
+    TAILQ_REMOVE(&s->partition->out, s, link);
+    if (s->partition->stopping) {
+        sending_give_back(g, s);
+        return;
+    }
     s->status = r->status;
     s->duration_ms = r->duration_ms;
     s->retry_after_ms = r->retry_after_ms > 0 ? r->retry_after_ms : 0;

@@ -6,8 +6,8 @@
  *
  * BEHAVE_BURN_CPU     at most EXERCISE_CPU_MS_MAX of CPU, 1 ms at a time
  * BEHAVE_TOUCH_MEMORY a block of EXERCISE_BLOCK_BYTES, every page touched, held until the job ends;
- * the blocks beyond EXERCISE_BLOCKS_HELD_MAX are given back at once BEHAVE_WRITE_FILE   writes a
- * nameless temporary file, reads it back and compares */
+ * the blocks beyond EXERCISE_BLOCKS_HELD_MAX are given back at once BEHAVE_WRITE_FILE   writes the
+ * nameless file it was given, reads it back, compares and empties it */
 #ifndef WEIR_RUNNER_EXERCISE_H
 #define WEIR_RUNNER_EXERCISE_H
 
@@ -27,7 +27,8 @@ enum {
 struct exerciser;
 struct exercise;
 
-struct exerciser *exerciser_new(const char *temp_dir);
+/* `scratch_fd` is a file of its own to write and read, borrowed; -1: there is none, and files fail. */
+struct exerciser *exerciser_new(int scratch_fd);
 struct exerciser *exerciser_free(struct exerciser *x); /* every exercise has ended; returns NULL */
 
 /* NULL for behaviours that use nothing. `cpu_us` and `file_bytes` are cut to the bounds above. */

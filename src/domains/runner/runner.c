@@ -2,11 +2,11 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/heart.h"
 #include "base/log.h"
 #include "base/must.h"
 #include "base/random.h"
@@ -36,7 +36,7 @@ static void runner_init(struct runner *r, const struct runner_config *config)
         .calls_max = RUNNER_CLAIMS_MAX + 4, /* and one of each other verb */
         .clock = r->clock,
     });
-    r->exerciser = exerciser_new(config->temp_dir);
+    r->exerciser = exerciser_new(config->scratch_fd);
     for (size_t i = 0; i < LENGTH_OF(r->phases); i++)
         TAILQ_INIT(&r->phases[i]);
     TAILQ_INIT(&r->wanting);
@@ -143,12 +143,9 @@ static void runner_wait(struct runner *r, int64_t now_ms)
         {.fd = worker_client_fd(r->client), .events = POLLIN},
         {.fd = r->draining ? -1 : r->config->stop_fd, .events = POLLIN},
     };
-    int64_t at_ms = runner_next_at_ms(r, now_ms), wait_ms = -1;
-    if (at_ms != INT64_MAX) {
-        wait_ms = at_ms - now_ms;
-        wait_ms = wait_ms < 0 ? 0 : wait_ms > INT_MAX ? INT_MAX : wait_ms;
-    }
-    int ready = poll(fds, LENGTH_OF(fds), (int)wait_ms);
+    int64_t at_ms = runner_next_at_ms(r, now_ms);
+    int64_t wait_ms = at_ms == INT64_MAX ? -1 : at_ms < now_ms ? 0 : at_ms - now_ms;
+    int ready = poll(fds, LENGTH_OF(fds), heart_sleep_ms(wait_ms));
     MUST(ready >= 0 || errno == EINTR);
 }
 
@@ -163,8 +160,10 @@ static bool stop_wanted(const struct runner_config *config)
 int runner_main(const struct runner_config *config)
 {
     struct runner *r = must_alloc(sizeof *r);
+    struct heart *heart = heart_open("runner");
     runner_init(r, config);
     for (;;) {
+        heart_beat(heart);
         int64_t now_ms = clock_mono_ms(r->clock);
         fire_timers(r, now_ms);
         if (!r->draining && stop_wanted(config))
@@ -175,6 +174,7 @@ int runner_main(const struct runner_config *config)
         runner_wait(r, now_ms);
         worker_client_work(r->client);
     }
+    heart_close(heart);
     struct exercise_count used = exerciser_count(r->exerciser);
     log_line(LOG_INFO, "stopped", "unreported", LOG_INT((int64_t)r->task_count), "cpu_us",
              LOG_INT((int64_t)used.cpu_us), "memory_blocks", LOG_INT((int64_t)used.blocks), "files",

@@ -24,7 +24,7 @@ struct runner_config {
     int64_t drain_ms;        /* after a stop, what runs may go on this long */
     const char *socket_path; /* core's Unix socket */
     const char *queue;       /* NULL: "default" */
-    const char *temp_dir;    /* where IO_HEAVY writes */
+    int scratch_fd;          /* the file that IO_HEAVY writes; -1: none */
     int64_t instance;        /* number of this process, part of its worker ids */
     bool (*stop_requested)(void);
     int stop_fd;               /* readable once a stop is wanted; -1: none */

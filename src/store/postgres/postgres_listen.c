@@ -7,13 +7,16 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/backoff.h"
 #include "base/must.h"
+#include "base/random.h"
 #include "store/postgres/postgres_internal.h"
 
 #include "base/banned.h"
 
 enum {
-    RETRY_MS = 200,
+    LISTEN_RETRY_MS = 200,
+    LISTEN_RETRY_MAX_MS = 5000,
     LOOK_MS = 10000,
     HINT_ALL = HINT_READY | HINT_KEYS | HINT_EVENTS | HINT_TIMER | HINT_INBOX
 };
@@ -22,8 +25,9 @@ struct postgres_listener {
     struct pg_link link;
     pthread_t thread;
     int stop; /* eventfd */
-    postgres_hint_fn *fn;
-    void *self;
+    struct store_listening hear;
+    int64_t failures; /* to connect, in a row */
+    bool was_open;
 };
 
 /* "<what>:<node>"; what this node said itself it knows. */
@@ -33,7 +37,7 @@ static void heard(struct postgres_listener *l, const char *payload)
     int64_t what, node;
     if (str_to_int(first, 1, HINT_ALL, &what) && str_to_int(rest, 1, INT64_MAX, &node) &&
         node != postgres_node())
-        l->fn(l->self, (unsigned)what);
+        l->hear.hint(l->hear.self, (unsigned)what);
 }
 
 static bool is_stopped(struct postgres_listener *l, int wait_ms)
@@ -42,19 +46,44 @@ static bool is_stopped(struct postgres_listener *l, int wait_ms)
     return poll(&p, 1, wait_ms) > 0;
 }
 
+static void tell_link(struct postgres_listener *l, bool works, const char *why)
+{
+    if (l->hear.link)
+        l->hear.link(l->hear.self, works, why);
+    l->failures = works ? 0 : l->failures + 1;
+    l->was_open = works;
+}
+
+static int retry_ms(const struct postgres_listener *l)
+{
+    int64_t pause = backoff_ms(LISTEN_RETRY_MS, l->failures - 1, LISTEN_RETRY_MAX_MS);
+    return (int)(pause - (int64_t)(random_u64() % (uint64_t)(pause / 2 + 1)));
+}
+
+/* The database's own words may name hosts and users; the lanes tell what is wrong with it. */
 static bool listen_now(struct postgres_listener *l)
 {
-    struct err ignored; /* tried again; the lanes tell what is wrong with the database */
+    struct err ignored;
     if (link_is_open(&l->link))
         return true;
-    if (link_open(&l->link, &ignored) != ERR_OK)
+    if (l->was_open) {
+        tell_link(l, false, "connection lost");
+        if (is_stopped(l, retry_ms(l)))
+            return false;
+    }
+    if (link_open(&l->link, &ignored) != ERR_OK) {
+        tell_link(l, false, "no connection");
         return false;
+    }
     link_params(&l->link);
     link_send_sql(&l->link, "LISTEN weir");
-    if (link_run(&l->link, "listening", &ignored) != ERR_OK)
+    if (link_run(&l->link, "listening", &ignored) != ERR_OK) {
+        tell_link(l, false, "LISTEN refused");
         return false;
+    }
     link_clear(&l->link);
-    l->fn(l->self, HINT_ALL); /* whatever was said meanwhile */
+    tell_link(l, true, "");
+    l->hear.hint(l->hear.self, HINT_ALL); /* whatever was said meanwhile */
     return true;
 }
 
@@ -93,19 +122,18 @@ static void *listen_on(void *arg)
     while (!is_stopped(l, 0)) {
         if (listen_now(l))
             hear(l);
-        else if (is_stopped(l, RETRY_MS))
+        else if (is_stopped(l, l->failures ? retry_ms(l) : 0))
             break;
     }
     return NULL;
 }
 
-enum err_code postgres_listener_start(const struct postgres_options *o, postgres_hint_fn *fn, void *self,
+enum err_code postgres_listener_start(const struct postgres_options *o, const struct store_listening *hear,
                                       struct postgres_listener **ret_listener, struct err *err)
 {
     struct postgres_listener *l = must_alloc(sizeof *l);
     link_init(&l->link, o);
-    l->fn = fn;
-    l->self = self;
+    l->hear = *hear;
     l->stop = eventfd(0, EFD_CLOEXEC);
     sigset_t all, before;
     sigfillset(&all);

@@ -1,19 +1,19 @@
 /* store/postgres/postgres_listen.h - hears what other nodes hint at (store.h: hint).
  *
- * Thread:  one of its own with a connection of its own; `fn` is called on it and must be quick.
+ * Thread:  one of its own with a connection of its own; what it calls must be quick.
  * Lost:    a hint can be lost, above all while it reconnects; after each reconnect everything is hinted
- *          once. */
+ *          once. Between tries it waits 200 ms, twice as long each time, 5 s at most, half of it at random;
+ *          each failed try is told, and that it is back. */
 #ifndef WEIR_STORE_POSTGRES_LISTEN_H
 #define WEIR_STORE_POSTGRES_LISTEN_H
 
 #include "store/store.h"
 
 struct postgres_listener;
-typedef void postgres_hint_fn(void *self, unsigned what); /* enum store_hint, or'ed */
 
-MUST_CHECK enum err_code postgres_listener_start(const struct postgres_options *o, postgres_hint_fn *fn,
-                                                 void *self, struct postgres_listener **ret_listener,
-                                                 struct err *err);
+MUST_CHECK enum err_code postgres_listener_start(const struct postgres_options *o,
+                                                 const struct store_listening *hear,
+                                                 struct postgres_listener **ret_listener, struct err *err);
 struct postgres_listener *
 postgres_listener_stop(struct postgres_listener *l); /* NULL is fine; returns NULL */
 

@@ -87,7 +87,7 @@ static void the_number_is_raised_before_the_answer(void **state)
     n.c.client_id = uuid_v4();
     n.c.base.type = &create_client_command_type;
     n.c.base.done = note_commits;
-    kernel_post(r->kernel, &n.c.base);
+    assert_true(kernel_post(r->kernel, &n.c.base));
     rig_step(r);
     assert_int_equal(n.c.base.result, ERR_OK);
     assert_int_equal(n.commits_when_done, commits + 1);

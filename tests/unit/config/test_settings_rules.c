@@ -70,7 +70,8 @@ static void test_keys_that_contradict_each_other_are_refused_by_name(void **stat
         const char *key, *value, *other;
     } cases[] = {{"queue.heartbeat_ms", "30000", "queue.lease_ms"},
                  {"jobs.retry_base_ms", "30001", "jobs.retry_cap_ms"},
-                 {"webhooks.base_ms", "60001", "webhooks.cap_ms"}};
+                 {"webhooks.base_ms", "60001", "webhooks.cap_ms"},
+                 {"engine.pseudonymize", "on", "operator.token"}};
     for (size_t i = 0; i < LENGTH_OF(cases); i++) {
         struct settings s;
         struct err err;

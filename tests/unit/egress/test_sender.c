@@ -198,6 +198,31 @@ static void cancelling_ends_every_request_and_takes_none_meanwhile(void **state)
     assert_int_equal(rig.done, 5);
 }
 
+static bool every_other(void *self, void *owner)
+{
+    (void)owner;
+    return ++*(int *)self % 2 == 0;
+}
+
+/* What is not wanted goes on as if nothing had happened. [TOP-043] */
+static void cancelling_some_leaves_the_others(void **state)
+{
+    (void)state;
+    struct rig rig = {.again = 0};
+    int asked = 0;
+    rig_start(&rig, true, 8);
+    for (int i = 0; i < 6; i++)
+        assert_int_equal(send_one(&rig), ERR_OK);
+    egress_poll(rig.egress, 50);
+    egress_cancel(rig.egress, every_other, &asked);
+    assert_int_equal(asked, 6);
+    assert_int_equal(rig.done, 3);
+    assert_int_equal(egress_in_flight(rig.egress), 3);
+    egress_cancel_all(rig.egress);
+    assert_int_equal(rig.done, 6);
+    rig_stop(&rig);
+}
+
 static void every_failure_has_a_wire_name_of_its_own(void **state)
 {
     (void)state;
@@ -214,6 +239,7 @@ int main(void)
         cmocka_unit_test(a_loop_of_the_callers_own_drives_it),
         cmocka_unit_test(a_wakeup_from_another_thread_ends_the_wait),
         cmocka_unit_test(cancelling_ends_every_request_and_takes_none_meanwhile),
+        cmocka_unit_test(cancelling_some_leaves_the_others),
         cmocka_unit_test(every_failure_has_a_wire_name_of_its_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

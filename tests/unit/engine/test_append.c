@@ -269,7 +269,7 @@ static void test_a_failed_commit_leaves_nothing(void **state)
     assert_int_equal(append_good(r, "run", "StepStarted", "a", 1), 2);
 }
 
-/* --- unknown types --------------------------------------------------------------------------------------- */
+/* --- unknown types -------------------------------------------------------------------------------------- */
 
 /* [RUN-005] [RUN-019] [RUN-020] [RUN-021] [RUN-025] [RUN-090] */
 static void test_unknown_types_are_stored_untouched_and_change_no_state(void **state)
@@ -297,7 +297,7 @@ static void test_unknown_types_are_stored_untouched_and_change_no_state(void **s
     assert_status(r, "run", "COMPLETED");
 }
 
-/* --- layer 3 ----------------------------------------------------------------------------------------------- */
+/* --- layer 3 -------------------------------------------------------------------------------------------- */
 
 /* [RUN-104] [RUN-112] [RUN-117] [RUN-118] [RUN-119] [RUN-120] [RUN-122] [RUN-123] [RUN-124] [RUN-125]
  * [RUN-126]: policy A, whatever comes before and after */
@@ -360,7 +360,7 @@ static void test_being_queued_sets_a_time_and_never_a_state(void **state)
     assert_int_equal(run_of(r, "run").inconsistent, 0);
 }
 
-/* --- layer 2 ----------------------------------------------------------------------------------------------- */
+/* --- layer 2 -------------------------------------------------------------------------------------------- */
 
 static void validate_appends(struct rig *r, const char *how)
 {
@@ -368,7 +368,8 @@ static void validate_appends(struct rig *r, const char *how)
     assert_int_equal(settings_set(&r->settings, "engine.append_validation", how, ORIGIN_FLAG, &err), ERR_OK);
 }
 
-/* [RUN-111] [RUN-113] [RUN-114] [RUN-115] [RUN-116]: also when it would be valid by now, also after a restart */
+/* [RUN-111] [RUN-113] [RUN-114] [RUN-115] [RUN-116]: also when it would be valid by now, also after a
+ * restart */
 static void test_layer_two_refuses_for_good_and_in_the_same_words(void **state)
 {
     struct rig *r = *state;
@@ -394,6 +395,24 @@ static void test_layer_two_refuses_for_good_and_in_the_same_words(void **state)
     validate_appends(r, "off");
     assert_int_equal(append_one(r, "run", &early).err.code, ERR_OK);
     assert_step(r, "run", "a", "SUCCESS");
+}
+
+/* [RUN-116] Also when its eventId has become another event's meanwhile. */
+static void test_a_refusal_stays_what_it_was_when_its_event_id_is_taken(void **state)
+{
+    struct rig *r = *state;
+    validate_appends(r, "on");
+    struct outside early = {.type = "StepCompleted", .step = "a", .event_id = uuid_v4()};
+    struct outside other = {.type = "RunStarted", .event_id = early.event_id};
+    struct append_item refused = append_one(r, "run", &early);
+    assert_int_equal(refused.err.code, ERR_INVALID_TRANSITION);
+    assert_int_equal(append_one(r, "run", &other).err.code, ERR_OK);
+    struct append_item again = append_one(r, "run", &early);
+    assert_int_equal(again.err.code, ERR_INVALID_TRANSITION);
+    assert_string_equal(again.err.detail, refused.err.detail);
+    /* The negative control: one that was never refused hears of the id. */
+    early.step = "b";
+    assert_int_equal(append_one(r, "run", &early).err.code, ERR_EVENT_ID_CONFLICT);
 }
 
 /* What is there already is a duplicate before anybody asks whether it would be valid. */
@@ -429,7 +448,7 @@ static void test_layer_two_sees_what_its_batch_has_done(void **state)
     assert_story(r, "run", "RunStarted StepStarted:a:1");
 }
 
-/* --- marks that fall together --------------------------------------------------------------------------------- */
+/* --- marks that fall together --------------------------------------------------------------------------- */
 
 /* Writes marks of its own where the next ones want to stand: they point at records that are others. */
 static void occupy(struct rig *r, int64_t run, int64_t hash, int64_t place, int count)
@@ -456,7 +475,8 @@ static void clear(struct rig *r, int64_t run, int64_t hash, int count)
     }
 }
 
-/* Digests that agree in their first 64 bits cannot be made here; marks that were there before stand for them. */
+/* Digests that agree in their first 64 bits cannot be made here; marks that were there before stand for
+ * them. */
 static void test_marks_that_fall_together_are_told_apart(void **state)
 {
     struct rig *r = *state;
@@ -486,9 +506,10 @@ static void test_marks_that_fall_together_are_told_apart(void **state)
         clear(r, run.num, hashes[i], 3);
 }
 
-/* --- nodes --------------------------------------------------------------------------------------------------- */
+/* --- nodes ---------------------------------------------------------------------------------------------- */
 
-/* Two nodes write to one run and number it as one; tenants that both see for the first time get two numbers. */
+/* Two nodes write to one run and number it as one; tenants that both see for the first time get two
+ * numbers. */
 static void test_nodes_write_as_one(void **state)
 {
     struct rig *r = *state;
@@ -537,6 +558,7 @@ int main(void)
         RIG_TEST(test_an_alert_is_raised_once),
         RIG_TEST(test_being_queued_sets_a_time_and_never_a_state),
         RIG_TEST(test_layer_two_refuses_for_good_and_in_the_same_words),
+        RIG_TEST(test_a_refusal_stays_what_it_was_when_its_event_id_is_taken),
         RIG_TEST(test_layer_two_does_not_refuse_duplicates),
         RIG_TEST(test_layer_two_sees_what_its_batch_has_done),
         RIG_TEST(test_marks_that_fall_together_are_told_apart),

@@ -38,7 +38,7 @@ static const char *payload_for(enum signal_type t)
     return "{}";
 }
 
-/* --- who may ------------------------------------------------------------------------------------------------ */
+/* --- who may -------------------------------------------------------------------------------------------- */
 
 /* Written out from the contract, section 4.2: PAUSE RESUME CANCEL RETRY_STEP RETRY_RUN UPDATE_PARAMS
  * INJECT_OVERRIDE ESCALATE_ALERT SKIP_STEP UPDATE_TARGET EMERGENCY_STOP. */
@@ -50,8 +50,8 @@ static const struct {
     {"operator", "nnnnnnnnnnn"}, {"Viewer", "nnnnnnnnnnn"},   {"System,Admin", "yyyyyyyyyyy"},
 };
 
-/* [SIG-092] [SIG-093] [SIG-094] [SIG-095] [SIG-025] [SIG-026] [SIG-120]: a refusal is recorded, raises a security
- * event and changes nothing */
+/* [SIG-092] [SIG-093] [SIG-094] [SIG-095] [SIG-025] [SIG-026] [SIG-120]: a refusal is recorded, raises a
+ * security event and changes nothing */
 static void test_who_may_send_which_signal(void **state)
 {
     struct rig *r = *state;
@@ -203,7 +203,7 @@ static void test_a_signal_that_is_switched_off_is_denied(void **state)
     assert_int_equal(signal_run(r, "run", SIGNAL_PAUSE, NULL), ERR_OK);
 }
 
-/* --- the record ----------------------------------------------------------------------------------------------- */
+/* --- the record ----------------------------------------------------------------------------------------- */
 
 /* [SIG-060] [SIG-062] [SIG-063] [SIG-065] [SIG-066] [SIG-072] [SIG-073] [SIG-074] [SIG-079] */
 static void test_a_decision_says_who_what_when_and_what_became_of_it(void **state)
@@ -231,8 +231,8 @@ static void test_a_decision_says_who_what_when_and_what_became_of_it(void **stat
     assert_true(c->answer.processed && c->answer.succeeded && !c->answer.replayed);
 }
 
-/* [SIG-051] [SIG-052] [SIG-053] [SIG-100] [SIG-116] [SIG-117] [SIG-118]: a repetition gets what was decided; also a
- * refusal, also a day and a restart later, also a hundred at once */
+/* [SIG-051] [SIG-052] [SIG-053] [SIG-100] [SIG-116] [SIG-117] [SIG-118]: a repetition gets what was
+ * decided; also a refusal, also a day and a restart later, also a hundred at once */
 static void test_a_signal_takes_effect_once(void **state)
 {
     struct rig *r = *state;
@@ -323,7 +323,7 @@ static void test_signals_are_taken_in_order(void **state)
     assert_int_equal(c[4]->answer.refusal.code, ERR_RUN_TERMINAL);
 }
 
-/* --- approval ---------------------------------------------------------------------------------------------------- */
+/* --- approval ------------------------------------------------------------------------------------------- */
 
 /* [SIG-075] [SIG-081] [SIG-082] [SIG-084]: AS-04 */
 static void test_what_needs_approval_is_held_until_another_admin_agrees(void **state)
@@ -432,7 +432,7 @@ static void test_a_policy_decision_point_decides_instead_of_the_table(void **sta
     assert_int_equal(send_signal(r, &s)->answer.refusal.code, ERR_AUTHZ_REASON_REQUIRED);
 }
 
-/* --- runs of engines outside ---------------------------------------------------------------------------------------- */
+/* --- runs of engines outside ---------------------------------------------------------------------------- */
 
 static struct processed_command *processed(struct rig *r, const char *run, const struct uuid *id, bool ok,
                                            const char *code)

@@ -26,7 +26,7 @@ static bool none_ready(struct rig *r)
     return rig_claim_count(r, "w", 1) == 0;
 }
 
-/* --- plans and runs -------------------------------------------------------------------------------------- */
+/* --- plans and runs ------------------------------------------------------------------------------------- */
 
 static void test_the_same_plan_again_is_the_same_plan_and_other_content_is_refused(void **state)
 {
@@ -64,7 +64,7 @@ static void test_the_same_run_again_is_the_same_run_and_anything_else_is_refused
     assert_int_equal(start_run_of(r, TENANT, "run", "chain", NULL)->status, RUN_RUNNING);
 }
 
-/* --- order ------------------------------------------------------------------------------------------------- */
+/* --- order ---------------------------------------------------------------------------------------------- */
 
 static void test_a_chain_goes_step_by_step(void **state)
 {
@@ -142,7 +142,7 @@ static void test_a_join_is_armed_once_however_its_sides_end(void **state)
     assert_status(r, "run", "COMPLETED");
 }
 
-/* --- failure ----------------------------------------------------------------------------------------------- */
+/* --- failure -------------------------------------------------------------------------------------------- */
 
 static void test_a_failed_attempt_is_followed_by_the_next_after_a_pause(void **state)
 {
@@ -236,7 +236,7 @@ static void test_with_wait_the_run_stays_for_a_retry(void **state)
     assert_status(r, "run", "COMPLETED");
 }
 
-/* --- workers that go away ---------------------------------------------------------------------------------- */
+/* --- workers that go away ------------------------------------------------------------------------------- */
 
 static void test_a_lost_lease_while_running_is_a_failed_attempt(void **state)
 {
@@ -316,7 +316,7 @@ static void test_a_result_that_is_too_large_fails_the_step(void **state)
     assert_null(step_of(r, "run", "a").result.ptr);
 }
 
-/* --- restarts and failing commits ------------------------------------------------------------------------ */
+/* --- restarts and failing commits ----------------------------------------------------------------------- */
 
 /* A crash at any of these instants continues: nothing is lost, nothing twice. */
 static void test_a_run_survives_a_restart_after_every_step(void **state)
@@ -369,7 +369,7 @@ static void test_a_step_whose_commit_fails_has_not_happened(void **state)
     do_step(r, "run", "b", true);
 }
 
-/* --- layer 1 ------------------------------------------------------------------------------------------------- */
+/* --- layer 1 -------------------------------------------------------------------------------------------- */
 
 /* A command that makes the producer say what the state forbids. */
 struct lie {
@@ -443,7 +443,7 @@ static void test_the_producer_does_not_fail_a_step_that_does_not_run(void **stat
     assert_story(r, "run", "RunStarted StepStarted:a:1 StepCompleted:a:1 RunFailed");
 }
 
-/* --- many steps ------------------------------------------------------------------------------------------- */
+/* --- many steps ----------------------------------------------------------------------------------------- */
 
 /* What an event costs does not grow with the plan: rows read and written for a step of a wide plan. */
 static void test_a_step_of_a_large_plan_costs_what_it_touches(void **state)

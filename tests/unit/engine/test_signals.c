@@ -29,7 +29,7 @@ static struct str last_payload(struct rig *r, const char *run)
     return e[count - 1].payload;
 }
 
-/* --- pause and resume -------------------------------------------------------------------------------------- */
+/* --- pause and resume ----------------------------------------------------------------------------------- */
 
 /* [SIG-002] [SIG-003]: what is ready is taken back, what runs ends, and goes on afterwards */
 static void test_a_paused_run_starts_nothing_and_lets_running_steps_end(void **state)
@@ -133,7 +133,7 @@ static void test_tries_survive_a_pause(void **state)
     assert_int_equal(step_of(r, "run", "a").attempt, 2);
 }
 
-/* --- cancel and emergency stop ------------------------------------------------------------------------------- */
+/* --- cancel and emergency stop -------------------------------------------------------------------------- */
 
 /* [SIG-004] [SIG-016] [SIG-017]: a running step hears of it and may end by itself */
 static void test_a_cancelled_run_waits_for_running_steps(void **state)
@@ -294,7 +294,7 @@ static void test_a_worker_lost_after_cancel_ends_the_run(void **state)
     assert_true(none_ready(r));
 }
 
-/* --- steps ----------------------------------------------------------------------------------------------------- */
+/* --- steps ---------------------------------------------------------------------------------------------- */
 
 /* [SIG-005]: the whole count of attempts anew, numbers go on */
 static void test_a_retried_step_gets_its_attempts_anew(void **state)
@@ -437,7 +437,7 @@ static void test_params_are_merged(void **state)
     assert_true(str_is(run_of(r, "bare").params, "{\"b\":1}"));
 }
 
-/* --- the run again ----------------------------------------------------------------------------------------------- */
+/* --- the run again -------------------------------------------------------------------------------------- */
 
 /* [SIG-006] [SIG-021] [SIG-022] [SIG-023] */
 static void test_a_retried_run_is_a_new_one_and_the_first_stays_as_it_was(void **state)
@@ -497,7 +497,7 @@ static void test_an_escalation_is_an_event_and_an_alert_and_changes_no_state(voi
         "RunQueued RunCancelled ALERT_ESCALATED:3 ALERT_ESCALATED:4 ALERT_ESCALATED:5 ALERT_ESCALATED:6");
 }
 
-/* --- the table -------------------------------------------------------------------------------------------------------- */
+/* --- the table ------------------------------------------------------------------------------------------ */
 
 enum when { PENDING, RUNNING, PAUSED, STOPPING, COMPLETED, FAILED, CANCELLED, WHENS };
 static const char *const when_names[] = {"PENDING",   "RUNNING", "PAUSED",   "STOPPING",
@@ -547,8 +547,8 @@ static void bring(struct rig *r, const char *run, enum when w)
 #define NOT_ ERR_STEP_NOT_TERMINAL
 #define DONE ERR_STEP_TERMINAL
 
-/* AS-07, AS-08, AS-14, AS-17, AS-25: signal, its payload, and the code in a run that is PENDING, RUNNING, PAUSED,
- * STOPPING, COMPLETED, FAILED, CANCELLED */
+/* AS-07, AS-08, AS-14, AS-17, AS-25: signal, its payload, and the code in a run that is PENDING, RUNNING,
+ * PAUSED, STOPPING, COMPLETED, FAILED, CANCELLED */
 static const struct {
     enum signal_type type;
     const char *payload;

@@ -7,17 +7,18 @@
 #include "jobs/deliver.h"
 #include "lifecycle/delivery_lifecycle.h"
 #include "lifecycle/attempts.h"
+#include "runtime/partition.h"
 
 #include "base/banned.h"
 
 enum { CLAIMED_MAX = 256 };
 
-static char queue_names[DELIVERY_PARTITIONS][DELIVERY_QUEUE_MAX];
-static struct str queues[DELIVERY_PARTITIONS];
+static char queue_names[DELIVERY_SLOTS][DELIVERY_QUEUE_MAX];
+static struct str queues[DELIVERY_SLOTS];
 
 static void name_queues(void)
 {
-    for (int i = 0; i < DELIVERY_PARTITIONS; i++) {
+    for (int i = 0; i < DELIVERY_SLOTS; i++) {
         snprintf(queue_names[i], sizeof queue_names[i], "~deliver.%d", i);
         queues[i] = str_of(queue_names[i]);
     }
@@ -29,7 +30,7 @@ static struct claim_command *claim_some(struct rig *r, uint32_t max)
     struct claim_command *c = ARENA_NEW(r->arena, struct claim_command);
     c->worker_id = STR("gateway");
     c->queues = queues;
-    c->queue_count = DELIVERY_PARTITIONS;
+    c->queue_count = DELIVERY_SLOTS;
     c->max = max;
     c->tasks = ARENA_ARRAY(r->arena, struct claimed_task, CLAIMED_MAX);
     name_queues();
@@ -331,6 +332,40 @@ static int64_t new_webhook(struct rig *r, int64_t client, const char *url, const
     return c->id;
 }
 
+/* What a gateway gets that asks for one slot alone. */
+static struct claim_command *claim_slot(struct rig *r, uint32_t slot)
+{
+    struct claim_command *c = ARENA_NEW(r->arena, struct claim_command);
+    name_queues();
+    c->worker_id = STR("gateway");
+    c->queues = &queues[slot];
+    c->queue_count = 1;
+    c->max = 2;
+    c->start = true;
+    c->tasks = ARENA_ARRAY(r->arena, struct claimed_task, 2);
+    rig_post(r, &c->base, &claim_command_type);
+    rig_step(r);
+    return c;
+}
+
+/* The queue of a stream is the slot of its key, receiver and job. [TOP-081] [TOP-089] */
+static void test_a_stream_is_in_the_slot_of_its_receiver_and_job(void **state)
+{
+    struct rig *r = *state;
+    int64_t client = rig_new_client(r, NULL), hook = new_webhook(r, client, "http://hook/1", "job.created");
+    char instance[24], room[24];
+    snprintf(instance, sizeof instance, "%lld", (long long)hook);
+    for (int i = 0; i < 8; i++) {
+        struct submit_item item = rig_item(), job = rig_submit(r, client, &item);
+        snprintf(room, sizeof room, "%lld", (long long)job.id);
+        uint32_t slot = partition_slot(partition_hash(str_of(instance), str_of(room)));
+        assert_int_equal(claim_slot(r, (slot + 1) % DELIVERY_SLOTS)->task_count, 0);
+        struct claim_command *one = claim_slot(r, slot);
+        assert_int_equal(one->task_count, 1);
+        assert_int_equal(answer(r, &one->tasks[0], 200), ERR_OK);
+    }
+}
+
 static void test_webhooks_hear_of_their_events_only(void **state)
 {
     struct rig *r = *state;
@@ -612,6 +647,7 @@ int main(void)
         RIG_TEST(test_a_closed_receiver_is_tried_by_what_comes_later),
         RIG_TEST(test_a_receiver_with_many_waiting_does_not_hold_up_others),
         RIG_TEST(test_slots_and_breaker_hold_over_all_nodes),
+        RIG_TEST(test_a_stream_is_in_the_slot_of_its_receiver_and_job),
         RIG_TEST(test_webhooks_hear_of_their_events_only),
         RIG_TEST(test_gone_and_long_failure_disable_a_webhook),
         RIG_TEST(test_other_webhooks_that_want_to_know_hear_of_a_disabled_one),

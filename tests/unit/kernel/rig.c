@@ -350,7 +350,7 @@ void rig_post(struct rig *r, struct command *c, const struct command_type *type)
     c->type = type;
     c->done = note_done;
     c->received_us = r->wall_us;
-    kernel_post(r->kernel, c);
+    MUST(kernel_post(r->kernel, c));
 }
 
 int64_t rig_new_client(struct rig *r, struct uuid *ret_id)

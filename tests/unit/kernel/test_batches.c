@@ -321,8 +321,10 @@ static void test_a_batch_of_large_bodies_ends_early_and_loses_nothing(void **sta
     struct submit_item item = rig_item();
     struct submit_command *all[JOBS];
     for (int i = 0; i < JOBS; i++) {
-        all[i] = rig_post_submit(r, client, &item, 1);
+        all[i] = ARENA_NEW(r->arena, struct submit_command);
+        *all[i] = (struct submit_command){.client = client, .items = &item, .item_count = 1};
         all[i]->base.bytes = UNIT_BYTES_MAX / PER_BATCH + 1;
+        rig_post(r, &all[i]->base, &submit_command_type);
     }
     for (int done = 0; done < JOBS; done += PER_BATCH) {
         rig_step(r);

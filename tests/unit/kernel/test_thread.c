@@ -52,7 +52,7 @@ static void wait_for(struct kernel *k, struct command *c, const struct command_t
     c->type = type;
     c->done = done;
     sem_init(&w->done, 0, 0);
-    kernel_post(k, c);
+    assert_true(kernel_post(k, c));
     sem_wait(&w->done);
     sem_destroy(&w->done);
 }
@@ -192,7 +192,7 @@ static void test_a_stop_answers_long_polls_at_once(void **state)
     claim.c.base.type = &claim_command_type;
     claim.c.base.done = claim_done;
     sem_init(&claim.w.done, 0, 0);
-    kernel_post(r->kernel, &claim.c.base);
+    assert_true(kernel_post(r->kernel, &claim.c.base));
     pthread_t stopper;
     assert_int_equal(pthread_create(&stopper, NULL, stop_it, r->kernel), 0);
     sem_wait(&claim.w.done);

@@ -35,7 +35,7 @@ static bool round_with_one_job(struct kernel *k, int64_t client, enum err_code e
     w.c.base.type = &submit_command_type;
     w.c.base.done = is_done;
     sem_init(&w.done, 0, 0);
-    kernel_post_in_round(k, &w.c.base);
+    assert_true(kernel_post_in_round(k, &w.c.base));
     kernel_round_end(k);
     sem_wait(&w.done);
     sem_destroy(&w.done);
@@ -120,7 +120,7 @@ static void post_claim_in_round(struct rig *r, struct claim_command *c, void (*d
 {
     c->base.type = &claim_command_type;
     c->base.done = done;
-    kernel_post_in_round(r->kernel, &c->base);
+    assert_true(kernel_post_in_round(r->kernel, &c->base));
     kernel_round_end(r->kernel);
 }
 

@@ -47,7 +47,7 @@ static int open_world(void **state)
         .heartbeat_ms = 5000,
         .drain_ms = 0,
         .socket_path = w->socket_path,
-        .temp_dir = w->dir,
+        .scratch_fd = open(w->dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600),
         .instance = 7,
         .stop_fd = eventfd(0, EFD_CLOEXEC),
     };
@@ -102,6 +102,7 @@ static int close_world(void **state)
     }
     fake_core_free(w->core);
     close(w->config.stop_fd);
+    close(w->config.scratch_fd);
     unlink(w->log_path);
     status = status ? status : rmdir(w->dir); /* a file left behind counts as a failure */
     free(w);

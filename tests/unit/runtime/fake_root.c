@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/heart.h"
 #include "base/must.h"
 #include "base/str.h"
 
@@ -81,6 +82,11 @@ static int run_plan(const struct process_start *start, enum fake_plan plan)
     case FAKE_WAIT_GATE:
         process_ready(start);
         return leave_when_asked(start, true);
+    case FAKE_STILL:
+    case FAKE_DISK:
+        heart_waits(heart_open("loop"), plan == FAKE_DISK);
+        process_ready(start);
+        return leave_when_asked(start, false);
     case FAKE_HANG:
         process_ready(start);
         process_wait_stop(-1);
@@ -117,6 +123,8 @@ void fake_open(struct fake_root *f)
     snprintf(f->data, sizeof f->data, "%s/data", f->base);
     fake_set(f, "data", f->data);
     fake_set(f, "runner.processes", "2");
+    fake_set(f, "gateway.processes", "0");
+    fake_set(f, "runtime.sandbox", "off"); /* the fakes keep their books beside the data directory */
 }
 
 void fake_set(struct fake_root *f, const char *key, const char *value)

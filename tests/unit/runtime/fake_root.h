@@ -19,6 +19,8 @@ enum fake_plan {
     FAKE_DIE_UNTIL,   /* die on the first `deaths` starts, then serve */
     FAKE_WAIT_GATE,   /* ready; when asked to leave, wait for fake_open_gate() first */
     FAKE_HANG,        /* ready, then deaf to SIGTERM */
+    FAKE_STILL,       /* ready, beats once and never again; leaves when asked */
+    FAKE_DISK,        /* the same, but says that it waits for a disk */
 };
 
 struct fake_plans {

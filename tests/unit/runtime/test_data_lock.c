@@ -119,6 +119,42 @@ static void test_a_child_of_a_dead_root_still_keeps_a_second_writer_away(void **
     assert_int_equal(waitpid(dead_root, NULL, 0), dead_root);
 }
 
+static void test_the_epoch_grows_with_every_core_and_outlives_the_lock(void **state)
+{
+    int fd;
+    struct err err;
+    int64_t epoch = 0;
+    (void)state;
+    for (int64_t root = 0; root < 3; root++) {
+        assert_int_equal(data_lock_take(base, 0, &fd, &err), ERR_OK);
+        for (int64_t core = 1; core <= 2; core++) {
+            assert_int_equal(data_lock_raise_epoch(fd, &epoch, &err), ERR_OK);
+            assert_int_equal(epoch, 2 * root + core);
+        }
+        data_lock_release(fd);
+    }
+}
+
+/* As it was written before there was an epoch, and as a cut write would leave it. */
+static void test_a_lock_file_of_another_form_is_taken_all_the_same(void **state)
+{
+    static const char *const texts[] = {"", "12345\n", "nonsense", "12345\nx y\n", "\n\n\n"};
+    (void)state;
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        char path[128];
+        struct err err;
+        int64_t epoch;
+        snprintf(path, sizeof path, "%s/weir.lock", base);
+        int fd = open(path, O_CREAT | O_WRONLY | O_TRUNC, 0600);
+        assert_int_equal(write(fd, texts[i], strlen(texts[i])), strlen(texts[i]));
+        close(fd);
+        assert_int_equal(data_lock_take(base, 0, &fd, &err), ERR_OK);
+        assert_int_equal(data_lock_raise_epoch(fd, &epoch, &err), ERR_OK);
+        assert_int_equal(epoch, 1);
+        data_lock_release(fd);
+    }
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -126,6 +162,8 @@ int main(void)
         T(test_a_missing_directory_is_made_for_the_owner_only),
         T(test_a_file_in_the_place_of_the_directory_is_refused_by_name),
         T(test_a_second_taker_is_refused_at_once_with_the_pid_of_the_first),
+        T(test_the_epoch_grows_with_every_core_and_outlives_the_lock),
+        T(test_a_lock_file_of_another_form_is_taken_all_the_same),
         T(test_a_child_of_a_dead_root_still_keeps_a_second_writer_away),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

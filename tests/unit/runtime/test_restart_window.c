@@ -13,7 +13,7 @@
 
 static struct restart_window w;
 
-/* [TOP-012] [TOP-016] [TOP-022] [TOP-024] the limits of seed 004's matrix, each by the same rule */
+/* The limits of seed 004's matrix, each by the same rule. */
 static void test_the_restart_after_the_last_allowed_one_in_the_window_is_refused(void **state)
 {
     static const struct domain_limits matrix[] = {{3, 10}, {10, 60}, {6, 30}, {30, 60}, {15, 60}, {0, 1}};
@@ -59,7 +59,7 @@ static void test_two_restarts_are_immediate_and_later_ones_double_up_to_five_sec
 {
     static const int64_t expected[] = {0, 0, 100, 200, 400, 800, 1600, 3200, 5000, 5000, 5000};
     (void)state;
-    restart_window_init(&w, 1000, 60);
+    restart_window_init(&w, 1000, 86400);
     for (size_t i = 0; i < LENGTH_OF(expected); i++) {
         int64_t delay = -1;
         assert_true(restart_window_add(&w, (int64_t)i, &delay));
@@ -70,6 +70,23 @@ static void test_two_restarts_are_immediate_and_later_ones_double_up_to_five_sec
         assert_true(restart_window_add(&w, 100, &delay));
         assert_int_equal(delay, 5000);
     }
+}
+
+/* Else a domain with a high limit would never end: its pauses alone would outlast the window. */
+static void test_what_fails_again_and_again_ends_its_domain_whatever_the_limit(void **state)
+{
+    struct settings s;
+    (void)state;
+    settings_init(&s);
+    for (enum domain_id id = 0; id < DOMAIN_COUNT; id++) {
+        struct domain_limits limits = domain_limits(id, &s);
+        restart_window_init(&w, limits.max_restarts, limits.window_seconds);
+        int64_t now = 0, delay, restarts = 0;
+        for (; restart_window_add(&w, now, &delay) && restarts < 2000; restarts++)
+            now += delay * 3 / 2 + 100; /* the widest spread, and a start that takes a while */
+        assert_int_equal(restarts, limits.max_restarts);
+    }
+    settings_free(&s);
 }
 
 static void test_after_a_quiet_window_restarts_are_immediate_again(void **state)
@@ -100,15 +117,11 @@ static void test_every_process_has_a_name_a_purpose_and_a_domain_with_limits(voi
     settings_free(&s);
 }
 
-static void test_default_limits_and_counts_are_those_of_the_matrix(void **state)
+static void test_counts_of_processes_follow_the_settings(void **state)
 {
     struct settings s;
     (void)state;
     settings_init(&s);
-    assert_int_equal(domain_limits(DOMAIN_ROOT, &s).max_restarts, 3);
-    assert_int_equal(domain_limits(DOMAIN_ROOT, &s).window_seconds, 10);
-    assert_int_equal(domain_limits(DOMAIN_AGENTS, &s).max_restarts, 10);
-    assert_int_equal(domain_limits(DOMAIN_AGENTS, &s).window_seconds, 60);
     assert_int_equal(process_instances(PROCESS_CORE, &s), 1);
     assert_int_equal(process_instances(PROCESS_RUNNER, &s), 2);
     s.runner_processes = 7;
@@ -125,9 +138,10 @@ int main(void)
         cmocka_unit_test(test_a_restart_counts_until_it_leaves_the_window),
         cmocka_unit_test(test_a_slow_trickle_of_restarts_never_ends_a_domain),
         cmocka_unit_test(test_two_restarts_are_immediate_and_later_ones_double_up_to_five_seconds),
+        cmocka_unit_test(test_what_fails_again_and_again_ends_its_domain_whatever_the_limit),
         cmocka_unit_test(test_after_a_quiet_window_restarts_are_immediate_again),
         cmocka_unit_test(test_every_process_has_a_name_a_purpose_and_a_domain_with_limits),
-        cmocka_unit_test(test_default_limits_and_counts_are_those_of_the_matrix),
+        cmocka_unit_test(test_counts_of_processes_follow_the_settings),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -159,7 +159,8 @@ static void test_the_fourth_death_of_core_in_ten_seconds_ends_the_program(void *
         starts += e.type == EVENT_STARTED && e.kind == PROCESS_CORE;
     assert_int_equal(starts, 4);
     said("weir: core failed (exit status 3) after 3 restarts within 10 s; giving up");
-    said("\"event\":\"root_gave_up\"");
+    said("\"event\":\"weir.supervisor.escalation\",\"domain\":\"root\",\"source_child\":\"core\","
+         "\"restart_count\":3");
 }
 
 static void test_a_core_that_dies_three_times_and_then_lives_goes_on(void **state)
@@ -194,8 +195,10 @@ static void test_a_domain_beyond_its_window_ends_alone_and_comes_back_as_one_res
     fake_await_topology(&root, "\"name\":\"agents\",\"intensity\":\"2/60s\",\"restarts_in_window\":0,"
                                "\"state\":\"running\"");
     assert_int_equal(topology_pid("core"), core);
-    said("\"event\":\"domain_ended\",\"component\":\"supervisor\",\"failure_class\":\"fatal\","
-         "\"domain\":\"agents\",\"source_child\":\"runner 1\",\"restart_count\":2,\"window_s\":60");
+    said("\"event\":\"weir.runtime.failure\",\"mode\":\"restarts_exhausted\",\"component\":\"supervisor\","
+         "\"failure_class\":\"fatal\",\"restart_count\":2,\"window_s\":60,\"domain\":\"agents\"");
+    said("\"event\":\"weir.supervisor.escalation\",\"domain\":\"agents\",\"source_child\":\"runner 1\","
+         "\"restart_count\":2");
 }
 
 static void test_a_domain_that_ends_four_times_in_ten_seconds_ends_the_program(void **state)
@@ -226,6 +229,35 @@ static void test_restarts_come_at_once_twice_and_then_ever_later(void **state)
         assert_true(gap >= least_ms[i]);
         assert_true(gap <= least_ms[i] + RESTART_LIMIT_MS);
     }
+}
+
+static void test_a_child_that_does_not_beat_is_killed_and_started_again_alone(void **state)
+{
+    (void)state;
+    root.plans.runner_1 = FAKE_STILL;
+    fake_set(&root, "runtime.heartbeat_timeout_ms", "300");
+    fake_start(&root);
+    pid_t core = fake_await(&root, EVENT_STARTED, PROCESS_CORE, 1).pid;
+    pid_t first = fake_await(&root, EVENT_STARTED, PROCESS_RUNNER, 1).pid;
+    pid_t second = fake_await(&root, EVENT_STARTED, PROCESS_RUNNER, 1).pid;
+    assert_int_not_equal(first, second);
+    assert_int_equal(kill(first, 0), -1); /* gone before the next one began */
+    assert_int_equal(topology_pid("core"), core);
+    said("\"mode\":\"process_hung\",\"component\":\"runner 1\",\"failure_class\":\"recoverable\","
+         "\"domain\":\"agents\",\"loop\":\"loop\"");
+}
+
+static void test_a_child_that_waits_for_a_disk_is_left_alone(void **state)
+{
+    (void)state;
+    root.plans.runner_1 = FAKE_DISK;
+    root.plans.runner = FAKE_STILL; /* the control beside it: killed again and again */
+    fake_set(&root, "runtime.heartbeat_timeout_ms", "200");
+    fake_start(&root);
+    pid_t waiting = fake_await(&root, EVENT_STARTED, PROCESS_RUNNER, 1).pid;
+    for (int i = 0; i < 4; i++)
+        fake_await(&root, EVENT_STARTED, PROCESS_RUNNER, 2);
+    assert_int_equal(topology_pid("runner 1"), waiting);
 }
 
 static void test_exit_78_of_core_stops_the_program_without_a_restart(void **state)
@@ -294,6 +326,8 @@ int main(void)
         T(test_a_domain_beyond_its_window_ends_alone_and_comes_back_as_one_restart_of_root),
         T(test_a_domain_that_ends_four_times_in_ten_seconds_ends_the_program),
         T(test_restarts_come_at_once_twice_and_then_ever_later),
+        T(test_a_child_that_does_not_beat_is_killed_and_started_again_alone),
+        T(test_a_child_that_waits_for_a_disk_is_left_alone),
         T(test_exit_78_of_core_stops_the_program_without_a_restart),
         T(test_exit_78_of_a_runner_stops_core_too),
         T(test_processes_carry_their_kind_in_their_name),

@@ -1,0 +1,155 @@
+/* weir run signals, decision, approve, reject: the records of decisions about signals. */
+#include "base/must.h"
+#include "cli/run_internal.h"
+
+#include "base/banned.h"
+
+enum { TO_THE_SECOND = sizeof "2026-11-16T21:59:20" - 1 };
+
+static void add_decision(struct text_table *t, const struct json *record)
+{
+    const struct json *audit = json_get(record, "audit"), *result = json_get(record, "engineResult");
+    struct str decision = run_text(record, "decision"), why = run_text(record, "reason");
+    struct str said = run_text(audit, "reason"), outcome = run_text(result, "status");
+    struct str fault = run_text(result, "errorCode");
+    struct str time = run_text(audit, "timestamp");
+    if (time.len > TO_THE_SECOND) /* the line is long as it is; the record has it exactly */
+        time.len = TO_THE_SECOND;
+    text_table_add(t, time);
+    text_table_add_json(t, json_get(record, "signalType"));
+    text_table_addf(t, "%.*s (%.*s)", STR_ARG(run_text(audit, "actorId")),
+                    STR_ARG(run_text(audit, "actorRole")));
+    text_table_add_tone(t, decision, tone_of_state(decision));
+    if (fault.ptr)
+        text_table_addf(t, "%.*s: %.*s", STR_ARG(outcome), STR_ARG(fault));
+    else
+        text_table_add(t, outcome);
+    text_table_add_json(t, json_get(record, "policyDecisionId"));
+    text_table_add(t, why.ptr ? why : said.ptr ? said : STR(""));
+}
+
+static void show_record(const struct json *record)
+{
+    static const char *const names[] = {
+        "signalType", "decision",         "reason",           "runId",
+        "signalId",   "policyDecisionId", "signalDecisionId", "signalPayload"};
+    static const char *const audit[] = {"actorId",   "actorRole", "tenantId",
+                                        "timestamp", "reason",    "sourceIp"};
+    static const char *const later[] = {"approvalRequired", "approvedBy", "approvalTimestamp",
+                                        "engineProcessedAt", "engineResult"};
+    const struct {
+        const struct json *object;
+        const char *prefix;
+        const char *const *names;
+        size_t count;
+    } parts[] = {{record, "", names, LENGTH_OF(names)},
+                 {json_get(record, "audit"), "audit.", audit, LENGTH_OF(audit)},
+                 {record, "", later, LENGTH_OF(later)}};
+    struct text_table *t = text_table_new(NULL, 2);
+    for (size_t p = 0; p < LENGTH_OF(parts); p++)
+        for (size_t i = 0; i < parts[p].count; i++) {
+            const struct json *value = json_get(parts[p].object, parts[p].names[i]);
+            char name[64];
+            snprintf(name, sizeof name, "%s%s", parts[p].prefix, parts[p].names[i]);
+            if (value && value->type != JSON_NULL)
+                text_table_pair(t, name, value);
+        }
+    text_table_show(t, stdout);
+    text_table_free(t);
+}
+
+static int list_signals(struct run_access *x)
+{
+    static const char *const headings[] = {
+        "!TIME", "!SIGNAL", "BY", "!DECISION", "ENGINE", "!POLICY DECISION ID", "REASON"};
+    bool pending = flags_has(x->in->flags, FLAG_PENDING);
+    struct arena *a = arena_new(512);
+    struct run_list list = {.path =
+                                run_path(a, x->in->args[0], pending ? "/signals?pending=true" : "/signals"),
+                            .id = "policyDecisionId",
+                            .nothing = pending ? "Nothing is pending." : "No signal was sent to this run.",
+                            .headings = headings,
+                            .columns = LENGTH_OF(headings),
+                            .add_row = add_decision};
+    int code = run_show_list(x, &list);
+    arena_free(a);
+    return code;
+}
+
+static int show_one(struct run_access *x, struct str path)
+{
+    struct server_answer record CLEANUP(server_answer_free) = {0};
+    int code = run_call(x, "GET", path, STR_ABSENT, &record);
+    if (code != CLI_OK)
+        return code;
+    if (x->in->json)
+        server_print_json(&record);
+    else
+        show_record(record.json);
+    return CLI_OK;
+}
+
+int command_run_signals(const struct invocation *in)
+{
+    struct run_access x CLEANUP(run_access_free) = {0};
+    struct strbuf path CLEANUP(strbuf_free) = {0};
+    int code = run_access_open(in, &x);
+    if (code != CLI_OK)
+        return code;
+    if (in->arg_count == 1)
+        return list_signals(&x);
+    strbuf_add_text(&path, "/engine/v1/runs/");
+    http_escape(&path, str_of(in->args[0]));
+    strbuf_add_text(&path, "/signals/");
+    http_escape(&path, str_of(in->args[1]));
+    return show_one(&x, strbuf_str(&path));
+}
+
+static void decision_path(const struct invocation *in, const char *verb, struct strbuf *out)
+{
+    strbuf_add_text(out, "/engine/v1/signal-decisions/");
+    http_escape(out, str_of(in->args[0]));
+    strbuf_add_text(out, verb);
+}
+
+int command_run_decision(const struct invocation *in)
+{
+    struct run_access x CLEANUP(run_access_free) = {0};
+    struct strbuf path CLEANUP(strbuf_free) = {0};
+    int code = run_access_open(in, &x);
+    decision_path(in, "", &path);
+    return code == CLI_OK ? show_one(&x, strbuf_str(&path)) : code;
+}
+
+static int settle(const struct invocation *in, const char *verb)
+{
+    struct run_access x CLEANUP(run_access_free) = {0};
+    struct server_answer answer CLEANUP(server_answer_free) = {0};
+    struct strbuf path CLEANUP(strbuf_free) = {0}, body CLEANUP(strbuf_free) = {0};
+    struct json_writer w;
+    int code = run_access_open(in, &x);
+    if (code != CLI_OK)
+        return code;
+    jw_start(&w, &body);
+    jw_object(&w);
+    if (flags_has(in->flags, FLAG_REASON)) {
+        jw_key(&w, "reason");
+        jw_text(&w, in->flags->value[FLAG_REASON]);
+    }
+    jw_object_end(&w);
+    decision_path(in, verb, &path);
+    code = run_call(&x, "POST", strbuf_str(&path), strbuf_str(&body), &answer);
+    if (code == CLI_OK)
+        run_show_decided(in, &answer);
+    return code;
+}
+
+int command_run_approve(const struct invocation *in)
+{
+    return settle(in, ":approve");
+}
+
+int command_run_reject(const struct invocation *in)
+{
+    return settle(in, ":reject");
+}

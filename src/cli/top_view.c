@@ -1,0 +1,376 @@
+#include "cli/top_view.h"
+
+#include <math.h>
+
+#include "base/must.h"
+#include "base/time_text.h"
+#include "cli/table.h"
+
+#include "base/banned.h"
+
+/* X(name in JSON, heading, metric, label) */
+#define RATES(X)                                                                                             \
+    X("requests", ">requests/s", "weir_http_requests_total", NULL)                                           \
+    X("submitted", ">submits/s", "jobs_submitted_total", NULL)                                               \
+    X("started", ">starts/s", "jobs_running_total", NULL)                                                    \
+    X("succeeded", ">succeeded/s", "jobs_succeeded_total", NULL)                                             \
+    X("failed", ">failed/s", "jobs_failed_total", NULL)                                                      \
+    X("run_events", ">run events/s", "weir_run_events_total", NULL)                                          \
+    X("delivered", ">webhooks/s", "webhook_deliveries_total", NULL)                                          \
+    X("refused", ">refused/s", "weir_http_problems_total", NULL)                                             \
+    X("commits", ">commits/s", "weir_commit_batches_total", NULL)
+
+/* X(name, histogram, label) */
+#define LATENCIES(X)                                                                                         \
+    X("submit", "weir_http_request_seconds", "operation=\"submitJob\"")                                      \
+    X("submit batch", "weir_http_request_seconds", "operation=\"submitJobBatch\"")                           \
+    X("get job", "weir_http_request_seconds", "operation=\"getJob\"")                                        \
+    X("start task", "weir_http_request_seconds", "operation=\"startTasks\"")                                 \
+    X("finish task", "weir_http_request_seconds", "operation=\"finishTasks\"")                               \
+    X("append events", "weir_http_request_seconds", "operation=\"appendRunEvents\"")                         \
+    X("signal", "weir_http_request_seconds", "operation=\"sendSignal\"")                                     \
+    X("commit", "weir_commit_seconds", NULL)                                                                 \
+    X("wait in queue", "job_queue_wait_seconds", NULL)                                                       \
+    X("webhook", "weir_webhook_seconds", NULL)
+
+/* X(heading, metric, label) */
+#define GAUGES(X)                                                                                            \
+    X(">scheduled", "weir_jobs_in_state", "state=\"CREATED\"")                                               \
+    X(">queued", "weir_jobs_in_state", "state=\"QUEUED\"")                                                   \
+    X(">assigned", "weir_jobs_in_state", "state=\"ASSIGNED\"")                                               \
+    X(">running", "weir_jobs_in_state", "state=\"RUNNING\"")                                                 \
+    X(">workers", "weir_workers", NULL)                                                                      \
+    X(">connections", "weir_http_connections", NULL)                                                         \
+    X(">WAL pages", "weir_wal_pages", NULL)
+
+enum { BAR_COLUMNS = 20, PARTITIONS_SHOWN_MAX = 4 };
+
+/* --- numbers --------------------------------------------------------------------------------------- */
+
+static double seconds_between(const struct top_frame *f)
+{
+    double s = (double)(f->now->mono_ms - f->before->mono_ms) / 1000;
+    return s > 0.001 ? s : 0.001;
+}
+
+static double rate_of(const struct top_frame *f, const char *metric, const char *label)
+{
+    double was = metrics_sum(&f->before->metrics, metric, label);
+    double is = metrics_sum(&f->now->metrics, metric, label);
+    return (is < was ? is : is - was) / seconds_between(f); /* less: core was started anew */
+}
+
+static void add_rate(struct text_table *t, double rate)
+{
+    text_table_addf(t, rate > 0 && rate < 10 ? "%.1f" : "%.0f", rate);
+}
+
+static void add_ms(struct text_table *t, double seconds)
+{
+    double ms = seconds * 1000;
+    text_table_addf(t, ms < 10 ? "%.2f ms" : "%.0f ms", ms);
+}
+
+static struct str text_of(const struct json *object, const char *name)
+{
+    const struct json *m = object ? json_get(object, name) : NULL;
+    return m && m->type == JSON_STRING ? m->text : STR_ABSENT;
+}
+
+static const struct json *list_of(const struct top_look *l, const char *name)
+{
+    const struct json *m = l->topology ? json_get(l->topology, name) : NULL;
+    return m && m->type == JSON_ARRAY ? m->child : NULL;
+}
+
+static enum tone tone_of_level(struct str level)
+{
+    static const struct {
+        const char *level;
+        enum tone tone;
+    } tones[] = {{"normal", TONE_GOOD},   {"ok", TONE_GOOD},      {"running", TONE_GOOD},
+                 {"ready", TONE_GOOD},    {"warn", TONE_BUSY},    {"starting", TONE_BUSY},
+                 {"declared", TONE_DIM},  {"degraded", TONE_BAD}, {"shed", TONE_BAD},
+                 {"critical", TONE_BAD},  {"backoff", TONE_BAD},  {"ended", TONE_BAD},
+                 {"not_ready", TONE_BAD}, {"stopping", TONE_BUSY}};
+    for (size_t i = 0; level.ptr && i < LENGTH_OF(tones); i++)
+        if (str_is(level, tones[i].level))
+            return tones[i].tone;
+    return TONE_PLAIN;
+}
+
+/* --- parts of the frame ---------------------------------------------------------------------------- */
+
+static void show(struct text_table *t, const struct top_frame *f, FILE *out)
+{
+    text_table_print(t, out, f->width, f->colour);
+    text_table_free(t);
+    fputc('\n', out);
+}
+
+static void age_text(int64_t seconds, char *out, size_t size)
+{
+    if (seconds < 0)
+        seconds = 0;
+    if (seconds < 120)
+        snprintf(out, size, "%lld s", (long long)seconds);
+    else if (seconds < 7200)
+        snprintf(out, size, "%lld min", (long long)seconds / 60);
+    else
+        snprintf(out, size, "%lld h", (long long)seconds / 3600);
+}
+
+static void draw_head(const struct top_frame *f, FILE *out)
+{
+    static const char *const headings[] = {"!server", "!state", ">core up", ">memory", ">CPU", "!time"};
+    char text[TIME_TEXT_MAX], age[32];
+    struct text_table *t = text_table_new(headings, LENGTH_OF(headings));
+    double started = metrics_sum(&f->now->metrics, "weir_process_start_time_seconds", NULL);
+    age_text(f->now->wall_ms / 1000 - (int64_t)started, age, sizeof age);
+    struct str state = text_of(f->now->ready, "status");
+    text_table_add(t, str_of(f->url));
+    text_table_add_tone(t, state, tone_of_level(state));
+    text_table_add(t, str_of(age));
+    text_table_addf(t, "%.0f MB",
+                    metrics_sum(&f->now->metrics, "weir_process_resident_memory_bytes", NULL) / 1e6);
+    text_table_addf(t, "%.0f %%", 100 * rate_of(f, "weir_process_cpu_seconds_total", NULL));
+    text_table_add(t, time_text_ms(f->now->wall_ms, text));
+    show(t, f, out);
+}
+
+static void draw_rates(const struct top_frame *f, FILE *out)
+{
+#define X(json, heading, metric, label) heading,
+    static const char *const headings[] = {RATES(X)};
+#undef X
+    struct text_table *t = text_table_new(headings, LENGTH_OF(headings));
+#define X(json, heading, metric, label) add_rate(t, rate_of(f, metric, label));
+    RATES(X)
+#undef X
+    show(t, f, out);
+}
+
+static void draw_gauges(const struct top_frame *f, FILE *out)
+{
+#define X(heading, metric, label) heading,
+    static const char *const headings[] = {GAUGES(X)};
+#undef X
+    struct text_table *t = text_table_new(headings, LENGTH_OF(headings));
+#define X(heading, metric, label) text_table_addf(t, "%.0f", metrics_sum(&f->now->metrics, metric, label));
+    GAUGES(X)
+#undef X
+    show(t, f, out);
+}
+
+/* Only what happened since the look before: no row of dashes. */
+static void draw_latencies(const struct top_frame *f, FILE *out)
+{
+    static const char *const headings[] = {"!latency", ">p50", ">p95", ">p99"};
+    static const double quantiles[] = {0.5, 0.95, 0.99};
+    static const struct {
+        const char *name, *metric, *label;
+    } rows[] = {
+#define X(name, metric, label) {name, metric, label},
+        LATENCIES(X)
+#undef X
+    };
+    struct text_table *t = text_table_new(headings, LENGTH_OF(headings));
+    size_t shown = 0;
+    for (size_t i = 0; i < LENGTH_OF(rows); i++) {
+        double values[LENGTH_OF(quantiles)];
+        bool any = true;
+        for (size_t q = 0; q < LENGTH_OF(quantiles); q++)
+            any = any && metrics_quantile(&f->before->metrics, &f->now->metrics, rows[i].metric,
+                                          rows[i].label, quantiles[q], &values[q]);
+        if (!any)
+            continue;
+        text_table_add(t, str_of(rows[i].name));
+        for (size_t q = 0; q < LENGTH_OF(quantiles); q++)
+            add_ms(t, values[q]);
+        shown++;
+    }
+    if (shown)
+        show(t, f, out);
+    else
+        text_table_free(t);
+}
+
+static void draw_processes(const struct top_frame *f, FILE *out)
+{
+    static const char *const headings[] = {"!process", "domain", ">pid", "!state", ">restarts", "started"};
+    struct text_table *t = text_table_new(headings, LENGTH_OF(headings));
+    for (const struct json *p = list_of(f->now, "processes"); p; p = p->next) {
+        struct str state = text_of(p, "state");
+        text_table_add(t, text_of(p, "name"));
+        text_table_add(t, text_of(p, "domain"));
+        text_table_add_json(t, json_get(p, "pid"));
+        text_table_add_tone(t, state, tone_of_level(state));
+        text_table_add_json(t, json_get(p, "restarts"));
+        text_table_add(t, text_of(p, "started_at"));
+    }
+    show(t, f, out);
+}
+
+static void draw_domains(const struct top_frame *f, FILE *out)
+{
+    static const char *const headings[] = {"!domain", ">allowed", ">in window", "!state"};
+    struct text_table *t = text_table_new(headings, LENGTH_OF(headings));
+    for (const struct json *d = list_of(f->now, "domains"); d; d = d->next) {
+        struct str state = text_of(d, "state");
+        text_table_add(t, text_of(d, "name"));
+        text_table_add(t, text_of(d, "intensity"));
+        text_table_add_json(t, json_get(d, "restarts_in_window"));
+        text_table_add_tone(t, state, tone_of_level(state));
+    }
+    show(t, f, out);
+}
+
+static double number_of(const struct json *object, const char *name)
+{
+    const struct json *m = json_get(object, name);
+    double value = 0;
+    return m && json_to_double(m, &value) ? value : 0;
+}
+
+static void bar_text(double ratio, struct strbuf *out)
+{
+    int full = (int)lround((ratio < 0 ? 0 : ratio > 1 ? 1 : ratio) * BAR_COLUMNS);
+    strbuf_clear(out);
+    for (int i = 0; i < BAR_COLUMNS; i++)
+        strbuf_add_text(out, i < full ? "\xe2\x96\x88" : "\xc2\xb7");
+}
+
+static void add_queue(struct text_table *t, const struct json *q, struct str partition)
+{
+    struct strbuf bar CLEANUP(strbuf_free) = {0};
+    struct str level = text_of(q, "level");
+    double ratio = number_of(q, "ratio");
+    bar_text(ratio, &bar);
+    text_table_add(t, text_of(q, "component"));
+    text_table_add(t, partition);
+    text_table_addf(t, "%.0f %%", ratio * 100);
+    text_table_add_tone(t, strbuf_str(&bar), tone_of_level(level));
+    text_table_add_tone(t, level, tone_of_level(level));
+}
+
+/* The queues of one component that stand one behind the other; of many partitions the fullest one. */
+static const struct json *draw_component(struct text_table *t, const struct json *first)
+{
+    struct str component = text_of(first, "component");
+    const struct json *fullest = first, *q = first;
+    size_t count = 0;
+    for (; q && str_equal(text_of(q, "component"), component); q = q->next, count++)
+        if (number_of(q, "ratio") > number_of(fullest, "ratio"))
+            fullest = q;
+    if (count > PARTITIONS_SHOWN_MAX) {
+        char text[48];
+        snprintf(text, sizeof text, "fullest of %zu", count);
+        add_queue(t, fullest, str_of(text));
+        return q;
+    }
+    for (; first != q; first = first->next) {
+        const struct json *p = json_get(first, "partition");
+        add_queue(t, first, p && p->type != JSON_NULL ? p->text : STR_ABSENT);
+    }
+    return q;
+}
+
+static void draw_pressure(const struct top_frame *f, FILE *out)
+{
+    static const char *const headings[] = {"!queue", "partition", ">full", "!", "!level"};
+    const struct json *q = list_of(f->now, "pressure");
+    if (!q)
+        return;
+    struct text_table *t = text_table_new(headings, LENGTH_OF(headings));
+    while (q)
+        q = draw_component(t, q);
+    show(t, f, out);
+}
+
+static void draw_slos(const struct top_frame *f, FILE *out)
+{
+    static const char *const headings[] = {"!objective", ">value", ">target", ">samples", "!level"};
+    const struct json *s = list_of(f->now, "slos");
+    if (!s)
+        return;
+    struct text_table *t = text_table_new(headings, LENGTH_OF(headings));
+    for (; s; s = s->next) {
+        struct str level = text_of(s, "level");
+        text_table_add(t, text_of(s, "name"));
+        text_table_add_json(t, json_get(s, "value"));
+        text_table_add_json(t, json_get(s, "target"));
+        text_table_add_json(t, json_get(s, "samples"));
+        text_table_add_tone(t, level, tone_of_level(level));
+    }
+    show(t, f, out);
+}
+
+void top_draw(const struct top_frame *f, FILE *out)
+{
+    draw_head(f, out);
+    draw_rates(f, out);
+    draw_gauges(f, out);
+    draw_processes(f, out);
+    draw_pressure(f, out);
+    draw_latencies(f, out);
+    draw_slos(f, out);
+    draw_domains(f, out);
+}
+
+/* --- for programs ---------------------------------------------------------------------------------- */
+
+static void write_latency(const struct top_frame *f, struct json_writer *w, const char *name,
+                          const char *metric, const char *label)
+{
+    static const struct {
+        const char *name;
+        double quantile;
+    } wanted[] = {{"p50_ms", 0.5}, {"p95_ms", 0.95}, {"p99_ms", 0.99}};
+    double seconds;
+    if (!metrics_quantile(&f->before->metrics, &f->now->metrics, metric, label, 0.5, &seconds))
+        return;
+    jw_key(w, name);
+    jw_object(w);
+    for (size_t i = 0; i < LENGTH_OF(wanted); i++) {
+        if (!metrics_quantile(&f->before->metrics, &f->now->metrics, metric, label, wanted[i].quantile,
+                              &seconds))
+            continue;
+        jw_key(w, wanted[i].name);
+        jw_double(w, seconds * 1000);
+    }
+    jw_object_end(w);
+}
+
+void top_write_json(const struct top_frame *f, struct strbuf *out)
+{
+    struct json_writer w;
+    jw_start(&w, out);
+    jw_object(&w);
+    jw_key(&w, "window_ms");
+    jw_int(&w, f->now->mono_ms - f->before->mono_ms);
+    jw_key(&w, "rates");
+    jw_object(&w);
+#define X(json, heading, metric, label)                                                                      \
+    jw_key(&w, json);                                                                                        \
+    jw_double(&w, rate_of(f, metric, label));
+    RATES(X)
+#undef X
+    jw_object_end(&w);
+    jw_key(&w, "latencies");
+    jw_object(&w);
+#define X(name, metric, label) write_latency(f, &w, name, metric, label);
+    LATENCIES(X)
+#undef X
+    jw_object_end(&w);
+    jw_key(&w, "topology");
+    if (f->now->topology)
+        jw_raw(&w, f->now->topology->source);
+    else
+        jw_null(&w);
+    jw_key(&w, "readiness");
+    if (f->now->ready)
+        jw_raw(&w, f->now->ready->source);
+    else
+        jw_null(&w);
+    jw_object_end(&w);
+}

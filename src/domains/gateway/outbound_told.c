@@ -1,0 +1,62 @@
+/* What the partitions tell: failures, by the crash policy.
+ *
+ * A delivery that goes well costs no line. A receiver that fails thousands of times a second gets
+ * TELLS_PER_SECOND lines from each partition; the rest is counted all the same, and each attempt stands in
+ * the delivery log. */
+#include <stdio.h>
+
+#include "base/heart.h"
+#include "domains/gateway/gateway_internal.h"
+#include "runtime/failure_modes.h"
+
+#include "base/banned.h"
+
+enum { TELLS_PER_SECOND = 10, SECOND_MS = 1000, CODE_MAX = 48 };
+
+#define COMPONENT "gateway"
+
+static bool may_tell(struct outbound *p, int64_t now_ms)
+{
+    if (now_ms - p->told_at_ms >= SECOND_MS) {
+        p->told_at_ms = now_ms;
+        p->tells_left = TELLS_PER_SECOND;
+    }
+    if (!p->tells_left)
+        return false;
+    p->tells_left--;
+    return true;
+}
+
+static void tell_failed(struct sending *s, int64_t now_ms)
+{
+    char code[CODE_MAX];
+    if (s->status)
+        snprintf(code, sizeof code, "%d", s->status);
+    else
+        snprintf(code, sizeof code, "%s", s->error_code);
+    if (may_tell(s->partition, now_ms))
+        failure_outbound_failed(COMPONENT, s->partition->number, s->attempt, code);
+    else
+        heart_add_count(FAILURE_MODE_OUTBOUND);
+}
+
+void outbound_tell_result(struct gateway *g, struct sending *s, int64_t now_ms)
+{
+    (void)g;
+    if (s->success)
+        return;
+    if (s->poison)
+        failure_poison_message(COMPONENT, s->delivery_id.ptr, s->error_message, "exhausted");
+    else if (s->retryable)
+        tell_failed(s, now_ms);
+}
+
+void outbound_tell_failed_actor(void *gateway, const struct actor_failure *f)
+{
+    const struct gateway *g = gateway;
+    failure_actor_failed(COMPONENT, domain_name(DOMAIN_OUTBOUND), f->partition, (int64_t)f->restarts,
+                         f->reason);
+    if (f->delay_ms < 0)
+        failure_restarts_exhausted(COMPONENT, f->in_window, g->config->limits.window_seconds,
+                                   domain_name(DOMAIN_OUTBOUND));
+}

@@ -1,0 +1,34 @@
+/* runtime/link_watch.h - a connection that may be lost and is made again by itself: what is told of it.
+ *
+ * Whoever holds the connection says what it sees: each failed try, and each time it is there. The first
+ * failed try after it was there is the disconnect. Each is told by the crash policy (listener_disconnected,
+ * recoverable: component, instance_id, attempt, elapsed_ms). How long to wait between tries is the holder's
+ * business; it has to be bounded, and spread.
+ *
+ * Thread:  one, the holder's. Time is passed in. */
+#ifndef WEIR_RUNTIME_LINK_WATCH_H
+#define WEIR_RUNTIME_LINK_WATCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { LINK_REASON_MAX = 64 };
+
+struct link_watch {
+    const char *component, *instance_id; /* the owner's, as long as it lives */
+    int64_t lost_ms;                     /* when it was found lost; attempts 0: it is there */
+    int64_t attempts;
+    char reason[LINK_REASON_MAX]; /* of the first failure */
+};
+
+/* What `instance.connected` needs. */
+struct link_return {
+    int64_t elapsed_ms, attempts;
+    char reason[LINK_REASON_MAX];
+};
+
+void link_failed(struct link_watch *w, const char *why, int64_t now_ms);
+/* True: it had been lost. */
+bool link_works(struct link_watch *w, int64_t now_ms, struct link_return *ret);
+
+#endif

@@ -1,0 +1,123 @@
+"""GET /ops/v1/topology: who may ask, and that it tells what is."""
+import os
+import signal
+
+import pytest
+import yaml
+
+from harness.weir_server import wait_for
+
+PATH = "/ops/v1/topology"
+# seed 004: domain, supervisor's last word, intensity
+MATRIX = {"root": "3/10s", "rooms": "20/60s", "agents": "10/60s", "instances": "6/30s",
+          "instance_subtree": "5/30s", "outbound": "30/60s", "sessions": "15/60s", "operations": "10/60s"}
+OPERATOR = "an-operators-secret-of-some-length"
+
+
+def by_name(items):
+    """A list of {"name": ...} as a dict."""
+    return {item["name"]: item for item in items}
+
+
+def test_it_shows_the_processes_that_run(weir):
+    """[TOP-002] Every process is in the list with its domain and pid, and is a child of root."""
+    told = weir.api("GET", PATH).expect(200)
+    assert set(told) == {"processes", "domains", "pressure", "slos"}
+    wait_for(lambda: all(p["state"] == "running" for p in weir.api("GET", PATH).json["processes"]), 10,
+             "all to run", weir)
+    processes = weir.api("GET", PATH).json["processes"]
+    assert {p["pid"] for p in processes} == set(weir.pids())
+    domains = {"core": "root", "runner": "agents", "gateway": "outbound"}
+    for process in processes:
+        assert set(process) == {"name", "domain", "pid", "state", "restarts", "started_at"}
+        assert process["domain"] == domains[process["name"].split()[0]]
+        with open(f"/proc/{process['pid']}/stat", encoding="ascii") as file:
+            assert int(file.read().rsplit(")", 1)[1].split()[1]) == weir.process.pid
+
+
+def test_every_domain_of_the_matrix_is_there_with_its_intensity(weir):
+    """[TOP-011] [TOP-028] Also those whose processes come later: declared, with a supervisor of their own."""
+    told = weir.api("GET", PATH).expect(200)
+    domains = by_name(told["domains"])
+    assert {name: d["intensity"] for name, d in domains.items()} == MATRIX
+    assert {d["strategy"] for d in domains.values()} == {"one_for_one"}
+    assert len({d["supervisor"] for d in domains.values()}) == len(MATRIX)
+    used = {p["domain"] for p in told["processes"]}
+    for name, domain in domains.items():
+        assert domain["state"] == ("running" if name in used else "declared")
+        assert domain["restarts_in_window"] == 0 and domain["owner"]
+    assert "OutboundGateway" in domains["outbound"]["supervisor"]
+    assert "SessionManager" in domains["sessions"]["supervisor"]
+    assert "Onboarding" in domains["operations"]["supervisor"]
+    assert "Replay" in domains["operations"]["supervisor"]
+
+
+def test_a_restart_shows_in_the_topology_and_in_the_metrics(fresh_weir):
+    weir = fresh_weir(settings={"runner.processes": 1})
+    runner, = weir.wait_pids("runner", 1)
+    assert weir.metric("weir_restarts_total", domain="agents") == 0
+    os.kill(runner, signal.SIGKILL)
+    new, = weir.wait_pids("runner", 1, other_than=[runner])
+    wait_for(lambda: by_name(weir.api("GET", PATH).json["processes"])["runner 1"]["state"] == "running", 10,
+             "the runner", weir)
+    told = weir.api("GET", PATH).json
+    assert by_name(told["processes"])["runner 1"]["pid"] == new
+    assert by_name(told["processes"])["runner 1"]["restarts"] == 1
+    assert by_name(told["domains"])["agents"]["restarts_in_window"] == 1
+    assert weir.metric("weir_restarts_total", domain="agents") == 1
+    assert weir.metric("weir_restarts_in_window", domain="agents") == 1
+    assert weir.metric("weir_processes", domain="agents") == 1
+    assert weir.metric("weir_processes", domain="sessions") == 0
+    assert weir.metric("weir_failures_total", mode="process_ended", failure_class="recoverable") == 1
+    assert weir.metric("weir_incidents_total") == 1
+    assert weir.metric("weir_cascades_total") == 0
+
+
+@pytest.fixture(scope="module")
+def strict(module_weir):
+    """Not dev: being on the same machine is not enough."""
+    return module_weir(settings={"environment": "stage", "operator.token": OPERATOR})
+
+
+def test_outside_of_dev_it_takes_a_credential(strict, weir):
+    """The operator token, or a token of the role owner or Admin. The control: in dev anyone here may ask."""
+    weir.api("GET", PATH).expect(200)
+    strict.api("GET", PATH).expect_problem(401, "RFA_AUTH_INVALID_CREDENTIALS")
+    strict.api("GET", PATH, key="junk").expect_problem(401, "RFA_AUTH_INVALID_CREDENTIALS")
+    client = strict.api("POST", "/v1/clients", key=OPERATOR).expect(201)["client_id"]
+    key = strict.api("POST", f"/v1/clients/{client}/keys", key=OPERATOR).expect(201)["api_key"]
+    strict.api("GET", PATH, key=key).expect_problem(401, "RFA_AUTH_INVALID_CREDENTIALS")
+    strict.api("GET", PATH, key=OPERATOR).expect(200)
+    for role, status in (("Admin", 200), ("owner", 200), ("Engineer", 403), ("Worker", 403)):
+        done = strict.cli("token", "mint", "--sub", "somebody", "--role", role, "--tenant", "acme",
+                          "--set", "environment=stage")
+        assert done.returncode == 0, done.stderr
+        token = done.stdout.strip()
+        answer = strict.api("GET", PATH, key=token)
+        assert answer.status == status, (role, answer.text)
+
+
+def test_the_answer_is_what_the_contract_says(weir):
+    contract = yaml.safe_load(weir.api("GET", "/openapi/ops.yaml").text)["components"]["schemas"]
+    told = weir.api("GET", PATH).expect(200)
+    for kind, items in (("Process", told["processes"]), ("Domain", told["domains"])):
+        for item in items:
+            assert set(item) == set(contract[kind]["properties"]) == set(contract[kind]["required"])
+            assert item["state"] in contract[kind]["properties"]["state"]["enum"]
+
+
+def test_a_damaged_status_file_is_an_error_and_heals(fresh_weir):
+    weir = fresh_weir()
+    wait_for(lambda: all(p["state"] == "running" for p in weir.api("GET", PATH).json["processes"]), 10,
+             "all to run", weir)
+    path = os.path.join(weir.data, "topology.json")
+    with open(path, "rb") as file:
+        good = file.read()
+    for bad in (b"", b"{", b"[]", b"x" * 300000):
+        with open(path, "wb") as file:
+            file.write(bad)
+        weir.api("GET", PATH).expect_problem(503, "RFA_STORAGE_UNAVAILABLE")
+        assert weir.api("GET", "/metrics").status == 200
+    with open(path, "wb") as file:
+        file.write(good)
+    weir.api("GET", PATH).expect(200)

@@ -1,0 +1,156 @@
+"""Five hundred deaths under load: KILL, SEGV and STOP of every kind of process, in random order. A death
+stays in its process, the API answers but while core itself comes back, nothing accepted is lost."""
+import os
+import random
+import signal
+import sqlite3
+import time
+
+import pytest
+
+from harness import processes
+from kill_load import drained
+from storm_load import Look, Pace
+
+DEATHS = 500
+LONG_FACTOR = 20  # make test-long: ten thousand
+JOBS_PER_SECOND = 2000
+STOPPED_MS = 400  # silence after which root replaces a process
+DEATH_SECONDS_MAX = 20  # until the next one runs: a busy machine, a back-off, and what recovery takes
+BACK_SECONDS = 1.0
+CORE_REST_SECONDS = 1.0  # core takes jobs in between, or there would be no load
+SIGNALS = (signal.SIGKILL, signal.SIGSEGV, signal.SIGSTOP)
+KINDS = ("core", "runner", "gateway")
+# Windows so short that no restart limit is met.
+SETTINGS = {f"runtime.{domain}.max_{what}": value for domain in ("root", "agents", "outbound")
+            for what, value in (("restarts", 1000), ("seconds", 1))} | {
+    "runtime.heartbeat_timeout_ms": STOPPED_MS, "runtime.drain_ms": 1000, "queue.lease_ms": 2000,
+    "queue.heartbeat_ms": 400, "runner.time_scale": 0.001, "jobs.max_runtime_ms": 60000000,
+    "runner.concurrency": 8, "jobs.max_active": 10000000, "jobs.queue_size": 10000000, "log.level": "warn",
+    "limits.requests_per_minute": 0}
+
+
+class Storm:
+    """Sends the signals; knows how often each process was hit."""
+
+    def __init__(self, weir, seed):
+        self.weir, self.rng = weir, random.Random(seed)
+        self.hits, self.core_hits, self.back = {}, [], []
+        self.open = {}  # name of a process that was hit: (its old pid, when)
+        self.core_back = time.monotonic()
+
+    def running(self):
+        """{name: pid} of what root says is running."""
+        return {p["name"]: p["pid"] for p in self.weir.topology()["processes"] if p["state"] == "running"}
+
+    def settle(self, wait=False):
+        """Takes note of those that are back; with `wait` until all are."""
+        end = time.monotonic() + DEATH_SECONDS_MAX
+        while self.open:
+            now = self.running()
+            for name, (old, since) in list(self.open.items()):
+                if name in now and now[name] != old:
+                    self.back.append((name, time.monotonic() - since))
+                    del self.open[name]
+                    if name == "core":
+                        self.core_back = time.monotonic()
+            if not wait or not self.open:
+                return
+            assert time.monotonic() < end, f"not back: {self.open}"
+            time.sleep(0.01)
+
+    def hit(self):
+        """One signal to one process that runs and has not been hit; False: there is none now."""
+        self.settle()
+        late = [name for name, (_, since) in self.open.items()
+                if time.monotonic() - since > DEATH_SECONDS_MAX]
+        assert not late, f"not back after {DEATH_SECONDS_MAX} s: {late}"
+        names = {kind: [n for n in self.running() if n.startswith(kind) and n not in self.open]
+                 for kind in KINDS}
+        resting = time.monotonic() - self.core_back < CORE_REST_SECONDS
+        kinds = [kind for kind in KINDS if names[kind] and not (kind == "core" and resting)]
+        if not kinds:
+            return False
+        name = self.rng.choice(names[self.rng.choice(kinds)])
+        pid, number = self.running().get(name), self.rng.choice(SIGNALS)
+        if pid is None or not processes.alive(pid):
+            return False
+        os.kill(pid, number)
+        self.open[name] = (pid, time.monotonic())
+        self.hits[name] = self.hits.get(name, 0) + 1
+        if name == "core":
+            self.core_hits.append(time.monotonic())
+        return True
+
+    def rage(self, deaths):
+        """All of them, as fast as processes come back."""
+        left, end = deaths, time.monotonic() + deaths * 2 + 60
+        while left:
+            left -= self.hit()
+            time.sleep(self.rng.random() * 0.05)
+            assert time.monotonic() < end, f"{left} of {deaths} left"
+        self.settle(wait=True)
+
+
+def stored(weir):
+    """The key of every job in the file of a server that was stopped."""
+    with sqlite3.connect(os.path.join(weir.data, "weir.db")) as db:
+        return [row[0] for row in db.execute("SELECT id FROM jobs")]
+
+
+def stored_key(job_id):
+    """A UUIDv7 without its version: the first 60 bits that count."""
+    digits = job_id.replace("-", "")
+    return int(digits[:12] + digits[13:16], 16)
+
+
+def silent_without_reason(look, storm):
+    """Gaps of the API longer than a second that no death of core explains."""
+    return [(since, length) for since, length in look.gaps if length > BACK_SECONDS
+            and not any(since - 1 <= hit <= since + length for hit in storm.core_hits)]
+
+
+@pytest.mark.sqlite_only("the same root, whatever the store; the stored ids are read from the file")
+@pytest.mark.limit(7200 if os.environ.get("WEIR_TEST_LONG") == "1" else 300)
+def test_five_hundred_deaths_stay_where_they_happened(fresh_weir, long_run):
+    """[TOP-017] [TOP-055] Each process is started anew exactly as often as it was hit, so nothing was
+    taken along; no domain ended; every acknowledged job is there, once, and final; `weir verify`
+    finds nothing."""
+    deaths = DEATHS * (LONG_FACTOR if long_run else 1)
+    weir = fresh_weir(settings=SETTINGS, program=os.path.abspath("build/weir"))
+    _, key = weir.new_client()
+    storm, began = Storm(weir, 11), time.monotonic()
+    with Look(weir) as look, Pace(weir, key, JOBS_PER_SECOND) as pace:
+        storm.rage(deaths)
+        took = time.monotonic() - began
+    weir.wait_ready()
+    topology = weir.topology()
+    restarts = {p["name"]: p["restarts"] for p in topology["processes"] if p["restarts"]}
+    assert restarts == storm.hits, "a process died that was not hit, or was started twice"
+    assert all(d["state"] != "ended" for d in topology["domains"]), topology["domains"]
+    assert not silent_without_reason(look, storm)
+    drained(weir, key, timeout=600 if long_run else 120)
+    summary = weir.api("GET", "/v1/reports/summary", key=key).expect(200)
+    weir.stop()
+    ids, jobs = pace.ids, stored(weir)
+    assert len(set(ids)) == len(ids) == len(jobs), "a job was lost, or made twice"
+    assert {stored_key(job_id) for job_id in ids} == set(jobs)
+    ends = summary["by_state"]
+    assert ends["SUCCEEDED"] + ends["FAILED"] == len(ids), ends
+    done = weir.cli("verify")
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
+    core = sorted(t for name, t in storm.back if name == "core")
+    print(f"{deaths} deaths in {took:.0f} s {storm.hits}; {len(ids)} jobs ({len(ids) / took:.0f}/s), "
+          f"{pace.cut} answers cut off; core back after {core[len(core) // 2]:.2f} s (median), "
+          f"{core[-1]:.2f} s (longest)")
+    assert pace.cut, "the deaths hit nothing"
+    assert len(ids) / took >= JOBS_PER_SECOND / 4, "hardly any load"
+    the_storm_sees_what_it_must(storm, restarts, look)
+
+
+def the_storm_sees_what_it_must(storm, restarts, look):
+    """The negative control on the very run: a restart that nobody caused, and a silence without a reason."""
+    taken_along = {**restarts, "runner 1": restarts.get("runner 1", 0) + 1}
+    assert taken_along != storm.hits
+    calm = look.gaps[0][0] - 100
+    assert silent_without_reason(type("Planted", (), {"gaps": [(calm, 2.0)]}), storm)

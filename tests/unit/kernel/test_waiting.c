@@ -1,0 +1,184 @@
+/* Who is next: in the order they came while a batch takes all, else in turn by client. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "base/must.h"
+#include "kernel/waiting.h"
+
+enum { FLOOD = 1, QUIET = 2 };
+
+struct bench {
+    struct waiting w;
+    struct command commands[20000];
+    size_t used;
+};
+
+static int set_up(void **state)
+{
+    struct bench *b = must_alloc(sizeof *b);
+    waiting_init(&b->w);
+    *state = b;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    free(*state);
+    return 0;
+}
+
+static struct command *add(struct bench *b, int64_t client, int64_t weight)
+{
+    struct command *c = &b->commands[b->used++];
+    *c = (struct command){.client = client, .weight = weight, .bytes = 100};
+    waiting_add(&b->w, c);
+    return c;
+}
+
+static void take(struct bench *b, int64_t commands, int64_t weight, struct command_list *batch)
+{
+    struct batch_room room = {commands, 1 << 20, weight};
+    list_init(batch);
+    waiting_take(&b->w, &room, batch);
+}
+
+/* Place in the batch, from 1; 0: it is not in it. */
+static size_t place_of(const struct command_list *batch, const struct command *wanted)
+{
+    size_t n = 1;
+    for (const struct command *c = batch->first; c; c = c->next, n++)
+        if (c == wanted)
+            return n;
+    return 0;
+}
+
+static void what_a_batch_can_take_whole_keeps_its_order(void **state)
+{
+    struct bench *b = *state;
+    struct command_list batch;
+    for (int i = 0; i < 100; i++)
+        add(b, i % 3, 1);
+    take(b, 100, 100, &batch);
+    assert_int_equal(batch.count, 100);
+    for (size_t i = 0; i < 100; i++)
+        assert_int_equal(place_of(&batch, &b->commands[i]), i + 1);
+    assert_int_equal(b->w.count, 0);
+    assert_int_equal(b->w.bytes, 0);
+    assert_int_equal(b->w.new_weight, 0);
+}
+
+/* The client that comes last, behind a flood of another's, is in the next batch; the flood's own last is not:
+ * taking turns is what does it. */
+static void a_flood_by_one_client_does_not_delay_the_other(void **state)
+{
+    struct bench *b = *state;
+    struct command_list batch;
+    for (int i = 0; i < 5000; i++)
+        add(b, FLOOD, 1);
+    const struct command *quiet = add(b, QUIET, 1), *control = add(b, FLOOD, 1);
+    take(b, 1000, 1000, &batch);
+    assert_int_equal(batch.count, 1000);
+    assert_in_range(place_of(&batch, quiet), 1, 2 * WAITING_QUANTUM + 1);
+    assert_int_equal(place_of(&batch, control), 0);
+}
+
+static void bulk_calls_count_by_their_items(void **state)
+{
+    struct bench *b = *state;
+    struct command_list batch;
+    const struct command *quiet[200];
+    for (int i = 0; i < 64; i++)
+        add(b, FLOOD, 1000);
+    for (int i = 0; i < 200; i++)
+        quiet[i] = add(b, QUIET, 1);
+    take(b, 2048, 2048, &batch);
+    size_t heavy = batch.count;
+    for (int i = 0; i < 200; i++) {
+        heavy -= place_of(&batch, quiet[i]) != 0;
+        assert_int_not_equal(place_of(&batch, quiet[i]), 0);
+    }
+    assert_in_range(heavy, 1, 2); /* 200 and two thousand: the flood goes on, too */
+}
+
+static void everybody_gets_the_same_share(void **state)
+{
+    struct bench *b = *state;
+    struct command_list batch;
+    size_t share[8] = {0};
+    for (int i = 0; i < 2000; i++)
+        add(b, 0, 1);
+    for (int64_t client = 1; client < 8; client++)
+        for (int i = 0; i < 2000; i++)
+            add(b, client, 1);
+    take(b, 4096, 4096, &batch);
+    for (const struct command *c = batch.first; c; c = c->next)
+        share[c->client]++;
+    for (int client = 0; client < 8; client++)
+        assert_in_range(share[client], 512 - WAITING_QUANTUM, 512 + WAITING_QUANTUM);
+}
+
+static void commands_of_one_client_stay_in_order(void **state)
+{
+    struct bench *b = *state;
+    struct command_list batch;
+    size_t served = 0;
+    int64_t last[50];
+    for (int i = 0; i < 50; i++)
+        last[i] = -1;
+    srand(7);
+    for (int round = 0; served < 15000; round++) {
+        for (int i = 0; b->used < 15000 && i < 700; i++)
+            add(b, rand() % 50, 1 + rand() % 300)->received_us = (int64_t)b->used;
+        take(b, 300, 20000, &batch);
+        struct command *c;
+        struct command_list back;
+        list_init(&back);
+        for (size_t n = 0; (c = list_take(&batch)); n++) {
+            if (n >= 280 && round % 3 == 0) { /* this batch did not get to them */
+                list_add(&back, c);
+                continue;
+            }
+            assert_true(c->received_us > last[c->client]);
+            last[c->client] = c->received_us;
+            served++;
+        }
+        waiting_put_back(&b->w, &back);
+    }
+    assert_int_equal(served, 15000); /* each once, none lost */
+    assert_int_equal(b->w.count, 0);
+    assert_int_equal(b->w.bytes, 0);
+}
+
+static void more_clients_than_places_are_all_served(void **state)
+{
+    struct bench *b = *state;
+    struct command_list batch;
+    size_t served = 0;
+    for (int i = 0; i < 10000; i++)
+        add(b, i, 1);
+    for (int i = 0; i < 10; i++) {
+        take(b, 1000, 1000, &batch);
+        served += batch.count;
+    }
+    assert_int_equal(served, 10000);
+    assert_null(b->w.ring_first);
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(what_a_batch_can_take_whole_keeps_its_order),
+        TEST(a_flood_by_one_client_does_not_delay_the_other),
+        TEST(bulk_calls_count_by_their_items),
+        TEST(everybody_gets_the_same_share),
+        TEST(commands_of_one_client_stay_in_order),
+        TEST(more_clients_than_places_are_all_served),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
