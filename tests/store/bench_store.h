@@ -16,7 +16,10 @@
 #include "store/bench_schema.h"
 #include "store/store.h"
 
-enum { BENCH_ROW_MAX = 512 };
+enum {
+    BENCH_ROW_MAX = 512,
+    BENCH_MARK_GROUP = 700, /* so few marks of runs are merged together: every test of some length sees it */
+};
 
 struct bench {
     bool on_disk; /* closing it loses nothing */

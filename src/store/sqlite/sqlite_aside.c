@@ -11,18 +11,6 @@
 
 enum { COUNTS_BYTES_MAX = 4096, REMOVED_BIT = 0x80 };
 
-/* --- numbers ----------------------------------------------------------------------------------- */
-
-static uint64_t fold_sign(int64_t n)
-{
-    return (uint64_t)n << 1 ^ (n < 0 ? UINT64_MAX : 0);
-}
-
-static int64_t unfold_sign(uint64_t n)
-{
-    return (int64_t)(n >> 1 ^ (~(n & 1) + 1));
-}
-
 /* --- counters: mostly zeros -------------------------------------------------------------------- */
 
 static size_t run_length(struct str s, bool zeros)
@@ -81,7 +69,7 @@ static void put_entries(struct strbuf *b, const struct change_set *c)
         const struct list_entry *e = &c->list[i];
         varint_put(b, (uint64_t)e->client);
         strbuf_add_char(b, (char)(e->bucket | (e->removed ? REMOVED_BIT : 0)));
-        varint_put(b, fold_sign(e->id - before));
+        varint_put(b, varint_fold(e->id - before));
         before = e->id;
     }
 }
@@ -95,7 +83,7 @@ static bool take_entry(struct str *s, int64_t *before, const struct aside_visito
     *s = (struct str){s->ptr + 1, s->len - 1};
     if (!varint_take(s, &id))
         return false;
-    *before = (int64_t)((uint64_t)*before + (uint64_t)unfold_sign(id));
+    *before = (int64_t)((uint64_t)*before + (uint64_t)varint_unfold(id));
     struct list_entry e = {.client = (int64_t)client,
                            .id = *before,
                            .bucket = bucket & (REMOVED_BIT - 1),

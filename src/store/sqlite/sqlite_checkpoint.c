@@ -167,6 +167,8 @@ enum err_code sqlite_tend(struct store *base, bool idle, struct err *err)
 {
     struct sqlite_store *s = (struct sqlite_store *)base;
     struct checkpointer *c = s->checkpointer;
+    if (marks_tend(s, err) != ERR_OK)
+        return err->code;
     if (c && c->running)
         return atomic_load(&c->done) ? take_back(s, idle, err) : ERR_OK;
     int64_t pages = pages_to_copy(s);

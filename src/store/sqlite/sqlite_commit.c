@@ -59,7 +59,7 @@ enum err_code sqlite_commit_prepare(struct sqlite_store *s, struct err *err)
     for (size_t i = 0; i < SQLITE_REPLACED; i++)
         if (feed_prepare(s->writer.db, "REPLACE", replaced[i], &s->replace[i], err) != ERR_OK)
             return err->code;
-    return ERR_OK;
+    return marks_prepare(s, err);
 }
 
 void sqlite_commit_close(struct sqlite_store *s)
@@ -69,6 +69,7 @@ void sqlite_commit_close(struct sqlite_store *s)
     sqlite3_finalize(s->idem_insert);
     for (size_t i = 0; i < SQLITE_REPLACED; i++)
         sqlite3_finalize(s->replace[i]);
+    marks_close(s);
     free(s->fed);
 }
 
@@ -151,8 +152,10 @@ const void **sqlite_fed_room(struct sqlite_store *s, size_t count)
  * replaced. */
 enum { GROUP_UPDATES = TABLE_COUNT, GROUP_COUNT = GROUP_UPDATES + SQLITE_REPLACED, GROUP_NONE, GROUP_ASIDE };
 
-static unsigned group_of(const struct row_change *r)
+static unsigned group_of(const struct sqlite_store *s, const struct row_change *r)
 {
+    if (marks_ride(s, r))
+        return GROUP_ASIDE;
     if (r->op == ROW_INSERT)
         return r->table->number;
     if (aside_takes(r)) /* it has been merged, or rides with the log */
@@ -182,22 +185,12 @@ static enum err_code write_group(struct sqlite_store *s, unsigned group, const v
     return ERR_OK;
 }
 
-static int by_mark(const void *a, const void *b)
-{
-    const struct run_mark_row *x = *(const struct run_mark_row *const *)a;
-    const struct run_mark_row *y = *(const struct run_mark_row *const *)b;
-    if (x->run != y->run)
-        return x->run < y->run ? -1 : 1;
-    return x->hash < y->hash ? -1 : x->hash > y->hash;
-}
-
-/* Deletes and other updates in their order, then the groups. Marks are digests: thousands of them go in
- * from the first page to the last, and not to and fro. */
+/* Deletes and other updates in their order, then the groups. */
 static enum err_code write_rows(struct sqlite_store *s, const struct change_set *c, struct err *err)
 {
     size_t begins[GROUP_COUNT], ends[GROUP_COUNT] = {0}; /* in `fed`; first `ends` counts */
     for (size_t i = 0; i < c->row_count; i++) {
-        unsigned group = group_of(&c->rows[i]);
+        unsigned group = group_of(s, &c->rows[i]);
         if (group < GROUP_COUNT)
             ends[group]++;
         else if (group == GROUP_NONE && rows_write(&s->writer, &c->rows[i], err) != ERR_OK)
@@ -210,11 +203,8 @@ static enum err_code write_rows(struct sqlite_store *s, const struct change_set 
     }
     const void **fed = sqlite_fed_room(s, c->row_count);
     for (size_t i = 0; i < c->row_count; i++)
-        if (group_of(&c->rows[i]) < GROUP_COUNT)
-            fed[ends[group_of(&c->rows[i])]++] = c->rows[i].row;
-    size_t marks = table_run_mark_row.number;
-    if (ends[marks] - begins[marks] >= FEED_ROWS_MIN)
-        qsort(fed + begins[marks], ends[marks] - begins[marks], sizeof *fed, by_mark);
+        if (group_of(s, &c->rows[i]) < GROUP_COUNT)
+            fed[ends[group_of(s, &c->rows[i])]++] = c->rows[i].row;
     for (unsigned g = 0; g < GROUP_COUNT; g++)
         if (write_group(s, g, fed + begins[g], ends[g] - begins[g], err) != ERR_OK)
             return err->code;
@@ -224,9 +214,9 @@ static enum err_code write_rows(struct sqlite_store *s, const struct change_set 
 static enum err_code write_all(struct sqlite_store *s, const struct change_set *c, struct err *err)
 {
     struct str aside;
-    if (merge_or_ride(s, c, &aside, err) != ERR_OK || write_rows(s, c, err) != ERR_OK ||
-        write_log(s, c, aside, err) != ERR_OK || write_idem(s, c, err) != ERR_OK ||
-        write_marks(s, c, err) != ERR_OK)
+    if (merge_or_ride(s, c, &aside, err) != ERR_OK || marks_write(s, c, err) != ERR_OK ||
+        write_rows(s, c, err) != ERR_OK || write_log(s, c, aside, err) != ERR_OK ||
+        write_idem(s, c, err) != ERR_OK || write_marks(s, c, err) != ERR_OK)
         return err->code;
     return ERR_OK;
 }
@@ -254,6 +244,7 @@ enum err_code sqlite_commit_changes(struct store *base, const struct change_set 
     if (write_all(s, c, err) == ERR_OK &&
         sqlite_step_done(s->writer.db, s->commit, "commit", err) == ERR_OK) {
         merge_committed(s, c);
+        marks_committed(s, c);
         client_tasks_apply(s->client_tasks, c->rows, c->row_count);
         note_next_chunk(base, c);
         if (c->drop_chunks_below)

@@ -7,6 +7,7 @@
 #include "store/client_tasks.h"
 #include "store/sqlite/sqlite_aside.h"
 #include "store/sqlite/sqlite_feed.h"
+#include "store/sqlite/sqlite_marks.h"
 #include "store/sqlite/sqlite_runs.h"
 #include "store/store.h"
 
@@ -33,6 +34,7 @@ struct sqlite_store {
     size_t unmerged_entries, unmerged_commits; /* that lie beside the log */
     bool merges;                               /* the commit under way does */
     struct strbuf aside;                       /* of the commit under way */
+    struct sqlite_marks marks;
     struct client_tasks *client_tasks;
     struct checkpointer *checkpointer; /* NULL: the writer does it all */
     struct feed feed;
@@ -49,8 +51,8 @@ struct sqlite_store {
 struct sqlite_reader {
     struct reader base;
     struct sqlite_connection connection;
-    sqlite3_stmt *begin, *end, *chunk, *list, *asides, *scan_log, *scan_list, *scan_idem, *mark, *next_chunk,
-        *check;
+    sqlite3_stmt *begin, *end, *chunk, *list, *asides, *mark_packs, *scan_log, *scan_list, *scan_idem, *mark,
+        *next_chunk, *check;
 };
 
 /* The one place SQLite's codes become ours. */

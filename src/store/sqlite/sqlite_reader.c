@@ -16,6 +16,7 @@ static const struct {
     {offsetof(struct sqlite_reader, list),
      "SELECT first,ids FROM list WHERE client=? AND bucket=? AND first<? ORDER BY first DESC"},
     {offsetof(struct sqlite_reader, asides), ASIDES_SQL},
+    {offsetof(struct sqlite_reader, mark_packs), MARK_PACKS_SQL},
     {offsetof(struct sqlite_reader, scan_log), "SELECT g,data FROM log WHERE g>=? ORDER BY g"},
     {offsetof(struct sqlite_reader, scan_list),
      "SELECT client,bucket,first,ids FROM list ORDER BY client,bucket,first"},
@@ -97,20 +98,29 @@ static enum err_code reader_row(struct reader *base, const struct table *t, void
     struct sqlite_reader *r = (struct sqlite_reader *)base;
     if (t == &table_stats_row)
         return counts_fetch(&r->connection, r->asides, row, a, ret_found, err);
+    if (t == &table_run_mark_row)
+        return marks_fetch(&r->connection, r->mark_packs, row, ret_found, err);
     return rows_fetch(&r->connection, t, row, a, ret_found, err);
 }
 
 static enum err_code reader_range(struct reader *base, const struct table *t, const void *from, size_t max,
                                   store_row_fn *fn, void *arg, struct err *err)
 {
-    return rows_range(&((struct sqlite_reader *)base)->connection, t, from, max, fn, arg, err);
+    struct sqlite_reader *r = (struct sqlite_reader *)base;
+    if (t == &table_run_mark_row)
+        return marks_scan(&r->connection, r->mark_packs, from, max, fn, arg, err);
+    return rows_range(&r->connection, t, from, max, fn, arg, err);
 }
 
 static enum err_code sqlite_range(struct store *base, const struct table *t, const void *from, size_t max,
                                   store_row_fn *fn, void *arg, struct err *err)
 {
     struct sqlite_store *s = (struct sqlite_store *)base;
-    return sqlite_begin(s, err) == ERR_OK ? rows_range(&s->writer, t, from, max, fn, arg, err) : err->code;
+    if (sqlite_begin(s, err) != ERR_OK)
+        return err->code;
+    if (t == &table_run_mark_row)
+        return marks_scan(&s->writer, s->marks.packs, from, max, fn, arg, err);
+    return rows_range(&s->writer, t, from, max, fn, arg, err);
 }
 
 static enum err_code reader_chunk(struct reader *base, int64_t number, struct arena *a, struct str *ret_chunk,
@@ -143,6 +153,8 @@ static enum err_code reader_scan(struct reader *base, const struct table *t, sto
     struct sqlite_reader *r = (struct sqlite_reader *)base;
     if (t == &table_stats_row)
         return counts_scan(&r->connection, r->asides, fn, arg, err);
+    if (t == &table_run_mark_row)
+        return marks_scan(&r->connection, r->mark_packs, NULL, SIZE_MAX, fn, arg, err);
     return rows_scan(&r->connection, t, fn, arg, err);
 }
 
@@ -221,6 +233,8 @@ static enum err_code store_fetch(struct store *base, const struct table *t, void
         return err->code;
     if (t == &table_stats_row)
         return counts_fetch(&s->writer, s->asides, row, a, ret_found, err);
+    if (t == &table_run_mark_row)
+        return marks_of_writer(s, row, ret_found, err);
     return rows_fetch(&s->writer, t, row, a, ret_found, err);
 }
 
