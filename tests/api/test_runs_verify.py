@@ -24,10 +24,10 @@ DAMAGES = {
     "a type": ("UPDATE run_events SET type = 2 WHERE type = 3", "its events say"),
     "the mark": ("UPDATE runs SET inconsistent = 0", "mark of inconsistency"),
     "marks of events": ("DELETE FROM mark_packs WHERE n IN (SELECT max(n) FROM mark_packs)", "marks, its ev"),
-    "marks of a plan": ("DELETE FROM mark_packs WHERE n IN (SELECT min(n) FROM mark_packs)", "marks of steps"),
+    "marks of a plan": ("DELETE FROM mark_packs WHERE n IN (SELECT min(n) FROM mark_packs)", "marks of st"),
     "a mark too many": (f"INSERT INTO run_marks VALUES({FIRST}, 7, 1)", "marks, its events"),
-    "a pack of marks": ("UPDATE mark_packs SET marks = CAST(substr(marks, 1, 12) || x'2121' || substr(marks, 15)"
-                        " AS BLOB)", "marks of run events, is damaged"),
+    "a pack of marks": ("UPDATE mark_packs SET marks = CAST(substr(marks, 1, 12) || x'2121' ||"
+                        " substr(marks, 15) AS BLOB)", "marks of run events, is damaged"),
     "a step of a plan": ("DELETE FROM plan_steps WHERE idx = 1", "steps of plans"),
     "an alert": ("DELETE FROM alerts WHERE category = 0", "alerts of transitions"),
     "an alert of a signal": ("DELETE FROM alerts WHERE category = 1", "lists of alerts of tenants"),

@@ -92,6 +92,7 @@ static bool read_rows(struct store_page *p)
                                 "(SELECT value FROM marks WHERE name = 'next_chunk'), 0))");
         p->first_chunk = ask(db, "SELECT coalesce(min(g), 0) FROM log");
         p->merged = ask(db, "SELECT count(*) FROM list");
+        p->merged_marks = ask(db, "SELECT count(*) FROM run_marks");
         ok = digest_tables(&p->rows, db);
     }
     sqlite3_close(db);
@@ -151,7 +152,8 @@ enum err_code store_book_open(const char *synchronous, struct store **ret_store,
                                      .timeout_ms = 0, /* one thread: waiting would be for ever */
                                      .synchronous = synchronous,
                                      .wall_ms = INT64_C(1700000000000),
-                                     .wal_ahead_bytes = 40000}; /* some commits fit, others go beyond */
+                                     .wal_ahead_bytes = 40000, /* some commits fit, others go beyond */
+                                     .mark_group = 150};
     return store_open_sqlite(&options, ret_store, err);
 }
 

@@ -19,6 +19,7 @@
 #include "faults/kernel_load.h"
 #include "faults/sim_disk.h"
 #include "faults/store_book.h"
+#include "base/hash.h"
 #include "base/must.h"
 #include "base/banned.h"
 
@@ -38,6 +39,10 @@ enum {
     CONTROL_STEPS = 25,
     STEPS_PER_CHECKPOINT = 3,
     GO_ON_EACH = 100, /* of the disks found */
+    MARK_CUTS = 1500,
+    MARK_CONTROL_CUTS = 200,
+    MARK_COMMITS = 70,
+    MARKS_EACH = 12,
 };
 
 struct experiment {
@@ -244,6 +249,113 @@ static void test_no_cut_loses_anything_while_another_thread_checkpoints(void **s
     free(e);
 }
 
+/* --- marks of run events ------------------------------------------------------------------------- */
+
+static struct run_mark_row mark_number(uint64_t n)
+{
+    return (struct run_mark_row){
+        .run = 1 + (int64_t)(n % 3), .hash = (int64_t)hash_mix(n), .place = (int64_t)n};
+}
+
+static enum err_code commit_marks(struct store *s, uint64_t from, struct err *err)
+{
+    struct run_mark_row marks[MARKS_EACH];
+    struct row_change rows[MARKS_EACH];
+    for (uint64_t i = 0; i < MARKS_EACH; i++) {
+        marks[i] = mark_number(from + i);
+        rows[i] = (struct row_change){&table_run_mark_row, ROW_INSERT, &marks[i]};
+    }
+    struct change_set c = {.rows = rows, .row_count = MARKS_EACH, .first_chunk = s->next_chunk};
+    return s->ops->commit(s, &c, err);
+}
+
+static void mark_workload(struct sim_disk *d, void *ctx)
+{
+    struct experiment *e = ctx;
+    struct store *s = NULL;
+    struct err err;
+    assert_int_equal(store_book_open(e->synchronous, &s, &err), ERR_OK);
+    e->book.count = 0;
+    e->disk = d;
+    committed(e);
+    for (uint64_t n = 0; n < MARK_COMMITS; n++) {
+        assert_int_equal(commit_marks(s, n * MARKS_EACH, &err), ERR_OK);
+        committed(e);
+        if (n % STEPS_PER_CHECKPOINT == 0)
+            assert_int_equal(store_book_checkpoint(s, &err), ERR_OK);
+    }
+    store_close(s);
+}
+
+static bool count_mark(const void *row, void *arg)
+{
+    (void)row;
+    ++*(uint64_t *)arg;
+    return true;
+}
+
+/* As many as a reader finds, all of their numbers are there; and it goes on. */
+static bool marks_are_whole(struct store *s, uint64_t *ret_count, struct err *err)
+{
+    struct reader *r = NULL;
+    bool found = true;
+    *ret_count = 0;
+    if (s->ops->reader_open(s, &r, err) != ERR_OK)
+        return false;
+    found = r->ops->reader_scan(r, &table_run_mark_row, count_mark, ret_count, err) == ERR_OK;
+    r->ops->reader_close(r);
+    for (uint64_t i = 0; found && i < *ret_count; i++) {
+        struct run_mark_row m = mark_number(i);
+        found = s->ops->fetch(s, &table_run_mark_row, &m, NULL, &found, err) == ERR_OK && found &&
+                m.place == (int64_t)i;
+    }
+    s->ops->abandon(s);
+    return found && *ret_count % MARKS_EACH == 0;
+}
+
+static enum sim_verdict check_marks(struct sim_disk *d, const struct sim_cut *cut, void *ctx, char why[256])
+{
+    struct experiment *e = ctx;
+    enum sim_verdict verdict = store_book_judge(&e->book, d, cut, why);
+    if (verdict != SIM_SOUND || ++e->judged % (GO_ON_EACH / 10) != 0)
+        return verdict;
+    struct sim_disk *copy = sim_disk_copy(d);
+    struct store *s = NULL;
+    struct err err = {.code = ERR_OK};
+    uint64_t count, more;
+    sim_disk_mount(copy);
+    bool whole = store_book_open(NULL, &s, &err) == ERR_OK && marks_are_whole(s, &count, &err);
+    for (more = 0; whole && more < 30; more++)
+        whole = commit_marks(s, count + more * MARKS_EACH, &err) == ERR_OK;
+    whole = whole && marks_are_whole(s, &more, &err) && more == count + UINT64_C(30) * MARKS_EACH;
+    store_close(s);
+    sim_disk_mount(d);
+    sim_disk_free(copy);
+    if (!whole)
+        snprintf(why, 256, "%s", err.code == ERR_OK ? "marks are missing" : err.detail);
+    return whole ? SIM_SOUND : SIM_UNREADABLE;
+}
+
+/* In the middle of a merge, too: what the cut leaves is packs and a part of them in their places. */
+static void test_no_cut_loses_a_mark(void **state)
+{
+    (void)state;
+    struct experiment *e = must_alloc(sizeof *e);
+    struct sim_cut_plan plan = {.seed = 2, .cuts = MARK_CUTS, .recut_each = 8};
+    struct sim_cut_report r = sim_run_cuts(&plan, mark_workload, check_marks, e);
+    sim_report_print(stderr, "marks of run events", &r);
+    assert_int_equal(sim_unsound(&r), 0);
+    const struct store_page *last = &e->book.pages[e->book.count - 1]; /* most have been merged */
+    assert_in_range(last->merged_marks, MARK_COMMITS * MARKS_EACH / 2, MARK_COMMITS * MARKS_EACH - 1);
+    e->synchronous = "OFF"; /* the control */
+    plan.cuts = MARK_CONTROL_CUTS;
+    r = sim_run_cuts(&plan, mark_workload, check_marks, e);
+    assert_true(sim_unsound(&r) > 0);
+    free(e);
+}
+
+/* --- controls -------------------------------------------------------------------------------------- */
+
 static bool is_caught(const char *title, const struct experiment *how, bool stop_at_first)
 {
     struct experiment *e = must_alloc(sizeof *e);
@@ -292,6 +404,7 @@ static void test_control_one_skipped_wal_sync_in_a_whole_run_is_caught(void **st
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_no_cut_loses_a_mark),
         cmocka_unit_test(test_no_cut_loses_an_acknowledged_command_or_leaves_half_a_batch),
         cmocka_unit_test(test_no_cut_loses_anything_while_another_thread_checkpoints),
         cmocka_unit_test(test_control_synchronous_off_and_normal_are_caught),
