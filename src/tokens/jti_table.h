@@ -18,7 +18,8 @@ struct jti_table;
 
 struct jti_table *jti_table_new(size_t max);
 struct jti_table *jti_table_free(struct jti_table *t); /* NULL is fine; always returns NULL */
-/* `token` is its digest. TOKEN_OK, JTI_REUSED, or JTI_FULL: then a token not seen before cannot be judged and must not pass. */
+/* `token` is its digest. TOKEN_OK, JTI_REUSED, or JTI_FULL: then a token not seen before cannot be judged and
+ * must not pass. */
 enum token_reason jti_table_bind(struct jti_table *t, struct str jti, const uint8_t token[TOKEN_DIGEST_BYTES],
                                  int64_t expires_at, int64_t now);
 
