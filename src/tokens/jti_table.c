@@ -45,14 +45,13 @@ static enum token_reason bind_locked(struct jti_table *t, const uint8_t *jti, co
     return TOKEN_OK;
 }
 
-enum token_reason jti_table_bind(struct jti_table *t, struct str jti, struct str token, int64_t expires_at,
-                                 int64_t now)
+enum token_reason jti_table_bind(struct jti_table *t, struct str jti, const uint8_t token[TOKEN_DIGEST_BYTES],
+                                 int64_t expires_at, int64_t now)
 {
-    uint8_t jti_digest[TOKEN_DIGEST_BYTES], token_bytes[TOKEN_DIGEST_BYTES];
+    uint8_t jti_digest[TOKEN_DIGEST_BYTES];
     token_digest("jti", jti, jti_digest);
-    token_digest("token", token, token_bytes);
     pthread_mutex_lock(&t->lock);
-    enum token_reason reason = bind_locked(t, jti_digest, token_bytes, expires_at, now);
+    enum token_reason reason = bind_locked(t, jti_digest, token, expires_at, now);
     pthread_mutex_unlock(&t->lock);
     return reason;
 }

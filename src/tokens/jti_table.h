@@ -9,6 +9,7 @@
 
 #include <stdint.h>
 
+#include "tokens/token_digest.h"
 #include "tokens/token_reason.h"
 
 enum { JTI_TABLE_MAX = 100000 }; /* about 20 MB; tokens in use at a time */
@@ -17,8 +18,9 @@ struct jti_table;
 
 struct jti_table *jti_table_new(size_t max);
 struct jti_table *jti_table_free(struct jti_table *t); /* NULL is fine; always returns NULL */
-/* TOKEN_OK, JTI_REUSED, or JTI_FULL: then a token not seen before cannot be judged and must not pass. */
-enum token_reason jti_table_bind(struct jti_table *t, struct str jti, struct str token, int64_t expires_at,
-                                 int64_t now);
+/* `token` is its digest. TOKEN_OK, JTI_REUSED, or JTI_FULL: then a token not seen before cannot be judged and
+ * must not pass. */
+enum token_reason jti_table_bind(struct jti_table *t, struct str jti, const uint8_t token[TOKEN_DIGEST_BYTES],
+                                 int64_t expires_at, int64_t now);
 
 #endif

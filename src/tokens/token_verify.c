@@ -8,6 +8,7 @@
 struct check {
     const struct token_verifier *v;
     struct str token;
+    uint8_t digest[TOKEN_DIGEST_BYTES]; /* of the token, from the second check on */
     int64_t now;
     struct arena *a;
     struct jws jws;
@@ -56,7 +57,8 @@ static enum token_reason check_signature(struct check *c)
     if (!base64url_decode(c->a, c->jws.signature, &signature))
         return TOKEN_SHAPE;
     struct verified_table *seen = c->v->verified;
-    bool good = seen ? verified_table_check(seen, &key, c->token, c->jws.signed_part, signature)
+    token_digest("token", c->token, c->digest);
+    bool good = seen ? verified_table_check(seen, &key, c->digest, c->jws.signed_part, signature)
                      : token_key_verify(&key, c->jws.signed_part, signature);
     return good ? TOKEN_OK : TOKEN_SIGNATURE;
 }
@@ -74,7 +76,7 @@ static enum token_reason check_jti(struct check *c)
 {
     const struct token_claims *claims = &c->verdict->claims;
     begin(c, TOKEN_STEP_JTI);
-    return jti_table_bind(c->v->jtis, claims->jti, c->token, claims->expires_at + c->v->policy.skew_seconds,
+    return jti_table_bind(c->v->jtis, claims->jti, c->digest, claims->expires_at + c->v->policy.skew_seconds,
                           c->now);
 }
 

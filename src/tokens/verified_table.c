@@ -33,13 +33,14 @@ struct verified_table *verified_table_free(struct verified_table *t)
     return NULL;
 }
 
-bool verified_table_check(struct verified_table *t, const struct token_key *key, struct str token,
-                          struct str signed_part, struct str signature)
+bool verified_table_check(struct verified_table *t, const struct token_key *key,
+                          const uint8_t token[TOKEN_DIGEST_BYTES], struct str signed_part,
+                          struct str signature)
 {
     uint8_t digest[TOKEN_DIGEST_BYTES];
     uint64_t place;
     struct str print = {(const char *)token_key_print(key), TOKEN_KEY_PRINT_BYTES};
-    token_digest_pair(print, token, digest);
+    token_digest_pair(print, (struct str){(const char *)token, TOKEN_DIGEST_BYTES}, digest);
     memcpy(&place, digest, sizeof place);
     uint8_t *entry = t->digests[place % PLACES];
     pthread_mutex_lock(&t->lock);

@@ -8,15 +8,17 @@
 #ifndef WEIR_TOKENS_VERIFIED_TABLE_H
 #define WEIR_TOKENS_VERIFIED_TABLE_H
 
+#include "tokens/token_digest.h"
 #include "tokens/token_key.h"
 
 struct verified_table;
 
 struct verified_table *verified_table_new(void);                      /* 256 KiB */
 struct verified_table *verified_table_free(struct verified_table *t); /* NULL is fine; always returns NULL */
-/* As token_key_verify for the token's parts, remembered by the whole token. */
-bool verified_table_check(struct verified_table *t, const struct token_key *key, struct str token,
-                          struct str signed_part, struct str signature);
+/* As token_key_verify for the token's parts, remembered by `token`, the digest of the whole of it. */
+bool verified_table_check(struct verified_table *t, const struct token_key *key,
+                          const uint8_t token[TOKEN_DIGEST_BYTES], struct str signed_part,
+                          struct str signature);
 uint64_t verified_table_hits(struct verified_table *t);
 
 #endif

@@ -246,11 +246,13 @@ enum err_code sqlite_commit_changes(struct store *base, const struct change_set 
         merge_committed(s, c);
         marks_committed(s, c);
         client_tasks_apply(s->client_tasks, c->rows, c->row_count);
+        row_cache_apply(s->row_cache, c->rows, c->row_count);
         note_next_chunk(base, c);
         if (c->drop_chunks_below)
             base->first_chunk = c->drop_chunks_below;
         return ERR_OK;
     }
+    row_cache_clear(s->row_cache); /* of a failed COMMIT not even SQLite knows what is in the file */
     sqlite_abandon(base);
     return err->code;
 }

@@ -5,6 +5,7 @@
 #include <sqlite3.h>
 
 #include "store/client_tasks.h"
+#include "store/row_cache.h"
 #include "store/sqlite/sqlite_aside.h"
 #include "store/sqlite/sqlite_feed.h"
 #include "store/sqlite/sqlite_marks.h"
@@ -36,6 +37,7 @@ struct sqlite_store {
     struct strbuf aside;                       /* of the commit under way */
     struct sqlite_marks marks;
     struct client_tasks *client_tasks;
+    struct row_cache *row_cache;       /* what the writer fetches again and again */
     struct checkpointer *checkpointer; /* NULL: the writer does it all */
     struct feed feed;
     const void **fed; /* room for the rows of one commit */

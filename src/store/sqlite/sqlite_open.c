@@ -8,6 +8,8 @@
 
 #include "base/banned.h"
 
+enum { ROW_CACHE_BYTES = 8 << 20 };
+
 struct loading {
     struct sqlite_store *store;
     int64_t wall_ms;
@@ -80,6 +82,7 @@ static enum err_code load(struct sqlite_store *s, int64_t wall_ms, struct err *e
     struct store *b = &s->base;
     b->live = live_new();
     s->client_tasks = client_tasks_new();
+    s->row_cache = row_cache_new(ROW_CACHE_BYTES);
     if (load_number(s, NEXT_CHUNK_SQL, &b->next_chunk, err) != ERR_OK ||
         load_number(s, "SELECT coalesce(min(g),0) FROM log", &b->first_chunk, err) != ERR_OK ||
         load_number(s,

@@ -229,13 +229,19 @@ static enum err_code store_fetch(struct store *base, const struct table *t, void
                                  bool *ret_found, struct err *err)
 {
     struct sqlite_store *s = (struct sqlite_store *)base;
+    *ret_found = row_cache_find(s->row_cache, t, row, a);
+    if (*ret_found)
+        return ERR_OK;
     if (sqlite_begin(s, err) != ERR_OK)
         return err->code;
     if (t == &table_stats_row)
         return counts_fetch(&s->writer, s->asides, row, a, ret_found, err);
     if (t == &table_run_mark_row)
         return marks_of_writer(s, row, ret_found, err);
-    return rows_fetch(&s->writer, t, row, a, ret_found, err);
+    enum err_code code = rows_fetch(&s->writer, t, row, a, ret_found, err);
+    if (code == ERR_OK && *ret_found)
+        row_cache_keep(s->row_cache, t, row);
+    return code;
 }
 
 static void store_sqlite_close(struct store *base)
@@ -248,6 +254,7 @@ static void store_sqlite_close(struct store *base)
     connection_close(&s->writer);
     live_free(base->live);
     client_tasks_free(s->client_tasks);
+    row_cache_free(s->row_cache);
     idem_free(&base->idem);
     counts_free(&base->counts);
     hooks_free(&base->hooks);

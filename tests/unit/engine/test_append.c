@@ -269,6 +269,44 @@ static void test_a_failed_commit_leaves_nothing(void **state)
     assert_int_equal(append_good(r, "run", "StepStarted", "a", 1), 2);
 }
 
+/* Two commands of one batch to the same run, in a long history of commits that fail, rows that cannot be read
+ * and restarts: what the writer thinks of a run is what was committed last, whatever it keeps in memory. */
+static void test_a_run_goes_on_from_what_was_committed_last_whatever_failed_between(void **state)
+{
+    enum { ROUNDS = 120, RUNS = 3 };
+    struct rig *r = *state;
+    static const char *const runs[RUNS] = {"one", "two", "three"};
+    int64_t seq[RUNS] = {0}, done[RUNS] = {0};
+    for (int at = 0; at < RUNS; at++)
+        seq[at] = append_good(r, runs[at], "RunStarted", NULL, 1);
+    for (int round = 0; round < ROUNDS; round++) {
+        int at = round % RUNS;
+        bool commit_fails = round % 7 == 3, read_fails = round % 11 == 5 && !r->shared;
+        const struct outside begins = {.type = "StepStarted", .step = "a", .attempt = done[at] + 1};
+        const struct outside fails = {.type = "StepFailed", .step = "a", .attempt = done[at] + 1};
+        struct append_item first = outside_item(r, runs[at], &begins);
+        struct append_item second = outside_item(r, runs[at], &fails);
+        struct append_command *x = post_append(r, TENANT, runs[at], &first, 1);
+        struct append_command *y = post_append(r, TENANT, runs[at], &second, 1);
+        r->failures = commit_fails;
+        r->fetches_left = read_fails ? round % 3 : -1;
+        rig_step(r);
+        r->fetches_left = -1;
+        if (round % 13 == 12)
+            rig_restart(r, 5);
+        bool good = !commit_fails && !read_fails;
+        assert_int_equal(x->base.result == ERR_OK && y->base.result == ERR_OK, good);
+        if (!good)
+            continue;
+        assert_int_equal(x->items[0].place.seq, ++seq[at]);
+        assert_int_equal(y->items[0].place.seq, ++seq[at]);
+        done[at]++;
+        assert_int_equal(run_of(r, runs[at]).last_seq, seq[at]);
+        assert_int_equal(step_of(r, runs[at], "a").attempt, done[at]);
+        assert_int_equal(step_of(r, runs[at], "a").state, STEP_FAILED);
+    }
+}
+
 /* --- unknown types -------------------------------------------------------------------------------------- */
 
 /* [RUN-005] [RUN-019] [RUN-020] [RUN-021] [RUN-025] [RUN-090] */
@@ -553,6 +591,7 @@ int main(void)
         RIG_TEST(test_a_run_that_weir_executes_takes_no_events_from_outside),
         RIG_TEST(test_items_of_a_batch_stand_alone),
         RIG_TEST(test_a_failed_commit_leaves_nothing),
+        RIG_TEST(test_a_run_goes_on_from_what_was_committed_last_whatever_failed_between),
         RIG_TEST(test_unknown_types_are_stored_untouched_and_change_no_state),
         RIG_TEST(test_an_invalid_transition_is_told_once_and_corrupts_nothing),
         RIG_TEST(test_an_alert_is_raised_once),
