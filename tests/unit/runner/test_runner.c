@@ -451,7 +451,7 @@ static bool reconnects_reach(struct fake_core *f, void *count)
     return fake_core_counts(f).reconnects >= *(int *)count;
 }
 
-/* [TOP-070] Idle, with nothing but a long poll in flight: it asks whether core is there, and tells it once how
+/* [TOP-070] Idle, with nothing but a long poll in flight: it asks whether core is there and tells it once how
  * long it was not. Nothing is told before, and nothing of a core that refuses a call. */
 static void test_a_lost_link_to_core_is_told_when_it_is_back(void **state)
 {
