@@ -1,4 +1,4 @@
-"""What has to pass before work counts as complete: format, a build without warnings, the tests, all at once."""
+"""What has to pass before work counts as complete: format, a build without warnings, tests, all at once."""
 import json
 import os
 import re
@@ -101,7 +101,7 @@ def test_ci_is_the_test_target_and_ends_as_it_does(tmp_path, code):
 
 
 def test_the_test_target_fails_with_its_first_stage_that_fails(stages, monkeypatch, tmp_path):
-    """[TOP-107] Real stages, small ones: all pass, or the one that does not is named and the run ends with 1."""
+    """[TOP-107] Real stages, small ones: all pass, or one does not and the run ends with 1."""
     monkeypatch.setattr(stages, "LOGS", str(tmp_path))
     monkeypatch.setattr(sys, "argv", ["run_tests.py"])
     for bad, wanted in ((["true"], 0), (["false"], 1)):
@@ -115,7 +115,8 @@ def test_the_test_target_fails_with_its_first_stage_that_fails(stages, monkeypat
 
 @pytest.mark.parametrize("code", [0, 1])
 def test_one_target_is_all_of_it_before_a_commit(stages, tmp_path, code):
-    """[TOP-108] Format and doc gate (both in tools/check), conformance, build, unit tests; it ends as they do."""
+    """[TOP-108] Format and doc gate (both in tools/check), conformance, build, unit tests; it ends as they
+    do."""
     line, = [line for line in recipe("precommit") if "run_tests" in line]
     named = line.split("run_tests.py")[1].split()
     names = {stage.name for stage in stages.chosen(stages.stages(), named)}
