@@ -53,6 +53,8 @@ FAULTS_ON_POSTGRES = [SIMULATOR + "::test_every_kind_ends_as_the_catalog_says",
         "test_restart.py::test_the_queue_survives_kill_9_in_its_order",
         "test_restart.py::test_idempotency_holds_over_a_restart",
         "test_restart.py::test_a_dead_workers_lease_ends_after_a_restart_of_core_too",
+        "test_under_pressure.py::test_a_retry_waits_at_shed_and_goes_on_afterwards",
+        "test_under_pressure.py::test_a_redelivery_waits_at_shed",
         "test_worker_loss.py::test_workers_lost_before_the_start_give_their_jobs_back",
         "test_worker_loss.py::test_a_frozen_worker_that_wakes_up_is_not_believed")]
 
