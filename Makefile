@@ -15,7 +15,7 @@ MESON   := /usr/bin/meson
 export PYTHONDONTWRITEBYTECODE := 1
 comma   := ,
 
-.PHONY: help setup setup-run build run test test-long check bench conformance install install-service clean fmt fuzz \
+.PHONY: help setup setup-run build run test test-long check bench conformance install install-service clean fmt fmt-check precommit fuzz \
         build-asan build-tsan build-fuzz
 
 help: ## this list
@@ -55,6 +55,12 @@ fuzz: setup build-fuzz ## every fuzz target for FUZZ_SECONDS (default 60) from i
 
 fmt: setup ## format every C file
 	@find src tests bench -name '*.[ch]' -print0 | xargs -0 clang-format -i
+
+fmt-check: setup ## is every C file as `make fmt` would leave it?
+	@tools/check_format
+
+precommit: setup ## before a commit: format and doc gates, conformance, build with warnings as errors, unit tests
+	@$(PYTHON) tools/run_tests.py check conformance build-release unit
 
 install-service: install ## the same, and the systemd unit and its user (deploy/README.md)
 	@install -D -m 644 deploy/systemd/weir.sysusers '$(DESTDIR)$(PREFIX)/lib/sysusers.d/weir.conf'

@@ -4,7 +4,8 @@ merge.
 
 1 owner and supervisor, 2 strategy and restart intensity, 3 the class of each failure mode, 4 partition key
 and scaling rule, 5 SLO target and thresholds, 6 telemetry events with their dimensions. The list is
-src/runtime/domain_table.h; the doc is the domain's section of docs/operations/topology.md.
+src/runtime/domain_table.h; the doc is the domain's section of docs/operations/topology.md. The folder of
+every process says the same of itself in its README, and names what it depends on.
 """
 import os
 import re
@@ -69,6 +70,27 @@ def documented(domain, modes, events, text):
         yield f"its section in {DOC} does not name what it depends on: {STORY}"
 
 
+def readme_of(root, process):
+    """Of the folder that is this process's program."""
+    folder = "src/core" if process == "core" else "src/domains/" + process
+    path = folder + "/README.md"
+    return path, "\n".join(tree.lines_of(root, path)) if os.path.exists(os.path.join(root, path)) else ""
+
+
+def cited(root, domain):
+    """What the READMEs of its processes lack."""
+    for process in [name for name, _, of, _ in topology_lists.processes(root) if of == domain.id]:
+        path, text = readme_of(root, process)
+        wanted = [("1", f"domain `{domain.name}`"), ("2", "one_for_one"),
+                  ("2", f"{domain.restarts}/{domain.seconds}s"), ("3", "crash classes"),
+                  ("4", "partition key, scaling"), ("5", "SLO, pressure"), ("6", "telemetry")]
+        for item, words in wanted:
+            if words not in text:
+                yield f"item {item}: {path} does not say {words!r}"
+        if STORY not in text.splitlines():
+            yield f"{path} does not name what it depends on: {STORY}"
+
+
 def check(root):
     """Findings of every domain."""
     modes, events = topology_lists.modes(root), topology_lists.events(root)
@@ -79,6 +101,7 @@ def check(root):
         yield topology_lists.DOMAIN_TABLE, 1, "DOMAIN_LIST has a line that cannot be read"
     for domain in domains:
         found = list(declared(domain, modes, events)) + list(documented(domain, modes, events, text))
+        found += cited(root, domain)
         for what in found:
             yield topology_lists.DOMAIN_TABLE, domain.line, f"domain {domain.name}: {what}"
 
@@ -87,11 +110,14 @@ ROW = 'X(A, "a", "AOwner", "ASupervisor", runtime_a_max_restarts, runtime_a_max_
 GATE = 'X(A, F(LOST), "a_id", "one each", "late p95 <= 5 (warn > 4)", E(SEEN))'
 SECTION = ("## a\n- `AOwner` `ASupervisor` `one_for_one` `3/10s` `lost` recoverable a_id one each\n"
            "- late p95 <= 5 (warn > 4) `weir.seen` (one, two)\n" + STORY + "\n")
+README = ("# p\ndomain `a` one_for_one 3/10s crash classes partition key, scaling SLO, pressure telemetry\n"
+          + STORY + "\n")
 
 
 def planted():
     """A domain that states all, and one for each thing that can be left out."""
-    def tree_of(row=ROW, gate=GATE, doc=SECTION, failure_class="RECOVERABLE", dimensions="one two"):
+    def tree_of(row=ROW, gate=GATE, doc=SECTION, failure_class="RECOVERABLE", dimensions="one two",
+                readme=README):
         comment = f"/* {dimensions} */\n" if dimensions else ""
         return {
             topology_lists.DOMAIN_TABLE: f"#define DOMAIN_LIST(X) \\\n{row}\n\n"
@@ -102,6 +128,8 @@ def planted():
                                    '#define EVENT_SEEN EVENT_PREFIX "seen"\n',
             topology_lists.SETTINGS: 'INT(runtime_a_max_restarts, "r", 3, 0, 9, "") '
                                      'INT(runtime_a_max_seconds, "s", 10, 1, 9, "")',
+            topology_lists.PROCESSES: '#define PROCESS_LIST(X) X(P, "p", "does it", A, 1, false)\n\n',
+            "src/domains/p/README.md": readme,
             DOC: "# T\n" + doc}
 
     return [
@@ -123,6 +151,9 @@ def planted():
         (tree_of(doc=SECTION.replace("3/10s", "often")), "item 2: its section"),
         (tree_of(doc=SECTION.replace("`lost` recoverable", "")), "item 3: its section"),
         (tree_of(doc=SECTION.replace(STORY, "")), "what it depends on"),
+        (tree_of(readme=README.replace(STORY, "")), "README.md does not name"),
+        (tree_of(readme=README.replace("3/10s", "often")), "item 2: src/domains/p"),
+        (tree_of(readme=""), "item 6: src/domains/p"),
     ]
 
 

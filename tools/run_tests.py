@@ -28,17 +28,19 @@ PYTEST = [PYTHON, "-m", "pytest", "-q", "--maxfail=3", "--durations=5"]
 OF_NO_STORE = [f"tests/{name}.py" for name in (
     "api/test_auth", "api/test_cli", "api/test_config", "api/test_errors", "api/test_http_semantics",
     "api/test_json_corpus", "api/test_logs", "api/test_submit_values", "api/test_tokens", "api/test_traces",
-    "webhooks/test_signatures")]
+    "api/test_cli_run", "api/test_cli_top", "api/test_engine_contract", "api/test_policy_point",
+    "api/test_runs_tokens", "webhooks/test_signatures")]
 SIMULATOR = "tests/api/test_simulate.py"  # most of it is about its own table and flags
 ON_POSTGRES = ["tests/api", "tests/scenarios", "tests/webhooks", "tests/harness/test_postgres.py",
                "tests/faults/test_postgres_start.py",
                *("--ignore=" + path for path in OF_NO_STORE + [SIMULATOR])]
 # What is installed has a tighter sandbox than sanitized builds have: a little of everything, inside it.
 ON_RELEASE = [f"tests/{name}.py" for name in (
-    "faults/test_sandbox", "faults/test_service", "faults/test_supervision", "faults/test_restart",
-    "faults/test_disk_full", "api/test_webhook_delivery", "api/test_tokens", "api/test_policy_point",
-    "api/test_store_copy", "api/test_traces", "api/test_runs_execution")]
-PARTS = {"api": 2, "postgres-api": 3}  # of a long black-box suite, run beside each other
+    "faults/test_sandbox", "faults/test_service", "faults/test_restart", "api/test_policy_point",
+    "api/test_store_copy", "api/test_runs_execution", *(() if not LONG else (
+        "faults/test_supervision", "faults/test_disk_full", "api/test_webhook_delivery", "api/test_tokens",
+        "api/test_traces")))]
+PARTS = {"api": 2, "faults": 2, "postgres-api": 3}  # of a long black-box suite, run beside each other
 
 # Of what can go wrong, a part on PostgreSQL at commit size; and every kind of work, simulated.
 FAULTS_ON_POSTGRES = [SIMULATOR + "::test_every_kind_ends_as_the_catalog_says",
@@ -53,6 +55,8 @@ FAULTS_ON_POSTGRES = [SIMULATOR + "::test_every_kind_ends_as_the_catalog_says",
         "test_restart.py::test_the_queue_survives_kill_9_in_its_order",
         "test_restart.py::test_idempotency_holds_over_a_restart",
         "test_restart.py::test_a_dead_workers_lease_ends_after_a_restart_of_core_too",
+        "test_under_pressure.py::test_a_retry_waits_at_shed_and_goes_on_afterwards",
+        "test_under_pressure.py::test_a_redelivery_waits_at_shed",
         "test_worker_loss.py::test_workers_lost_before_the_start_give_their_jobs_back",
         "test_worker_loss.py::test_a_frozen_worker_that_wakes_up_is_not_believed")]
 
@@ -126,7 +130,7 @@ def stages():
         *in_parts("api", PYTEST + ["tests"] + ignore, asan),
     ]
     if slow:
-        found.append(Stage("faults", PYTEST + slow, ["build-asan", "build-release"], env=asan))
+        found += in_parts("faults", PYTEST + slow, asan)
     found.append(Stage("release", PYTEST + ON_RELEASE, ["build-release"],
                        env={"WEIR_BIN": os.path.abspath("build/weir")}))
     on_postgres = PYTEST + ["--store", "postgres"] + (["tests"] if LONG else ON_POSTGRES)

@@ -50,7 +50,7 @@ static enum err_code redeliver(struct unit *u, const struct webhook_command *c,
         return ERR_OK; /* it waits to be sent already */
     d->state = to;
     unit_update(u, &table_delivery_row, d);
-    deliver_append(u, d);
+    deliver_append_again(u, d);
     return ERR_OK;
 }
 

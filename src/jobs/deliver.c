@@ -91,13 +91,13 @@ static struct task *open_stream(struct unit *u, int64_t client, int64_t webhook,
     return unit_task_add(u, &row);
 }
 
-static void append(struct unit *u, struct task *s, int64_t delivery)
+static void append(struct unit *u, struct task *s, int64_t delivery, int64_t at_ms)
 {
     unit_task_touch(u, s);
     task_add_ref(s, (uint64_t)delivery);
     if (s->row.state == STREAM_IDLE) {
         deliver_move(s, STREAM_ON_WORK);
-        s->row.due_ms = deliver_not_before_ms(u, s, 0);
+        s->row.due_ms = deliver_not_before_ms(u, s, at_ms);
     }
     unit_task_place(u, s);
 }
@@ -131,13 +131,23 @@ struct delivery_row *deliver_new(struct unit *u, int64_t client, int64_t webhook
     return d;
 }
 
-void deliver_append(struct unit *u, const struct delivery_row *d)
+static void append_at(struct unit *u, const struct delivery_row *d, int64_t at_ms)
 {
     struct task *s = deliver_find_stream(u, d->webhook, d->job);
     if (!s && d->webhook) /* of a callback the stream is opened with its job, whose row says where to */
         s = open_stream(u, d->client, d->webhook, d->job, d->webhook);
     if (s)
-        append(u, s, d->id);
+        append(u, s, d->id, at_ms);
+}
+
+void deliver_append(struct unit *u, const struct delivery_row *d)
+{
+    append_at(u, d, 0);
+}
+
+void deliver_append_again(struct unit *u, const struct delivery_row *d)
+{
+    append_at(u, d, u->puts_off ? u->now_ms + UNIT_PUT_OFF_MS : 0);
 }
 
 /* A job that was fetched for its stream's sake came without knowing of it, and a waiting claim may take it in

@@ -29,6 +29,8 @@ void deliver_disabled(struct unit *u, const struct webhook_row *webhook);
 
 /* Puts a delivery at the end of the stream of (webhook, job); either may be 0. The row is the caller's. */
 void deliver_append(struct unit *u, const struct delivery_row *d);
+/* The same for one that was sent before: under pressure it waits as a retry does. */
+void deliver_append_again(struct unit *u, const struct delivery_row *d);
 /* A new delivery to a webhook, or to a job's callback: event number `event` of a job; or, without a job, that
  * webhook number `event` was disabled, or a test (0). In the arena. */
 struct delivery_row *deliver_new(struct unit *u, int64_t client, int64_t webhook, int64_t job, int64_t event);

@@ -151,7 +151,7 @@ static void *commit_thread(void *arg)
 {
     struct lane *l = arg;
     int64_t ms = 0;
-    while (wait_for_work(l, heart_sleep_ms(ms))) {
+    while (wait_for_work(l, ms > 0 ? heart_sleep_ms(ms) : 0)) { /* below 0: something is due already */
         heart_beat(l->heart);
         ms = take_turn(l);
     }

@@ -6,8 +6,6 @@
 
 #include "base/banned.h"
 
-enum { PUT_OFF_MS = 1000 };
-
 static void lease_or_limit(struct unit *u, struct task *t)
 {
     if (task_owner_of(t)->load)
@@ -23,9 +21,11 @@ static void lease_or_limit(struct unit *u, struct task *t)
     }
 }
 
-static bool is_retry_of_delivery(const struct task *t)
+/* A delivery whose time comes by the clock was tried before, or its receiver was: a retry, a redelivery that
+ * waits already, the end of a closed receiver's pause. What is new is sent at once and never met here. */
+static bool can_wait(const struct task *t)
 {
-    return t->row.owner == TASK_OWNER_DELIVERY && t->phase == TASK_READY && t->row.attempt > 1;
+    return t->row.owner == TASK_OWNER_DELIVERY && t->phase == TASK_READY;
 }
 
 /* Under pressure: a little later. Not written to disk: after a restart it is due when it was. */
@@ -33,7 +33,7 @@ static void put_off(struct unit *u, struct task *t)
 {
     if (u->store->shared)
         unit_task_touch(u, t);
-    t->row.due_ms = u->now_ms + PUT_OFF_MS;
+    t->row.due_ms = u->now_ms + UNIT_PUT_OFF_MS;
     unit_task_place(u, t);
 }
 
@@ -44,7 +44,7 @@ size_t timers_decide(struct unit *u, size_t max)
     for (; n < max && (t = live_due_steady(u->store->live, u->steady_ms)); n++)
         lease_or_limit(u, t);
     for (; n < max && (t = live_due_wall(u->store->live, u->now_ms)); n++) {
-        if (u->puts_off && is_retry_of_delivery(t)) {
+        if (u->puts_off && can_wait(t)) {
             put_off(u, t);
             continue;
         }

@@ -49,7 +49,10 @@ struct attempt_notice {
     struct str error;                    /* absent: delivered */
 };
 
-enum { UNIT_BYTES_MAX = 8 << 20 }; /* of arena: a batch of large rows and bodies ends early */
+enum {
+    UNIT_BYTES_MAX = 8 << 20, /* of arena: a batch of large rows and bodies ends early */
+    UNIT_PUT_OFF_MS = 1000,   /* under pressure, what can wait does so long before the next look */
+};
 
 struct unit_row;
 struct task_touch;
@@ -109,7 +112,7 @@ struct unit {
     uint32_t delivered, given_up; /* deliveries that ended in this batch */
     int64_t oldest_us;            /* wall clock when the first of its requests was complete; 0: it has none */
     bool refuses_low;             /* under pressure: new work of the low class is refused ... */
-    bool puts_off;                /* ... and what can wait does (retries of deliveries, the purge) */
+    bool puts_off;                /* ... and what can wait does (deliveries again, the purge) */
     struct err load_err;          /* the first failure of the load phase */
     bool believes;                /* what cannot be was found again and again: unit_suspect does nothing */
     struct unit_asked asked;

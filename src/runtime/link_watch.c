@@ -24,3 +24,22 @@ bool link_works(struct link_watch *w, int64_t now_ms, struct link_return *ret)
     w->attempts = 0;
     return true;
 }
+
+void link_write_return(struct json_writer *w, const char *instance_id, const struct link_return *back)
+{
+    jw_key(w, "reconnects");
+    jw_array(w);
+    if (back->attempts) {
+        jw_object(w);
+        jw_key(w, "instance_id");
+        jw_text(w, instance_id);
+        jw_key(w, "elapsed_ms");
+        jw_int(w, back->elapsed_ms);
+        jw_key(w, "attempts");
+        jw_int(w, back->attempts);
+        jw_key(w, "reason");
+        jw_text(w, back->reason);
+        jw_object_end(w);
+    }
+    jw_array_end(w);
+}

@@ -12,6 +12,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/json.h"
+
 enum { LINK_REASON_MAX = 64 };
 
 struct link_watch {
@@ -30,5 +32,10 @@ struct link_return {
 void link_failed(struct link_watch *w, const char *why, int64_t now_ms);
 /* True: it had been lost. */
 bool link_works(struct link_watch *w, int64_t now_ms, struct link_return *ret);
+
+/* The member "reconnects" of what a process tells core (api/overload.h): the one return, or with attempts 0
+ * none. */
+#define LINK_REPORT_PATH "/internal/v1/pressure"
+void link_write_return(struct json_writer *w, const char *instance_id, const struct link_return *back);
 
 #endif

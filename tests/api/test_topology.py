@@ -35,6 +35,50 @@ def test_it_shows_the_processes_that_run(weir):
             assert int(file.read().rsplit(")", 1)[1].split()[1]) == weir.process.pid
 
 
+def agents(weir):
+    """{name: pid} of the running processes of the agents' domain."""
+    return {p["name"]: p["pid"] for p in weir.api("GET", PATH).expect(200)["processes"]
+            if p["domain"] == "agents" and p["state"] == "running"}
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_every_agent_is_a_worker_set_of_its_own(fresh_weir, count):
+    """[TOP-006] One process each under the agents' supervisor, and each works under its own ids. The
+    control: one agent is one."""
+    weir = fresh_weir(settings={"runner.processes": count, "runner.workers": 2, "runner.time_scale": 0.01})
+    key = weir.new_client().api_key
+    wanted = {f"runner {n + 1}" for n in range(count)}
+    wait_for(lambda: set(agents(weir)) == wanted, 10, f"{wanted}", weir)
+    assert sorted(agents(weir).values()) == sorted(weir.pids("runner"))
+
+    def sets():
+        jobs = [weir.submit(key, work_kind="SUCCESS_FAST")["job_id"] for _ in range(8)]
+        for job in jobs:
+            weir.wait_final(key, job)
+        starts = weir.logs(event="job_started")
+        assert all(line["worker_id"].startswith(line["process"].replace(" ", "-")) for line in starts)
+        return {line["process"] for line in starts}
+
+    wait_for(lambda: sets() == wanted, 20, "work of each", weir)
+
+
+@pytest.mark.sqlite_only("the open file tells who opened the store")
+def test_core_is_the_child_that_opens_the_store(weir):
+    """[TOP-010] Listed under root, and of all processes the only one with the store open: that a store which
+    does not open ends there is shown by tests/faults/test_supervision_domains.py."""
+    processes = by_name(weir.api("GET", PATH).expect(200)["processes"])
+    assert processes["core"]["domain"] == "root"
+    path = os.path.realpath(os.path.join(weir.data, "weir.db"))
+
+    def opened(pid):
+        folder = f"/proc/{pid}/fd"
+        return [os.readlink(os.path.join(folder, fd)) for fd in os.listdir(folder)]
+
+    holders = {name for name, p in processes.items() if path in opened(p["pid"])}
+    assert holders == {"core"} and path not in opened(weir.process.pid)
+    assert len(processes) >= 3
+
+
 def test_every_domain_of_the_matrix_is_there_with_its_intensity(weir):
     """[TOP-011] [TOP-028] Also those whose processes come later: declared, with a supervisor of their own."""
     told = weir.api("GET", PATH).expect(200)

@@ -13,6 +13,7 @@ TABLE = "src/runtime/domain_table.h"
 DOC = "docs/operations/topology.md"
 FILES = [TABLE, DOC, "src/runtime/failure_modes.h", "src/runtime/event_names.h",
          "src/runtime/process_table.h", "src/config/settings_list.h",
+         "src/core/README.md", "src/domains/runner/README.md", "src/domains/gateway/README.md",
          "tools/check_topology.py", "tools/topology_lists.py", "tools/tree.py"]
 
 
@@ -85,6 +86,30 @@ def test_a_doc_names_what_it_depends_on(tree):
     change(tree, DOC, r"- Story 00: Runtime Topology And SLOs\.", "- the topology")
     passed, said = judge(tree)
     assert not passed and "depends on" in said
+
+
+@pytest.mark.parametrize("folder, pattern, word", [
+    ("core", r"- Story 00: Runtime Topology And SLOs\.", "depends on"),
+    ("domains/runner", r"- Story 00: Runtime Topology And SLOs\.", "depends on"),
+    ("domains/gateway", r"- Story 00: Runtime Topology And SLOs\.", "depends on"),
+    ("domains/runner", r"10/60s", "item 2"), ("core", r"crash classes", "item 3"),
+    ("domains/gateway", r"partition key, scaling", "item 4"), ("domains/runner", r"telemetry", "item 6"),
+])
+def test_the_folder_of_every_process_is_bound_by_it(tree, folder, pattern, word):
+    """[TOP-001] Its README cites the contract and states its place in the tree, crash classes, sharding and
+    telemetry; what deviates does not pass. The control: as they are they do."""
+    assert judge(tree) == (True, "")
+    change(tree, f"src/{folder}/README.md", pattern, "")
+    passed, said = judge(tree)
+    assert not passed and word in said, said
+
+
+def test_a_new_process_is_bound_by_it_too(tree):
+    """[TOP-001] One more line in the list of processes, and no folder that says anything of it."""
+    change(tree, "src/runtime/process_table.h", r'X\(RUNNER, "runner"',
+           'X(OTHER, "other", "something", OPERATIONS, 1, false) X(RUNNER, "runner"')
+    passed, said = judge(tree)
+    assert not passed and "src/domains/other/README.md" in said, said
 
 
 def test_a_new_domain_without_a_gate_is_refused(tree):

@@ -36,11 +36,14 @@ class Pace(Crew):
                 due = max(due + self.pause, time.monotonic() - 1)  # a restart is made up for, in part
                 time.sleep(max(0.0, due - time.monotonic()))
 
+    def job(self, n, i):
+        """The i-th of client n."""
+        return {"type": "EXECUTE", "work_kind": "SUCCESS_FAST", "idempotency_key": f"{n}-{i}"}
+
     def batch(self, kept, n):
         """Sends one until it is answered; every item of it is taken."""
         first = len(self.sent[n])
-        jobs = [{"type": "EXECUTE", "work_kind": "SUCCESS_FAST", "idempotency_key": f"{n}-{first + i}"}
-                for i in range(BATCH)]
+        jobs = [self.job(n, first + i) for i in range(BATCH)]
         while True:
             try:
                 answer = kept.call("POST", "/v1/jobs:batch", {"jobs": jobs})

@@ -13,8 +13,6 @@ enum {
     REPORT_ANSWER_MAX = 4096,
 };
 
-#define REPORT_PATH "/internal/v1/pressure"
-
 static uint32_t depth_of(const struct outbound *p)
 {
     return p->count - p->asked;
@@ -52,25 +50,6 @@ static void write_queues(struct json_writer *w, const struct gateway *g)
     jw_array_end(w);
 }
 
-static void write_return(struct json_writer *w, const struct gateway *g)
-{
-    jw_key(w, "reconnects");
-    jw_array(w);
-    if (g->returned.attempts) {
-        jw_object(w);
-        jw_key(w, "instance_id");
-        jw_text(w, g->name);
-        jw_key(w, "elapsed_ms");
-        jw_int(w, g->returned.elapsed_ms);
-        jw_key(w, "attempts");
-        jw_int(w, g->returned.attempts);
-        jw_key(w, "reason");
-        jw_text(w, g->returned.reason);
-        jw_object_end(w);
-    }
-    jw_array_end(w);
-}
-
 static void reported(void *self, const struct worker_answer *answer)
 {
     struct gateway *g = self;
@@ -94,10 +73,10 @@ void gateway_report(struct gateway *g, int64_t now_ms)
     jw_key(&w, "process");
     jw_text(&w, g->name);
     write_queues(&w, g);
-    write_return(&w, g);
+    link_write_return(&w, g->name, &g->returned);
     jw_object_end(&w);
     struct worker_post post = {
-        .path = REPORT_PATH, .body = strbuf_str(&body), .answer_bytes_max = REPORT_ANSWER_MAX};
+        .path = LINK_REPORT_PATH, .body = strbuf_str(&body), .answer_bytes_max = REPORT_ANSWER_MAX};
     g->report_tells_return = g->returned.attempts != 0;
     g->report = worker_client_post(g->client, &post, reported, g);
     g->report_at_ms = now_ms + (egress_in_flight(g->egress) ? REPORT_BUSY_MS : REPORT_IDLE_MS);
@@ -113,6 +92,6 @@ void gateway_link(void *gateway, bool works, const char *why)
         link_failed(&g->link, why, now_ms);
     else if (!link_works(&g->link, now_ms, &g->returned))
         return;
-    g->report_at_ms =
-        0; /* it asks whether core is there, as soon as one may; then it tells how long it took */
+    /* It asks whether core is there, as soon as one may; then it tells how long it took. */
+    g->report_at_ms = 0;
 }

@@ -30,11 +30,15 @@ static void runner_init(struct runner *r, const struct runner_config *config)
         .queue = str_of(config->queue ? config->queue : "default"),
         .finish_bytes_max = RUNNER_FINISH_BYTES,
     };
+    snprintf(r->name, sizeof r->name, "runner %" PRId64, config->instance);
+    r->link = (struct link_watch){.component = "runner", .instance_id = r->name};
     r->client = worker_client_new(&(struct worker_client_config){
         .socket_path = config->socket_path,
         .timeout_ms = RUNNER_CALL_TIMEOUT_MS,
-        .calls_max = RUNNER_CLAIMS_MAX + 4, /* and one of each other verb */
+        .calls_max = RUNNER_CLAIMS_MAX + 5, /* and one of each other verb, and of the report */
         .clock = r->clock,
+        .link = runner_link,
+        .link_self = r,
     });
     r->exerciser = exerciser_new(config->scratch_fd);
     for (size_t i = 0; i < LENGTH_OF(r->phases); i++)

@@ -8,14 +8,14 @@
 
 static void note_answer(struct runner *r, const struct worker_answer *answer)
 {
-    bool away = answer->kind != WORKER_ANSWERED;
-    if (away == r->core_away)
-        return; /* one line for each change, not for each call */
-    r->core_away = away;
-    if (away)
-        log_line(LOG_WARN, "core_away", "error_message", LOG_TEXT(answer->detail), NULL);
+    bool refused = answer->kind != WORKER_ANSWERED;
+    if (!answer->http_status || refused == r->refused) /* without a status: runner_link() has told */
+        return;
+    r->refused = refused;
+    if (refused)
+        log_line(LOG_WARN, "calls_refused", "error_message", LOG_TEXT(answer->detail), NULL);
     else
-        log_line(LOG_INFO, "core_back", NULL);
+        log_line(LOG_INFO, "calls_taken", NULL);
 }
 
 /* A refusal that the same call would meet again. Without these tasks, their leases run out. */
@@ -268,6 +268,7 @@ static void pump_finish(struct runner *r)
 
 void runner_pump(struct runner *r, int64_t now_ms)
 {
+    runner_report(r);
     pump_finish(r); /* first: reports free slots, and core's promises wait for them */
     pump_release(r);
     pump_start(r);
@@ -293,7 +294,7 @@ int64_t runner_calls_next_at_ms(const struct runner *r, int64_t now_ms)
         at_ms = earlier(at_ms, ready_at_ms, now_ms);
     }
     if (!TAILQ_EMPTY(&r->phases[TASK_ASSIGNED]) || !TAILQ_EMPTY(&r->phases[TASK_ENDED]) ||
-        (running && running->beat_round != r->beat_round))
+        (running && running->beat_round != r->beat_round) || (r->wants_report && !r->report))
         at_ms = earlier(at_ms, ready_at_ms, now_ms);
     return at_ms;
 }

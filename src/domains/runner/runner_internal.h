@@ -19,6 +19,7 @@
 #include "domains/runner/exercise.h"
 #include "domains/runner/runner.h"
 #include "domains/runner/simulated_work.h"
+#include "runtime/link_watch.h"
 #include "worker_client/worker_client.h"
 
 enum {
@@ -115,7 +116,13 @@ struct runner {
     uint32_t beat_round;
     int64_t beat_at_ms;
 
-    bool core_away;
+    bool refused; /* core's last answer; one line for each change */
+    /* the link to core, and what core is told of it (runner_report.c) */
+    char name[24]; /* "runner 1" */
+    struct link_watch link;
+    struct link_return returned; /* core has not heard yet; attempts 0: nothing to tell */
+    struct worker_call *report;
+    bool wants_report, report_tells_return; /* the one in flight */
     bool draining;
     int64_t drain_until_ms;
 };
@@ -135,6 +142,10 @@ void runner_task_unbeat(struct runner_task *t); /* no heartbeat names it any mor
 void runner_pump(struct runner *r, int64_t now_ms);
 void runner_abandon_claims(struct runner *r);
 int64_t runner_calls_next_at_ms(const struct runner *r, int64_t now_ms); /* INT64_MAX: only answers matter */
+
+/* runner_report.c - what is told when core could not be reached, and when it is back. */
+worker_link_fn runner_link;
+void runner_report(struct runner *r);
 
 void runner_want_work(struct runner *r, struct runner_worker *w);
 

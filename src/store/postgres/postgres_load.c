@@ -153,6 +153,22 @@ static enum err_code take_tasks(struct postgres_store *s, size_t result, struct 
     return ERR_OK;
 }
 
+/* What is ready by the clock alone still stands as waiting in its row: the kernel's timers make it ready for
+ * all nodes, or put it off. */
+static enum err_code take_due(struct postgres_store *s, size_t result, struct err *err)
+{
+    const PGresult *r = link_result(&s->link, result);
+    for (int i = 0; i < PQntuples(r); i++) {
+        struct task *t;
+        if (postgres_add_task(s, r, i, &t, err) != ERR_OK)
+            return err->code;
+        if (t->phase == TASK_READY)
+            live_place(s->base.live, t, t->row.due_ms - 1);
+        postgres_want_target(t);
+    }
+    return ERR_OK;
+}
+
 static enum err_code take_streams(struct postgres_store *s, size_t result, struct err *err)
 {
     const PGresult *r = link_result(&s->link, result);
@@ -191,7 +207,7 @@ static void take_keys(struct postgres_store *s, size_t result)
 static enum err_code take_timers(struct postgres_store *s, struct load_set *l, const struct load_plan *plan,
                                  struct err *err)
 {
-    if (take_tasks(s, plan->due, err) != ERR_OK || take_tasks(s, plan->lapsed, err) != ERR_OK)
+    if (take_due(s, plan->due, err) != ERR_OK || take_tasks(s, plan->lapsed, err) != ERR_OK)
         return err->code;
     const PGresult *next = link_result(&s->link, plan->next_due);
     bool more = PQntuples(link_result(&s->link, plan->due)) >= (int)l->due_max ||

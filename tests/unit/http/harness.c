@@ -208,6 +208,8 @@ static void on_request(struct http_exchange *x)
     struct harness *h = x->context;
     h->requests++;
     h->rounds_open++;
+    if (x->query.len && h->ordered < ORDER_MAX)
+        h->order[h->ordered++] = x->query.ptr[0];
     struct route_match match;
     router_find(router, x->method, x->path, &match);
     if (x->body_too_large) {

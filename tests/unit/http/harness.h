@@ -13,13 +13,15 @@
 
 #include "http/server.h"
 
-enum { BIG_BYTES = 16 * 1024 * 1024, PATIENCE_MS = 20000, HELD_MAX = 16 };
+enum { BIG_BYTES = 16 * 1024 * 1024, PATIENCE_MS = 20000, HELD_MAX = 16, ORDER_MAX = 32 };
 
 struct harness {
     struct http_server *server;
     uint16_t port;
     char unix_path[64];
     _Atomic uint32_t canaries, requests, dones, bad_requests;
+    char order[ORDER_MAX + 1]; /* of the last requests with a query: its first letter each; one thread */
+    _Atomic uint32_t ordered;
     _Atomic uint32_t ticks, stream_ends;
     _Atomic uint32_t rounds_open; /* requests whose round has not ended; meant for one thread */
     _Atomic int last_bad_status;

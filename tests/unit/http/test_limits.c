@@ -62,6 +62,75 @@ static void a_request_that_trickles_in_is_cut_off(void **state)
     harness_stop(h);
 }
 
+enum { ROUND_OF = 4, LARGE_BYTES = 40 * 1024, STANDS_STILL_MS = 300 };
+
+/* A POST to /echo with a body of that size. */
+static void send_body(struct client *c, const char *query, size_t bytes)
+{
+    struct strbuf text = {0};
+    strbuf_addf(&text, "POST /echo%s HTTP/1.1\r\nHost: a\r\nContent-Length: %zu\r\n\r\n", query, bytes);
+    for (size_t i = 0; i < bytes; i++)
+        strbuf_add_text(&text, "x");
+    client_send(c, text.ptr, text.len);
+    strbuf_free(&text);
+}
+
+static void expect_answers(struct client clients[ROUND_OF])
+{
+    for (int i = 0; i < ROUND_OF; i++)
+        assert_int_equal(client_answer(&clients[i]).status, 200);
+}
+
+/* In one round of the loop, while it stands still: first those, with bodies of that size; then the others. */
+static const char *order_of(struct harness *h, struct client first[ROUND_OF], size_t bytes,
+                            struct client then[ROUND_OF])
+{
+    struct client holder = client_tcp(h);
+    assert_true(harness_await(rounds_open_are, h, 0)); /* the end of an earlier round is not to wait */
+    h->ordered = 0;
+    h->waits_unsaid = true;
+    h->next_round_waits_ms = STANDS_STILL_MS;
+    client_text(&holder, GET("/echo"));
+    assert_int_equal(client_answer(&holder).status, 200);
+    assert_true(harness_await(waits_are, h, 1));
+    for (int i = 0; i < ROUND_OF; i++)
+        send_body(&first[i], "?first", bytes);
+    for (int i = 0; i < ROUND_OF; i++)
+        send_body(&then[i], "?then", 1);
+    expect_answers(first);
+    expect_answers(then);
+    client_close(&holder);
+    h->order[h->ordered] = 0;
+    return h->order;
+}
+
+/* Whoever sends large bodies is served behind all who came after him with small ones. The control: as soon as
+ * he sends small ones himself he is served in his turn. */
+static void large_bodies_are_read_behind_small_requests(void **state)
+{
+    (void)state;
+    struct harness *h = harness_start(1, NULL);
+    struct client large[ROUND_OF], small[ROUND_OF];
+    for (int i = 0; i < ROUND_OF; i++) {
+        large[i] = client_tcp(h);
+        small[i] = client_tcp(h);
+        send_body(&large[i], "", LARGE_BYTES); /* what one sent last tells what to expect */
+        send_body(&small[i], "", 1);
+    }
+    expect_answers(large);
+    expect_answers(small);
+    assert_string_equal(order_of(h, large, LARGE_BYTES, small), "ttttffff");
+    for (int i = 0; i < ROUND_OF; i++)
+        send_body(&large[i], "", 1);
+    expect_answers(large);
+    assert_string_equal(order_of(h, large, 1, small), "fffftttt");
+    for (int i = 0; i < ROUND_OF; i++) {
+        client_close(&large[i]);
+        client_close(&small[i]);
+    }
+    harness_stop(h);
+}
+
 static void an_idle_connection_is_closed_without_a_word(void **state)
 {
     (void)state;
@@ -247,6 +316,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(idle_connections_cost_little_memory),
         cmocka_unit_test(a_request_that_trickles_in_is_cut_off),
+        cmocka_unit_test(large_bodies_are_read_behind_small_requests),
         cmocka_unit_test(an_idle_connection_is_closed_without_a_word),
         cmocka_unit_test(an_answer_nobody_takes_is_given_up),
         cmocka_unit_test(beyond_the_limit_a_connection_is_told_503),

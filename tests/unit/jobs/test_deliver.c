@@ -584,16 +584,97 @@ static void test_purge_takes_deliveries_with_their_job_and_waits_for_pending_one
     rig_expect_sound(r); /* no row and no listing entry of a delivery is left behind */
 }
 
-static void send_test(struct rig *r, int64_t client, int64_t hook)
+static void ask(struct rig *r, int64_t client, int64_t hook, enum webhook_action action, int64_t delivery)
 {
     struct webhook_command *c = ARENA_NEW(r->arena, struct webhook_command);
-    c->action = WEBHOOK_TEST;
+    c->action = action;
     c->client = client;
     c->id = hook;
     c->low = (uint64_t)webhook_of(r, hook).low;
+    if (delivery) {
+        c->delivery_id = delivery;
+        c->delivery_low = (uint64_t)row_of(r, delivery).low;
+    }
     rig_post(r, &c->base, &webhook_command_type);
     rig_step(r);
     assert_int_equal(c->base.result, ERR_OK);
+}
+
+static void send_test(struct rig *r, int64_t client, int64_t hook)
+{
+    ask(r, client, hook, WEBHOOK_TEST, 0);
+}
+
+/* One look a second for that long: nothing is to be sent. */
+static void expect_silence(struct rig *r, int seconds)
+{
+    for (int i = 0; i < seconds; i++) {
+        rig_pass(r, 1000);
+        assert_int_equal(claim_all(r)->task_count, 0);
+    }
+}
+
+/* [TOP-080] A retry whose time has come, while the service sheds load: it waits, and goes on afterwards. What
+ * is new is sent meanwhile; and at a level below, retries are. */
+static void test_retries_wait_while_load_is_shed_and_new_ones_do_not(void **state)
+{
+    struct rig *r = *state;
+    r->settings.webhooks_base_ms = 1000;
+    r->settings.webhooks_cap_ms = 1000;
+    int64_t client = rig_new_client(r, NULL);
+    int64_t hook = new_webhook(r, client, "http://hook/1", "job.created");
+    rig_submit_default(r, client);
+    struct claim_command *c = claim_all(r);
+    assert_int_equal(c->task_count, 1);
+    int64_t head = c->tasks[0].head;
+    answer(r, &c->tasks[0], 500);
+    kernel_set_pressure(r->kernel, true, false); /* degraded: not yet */
+    rig_pass(r, 1001);
+    c = claim_all(r);
+    assert_int_equal(c->task_count, 1);
+    answer(r, &c->tasks[0], 500);
+    kernel_set_pressure(r->kernel, true, true);
+    expect_silence(r, 30);
+    send_test(r, client, hook);
+    c = claim_all(r);
+    assert_int_equal(c->task_count, 1);
+    assert_int_not_equal(c->tasks[0].head, head);
+    answer(r, &c->tasks[0], 200);
+    kernel_set_pressure(r->kernel, false, false);
+    rig_pass(r, 1001);
+    c = claim_all(r);
+    assert_int_equal(c->task_count, 1);
+    assert_int_equal(c->tasks[0].head, head);
+    assert_int_equal(c->tasks[0].attempt, 3); /* waiting was none */
+}
+
+/* [TOP-080] */
+static void test_a_redelivery_waits_while_load_is_shed(void **state)
+{
+    struct rig *r = *state;
+    int64_t client = rig_new_client(r, NULL);
+    int64_t hook = new_webhook(r, client, "http://hook/1", "job.created");
+    send_test(r, client, hook);
+    struct claim_command *c = claim_all(r);
+    assert_int_equal(c->task_count, 1);
+    int64_t head = c->tasks[0].head;
+    answer(r, &c->tasks[0], 200);
+    for (int shed = 0; shed < 2; shed++) {
+        kernel_set_pressure(r->kernel, true, shed);
+        ask(r, client, hook, WEBHOOK_REDELIVER, head);
+        assert_int_equal(row_of(r, head).state, DELIVERY_PENDING);
+        if (shed) {
+            assert_int_equal(claim_all(r)->task_count, 0);
+            expect_silence(r, 30);
+            kernel_set_pressure(r->kernel, true, false);
+            rig_pass(r, 1001);
+        }
+        c = claim_all(r);
+        assert_int_equal(c->task_count, 1);
+        assert_int_equal(c->tasks[0].head, head);
+        answer(r, &c->tasks[0], 200);
+        assert_int_equal(row_of(r, head).state, DELIVERY_DELIVERED);
+    }
 }
 
 static bool count_row(const void *row, void *arg)
@@ -657,6 +738,8 @@ int main(void)
         RIG_TEST(test_a_restart_goes_on_where_it_was),
         RIG_TEST(test_purge_takes_deliveries_with_their_job_and_waits_for_pending_ones),
         RIG_TEST(test_deliveries_of_no_job_leave_by_their_age_unless_they_wait),
+        RIG_TEST(test_retries_wait_while_load_is_shed_and_new_ones_do_not),
+        RIG_TEST(test_a_redelivery_waits_while_load_is_shed),
     };
     return RIG_RUN_ALL(tests);
 }

@@ -19,7 +19,8 @@
 
 enum { CONNECTIONS_MAX = 64, TASKS_MAX = 20000, WORKERS_MAX = 4096 };
 
-static const char *const verb_names[] = {"claim", "start", "heartbeat", "finish", "release"};
+static const char *const paths[] = {"/worker/v1/claim",  "/worker/v1/start",   "/worker/v1/heartbeat",
+                                    "/worker/v1/finish", "/worker/v1/release", "/internal/v1/pressure"};
 
 struct connection {
     int fd;
@@ -278,6 +279,18 @@ static void answer(struct connection *c, int status, struct str body)
     strbuf_free(&out);
 }
 
+static void take_report(struct fake_core *f, const struct json *root, struct strbuf *out)
+{
+    const struct json *back = json_get(root, "reconnects");
+    copy_text(f->counts.reporter, sizeof f->counts.reporter, text_of(root, "process"));
+    for (const struct json *j = back ? back->child : NULL; j; j = j->next) {
+        MUST(json_to_int(json_get(j, "elapsed_ms"), &f->counts.reconnect_ms));
+        MUST(json_to_int(json_get(j, "attempts"), &f->counts.reconnect_attempts));
+        f->counts.reconnects++;
+    }
+    strbuf_add_text(out, "{\"level\":\"normal\"}");
+}
+
 /* A whole request in c->in? Then its verb and body. */
 static bool request_complete(struct fake_core *f, const struct connection *c, enum fake_verb *ret_verb,
                              struct str *ret_body, size_t *ret_bytes)
@@ -299,7 +312,7 @@ static bool request_complete(struct fake_core *f, const struct connection *c, en
     *ret_bytes = head_len + body_len;
     for (int v = 0; v < FAKE_VERBS; v++) {
         char line[64];
-        snprintf(line, sizeof line, "POST /worker/v1/%s HTTP/1.1\r\n", verb_names[v]);
+        snprintf(line, sizeof line, "POST %s HTTP/1.1\r\n", paths[v]);
         if (strncmp(c->in.ptr, line, strlen(line)) == 0) {
             *ret_verb = (enum fake_verb)v;
             return true;
@@ -354,6 +367,8 @@ static void serve(struct fake_core *f, struct connection *c)
         if (first_look)
             c->wait_until_ms = now_ms() + wait_ms;
         c->waiting = !do_claim(f, root, &out) && now_ms() < c->wait_until_ms;
+    } else if (verb == FAKE_REPORT) {
+        take_report(f, root, &out);
     } else {
         if (verb == FAKE_FINISH && body.len > f->counts.finish_bytes_max)
             f->counts.finish_bytes_max = body.len;

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum fake_verb { FAKE_CLAIM, FAKE_START, FAKE_HEARTBEAT, FAKE_FINISH, FAKE_RELEASE, FAKE_VERBS };
+enum fake_verb { FAKE_CLAIM, FAKE_START, FAKE_HEARTBEAT, FAKE_FINISH, FAKE_RELEASE, FAKE_REPORT, FAKE_VERBS };
 enum fake_state { FAKE_QUEUED, FAKE_ASSIGNED, FAKE_RUNNING, FAKE_FINISHED, FAKE_CANCELLED };
 
 struct fake_task {
@@ -33,6 +33,9 @@ struct fake_counts {
     int workers;                            /* different worker ids seen */
     int finished, heartbeat_tasks_max;      /* the most tasks in one heartbeat */
     size_t finish_bytes_max;                /* the largest finish body */
+    int reconnects;                         /* that it was told of; of the last one: */
+    int64_t reconnect_ms, reconnect_attempts;
+    char reporter[32];
     int connections;
     char last_authorization[128];
 };

@@ -446,6 +446,34 @@ static void test_a_restart_of_core_loses_no_report(void **state)
     await(w, is_finished, next);
 }
 
+static bool reconnects_reach(struct fake_core *f, void *count)
+{
+    return fake_core_counts(f).reconnects >= *(int *)count;
+}
+
+/* [TOP-070] Idle, with nothing but a long poll in flight: it asks whether core is there and tells it once how
+ * long it was not. Nothing is told before, and nothing of a core that refuses a call. */
+static void test_a_lost_link_to_core_is_told_when_it_is_back(void **state)
+{
+    struct world *w = *state;
+    w->config.workers = 1;
+    w->config.instance = 7;
+    run(w);
+    fake_core_refuse(w->core, FAKE_START, 503, 1);
+    await(w, is_finished, add_plain(w, 1));
+    assert_int_equal(fake_core_counts(w->core).calls[FAKE_REPORT], 0);
+    fake_core_stop(w->core);
+    poll(NULL, 0, 300); /* the time of the outage */
+    fake_core_run(w->core);
+    await(w, reconnects_reach, 1);
+    struct fake_counts c = fake_core_counts(w->core);
+    assert_string_equal(c.reporter, "runner 7");
+    assert_in_range(c.reconnect_ms, 200, PATIENCE_MS);
+    assert_in_range(c.reconnect_attempts, 2, 20); /* tries, with growing pauses */
+    await(w, is_finished, add_plain(w, 1));
+    assert_int_equal(fake_core_counts(w->core).reconnects, 1);
+}
+
 static void test_an_unanswered_start_is_asked_again_and_the_job_runs_once(void **state)
 {
     struct world *w = *state;
@@ -628,6 +656,7 @@ int main(void)
         WITH_CORE(test_a_cancelled_job_stops_at_once_and_reports_nothing),
         WITH_CORE(test_a_lost_lease_ends_the_work_and_frees_the_slot_at_once),
         WITH_CORE(test_a_restart_of_core_loses_no_report),
+        WITH_CORE(test_a_lost_link_to_core_is_told_when_it_is_back),
         WITH_CORE(test_an_unanswered_start_is_asked_again_and_the_job_runs_once),
         WITH_CORE(test_an_unanswered_finish_is_asked_again_and_counts_once),
         WITH_CORE(test_an_overloaded_core_is_asked_again_later),

@@ -1,0 +1,156 @@
+"""What waits, and who is answered sooner, while queues are nearly full. Each has its control on the same
+server, one level below."""
+import time
+
+import pytest
+
+from fail_io import FailIo
+from harness.receiver import Receiver
+from harness.together import at_once
+from harness.weir_server import wait_for
+from harness.webhook_calls import new_webhook, webhook_deliveries
+
+TIMEOUT_MS = 4000
+QUIET_SECONDS = 3  # several looks at what was put off, which are a second apart
+TWENTY = {"jobs.queue_size": 20, "jobs.max_active": 1000, "runner.processes": 0,
+          "limits.requests_per_minute": 0, "webhooks.base_ms": 20, "webhooks.cap_ms": 100}
+DEGRADED, SHED = 17, 19  # of twenty
+
+
+class Queue:
+    """A queue of twenty jobs and nobody who works on them."""
+
+    def __init__(self, weir, name="o"):
+        self.weir, self.name, self.jobs = weir, name, []
+        self.key = weir.new_client().api_key
+
+    def look(self):
+        """Which jobs are there: a call that timed out may have been done."""
+        items = self.weir.api("GET", "/v1/jobs?state=QUEUED", key=self.key).expect(200)["items"]
+        self.jobs = [job["job_id"] for job in items]
+
+    def at(self, count, level):
+        """So many wait, and the server knows it."""
+        while len(self.jobs) > count:
+            self.weir.cancel(self.key, self.jobs.pop()).expect(200)
+        while len(self.jobs) < count:
+            self.jobs.append(self.weir.submit(self.key, queue=self.name)["job_id"])
+        wait_for(lambda: self.weir.api("GET", "/v1/jobs", key=self.key).headers.get("weir-pressure") == level,
+                 5, str(level), self.weir)
+
+
+@pytest.fixture(name="queue")
+def fixture_queue(fresh_weir):
+    """Of a server of its own."""
+    return Queue(fresh_weir(settings=TWENTY))
+
+
+def seconds_to_504(weir, path, key, body=None):
+    """How long it took to be told that it takes too long."""
+    began = time.monotonic()
+    weir.api("POST", path, body, key, timeout=60).expect_problem(504, "RFA_EXEC_TIMEOUT")
+    return time.monotonic() - began
+
+
+@pytest.mark.sqlite_only("the shim stalls the disk of the file")
+def test_from_degraded_on_a_change_waits_half_as_long_unless_it_is_critical(fresh_weir):
+    """[TOP-079] The disk stands still. At degraded a submit hears of it after half of the request timeout and
+    a cancel after all of it; the control, at normal, a submit after all of it."""
+    io = FailIo()
+    weir = fresh_weir(settings=TWENTY | {"server.request_timeout_ms": TIMEOUT_MS, "store.timeout_ms": 60000},
+                      env=io.environment())
+    queue = Queue(weir)
+    body = {"type": "EXECUTE", "queue": "o", "priority": 5}
+    took = []
+    for count, level in ((1, None), (DEGRADED, "degraded")):
+        queue.at(count, level)
+        calls = (("/v1/jobs", body), (f"/v1/jobs/{queue.jobs[0]}/cancel", None))
+        io.sync_delay_ms = TIMEOUT_MS + 1500
+        took.append(at_once(2, lambda i, calls=calls: seconds_to_504(weir, calls[i][0], queue.key,
+                                                                     calls[i][1])))
+        io.heal()
+        wait_for(lambda: weir.api("POST", "/v1/clients").status == 201, 30, "the disk", weir)
+        queue.look()
+    (usual, _), (hurried, critical) = took
+    whole, half = TIMEOUT_MS / 1000, TIMEOUT_MS / 2000
+    assert usual >= whole * 0.95 and critical >= whole * 0.95, took
+    assert half * 0.95 <= hurried < whole * 0.9, took
+
+
+def quiet(receiver):
+    """Nothing arrives for a while."""
+    before = len(receiver.calls)
+    time.sleep(QUIET_SECONDS)
+    return len(receiver.calls) == before
+
+
+def test_a_retry_waits_at_shed_and_goes_on_afterwards(queue):
+    """[TOP-080] The first attempt goes out at shed, its retry does not; the control: at degraded both do."""
+    weir = queue.weir
+    with Receiver() as before, Receiver() as during:
+        queue.at(DEGRADED, "degraded")
+        before.answers = [500, 200]
+        queue.jobs.append(weir.submit(queue.key, queue="o", callback=before.url)["job_id"])
+        before.wait(3)  # created, created again, queued
+        queue.at(SHED, "shed")
+        during.answers = [500]
+        queue.jobs.insert(0, weir.submit(queue.key, queue="o", callback=during.url)["job_id"])
+        during.wait(1)
+        assert quiet(during) and len(during.calls) == 1
+        during.answers = [200]
+        queue.at(5, None)
+        assert during.wait(3)[1].id == during.calls[0].id
+
+
+def test_a_redelivery_waits_at_shed(queue):
+    """[TOP-080] It is taken and stays pending; the control: at degraded it is sent at once."""
+    weir = queue.weir
+    with Receiver() as receiver:
+        hook, _ = new_webhook(weir, queue.key, receiver.url, ["job.created"])
+        weir.api("POST", f"/v1/webhooks/{hook}:test", {}, queue.key).expect(202)
+        first, = receiver.wait(1)
+
+        def state():
+            return {d["delivery_id"]: d["state"] for d in webhook_deliveries(weir, queue.key, hook)}[first.id]
+
+        def again():
+            path = f"/v1/webhooks/{hook}/deliveries/{first.id}:redeliver"
+            assert weir.api("POST", path, {}, queue.key).expect(202)["state"] == "pending"
+
+        def sent():
+            return sum(call.id == first.id for call in receiver.calls)
+
+        wait_for(lambda: state() == "delivered", 10, "the first", weir)
+        queue.at(DEGRADED, "degraded")
+        again()
+        wait_for(lambda: sent() == 2 and state() == "delivered", 10, "the second", weir)
+        queue.at(SHED, "shed")
+        again()
+        time.sleep(QUIET_SECONDS)
+        assert sent() == 2 and state() == "pending"
+        queue.at(5, None)
+        wait_for(lambda: sent() == 3 and state() == "delivered", 10, "the third", weir)
+
+
+def test_the_purge_is_rare_at_shed(fresh_weir):
+    """[TOP-080] A job that could go stays while load is shed, and goes afterwards; the control before: it
+    goes within seconds."""
+    weir = fresh_weir(settings=TWENTY | {"jobs.retention_seconds": 1})
+    queue = Queue(weir)
+
+    def ended():
+        job = weir.submit(queue.key, queue="done")["job_id"]
+        weir.cancel(queue.key, job).expect(200)
+        return job
+
+    def gone(job):
+        return weir.api("GET", f"/v1/jobs/{job}", key=queue.key).status == 404
+
+    usual = ended()
+    wait_for(lambda: gone(usual), 20, "it is purged", weir)
+    queue.at(SHED, "shed")
+    kept = ended()
+    time.sleep(6)
+    assert not gone(kept)
+    queue.at(5, None)
+    wait_for(lambda: gone(kept), 20, "it is purged, too", weir)

@@ -1,0 +1,131 @@
+"""What has to pass before work counts as complete: format, a build without warnings, tests, all at once."""
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from harness.weir_server import REPOSITORY
+
+pytestmark = pytest.mark.sqlite_only("no server runs here")
+PLANTED = "int planted(void);\nint planted(void)\n{\n    return 1;\n}\n"
+RELEASE = os.path.join(REPOSITORY, "build")
+
+
+def run(command, folder, **options):
+    """(exit code, output)"""
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=120,
+                          **options)
+    return done.returncode, done.stdout + done.stderr
+
+
+def recipe(target):
+    """What make would run for a target, without what installs packages."""
+    code, said = run(["make", "-n", target], REPOSITORY)
+    assert code == 0, said
+    return [line for line in said.splitlines() if "tools/setup" not in line]
+
+
+def test_the_format_check_passes_and_sees_a_planted_line(tmp_path):
+    """[TOP-105] The target is the checker, which finds nothing here; in a tree of its own it passes a file
+    as `make fmt` leaves it and refuses the same file with one space more."""
+    assert recipe("fmt-check") == ["tools/check_format"]
+    assert run(["tools/check_format"], REPOSITORY) == (0, "")
+    for folder in ("tools", "src", "tests", "bench"):
+        os.mkdir(tmp_path / folder)
+    shutil.copy(os.path.join(REPOSITORY, "tools/check_format"), tmp_path / "tools")
+    shutil.copy(os.path.join(REPOSITORY, ".clang-format"), tmp_path)
+    planted = tmp_path / "src" / "planted.c"
+    planted.write_text(PLANTED, encoding="ascii")
+    assert run(["tools/check_format"], tmp_path) == (0, "")
+    planted.write_text(PLANTED.replace("return 1", "return  1"), encoding="ascii")
+    code, said = run(["tools/check_format"], tmp_path)
+    assert code == 1 and "planted.c:4" in said and "make fmt" in said
+
+
+def commands():
+    """[(file, compiler command)] of the release build's own files."""
+    with open(os.path.join(RELEASE, "compile_commands.json"), encoding="utf-8") as file:
+        every = json.load(file)
+    return [(entry["file"], shlex.split(entry["command"])) for entry in every if "/src/" in entry["file"]]
+
+
+def test_every_file_is_compiled_with_warnings_as_errors(tmp_path):
+    """[TOP-106] `make` builds the program so; a planted warning fails under the very command of a file of
+    ours, and without it the same command passes."""
+    assert any(re.search(r"ninja -C build .*weir", line) for line in recipe("build"))
+    found = commands()
+    assert len(found) > 100
+    for name, command in found:
+        assert {"-Wall", "-Wextra", "-Werror"} <= set(command), name
+        assert not [word for word in command if word.startswith("-Wno-error")], name
+    _, command = found[0]
+    source, target = tmp_path / "planted.c", str(tmp_path / "planted.o")
+    cut = command.index("-MD")
+    compiler = command[:cut] + ["-o", target, "-c", str(source)]
+    for text, passes in ((PLANTED, True), (PLANTED.replace("return 1", "int unused;\n    return 1"), False)):
+        source.write_text(text, encoding="ascii")
+        code, said = run(compiler, RELEASE)
+        assert (code == 0) is passes, said
+    assert "unused" in said
+
+
+@pytest.fixture(name="stages")
+def fixture_stages(monkeypatch):
+    """tools/run_tests.py as a module."""
+    monkeypatch.syspath_prepend(os.path.join(REPOSITORY, "tools"))
+    monkeypatch.chdir(REPOSITORY)
+    monkeypatch.delitem(sys.modules, "run_tests", raising=False)
+    import run_tests  # pylint: disable=import-outside-toplevel
+    return run_tests
+
+
+def with_make(tmp_path, code):
+    """An environment whose `make` notes its arguments and ends so."""
+    fake = tmp_path / "make"
+    fake.write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/asked\nexit {code}\n', encoding="ascii")
+    fake.chmod(0o755)
+    return {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+
+
+@pytest.mark.parametrize("code", [0, 2])
+def test_ci_is_the_test_target_and_ends_as_it_does(tmp_path, code):
+    """[TOP-107]"""
+    assert run([".ci/run"], REPOSITORY, env=with_make(tmp_path, code))[0] == code
+    assert (tmp_path / "asked").read_text(encoding="ascii") == "test\n"
+    assert any("tools/run_tests.py" in line for line in recipe("test"))
+
+
+def test_the_test_target_fails_with_its_first_stage_that_fails(stages, monkeypatch, tmp_path):
+    """[TOP-107] Real stages, small ones: all pass, or one does not and the run ends with 1."""
+    monkeypatch.setattr(stages, "LOGS", str(tmp_path))
+    monkeypatch.setattr(sys, "argv", ["run_tests.py"])
+    for bad, wanted in ((["true"], 0), (["false"], 1)):
+        small = [stages.Stage("small-first", ["true"]), stages.Stage("small-last", bad, ["small-first"])]
+        monkeypatch.setattr(stages, "stages", lambda small=small: small)
+        with pytest.raises(SystemExit) as ended:
+            stages.main()
+        assert ended.value.code == wanted
+        assert small[-1].result == ("FAILED" if wanted else "ok")
+
+
+@pytest.mark.parametrize("code", [0, 1])
+def test_one_target_is_all_of_it_before_a_commit(stages, tmp_path, code):
+    """[TOP-108] Format and doc gate (both in tools/check), conformance, build, unit tests; it ends as they
+    do."""
+    line, = [line for line in recipe("precommit") if "run_tests" in line]
+    named = line.split("run_tests.py")[1].split()
+    names = {stage.name for stage in stages.chosen(stages.stages(), named)}
+    assert {"check", "conformance", "build-release", "build-asan", "unit"} == names
+    with open(os.path.join(REPOSITORY, "tools/check"), encoding="utf-8") as file:
+        looks = file.read()
+    assert "tools/check_format" in looks and "tools/check_topology.py" in looks
+    fake = tmp_path / "python"
+    fake.write_text(f"#!/bin/sh\nexit {code}\n", encoding="ascii")
+    fake.chmod(0o755)
+    ended, said = run(["make", "precommit", f"PYTHON={fake}"], REPOSITORY)
+    assert (ended == 0) == (code == 0), said
