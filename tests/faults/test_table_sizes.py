@@ -18,7 +18,7 @@ from harness.worker_calls import Worker
 
 LONG = os.environ.get("WEIR_TEST_LONG") == "1"
 # Jobs until retention and vacuum are at work, jobs that are measured, and tries that a busy machine has.
-WARM_UP, MEASURED, TRIES = (5000, 100000, 3) if LONG else (1600, 2400, 3)
+WARM_UP, MEASURED, TRIES = (5000, 100000, 3) if LONG else (1600, 2400, 6)
 UNCLEANED = 2200
 SHARE_MAX = 0.3  # of the growth without a vacuum
 SAMPLES = 5
