@@ -16,7 +16,7 @@ export PYTHONDONTWRITEBYTECODE := 1
 comma   := ,
 
 .PHONY: help setup setup-run build run test test-long check bench conformance install install-service clean fmt fmt-check precommit fuzz \
-        build-asan build-tsan build-fuzz
+        build-asan build-cuts build-tsan build-fuzz
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -80,6 +80,10 @@ clean: ## remove all build directories; ./data stays
 # The sanitizer builds. -O1: several times faster than -O0 and stacks stay readable.
 build-asan: build-asan/build.ninja
 	@ninja -C build-asan -j $(JOBS) --quiet
+# The tests of the suite `cuts` are too slow with a sanitizer.
+build-cuts: build
+	@$(MESON) configure build -Dtests=true && ninja -C build --quiet build.ninja >/dev/null
+	@ninja -C build -j $(JOBS) --quiet $$($(PYTHON) tools/targets.py build --suite cuts)
 build-tsan: build-tsan/build.ninja
 	@ninja -C build-tsan --quiet build.ninja >/dev/null
 	@ninja -C build-tsan -j $(JOBS) --quiet weir $$($(PYTHON) tools/targets.py build-tsan --suite tsan)

@@ -136,6 +136,8 @@ def stages():
         Stage("unit", meson_test("build-asan", "--no-suite", "postgres"), ["build-asan"], lanes=LANES),
         Stage("postgres", ["tools/with_postgres"] + meson_test("build-asan", "--suite", "postgres"),
               ["build-asan"], lanes=LANES),
+        Stage("build-cuts", make("build-cuts"), ["build-release"], lanes=2),
+        Stage("cuts", meson_test("build", "--suite", "cuts"), ["build-cuts"]),
         *in_parts("api", PYTEST + ["tests"] + ignore, asan),
     ]
     if slow:

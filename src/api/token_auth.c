@@ -20,7 +20,7 @@ enum err_code token_auth_new(const struct settings *s, struct key_ring *keys, st
         .keys = keys,
         .blocklist = blocklist_new(BLOCKLIST_MAX),
         .jtis = jti_table_new(JTI_TABLE_MAX),
-        .verified = verified_table_new(),
+        .known = known_tokens_new(),
         .policy = {.issuer = str_of(a->issuer),
                    .audiences = str_of(s->tokens_audience),
                    .required = TOKEN_FOR_ENGINE,
@@ -41,7 +41,7 @@ struct token_auth *token_auth_free(struct token_auth *a)
         return NULL;
     blocklist_free(a->verifier.blocklist);
     jti_table_free(a->verifier.jtis);
-    verified_table_free(a->verifier.verified);
+    known_tokens_free(a->verifier.known);
     free(a);
     return NULL;
 }

@@ -37,33 +37,42 @@ static bool read_time(const struct json *j, int64_t *ret_time)
     return j->type == JSON_NUMBER && j->text.ptr[0] != '-' && str_to_int(j->text, 0, time_max, ret_time);
 }
 
-static bool read_names(const struct json *j, size_t max, struct str *names, size_t *ret_count)
+/* A name alone is a list of one. */
+static bool read_one(struct arena *a, const struct json *j, struct str **ret_names, size_t *ret_count)
+{
+    *ret_names = ARENA_NEW(a, struct str);
+    *ret_count = 1;
+    return read_name(j, *ret_names);
+}
+
+static bool read_names(struct arena *a, const struct json *j, size_t max, struct str **ret_names,
+                       size_t *ret_count)
 {
     if (j->type != JSON_ARRAY || j->count > max)
         return false;
-    *ret_count = 0;
+    struct str *name = *ret_names = ARENA_ARRAY(a, struct str, j->count);
+    *ret_count = j->count;
     for (const struct json *item = j->child; item; item = item->next)
-        if (!read_name(item, &names[(*ret_count)++]))
+        if (!read_name(item, name++))
             return false;
     return true;
 }
 
-static bool read_audience(const struct json *j, struct token_claims *c)
+static bool read_audience(struct arena *a, const struct json *j, struct token_claims *c)
 {
-    c->audience_count = 1;
     if (j->type == JSON_STRING)
-        return read_name(j, &c->audiences[0]);
-    return read_names(j, TOKEN_AUDIENCES_MAX, c->audiences, &c->audience_count) && c->audience_count;
+        return read_one(a, j, &c->audiences, &c->audience_count);
+    return read_names(a, j, TOKEN_AUDIENCES_MAX, &c->audiences, &c->audience_count) && c->audience_count;
 }
 
 /* "*", or a list, which may hold "*" (AMB-21). */
-static bool read_scope(const struct json *j, struct token_claims *c)
+static bool read_scope(struct arena *a, const struct json *j, struct token_claims *c)
 {
     if (j->type == JSON_STRING) {
         c->every_project = str_is(j->text, "*");
         return c->every_project;
     }
-    if (!read_names(j, TOKEN_PROJECTS_MAX, c->projects, &c->project_count))
+    if (!read_names(a, j, TOKEN_PROJECTS_MAX, &c->projects, &c->project_count))
         return false;
     for (size_t i = 0; i < c->project_count; i++)
         c->every_project = c->every_project || str_is(c->projects[i], "*");
@@ -71,25 +80,24 @@ static bool read_scope(const struct json *j, struct token_claims *c)
 }
 
 /* `role` was read before; beside it, `roles` has to hold it, or the token says two things. */
-static bool read_roles(const struct json *j, struct token_claims *c)
+static bool read_roles(struct arena *a, const struct json *j, struct token_claims *c)
 {
     struct str role = c->role_count ? c->roles[0] : STR_ABSENT;
-    return read_names(j, TOKEN_ROLES_MAX, c->roles, &c->role_count) &&
+    return read_names(a, j, TOKEN_ROLES_MAX, &c->roles, &c->role_count) &&
            (!role.ptr || claims_has_role(c, role));
 }
 
-static bool read_claim(enum token_claim claim, const struct json *j, struct token_claims *c)
+static bool read_claim(struct arena *a, enum token_claim claim, const struct json *j, struct token_claims *c)
 {
     switch (claim) {
     case CLAIM_SUB:
         return read_name(j, &c->subject);
     case CLAIM_ROLE:
-        c->role_count = 1;
-        return read_name(j, &c->roles[0]);
+        return read_one(a, j, &c->roles, &c->role_count);
     case CLAIM_ROLES:
-        return read_roles(j, c);
+        return read_roles(a, j, c);
     case CLAIM_PROJECT_SCOPE:
-        return read_scope(j, c);
+        return read_scope(a, j, c);
     case CLAIM_SESSION_ID:
         return read_name(j, &c->session_id);
     case CLAIM_TENANT_ID:
@@ -97,7 +105,7 @@ static bool read_claim(enum token_claim claim, const struct json *j, struct toke
     case CLAIM_ISS:
         return read_name(j, &c->issuer);
     case CLAIM_AUD:
-        return read_audience(j, c);
+        return read_audience(a, j, c);
     case CLAIM_EXP:
         return read_time(j, &c->expires_at);
     case CLAIM_IAT:
@@ -124,8 +132,8 @@ static void drop_system(struct token_claims *c)
     c->role_count = kept;
 }
 
-enum token_reason claims_read(const struct json *payload, unsigned required, struct token_claims *ret_claims,
-                              const char **ret_claim)
+enum token_reason claims_read(struct arena *a, const struct json *payload, unsigned required,
+                              struct token_claims *ret_claims, const char **ret_claim)
 {
     *ret_claims = (struct token_claims){0};
     for (int i = 0; i < TOKEN_CLAIM_COUNT; i++) {
@@ -133,7 +141,7 @@ enum token_reason claims_read(const struct json *payload, unsigned required, str
         *ret_claim = claim_names[i];
         if (!value && (required & 1U << i))
             return TOKEN_CLAIM_MISSING;
-        if (value && !read_claim((enum token_claim)i, value, ret_claims))
+        if (value && !read_claim(a, (enum token_claim)i, value, ret_claims))
             return TOKEN_CLAIM_SHAPE;
     }
     if (!json_get(payload, "role") && !json_get(payload, "roles")) {
@@ -143,6 +151,28 @@ enum token_reason claims_read(const struct json *payload, unsigned required, str
     *ret_claim = NULL;
     drop_system(ret_claims);
     return TOKEN_OK;
+}
+
+static struct str *copy_names(struct arena *a, const struct str *names, size_t count)
+{
+    struct str *copy = ARENA_ARRAY(a, struct str, count);
+    for (size_t i = 0; i < count; i++)
+        copy[i] = arena_str(a, names[i]);
+    return copy;
+}
+
+struct token_claims claims_copy(struct arena *a, const struct token_claims *c)
+{
+    struct token_claims copy = *c;
+    struct str *const texts[] = {&copy.subject,    &copy.issuer,    &copy.jti,
+                                 &copy.session_id, &copy.tenant_id, &copy.audience};
+    for (size_t i = 0; i < LENGTH_OF(texts); i++)
+        if (texts[i]->ptr)
+            *texts[i] = arena_str(a, *texts[i]);
+    copy.audiences = copy_names(a, c->audiences, c->audience_count);
+    copy.roles = copy_names(a, c->roles, c->role_count);
+    copy.projects = copy_names(a, c->projects, c->project_count);
+    return copy;
 }
 
 static bool audience_matches(struct token_claims *c, struct str allowed)

@@ -70,23 +70,22 @@ struct token_policy {
 struct token_claims {
     struct str subject, issuer, jti, session_id, tenant_id; /* absent: not there */
     struct str audience;                                    /* of the policy's, the one that matched */
-    struct str audiences[TOKEN_AUDIENCES_MAX];
-    size_t audience_count;
-    struct str roles[TOKEN_ROLES_MAX];
-    size_t role_count;
+    struct str *audiences, *roles, *projects;
+    size_t audience_count, role_count, project_count;
     bool system_dropped; /* it claimed to be System, which nobody outside is */
     bool every_project;
-    struct str projects[TOKEN_PROJECTS_MAX];
-    size_t project_count;
     int64_t issued_at, expires_at, not_before; /* seconds; not_before 0: none */
 };
 
 /* "agent,helper=3600": roles with their own cap, 4 h unless said. ERR_CONFIG_INVALID beyond 4 h. Borrows. */
 MUST_CHECK enum err_code token_agents_parse(struct str text, struct token_policy *p, struct err *err);
 
-/* TOKEN_OK, CLAIM_MISSING or CLAIM_SHAPE with the claim's name. Texts are borrowed from the payload. */
-enum token_reason claims_read(const struct json *payload, unsigned required, struct token_claims *ret_claims,
-                              const char **ret_claim);
+/* TOKEN_OK, CLAIM_MISSING or CLAIM_SHAPE with the claim's name. Lists live in the arena, texts are borrowed
+ * from the payload. */
+enum token_reason claims_read(struct arena *a, const struct json *payload, unsigned required,
+                              struct token_claims *ret_claims, const char **ret_claim);
+/* With everything it points to. */
+struct token_claims claims_copy(struct arena *a, const struct token_claims *c);
 enum token_reason claims_check(struct token_claims *c, const struct token_policy *p, int64_t now);
 /* The longest life of a token with these roles. */
 int64_t claims_ttl_max(const struct token_claims *c, const struct token_policy *p);

@@ -75,7 +75,7 @@ static enum err_code check_claims(struct str payload, const struct token_policy 
     const struct json *root;
     const char *claim = NULL;
     MUST(json_parse(a, payload, &root, err) == ERR_OK);
-    enum token_reason reason = claims_read(root, p->required, &claims, &claim);
+    enum token_reason reason = claims_read(a, root, p->required, &claims, &claim);
     if (reason == TOKEN_OK && claims.system_dropped)
         return err_set(err, ERR_REQUEST_MALFORMED, "no token gives the role System");
     if (reason == TOKEN_OK)
@@ -101,9 +101,10 @@ static bool is_text(const struct token_order *o)
 
 static int64_t default_ttl(struct str roles, const struct token_policy *p)
 {
-    struct token_claims claims = {0};
+    struct str list[TOKEN_ROLES_MAX];
+    struct token_claims claims = {.roles = list};
     while (roles.len && claims.role_count < TOKEN_ROLES_MAX)
-        claims.roles[claims.role_count++] = str_cut(&roles, ',');
+        list[claims.role_count++] = str_cut(&roles, ',');
     int64_t max = claims_ttl_max(&claims, p);
     return max < TTL_SECONDS_DEFAULT ? max : TTL_SECONDS_DEFAULT;
 }

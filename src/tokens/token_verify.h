@@ -3,7 +3,8 @@
  *   cut, payload ─► 1 blocklist ─► header, key of kid, alg of key, 2 signature ─► 3 claims ─► 4 jti
  *
  * What is read before the signature is used to refuse only. The header's alg is compared with the key's and
- * never chooses anything. A reason is for logs; callers outside get its class (token_reason.h).
+ * never chooses anything. A token that is known by its bytes is not read again: its key, if it is still the
+ * one that signed it, and everything else are looked at as for any other. A reason is for logs; callers outside get its class (token_reason.h).
  * Threads: any; the verifier is shared, the arena and the verdict are the caller's. */
 #ifndef WEIR_TOKENS_TOKEN_VERIFY_H
 #define WEIR_TOKENS_TOKEN_VERIFY_H
@@ -13,13 +14,13 @@
 #include "tokens/jti_table.h"
 #include "tokens/jws.h"
 #include "tokens/key_ring.h"
-#include "tokens/verified_table.h"
+#include "tokens/known_tokens.h"
 
 struct token_verifier {
     struct key_ring *keys;
     struct blocklist *blocklist;
     struct jti_table *jtis;
-    struct verified_table *verified; /* NULL: every signature is verified every time */
+    struct known_tokens *known; /* NULL: every token is read and its signature verified every time */
     struct token_policy policy;
 };
 

@@ -30,7 +30,7 @@ static void set_up(void)
     memcpy(s.keys[0].kid, "k", 2);
     verifier = (struct token_verifier){.keys = key_ring_of(&s),
                                        .blocklist = blocklist_new(4),
-                                       .verified = verified_table_new(),
+                                       .known = known_tokens_new(),
                                        .policy = {.issuer = STR("weir-test"),
                                                   .audiences = STR("weir,weir-engine"),
                                                   .required = TOKEN_FOR_ANY,

@@ -25,7 +25,7 @@ def run(command, folder, **options):
 
 def recipe(target):
     """What make would run for a target, without what installs packages."""
-    code, said = run(["make", "-n", target], REPOSITORY)
+    code, said = run(["make", "-n", "--no-print-directory", target], REPOSITORY)
     assert code == 0, said
     return [line for line in said.splitlines() if "tools/setup" not in line]
 

@@ -140,30 +140,49 @@ static void an_agents_template_cannot_raise_the_cap_of_four_hours(void **state)
     assert_int_equal(token_agents_parse(STR("a,,b"), &p, &err), ERR_CONFIG_INVALID);
 }
 
-/* A repeated token costs no signature; a change, a revoked key and expiry are seen all the same. */
-static void a_token_seen_before_is_checked_for_all_but_its_signature(void **state)
+/* A repeated token is not read again; what comes out of it is the same, and a change, a revoked key, expiry and
+ * the blocklist are seen all the same. */
+static void a_known_token_is_checked_for_all_that_can_change(void **state)
 {
     struct fixture *f = *state;
     struct strbuf token = {0}, fresh = {0};
     struct token_verdict verdict;
     struct key_record successor;
     struct err err;
-    f->v.verified = verified_table_new();
+    f->v.known = known_tokens_new();
     mint(f, NOW, 3600, &token);
     for (int i = 0; i < 3; i++)
         assert_int_equal(verify(f, &token, NOW), TOKEN_OK);
-    assert_int_equal(verified_table_hits(f->v.verified), 2);
-    token.ptr[token.len - 2] = token.ptr[token.len - 2] == 'A' ? 'B' : 'A';
+    assert_int_equal(known_tokens_hits(f->v.known), 2);
+    char former = token.ptr[token.len - 2];
+    token.ptr[token.len - 2] = former == 'A' ? 'B' : 'A';
     assert_int_equal(verify(f, &token, NOW), TOKEN_SIGNATURE);
     assert_int_equal(verify(f, &token, NOW), TOKEN_SIGNATURE); /* a bad one is not remembered */
-    assert_int_equal(verified_table_hits(f->v.verified), 2);
+    assert_int_equal(known_tokens_hits(f->v.known), 2);
     mint(f, NOW, 60, &fresh);
-    assert_int_equal(token_verify(&f->v, strbuf_str(&fresh), NOW, f->a, &verdict), TOKEN_OK);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(token_verify(&f->v, strbuf_str(&fresh), NOW, f->a, &verdict), TOKEN_OK);
+        assert_int_equal(known_tokens_hits(f->v.known), 2 + i);
+        assert_true(str_is(verdict.claims.subject, "ada") && str_is(verdict.claims.tenant_id, "acme"));
+        assert_true(claims_has_role(&verdict.claims, STR("Engineer")) && verdict.claims.role_count == 1);
+        assert_true(str_is(verdict.claims.audience, "weir") && verdict.claims.expires_at == NOW + 60);
+        assert_int_equal(verdict.alg, TOKEN_ALG_ES256);
+        assert_int_equal(verdict.step_count, TOKEN_STEP_COUNT);
+    }
     assert_int_equal(verify(f, &fresh, NOW + 60), TOKEN_EXPIRED);
+    token.ptr[token.len - 2] = former;
+    assert_int_equal(verify(f, &token, NOW), TOKEN_OK);
+    assert_int_equal(blocklist_add(f->v.blocklist, BLOCK_SUBJECT, STR("ada"), NOW - 1, NOW + 9, NOW, &err),
+                     ERR_OK);
+    assert_int_equal(verify(f, &token, NOW), TOKEN_OK); /* it was issued later */
+    assert_int_equal(blocklist_add(f->v.blocklist, BLOCK_SUBJECT, STR("ada"), NOW, NOW + 9, NOW, &err), ERR_OK);
+    assert_int_equal(verify(f, &token, NOW), TOKEN_BLOCKED);
+    blocklist_free(f->v.blocklist);
+    f->v.blocklist = blocklist_new(BLOCKLIST_MAX);
     assert_int_equal(key_files_revoke(&f->place, verdict.kid, STR("t"), STR("r"), NOW, &successor, &err),
                      ERR_OK);
     assert_int_equal(verify(f, &fresh, NOW + 1), TOKEN_KEY_REVOKED);
-    verified_table_free(f->v.verified);
+    known_tokens_free(f->v.known);
     strbuf_free(&token);
     strbuf_free(&fresh);
 }
@@ -445,7 +464,7 @@ static void threads_share_a_verifier_while_keys_are_rotated(void **state)
     pthread_t threads[THREADS];
     struct key_record made;
     struct err err;
-    f->v.verified = verified_table_new();
+    f->v.known = known_tokens_new();
     for (size_t i = 0; i < LENGTH_OF(tokens); i++)
         mint(f, NOW, 3600, &tokens[i]);
     for (size_t i = 0; i < THREADS; i++) {
@@ -461,7 +480,7 @@ static void threads_share_a_verifier_while_keys_are_rotated(void **state)
     }
     for (size_t i = 0; i < LENGTH_OF(tokens); i++)
         strbuf_free(&tokens[i]);
-    verified_table_free(f->v.verified);
+    known_tokens_free(f->v.known);
 }
 
 #define DISK_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -472,7 +491,7 @@ int main(void)
         DISK_TEST(a_minted_token_verifies),
         DISK_TEST(an_order_that_would_not_verify_is_not_minted),
         cmocka_unit_test(an_agents_template_cannot_raise_the_cap_of_four_hours),
-        DISK_TEST(a_token_seen_before_is_checked_for_all_but_its_signature),
+        DISK_TEST(a_known_token_is_checked_for_all_that_can_change),
         cmocka_unit_test(a_full_jti_table_refuses_new_tokens_and_keeps_the_old),
         cmocka_unit_test(a_full_blocklist_says_so_and_widening_needs_no_room),
         DISK_TEST(tokens_of_both_keys_are_good_while_a_rotation_is_under_way),
