@@ -126,7 +126,7 @@ void conn_on_event(struct http_conn *c, uint32_t events)
     case CONN_HEAD:
     case CONN_BODY:
         if (c->heavy && !dead)
-            loop_queue_heavy(c);
+            heavy_queue(c);
         else
             conn_read(c); /* even when dead: a whole request may still lie in the socket */
         break;

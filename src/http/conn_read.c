@@ -34,7 +34,7 @@ static void serve_request(struct http_conn *c)
 {
     c->started = false;
     c->asked = true;
-    c->heavy = c->x->pub.body.len >= HEAVY_BODY_BYTES;
+    heavy_begins(c);
     c->x->pub.received_us = loop_wall_us(c->loop);
     conn_serve(c, c->loop->server->config.on_request);
 }

@@ -73,6 +73,7 @@ void conn_exchange_ends(struct http_conn *c)
     if (l->server->config.on_done && ex->served)
         l->server->config.on_done(&ex->pub);
     c->x = NULL;
+    heavy_ends(l, ex);
     if (ex->owes_resume)
         keep_owed(l, ex);
     else

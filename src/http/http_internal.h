@@ -33,7 +33,6 @@ enum {
     READS_PER_ROUND = 16, /* then the other connections get their turn */
     REQUESTS_PER_ROUND = 16,
     HEAVY_BODY_BYTES = 32 * 1024, /* who sent one waits for those who did not */
-    HEAVY_PER_ROUND = 1,
     ACCEPTS_PER_ROUND = 64,
     EVENTS_PER_ROUND = 256,
     ARENA_FIRST_BYTES = 4096,
@@ -77,6 +76,7 @@ struct exchange {
     bool closing;      /* the answer said Connection: close */
     bool owes_resume;  /* answered by its timeout while the work goes on elsewhere */
     bool served;       /* the handler has seen it: on_done is due */
+    bool heavy;        /* counted as under way (heavy.c) */
 
     enum stream_state stream;
     bool stream_bare; /* no chunk framing: HTTP/1.0 */
@@ -110,17 +110,26 @@ struct http_conn {
     int fd; /* -1: the client is gone while the exchange is still under way */
     enum conn_state state;
     bool over_unix_socket, peer_is_loopback;
-    bool readable;  /* edge-triggered: there may be more to recv() */
-    bool peer_shut; /* the client will send no more */
-    bool started;   /* a request has begun: the deadline is its own */
-    bool asked;     /* had at least one request */
-    bool queued;    /* in the loop's todo list, or among the heavy */
-    bool heavy;     /* its last body was large */
+    bool readable;     /* edge-triggered: there may be more to recv() */
+    bool peer_shut;    /* the client will send no more */
+    bool started;      /* a request has begun: the deadline is its own */
+    bool asked;        /* had at least one request */
+    bool queued;       /* in the loop's todo list, or among the heavy */
+    bool heavy;        /* its last body was large */
+    uint64_t sender;   /* of that */
+    int64_t queued_ms; /* among the heavy */
 };
 
 struct listener {
     int fd;
     bool is_unix;
+};
+
+/* Connections whose last body was large, and what the loop has of them (heavy.c). */
+struct heavy {
+    struct http_conn *first, *last;
+    uint32_t under_way;
+    uint64_t sender; /* of the last one that was served */
 };
 
 struct http_loop {
@@ -137,7 +146,8 @@ struct http_loop {
     int64_t now_ms, sleeps_until_ms;
     struct heap timers;
     struct http_conn *conns, *closed;
-    struct http_conn *todo_first, *todo_last, *heavy_first, *heavy_last; /* loop_queue, loop_queue_heavy */
+    struct http_conn *todo_first, *todo_last; /* loop_queue */
+    struct heavy heavy;
     struct exchange *streams, *owed;
     struct exchange *pool;
     uint32_t pool_count;
@@ -235,9 +245,16 @@ void stream_tick_all(struct http_loop *l);
 bool loop_answer_for(struct http_loop *l);
 /* Rounds until the server stops (true) or another thread has taken the loop over (false). */
 bool loop_serve(struct http_loop *l);
-void loop_queue(struct http_conn *c);       /* conn_on_turn() soon */
-void loop_queue_heavy(struct http_conn *c); /* the same, HEAVY_PER_ROUND of them a round */
+void loop_queue(struct http_conn *c); /* conn_on_turn() soon */
 void loop_wake(struct http_loop *l);
+
+/* heavy.c */
+void heavy_queue(struct http_conn *c);                     /* conn_on_turn() when it is its turn */
+void heavy_begins(struct http_conn *c);                    /* a request that is whole; most are not heavy */
+void heavy_ends(struct http_loop *l, struct exchange *ex); /* it is answered, or nobody is there for that */
+int64_t heavy_next_ms(const struct http_loop *l);          /* when one may be served; INT64_MAX: none waits */
+void heavy_run(struct http_loop *l);                       /* one, if it may */
+void heavy_drop_all(struct http_loop *l);                  /* at the end */
 
 /* listen.c */
 MUST_CHECK enum err_code listen_open(struct http_server *s, struct err *err);

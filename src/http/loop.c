@@ -23,20 +23,6 @@ void loop_queue(struct http_conn *c)
     l->todo_last = c;
 }
 
-void loop_queue_heavy(struct http_conn *c)
-{
-    struct http_loop *l = c->loop;
-    if (c->queued)
-        return;
-    c->queued = true;
-    c->next_queued = NULL;
-    if (l->heavy_last)
-        l->heavy_last->next_queued = c;
-    else
-        l->heavy_first = c;
-    l->heavy_last = c;
-}
-
 void loop_wake(struct http_loop *l)
 {
     /* Only a sleeping loop needs the system call; one that is awake looks before it sleeps. The wake
@@ -80,11 +66,11 @@ static void run_resumed(struct http_loop *l)
 /* Milliseconds until something is due. */
 static int sleep_ms(const struct http_loop *l)
 {
-    if (l->todo_first || l->heavy_first || l->closed)
+    if (l->todo_first || l->closed)
         return 0;
-    int64_t until = INT64_MAX;
+    int64_t until = heavy_next_ms(l);
     const struct heap_node *n = heap_first(&l->timers);
-    if (n)
+    if (n && (int64_t)n->key < until)
         until = (int64_t)n->key;
     if (l->accept_again_ms && l->accept_again_ms < until)
         until = l->accept_again_ms;
@@ -115,20 +101,6 @@ static void run_todo(struct http_loop *l)
     while (first) {
         struct http_conn *c = first;
         first = c->next_queued;
-        c->queued = false;
-        conn_on_turn(c);
-    }
-}
-
-/* What takes milliseconds to read and check is not done for all who sent such at once: others would wait for
- * all of it. `max` of them, those that came first. */
-static void run_heavy(struct http_loop *l, uint32_t max)
-{
-    for (uint32_t i = 0; i < max && l->heavy_first; i++) {
-        struct http_conn *c = l->heavy_first;
-        l->heavy_first = c->next_queued;
-        if (!l->heavy_first)
-            l->heavy_last = NULL;
         c->queued = false;
         conn_on_turn(c);
     }
@@ -201,7 +173,7 @@ static void run_round(struct http_loop *l, int event_count)
         stream_tick_all(l);
     }
     run_todo(l);
-    run_heavy(l, HEAVY_PER_ROUND);
+    heavy_run(l);
     run_timers(l);
     if (l->accept_again_ms && l->accept_again_ms <= l->now_ms && !l->drain_begun)
         listen_start(l);
@@ -229,7 +201,7 @@ static void end_all(struct http_loop *l)
             conn_close(c);
     }
     run_todo(l); /* nothing happens there any more; it empties the lists */
-    run_heavy(l, UINT32_MAX);
+    heavy_drop_all(l);
     free_closed(l);
     MUST(!l->conns);
     while (l->owed) {

@@ -89,6 +89,7 @@ void stream_start(struct http_conn *c)
 {
     struct exchange *ex = c->x;
     struct http_loop *l = c->loop;
+    heavy_ends(l, ex);
     c->state = CONN_STREAM;
     exchange_list_add(&l->streams, ex);
     ex->next_ping_ms = l->now_ms + ex->ping_ms;

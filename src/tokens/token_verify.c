@@ -37,11 +37,10 @@ static struct block_question question_of_payload(const struct json *payload)
 
 static struct block_question question_of_claims(const struct token_claims *c)
 {
-    return (struct block_question){.names = {[BLOCK_JTI] = c->jti,
-                                             [BLOCK_SUBJECT] = c->subject,
-                                             [BLOCK_SESSION] = c->session_id},
-                                   .has_issued_at = true,
-                                   .issued_at = c->issued_at};
+    return (struct block_question){
+        .names = {[BLOCK_JTI] = c->jti, [BLOCK_SUBJECT] = c->subject, [BLOCK_SESSION] = c->session_id},
+        .has_issued_at = true,
+        .issued_at = c->issued_at};
 }
 
 static enum token_reason check_blocklist(struct check *c)
@@ -100,8 +99,8 @@ static enum token_reason check_jti(struct check *c)
 {
     const struct token_claims *claims = &c->verdict->claims;
     begin(c, TOKEN_STEP_JTI);
-    return jti_table_bind(c->v->jtis, claims->jti, c->facts.digest, claims->expires_at + c->v->policy.skew_seconds,
-                          c->now);
+    return jti_table_bind(c->v->jtis, claims->jti, c->facts.digest,
+                          claims->expires_at + c->v->policy.skew_seconds, c->now);
 }
 
 static enum token_reason run(struct check *c)

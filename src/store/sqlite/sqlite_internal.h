@@ -98,6 +98,9 @@ const void **sqlite_fed_room(struct sqlite_store *s, size_t count);
 /* Makes the WAL's file so long, where that can be done (sqlite_wal_ahead.c). Before the first commit. */
 void wal_write_ahead(struct sqlite_store *s, int64_t bytes);
 
+/* Frames of a commit are written to the WAL together (sqlite_wal_writes.c). For synchronous=FULL alone. */
+enum err_code wal_gather_writes(sqlite3 *db, struct err *err);
+
 /* Checkpoints (sqlite_checkpoint.c). The pragma sets `synchronous` as the writer has it. */
 enum err_code checkpointer_start(struct sqlite_store *s, const char *sync_pragma, struct err *err);
 void checkpointer_stop(struct sqlite_store *s); /* also when none was started */

@@ -129,6 +129,8 @@ static enum err_code open_writer(struct sqlite_store *s, const struct sqlite_opt
         sqlite_commit_prepare(s, err) != ERR_OK)
         return err->code;
     wal_write_ahead(s, o->wal_ahead_bytes);
+    if (!o->synchronous && wal_gather_writes(s->writer.db, err) != ERR_OK)
+        return err->code;
     sqlite3_wal_hook(s->writer.db, wal_grew, s);
     if (o->checkpoint_thread && checkpointer_start(s, sync, err) != ERR_OK)
         return err->code;
