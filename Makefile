@@ -77,7 +77,7 @@ install: build ## copy build/weir to $(DESTDIR)$(PREFIX)/bin
 clean: ## remove all build directories; ./data stays
 	@rm -rf build build-asan build-tsan build-fuzz build-check
 
-# The sanitizer builds. -O1: several times faster than -O0 and stacks stay readable.
+# The sanitizer builds. -O1: several times faster than -O0 and stacks stay readable; -g1: lines are enough for them.
 build-asan: build-asan/build.ninja
 	@ninja -C build-asan -j $(JOBS) --quiet
 # The tests of the suite `cuts` are too slow with a sanitizer.
@@ -96,7 +96,7 @@ build-fuzz: build-fuzz/build.ninja
 define configure
 	@CC=$(2) $(MESON) setup $(1) $(3) >/dev/null || { tail -n 3 $(1)/meson-logs/meson-log.txt >&2; exit 1; }
 endef
-SANITIZED := -Dbuildtype=debug -Doptimization=1 -Db_lundef=false
+SANITIZED := -Dbuildtype=debug -Doptimization=1 -Db_lundef=false -Dc_args=-g1
 
 build/build.ninja:
 	$(call configure,build,gcc,-Dtests=false)

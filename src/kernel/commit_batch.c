@@ -7,7 +7,7 @@
 
 enum {
     BATCH_COMMANDS_MAX = 2048,
-    BATCH_WEIGHT_MAX = 2048,     /* items of bulk calls: what comes meanwhile does not wait for long */
+    BATCH_WEIGHT_MAX = 1000,     /* items of bulk calls: what comes meanwhile does not wait for long */
     BATCH_CRITICAL_PERCENT = 75, /* the most that critical ones get while others wait */
     BATCH_TRIES_MAX = 12,        /* of one that meets others' changes */
     SUSPECT_TRIES_MAX = 5,       /* and of what looks like damage, before it is taken for it */
