@@ -78,8 +78,8 @@ MEMORY_BYTES_MIN = 4 << 30
 
 
 def temporary_folder():
-    """Where tests put their files: in memory where there is room. Nothing here loses power, so what a disk would
-    keep is kept; and a database is a thousand files, which a disk makes slowly."""
+    """Where tests put their files: in memory where there is room. Nothing here loses power, so what a disk
+    would keep is kept; and a database is a thousand files, which a disk makes slowly."""
     try:
         there = os.statvfs("/dev/shm")
     except OSError:
@@ -214,7 +214,8 @@ def spawn(stage, command, mode="wb"):
     with open(stage.log, mode) as log:
         stage.process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT,
                                          stdin=subprocess.DEVNULL, start_new_session=True,
-                                         env={**os.environ, **temporary_folder(), **SANITIZER_ENV, **stage.env})
+                                         env={**os.environ, **temporary_folder(), **SANITIZER_ENV,
+                                              **stage.env})
 
 
 def start(stage):

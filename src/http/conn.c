@@ -125,7 +125,7 @@ void conn_on_event(struct http_conn *c, uint32_t events)
     switch (c->state) {
     case CONN_HEAD:
     case CONN_BODY:
-        if (c->heavy && !dead)
+        if (c->heavy.is && !dead)
             heavy_queue(c);
         else
             conn_read(c); /* even when dead: a whole request may still lie in the socket */

@@ -1,7 +1,9 @@
-/* Large bodies take milliseconds to read, check, store and answer. Whoever sent one is served after all others,
- * one such connection a round and few at a time: sixty-four connections of one client then take no more of the
- * server than a handful, and what they have not been asked for yet waits in their sockets. Turns go from sender
- * to sender, told apart by their Authorization. */
+/* Large bodies take milliseconds to read, check, store and answer. Whoever sent one is served after all
+ * others, one such connection a round and few at a time: sixty-four connections of one client then take no
+ * more of the server than a handful, and what they have not been asked for yet waits in their sockets. Turns
+ * go from sender to sender, told apart by their Authorization. */
+#include "http/heavy.h"
+
 #include "base/hash.h"
 #include "base/must.h"
 #include "http/http_internal.h"
@@ -20,7 +22,7 @@ void heavy_queue(struct http_conn *c)
     if (c->queued)
         return;
     c->queued = true;
-    c->queued_ms = c->loop->now_ms;
+    c->heavy.since_ms = c->loop->now_ms;
     c->next_queued = NULL;
     if (h->last)
         h->last->next_queued = c;
@@ -32,10 +34,10 @@ void heavy_queue(struct http_conn *c)
 void heavy_begins(struct http_conn *c)
 {
     struct str sender = http_header(&c->x->pub, "Authorization");
-    c->heavy = c->x->pub.body.len >= HEAVY_BODY_BYTES;
-    if (!c->heavy)
+    c->heavy.is = c->x->pub.body.len >= HEAVY_BODY_BYTES;
+    if (!c->heavy.is)
         return;
-    c->sender = hash_fnv1a(HASH_FNV_START, sender.ptr, sender.len);
+    c->heavy.sender = hash_fnv1a(HASH_FNV_START, sender.ptr, sender.len);
     c->x->heavy = true;
     c->loop->heavy.under_way++;
 }
@@ -51,7 +53,7 @@ int64_t heavy_next_ms(const struct http_loop *l)
     const struct heavy *h = &l->heavy;
     if (!h->first)
         return INT64_MAX;
-    return h->under_way < UNDER_WAY_MAX ? l->now_ms : h->first->queued_ms + WAIT_MS_MAX;
+    return h->under_way < UNDER_WAY_MAX ? l->now_ms : h->first->heavy.since_ms + WAIT_MS_MAX;
 }
 
 /* NULL: the first of the queue. */
@@ -74,7 +76,7 @@ static struct http_conn *take_next(struct heavy *h)
     struct http_conn *before = NULL;
     uint32_t looked = 0;
     for (struct http_conn *c = h->first; c && looked < LOOKED_THROUGH; c = c->next_queued, looked++) {
-        if (c->sender != h->sender)
+        if (c->heavy.sender != h->sender)
             return take_behind(h, before);
         before = c;
     }
@@ -103,7 +105,7 @@ void heavy_run(struct http_loop *l)
     if (heavy_next_ms(l) > l->now_ms)
         return;
     struct http_conn *c = take_next(h);
-    h->sender = c->sender;
+    h->sender = c->heavy.sender;
     conn_on_turn(c);
 }
 

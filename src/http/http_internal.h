@@ -24,6 +24,7 @@
 #include "base/heart.h"
 #include "http/chunked.h"
 #include "http/head.h"
+#include "http/heavy.h"
 #include "http/server.h"
 #include "http/stand_in.h"
 
@@ -32,7 +33,6 @@ enum {
     READ_AHEAD_BYTES = 16 * 1024,
     READS_PER_ROUND = 16, /* then the other connections get their turn */
     REQUESTS_PER_ROUND = 16,
-    HEAVY_BODY_BYTES = 32 * 1024, /* who sent one waits for those who did not */
     ACCEPTS_PER_ROUND = 64,
     EVENTS_PER_ROUND = 256,
     ARENA_FIRST_BYTES = 4096,
@@ -110,26 +110,17 @@ struct http_conn {
     int fd; /* -1: the client is gone while the exchange is still under way */
     enum conn_state state;
     bool over_unix_socket, peer_is_loopback;
-    bool readable;     /* edge-triggered: there may be more to recv() */
-    bool peer_shut;    /* the client will send no more */
-    bool started;      /* a request has begun: the deadline is its own */
-    bool asked;        /* had at least one request */
-    bool queued;       /* in the loop's todo list, or among the heavy */
-    bool heavy;        /* its last body was large */
-    uint64_t sender;   /* of that */
-    int64_t queued_ms; /* among the heavy */
+    bool readable;  /* edge-triggered: there may be more to recv() */
+    bool peer_shut; /* the client will send no more */
+    bool started;   /* a request has begun: the deadline is its own */
+    bool asked;     /* had at least one request */
+    bool queued;    /* in the loop's todo list, or among the heavy */
+    struct heavy_conn heavy;
 };
 
 struct listener {
     int fd;
     bool is_unix;
-};
-
-/* Connections whose last body was large, and what the loop has of them (heavy.c). */
-struct heavy {
-    struct http_conn *first, *last;
-    uint32_t under_way;
-    uint64_t sender; /* of the last one that was served */
 };
 
 struct http_loop {
@@ -190,7 +181,7 @@ static inline int64_t loop_wall_us(const struct http_loop *l)
 {
     return clock_wall_us(l->server->config.clock);
 }
-/* Counters have one writer, so no locked instruction is needed. */
+/* One writer: no locked instruction is needed. */
 static inline void count_add(_Atomic uint32_t *counter, int by)
 {
     uint32_t old = atomic_load_explicit(counter, memory_order_relaxed);
@@ -247,14 +238,6 @@ bool loop_answer_for(struct http_loop *l);
 bool loop_serve(struct http_loop *l);
 void loop_queue(struct http_conn *c); /* conn_on_turn() soon */
 void loop_wake(struct http_loop *l);
-
-/* heavy.c */
-void heavy_queue(struct http_conn *c);                     /* conn_on_turn() when it is its turn */
-void heavy_begins(struct http_conn *c);                    /* a request that is whole; most are not heavy */
-void heavy_ends(struct http_loop *l, struct exchange *ex); /* it is answered, or nobody is there for that */
-int64_t heavy_next_ms(const struct http_loop *l);          /* when one may be served; INT64_MAX: none waits */
-void heavy_run(struct http_loop *l);                       /* one, if it may */
-void heavy_drop_all(struct http_loop *l);                  /* at the end */
 
 /* listen.c */
 MUST_CHECK enum err_code listen_open(struct http_server *s, struct err *err);

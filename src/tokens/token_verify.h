@@ -4,7 +4,8 @@
  *
  * What is read before the signature is used to refuse only. The header's alg is compared with the key's and
  * never chooses anything. A token that is known by its bytes is not read again: its key, if it is still the
- * one that signed it, and everything else are looked at as for any other. A reason is for logs; callers outside get its class (token_reason.h).
+ * one that signed it, and everything else are looked at as for any other. A reason is for logs; callers
+ * outside get its class (token_reason.h).
  * Threads: any; the verifier is shared, the arena and the verdict are the caller's. */
 #ifndef WEIR_TOKENS_TOKEN_VERIFY_H
 #define WEIR_TOKENS_TOKEN_VERIFY_H

@@ -1,6 +1,6 @@
-/* The frames of a commit reach the disk in large pieces. SQLite writes each page to its WAL with two calls, 24
- * bytes and 4096; a commit of thirty changes had more than a hundred. They follow each other in the file, so
- * they are gathered here and written as one when the sync comes, which a commit waits for anyway.
+/* The frames of a commit reach the disk in large pieces. SQLite writes each page to its WAL with two calls,
+ * 24 bytes and 4096; a commit of thirty changes had more than a hundred. They follow each other in the file,
+ * so they are gathered here and written as one when the sync comes, which a commit waits for anyway.
  *
  * Why that is safe: no other connection looks at a frame before the index in shared memory names it, and with
  * synchronous=FULL SQLite changes the index after the sync. Our own connection may read what it has just

@@ -140,8 +140,8 @@ static void an_agents_template_cannot_raise_the_cap_of_four_hours(void **state)
     assert_int_equal(token_agents_parse(STR("a,,b"), &p, &err), ERR_CONFIG_INVALID);
 }
 
-/* A repeated token is not read again; what comes out of it is the same, and a change, a revoked key, expiry and
- * the blocklist are seen all the same. */
+/* A repeated token is not read again; what comes out of it is the same, and a change, a revoked key, expiry
+ * and the blocklist are seen all the same. */
 static void a_known_token_is_checked_for_all_that_can_change(void **state)
 {
     struct fixture *f = *state;
@@ -175,7 +175,8 @@ static void a_known_token_is_checked_for_all_that_can_change(void **state)
     assert_int_equal(blocklist_add(f->v.blocklist, BLOCK_SUBJECT, STR("ada"), NOW - 1, NOW + 9, NOW, &err),
                      ERR_OK);
     assert_int_equal(verify(f, &token, NOW), TOKEN_OK); /* it was issued later */
-    assert_int_equal(blocklist_add(f->v.blocklist, BLOCK_SUBJECT, STR("ada"), NOW, NOW + 9, NOW, &err), ERR_OK);
+    assert_int_equal(blocklist_add(f->v.blocklist, BLOCK_SUBJECT, STR("ada"), NOW, NOW + 9, NOW, &err),
+                     ERR_OK);
     assert_int_equal(verify(f, &token, NOW), TOKEN_BLOCKED);
     blocklist_free(f->v.blocklist);
     f->v.blocklist = blocklist_new(BLOCKLIST_MAX);
