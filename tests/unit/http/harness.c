@@ -186,6 +186,7 @@ static const struct route routes[] = {
     {HTTP_GET, "/park", "parkGet", H(on_park)},
     {HTTP_POST, "/park", "park", H(on_park)},
     {HTTP_GET, "/park-self", "parkSelf", H(on_park_self)},
+    {HTTP_POST, "/hold", "holdPost", H(on_hold)},
     {HTTP_GET, "/hold", "hold", H(on_hold)},
     {HTTP_GET, "/timeout", "timeout", H(on_hold_with_timeout)},
     {HTTP_GET, "/big", "big", H(on_big)},
