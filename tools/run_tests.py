@@ -2,9 +2,9 @@
 """make test: the stages of the whole suite, some at a time, and a table of seconds at the end: how long each
 took, and how long it kept a core busy.
 
-A stage is a command, the stages it needs, and how many of the machine's lanes it fills: a build uses
-two, a black-box suite mostly waits and uses one; two cores do three of them at a time. The first stage
-that fails ends the run; its output is shown. Every stage's output is kept in build-check/logs/.
+A stage is a command, the stages it needs, and how many of the machine's lanes it fills: a black-box suite
+mostly waits and uses one, what keeps both cores busy three; two cores do four of the first at a time. The
+first stage that fails ends the run; its output is shown. Every stage's output is kept in build-check/logs/.
 
 A suite over the API that has at most two failed tests looks at those a second time, by themselves: three
 stages beside each other on two cores make some waits too short. A test that passes then is named at the
@@ -12,7 +12,7 @@ end as unsteady, and is to be mended. What a server is found guilty of when it s
 a leak, a crash) is no failed test but an error and gets no second look; nor do the fault suites.
 
     tools/run_tests.py              everything
-    tools/run_tests.py unit api     these stages and what they need; api is api-1 and api-2
+    tools/run_tests.py unit api     these stages and what they need; api is api-1 to api-3
     tools/run_tests.py -k ...       goes on after a failure with all that does not need what failed
 """
 import glob
@@ -25,10 +25,11 @@ import time
 
 PYTHON = "/usr/bin/python3"
 MESON = "/usr/bin/meson"
-LANES = 3
+LANES = 4
+BUSY = 3  # lanes of a stage that uses both cores
 LOGS = os.path.join("build-check", "logs")
 LONG = os.environ.get("WEIR_TEST_LONG") == "1"
-FUZZ_SECONDS = "60" if LONG else "3"
+FUZZ_SECONDS = "60" if LONG else "2"
 PYTEST = [PYTHON, "-m", "pytest", "-q", "--maxfail=3", "--durations=5"]
 LOOKED_AT_AGAIN_MAX = 2  # below --maxfail: then every other test has run
 
@@ -48,29 +49,29 @@ SIMULATOR = "tests/api/test_simulate.py"  # most of it is about its own table an
 ON_POSTGRES = ["tests/api", "tests/scenarios", "tests/webhooks", "tests/harness/test_postgres.py",
                "tests/faults/test_postgres_start.py",
                *("--ignore=" + path for path in OF_NO_STORE + [SIMULATOR])]
+# What needs a server as quick as people have it. In make test-long they run with sanitizers, too.
+QUICK_ONLY = ["tests/faults/test_storm.py", "tests/faults/test_overload.py"]
 # What is installed has a tighter sandbox than sanitized builds have: a little of everything, inside it.
-ON_RELEASE = [f"tests/{name}.py" for name in (
+ON_RELEASE = QUICK_ONLY + [f"tests/{name}.py" for name in (
     "faults/test_sandbox", "faults/test_service", "faults/test_restart", "api/test_policy_point",
     "api/test_store_copy", "api/test_runs_execution", *(() if not LONG else (
         "faults/test_supervision", "faults/test_disk_full", "api/test_webhook_delivery", "api/test_tokens",
         "api/test_traces")))]
-PARTS = {"api": 2, "faults": 2, "postgres-api": 2}  # of a long black-box suite, run beside each other
+BUILT = ["build-asan", "build-cuts"]  # the second configures the release build once more
+PARTS = {"api": 3, "faults": 2, "postgres-api": 2}  # of a long black-box suite, run beside each other
 
-# Of what can go wrong, a part on PostgreSQL at commit size; and every kind of work, simulated.
-FAULTS_ON_POSTGRES = [SIMULATOR + "::test_every_kind_ends_as_the_catalog_says",
-                      "tests/faults/test_postgres_faults.py", "tests/faults/test_table_sizes.py"] + [
+# Of what can go wrong, a part on PostgreSQL at commit size.
+FAULTS_ON_POSTGRES = ["tests/faults/test_postgres_faults.py", "tests/faults/test_table_sizes.py"] + [
     f"tests/faults/{test}" for test in (
         "test_kill.py::test_kill_of_the_whole_family_under_load_loses_nothing",
         "test_kill.py::test_verify_sees_a_row_that_is_missing",
         "test_run_kills.py::test_two_nodes_lose_no_event_and_no_signal_when_one_is_killed",
         "test_run_kills.py::test_the_judge_and_verify_see_an_event_that_is_missing",
-        "test_delivery_kills.py::test_kills_lose_no_delivery",
         "test_restart.py::test_a_schedule_survives_a_kill_and_is_kept",
         "test_restart.py::test_the_queue_survives_kill_9_in_its_order",
         "test_restart.py::test_idempotency_holds_over_a_restart",
         "test_restart.py::test_a_dead_workers_lease_ends_after_a_restart_of_core_too",
         "test_under_pressure.py::test_a_retry_waits_at_shed_and_goes_on_afterwards",
-        "test_under_pressure.py::test_a_redelivery_waits_at_shed",
         "test_worker_loss.py::test_workers_lost_before_the_start_give_their_jobs_back",
         "test_worker_loss.py::test_a_frozen_worker_that_wakes_up_is_not_believed")]
 
@@ -139,7 +140,7 @@ def pytest_files(folder, holding=""):
 def in_parts(name, command, env):
     """A black-box suite as stages that run beside each other."""
     parts = PARTS[name]
-    return [Stage(f"{name}-{part}", command + ["--part", f"{part}/{parts}"], ["build-asan", "build-release"],
+    return [Stage(f"{name}-{part}", command + ["--part", f"{part}/{parts}"], BUILT,
                   env=env, looks=2 if "api" in name else 1) for part in range(1, parts + 1)]
 
 
@@ -149,30 +150,31 @@ def stages():
     tsan = {"WEIR_BIN": os.path.abspath("build-tsan/weir")}
     slow = ["tests/" + d for d in ("faults", "scenarios") if pytest_files(d)]
     ignore = ["--ignore=" + d for d in slow]
+    on_postgres = PYTEST + ["--store", "postgres"] + (["tests"] if LONG else ON_POSTGRES)
+    short = [] if LONG else ["--no-suite", "long"]
     found = [
         Stage("check", ["tools/check"]),
         Stage("conformance", [PYTHON, "tools/conformance.py"]),
-        Stage("build-asan", make("build-asan"), lanes=2),
-        Stage("build-release", make("build"), lanes=2),
-        Stage("unit", meson_test("build-asan", "--no-suite", "postgres"), ["build-asan"], lanes=LANES),
-        Stage("postgres", ["tools/with_postgres"] + meson_test(
-            "build-asan", "--suite", "postgres", *([] if LONG else ["--no-suite", "long"])),
-              ["build-asan"], lanes=LANES),
-        Stage("build-cuts", make("build-cuts"), ["build-release"], lanes=2),
-        Stage("cuts", meson_test("build", "--suite", "cuts"), ["build-cuts"]),
-        *in_parts("api", PYTEST + ["tests"] + ignore, asan),
+        Stage("build-asan", make("build-asan"), lanes=BUSY),
+        Stage("build-release", make("build"), lanes=BUSY),
+        Stage("build-cuts", make("build-cuts"), ["build-release"], lanes=BUSY),
+        Stage("unit", meson_test("build-asan", "--no-suite", "postgres"), ["build-asan"], lanes=BUSY),
+        Stage("postgres", ["tools/with_postgres"] + meson_test("build-asan", "--suite", "postgres", *short),
+              ["build-asan"], lanes=BUSY),
     ]
-    if slow:
-        found += in_parts("faults", PYTEST + slow, asan)
-    found.append(Stage("release", PYTEST + ON_RELEASE, ["build-release"],
-                       env={"WEIR_BIN": os.path.abspath("build/weir")}))
-    on_postgres = PYTEST + ["--store", "postgres"] + (["tests"] if LONG else ON_POSTGRES)
     if not LONG:
         found.append(Stage("postgres-faults", PYTEST + ["--store", "postgres"] + FAULTS_ON_POSTGRES,
-                           ["build-asan", "build-release"], env=asan))
+                           BUILT, env=asan))
+    if slow:
+        left_out = [] if LONG else ["--ignore=" + path for path in QUICK_ONLY]
+        found += in_parts("faults", PYTEST + slow + left_out, asan)
     found += [
+        *in_parts("api", PYTEST + ["tests"] + ignore, asan),
+        Stage("release", PYTEST + ON_RELEASE, BUILT,
+              env={"WEIR_BIN": os.path.abspath("build/weir")}),
         *in_parts("postgres-api", on_postgres, asan),
-        Stage("build-tsan", make("build-tsan"), lanes=2),
+        Stage("cuts", meson_test("build", "--suite", "cuts"), ["build-cuts"], lanes=2),
+        Stage("build-tsan", make("build-tsan"), lanes=BUSY),
         Stage("tsan", meson_test("build-tsan", "--suite", "tsan"), ["build-tsan"]),
     ]
     threaded = pytest_files("", holding="mark.tsan")
@@ -183,9 +185,9 @@ def stages():
                            ["build-tsan"], env=tsan))
     if glob.glob("tests/fuzz/*.c"):
         found += [
-            Stage("build-fuzz", make("build-fuzz"), lanes=2),
+            Stage("build-fuzz", make("build-fuzz"), lanes=BUSY),
             Stage("fuzz", [PYTHON, "tools/fuzz.py", "--seconds", FUZZ_SECONDS], ["build-fuzz"],
-                  lanes=LANES),
+                  lanes=BUSY),
         ]
     return found
 

@@ -1,4 +1,4 @@
-/* Large bodies: few under way at a time, in turn by sender, and nobody with a small one waits for them. One loop. */
+/* Large bodies: few under way at a time, in turn by sender, and nobody with a small one waits for them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
