@@ -29,7 +29,7 @@ LANES = 4
 BUSY = 3  # lanes of a stage that uses both cores
 LOGS = os.path.join("build-check", "logs")
 LONG = os.environ.get("WEIR_TEST_LONG") == "1"
-FUZZ_SECONDS = "60" if LONG else "2"
+FUZZ_SECONDS = "60" if LONG else "1"
 PYTEST = [PYTHON, "-m", "pytest", "-q", "--maxfail=3", "--durations=5"]
 LOOKED_AT_AGAIN_MAX = 2  # below --maxfail: then every other test has run
 
@@ -42,7 +42,8 @@ OF_NO_STORE = [f"tests/{name}.py" for name in (
     "api/test_runs_tokens", "webhooks/test_signatures",
     # These have, and take long: the rest is enough to see that a store is not as the other.
     "api/test_deploy", "api/test_failure_cases", "api/test_limits", "api/test_metrics", "api/test_ops",
-    "api/test_pressure", "api/test_signals_authorization", "api/test_topology", "api/test_topology_gate",
+    "api/test_pressure", "api/test_signals_authorization", "api/test_store_copy", "api/test_topology",
+    "api/test_topology_gate", "api/test_webhook_delivery",
     "scenarios/test_big_plans", "scenarios/test_completion", "scenarios/test_done", "scenarios/test_load_mix",
     "scenarios/test_non_goals", "webhooks/test_broken_receivers")]
 SIMULATOR = "tests/api/test_simulate.py"  # most of it is about its own table and flags

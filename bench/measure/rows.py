@@ -174,6 +174,11 @@ def append_batch_many(subject, plan, _folder):
     return rate(subject, lambda: subject.append(plan.runs, 20, 16, plan.seconds))
 
 
+def append_single_one(subject, plan, _folder):
+    """One event a call, to one run."""
+    return rate(subject, lambda: subject.append(1, 1, 64, plan.seconds))
+
+
 def append_single(subject, plan, _folder):
     """One event a call, to the same number of runs."""
     return rate(subject, lambda: subject.append(plan.runs, 1, 64, plan.seconds))
@@ -350,8 +355,10 @@ TRAFFIC = [
         latency_call="append", repeatable=True),
     Row("append_batch_many", f"events appended to {FULL.runs:,} runs, 20 a call", "events/s",
         append_batch_many, 50000, latency_call="append", repeatable=True),
-    Row("append_single", "single appends, 64 in flight", "events/s", append_single, 25000,
+    Row("append_single_one", "single appends to one run, 64 in flight", "events/s", append_single_one, 25000,
         latency_call="append", repeatable=True),
+    Row("append_single", f"single appends to {FULL.runs:,} runs, 64 in flight", "events/s", append_single,
+        25000, latency_call="append", repeatable=True),
     Row("run_10", "a run of 10 steps from start to COMPLETED, p50", "ms", run_10, 25, False,
         latency_call="run", repeatable=True),
 ]

@@ -35,7 +35,7 @@ const char *__asan_default_options(void)
 #ifdef __SANITIZE_ADDRESS__
 enum { CUTS = 1000, CUTS_LONG = 20000, BESIDE_CUTS = 300, MARK_CUTS = 200 };
 #else
-enum { CUTS = 8000, CUTS_LONG = 400000, BESIDE_CUTS = 2000, MARK_CUTS = 800 };
+enum { CUTS = 5000, CUTS_LONG = 400000, BESIDE_CUTS = 1500, MARK_CUTS = 600 };
 #endif
 
 enum {

@@ -160,12 +160,9 @@ def test_a_replaced_core_is_gone_before_the_next_one_begins(fresh_weir):
     assert weir.cli("verify").returncode == 0
 
 
-def test_a_new_start_ends_a_stopped_core_that_its_dead_root_left(fresh_weir):
-    """Root killed while core is stopped: core does not hear that it should leave, and holds the lock. The
-    next start waits as long as a core may take, then kills it and serves; the epoch goes on."""
-    weir = fresh_weir(settings=settings())
-    _, key = weir.new_client()
-    job_id = weir.submit(key, queue="outside")["job_id"]
+def kill_root_above_a_stopped_core(weir):
+    """The core that is left, stopped; None when it left by itself: had it come to a stop before root died,
+    the kernel lets it go on (SIGHUP and SIGCONT to stopped members of a group that nobody watches)."""
     core, = weir.pids("core")
     family = weir.pids()
     os.kill(core, signal.SIGSTOP)
@@ -173,9 +170,23 @@ def test_a_new_start_ends_a_stopped_core_that_its_dead_root_left(fresh_weir):
     weir.process.wait()
     weir.process = None
     assert not processes.wait_gone([pid for pid in family if pid != core], 6), "orphans"
-    assert processes.alive(core), "the control: nothing else would have ended it"
+    return core if processes.alive(core) else None
+
+
+def test_a_new_start_ends_a_stopped_core_that_its_dead_root_left(fresh_weir):
+    """Root killed while core is stopped: core does not hear that it should leave, and holds the lock. The
+    next start waits as long as a core may take, then kills it and serves; the epoch goes on."""
+    weir = fresh_weir(settings=settings())
+    _, key = weir.new_client()
+    job_id = weir.submit(key, queue="outside")["job_id"]
+    core, starts = kill_root_above_a_stopped_core(weir), 1
+    while not core and starts < 10:
+        weir.spawn()
+        weir.wait_ready()
+        core, starts = kill_root_above_a_stopped_core(weir), starts + 1
+    assert core and processes.alive(core), "the control: nothing else would have ended it"
     weir.spawn()
     wait_for(lambda: not processes.alive(core), 20, "the old core to go", weir)
     weir.wait_ready()
-    assert lock_lines(weir)[1] == 2
+    assert lock_lines(weir)[1] == starts + 1
     assert weir.job(key, job_id)["state"] == "QUEUED"
