@@ -47,7 +47,7 @@ conformance: setup ## which requirement is proved by which test; fails when docs
 
 bench: build ## Weir and its peers, measured on the release build (bench/README.md)
 	@[ "$(PEERS)" = none ] || bench/setup build
-	@ninja -C build -j $(JOBS) --quiet
+	@ninja -C build -j $(JOBS) --quiet weir $$($(PYTHON) tools/targets.py build --under bench)
 	@bench/run $(ARGS)
 
 fuzz: setup build-fuzz ## every fuzz target for FUZZ_SECONDS (default 60) from its saved corpus
