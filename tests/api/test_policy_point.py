@@ -490,7 +490,7 @@ def test_a_slow_point_is_told_as_degraded_and_its_signals_are_for_review(fresh_w
     """[TOP-048] [TOP-049] [TOP-050] [TOP-056] Denied, or allowed, as the setting says; flagged either way;
     the next signal goes the usual way, and no process ended."""
     engine = Engine(fresh_weir(settings={"engine.policy_url": point.url + PATH, **OPEN,
-                                         "engine.policy_timeout_ms": 300,
+                                         "engine.policy_timeout_ms": 1000,
                                          "engine.policy_fallback": fallback}))
     run, gate, pids = engine.run(), Gate(NO), sorted(engine.weir.pids())
     assert not engine.weir.logs(event="weir.runtime.failure")
@@ -505,7 +505,7 @@ def test_a_slow_point_is_told_as_degraded_and_its_signals_are_for_review(fresh_w
         assert record["reason"] == SILENT + ": allowed for review" and engine.status(run) == "PAUSED"
     (line,) = engine.weir.logs(event="weir.runtime.failure", mode="policy_timeout")
     assert (line["component"], line["failure_class"], line["timeout_ms"], line["fallback"]) == (
-        "engine", "degraded", 300, fallback) and line["policy_module"] == point.url + PATH
+        "engine", "degraded", 1000, fallback) and line["policy_module"] == point.url + PATH
     alerts = alerts_of(engine, run)
     assert [a for a in alerts if a["code"] == "POLICY_REVIEW" and a["category"] == "security"]
     engine.accepted(engine.send(run, "RESUME" if fallback != "deny" else "PAUSE"))
