@@ -1,10 +1,11 @@
 /* GET /engine/v1/runs/{runId}/events: records after a runSeq, as a page or as a stream that goes on. */
 #include "api/engine/encode.h"
 #include "api/engine/handlers.h"
+#include "api/event_feed.h"
 
 #include "base/banned.h"
 
-enum { PAGE_DEFAULT = 100, PAGE_MAX = 1000, PING_MS = 15000, STREAM_PAGE = 256 };
+enum { PAGE_DEFAULT = 100, PAGE_MAX = 1000, STREAM_PAGE = 256 };
 
 static bool read_after(struct call *c, struct str header, int64_t *ret_after)
 {
@@ -72,116 +73,57 @@ static void send_page(struct call *c)
 
 /* --- live --------------------------------------------------------------------------------------------- */
 
-struct follower {
+struct run_feed {
+    struct event_feed base;
     struct run_row run;
-    int64_t ping_at_ms, sent;
-    struct followed *followed;
-    uint64_t suspicions; /* of the followers, when it last looked */
-    bool started;
-    struct arena *scratch;
-    struct strbuf out;
 };
 
 static bool write_event(const void *row, void *arg)
 {
     const struct run_event_row *e = row;
-    struct follower *f = arg;
+    struct run_feed *f = arg;
+    struct strbuf *out = &f->base.out;
     struct json_writer w;
-    strbuf_addf(&f->out, "id: %lld\n", (long long)e->seq);
+    strbuf_addf(out, "id: %lld\n", (long long)e->seq);
     if (e->type != RUN_EVENT_UNKNOWN) /* what others call theirs may hold the end of a line */
-        strbuf_addf(&f->out, "event: %.*s\n", STR_ARG(run_event_name(e)));
-    strbuf_add_text(&f->out, "data: ");
-    jw_start(&w, &f->out);
+        strbuf_addf(out, "event: %.*s\n", STR_ARG(run_event_name(e)));
+    strbuf_add_text(out, "data: ");
+    jw_start(&w, out);
     encode_run_event(&w, &f->run, e);
-    strbuf_add_text(&f->out, "\n\n");
-    f->sent = e->seq;
+    strbuf_add_text(out, "\n\n");
+    f->base.sent = e->seq;
     return true;
 }
 
-/* Sends what is new. An ended run's stream ends by itself, behind its last record. */
-static bool follow(struct call *c, struct follower *f)
+/* An ended run's stream ends by itself, behind its last record. */
+static enum err_code read_run(struct event_feed *f, struct reader *r, bool *ret_ends, struct err *err)
 {
-    struct err err = {.code = ERR_OK};
-    struct run_row now = {.num = f->run.num};
-    bool found = false, more = true;
-    struct reader *r = api_read_begin(c->api, &err);
-    arena_reset(f->scratch);
-    if (!r)
-        return true; /* the store is away: the next tick tries again */
-    if (r->ops->reader_row(r, &table_run_row, &now, f->scratch, &found, &err) != ERR_OK) {
-        reads_end(c->api->reads);
-        return true;
-    }
-    if (!found)
-        return false;
-    while (f->sent < now.last_seq) {
+    struct run_row now = {.num = f->number};
+    bool found = false;
+    if (r->ops->reader_row(r, &table_run_row, &now, f->scratch, &found, err) != ERR_OK)
+        return err->code;
+    while (found && f->sent < now.last_seq) {
         int64_t before = f->sent;
         struct run_event_row from = {.run = now.num, .seq = f->sent + 1};
-        if (r->ops->reader_range(r, &table_run_event_row, &from, STREAM_PAGE, write_event, f, &err) !=
-            ERR_OK) {
-            reads_end(c->api->reads);
-            break;
-        }
+        if (r->ops->reader_range(r, &table_run_event_row, &from, STREAM_PAGE, write_event,
+                                 CONTAINER_OF(f, struct run_feed, base), err) != ERR_OK)
+            return err->code;
         if (f->sent == before) /* damaged: nothing to wait for */
             f->sent = now.last_seq;
     }
-    if (f->out.len)
-        more = http_stream_write(c->x, strbuf_str(&f->out));
-    strbuf_clear(&f->out);
-    return more && (!run_status_is_final((enum run_status)now.state) || f->sent < now.last_seq);
-}
-
-static void stream_ended(struct http_exchange *x)
-{
-    struct call *c = x->data;
-    struct follower *f = c->data;
-    followers_leave(c->api->followers, f->followed);
-    f->scratch = arena_free(f->scratch);
-    strbuf_free(&f->out);
-}
-
-static void stream_tick(struct http_exchange *x)
-{
-    struct call *c = x->data;
-    struct follower *f = c->data;
-    int64_t now_ms = clock_mono_ms(c->api->config.clock);
-    bool ping = now_ms >= f->ping_at_ms; /* looks at the store too: a tick lost to an error is made up for */
-    uint64_t suspicions = followers_suspicions(c->api->followers);
-    if (f->started && followed_seq(f->followed) <= f->sent && suspicions == f->suspicions && !ping)
-        return;
-    f->started = true;
-    f->suspicions = suspicions;
-    bool more = follow(c, f);
-    reads_request_end(c->api->reads);
-    if (!more) {
-        stream_ended(x);
-        http_stream_end(x);
-        return;
-    }
-    if (ping) {
-        http_stream_write(x, STR(": ping\n\n"));
-        f->ping_at_ms = now_ms + PING_MS;
-    }
+    *ret_ends = !found || run_status_is_final((enum run_status)now.state);
+    return ERR_OK;
 }
 
 static void start_stream(struct call *c)
 {
-    int64_t after;
     struct reader *r;
-    struct follower *f = ARENA_NEW(c->x->arena, struct follower);
-    if (!read_after(c, http_header(c->x, "Last-Event-ID"), &after) || !call_read_run(c, &r, &f->run))
+    struct run_feed *f = ARENA_NEW(c->x->arena, struct run_feed);
+    if (!read_after(c, http_header(c->x, "Last-Event-ID"), &f->base.sent) || !call_read_run(c, &r, &f->run))
         return;
-    /* Joined before the first read in follow(): what is committed in between is announced. */
-    f->followed = followers_join(c->api->followers, f->run.num);
-    f->sent = after;
-    f->scratch = arena_new(4096);
-    f->ping_at_ms = clock_mono_ms(c->api->config.clock) + PING_MS;
-    c->data = f;
-    c->x->status = 200;
-    c->x->content_type = "text/event-stream";
-    c->x->on_stream_tick = stream_tick;
-    c->x->on_stream_end = stream_ended;
-    http_stream_begin(c->x, PING_MS);
+    f->base.read = read_run;
+    f->base.number = f->run.num;
+    event_feed_start(c, &f->base);
 }
 
 void handle_run_events(struct call *c)

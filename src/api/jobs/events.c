@@ -1,10 +1,11 @@
 /* GET /v1/jobs/{job_id}/events: a page, or a live stream (text/event-stream; Last-Event-ID resumes). */
+#include "api/event_feed.h"
 #include "api/jobs/encode.h"
 #include "api/jobs/handlers.h"
 
 #include "base/banned.h"
 
-enum { PAGE_DEFAULT = 100, PAGE_MAX = 1000, PING_MS = 15000, STREAM_PAGE = 64 };
+enum { PAGE_DEFAULT = 100, PAGE_MAX = 1000, STREAM_PAGE = 64 };
 
 static bool read_after(struct call *c, const char *parameter, struct str header, int64_t *ret_after)
 {
@@ -61,117 +62,56 @@ static void send_page(struct call *c)
 
 /* --- live ------------------------------------------------------------------------------------------- */
 
-struct follower {
-    int64_t job;
+struct job_feed {
+    struct event_feed base;
     uint64_t low;
-    int64_t ping_at_ms;
-    struct followed *followed;
-    uint64_t suspicions; /* of the followers, when it last looked */
-    bool started;        /* the first tick sends what there is */
-    uint32_t sent;       /* seq of the last event the client has */
-    struct arena *scratch;
 };
 
-static void write_events(struct follower *f, const struct event *events, size_t count, struct strbuf *out)
+static void write_events(struct job_feed *f, const struct event *events, size_t count)
 {
+    struct strbuf *out = &f->base.out;
     for (size_t i = 0; i < count; i++) {
         struct json_writer w;
         strbuf_addf(out, "id: %u\nevent: %s\ndata: ", events[i].seq, job_event_text(events[i].event));
         jw_start(&w, out);
         encode_event(&w, &events[i], f->low);
         strbuf_add_text(out, "\n\n");
-        f->sent = events[i].seq;
+        f->base.sent = events[i].seq;
     }
 }
 
-/* Sends what is new. A final job's stream ends by itself; a retry would start a new history to follow. */
-static bool follow(struct call *c, struct follower *f)
+/* A final job's stream ends by itself; a retry would start a new history to follow. */
+static enum err_code read_job(struct event_feed *f, struct reader *r, bool *ret_ends, struct err *err)
 {
-    struct err err = {.code = ERR_OK};
     struct job_view v;
-    bool found = false, more = true;
-    struct reader *r = api_read_begin(c->api, &err);
-    struct strbuf out = {0};
-    arena_reset(f->scratch);
-    if (!r)
-        return true; /* the store is away: the next tick tries again */
-    if (job_view_read(r, f->scratch, f->job, &v, &found, &err) != ERR_OK) {
-        reads_end(c->api->reads);
-        return true;
-    }
-    if (!found)
-        return false;
-    while (f->sent < v.seq) {
+    bool found = false;
+    if (job_view_read(r, f->scratch, f->number, &v, &found, err) != ERR_OK)
+        return err->code;
+    while (found && f->sent < v.seq) {
         struct event events[STREAM_PAGE];
         size_t count;
-        if (job_view_events(r, f->scratch, &v, f->sent, STREAM_PAGE, events, &count, &err) != ERR_OK) {
-            reads_end(c->api->reads);
-            break;
-        }
-        write_events(f, events, count, &out);
+        if (job_view_events(r, f->scratch, &v, (uint32_t)f->sent, STREAM_PAGE, events, &count, err) != ERR_OK)
+            return err->code;
+        write_events(CONTAINER_OF(f, struct job_feed, base), events, count);
         if (!count) /* the rest of the history is damaged: nothing to wait for */
             f->sent = v.seq;
     }
-    if (out.len)
-        more = http_stream_write(c->x, strbuf_str(&out));
-    strbuf_free(&out);
-    return more && (v.is_live || f->sent < v.seq); /* what could not be read now is tried again */
-}
-
-/* The server calls this when the client or the server goes away; a stream that we end, we free ourselves. */
-static void stream_ended(struct http_exchange *x)
-{
-    struct call *c = x->data;
-    struct follower *f = c->data;
-    followers_leave(c->api->followers, f->followed);
-    f->scratch = arena_free(f->scratch);
-}
-
-static void stream_tick(struct http_exchange *x)
-{
-    struct call *c = x->data;
-    struct follower *f = c->data;
-    int64_t now_ms = clock_mono_ms(c->api->config.clock);
-    bool ping = now_ms >= f->ping_at_ms; /* looks at the store too: a tick lost to an error is made up for */
-    uint64_t suspicions = followers_suspicions(c->api->followers);
-    if (f->started && followed_seq(f->followed) <= f->sent && suspicions == f->suspicions && !ping)
-        return;
-    f->started = true;
-    f->suspicions = suspicions;
-    bool more = follow(c, f);
-    reads_request_end(c->api->reads);
-    if (!more) {
-        stream_ended(x);
-        http_stream_end(x);
-        return;
-    }
-    if (ping) {
-        http_stream_write(x, STR(": ping\n\n"));
-        f->ping_at_ms = now_ms + PING_MS;
-    }
+    *ret_ends = !found || !v.is_live;
+    return ERR_OK;
 }
 
 static void start_stream(struct call *c)
 {
-    int64_t after;
     struct reader *r;
     struct job_view v;
-    if (!read_after(c, "cursor", http_header(c->x, "Last-Event-ID"), &after) || !call_read_job(c, &r, &v))
+    struct job_feed *f = ARENA_NEW(c->x->arena, struct job_feed);
+    if (!read_after(c, "cursor", http_header(c->x, "Last-Event-ID"), &f->base.sent) ||
+        !call_read_job(c, &r, &v))
         return;
-    /* Joined before the first read in follow(): what is committed in between is announced. */
-    struct follower *f = ARENA_NEW(c->x->arena, struct follower);
-    *f = (struct follower){.job = v.job.id,
-                           .low = (uint64_t)v.job.low,
-                           .followed = followers_join(c->api->followers, v.job.id),
-                           .sent = (uint32_t)after,
-                           .scratch = arena_new(4096)};
-    c->data = f;
-    c->x->status = 200;
-    c->x->content_type = "text/event-stream";
-    c->x->on_stream_tick = stream_tick;
-    c->x->on_stream_end = stream_ended;
-    f->ping_at_ms = clock_mono_ms(c->api->config.clock) + PING_MS;
-    http_stream_begin(c->x, PING_MS); /* its first tick sends what there is */
+    f->base.read = read_job;
+    f->base.number = v.job.id;
+    f->low = (uint64_t)v.job.low;
+    event_feed_start(c, &f->base);
 }
 
 void handle_get_events(struct call *c)

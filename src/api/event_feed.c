@@ -1,0 +1,72 @@
+#include "api/event_feed.h"
+
+#include "api/reads.h"
+
+#include "base/banned.h"
+
+enum { PING_MS = 15000, SCRATCH_BYTES = 4096 };
+
+/* Sends what is new. False: it is over. */
+static bool follow(struct call *c, struct event_feed *f)
+{
+    struct err err = {.code = ERR_OK};
+    bool ends = false, listens = true;
+    struct reader *r = api_read_begin(c->api, &err);
+    arena_reset(f->scratch);
+    if (!r)
+        return true; /* the store is away: the next tick tries again */
+    if (f->read(f, r, &ends, &err) != ERR_OK)
+        reads_end(c->api->reads);
+    if (f->out.len)
+        listens = http_stream_write(c->x, strbuf_str(&f->out));
+    strbuf_clear(&f->out);
+    return listens && !ends;
+}
+
+/* The server calls this when the client or the server goes away; a feed that we end, we free ourselves. */
+static void stream_ended(struct http_exchange *x)
+{
+    struct call *c = x->data;
+    struct event_feed *f = c->data;
+    followers_leave(c->api->followers, f->followed);
+    f->scratch = arena_free(f->scratch);
+    strbuf_free(&f->out);
+}
+
+static void stream_tick(struct http_exchange *x)
+{
+    struct call *c = x->data;
+    struct event_feed *f = c->data;
+    int64_t now_ms = clock_mono_ms(c->api->config.clock);
+    bool ping = now_ms >= f->ping_at_ms; /* looks at the store too: a tick lost to an error is made up for */
+    uint64_t suspicions = followers_suspicions(c->api->followers);
+    if (f->started && followed_seq(f->followed) <= f->sent && suspicions == f->suspicions && !ping)
+        return;
+    f->started = true;
+    f->suspicions = suspicions;
+    bool more = follow(c, f);
+    reads_request_end(c->api->reads);
+    if (!more) {
+        stream_ended(x);
+        http_stream_end(x);
+        return;
+    }
+    if (ping) {
+        http_stream_write(x, STR(": ping\n\n"));
+        f->ping_at_ms = now_ms + PING_MS;
+    }
+}
+
+void event_feed_start(struct call *c, struct event_feed *f)
+{
+    /* Joined before the first read in follow(): what is committed in between is announced. */
+    f->followed = followers_join(c->api->followers, f->number);
+    f->scratch = arena_new(SCRATCH_BYTES);
+    f->ping_at_ms = clock_mono_ms(c->api->config.clock) + PING_MS;
+    c->data = f;
+    c->x->status = 200;
+    c->x->content_type = "text/event-stream";
+    c->x->on_stream_tick = stream_tick;
+    c->x->on_stream_end = stream_ended;
+    http_stream_begin(c->x, PING_MS); /* its first tick sends what there is */
+}

@@ -1,0 +1,34 @@
+/* api/event_feed.h - a history that somebody follows live (text/event-stream): of a job, of a run.
+ *
+ * The feed waits for news, pings, looks again after an error and ends; what there is to tell is its reader's.
+ * Belongs to a call that has become a stream, and to the thread of its loop. */
+#ifndef WEIR_API_EVENT_FEED_H
+#define WEIR_API_EVENT_FEED_H
+
+#include "api/api.h"
+#include "api/followers.h"
+
+struct event_feed;
+
+/* Adds what is behind `sent` to `out`, and moves `sent`. *ret_ends: nothing will ever follow. An error is no
+ * end: what was added is sent, and the rest is tried again. */
+typedef enum err_code event_feed_fn(struct event_feed *f, struct reader *r, bool *ret_ends, struct err *err);
+
+struct event_feed {
+    event_feed_fn *read;
+    int64_t number;        /* of the job or run, as followers_join has it */
+    int64_t sent;          /* the last that the client has */
+    struct arena *scratch; /* emptied before each read */
+    struct strbuf out;
+
+    /* its own */
+    struct followed *followed;
+    uint64_t suspicions; /* of the followers, when it last looked */
+    int64_t ping_at_ms;
+    bool started; /* the first tick sends what there is */
+};
+
+/* `read`, `number` and `sent` are set; it lies in the call's arena, perhaps within something larger. */
+void event_feed_start(struct call *c, struct event_feed *f);
+
+#endif
