@@ -138,8 +138,7 @@ void conn_on_event(struct http_conn *c, uint32_t events)
         break;
     case CONN_SENDING:
         conn_flush(c);
-        if (c->state == CONN_HEAD)
-            conn_continue(c);
+        conn_answered(c);
         break;
     case CONN_STREAM:
         if (c->peer_shut)
@@ -169,8 +168,7 @@ static void time_out_parked(struct http_conn *c)
     MUST(ex->pub.on_timeout);
     ex->owes_resume = true;
     conn_serve(c, ex->pub.on_timeout);
-    if (c->state == CONN_HEAD)
-        conn_continue(c);
+    conn_answered(c);
 }
 
 void conn_on_deadline(struct http_conn *c)

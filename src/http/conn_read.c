@@ -256,6 +256,10 @@ void conn_read(struct http_conn *c)
             loop_queue(c);
             return;
         }
+        if (reads && c->heavy.is && c->state == CONN_HEAD) { /* its next request waits for its turn */
+            heavy_queue(c);
+            return;
+        }
         size_t size = read_size(c);
         ssize_t n = recv(c->fd, scratch, size, 0);
         if (n < 0 && errno == EINTR)
@@ -273,6 +277,14 @@ void conn_read(struct http_conn *c)
             feed(c, (struct str){scratch, (size_t)n});
         }
     }
+}
+
+void conn_answered(struct http_conn *c)
+{
+    if (c->state == CONN_HEAD && c->heavy.is)
+        heavy_queue(c);
+    else if (c->state == CONN_HEAD)
+        conn_continue(c);
 }
 
 void conn_continue(struct http_conn *c)

@@ -53,8 +53,7 @@ void conn_resumed(struct http_exchange *x)
     MUST(x->server_state == EXCHANGE_PARKED);
     struct http_conn *c = x->conn;
     conn_serve(c, x->on_resume);
-    if (c->state == CONN_HEAD)
-        conn_continue(c);
+    conn_answered(c);
 }
 
 static void keep_owed(struct http_loop *l, struct exchange *ex)

@@ -181,8 +181,7 @@ static inline int64_t loop_wall_us(const struct http_loop *l)
 {
     return clock_wall_us(l->server->config.clock);
 }
-/* One writer: no locked instruction is needed. */
-static inline void count_add(_Atomic uint32_t *counter, int by)
+static inline void count_add(_Atomic uint32_t *counter, int by) /* one writer: nothing is locked */
 {
     uint32_t old = atomic_load_explicit(counter, memory_order_relaxed);
     atomic_store_explicit(counter, old + (uint32_t)by, memory_order_relaxed);
@@ -214,7 +213,8 @@ void conn_free(struct http_conn *c);
 
 /* conn_read.c */
 void conn_read(struct http_conn *c);
-void conn_continue(struct http_conn *c); /* after an answer: what was pipelined, then the socket */
+void conn_answered(struct http_conn *c); /* goes on with its next request, at once or in its turn */
+void conn_continue(struct http_conn *c); /* what was pipelined, then the socket */
 void conn_refuse(struct http_conn *c, int status, const struct err *why);
 void conn_linger(struct http_conn *c);
 
