@@ -5,6 +5,7 @@ import uuid
 from datetime import datetime, timedelta, timezone
 
 from harness.together import at_once
+from harness.weir_server import wait_for
 
 UTC_MS = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")
 FIELDS = {"job_id", "type", "state", "outcome", "created_at", "execution_at", "updated_at",
@@ -204,7 +205,7 @@ def test_an_accepted_job_survives_the_death_of_the_server(fresh_weir):
     weir.start()
     for n, job_id in enumerate(ids):
         assert weir.job(key, job_id)["payload"] == {"n": n}
-    assert weir.metric("job_queue_depth") == 20
+    wait_for(lambda: weir.metric("job_queue_depth") == 20, 10, "the first count of a shared queue", weir)
 
 
 def test_execution_at_in_the_next_moment_is_taken_and_never_early(weir, client):
