@@ -248,9 +248,10 @@ def look_again(stage):
     """Starts the second look at the few tests that failed; False when there is none."""
     if stage.process.returncode == 0 or stage.looks < 2 or stage.unsteady:
         return False
-    failed, errors = (re.findall(rf"^{word} (tests/\S+::.+?)(?: - .*)?$", read_log(stage), re.MULTILINE)
+    said = read_log(stage)
+    failed, errors = (re.findall(rf"^{word} (tests/\S+::.+?)(?: - .*)?$", said, re.MULTILINE)
                       for word in ("FAILED", "ERROR"))
-    if errors or not 0 < len(failed) <= LOOKED_AT_AGAIN_MAX:
+    if errors or "Sanitizer" in said or not 0 < len(failed) <= LOOKED_AT_AGAIN_MAX:
         return False
     stage.unsteady = failed
     options = [word for word in stage.command if not word.startswith(("tests", "--ignore"))]
@@ -330,7 +331,7 @@ def report(todo, failed, seconds):
     busy = sum(stage.cpu for stage in todo)
     print(f"{'all':16} {'FAILED' if failed else 'ok':8} {seconds:7.1f}  {busy:7.1f}")
     for stage in todo:
-        for test in stage.unsteady:
+        for test in stage.unsteady if stage.result == "ok" else []:
             print(f"unsteady: {test} ({stage.name})")
 
 

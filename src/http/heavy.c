@@ -33,10 +33,10 @@ void heavy_queue(struct http_conn *c)
 
 void heavy_begins(struct http_conn *c)
 {
-    struct str sender = http_header(&c->x->pub, "Authorization");
     c->heavy.is = c->x->pub.body.len >= HEAVY_BODY_BYTES;
     if (!c->heavy.is)
         return;
+    struct str sender = http_header(&c->x->pub, "Authorization");
     c->heavy.sender = hash_fnv1a(HASH_FNV_START, sender.ptr, sender.len);
     c->x->heavy = true;
     c->loop->heavy.under_way++;
