@@ -6,7 +6,7 @@
 #include "base/heap.h"
 #include "base/map.h"
 #include "base/must.h"
-#include "base/varint.h"
+#include "store/row_bytes.h"
 
 #include "base/banned.h"
 
@@ -55,49 +55,16 @@ static bool is_kept(const struct table *t)
            t == &table_tenant_row;
 }
 
-/* --- packing: the table's number, then every column in its order -------------------------------- */
-
-static void pack(struct strbuf *b, const struct table *t, unsigned from, unsigned to, const void *row)
-{
-    for (unsigned i = from; i < to; i++) {
-        const struct column *c = &t->columns[i];
-        if (c->type == COLUMN_INT) {
-            uint64_t n = (uint64_t)row_int(row, c);
-            varint_put(b, n << 1 ^ (n >> 63 ? UINT64_MAX : 0));
-            continue;
-        }
-        struct str s = row_str(row, c);
-        varint_put(b, s.ptr ? s.len + 1 : 0);
-        if (s.len)
-            strbuf_add_str(b, s);
-    }
-}
-
-static uint64_t take(struct str *s)
-{
-    uint64_t n;
-    bool there = varint_take(s, &n);
-    MUST(there);
-    return n;
-}
-
-/* Texts are borrowed from `bytes`. */
+/* Texts are borrowed from `bytes`: the table's number, then every column in its order. */
 static void unpack(struct str bytes, const struct table *t, void *row)
 {
+    char keys[64]
+        __attribute__((aligned(8))); /* the caller's own are as good, and may be what it holds on to */
     bytes = (struct str){bytes.ptr + 1, bytes.len - 1};
-    for (unsigned i = 0; i < t->column_count; i++) {
-        char *at = (char *)row + t->columns[i].offset;
-        uint64_t n = take(&bytes);
-        if (t->columns[i].type == COLUMN_INT) {
-            *(int64_t *)(void *)at = (int64_t)(n >> 1 ^ (n & 1 ? UINT64_MAX : 0));
-            continue;
-        }
-        struct str s = n ? (struct str){bytes.ptr, n - 1} : STR_ABSENT;
-        MUST(s.len <= bytes.len);
-        bytes = (struct str){bytes.ptr + s.len, bytes.len - s.len};
-        if (i >= t->key_count) /* the caller's own are as good, and may be what it holds on to */
-            *(struct str *)(void *)at = s;
-    }
+    MUST(t->columns[t->key_count - 1].offset + sizeof(struct str) <= sizeof keys);
+    bool whole = row_bytes_take(&bytes, t, 0, t->key_count, keys) &&
+                 row_bytes_take(&bytes, t, t->key_count, t->column_count, row);
+    MUST(whole);
 }
 
 /* --- entries ------------------------------------------------------------------------------------- */
@@ -135,7 +102,7 @@ static struct cached_row *find(struct row_cache *c, const struct table *t, const
 {
     strbuf_clear(&c->key);
     strbuf_add_char(&c->key, (char)t->number);
-    pack(&c->key, t, 0, t->key_count, row);
+    row_bytes_put(&c->key, t, 0, t->key_count, row);
     *ret_hash = hash_mix(hash_fnv1a(HASH_FNV_START, c->key.ptr, c->key.len));
     for (struct map_node *n = map_first(&c->rows, *ret_hash); n; n = map_next(n)) {
         struct cached_row *r = CONTAINER_OF(n, struct cached_row, node);
@@ -179,9 +146,9 @@ static void put(struct row_cache *c, struct cached_row *r, uint64_t hash, size_t
 static void put_rest(struct row_cache *c, const struct table *t, unsigned from, const void *row,
                      struct cached_row *r, uint64_t hash)
 {
-    pack(&c->packed, t, from, t->fixed_count, row);
+    row_bytes_put(&c->packed, t, from, t->fixed_count, row);
     size_t fixed_bytes = c->packed.len;
-    pack(&c->packed, t, t->fixed_count, t->column_count, row);
+    row_bytes_put(&c->packed, t, t->fixed_count, t->column_count, row);
     put(c, r, hash, fixed_bytes);
 }
 

@@ -183,8 +183,9 @@ struct sqlite_options {
     int64_t wal_ahead_bytes; /* how long the WAL's file is made before it is used; 0 leaves it */
     bool checkpoint_thread;  /* most of a checkpoint beside the commits; a server wants it */
     size_t mark_group;       /* marks of runs that are merged together; 0: as many as is good */
+    size_t event_group;      /* and bytes of their events */
 };
-enum { STORE_SCHEMA_VERSION = 9 };
+enum { STORE_SCHEMA_VERSION = 10 };
 
 MUST_CHECK enum err_code store_open_sqlite(const struct sqlite_options *options, struct store **ret_store,
                                            struct err *err);

@@ -23,6 +23,9 @@ DAMAGES = {
     "last events": ("DELETE FROM run_events WHERE (run, seq) IN (SELECT num, last_seq FROM runs)", "runSeq"),
     "a type": ("UPDATE run_events SET type = 2 WHERE type = 3", "its events say"),
     "the mark": ("UPDATE runs SET inconsistent = 0", "mark of inconsistency"),
+    "events that wait": ("DELETE FROM event_packs WHERE n IN (SELECT max(n) FROM event_packs)", "runSeq"),
+    "a pack of events": ("UPDATE event_packs SET events = CAST(substr(events, 1, 12) || x'2121' ||"
+                         " substr(events, 15) AS BLOB)", "events of runs, is damaged"),
     "marks of events": ("DELETE FROM mark_packs WHERE n IN (SELECT max(n) FROM mark_packs)", "marks, its ev"),
     "marks of a plan": ("DELETE FROM mark_packs WHERE n IN (SELECT min(n) FROM mark_packs)", "marks of st"),
     "a mark too many": (f"INSERT INTO run_marks VALUES({FIRST}, 7, 1)", "marks, its events"),
@@ -60,6 +63,8 @@ def store_of_module(module_weir):
         worker.finish(tasks)
     Outside(engine, "outside-1").tell("RunStarted", "StepCompleted y 1", "Strange", "RunQueued")
     engine.signal("outside-1", "PAUSE").expect(200)
+    steps = [f"{kind} s{n} 1" for n in range(8) for kind in ("StepStarted", "StepCompleted")]
+    Outside(engine, "outside-2").tell("RunStarted", *steps)  # enough to be written to its place at once
     weir.stop()
     return os.path.join(weir.data, "weir.db")
 

@@ -93,6 +93,7 @@ static bool read_rows(struct store_page *p)
         p->first_chunk = ask(db, "SELECT coalesce(min(g), 0) FROM log");
         p->merged = ask(db, "SELECT count(*) FROM list");
         p->merged_marks = ask(db, "SELECT count(*) FROM run_marks");
+        p->merged_events = ask(db, "SELECT count(*) FROM run_events");
         ok = digest_tables(&p->rows, db);
     }
     sqlite3_close(db);
@@ -153,7 +154,8 @@ enum err_code store_book_open(const char *synchronous, struct store **ret_store,
                                      .synchronous = synchronous,
                                      .wall_ms = INT64_C(1700000000000),
                                      .wal_ahead_bytes = 40000, /* some commits fit, others go beyond */
-                                     .mark_group = 150};
+                                     .mark_group = 150,
+                                     .event_group = 6000};
     return store_open_sqlite(&options, ret_store, err);
 }
 

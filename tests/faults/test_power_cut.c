@@ -47,6 +47,7 @@ enum {
     MARK_CONTROL_CUTS = 200,
     MARK_COMMITS = 70,
     MARKS_EACH = 12,
+    EVENT_RUNS = 5,
 };
 
 struct experiment {
@@ -253,23 +254,36 @@ static void test_no_cut_loses_anything_while_another_thread_checkpoints(void **s
     free(e);
 }
 
-/* --- marks of run events ------------------------------------------------------------------------- */
+/* --- events of runs and their marks --------------------------------------------------------------- */
 
+/* Number n of all there are: one event of a run, and its mark. */
 static struct run_mark_row mark_number(uint64_t n)
 {
     return (struct run_mark_row){
-        .run = 1 + (int64_t)(n % 3), .hash = (int64_t)hash_mix(n), .place = (int64_t)n};
+        .run = 1 + (int64_t)(n % EVENT_RUNS), .hash = (int64_t)hash_mix(n), .place = (int64_t)n};
+}
+
+static struct run_event_row event_number(uint64_t n)
+{
+    return (struct run_event_row){.run = 1 + (int64_t)(n % EVENT_RUNS),
+                                  .seq = 1 + (int64_t)(n / EVENT_RUNS),
+                                  .persisted_ms = (int64_t)(hash_mix(n) >> 20),
+                                  .event_id = STR("0123456789abcdef"),
+                                  .payload = STR("{}")};
 }
 
 static enum err_code commit_marks(struct store *s, uint64_t from, struct err *err)
 {
     struct run_mark_row marks[MARKS_EACH];
-    struct row_change rows[MARKS_EACH];
+    struct run_event_row events[MARKS_EACH];
+    struct row_change rows[2 * MARKS_EACH];
     for (uint64_t i = 0; i < MARKS_EACH; i++) {
         marks[i] = mark_number(from + i);
-        rows[i] = (struct row_change){&table_run_mark_row, ROW_INSERT, &marks[i]};
+        events[i] = event_number(from + i);
+        rows[2 * i] = (struct row_change){&table_run_mark_row, ROW_INSERT, &marks[i]};
+        rows[2 * i + 1] = (struct row_change){&table_run_event_row, ROW_INSERT, &events[i]};
     }
-    struct change_set c = {.rows = rows, .row_count = MARKS_EACH, .first_chunk = s->next_chunk};
+    struct change_set c = {.rows = rows, .row_count = LENGTH_OF(rows), .first_chunk = s->next_chunk};
     return s->ops->commit(s, &c, err);
 }
 
@@ -298,23 +312,36 @@ static bool count_mark(const void *row, void *arg)
     return true;
 }
 
+static bool is_there(struct store *s, uint64_t n, struct err *err)
+{
+    struct run_mark_row m = mark_number(n);
+    struct run_event_row e = event_number(n), want = e;
+    struct arena *a = arena_new(512);
+    bool mark = false, event = false;
+    bool read = s->ops->fetch(s, &table_run_mark_row, &m, NULL, &mark, err) == ERR_OK &&
+                s->ops->fetch(s, &table_run_event_row, &e, a, &event, err) == ERR_OK;
+    bool same = read && mark && m.place == (int64_t)n && event && e.persisted_ms == want.persisted_ms &&
+                str_equal(e.event_id, want.event_id) && str_equal(e.payload, want.payload);
+    arena_free(a);
+    return same;
+}
+
 /* As many as a reader finds, all of their numbers are there; and it goes on. */
 static bool marks_are_whole(struct store *s, uint64_t *ret_count, struct err *err)
 {
     struct reader *r = NULL;
-    bool found = true;
+    uint64_t events = 0;
     *ret_count = 0;
     if (s->ops->reader_open(s, &r, err) != ERR_OK)
         return false;
-    found = r->ops->reader_scan(r, &table_run_mark_row, count_mark, ret_count, err) == ERR_OK;
+    bool whole = r->ops->reader_scan(r, &table_run_mark_row, count_mark, ret_count, err) == ERR_OK &&
+                 r->ops->reader_scan(r, &table_run_event_row, count_mark, &events, err) == ERR_OK &&
+                 events == *ret_count;
     r->ops->reader_close(r);
-    for (uint64_t i = 0; found && i < *ret_count; i++) {
-        struct run_mark_row m = mark_number(i);
-        found = s->ops->fetch(s, &table_run_mark_row, &m, NULL, &found, err) == ERR_OK && found &&
-                m.place == (int64_t)i;
-    }
+    for (uint64_t i = 0; whole && i < *ret_count; i++)
+        whole = is_there(s, i, err);
     s->ops->abandon(s);
-    return found && *ret_count % MARKS_EACH == 0;
+    return whole && *ret_count % MARKS_EACH == 0;
 }
 
 static enum sim_verdict check_marks(struct sim_disk *d, const struct sim_cut *cut, void *ctx, char why[256])
@@ -336,21 +363,22 @@ static enum sim_verdict check_marks(struct sim_disk *d, const struct sim_cut *cu
     sim_disk_mount(d);
     sim_disk_free(copy);
     if (!whole)
-        snprintf(why, 256, "%s", err.code == ERR_OK ? "marks are missing" : err.detail);
+        snprintf(why, 256, "%s", err.code == ERR_OK ? "events or marks are missing" : err.detail);
     return whole ? SIM_SOUND : SIM_UNREADABLE;
 }
 
 /* In the middle of a merge, too: what the cut leaves is packs and a part of them in their places. */
-static void test_no_cut_loses_a_mark(void **state)
+static void test_no_cut_loses_an_event_of_a_run_or_a_mark(void **state)
 {
     (void)state;
     struct experiment *e = must_alloc(sizeof *e);
     struct sim_cut_plan plan = {.seed = 2, .cuts = MARK_CUTS, .recut_each = 8};
     struct sim_cut_report r = sim_run_cuts(&plan, mark_workload, check_marks, e);
-    sim_report_print(stderr, "marks of run events", &r);
+    sim_report_print(stderr, "events of runs and their marks", &r);
     assert_int_equal(sim_unsound(&r), 0);
     const struct store_page *last = &e->book.pages[e->book.count - 1]; /* most have been merged */
     assert_in_range(last->merged_marks, MARK_COMMITS * MARKS_EACH / 2, MARK_COMMITS * MARKS_EACH - 1);
+    assert_in_range(last->merged_events, MARK_COMMITS * MARKS_EACH / 2, MARK_COMMITS * MARKS_EACH - 1);
     e->synchronous = "OFF"; /* the control */
     plan.cuts = MARK_CONTROL_CUTS;
     r = sim_run_cuts(&plan, mark_workload, check_marks, e);
@@ -411,7 +439,7 @@ static void test_control_one_skipped_wal_sync_in_a_whole_run_is_caught(void **st
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_no_cut_loses_a_mark),
+        cmocka_unit_test(test_no_cut_loses_an_event_of_a_run_or_a_mark),
         cmocka_unit_test(test_no_cut_loses_an_acknowledged_command_or_leaves_half_a_batch),
         cmocka_unit_test(test_no_cut_loses_anything_while_another_thread_checkpoints),
 #ifndef __SANITIZE_ADDRESS__

@@ -58,6 +58,7 @@ struct store *bench_open_again(struct bench *b, enum err_code *ret_code, struct 
         return open_postgres(b, ret_code, err);
     struct sqlite_options o = {.path = b->path, .timeout_ms = 2000, .synchronous = "OFF", .wall_ms = 1000};
     o.mark_group = BENCH_MARK_GROUP;
+    o.event_group = BENCH_EVENT_GROUP;
     struct store *s = NULL;
     *ret_code = store_open_sqlite(&o, &s, err);
     return s;

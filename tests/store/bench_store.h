@@ -19,6 +19,7 @@
 enum {
     BENCH_ROW_MAX = 512,
     BENCH_MARK_GROUP = 700, /* so few marks of runs are merged together: every test of some length sees it */
+    BENCH_EVENT_GROUP = 30000, /* and bytes of their events */
 };
 
 struct bench {

@@ -234,7 +234,7 @@ static void test_marks_of_the_eighth_schema_are_found(void **state)
     assert_int_equal(bench_change(b, &table_run_mark_row, ROW_DELETE, &gone), ERR_OK);
     close_all(b);
     assert_int_equal(number_of(b, "SELECT count(*) FROM run_marks"), m->count);
-    run_raw(b, "DROP TABLE mark_packs; PRAGMA user_version=8");
+    run_raw(b, "DROP TABLE mark_packs; DROP TABLE event_packs; PRAGMA user_version=8");
     open_all(b);
     expect_all(b, m);
     expect_some(b, m, 100);

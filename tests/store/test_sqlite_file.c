@@ -122,7 +122,8 @@ static void open_all(struct bench *b)
 /* Without runs. */
 static void run_back_to_version_7(struct bench *b)
 {
-    run_raw(b, "DROP TABLE mark_packs;DROP TABLE tenants;DROP TABLE plans;DROP TABLE plan_steps;"
+    run_raw(b, "DROP TABLE event_packs;DROP TABLE mark_packs;DROP TABLE tenants;DROP TABLE plans;DROP TABLE "
+               "plan_steps;"
                "DROP TABLE run_ids;"
                "DROP TABLE runs;DROP TABLE run_events;DROP TABLE run_marks;DROP TABLE run_steps;"
                "DROP TABLE refused_events;DROP TABLE event_ids;DROP TABLE alerts;"

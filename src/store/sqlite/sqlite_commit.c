@@ -59,7 +59,7 @@ enum err_code sqlite_commit_prepare(struct sqlite_store *s, struct err *err)
     for (size_t i = 0; i < SQLITE_REPLACED; i++)
         if (feed_prepare(s->writer.db, "REPLACE", replaced[i], &s->replace[i], err) != ERR_OK)
             return err->code;
-    return marks_prepare(s, err);
+    return marks_prepare(s, err) == ERR_OK ? events_prepare(s, err) : err->code;
 }
 
 void sqlite_commit_close(struct sqlite_store *s)
@@ -70,6 +70,7 @@ void sqlite_commit_close(struct sqlite_store *s)
     for (size_t i = 0; i < SQLITE_REPLACED; i++)
         sqlite3_finalize(s->replace[i]);
     marks_close(s);
+    events_close(s);
     free(s->fed);
 }
 
@@ -154,7 +155,7 @@ enum { GROUP_UPDATES = TABLE_COUNT, GROUP_COUNT = GROUP_UPDATES + SQLITE_REPLACE
 
 static unsigned group_of(const struct sqlite_store *s, const struct row_change *r)
 {
-    if (marks_ride(s, r))
+    if (marks_ride(s, r) || events_ride(s, r))
         return GROUP_ASIDE;
     if (r->op == ROW_INSERT)
         return r->table->number;
@@ -215,8 +216,9 @@ static enum err_code write_all(struct sqlite_store *s, const struct change_set *
 {
     struct str aside;
     if (merge_or_ride(s, c, &aside, err) != ERR_OK || marks_write(s, c, err) != ERR_OK ||
-        write_rows(s, c, err) != ERR_OK || write_log(s, c, aside, err) != ERR_OK ||
-        write_idem(s, c, err) != ERR_OK || write_marks(s, c, err) != ERR_OK)
+        events_write(s, c, err) != ERR_OK || write_rows(s, c, err) != ERR_OK ||
+        write_log(s, c, aside, err) != ERR_OK || write_idem(s, c, err) != ERR_OK ||
+        write_marks(s, c, err) != ERR_OK)
         return err->code;
     return ERR_OK;
 }
@@ -245,6 +247,7 @@ enum err_code sqlite_commit_changes(struct store *base, const struct change_set 
         sqlite_step_done(s->writer.db, s->commit, "commit", err) == ERR_OK) {
         merge_committed(s, c);
         marks_committed(s, c);
+        events_committed(s);
         client_tasks_apply(s->client_tasks, c->rows, c->row_count);
         row_cache_apply(s->row_cache, c->rows, c->row_count);
         note_next_chunk(base, c);
@@ -252,6 +255,7 @@ enum err_code sqlite_commit_changes(struct store *base, const struct change_set 
             base->first_chunk = c->drop_chunks_below;
         return ERR_OK;
     }
+    events_failed(s, c);
     row_cache_clear(s->row_cache); /* of a failed COMMIT not even SQLite knows what is in the file */
     sqlite_abandon(base);
     return err->code;

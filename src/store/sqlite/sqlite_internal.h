@@ -7,6 +7,7 @@
 #include "store/client_tasks.h"
 #include "store/row_cache.h"
 #include "store/sqlite/sqlite_aside.h"
+#include "store/sqlite/sqlite_events.h"
 #include "store/sqlite/sqlite_feed.h"
 #include "store/sqlite/sqlite_marks.h"
 #include "store/sqlite/sqlite_runs.h"
@@ -36,6 +37,7 @@ struct sqlite_store {
     bool merges;                               /* the commit under way does */
     struct strbuf aside;                       /* of the commit under way */
     struct sqlite_marks marks;
+    struct sqlite_events events;
     struct client_tasks *client_tasks;
     struct row_cache *row_cache;       /* what the writer fetches again and again */
     struct checkpointer *checkpointer; /* NULL: the writer does it all */
@@ -53,8 +55,11 @@ struct sqlite_store {
 struct sqlite_reader {
     struct reader base;
     struct sqlite_connection connection;
-    sqlite3_stmt *begin, *end, *chunk, *list, *asides, *mark_packs, *scan_log, *scan_list, *scan_idem, *mark,
-        *next_chunk, *check;
+    bool in_snapshot;
+    struct waiting_events own_events; /* the packs of this snapshot, when it has read them itself */
+    bool has_own_events;
+    sqlite3_stmt *begin, *end, *chunk, *list, *asides, *mark_packs, *event_packs, *event_span, *scan_log,
+        *scan_list, *scan_idem, *mark, *next_chunk, *check;
 };
 
 /* The one place SQLite's codes become ours. */

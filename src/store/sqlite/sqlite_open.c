@@ -101,7 +101,7 @@ static enum err_code load(struct sqlite_store *s, int64_t wall_ms, struct err *e
         rows_scan(&s->writer, &table_task_row, load_task, &l, err) != ERR_OK ||
         rows_scan(&s->writer, &table_webhook_row, load_hook, &l, err) != ERR_OK ||
         counts_scan(&s->writer, s->asides, load_counts, &l, err) != ERR_OK || load_idem(s, err) != ERR_OK ||
-        merge_load(s, err) != ERR_OK || marks_load(s, err) != ERR_OK)
+        merge_load(s, err) != ERR_OK || marks_load(s, err) != ERR_OK || events_load(s, err) != ERR_OK)
         return err->code;
     if (l.broken)
         return err_set(err, ERR_STORE_CORRUPT,
@@ -148,6 +148,7 @@ enum err_code store_open_sqlite(const struct sqlite_options *o, struct store **r
     s->vfs = o->vfs ? must_strdup(o->vfs) : NULL;
     s->timeout_ms = o->timeout_ms;
     s->marks.group = o->mark_group;
+    events_init(&s->events, o->event_group);
     if (open_writer(s, o, err) != ERR_OK) {
         store_sqlite_ops.close(&s->base);
         return err->code;

@@ -17,6 +17,8 @@ static const struct {
      "SELECT first,ids FROM list WHERE client=? AND bucket=? AND first<? ORDER BY first DESC"},
     {offsetof(struct sqlite_reader, asides), ASIDES_SQL},
     {offsetof(struct sqlite_reader, mark_packs), MARK_PACKS_SQL},
+    {offsetof(struct sqlite_reader, event_packs), EVENT_PACKS_SQL},
+    {offsetof(struct sqlite_reader, event_span), EVENT_SPAN_SQL},
     {offsetof(struct sqlite_reader, scan_log), "SELECT g,data FROM log WHERE g>=? ORDER BY g"},
     {offsetof(struct sqlite_reader, scan_list),
      "SELECT client,bucket,first,ids FROM list ORDER BY client,bucket,first"},
@@ -37,6 +39,7 @@ static void reader_close(struct reader *base)
     for (size_t i = 0; i < LENGTH_OF(statements); i++)
         sqlite3_finalize(*slot_of(r, i));
     connection_close(&r->connection);
+    waiting_free(&r->own_events);
     free(r);
 }
 
@@ -82,6 +85,7 @@ enum err_code store_open_sqlite_reader(const struct sqlite_options *o, struct re
 static enum err_code reader_begin(struct reader *base, struct err *err)
 {
     struct sqlite_reader *r = (struct sqlite_reader *)base;
+    r->in_snapshot = true;
     return sqlite_step_done(r->connection.db, r->begin, "read", err);
 }
 
@@ -90,6 +94,8 @@ static void reader_end(struct reader *base)
     struct sqlite_reader *r = (struct sqlite_reader *)base;
     struct err ignored; /* ending a read cannot lose anything */
     (void)!sqlite_step_done(r->connection.db, r->end, "read", &ignored);
+    waiting_free(&r->own_events);
+    r->in_snapshot = r->has_own_events = false;
 }
 
 static enum err_code reader_row(struct reader *base, const struct table *t, void *row, struct arena *a,
@@ -100,6 +106,8 @@ static enum err_code reader_row(struct reader *base, const struct table *t, void
         return counts_fetch(&r->connection, r->asides, row, a, ret_found, err);
     if (t == &table_run_mark_row)
         return marks_fetch(&r->connection, r->mark_packs, row, ret_found, err);
+    if (t == &table_run_event_row)
+        return events_fetch(r, row, a, ret_found, err);
     return rows_fetch(&r->connection, t, row, a, ret_found, err);
 }
 
@@ -109,6 +117,8 @@ static enum err_code reader_range(struct reader *base, const struct table *t, co
     struct sqlite_reader *r = (struct sqlite_reader *)base;
     if (t == &table_run_mark_row)
         return marks_scan(&r->connection, r->mark_packs, from, max, fn, arg, err);
+    if (t == &table_run_event_row)
+        return events_range(r, from, max, fn, arg, err);
     return rows_range(&r->connection, t, from, max, fn, arg, err);
 }
 
@@ -120,6 +130,8 @@ static enum err_code sqlite_range(struct store *base, const struct table *t, con
         return err->code;
     if (t == &table_run_mark_row)
         return marks_scan(&s->writer, s->marks.packs, from, max, fn, arg, err);
+    if (t == &table_run_event_row)
+        return events_range_of_writer(s, from, max, fn, arg, err);
     return rows_range(&s->writer, t, from, max, fn, arg, err);
 }
 
@@ -155,6 +167,8 @@ static enum err_code reader_scan(struct reader *base, const struct table *t, sto
         return counts_scan(&r->connection, r->asides, fn, arg, err);
     if (t == &table_run_mark_row)
         return marks_scan(&r->connection, r->mark_packs, NULL, SIZE_MAX, fn, arg, err);
+    if (t == &table_run_event_row)
+        return events_scan(r, fn, arg, err);
     return rows_scan(&r->connection, t, fn, arg, err);
 }
 
@@ -238,6 +252,8 @@ static enum err_code store_fetch(struct store *base, const struct table *t, void
         return counts_fetch(&s->writer, s->asides, row, a, ret_found, err);
     if (t == &table_run_mark_row)
         return marks_of_writer(s, row, ret_found, err);
+    if (t == &table_run_event_row)
+        return events_of_writer(s, row, a, ret_found, err);
     enum err_code code = rows_fetch(&s->writer, t, row, a, ret_found, err);
     if (code == ERR_OK && *ret_found)
         row_cache_keep(s->row_cache, t, row);
