@@ -179,9 +179,14 @@ def append_single_one(subject, plan, _folder):
     return rate(subject, lambda: subject.append(1, 1, 64, plan.seconds))
 
 
-def append_single(subject, plan, _folder):
-    """One event a call, to the same number of runs."""
+def append_single_64(subject, plan, _folder):
+    """One event a call, to the same number of runs, with as much in flight as the other single calls have."""
     return rate(subject, lambda: subject.append(plan.runs, 1, 64, plan.seconds))
+
+
+def append_single(subject, plan, _folder):
+    """The same from more producers: thousands of runs are not written by 64."""
+    return rate(subject, lambda: subject.append(plan.runs, 1, 256, plan.seconds))
 
 
 def run_10(subject, plan, _folder):
@@ -357,7 +362,9 @@ TRAFFIC = [
         append_batch_many, 50000, latency_call="append", repeatable=True),
     Row("append_single_one", "single appends to one run, 64 in flight", "events/s", append_single_one, 25000,
         latency_call="append", repeatable=True),
-    Row("append_single", f"single appends to {FULL.runs:,} runs, 64 in flight", "events/s", append_single,
+    Row("append_single_64", f"single appends to {FULL.runs:,} runs, 64 in flight", "events/s",
+        append_single_64, latency_call="append", repeatable=True),
+    Row("append_single", f"single appends to {FULL.runs:,} runs, 256 in flight", "events/s", append_single,
         25000, latency_call="append", repeatable=True),
     Row("run_10", "a run of 10 steps from start to COMPLETED, p50", "ms", run_10, 25, False,
         latency_call="run", repeatable=True),

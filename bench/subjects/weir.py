@@ -11,7 +11,8 @@ from subjects import server
 MEASURED = {"limits.requests_per_minute": 0, "jobs.max_active": 100000000,
             "jobs.queue_size": 100000000, "runner.processes": 0, "log.level": "warn"}
 
-RUN_ROWS = ("append_batch_one", "append_batch_many", "append_single_one", "append_single", "run_10")
+RUN_ROWS = ("append_batch_one", "append_batch_many", "append_single_one", "append_single_64",
+            "append_single", "run_10")
 TENANT = "bench"  # as weir-load spells it in its events
 
 
