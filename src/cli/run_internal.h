@@ -2,8 +2,7 @@
 #ifndef WEIR_CLI_RUN_INTERNAL_H
 #define WEIR_CLI_RUN_INTERNAL_H
 
-#include "cli/server_call.h"
-#include "cli/table.h"
+#include "cli/pages.h"
 
 /* ---- run_access.c: who calls. The token is --token or WEIR_TOKEN; without one, and when the server is on
  * this machine, one that lives for minutes is signed with the keys of its data directory, as by `weir token
@@ -38,16 +37,8 @@ void run_took_text(struct str from, struct str to, char *out, size_t size);
 /* What the payload of an event says about why: "work_failed: the scenario fails by design"; or absent. */
 struct str run_failure_text(struct arena *a, const struct json *failure);
 
-/* ---- run_pages.c: lists of the Engine API */
-struct run_list {
-    struct str path;     /* may have a query */
-    const char *id;      /* the member that --quiet prints */
-    const char *nothing; /* said of an empty list */
-    const char *const *headings;
-    size_t columns;
-    void (*add_row)(struct text_table *t, const struct json *item);
-};
-int run_show_list(struct run_access *x, const struct run_list *list);
+/* ---- run_list.c: a list of the Engine API; how its pages are got is filled in */
+int run_show_list(struct run_access *x, struct pages *list);
 
 /* ---- run_get.c */
 void run_show(const struct json *run);

@@ -4,6 +4,19 @@
 
 #include "base/banned.h"
 
+static int get_page(void *access, struct str path, struct server_answer *ret_page)
+{
+    return run_call(access, "GET", path, STR_ABSENT, ret_page);
+}
+
+int run_show_list(struct run_access *x, struct pages *list)
+{
+    list->cursor = "nextCursor";
+    list->get = get_page;
+    list->self = x;
+    return pages_show(x->in, list);
+}
+
 static void add_run(struct text_table *t, const struct json *run)
 {
     struct str status = run_text(run, "status");
@@ -38,7 +51,7 @@ int command_run_list(const struct invocation *in)
         strbuf_addf(&path, "%c%s=", n++ ? '&' : '?', filters[i].name);
         http_escape(&path, str_of(value));
     }
-    struct run_list list = {.path = strbuf_str(&path),
+    struct pages list = {.path = strbuf_str(&path),
                             .id = "runId",
                             .nothing = "No run matches.",
                             .headings = headings,
@@ -81,7 +94,7 @@ int command_run_alerts(const struct invocation *in)
         strbuf_add_text(&path, "?runId=");
         http_escape(&path, str_of(in->args[0]));
     }
-    struct run_list list = {.path = strbuf_str(&path),
+    struct pages list = {.path = strbuf_str(&path),
                             .id = "alertId",
                             .nothing = "No alerts.",
                             .headings = headings,
