@@ -96,3 +96,14 @@ uint64_t heart_count_all(unsigned counter)
         sum += atomic_load_explicit(&all_pages[i].counters[counter], memory_order_relaxed);
     return sum;
 }
+
+struct heart_page *heart_own_page(void)
+{
+    return page;
+}
+
+const struct heart_page *heart_all_pages(size_t *ret_count)
+{
+    *ret_count = all_count;
+    return all_pages;
+}

@@ -9,7 +9,8 @@
  * Process:   the page is shared memory made by root before the fork; a process that has none (a command, a
  *            test) writes on one of its own. A slot is written by whoever serves its loop.
  * Bounded:   HEART_SLOTS loops; a loop beyond them is not watched. Beating is two stores, no system call.
- * Counters:  HEART_COUNTERS of them, meaning given by runtime/failure_modes.h. */
+ * Counters:  HEART_COUNTERS of them, meaning given by runtime/failure_modes.h.
+ * Topics:    the signal bus (base/bus.h). */
 #ifndef WEIR_BASE_HEART_H
 #define WEIR_BASE_HEART_H
 
@@ -17,6 +18,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "base/bus.h"
 
 enum {
     HEART_SLOTS = 64,
@@ -37,6 +40,7 @@ struct heart_page {
     _Alignas(4096) struct heart slots[HEART_SLOTS];
     _Atomic uint32_t slot_count;
     _Atomic uint64_t counters[HEART_COUNTERS];
+    struct bus_slot topics[BUS_TOPIC_COUNT];
 };
 
 /* This process writes on pages[own] from now on; before any loop opens a slot. The others it may read. */
@@ -53,5 +57,9 @@ void heart_close(struct heart *h); /* the loop ends; nobody misses it */
 void heart_add_count(unsigned counter);
 uint64_t heart_count(unsigned counter);     /* of this process */
 uint64_t heart_count_all(unsigned counter); /* of all processes of this root since it began */
+
+/* For base/bus.h. */
+struct heart_page *heart_own_page(void);
+const struct heart_page *heart_all_pages(size_t *ret_count);
 
 #endif

@@ -64,13 +64,12 @@ static int list_signals(struct run_access *x)
         "!TIME", "!SIGNAL", "BY", "!DECISION", "ENGINE", "!POLICY DECISION ID", "REASON"};
     bool pending = flags_has(x->in->flags, FLAG_PENDING);
     struct arena *a = arena_new(512);
-    struct pages list = {.path =
-                             run_path(a, x->in->args[0], pending ? "/signals?pending=true" : "/signals"),
-                            .id = "policyDecisionId",
-                            .nothing = pending ? "Nothing is pending." : "No signal was sent to this run.",
-                            .headings = headings,
-                            .columns = LENGTH_OF(headings),
-                            .add_row = add_decision};
+    struct pages list = {.path = run_path(a, x->in->args[0], pending ? "/signals?pending=true" : "/signals"),
+                         .id = "policyDecisionId",
+                         .nothing = pending ? "Nothing is pending." : "No signal was sent to this run.",
+                         .headings = headings,
+                         .columns = LENGTH_OF(headings),
+                         .add_row = add_decision};
     int code = run_show_list(x, &list);
     arena_free(a);
     return code;

@@ -52,11 +52,11 @@ int command_run_list(const struct invocation *in)
         http_escape(&path, str_of(value));
     }
     struct pages list = {.path = strbuf_str(&path),
-                            .id = "runId",
-                            .nothing = "No run matches.",
-                            .headings = headings,
-                            .columns = LENGTH_OF(headings),
-                            .add_row = add_run};
+                         .id = "runId",
+                         .nothing = "No run matches.",
+                         .headings = headings,
+                         .columns = LENGTH_OF(headings),
+                         .add_row = add_run};
     return run_show_list(&x, &list);
 }
 
@@ -95,10 +95,10 @@ int command_run_alerts(const struct invocation *in)
         http_escape(&path, str_of(in->args[0]));
     }
     struct pages list = {.path = strbuf_str(&path),
-                            .id = "alertId",
-                            .nothing = "No alerts.",
-                            .headings = headings,
-                            .columns = LENGTH_OF(headings),
-                            .add_row = add_alert};
+                         .id = "alertId",
+                         .nothing = "No alerts.",
+                         .headings = headings,
+                         .columns = LENGTH_OF(headings),
+                         .add_row = add_alert};
     return run_show_list(&x, &list);
 }

@@ -8,7 +8,7 @@
 #include "base/store_url.h"
 #include "cli/command.h"
 #include "core/core.h"
-#include "domains/gateway/gateway.h"
+#include "domains/replay/replay.h"
 #include "domains/runner/runner.h"
 #include "runtime/failure_modes.h"
 #include "runtime/partition.h"
@@ -36,32 +36,50 @@ static int run_runner(const struct process_start *start)
     return runner_main(&config);
 }
 
-static int run_gateway(const struct process_start *start)
+/* What both that connect out have in common, and the address guard. */
+static int run_sender(const struct process_start *start, struct gateway_config *config,
+                      enum partition_domain partitions)
 {
     const struct settings *s = start->settings;
-    struct gateway_config config = {.socket_path = start->socket_path,
-                                    .timeout_ms = s->webhooks_timeout_ms,
-                                    .heartbeat_ms = s->queue_heartbeat_ms,
-                                    .drain_ms = s->runtime_drain_ms,
-                                    .instance = start->instance,
-                                    .in_flight_max = (uint32_t)s->gateway_in_flight,
-                                    .limits = domain_limits(DOMAIN_OUTBOUND, s),
-                                    .otlp_endpoint = otlp_endpoint(),
-                                    .otlp_headers = otlp_headers(),
-                                    .policy_url = s->engine_policy_url,
-                                    .stop_requested = process_stop_requested,
-                                    .stop_fd = process_stop_fd()};
     struct err err;
     struct partition_counts counts;
     struct str cidrs = str_of(s->webhooks_allow_cidrs ? s->webhooks_allow_cidrs : "");
-    if (egress_policy_parse(cidrs, settings_webhooks_private(s), &config.policy, &err) != ERR_OK ||
+    config->socket_path = start->socket_path;
+    config->timeout_ms = s->webhooks_timeout_ms;
+    config->heartbeat_ms = s->queue_heartbeat_ms;
+    config->drain_ms = s->runtime_drain_ms;
+    config->instance = start->instance;
+    config->limits = domain_limits(config->role->domain, s);
+    config->stop_requested = process_stop_requested;
+    config->stop_fd = process_stop_fd();
+    if (egress_policy_parse(cidrs, settings_webhooks_private(s), &config->policy, &err) != ERR_OK ||
         partition_count_all(s, partition_cpus(s), &counts, &err) != ERR_OK) {
         failure_boot_config_invalid(start->name, err.detail, "egress");
         return PROCESS_EXIT_CONFIG;
     }
-    config.partitions = counts.of[PARTITION_OF_OUTBOUND];
+    config->partitions = counts.of[partitions];
     process_ready(start);
-    return gateway_main(&config);
+    return gateway_main(config);
+}
+
+static int run_gateway(const struct process_start *start)
+{
+    const struct settings *s = start->settings;
+    struct gateway_config config = {.role = &gateway_role,
+                                    .in_flight_max = (uint32_t)s->gateway_in_flight,
+                                    .otlp_endpoint = otlp_endpoint(),
+                                    .otlp_headers = otlp_headers(),
+                                    .policy_url = s->engine_policy_url};
+    return run_sender(start, &config, PARTITION_OF_OUTBOUND);
+}
+
+static int run_replay(const struct process_start *start)
+{
+    const struct settings *s = start->settings;
+    struct gateway_config config = {.role = &replay_role,
+                                    .in_flight_max = (uint32_t)s->replay_in_flight,
+                                    .idle_ms = process_rests(PROCESS_REPLAY, s) ? REPLAY_IDLE_MS : 0};
+    return run_sender(start, &config, PARTITION_OF_REPLAY);
 }
 
 /* An address to connect to: a wildcard is where to listen, not where to call. */
@@ -128,7 +146,10 @@ static int run_with_greeting(const struct settings *s, bool quiet, int argc, cha
     struct greeting greeting = {s, program, quiet};
     const struct supervisor_config config = {
         .settings = s,
-        .mains = {[PROCESS_CORE] = core_main, [PROCESS_RUNNER] = run_runner, [PROCESS_GATEWAY] = run_gateway},
+        .mains = {[PROCESS_CORE] = core_main,
+                  [PROCESS_RUNNER] = run_runner,
+                  [PROCESS_GATEWAY] = run_gateway,
+                  [PROCESS_REPLAY] = run_replay},
         .argc = argc,
         .argv = argv,
         .on_ready = greet,

@@ -88,11 +88,11 @@ static enum tone tone_of_level(struct str level)
     static const struct {
         const char *level;
         enum tone tone;
-    } tones[] = {{"normal", TONE_GOOD},   {"ok", TONE_GOOD},      {"running", TONE_GOOD},
-                 {"ready", TONE_GOOD},    {"warn", TONE_BUSY},    {"starting", TONE_BUSY},
-                 {"declared", TONE_DIM},  {"degraded", TONE_BAD}, {"shed", TONE_BAD},
-                 {"critical", TONE_BAD},  {"backoff", TONE_BAD},  {"ended", TONE_BAD},
-                 {"not_ready", TONE_BAD}, {"stopping", TONE_BUSY}};
+    } tones[] = {{"normal", TONE_GOOD},  {"ok", TONE_GOOD},       {"running", TONE_GOOD},
+                 {"ready", TONE_GOOD},   {"warn", TONE_BUSY},     {"starting", TONE_BUSY},
+                 {"declared", TONE_DIM}, {"resting", TONE_DIM},   {"degraded", TONE_BAD},
+                 {"shed", TONE_BAD},     {"critical", TONE_BAD},  {"backoff", TONE_BAD},
+                 {"ended", TONE_BAD},    {"not_ready", TONE_BAD}, {"stopping", TONE_BUSY}};
     for (size_t i = 0; level.ptr && i < LENGTH_OF(tones); i++)
         if (str_is(level, tones[i].level))
             return tones[i].tone;

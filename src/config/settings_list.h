@@ -110,11 +110,15 @@
     INT(runtime_partitions_ingest, "runtime.partitions.ingest", 0, 0, 1024,                                  \
         "partitions of ingest, at least the CPUs; 0 = that")                                                 \
     INT(runtime_partitions_replay, "runtime.partitions.replay", 2, 1, 128,                                   \
-        "partitions of dead-letter replay, apart from live work")                                            \
+        "partitions of dead-letter replay, a power of two, apart from live work")                            \
     INT(gateway_processes, "gateway.processes", 1, 0, 16,                                                    \
         "processes that connect out; 0: no deliveries, no spans")                                            \
     INT(gateway_in_flight, "gateway.in_flight", 4000, 16, 60000,                                             \
         "deliveries under way at a time in one gateway, over all its partitions")                            \
+    INT(replay_processes, "replay.processes", 1, 0, 16,                                                      \
+        "processes that send dead letters again, started when there are any; 0: none is sent")               \
+    INT(replay_in_flight, "replay.in_flight", 128, 8, 60000,                                                 \
+        "dead letters under way at a time in one of them, over all its partitions")                          \
     REAL(traces_sample_ratio, "traces.sample_ratio", 1.0, 0, 1,                                              \
          "share of traces begun here that are recorded; a caller's choice goes first")                       \
     TEXT(tokens_issuer, "tokens.issuer", NAME, NULL,                                                         \

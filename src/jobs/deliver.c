@@ -5,12 +5,13 @@
 #include "base/hash.h"
 #include "base/must.h"
 #include "base/url.h"
+#include "base/uuid.h"
 #include "base/backoff.h"
 #include "runtime/partition.h"
 
 #include "base/banned.h"
 
-enum { STREAM_PRIORITY = 4 };
+enum { STREAM_PRIORITY = 4, REPLAY_PRIORITY = 1 };
 #define FAR_MS INT64_C(253402300799000) /* the end of the year 9999: an idle stream waits for no time */
 
 /* --- keys ---------------------------------------------------------------------------------------- */
@@ -19,6 +20,17 @@ int64_t deliver_stream_id(int64_t webhook, int64_t job)
 {
     uint64_t h = hash_mix(hash_mix((uint64_t)webhook) ^ (uint64_t)job);
     return (int64_t)(TASK_ID_OF_STREAM | h >> 5);
+}
+
+int64_t deliver_replay_id(int64_t delivery)
+{
+    uint64_t h = hash_mix(hash_mix((uint64_t)delivery ^ (uint64_t)TARGET_OF_REPLAY));
+    return (int64_t)(TASK_ID_OF_STREAM | h >> 5);
+}
+
+int64_t deliver_webhook(const struct task_row *stream)
+{
+    return stream->target > 0 ? stream->target & ~TARGET_OF_REPLAY : 0;
 }
 
 /* A webhook is its own target; callbacks share one per scheme, host and port: negative, so never a
@@ -40,6 +52,14 @@ static struct str queue_of(struct unit *u, int64_t target, int64_t job)
     snprintf(room, sizeof room, "%lld", (long long)job);
     uint64_t hash = partition_hash(str_of(instance), str_of(room));
     return arena_printf(u->arena, "~deliver.%u", partition_slot(hash));
+}
+
+static struct str replay_queue_of(struct unit *u, const struct delivery_row *d)
+{
+    struct uuid id = uuid_from_v7(d->id, (uint64_t)d->low);
+    char text[UUID_TEXT_LEN + 1];
+    uuid_text(&id, text);
+    return arena_printf(u->arena, "~replay.%u", partition_slot(partition_hash(str_of(text), STR_ABSENT)));
 }
 
 struct task *deliver_find_stream(struct unit *u, int64_t webhook, int64_t job)
@@ -70,25 +90,48 @@ int64_t deliver_not_before_ms(struct unit *u, const struct task *s, int64_t at_m
     return at_ms > pause_ends_ms ? at_ms : pause_ends_ms;
 }
 
-static struct task *open_stream(struct unit *u, int64_t client, int64_t webhook, int64_t job, int64_t target)
+struct stream_key {
+    int64_t id, target, priority;
+    struct str queue;
+};
+
+static struct task *add_stream(struct unit *u, int64_t client, int64_t job, const struct stream_key *k)
 {
     const struct settings *s = u->settings;
-    struct task_row row = {.id = deliver_stream_id(webhook, job),
+    struct task_row row = {.id = k->id,
                            .low = (int64_t)uuid_v7_random_low(),
                            .client = client,
                            .owner = TASK_OWNER_DELIVERY,
-                           .priority = STREAM_PRIORITY,
+                           .priority = k->priority,
                            .created_ms = u->now_ms,
                            .max_runtime_ms = s->webhooks_timeout_ms + DELIVERY_MARGIN_MS,
                            .max_retries = s->webhooks_max_attempts - 1,
                            .subject = job,
-                           .target = target,
-                           .queue = queue_of(u, target, job),
+                           .target = k->target,
+                           .queue = k->queue,
                            .state = STREAM_IDLE,
                            .attempt = 1,
                            .due_ms = FAR_MS,
                            .refs = {"", 0}};
     return unit_task_add(u, &row);
+}
+
+static struct task *open_stream(struct unit *u, int64_t client, int64_t webhook, int64_t job, int64_t target)
+{
+    struct stream_key k = {.id = deliver_stream_id(webhook, job),
+                           .target = target,
+                           .priority = STREAM_PRIORITY,
+                           .queue = queue_of(u, target, job)};
+    return add_stream(u, client, job, &k);
+}
+
+static struct task *open_replay(struct unit *u, const struct delivery_row *d)
+{
+    struct stream_key k = {.id = deliver_replay_id(d->id),
+                           .target = d->webhook | TARGET_OF_REPLAY,
+                           .priority = REPLAY_PRIORITY,
+                           .queue = replay_queue_of(u, d)};
+    return add_stream(u, d->client, d->job, &k);
 }
 
 static void append(struct unit *u, struct task *s, int64_t delivery, int64_t at_ms)
@@ -145,9 +188,15 @@ void deliver_append(struct unit *u, const struct delivery_row *d)
     append_at(u, d, 0);
 }
 
+/* What is sent again by request is a webhook's; of a callback, or when another stream has that id, it joins
+ * the live ones. */
 void deliver_append_again(struct unit *u, const struct delivery_row *d)
 {
-    append_at(u, d, u->puts_off ? u->now_ms + UNIT_PUT_OFF_MS : 0);
+    int64_t at_ms = u->puts_off ? u->now_ms + UNIT_PUT_OFF_MS : 0;
+    if (d->webhook && !unit_task_about(u, deliver_replay_id(d->id), d->job))
+        append(u, open_replay(u, d), d->id, at_ms);
+    else
+        append_at(u, d, at_ms);
 }
 
 /* A job that was fetched for its stream's sake came without knowing of it, and a waiting claim may take it in

@@ -5,6 +5,9 @@
  * order. One of them is sent at a time, so a receiver hears of a job in the order in which things
  * happened. What becomes of an attempt is decided in delivery_owner.c.
  *
+ * A delivery that was done with and is sent again is a dead letter: a stream of its own, in a queue of its
+ * own ("~replay.N", by the hash of its id), so that it neither waits for live ones nor holds them up.
+ *
  * A stream's id is made of its key, so it is found without an index; its 60th bit is set, which no id
  * that is a time has until the year 4000. */
 #ifndef WEIR_JOBS_DELIVER_H
@@ -29,13 +32,15 @@ void deliver_disabled(struct unit *u, const struct webhook_row *webhook);
 
 /* Puts a delivery at the end of the stream of (webhook, job); either may be 0. The row is the caller's. */
 void deliver_append(struct unit *u, const struct delivery_row *d);
-/* The same for one that was sent before: under pressure it waits as a retry does. */
+/* One that was sent before, as a dead letter: under pressure it waits as a retry does. */
 void deliver_append_again(struct unit *u, const struct delivery_row *d);
 /* A new delivery to a webhook, or to a job's callback: event number `event` of a job; or, without a job, that
  * webhook number `event` was disabled, or a test (0). In the arena. */
 struct delivery_row *deliver_new(struct unit *u, int64_t client, int64_t webhook, int64_t job, int64_t event);
 
 int64_t deliver_stream_id(int64_t webhook, int64_t job);
+int64_t deliver_replay_id(int64_t delivery);            /* of the stream of a dead letter */
+int64_t deliver_webhook(const struct task_row *stream); /* 0: it is a callback's */
 struct task *deliver_find_stream(struct unit *u, int64_t webhook, int64_t job); /* NULL: none */
 /* When a stream that could be sent at `at_ms` may be: not before the pause of a closed target is over. Every
  * one has its time then, so that there is always somebody to try. */

@@ -25,8 +25,8 @@ static void load(struct unit *u, struct task *s)
         struct delivery_row key = head_key(s);
         unit_want(u, &table_delivery_row, &key);
     }
-    if (s->row.target > 0)
-        unit_want(u, &table_webhook_row, &(struct webhook_row){.id = s->row.target});
+    if (deliver_webhook(&s->row))
+        unit_want(u, &table_webhook_row, &(struct webhook_row){.id = deliver_webhook(&s->row)});
     if (u->tells_attempts && s->row.subject)
         unit_want(u, &table_job_row, &(struct job_row){.id = s->row.subject});
 }
@@ -34,8 +34,8 @@ static void load(struct unit *u, struct task *s)
 /* NULL: it was deleted, or this is a callback. */
 static struct webhook_row *webhook_of(struct unit *u, const struct task *s)
 {
-    struct webhook_row key = {.id = s->row.target};
-    if (s->row.target < 0 || !unit_knows(u, &table_webhook_row, &key))
+    struct webhook_row key = {.id = deliver_webhook(&s->row)};
+    if (!key.id || !unit_knows(u, &table_webhook_row, &key))
         return NULL;
     return unit_row(u, &table_webhook_row, &key);
 }

@@ -141,6 +141,8 @@ static int64_t take_turn(struct lane *l)
     pthread_mutex_lock(&l->turn);
     lane_tell_fatal(l, l->lost.code, &l->lost); /* what a borrower found */
     lane_step(l);
+    if (live_replays_ready(l->unit.store->live)) /* whoever sends them may rest */
+        bus_publish(BUS_REPLAY, live_replays_ready(l->unit.store->live));
     lane_tend(l);
     int64_t ms = lane_idle_ms(l);
     pthread_mutex_unlock(&l->turn);

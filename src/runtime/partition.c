@@ -77,6 +77,10 @@ enum err_code partition_count_all(const struct settings *s, int64_t cpus, struct
         count_ingest(s->runtime_partitions_ingest, cpus, &counts.of[PARTITION_OF_INGEST], err) != ERR_OK)
         return err->code;
     counts.of[PARTITION_OF_SESSION] = counts.of[PARTITION_OF_OUTBOUND];
+    if (s->runtime_partitions_replay & (s->runtime_partitions_replay - 1))
+        return err_set(err, ERR_CONFIG_INVALID,
+                       "runtime.partitions.replay (%lld) must be a power of two, such as 2",
+                       (long long)s->runtime_partitions_replay);
     counts.of[PARTITION_OF_REPLAY] = (uint32_t)s->runtime_partitions_replay;
     *ret = counts;
     return ERR_OK;

@@ -5,9 +5,9 @@
  *            machine. contracts/vectors/partitions.fnv1a64.json holds both, made by another program.
  * Counts:    fixed per start, from online CPUs and runtime.partitions.*; too few is refused. Nothing stored
  *            depends on a count: what is stored for outbound work is its slot, the hash modulo
- *            PARTITION_SLOTS. Outbound counts divide that (powers of two), so slot modulo count is hash
- *            modulo count, a changed count needs no drained queue, and nodes with different counts share
- *            one store.
+ *            PARTITION_SLOTS. Outbound and replay counts divide that (powers of two), so slot modulo count
+ *            is hash modulo count, a changed count needs no drained queue, and nodes with different counts
+ *            share one store.
  * Callers:   anybody; pure but for partition_cpus(), which asks the system. */
 #ifndef WEIR_RUNTIME_PARTITION_H
 #define WEIR_RUNTIME_PARTITION_H

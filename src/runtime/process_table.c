@@ -5,7 +5,8 @@
 #include "base/banned.h"
 
 const struct process_kind process_kinds[PROCESS_COUNT] = {
-#define X(id, name, does, domain, instances, store) {PROCESS_##id, name, does, DOMAIN_##domain, store},
+#define X(id, name, does, domain, instances, store, asked)                                                   \
+    {PROCESS_##id, name, does, DOMAIN_##domain, store, BUS_##asked},
     PROCESS_LIST(X)
 #undef X
 };
@@ -13,7 +14,7 @@ const struct process_kind process_kinds[PROCESS_COUNT] = {
 int64_t process_instances(enum process_id id, const struct settings *s)
 {
     switch (id) {
-#define X(id, name, does, domain, instances, store)                                                          \
+#define X(id, name, does, domain, instances, store, asked)                                                   \
     case PROCESS_##id:                                                                                       \
         return instances;
         PROCESS_LIST(X)
@@ -23,4 +24,9 @@ int64_t process_instances(enum process_id id, const struct settings *s)
     }
     MUST(id < PROCESS_COUNT);
     return 0;
+}
+
+bool process_rests(enum process_id id, const struct settings *s)
+{
+    return process_kinds[id].asked != BUS_NONE && !settings_store_is_postgres(s);
 }

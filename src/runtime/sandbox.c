@@ -34,6 +34,7 @@ enum sandbox_id sandbox_of(enum process_id process, const struct settings *s)
     case PROCESS_RUNNER:
         return SANDBOX_RUNNER;
     case PROCESS_GATEWAY:
+    case PROCESS_REPLAY:
         return SANDBOX_GATEWAY;
     case PROCESS_COUNT:
         break;

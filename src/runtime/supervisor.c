@@ -32,7 +32,9 @@ static void act_on_child(struct supervisor *s, struct child *c)
     }
     if (root_now_ms() < c->act_at_ms)
         return;
-    if (c->state == CHILD_BACKOFF) {
+    if (c->state == CHILD_RESTING) {
+        start_if_asked(s, c);
+    } else if (c->state == CHILD_BACKOFF) {
         start_child(s, c);
     } else if (c->state == CHILD_STOPPING) {
         log_line(LOG_WARN, "process_killed", "name", LOG_TEXT(c->name), "pid", LOG_INT(c->pid), NULL);
@@ -65,7 +67,7 @@ static void tell_manager(struct supervisor *s)
 {
     size_t running = 0;
     for (size_t i = 0; i < s->child_count; i++)
-        running += s->children[i].state == CHILD_RUNNING;
+        running += s->children[i].state == CHILD_RUNNING || s->children[i].state == CHILD_RESTING;
     notify_status(&s->notify, "%zu of %zu processes ready%s", running, s->child_count,
                   s->phase == STOP_NO ? "" : "; stopping");
 }
@@ -120,7 +122,7 @@ static void on_ready(struct supervisor *s, const struct child *c)
     s->core_was_ready = true;
     for (size_t i = 0; i < s->child_count; i++)
         if (s->children[i].state == CHILD_WAITING)
-            start_child(s, &s->children[i]);
+            start_or_rest(s, &s->children[i]);
     notify_ready(&s->notify, root_now_ms());
     if (s->config->on_ready)
         s->config->on_ready(s->config->on_ready_self);

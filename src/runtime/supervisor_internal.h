@@ -17,6 +17,7 @@
 /* X(id, name in topology.json) */
 #define CHILD_STATES(X)                                                                                      \
     X(WAITING, "waiting")   /* for core to be ready */                                                       \
+    X(RESTING, "resting")   /* until it is asked for */                                                      \
     X(STARTING, "starting") /* runs, has not said ready */                                                   \
     X(RUNNING, "running")                                                                                    \
     X(BACKOFF, "backoff")   /* will start at act_at_ms */                                                    \
@@ -38,11 +39,14 @@ struct child {
     int64_t started_ms, started_wall_us;
     int64_t restarts;
     int64_t asked_ms; /* of STOPPING: when it was asked */
+    uint64_t asks;    /* for it, when it was started last */
     size_t page;      /* its place in the pages; root has the first */
     bool slow_reported;
     int64_t stopped_since_ms;      /* seen stopped by a signal; 0: it is not */
     bool hung, disk_wait_reported; /* killed for its silence; not killed because of a disk */
 };
+
+enum { ASKS_LOOK_MS = 500 }; /* how long it may take until one that rests begins */
 
 enum domain_state { DOMAIN_RUNNING, DOMAIN_ENDED };
 
@@ -99,6 +103,8 @@ static inline bool child_lives(const struct child *c)
 
 /* supervisor_restart.c */
 void start_child(struct supervisor *s, struct child *c);
+void start_or_rest(struct supervisor *s, struct child *c); /* the first time */
+void start_if_asked(struct supervisor *s, struct child *c);
 void child_ended(struct supervisor *s, struct child *c, int status);
 void act_on_domain(struct supervisor *s, enum domain_id id);
 bool domain_lives(const struct supervisor *s, enum domain_id id);

@@ -91,14 +91,58 @@ static void child_failed(struct supervisor *s, struct child *c, enum failure_mod
     }
 }
 
+static uint64_t asks_for(const struct child *c)
+{
+    return c->kind->asked == BUS_NONE ? 0 : bus_last(c->kind->asked).count;
+}
+
 void start_child(struct supervisor *s, struct child *c)
 {
+    c->asks = asks_for(c);
     if (child_start(s, c, root_now_ms()))
         return;
     const char *reason = strerror(errno);
     log_line(LOG_ERROR, "process_not_started", "name", LOG_TEXT(c->name), "reason", LOG_TEXT(reason), NULL);
     failure_process_ended(c->name, domain_name(c->kind->domain), reason, 0);
     child_failed(s, c, FAILURE_MODE_PROCESS_ENDED, "cannot fork");
+}
+
+/* ---- those that rest ---- */
+
+static void rest(struct supervisor *s, struct child *c)
+{
+    c->state = CHILD_RESTING;
+    c->act_at_ms = root_now_ms() + ASKS_LOOK_MS;
+    c->started_wall_us = 0; /* the next start is no restart */
+    s->changed = true;
+}
+
+void start_or_rest(struct supervisor *s, struct child *c)
+{
+    if (process_rests(c->kind->id, s->settings))
+        rest(s, c);
+    else
+        start_child(s, c);
+}
+
+void start_if_asked(struct supervisor *s, struct child *c)
+{
+    c->act_at_ms = root_now_ms() + ASKS_LOOK_MS;
+    if (s->phase == STOP_NO && asks_for(c) != c->asks)
+        start_child(s, c);
+}
+
+/* It had nothing to do any more. What was asked of it since it began is looked at again, by another. */
+static bool went_to_rest(struct supervisor *s, struct child *c, int status)
+{
+    if (c->state != CHILD_RUNNING || s->phase != STOP_NO || !WIFEXITED(status) || WEXITSTATUS(status) != 0 ||
+        !process_rests(c->kind->id, s->settings))
+        return false;
+    log_line(LOG_INFO, "process_rests", "name", LOG_TEXT(c->name), "pid", LOG_INT(c->pid), "uptime_ms",
+             LOG_INT(root_now_ms() - c->started_ms), NULL);
+    child_gone(s, c);
+    rest(s, c);
+    return true;
 }
 
 /* Exit codes with a meaning are told by whoever exits with them: here they only choose the mode. */
@@ -116,6 +160,8 @@ static enum failure_mode mode_of(const struct child *c, int status)
 void child_ended(struct supervisor *s, struct child *c, int status)
 {
     char how[64];
+    if (went_to_rest(s, c, status))
+        return;
     child_end_text(status, how, sizeof how);
     bool asked = c->state == CHILD_STOPPING;
     enum failure_mode mode = mode_of(c, status);
@@ -156,7 +202,7 @@ void act_on_domain(struct supervisor *s, enum domain_id id)
     supervision_renew(&d->supervision);
     for (size_t i = 0; i < s->child_count; i++)
         if (s->children[i].kind->domain == id)
-            start_child(s, &s->children[i]);
+            start_or_rest(s, &s->children[i]);
 }
 
 /* ---- hearts ---- */

@@ -26,6 +26,14 @@ static inline bool task_id_is_stream(int64_t id)
     return ((uint64_t)id & TASK_ID_OF_STREAM) != 0;
 }
 
+/* Dead letters take their turns at a receiver apart from live deliveries: their target has this bit, which
+ * no id has. */
+#define TARGET_OF_REPLAY (INT64_C(1) << 61)
+static inline bool task_is_replay(const struct task_row *r)
+{
+    return r->target > 0 && r->target & TARGET_OF_REPLAY;
+}
+
 struct worker_seen {
     struct map_node node;
     struct str id;
@@ -101,6 +109,7 @@ uint32_t live_count(const struct live *l);                           /* unfinish
 uint32_t live_phase_count(const struct live *l, enum task_phase p);  /* of jobs; READY counts backoff too */
 uint32_t live_stream_count(const struct live *l, enum task_phase p); /* of streams of deliveries */
 uint32_t live_step_count(const struct live *l);                      /* of steps of runs, in any phase */
+uint32_t live_replays_ready(const struct live *l);                   /* dead letters that could be claimed */
 bool live_has_ready(const struct live *l);                           /* something could be claimed */
 
 /* Targets (store/targets.h): how many tasks of one may be claimed at a time. */

@@ -85,6 +85,7 @@ static uint64_t ready_key(const struct task *t)
 static void enter_list(struct live *l, struct task *t)
 {
     t->list = need_list(l, t->row.queue, t->row.client);
+    l->replays_ready += task_is_replay(&t->row);
     heap_put(&t->list->tasks, &t->ready, ready_key(t));
     list_changed(l, t->list);
 }
@@ -131,6 +132,7 @@ void ready_remove(struct live *l, struct task *t)
     t->holds_slot = false;
     if (!t->list)
         return;
+    l->replays_ready -= task_is_replay(&t->row);
     heap_remove(&t->list->tasks, &t->ready);
     list_changed(l, t->list);
     t->list = NULL;
@@ -146,6 +148,11 @@ void ready_admit(struct live *l, struct target *x)
         hold_slot(t);
         enter_list(l, t);
     }
+}
+
+uint32_t live_replays_ready(const struct live *l)
+{
+    return l->replays_ready;
 }
 
 void live_target_slots(struct live *l, uint32_t slots)

@@ -23,12 +23,13 @@ def by_name(items):
 def test_it_shows_the_processes_that_run(weir):
     """[TOP-002] Every process is in the list with its domain and pid, and is a child of root."""
     told = weir.api("GET", PATH).expect(200)
-    assert set(told) == {"processes", "domains", "pressure", "slos"}
-    wait_for(lambda: all(p["state"] == "running" for p in weir.api("GET", PATH).json["processes"]), 10,
+    assert set(told) == {"processes", "domains", "pressure", "slos", "signal_bus"}
+    settled = ("running", "resting")
+    wait_for(lambda: all(p["state"] in settled for p in weir.api("GET", PATH).json["processes"]), 10,
              "all to run", weir)
-    processes = weir.api("GET", PATH).json["processes"]
+    processes = [p for p in weir.api("GET", PATH).json["processes"] if p["state"] == "running"]
     assert {p["pid"] for p in processes} == set(weir.pids())
-    domains = {"core": "root", "runner": "agents", "gateway": "outbound"}
+    domains = {"core": "root", "runner": "agents", "gateway": "outbound", "replay": "operations"}
     for process in processes:
         assert set(process) == {"name", "domain", "pid", "state", "restarts", "started_at"}
         assert process["domain"] == domains[process["name"].split()[0]]
@@ -78,7 +79,7 @@ def test_core_is_the_child_that_opens_the_store(weir):
                 found.append(os.readlink(os.path.join(folder, fd)))
         return found
 
-    holders = {name for name, p in processes.items() if path in opened(p["pid"])}
+    holders = {name for name, p in processes.items() if p["pid"] and path in opened(p["pid"])}
     assert holders == {"core"} and path not in opened(weir.process.pid)
     assert len(processes) >= 3
 
@@ -156,7 +157,8 @@ def test_the_answer_is_what_the_contract_says(weir):
 
 def test_a_damaged_status_file_is_an_error_and_heals(fresh_weir):
     weir = fresh_weir()
-    wait_for(lambda: all(p["state"] == "running" for p in weir.api("GET", PATH).json["processes"]), 10,
+    settled = ("running", "resting")
+    wait_for(lambda: all(p["state"] in settled for p in weir.api("GET", PATH).json["processes"]), 10,
              "all to run", weir)
     path = os.path.join(weir.data, "topology.json")
     with open(path, "rb") as file:

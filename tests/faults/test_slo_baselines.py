@@ -169,7 +169,8 @@ def test_links_that_are_cut_are_back_within_a_minute(fresh_weir):
     weir = fresh_weir(settings=SETTINGS, program=os.path.abspath("build/weir"))
     weir.wait_pids("gateway", 1)
     weir.wait_pids("runner", 2)
-    wait_for(lambda: all(p["state"] == "running" for p in weir.topology()["processes"]), 10, "all", weir)
+    settled = ("running", "resting")
+    wait_for(lambda: all(p["state"] in settled for p in weir.topology()["processes"]), 10, "all", weir)
     assert missed(weir, ["instance_reconnect_recovery"]), "no sample yet is no proof"
     for _ in range(CUTS):
         cut(weir)

@@ -99,15 +99,12 @@ static void encode_delivery(struct json_writer *w, const struct delivery_row *d,
     jw_object_end(w);
 }
 
-/* When its turn comes, if it is the next one of its stream; 0: it is not, or it is done. */
-static enum err_code read_next_attempt(struct call *c, struct reader *r, const struct delivery_row *d,
-                                       int64_t *ret_ms, struct err *err)
+/* When its turn comes, if it is the next one of the stream; 0: it is not. */
+static enum err_code read_turn(struct call *c, struct reader *r, const struct delivery_row *d,
+                               int64_t stream_id, int64_t *ret_ms, struct err *err)
 {
-    struct task_row stream = {.id = deliver_stream_id(d->webhook, d->job)};
+    struct task_row stream = {.id = stream_id};
     bool found;
-    *ret_ms = 0;
-    if (d->state != DELIVERY_PENDING)
-        return ERR_OK;
     if (r->ops->reader_row(r, &table_task_row, &stream, c->x->arena, &found, err) != ERR_OK)
         return err->code;
     bool is_next = found && stream.seq < (int64_t)log_ref_count(stream.refs) &&
@@ -115,6 +112,18 @@ static enum err_code read_next_attempt(struct call *c, struct reader *r, const s
     if (is_next)
         *ret_ms = stream.due_ms > d->created_ms ? stream.due_ms : d->created_ms;
     return ERR_OK;
+}
+
+/* The same for a delivery, wherever it waits; 0 also when it is done. */
+static enum err_code read_next_attempt(struct call *c, struct reader *r, const struct delivery_row *d,
+                                       int64_t *ret_ms, struct err *err)
+{
+    *ret_ms = 0;
+    if (d->state != DELIVERY_PENDING)
+        return ERR_OK;
+    if (read_turn(c, r, d, deliver_stream_id(d->webhook, d->job), ret_ms, err) != ERR_OK)
+        return err->code;
+    return *ret_ms ? ERR_OK : read_turn(c, r, d, deliver_replay_id(d->id), ret_ms, err);
 }
 
 struct delivery_page {

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "api/api.h"
+#include "base/bus.h"
 #include "base/must.h"
 #include "runtime/failure_modes.h"
 
@@ -113,6 +114,27 @@ enum err_code topology_write(struct topology *t, struct json_writer *w, struct e
     return code;
 }
 
+static void write_bus(struct json_writer *w)
+{
+    jw_array(w);
+    for (enum bus_topic t = 0; t < BUS_TOPIC_COUNT; t++) {
+        struct bus_word last = bus_last(t);
+        jw_object(w);
+        jw_key(w, "topic");
+        jw_text(w, bus_topics[t].name);
+        jw_key(w, "publisher");
+        jw_text(w, bus_topics[t].publisher);
+        jw_key(w, "subscriber");
+        jw_text(w, bus_topics[t].subscriber);
+        jw_key(w, "published");
+        jw_int(w, (int64_t)last.count);
+        jw_key(w, "value");
+        jw_int(w, last.value);
+        jw_object_end(w);
+    }
+    jw_array_end(w);
+}
+
 void handle_topology(struct call *c)
 {
     struct json_writer w;
@@ -127,6 +149,8 @@ void handle_topology(struct call *c)
     overload_write_pressure(c->api->overload, &w);
     jw_key(&w, "slos");
     overload_write_slos(c->api->overload, &w);
+    jw_key(&w, "signal_bus");
+    write_bus(&w);
     jw_object_end(&w);
     call_send(c);
 }

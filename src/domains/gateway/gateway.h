@@ -9,6 +9,7 @@
  * Partitions: each delivery belongs to one by its key (runtime/partition.h). A partition claims its own
  *            slots, has its own bounded room and its own restarts; one that fails gives back what it had and
  *            begins again alone. Too many restarts in the domain's window end the process (ACTOR_EXIT).
+ * Roles:     `weir: replay` (domains/replay) is the same program over other queues.
  * Bounded:   in_flight_max deliveries at a time, shared evenly by the partitions; core hands out at most
  *            webhooks.slots of them per receiver.
  * Spans:     span_export.h; a collector that hangs or is away holds up no delivery.
@@ -25,13 +26,25 @@
 #include "egress/address.h"
 #include "runtime/process_table.h"
 
+/* What a process of this program is. */
+struct gateway_role {
+    const char *name;      /* of the process, in logs and reports */
+    const char *queue;     /* its deliveries wait in "QUEUE.SLOT" */
+    enum domain_id domain; /* its partitions' supervisor */
+    const char *component; /* as which its partitions report how full they are (runtime/pressure.h) */
+    bool waits_at_shed;    /* it claims nothing while core sheds load */
+};
+extern const struct gateway_role gateway_role;
+
 struct gateway_config {
+    const struct gateway_role *role;
     const char *socket_path; /* core's Unix socket */
     struct egress_policy policy;
     int64_t timeout_ms; /* of one request, from connect to the last byte of the answer */
     int64_t heartbeat_ms;
     int64_t drain_ms; /* after a stop, what is under way may go on this long */
     int64_t instance;
+    int64_t idle_ms;             /* without a delivery for so long it ends, with 0; 0: it never does */
     uint32_t partitions;         /* a power of two, PARTITION_SLOTS at most */
     uint32_t in_flight_max;      /* over all of them */
     struct domain_limits limits; /* restarts of partitions */

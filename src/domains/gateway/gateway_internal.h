@@ -26,7 +26,7 @@ enum {
     CLAIM_LOOPS_MIN = 4, /* long polls: one per partition, and none for more slots than a claim may name */
     CLAIM_WAIT_MS = 20000,
     CLAIM_MAX = 128,
-    QUEUE_NAME_MAX = 16,
+    QUEUE_NAME_MAX = 16, /* jobs/deliver.h: DELIVERY_QUEUE_MAX */
     CALL_TIMEOUT_MS = 10000,
     EMPTY_PAUSE_MS = 100,
     WORKER_ID_MAX = 64,
@@ -120,7 +120,8 @@ struct gateway {
     bool draining;
     int exit_code;
     /* what core is told of all this (gateway_report.c) */
-    char name[24]; /* "gateway 1" */
+    char name[24];   /* "gateway 1" */
+    int64_t busy_ms; /* when it last had a delivery */
     struct worker_call *report;
     int64_t report_at_ms;
     bool report_tells_return;    /* the one in flight */
@@ -146,6 +147,7 @@ void outbound_claim(struct gateway *g, int64_t now_ms);
 void outbound_watch(struct gateway *g, int64_t now_ms); /* fails partitions with a request without end */
 void outbound_cancel(struct gateway *g);                /* told as failed attempts: each is tried again */
 void outbound_abandon_claims(struct gateway *g);
+bool outbound_has_work(const struct gateway *g); /* a delivery is here, and core has not its word yet */
 int64_t outbound_next_at_ms(const struct gateway *g, int64_t now_ms);
 
 /* outbound_told.c */

@@ -38,7 +38,7 @@ static void write_queues(struct json_writer *w, const struct gateway *g)
     for (uint32_t i = 0; i < g->partition_count; i++) {
         jw_object(w);
         jw_key(w, "component");
-        jw_text(w, "outbound");
+        jw_text(w, g->config->role->component);
         jw_key(w, "partition");
         jw_int(w, i);
         jw_key(w, "depth");

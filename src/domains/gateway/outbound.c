@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/bus.h"
 #include "base/must.h"
 #include "base/random.h"
 #include "domains/gateway/gateway_internal.h"
@@ -73,13 +74,13 @@ static void open_loop(struct gateway *g, uint32_t i)
 {
     struct claim_loop *l = &g->loops[i];
     l->partition = &g->partitions[i % g->partition_count];
-    snprintf(l->worker_id, sizeof l->worker_id, "gateway-%lld-%u-%016llx", (long long)g->config->instance,
-             i + 1, (unsigned long long)random_u64());
+    snprintf(l->worker_id, sizeof l->worker_id, "%s-%lld-%u-%016llx", g->config->role->name,
+             (long long)g->config->instance, i + 1, (unsigned long long)random_u64());
     for (uint32_t slot = i; slot < PARTITION_SLOTS; slot += g->loop_count) {
         struct str *queue = &l->queues[l->queue_count];
         char *name = l->names[l->queue_count++];
         MUST(slot % g->partition_count == l->partition->number);
-        snprintf(name, QUEUE_NAME_MAX, "~deliver.%u", slot);
+        snprintf(name, QUEUE_NAME_MAX, "%s.%u", g->config->role->queue, slot);
         *queue = str_of(name);
     }
 }
@@ -107,7 +108,7 @@ void outbound_open(struct gateway *g, int64_t now_ms)
                                                    .context = g,
                                                    .actors = count,
                                                    .mailbox_max = g->partition_room,
-                                                   .domain = DOMAIN_OUTBOUND,
+                                                   .domain = g->config->role->domain,
                                                    .limits = g->config->limits},
                            now_ms);
 }
@@ -184,9 +185,15 @@ static uint32_t room_of(const struct outbound *p)
     return takes && p->count < g->partition_room ? g->partition_room - p->count : 0;
 }
 
+static bool may_claim(const struct gateway *g)
+{
+    bool waits = g->config->role->waits_at_shed && bus_last(BUS_PRESSURE).value >= PRESSURE_SHED;
+    return !g->draining && !waits;
+}
+
 void outbound_claim(struct gateway *g, int64_t now_ms)
 {
-    for (uint32_t i = 0; i < g->loop_count && !g->draining; i++) {
+    for (uint32_t i = 0; i < g->loop_count && may_claim(g); i++) {
         struct claim_loop *l = &g->loops[i];
         uint32_t room = room_of(l->partition);
         if (l->call || !room || now_ms < l->claim_after_ms || !worker_client_can_call(g->client))
@@ -210,6 +217,14 @@ void outbound_abandon_claims(struct gateway *g)
             g->loops[i].call = NULL;
             gave_room(&g->loops[i]);
         }
+}
+
+bool outbound_has_work(const struct gateway *g)
+{
+    for (uint32_t i = 0; i < g->partition_count; i++)
+        if (g->partitions[i].count > g->partitions[i].asked)
+            return true;
+    return false;
 }
 
 static int64_t earlier(int64_t at_ms, int64_t other_ms, int64_t now_ms)

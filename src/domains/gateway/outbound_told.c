@@ -13,8 +13,6 @@
 
 enum { TELLS_PER_SECOND = 10, SECOND_MS = 1000, CODE_MAX = 48 };
 
-#define COMPONENT "gateway"
-
 static bool may_tell(struct outbound *p, int64_t now_ms)
 {
     if (now_ms - p->told_at_ms >= SECOND_MS) {
@@ -27,7 +25,7 @@ static bool may_tell(struct outbound *p, int64_t now_ms)
     return true;
 }
 
-static void tell_failed(struct sending *s, int64_t now_ms)
+static void tell_failed(const struct gateway *g, struct sending *s, int64_t now_ms)
 {
     char code[CODE_MAX];
     if (s->status)
@@ -35,28 +33,28 @@ static void tell_failed(struct sending *s, int64_t now_ms)
     else
         snprintf(code, sizeof code, "%s", s->error_code);
     if (may_tell(s->partition, now_ms))
-        failure_outbound_failed(COMPONENT, s->partition->number, s->attempt, code);
+        failure_outbound_failed(g->config->role->name, s->partition->number, s->attempt, code);
     else
         heart_add_count(FAILURE_MODE_OUTBOUND);
 }
 
 void outbound_tell_result(struct gateway *g, struct sending *s, int64_t now_ms)
 {
-    (void)g;
     if (s->success)
         return;
     if (s->poison)
-        failure_poison_message(COMPONENT, s->delivery_id.ptr, s->error_message, "exhausted");
+        failure_poison_message(g->config->role->name, s->delivery_id.ptr, s->error_message, "exhausted");
     else if (s->retryable)
-        tell_failed(s, now_ms);
+        tell_failed(g, s, now_ms);
 }
 
 void outbound_tell_failed_actor(void *gateway, const struct actor_failure *f)
 {
     const struct gateway *g = gateway;
-    failure_actor_failed(COMPONENT, domain_name(DOMAIN_OUTBOUND), f->partition, (int64_t)f->restarts,
+    const struct gateway_role *role = g->config->role;
+    failure_actor_failed(role->name, domain_name(role->domain), f->partition, (int64_t)f->restarts,
                          f->reason);
     if (f->delay_ms < 0)
-        failure_restarts_exhausted(COMPONENT, f->in_window, g->config->limits.window_seconds,
-                                   domain_name(DOMAIN_OUTBOUND));
+        failure_restarts_exhausted(role->name, f->in_window, g->config->limits.window_seconds,
+                                   domain_name(role->domain));
 }

@@ -1,6 +1,6 @@
 /* Streams of deliveries: what is sent when, to whom, how often; and what a failed commit leaves behind.
  * On both stores, with the rig's clock. */
-#include "unit/kernel/rig.h"
+#include "unit/jobs/deliver_calls.h"
 
 #include <stdio.h>
 
@@ -10,72 +10,6 @@
 #include "runtime/partition.h"
 
 #include "base/banned.h"
-
-enum { CLAIMED_MAX = 256 };
-
-static char queue_names[DELIVERY_SLOTS][DELIVERY_QUEUE_MAX];
-static struct str queues[DELIVERY_SLOTS];
-
-static void name_queues(void)
-{
-    for (int i = 0; i < DELIVERY_SLOTS; i++) {
-        snprintf(queue_names[i], sizeof queue_names[i], "~deliver.%d", i);
-        queues[i] = str_of(queue_names[i]);
-    }
-}
-
-/* Claims and starts what can be sent, so many at most. */
-static struct claim_command *claim_some(struct rig *r, uint32_t max)
-{
-    struct claim_command *c = ARENA_NEW(r->arena, struct claim_command);
-    c->worker_id = STR("gateway");
-    c->queues = queues;
-    c->queue_count = DELIVERY_SLOTS;
-    c->max = max;
-    c->tasks = ARENA_ARRAY(r->arena, struct claimed_task, CLAIMED_MAX);
-    name_queues();
-    rig_post(r, &c->base, &claim_command_type);
-    rig_step(r);
-    for (uint32_t i = 0; i < c->task_count; i++)
-        rig_post_work(r, &start_command_type, &c->tasks[i], true);
-    rig_step(r);
-    return c;
-}
-
-static struct claim_command *claim_all(struct rig *r)
-{
-    return claim_some(r, CLAIMED_MAX);
-}
-
-static enum err_code answer(struct rig *r, const struct claimed_task *t, int64_t status)
-{
-    struct worker_command *c = ARENA_NEW(r->arena, struct worker_command);
-    struct worker_item *item = ARENA_NEW(r->arena, struct worker_item);
-    *item = (struct worker_item){.id = t->id, .token = t->token, .low = t->low};
-    item->outcome = (struct task_outcome){.success = status >= 200 && status < 300,
-                                          .status = status,
-                                          .duration_ms = 7,
-                                          .error_code = status ? STR("http_status") : STR("timeout"),
-                                          .retryable = status != 410};
-    c->items = item;
-    c->item_count = 1;
-    rig_post(r, &c->base, &finish_command_type);
-    rig_step(r);
-    return item->code;
-}
-
-static struct delivery_row row_of(struct rig *r, int64_t id)
-{
-    struct delivery_row row = {.id = id};
-    struct err err;
-    bool found;
-    assert_int_equal(r->reader->ops->reader_begin(r->reader, &err), ERR_OK);
-    assert_int_equal(r->reader->ops->reader_row(r->reader, &table_delivery_row, &row, r->arena, &found, &err),
-                     ERR_OK);
-    r->reader->ops->reader_end(r->reader);
-    assert_true(found);
-    return row;
-}
 
 static struct submit_item submit_with_callback(struct rig *r, int64_t client, const char *url)
 {
@@ -319,35 +253,6 @@ static void test_slots_and_breaker_hold_over_all_nodes(void **state)
     assert_int_equal(claim_all(r)->task_count, 0);
 }
 
-static int64_t new_webhook(struct rig *r, int64_t client, const char *url, const char *events)
-{
-    struct create_webhook_command *c = ARENA_NEW(r->arena, struct create_webhook_command);
-    c->client = client;
-    c->url = str_of(url);
-    c->events = str_of(events);
-    memcpy(c->fingerprint, url, 8);
-    rig_post(r, &c->base, &create_webhook_command_type);
-    rig_step(r);
-    assert_int_equal(c->base.result, ERR_OK);
-    return c->id;
-}
-
-/* What a gateway gets that asks for one slot alone. */
-static struct claim_command *claim_slot(struct rig *r, uint32_t slot)
-{
-    struct claim_command *c = ARENA_NEW(r->arena, struct claim_command);
-    name_queues();
-    c->worker_id = STR("gateway");
-    c->queues = &queues[slot];
-    c->queue_count = 1;
-    c->max = 2;
-    c->start = true;
-    c->tasks = ARENA_ARRAY(r->arena, struct claimed_task, 2);
-    rig_post(r, &c->base, &claim_command_type);
-    rig_step(r);
-    return c;
-}
-
 /* The queue of a stream is the slot of its key, receiver and job. [TOP-081] [TOP-089] */
 static void test_a_stream_is_in_the_slot_of_its_receiver_and_job(void **state)
 {
@@ -359,8 +264,8 @@ static void test_a_stream_is_in_the_slot_of_its_receiver_and_job(void **state)
         struct submit_item item = rig_item(), job = rig_submit(r, client, &item);
         snprintf(room, sizeof room, "%lld", (long long)job.id);
         uint32_t slot = partition_slot(partition_hash(str_of(instance), str_of(room)));
-        assert_int_equal(claim_slot(r, (slot + 1) % DELIVERY_SLOTS)->task_count, 0);
-        struct claim_command *one = claim_slot(r, slot);
+        assert_int_equal(claim_slot(r, "deliver", (slot + 1) % DELIVERY_SLOTS)->task_count, 0);
+        struct claim_command *one = claim_slot(r, "deliver", slot);
         assert_int_equal(one->task_count, 1);
         assert_int_equal(answer(r, &one->tasks[0], 200), ERR_OK);
     }
@@ -405,19 +310,6 @@ static void test_gone_and_long_failure_disable_a_webhook(void **state)
     assert_false(hooks_of(&r->store->hooks, client)->hooks[0].enabled);
     rig_submit_default(r, client);
     assert_int_equal(claim_all(r)->task_count, 0); /* nothing is recorded for it */
-}
-
-static struct webhook_row webhook_of(struct rig *r, int64_t id)
-{
-    struct webhook_row row = {.id = id};
-    struct err err;
-    bool found;
-    assert_int_equal(r->reader->ops->reader_begin(r->reader, &err), ERR_OK);
-    assert_int_equal(r->reader->ops->reader_row(r->reader, &table_webhook_row, &row, r->arena, &found, &err),
-                     ERR_OK);
-    r->reader->ops->reader_end(r->reader);
-    assert_true(found);
-    return row;
 }
 
 static void test_other_webhooks_that_want_to_know_hear_of_a_disabled_one(void **state)
@@ -584,27 +476,6 @@ static void test_purge_takes_deliveries_with_their_job_and_waits_for_pending_one
     rig_expect_sound(r); /* no row and no listing entry of a delivery is left behind */
 }
 
-static void ask(struct rig *r, int64_t client, int64_t hook, enum webhook_action action, int64_t delivery)
-{
-    struct webhook_command *c = ARENA_NEW(r->arena, struct webhook_command);
-    c->action = action;
-    c->client = client;
-    c->id = hook;
-    c->low = (uint64_t)webhook_of(r, hook).low;
-    if (delivery) {
-        c->delivery_id = delivery;
-        c->delivery_low = (uint64_t)row_of(r, delivery).low;
-    }
-    rig_post(r, &c->base, &webhook_command_type);
-    rig_step(r);
-    assert_int_equal(c->base.result, ERR_OK);
-}
-
-static void send_test(struct rig *r, int64_t client, int64_t hook)
-{
-    ask(r, client, hook, WEBHOOK_TEST, 0);
-}
-
 /* One look a second for that long: nothing is to be sent. */
 static void expect_silence(struct rig *r, int seconds)
 {
@@ -664,12 +535,13 @@ static void test_a_redelivery_waits_while_load_is_shed(void **state)
         ask(r, client, hook, WEBHOOK_REDELIVER, head);
         assert_int_equal(row_of(r, head).state, DELIVERY_PENDING);
         if (shed) {
-            assert_int_equal(claim_all(r)->task_count, 0);
+            assert_int_equal(claim_letters(r)->task_count, 0);
             expect_silence(r, 30);
+            assert_int_equal(claim_letters(r)->task_count, 0);
             kernel_set_pressure(r->kernel, true, false);
             rig_pass(r, 1001);
         }
-        c = claim_all(r);
+        c = claim_letters(r);
         assert_int_equal(c->task_count, 1);
         assert_int_equal(c->tasks[0].head, head);
         answer(r, &c->tasks[0], 200);

@@ -1,0 +1,9 @@
+#include "domains/replay/replay.h"
+
+#include "base/banned.h"
+
+const struct gateway_role replay_role = {.name = "replay",
+                                         .queue = "~replay",
+                                         .domain = DOMAIN_OPERATIONS,
+                                         .component = "replay",
+                                         .waits_at_shed = true};
