@@ -14,6 +14,7 @@ DOC = "docs/operations/topology.md"
 FILES = [TABLE, DOC, "src/runtime/failure_modes.h", "src/runtime/event_names.h",
          "src/runtime/process_table.h", "src/config/settings_list.h",
          "src/core/README.md", "src/domains/runner/README.md", "src/domains/gateway/README.md",
+         "src/domains/replay/README.md",
          "tools/check_topology.py", "tools/topology_lists.py", "tools/tree.py"]
 
 
