@@ -151,6 +151,8 @@ static void next_delivery(struct unit *u, struct task *s)
 static void try_again(struct unit *u, struct task *s, int64_t delivery, int64_t retry_after_ms)
 {
     int64_t wait = delivery_backoff_ms(u->settings, delivery, s->row.attempt);
+    if (u->puts_off && wait < UNIT_PUT_OFF_MS) /* a pause of nothing is no reason to pass now */
+        wait = UNIT_PUT_OFF_MS;
     if (retry_after_ms > RETRY_AFTER_MAX_MS)
         retry_after_ms = RETRY_AFTER_MAX_MS;
     let_go(u, s);

@@ -65,10 +65,12 @@ static void act_on_what_is_due(struct supervisor *s)
 
 static void tell_manager(struct supervisor *s)
 {
-    size_t running = 0;
-    for (size_t i = 0; i < s->child_count; i++)
-        running += s->children[i].state == CHILD_RUNNING || s->children[i].state == CHILD_RESTING;
-    notify_status(&s->notify, "%zu of %zu processes ready%s", running, s->child_count,
+    size_t running = 0, wanted = 0; /* of one that rests nobody waits for anything */
+    for (size_t i = 0; i < s->child_count; i++) {
+        running += s->children[i].state == CHILD_RUNNING;
+        wanted += s->children[i].state != CHILD_RESTING;
+    }
+    notify_status(&s->notify, "%zu of %zu processes ready%s", running, wanted,
                   s->phase == STOP_NO ? "" : "; stopping");
 }
 
