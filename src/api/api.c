@@ -6,7 +6,6 @@
 #include "api/engine/audit.h"
 #include "api/engine/policy_point.h"
 #include "api/engine/signal_limits.h"
-#include "base/bus.h"
 #include "base/log.h"
 #include "base/must.h"
 #include "jobs/deliver.h"
@@ -323,7 +322,6 @@ static void measure(struct api *a, const struct kernel_stats *stats)
         overload_store(a->overload, stats->storing, stats->commit_errors);
     enum pressure_level level = overload_level(a->overload);
     kernel_set_pressure(a->kernel, level >= PRESSURE_DEGRADED, level >= PRESSURE_SHED);
-    bus_publish(BUS_PRESSURE, level);
 }
 
 void api_tick(struct api *a)

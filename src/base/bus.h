@@ -15,9 +15,7 @@
 
 /* X(id, name, who says it, who listens, what it means) */
 #define BUS_TOPICS(X)                                                                                        \
-    X(REPLAY, "replay.wanted", "core", "root",                                                               \
-      "dead letters could be sent, and whoever sends them may rest")                                         \
-    X(PRESSURE, "pressure.level", "core", "replay", "level of the queues: at shed no dead letter is claimed")
+    X(REPLAY, "replay.wanted", "core", "root", "dead letters could be sent, and whoever sends them may rest")
 
 #define X(id, name, from, to, means) BUS_##id,
 enum bus_topic { BUS_TOPICS(X) BUS_TOPIC_COUNT, BUS_NONE = BUS_TOPIC_COUNT };

@@ -32,7 +32,6 @@ struct gateway_role {
     const char *queue;     /* its deliveries wait in "QUEUE.SLOT" */
     enum domain_id domain; /* its partitions' supervisor */
     const char *component; /* as which its partitions report how full they are (runtime/pressure.h) */
-    bool waits_at_shed;    /* it claims nothing while core sheds load */
 };
 extern const struct gateway_role gateway_role;
 

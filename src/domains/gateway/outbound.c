@@ -2,7 +2,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/bus.h"
 #include "base/must.h"
 #include "base/random.h"
 #include "domains/gateway/gateway_internal.h"
@@ -185,15 +184,9 @@ static uint32_t room_of(const struct outbound *p)
     return takes && p->count < g->partition_room ? g->partition_room - p->count : 0;
 }
 
-static bool may_claim(const struct gateway *g)
-{
-    bool waits = g->config->role->waits_at_shed && bus_last(BUS_PRESSURE).value >= PRESSURE_SHED;
-    return !g->draining && !waits;
-}
-
 void outbound_claim(struct gateway *g, int64_t now_ms)
 {
-    for (uint32_t i = 0; i < g->loop_count && may_claim(g); i++) {
+    for (uint32_t i = 0; i < g->loop_count && !g->draining; i++) {
         struct claim_loop *l = &g->loops[i];
         uint32_t room = room_of(l->partition);
         if (l->call || !room || now_ms < l->claim_after_ms || !worker_client_can_call(g->client))

@@ -2,8 +2,5 @@
 
 #include "base/banned.h"
 
-const struct gateway_role replay_role = {.name = "replay",
-                                         .queue = "~replay",
-                                         .domain = DOMAIN_OPERATIONS,
-                                         .component = "replay",
-                                         .waits_at_shed = true};
+const struct gateway_role replay_role = {
+    .name = "replay", .queue = "~replay", .domain = DOMAIN_OPERATIONS, .component = "replay"};
