@@ -1,5 +1,6 @@
 #include "store/bench_store.h"
 
+#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -265,4 +266,48 @@ void *bench_fetch(struct bench *b, const struct table *t, const void *key)
     if (found)
         bench_expect_equal(t, row, again);
     return found ? row : NULL;
+}
+
+/* --- a SQLite file, beside the store --- */
+
+static sqlite3 *open_raw(struct bench *b)
+{
+    sqlite3 *db;
+    assert_int_equal(sqlite3_open(b->path, &db), SQLITE_OK);
+    return db;
+}
+
+int64_t bench_file_number(struct bench *b, const char *sql)
+{
+    sqlite3 *db = open_raw(b);
+    sqlite3_stmt *q;
+    assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &q, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_step(q), SQLITE_ROW);
+    int64_t n = sqlite3_column_int64(q, 0);
+    sqlite3_finalize(q);
+    sqlite3_close(db);
+    return n;
+}
+
+void bench_file_run(struct bench *b, const char *sql)
+{
+    sqlite3 *db = open_raw(b);
+    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+}
+
+void bench_close(struct bench *b)
+{
+    b->reader->ops->reader_close(b->reader);
+    b->reader = NULL;
+    b->store = store_close(b->store);
+}
+
+void bench_open(struct bench *b)
+{
+    struct err err;
+    enum err_code code;
+    b->store = bench_open_again(b, &code, &err);
+    assert_int_equal(code, ERR_OK);
+    assert_int_equal(b->store->ops->reader_open(b->store, &b->reader, &err), ERR_OK);
 }

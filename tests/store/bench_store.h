@@ -45,6 +45,13 @@ void bench_reopen(struct bench *b); /* not in memory */
 /* The SQLite file or the schema, by one more handle. */
 struct store *bench_open_again(struct bench *b, enum err_code *ret_code, struct err *err);
 
+/* A SQLite file past the store: what a statement gives, or does. Closed and opened, it can be damaged
+ * between. */
+int64_t bench_file_number(struct bench *b, const char *sql);
+void bench_file_run(struct bench *b, const char *sql);
+void bench_close(struct bench *b);
+void bench_open(struct bench *b);
+
 uint64_t bench_draw(struct bench *b, uint64_t below);
 /* Are its rows read back as they were written? Not the counters of a shared store: each write is a
  * difference, what is read is their sum (test_listing.c). */

@@ -2,7 +2,6 @@
  * commits, deletes. On every store; on SQLite also where they lie, and what damage of theirs does. */
 #include "store/bench_store.h"
 
-#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -98,48 +97,6 @@ static void expect_all(struct bench *b, const struct model *m)
         b->store->ops->abandon(b->store);
 }
 
-static sqlite3 *open_raw(struct bench *b)
-{
-    sqlite3 *db;
-    assert_int_equal(sqlite3_open(b->path, &db), SQLITE_OK);
-    return db;
-}
-
-static int64_t number_of(struct bench *b, const char *sql)
-{
-    sqlite3 *db = open_raw(b);
-    sqlite3_stmt *q;
-    assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &q, NULL), SQLITE_OK);
-    assert_int_equal(sqlite3_step(q), SQLITE_ROW);
-    int64_t n = sqlite3_column_int64(q, 0);
-    sqlite3_finalize(q);
-    sqlite3_close(db);
-    return n;
-}
-
-static void run_raw(struct bench *b, const char *sql)
-{
-    sqlite3 *db = open_raw(b);
-    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
-    sqlite3_close(db);
-}
-
-static void close_all(struct bench *b)
-{
-    b->reader->ops->reader_close(b->reader);
-    b->reader = NULL;
-    b->store = store_close(b->store);
-}
-
-static void open_all(struct bench *b)
-{
-    struct err err;
-    enum err_code code;
-    b->store = bench_open_again(b, &code, &err);
-    assert_int_equal(code, ERR_OK);
-    assert_int_equal(b->store->ops->reader_open(b->store, &b->reader, &err), ERR_OK);
-}
-
 static void test_every_mark_is_found_whatever_way_it_has_gone(void **state)
 {
     struct bench *b = *state;
@@ -188,18 +145,18 @@ static void test_a_merge_that_was_interrupted_is_made_good(void **state)
     struct bench *b = *state;
     struct model *m = must_alloc(sizeof *m);
     for (int round = 0; round < 4; round++) {
-        int64_t before = number_of(b, "SELECT count(*) FROM run_marks"), packs;
-        while (number_of(b, "SELECT count(*) FROM run_marks") == before)
+        int64_t before = bench_file_number(b, "SELECT count(*) FROM run_marks"), packs;
+        while (bench_file_number(b, "SELECT count(*) FROM run_marks") == before)
             add_marks(b, m, 20, false);
-        packs = number_of(b, "SELECT count(*) FROM mark_packs");
+        packs = bench_file_number(b, "SELECT count(*) FROM mark_packs");
         assert_true(packs * 20 >= BENCH_MARK_GROUP); /* nothing of the group was dropped yet */
         bench_reopen(b);
         expect_all(b, m);
         expect_some(b, m, 40);
-        while (number_of(b, "SELECT count(*) FROM mark_packs") >= packs / 2)
+        while (bench_file_number(b, "SELECT count(*) FROM mark_packs") >= packs / 2)
             add_marks(b, m, 20, false);
         expect_all(b, m);
-        assert_true(number_of(b, "SELECT count(*) FROM run_marks") >= BENCH_MARK_GROUP);
+        assert_true(bench_file_number(b, "SELECT count(*) FROM run_marks") >= BENCH_MARK_GROUP);
     }
     free(m);
 }
@@ -212,7 +169,7 @@ static void test_a_large_table_is_learned_bit_by_bit(void **state)
     struct err err;
     while (m->count < LONG_MARKS)
         add_marks(b, m, 95, false);
-    assert_true(number_of(b, "SELECT count(*) FROM run_marks") > 2 * 4096);
+    assert_true(bench_file_number(b, "SELECT count(*) FROM run_marks") > 2 * 4096);
     bench_reopen(b);
     for (int i = 0; i < 6; i++) {
         expect_some(b, m, 50);
@@ -232,10 +189,10 @@ static void test_marks_of_the_eighth_schema_are_found(void **state)
     add_marks(b, m, 300, false);
     struct run_mark_row gone = m->marks[--m->count];
     assert_int_equal(bench_change(b, &table_run_mark_row, ROW_DELETE, &gone), ERR_OK);
-    close_all(b);
-    assert_int_equal(number_of(b, "SELECT count(*) FROM run_marks"), m->count);
-    run_raw(b, "DROP TABLE mark_packs; DROP TABLE event_packs; PRAGMA user_version=8");
-    open_all(b);
+    bench_close(b);
+    assert_int_equal(bench_file_number(b, "SELECT count(*) FROM run_marks"), m->count);
+    bench_file_run(b, "DROP TABLE mark_packs; DROP TABLE event_packs; PRAGMA user_version=8");
+    bench_open(b);
     expect_all(b, m);
     expect_some(b, m, 100);
     add_marks(b, m, 50, false);
@@ -250,8 +207,8 @@ static void test_a_damaged_pack_is_told(void **state)
     struct model *m = must_alloc(sizeof *m);
     add_marks(b, m, 40, false);
     add_marks(b, m, 40, false);
-    int64_t size = number_of(b, "SELECT length(marks) FROM mark_packs ORDER BY n LIMIT 1");
-    run_raw(b, "CREATE TABLE sound AS SELECT n,marks FROM mark_packs");
+    int64_t size = bench_file_number(b, "SELECT length(marks) FROM mark_packs ORDER BY n LIMIT 1");
+    bench_file_run(b, "CREATE TABLE sound AS SELECT n,marks FROM mark_packs");
     for (int64_t at = 1; at <= size; at += size / 25) {
         char sql[300];
         struct err err = {.code = ERR_OK};
@@ -262,18 +219,18 @@ static void test_a_damaged_pack_is_told(void **state)
             "CASE substr(marks,%lld,1) WHEN x'21' THEN x'22' ELSE x'21' END||substr(marks,%lld+1) AS BLOB)"
             " WHERE n=(SELECT min(n) FROM mark_packs)",
             (long long)at, (long long)at, (long long)at);
-        run_raw(b, sql);
+        bench_file_run(b, sql);
         bench_begin(b);
         assert_int_equal(b->reader->ops->reader_scan(b->reader, &table_run_mark_row, expect_next, &all, &err),
                          ERR_STORE_CORRUPT);
         assert_non_null(strstr(err.detail, "mark_packs"));
         bench_end(b);
-        close_all(b);
+        bench_close(b);
         enum err_code code;
         assert_null(bench_open_again(b, &code, &err));
         assert_int_equal(code, ERR_STORE_CORRUPT);
-        run_raw(b, "DELETE FROM mark_packs; INSERT INTO mark_packs SELECT n,marks FROM sound");
-        open_all(b); /* the control */
+        bench_file_run(b, "DELETE FROM mark_packs; INSERT INTO mark_packs SELECT n,marks FROM sound");
+        bench_open(b); /* the control */
         expect_all(b, m);
     }
     free(m);

@@ -4,7 +4,6 @@
 #include "store/bench_store.h"
 
 #include <pthread.h>
-#include <sqlite3.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -197,35 +196,9 @@ static void test_a_changed_or_deleted_event_stays_so(void **state)
 
 /* --- SQLite alone ---------------------------------------------------------------------------------- */
 
-static sqlite3 *open_raw(struct bench *b)
-{
-    sqlite3 *db;
-    assert_int_equal(sqlite3_open(b->path, &db), SQLITE_OK);
-    return db;
-}
-
-static int64_t number_of(struct bench *b, const char *sql)
-{
-    sqlite3 *db = open_raw(b);
-    sqlite3_stmt *q;
-    assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &q, NULL), SQLITE_OK);
-    assert_int_equal(sqlite3_step(q), SQLITE_ROW);
-    int64_t n = sqlite3_column_int64(q, 0);
-    sqlite3_finalize(q);
-    sqlite3_close(db);
-    return n;
-}
-
-static void run_raw(struct bench *b, const char *sql)
-{
-    sqlite3 *db = open_raw(b);
-    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
-    sqlite3_close(db);
-}
-
 static int64_t packs_below(struct bench *b)
 {
-    return number_of(b, "SELECT coalesce(min(n),0) FROM event_packs");
+    return bench_file_number(b, "SELECT coalesce(min(n),0) FROM event_packs");
 }
 
 /* Few bytes for each run wait; a batch of one run, or a large payload, goes to its place. */
@@ -238,14 +211,14 @@ static void test_what_rides_and_what_does_not(void **state)
         put_event(b, &m, run, &rows[run]);
     struct change_set c = {.rows = rows, .row_count = RUNS, .first_chunk = b->store->next_chunk};
     assert_int_equal(bench_commit(b, &c), ERR_OK);
-    assert_int_equal(number_of(b, "SELECT count(*) FROM run_events"), 0);
-    assert_int_equal(number_of(b, "SELECT count(*) FROM event_packs"), 1);
+    assert_int_equal(bench_file_number(b, "SELECT count(*) FROM run_events"), 0);
+    assert_int_equal(bench_file_number(b, "SELECT count(*) FROM event_packs"), 1);
     for (int64_t i = 0; i < BATCH; i++)
         put_event(b, &m, 7, &rows[i]);
     c.row_count = BATCH;
     assert_int_equal(bench_commit(b, &c), ERR_OK);
-    assert_int_equal(number_of(b, "SELECT count(*) FROM run_events"), BATCH);
-    assert_int_equal(number_of(b, "SELECT count(*) FROM event_packs"), 1);
+    assert_int_equal(bench_file_number(b, "SELECT count(*) FROM run_events"), BATCH);
+    assert_int_equal(bench_file_number(b, "SELECT count(*) FROM event_packs"), 1);
     expect_all(b, &m);
 }
 
@@ -257,9 +230,9 @@ static void test_a_merge_that_was_interrupted_is_made_good(void **state)
     for (int round = 0; round < 4; round++) {
         int64_t before, first;
         do { /* a slice is more than any of these commits has */
-            before = number_of(b, "SELECT count(*) FROM run_events");
+            before = bench_file_number(b, "SELECT count(*) FROM run_events");
             add_events(b, &m, false, false);
-        } while (number_of(b, "SELECT count(*) FROM run_events") <= before + COMMIT_EVENTS);
+        } while (bench_file_number(b, "SELECT count(*) FROM run_events") <= before + COMMIT_EVENTS);
         assert_true(packs_below(b) > 0);
         bench_reopen(b);
         expect_all(b, &m);
@@ -289,7 +262,7 @@ static void test_a_snapshot_sees_what_it_saw_while_all_of_it_moves(void **state)
         add_events(b, &m, false, false); /* is in memory at once, and not theirs */
         for (int64_t run = 0; run < RUNS; run++)
             expect_range(b, b->reader, &then, run, 1, 1000);
-        for (int64_t last = number_of(b, "SELECT max(n) FROM event_packs"); packs_below(b) <= last;)
+        for (int64_t last = bench_file_number(b, "SELECT max(n) FROM event_packs"); packs_below(b) <= last;)
             add_events(b, &m, bench_draw(b, 20) == 0, false); /* until no pack of theirs is left */
         expect_seen(b, b->reader, &then);
         expect_seen(b, outside, &then);
@@ -299,22 +272,6 @@ static void test_a_snapshot_sees_what_it_saw_while_all_of_it_moves(void **state)
         expect_seen(b, outside, &m); /* without a snapshot, too */
     }
     outside->ops->reader_close(outside);
-}
-
-static void close_all(struct bench *b)
-{
-    b->reader->ops->reader_close(b->reader);
-    b->reader = NULL;
-    b->store = store_close(b->store);
-}
-
-static void open_all(struct bench *b)
-{
-    struct err err;
-    enum err_code code;
-    b->store = bench_open_again(b, &code, &err);
-    assert_int_equal(code, ERR_OK);
-    assert_int_equal(b->store->ops->reader_open(b->store, &b->reader, &err), ERR_OK);
 }
 
 /* As the ninth schema had it: every event in its place. */
@@ -328,10 +285,10 @@ static void test_events_of_the_ninth_schema_are_found(void **state)
     assert_int_equal(bench_change(b, &table_run_event_row, ROW_INSERT, &gone), ERR_OK);
     assert_int_equal(bench_change(b, &table_run_event_row, ROW_DELETE, &gone), ERR_OK);
     m.last[2]--;
-    close_all(b);
-    assert_int_equal(number_of(b, "SELECT count(*) FROM event_packs"), 0);
-    run_raw(b, "DROP TABLE event_packs; PRAGMA user_version=9");
-    open_all(b);
+    bench_close(b);
+    assert_int_equal(bench_file_number(b, "SELECT count(*) FROM event_packs"), 0);
+    bench_file_run(b, "DROP TABLE event_packs; PRAGMA user_version=9");
+    bench_open(b);
     expect_all(b, &m);
     add_events(b, &m, false, false);
     expect_all(b, &m);
@@ -344,9 +301,9 @@ static void test_a_damaged_pack_is_told(void **state)
     struct model m = {{0}};
     add_events(b, &m, false, false);
     add_events(b, &m, false, false);
-    close_all(b);
-    int64_t size = number_of(b, "SELECT length(events) FROM event_packs ORDER BY n LIMIT 1");
-    run_raw(b, "CREATE TABLE sound AS SELECT n,events FROM event_packs");
+    bench_close(b);
+    int64_t size = bench_file_number(b, "SELECT length(events) FROM event_packs ORDER BY n LIMIT 1");
+    bench_file_run(b, "CREATE TABLE sound AS SELECT n,events FROM event_packs");
     for (int64_t at = 1; at <= size; at += 1 + size / 25) {
         char sql[300];
         struct err err = {.code = ERR_OK};
@@ -356,13 +313,13 @@ static void test_a_damaged_pack_is_told(void **state)
                  "WHEN x'21' THEN x'22' ELSE x'21' END||substr(events,%lld+1) AS BLOB)"
                  " WHERE n=(SELECT min(n) FROM event_packs)",
                  (long long)at, (long long)at, (long long)at);
-        run_raw(b, sql);
+        bench_file_run(b, sql);
         assert_null(bench_open_again(b, &code, &err));
         assert_int_equal(code, ERR_STORE_CORRUPT);
         assert_non_null(strstr(err.detail, "event_packs"));
-        run_raw(b, "DELETE FROM event_packs; INSERT INTO event_packs SELECT n,events FROM sound");
+        bench_file_run(b, "DELETE FROM event_packs; INSERT INTO event_packs SELECT n,events FROM sound");
     }
-    open_all(b); /* the control */
+    bench_open(b); /* the control */
     expect_all(b, &m);
 }
 
