@@ -19,6 +19,7 @@ PEACE_SECONDS = 1.5
 DOWN_SECONDS_MAX = 0.3
 CUT_SHARE, LATE_SECONDS = 0.05, 0.3
 SUBMITS_BETWEEN = 12
+CRASHES_TOLD = 100  # a line after so many: a long run shows where it is
 
 
 class Trouble(Crew):
@@ -98,6 +99,8 @@ def crash_often(times, database, trouble, history, rng):
         seen = history.count("submit", "ok")
         wait_for(lambda: history.count("submit", "ok") >= seen + SUBMITS_BETWEEN, READY_SECONDS_MAX,
                  "submits after a crash of the database", trouble.nodes[0])
+        if (n + 1) % CRASHES_TOLD == 0:
+            print(f"{n + 1} of {times} crashes, {seen} jobs", flush=True)
     wait_for(lambda: trouble.faults or trouble.saw_everything(), 2 * READY_SECONDS_MAX,
              "every kind of trouble")
     for proxy in trouble.proxies:
