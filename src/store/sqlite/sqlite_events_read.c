@@ -1,7 +1,5 @@
-/* Events of runs as a connection sees them: `run_events` with those that wait laid over it.
- *
- * What waits is always looked at first: between two statements outside of a snapshot events may go from there
- * into the table, never the other way. */
+/* Events of runs as a connection sees them: `run_events` with those that wait laid over it, both in one
+ * snapshot (sqlite_reader.c). */
 #include <stdlib.h>
 
 #include "base/must.h"
@@ -65,8 +63,9 @@ static bool put_own(int64_t pack, int64_t run, int64_t seq, struct str packed, v
 static enum err_code load_own(struct sqlite_reader *r, struct err *err)
 {
     waiting_free(&r->own_events);
-    r->has_own_events = r->in_snapshot; /* without one the next call sees others */
-    return event_packs_each(r->connection.db, r->event_packs, put_own, &r->own_events, err);
+    enum err_code code = event_packs_each(r->connection.db, r->event_packs, put_own, &r->own_events, err);
+    r->has_own_events = code == ERR_OK;
+    return code;
 }
 
 static enum err_code read_span(struct sqlite_reader *r, int64_t *ret_first, int64_t *ret_last,

@@ -85,8 +85,10 @@ enum err_code store_open_sqlite_reader(const struct sqlite_options *o, struct re
 static enum err_code reader_begin(struct reader *base, struct err *err)
 {
     struct sqlite_reader *r = (struct sqlite_reader *)base;
+    if (sqlite_step_done(r->connection.db, r->begin, "read", err) != ERR_OK)
+        return err->code;
     r->in_snapshot = true;
-    return sqlite_step_done(r->connection.db, r->begin, "read", err);
+    return ERR_OK;
 }
 
 static void reader_end(struct reader *base)
@@ -98,10 +100,23 @@ static void reader_end(struct reader *base)
     r->in_snapshot = r->has_own_events = false;
 }
 
-static enum err_code reader_row(struct reader *base, const struct table *t, void *row, struct arena *a,
-                                bool *ret_found, struct err *err)
+/* Some rows lie in two places: in their table, and in what waits to be merged into it. They are read by two
+ * statements, which must see the same state: between them the next event of a run may come to wait and the
+ * one behind it go straight to the table. */
+static bool lies_in_two_places(const struct table *t)
 {
-    struct sqlite_reader *r = (struct sqlite_reader *)base;
+    return t == &table_stats_row || t == &table_run_mark_row || t == &table_run_event_row;
+}
+
+static enum err_code begin_for(struct reader *base, const struct table *t, bool *ret_begun, struct err *err)
+{
+    *ret_begun = lies_in_two_places(t) && !((struct sqlite_reader *)base)->in_snapshot;
+    return *ret_begun ? reader_begin(base, err) : ERR_OK;
+}
+
+static enum err_code read_row(struct sqlite_reader *r, const struct table *t, void *row, struct arena *a,
+                              bool *ret_found, struct err *err)
+{
     if (t == &table_stats_row)
         return counts_fetch(&r->connection, r->asides, row, a, ret_found, err);
     if (t == &table_run_mark_row)
@@ -111,15 +126,38 @@ static enum err_code reader_row(struct reader *base, const struct table *t, void
     return rows_fetch(&r->connection, t, row, a, ret_found, err);
 }
 
-static enum err_code reader_range(struct reader *base, const struct table *t, const void *from, size_t max,
-                                  store_row_fn *fn, void *arg, struct err *err)
+static enum err_code reader_row(struct reader *base, const struct table *t, void *row, struct arena *a,
+                                bool *ret_found, struct err *err)
 {
-    struct sqlite_reader *r = (struct sqlite_reader *)base;
+    bool begun;
+    if (begin_for(base, t, &begun, err) != ERR_OK)
+        return err->code;
+    enum err_code code = read_row((struct sqlite_reader *)base, t, row, a, ret_found, err);
+    if (begun)
+        reader_end(base);
+    return code;
+}
+
+static enum err_code read_range(struct sqlite_reader *r, const struct table *t, const void *from, size_t max,
+                                store_row_fn *fn, void *arg, struct err *err)
+{
     if (t == &table_run_mark_row)
         return marks_scan(&r->connection, r->mark_packs, from, max, fn, arg, err);
     if (t == &table_run_event_row)
         return events_range(r, from, max, fn, arg, err);
     return rows_range(&r->connection, t, from, max, fn, arg, err);
+}
+
+static enum err_code reader_range(struct reader *base, const struct table *t, const void *from, size_t max,
+                                  store_row_fn *fn, void *arg, struct err *err)
+{
+    bool begun;
+    if (begin_for(base, t, &begun, err) != ERR_OK)
+        return err->code;
+    enum err_code code = read_range((struct sqlite_reader *)base, t, from, max, fn, arg, err);
+    if (begun)
+        reader_end(base);
+    return code;
 }
 
 static enum err_code sqlite_range(struct store *base, const struct table *t, const void *from, size_t max,
@@ -159,10 +197,9 @@ static enum err_code reader_live(struct reader *base, const struct list_query *q
     return ERR_OK;
 }
 
-static enum err_code reader_scan(struct reader *base, const struct table *t, store_row_fn *fn, void *arg,
-                                 struct err *err)
+static enum err_code read_all(struct sqlite_reader *r, const struct table *t, store_row_fn *fn, void *arg,
+                              struct err *err)
 {
-    struct sqlite_reader *r = (struct sqlite_reader *)base;
     if (t == &table_stats_row)
         return counts_scan(&r->connection, r->asides, fn, arg, err);
     if (t == &table_run_mark_row)
@@ -170,6 +207,18 @@ static enum err_code reader_scan(struct reader *base, const struct table *t, sto
     if (t == &table_run_event_row)
         return events_scan(r, fn, arg, err);
     return rows_scan(&r->connection, t, fn, arg, err);
+}
+
+static enum err_code reader_scan(struct reader *base, const struct table *t, store_row_fn *fn, void *arg,
+                                 struct err *err)
+{
+    bool begun;
+    if (begin_for(base, t, &begun, err) != ERR_OK)
+        return err->code;
+    enum err_code code = read_all((struct sqlite_reader *)base, t, fn, arg, err);
+    if (begun)
+        reader_end(base);
+    return code;
 }
 
 static enum err_code reader_of_client(struct reader *base, const struct table *t, int64_t client,
