@@ -1,5 +1,5 @@
-"""Load for the storm of signals: jobs in batches at a steady pace, by clients that never give one up, and a
-look at the API all the while.
+"""Load for the storm of signals: jobs in batches at a steady pace, by clients that never give one up, a dead
+letter that is sent again and again, and a look at the API all the while.
 
 Every job has a key, and a batch whose answer was cut off is sent again with the same keys: so in the end
 there are exactly as many jobs as keys were sent, whatever died meanwhile."""
@@ -15,6 +15,8 @@ BATCH = 50
 RESEND_SECONDS = 0.02
 LOOK_SECONDS = 0.02
 LOOK_TIMEOUT_SECONDS = 10
+LATE_SECONDS_MAX = 20  # what is made up for, of the time without a core
+AGAIN_SECONDS = 0.1
 
 
 class Pace(Crew):
@@ -33,7 +35,7 @@ class Pace(Crew):
         with Kept(self.weir.address, self.key, timeout=30) as kept:
             while not self.stopping.is_set():
                 self.batch(kept, n)
-                due = max(due + self.pause, time.monotonic() - 1)  # a restart is made up for, in part
+                due = max(due + self.pause, time.monotonic() - LATE_SECONDS_MAX)
                 time.sleep(max(0.0, due - time.monotonic()))
 
     def job(self, n, i):
@@ -66,11 +68,27 @@ class Pace(Crew):
         return [job_id for ids in self.sent for job_id in ids]
 
 
-class Look:
-    """Asks the API again and again; `gaps` are the times (since when, how long) without an answer."""
+class Again(Crew):
+    """Asks for the same letter once more and once more, so that there is somebody who sends it."""
 
-    def __init__(self, weir):
-        self.weir, self.gaps, self.answers = weir, [], 0
+    def __init__(self, letters):
+        super().__init__(1)
+        self.letters, self.asked = letters, 0
+
+    def run(self, n):
+        letter = self.letters.send()
+        while not self.stopping.wait(AGAIN_SECONDS):
+            try:
+                self.asked += self.letters.ask_again(letter).status == 202
+            except CUT:
+                pass  # core is being replaced
+
+
+class Look:
+    """Reads a job list again and again; `gaps` are the times (since when, how long) without an answer."""
+
+    def __init__(self, weir, key):
+        self.weir, self.key, self.gaps, self.answers = weir, key, [], 0
         self.stopping = threading.Event()
         self.thread = threading.Thread(target=self.run)
 
@@ -79,10 +97,10 @@ class Look:
         heard = time.monotonic()
         while not self.stopping.is_set():
             try:
-                with Kept(self.weir.address, timeout=LOOK_TIMEOUT_SECONDS) as kept:
+                with Kept(self.weir.address, self.key, timeout=LOOK_TIMEOUT_SECONDS) as kept:
                     while not self.stopping.is_set():
                         asked = time.monotonic()
-                        if kept.call("GET", "/healthz").status == 200:
+                        if kept.call("GET", "/v1/jobs?limit=1").status == 200:
                             self.gaps.append((heard, time.monotonic() - heard))
                             heard = time.monotonic()
                             self.answers += 1

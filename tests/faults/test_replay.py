@@ -11,7 +11,7 @@ from harness.partitions import SLOTS, failures, fnv1a64, rows
 from harness.receiver import Receiver, hang, slowly
 from harness.together import Crew, at_once
 from harness.weir_server import wait_for
-from harness.webhook_calls import new_client_with_secret, new_webhook, webhook_deliveries
+from harness.webhook_calls import Letters
 
 LONG = os.environ.get("WEIR_TEST_LONG") == "1"
 LETTERS, CALLERS = (100000, 16) if LONG else (600, 8)
@@ -19,36 +19,6 @@ TOPOLOGY = "/ops/v1/topology"
 QUICK = {"webhooks.base_ms": 20, "webhooks.cap_ms": 100, "webhooks.timeout_ms": 3000,
          "limits.requests_per_minute": 0}
 on_sqlite = pytest.mark.sqlite_only("on a shared store it runs all the time; and the file is looked into")
-
-
-class Letters:
-    """Deliveries of a webhook of a client of its own that were sent, and can be sent again."""
-
-    def __init__(self, weir, receiver, path="/letters"):
-        self.weir = weir
-        self.key, _ = new_client_with_secret(weir)
-        self.hook, _ = new_webhook(weir, self.key, receiver.url + path, ["job.retries_exhausted"])
-        self.ids = []
-
-    def send(self):
-        """A test, which is a delivery like any other; its id."""
-        told = self.weir.api("POST", f"/v1/webhooks/{self.hook}:test", key=self.key, body={}).expect(202)
-        self.ids.append(told["delivery_id"])
-        return told["delivery_id"]
-
-    def again(self, delivery):
-        """Asks for it once more."""
-        path = f"/v1/webhooks/{self.hook}/deliveries/{delivery}:redeliver"
-        return self.weir.api("POST", path, key=self.key, body={}).expect(202)
-
-    def state(self, delivery):
-        """Of one of the newest."""
-        log = webhook_deliveries(self.weir, self.key, self.hook)
-        return {d["delivery_id"]: d["state"] for d in log}[delivery]
-
-    def wait(self, delivery, state="delivered", seconds=20):
-        """Until it is so."""
-        wait_for(lambda: self.state(delivery) == state, seconds, state, self.weir)
 
 
 def process(weir, name="replay 1"):
