@@ -68,6 +68,6 @@ void jw_int(struct json_writer *w, int64_t value);
 void jw_double(struct json_writer *w, double value);
 void jw_bool(struct json_writer *w, bool value);
 void jw_null(struct json_writer *w);
-void jw_raw(struct json_writer *w, struct str json); /* already JSON */
+void jw_raw(struct json_writer *w, struct str json); /* already JSON; comes out on one line */
 
 #endif

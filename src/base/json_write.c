@@ -1,6 +1,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/json.h"
 
@@ -161,8 +162,21 @@ void jw_null(struct json_writer *w)
     jw_raw(w, STR("null"));
 }
 
+/* Outside of texts, where they would be escaped, the end of a line says no more than a blank. */
+static void join_lines(struct strbuf *out, size_t from, char line_end)
+{
+    char *at;
+    while (from < out->len && (at = memchr(out->ptr + from, line_end, out->len - from))) {
+        *at = ' ';
+        from = (size_t)(at - out->ptr) + 1;
+    }
+}
+
 void jw_raw(struct json_writer *w, struct str json)
 {
     before_value(w);
+    size_t from = w->out->len;
     strbuf_add_str(w->out, json);
+    join_lines(w->out, from, '\n');
+    join_lines(w->out, from, '\r');
 }

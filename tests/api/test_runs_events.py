@@ -1,10 +1,12 @@
 """A run's records: pages, and the live stream that can be resumed and ends behind the last record."""
 import contextlib
+import json
 import threading
 
 import pytest
 
 from harness.engine_calls import Engine, Outside, event_words, path_of
+from harness.worker_calls import names
 
 
 @pytest.fixture(name="engine", scope="module")
@@ -112,6 +114,58 @@ def test_a_type_cannot_break_out_of_its_message(run, engine):
     run.tell("RunStarted", "RunCompleted")
     messages = list(engine.follow(run.run_id))
     assert [m["id"] for m in messages] == ["1", "2", "3"] and messages[0]["data"]["eventType"] == evil
+
+
+PRETTY = json.dumps({"a": [1, {"b": "x\ny\r"}], "c": None}, indent=2).replace("\n", "\r\n", 3)
+
+
+def one_of_several_lines(run):
+    """Appends RunStarted with a payload of several lines, and RunCompleted."""
+    event = run.event("RunStarted", payload={"here": 0})
+    body = json.dumps(event).replace('{"here": 0}', PRETTY)
+    run.engine.call("POST", path_of(run.run_id) + "/events", body.encode(),
+                    {"Content-Type": "application/json"}, roles="Engine").expect(201)
+    run.tell("RunCompleted")
+
+
+def test_a_payload_of_several_lines_is_one_message(run, engine):
+    """As an engine sends it that writes its JSON for people to read."""
+    one_of_several_lines(run)
+    messages = list(engine.follow(run.run_id))
+    assert [m["data"] for m in messages] == engine.events(run.run_id)
+    assert messages[0]["data"]["payload"] == json.loads(PRETTY)
+
+
+def test_the_command_line_misses_no_event_of_several_lines(run, engine, weir):
+    """Listed, followed and watched: one line a record."""
+    one_of_several_lines(run)
+    token = engine.token("Engineer")
+    wanted = [("RunStarted", json.loads(PRETTY)), ("RunCompleted", None)]
+    for flags in ((), ("--follow",)):
+        shown = weir.cli("run", "events", run.run_id, "-o", "json", "--token", token, *flags).stdout
+        records = [json.loads(line) for line in shown.splitlines()]
+        assert [(r["eventType"], r.get("payload")) for r in records] == wanted
+    assert "RunStarted" in weir.cli("run", "watch", run.run_id, "-o", "json", "--token", token).stdout
+
+
+def test_a_result_of_several_lines_is_one_message(engine):
+    """Of a worker that writes its JSON for people to read; the next step gets it as it was meant."""
+    engine.put_plan("pretty", "a", "b<a", queue="pretty")
+    run_id = engine.start("pretty")
+    with engine.worker("pretty") as worker:
+        task, = worker.claim(wait_ms=20000)
+        worker.start([task])
+        body = json.dumps({"tasks": [names(task, outcome="success", result={"here": 0})]})
+        body = body.replace('{"here": 0}', PRETTY).encode()
+        engine.weir.api("POST", "/worker/v1/finish", body, engine.token("Worker"),
+                        {"Content-Type": "application/json"}).expect(200)
+        task, = worker.claim(wait_ms=20000)
+        assert task["payload"]["inputs"]["a"] == json.loads(PRETTY)
+        worker.start([task])
+        worker.finish([task])
+    messages = list(engine.follow(run_id))
+    assert [m["data"] for m in messages] == engine.events(run_id)
+    assert messages[3]["data"]["payload"]["output"] == json.loads(PRETTY)
 
 
 def test_reading_a_stream_changes_nothing(run, engine):

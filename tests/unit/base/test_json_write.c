@@ -45,6 +45,22 @@ static void commas_and_quotes_are_the_writers_business(void **state)
     strbuf_free(&out);
 }
 
+/* Streams and lists of records count on it. */
+static void json_of_several_lines_comes_out_on_one(void **state)
+{
+    (void)state;
+    struct strbuf out = {0};
+    struct json_writer w;
+    jw_start(&w, &out);
+    jw_array(&w);
+    jw_raw(&w, STR("{\r\n\t\"a\": [\n1\r],\n\"b\\n\": \"\\r\"}\n"));
+    jw_raw(&w, STR("\n"));
+    jw_raw(&w, STR("2"));
+    jw_array_end(&w);
+    assert_string_equal(out.ptr, "[{  \t\"a\": [ 1 ], \"b\\n\": \"\\r\"} , ,2]");
+    strbuf_free(&out);
+}
+
 static void written_text(struct str in, const char *wanted)
 {
     struct strbuf out = {0};
@@ -138,6 +154,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(commas_and_quotes_are_the_writers_business),
+        cmocka_unit_test(json_of_several_lines_comes_out_on_one),
         cmocka_unit_test(strings_are_escaped_where_json_asks),
         cmocka_unit_test(bytes_that_are_not_utf8_are_replaced),
         cmocka_unit_test(every_byte_survives_writing_and_reading),
