@@ -26,17 +26,20 @@ def test_pages_join_without_gap(run, engine):
     run.send({"events": [run.event("FooHappened", attempt=n + 1) for n in range(25)]}).expect(200)
     whole = engine.events(run.run_id)
     assert [record["runSeq"] for record in whole] == list(range(1, 26))
-    found, after = [], 0
-    while after is not None:
-        page = engine.call("GET", path_of(run.run_id) + f"/events?limit=7&after={after}").expect(200)
-        assert len(page["items"]) <= 7
-        found += page["items"]
-        after = page["nextCursor"]
-    assert found == whole
+    for name in ("cursor", "after"):  # as all lists have it, and as a watermark is called
+        found, after = [], 0
+        while after is not None:
+            page = engine.call("GET", path_of(run.run_id) + f"/events?limit=7&{name}={after}").expect(200)
+            assert len(page["items"]) <= 7 and len(found) < 25
+            found += page["items"]
+            after = page["nextCursor"]
+        assert found == whole
+    assert engine.pages(path_of(run.run_id) + "/events?limit=7&after=3") == whole[3:]  # the cursor wins
     assert engine.events(run.run_id, 20) == whole[20:] and not engine.events(run.run_id, 99)
 
 
-@pytest.mark.parametrize("query", ["after=-1", "after=x", "after=1.5", "limit=0", "limit=1001", "limit=x"])
+@pytest.mark.parametrize("query", ["after=-1", "after=x", "after=1.5", "after=1&cursor=x", "limit=0",
+                                   "limit=1001", "limit=x"])
 def test_bad_paging_is_malformed(run, engine, query):
     """In pages and streams."""
     run.tell("RunStarted")

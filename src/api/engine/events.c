@@ -9,15 +9,14 @@ enum { PAGE_DEFAULT = 100, PAGE_MAX = 1000, STREAM_PAGE = 256 };
 
 static bool read_after(struct call *c, struct str header, int64_t *ret_after)
 {
-    struct str text;
-    if (!call_query(c, "after", &text))
+    struct str text, cursor;
+    if (!call_query(c, "after", &text) || !call_query(c, "cursor", &cursor))
         return false;
-    if (!text.ptr)
-        text = header;
+    text = cursor.ptr ? cursor : text.ptr ? text : header;
     *ret_after = 0;
     if (!text.ptr || str_to_int(text, 0, INT64_MAX - 1, ret_after))
         return true;
-    call_fail(c, ERR_REQUEST_MALFORMED, "after has to be a runSeq, 0 or more");
+    call_fail(c, ERR_REQUEST_MALFORMED, "after and cursor have to be a runSeq, 0 or more");
     return false;
 }
 
