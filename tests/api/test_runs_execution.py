@@ -92,6 +92,24 @@ def test_attempts_go_on_until_they_are_used_up(engine):
     assert run["steps"][0]["failure"]["error"]["code"] == "broken" and run["steps"][1]["status"] == "PENDING"
 
 
+@pytest.mark.parametrize("fields", [{}, {"error": {"code": "failed", "message": "no word of another try"}}])
+def test_a_failure_that_says_no_more_is_tried_again(engine, fields):
+    """Only retryable false ends the attempts; whoever leaves it out has not said so."""
+    plan = "terse" + str(len(fields))
+    engine.put_plan(plan, {"stepId": "a", "maxAttempts": 3})
+    run_id = engine.start(plan)
+    with engine.worker() as worker:
+        for n in (1, 2, 3):
+            task = claim_one(worker, "a")
+            assert task["attempt"] == n
+            worker.finish([task], "failure", **fields)
+    engine.wait_status(run_id, "FAILED")
+    failed = [r for r in engine.events(run_id) if r["eventType"] == "StepFailed"]
+    assert [r["logicalAttemptId"] for r in failed] == [1, 2, 3]
+    assert {(r["payload"]["reason"], r["payload"]["error"]["retryable"]) for r in failed} == {
+        ("failed", True)}
+
+
 def test_what_is_not_retryable_is_not_tried_again(engine):
     """And the other branch goes on before the run fails."""
     engine.put_plan("final", {"stepId": "a", "maxAttempts": 5}, "b", "c<b", "d<a")

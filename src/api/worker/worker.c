@@ -295,7 +295,7 @@ static void decode_item(const struct json *asked, struct worker_item *item)
                                           .result = result ? result->source : STR_ABSENT,
                                           .error_code = member_text(error, "code"),
                                           .error_message = member_text(error, "message"),
-                                          .retryable = retryable && retryable->type == JSON_TRUE,
+                                          .retryable = !retryable || retryable->type == JSON_TRUE,
                                           .status = integer(result, "status", 0),
                                           .duration_ms = integer(result, "duration_ms", 0),
                                           .retry_after_ms = integer(result, "retry_after_ms", 0)};
