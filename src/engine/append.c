@@ -3,6 +3,7 @@
 #include "base/must.h"
 #include "engine/alert.h"
 #include "engine/run_marks.h"
+#include "runs/event_key.h"
 
 #include "base/banned.h"
 
@@ -34,8 +35,7 @@ static bool has_key(struct unit *u, int64_t run, int64_t place, const void *arg)
     const struct wanted *x = arg;
     const struct run_event_row *e = event_at(u, run, place);
     return e && e->attempt == x->write->attempt && str_equal(run_event_name(e), x->write->name) &&
-           (e->step.ptr != NULL) == (x->write->step.ptr != NULL) &&
-           (!e->step.ptr || str_equal(e->step, x->write->step)) &&
+           str_equal(event_key_step(e->step), event_key_step(x->write->step)) &&
            str_equal(run_event_plan(x->run, e), x->write->plan) &&
            str_equal(run_event_version(x->run, e), x->write->version);
 }

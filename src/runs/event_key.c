@@ -4,11 +4,16 @@
 
 #include "base/banned.h"
 
+struct str event_key_step(struct str step_id)
+{
+    return step_id.ptr ? step_id : STR("RUN");
+}
+
 void event_key_preimage(const struct event_key_parts *p, struct strbuf *out)
 {
     strbuf_add_str(out, p->run_id);
     strbuf_add_char(out, '|');
-    strbuf_add_str(out, p->step_id.ptr ? p->step_id : STR("RUN"));
+    strbuf_add_str(out, event_key_step(p->step_id));
     strbuf_addf(out, "|%lld|", (long long)p->logical_attempt);
     strbuf_add_str(out, p->event_type);
     strbuf_add_char(out, '|');

@@ -24,6 +24,8 @@ struct event_key_parts {
     struct str event_type, plan_id, plan_version;
 };
 
+/* The stepId that takes part: RUN of an event about the run, as of a step of this name. */
+struct str event_key_step(struct str step_id);
 void event_key_preimage(const struct event_key_parts *p, struct strbuf *out); /* added to out */
 void event_key_digest(const struct event_key_parts *p, uint8_t out[DIGEST_BYTES]);
 void event_key(const struct event_key_parts *p, char out[EVENT_KEY_LEN + 1]);

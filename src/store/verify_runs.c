@@ -1,6 +1,8 @@
 /* Runs: every run's events are reduced again from the first one on, and what is stored beside them has to be
- * the same: status, steps, watermark, the flag of what was invalid and one alert for each such event. */
+ * the same: status, steps, watermark, the flag of what was invalid and one alert for each such event. No two
+ * of them have the same key. */
 #include "base/hash.h"
+#include "base/must.h"
 #include "lifecycle/run_projection.h"
 #include "store/row_rules.h"
 #include "store/verify_internal.h"
@@ -18,12 +20,20 @@ struct checked_run {
     bool is_external, listed, listed_in_state, has_timer;
 };
 
+/* An event that was seen, by a hash of what its key is made of. */
+struct seen_event {
+    struct map_node node;
+    int64_t seq;
+};
+
 /* One run, while it is looked at. */
 struct reduction {
     struct verify *verify;
     struct checked_run *run;
     const struct run_row *row;
     struct run_projection projection;
+    struct arena *arena;
+    struct map seen;
     int64_t next;   /* the seq that has to come */
     bool gap, full; /* there may be more */
     uint64_t left, failed;
@@ -49,6 +59,46 @@ bool verify_has_run(const struct verify *v, int64_t num)
 
 /* --- one run --------------------------------------------------------------------------------------- */
 
+/* What takes part in the key beside the run (runs/event_key.h); the run's own plan is not stored. */
+static struct str step_in_key(const struct run_event_row *e)
+{
+    return e->step.ptr ? e->step : STR("RUN");
+}
+
+static uint64_t hash_of_key(const struct run_event_row *e)
+{
+    const struct str texts[] = {step_in_key(e), e->name, e->plan, e->version};
+    uint64_t h = hash_mix((uint64_t)e->attempt ^ (uint64_t)e->type << 32);
+    for (size_t i = 0; i < LENGTH_OF(texts); i++)
+        h = hash_mix(hash_fnv1a(h, texts[i].ptr, texts[i].len));
+    return h;
+}
+
+static bool same_key(const struct run_event_row *a, const struct run_event_row *b)
+{
+    return a->type == b->type && a->attempt == b->attempt && str_equal(step_in_key(a), step_in_key(b)) &&
+           str_equal(a->name, b->name) && str_equal(a->plan, b->plan) && str_equal(a->version, b->version);
+}
+
+static void check_key(struct reduction *r, const struct run_event_row *e)
+{
+    struct reader *reader = r->verify->reader;
+    struct seen_event *s = ARENA_NEW(r->arena, struct seen_event);
+    uint64_t hash = hash_of_key(e);
+    for (struct map_node *n = map_first(&r->seen, hash); n; n = map_next(n)) {
+        struct run_event_row former = {.run = e->run, .seq = CONTAINER_OF(n, struct seen_event, node)->seq};
+        bool found = false;
+        struct err err;
+        if (reader->ops->reader_row(reader, &table_run_event_row, &former, r->arena, &found, &err) ==
+                ERR_OK &&
+            found && same_key(&former, e))
+            verify_say(r->verify, "run %.*s: its events %lld and %lld have one key", STR_ARG(r->row->id),
+                       (long long)former.seq, (long long)e->seq);
+    }
+    s->seq = e->seq;
+    map_put(&r->seen, &s->node, hash);
+}
+
 static bool reduce_event(const void *row, void *arg)
 {
     const struct run_event_row *e = row;
@@ -61,6 +111,7 @@ static bool reduce_event(const void *row, void *arg)
         return false;
     }
     r->next++;
+    check_key(r, e);
     run_projection_apply(&r->projection, e->seq, (enum run_event_type)e->type, e->step, e->attempt, NULL);
     return true;
 }
@@ -137,8 +188,8 @@ static bool check_run(const void *row, void *arg)
 {
     struct verify *v = arg;
     struct checked_run *run = ARENA_NEW(v->arena, struct checked_run);
-    struct reduction r = {.verify = v, .run = run, .row = row};
     struct arena *a = arena_new(RUN_ARENA_BYTES);
+    struct reduction r = {.verify = v, .run = run, .row = row, .arena = a};
     *run = (struct checked_run){.num = r.row->num,
                                 .tenant = r.row->tenant,
                                 .state = (uint8_t)r.row->state,
@@ -157,6 +208,7 @@ static bool check_run(const void *row, void *arg)
     run->events = (uint64_t)r.projection.last_seq;
     run->invalid = r.projection.invalid;
     run_projection_free(&r.projection);
+    map_free(&r.seen);
     arena_free(a);
     return ok;
 }

@@ -182,13 +182,17 @@ def test_texts_are_taken_verbatim(run):
     assert run.engine.steps(run.run_id) == {name: ("RUNNING", 1) for name in names}
 
 
-def test_a_step_called_RUN_is_no_run_event(run):
-    """Its key cannot meet that of an event of the run: types are of one level."""
+def test_a_step_called_RUN_has_the_keys_of_the_run(run):
+    """[RUN-076] As the golden vector has it: of a type of no level both are one event, and the first record
+    wins. Known types are of one level, so nothing of theirs meets."""
     run.tell("RunStarted")
     run.append("StepStarted", "RUN")
-    run.append("FooHappened", "RUN")
-    again = run.append("FooHappened", expect=201)
-    assert again["duplicate"] is False
+    for n, (first, then) in enumerate((("RUN", None), (None, "RUN")), 1):
+        stored = run.append("FooHappened", first, attempt=n)
+        again = run.append("FooHappened", then, attempt=n, expect=200)
+        assert meta(again) == meta(stored) and again["duplicate"] is True
+    keys = [record["idempotencyKey"] for record in run.engine.events(run.run_id)]
+    assert len(set(keys)) == len(keys) == 4 and run.engine.steps(run.run_id) == {"RUN": ("RUNNING", 1)}
 
 
 # ---- duplicates

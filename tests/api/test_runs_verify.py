@@ -22,6 +22,10 @@ DAMAGES = {
     "an event": ("DELETE FROM run_events WHERE seq = 2", "not 1 to its last runSeq"),
     "last events": ("DELETE FROM run_events WHERE (run, seq) IN (SELECT num, last_seq FROM runs)", "runSeq"),
     "a type": ("UPDATE run_events SET type = 2 WHERE type = 3", "its events say"),
+    "a key": ("UPDATE run_events SET step = 'RUN', type = 11, attempt = 1, name = 'Odd' WHERE seq IN (4, 7)",
+              "its events 4 and 7 have one key"),
+    "a key of the run": ("UPDATE run_events SET step = CASE seq WHEN 4 THEN 'RUN' END, type = 11,"
+                         " name = 'Odd' WHERE seq IN (4, 7)", "its events 4 and 7 have one key"),
     "the mark": ("UPDATE runs SET inconsistent = 0", "mark of inconsistency"),
     "events that wait": ("DELETE FROM event_packs WHERE n IN (SELECT max(n) FROM event_packs)", "runSeq"),
     "a pack of events": ("UPDATE event_packs SET events = CAST(substr(events, 1, 12) || x'2121' ||"

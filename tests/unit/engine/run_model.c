@@ -201,8 +201,8 @@ void run_model_reduce(struct run_model *m, const struct model_event *e, int64_t 
 /* 3.1, without the digest: the six fields. */
 static bool same_key(const struct run_model *m, const struct model_event *a, const struct model_event *b)
 {
-    bool same_step = a->step.ptr ? b->step.ptr && str_equal(a->step, b->step) : !b->step.ptr;
-    return same_step && a->attempt == b->attempt && str_equal(a->type, b->type) &&
+    struct str of_a = a->step.ptr ? a->step : STR("RUN"), of_b = b->step.ptr ? b->step : STR("RUN");
+    return str_equal(of_a, of_b) && a->attempt == b->attempt && str_equal(a->type, b->type) &&
            str_equal(a->plan, b->plan) &&
            (m->flaw == FLAW_VERSION_IS_NOT_IN_THE_KEY || str_equal(a->version, b->version));
 }
