@@ -211,11 +211,15 @@ def test_a_destructive_signal_needs_a_reason(engine, kind):
         assert engine.status(run_id) == "RUNNING"
 
 
-def test_the_reason_of_a_payload_will_do(engine):
-    """AS-01: where the schema has one."""
+@pytest.mark.parametrize("said", [None, "", " \t"])
+def test_the_reason_of_a_payload_will_do(engine, said):
+    """[SIG-096] AS-01: where the schema has one, and audit.reason is missing or blank; else that counts."""
     run_id, signal_id = new_run(engine), str(uuid.uuid4())
-    engine.signal(run_id, "EMERGENCY_STOP", {"reason": "fire"}, None, signal_id).expect(200)
+    engine.signal(run_id, "EMERGENCY_STOP", {"reason": " fire "}, said, signal_id).expect(200)
     assert engine.decision(run_id, signal_id)["audit"]["reason"] == "fire"
+    run_id, signal_id = new_run(engine), str(uuid.uuid4())
+    engine.signal(run_id, "EMERGENCY_STOP", {"reason": "fire"}, "drill", signal_id).expect(200)
+    assert engine.decision(run_id, signal_id)["audit"]["reason"] == "drill"
 
 
 REFUSALS = {"role": ("AUTHZ_DENIED", "RETRY_RUN", "r", {"roles": "Operator"}),

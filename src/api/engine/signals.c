@@ -81,14 +81,17 @@ static void fingerprint(const struct signal_command *command, uint8_t out[DIGEST
     strbuf_free(&text);
 }
 
-/* The reason stands in audit, or in a payload that has one (AS-01). */
+static struct str reason_in(const struct json *object)
+{
+    const struct json *reason = object ? json_get(object, "reason") : NULL;
+    return reason && reason->type == JSON_STRING ? policy_reason(reason->text) : STR_ABSENT;
+}
+
+/* The reason stands in audit, or in a payload that has one; a blank one is none (AS-01). */
 static struct str audit_reason(const struct call *c, const struct json *payload)
 {
-    const struct json *audit = json_get(c->body, "audit");
-    const struct json *reason = audit ? json_get(audit, "reason") : NULL;
-    if (!reason)
-        reason = json_get(payload, "reason");
-    return reason && reason->type == JSON_STRING ? reason->text : STR_ABSENT;
+    struct str said = reason_in(json_get(c->body, "audit"));
+    return said.ptr ? said : reason_in(payload);
 }
 
 static enum err_code read_signal(struct call *c, struct signal_command *command, struct err *err)
