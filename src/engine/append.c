@@ -70,6 +70,18 @@ void append_mark(struct run_write *w)
     w->marks.known = true;
 }
 
+static bool validates(const struct unit *u)
+{
+    return settings_is_on(u->settings->engine_append_validation);
+}
+
+/* Refusals are kept with the run, and with the tenant while there is no run: the runId is in the key, so no
+ * two runs meet there. */
+static int64_t keeper_of_tenant(int64_t tenant)
+{
+    return -tenant;
+}
+
 void append_want(struct unit *u, const struct run_row *run, struct run_write *w)
 {
     append_mark(w);
@@ -77,9 +89,10 @@ void append_want(struct unit *u, const struct run_row *run, struct run_write *w)
     run_mark_want(u, run->num, w->marks.id);
     if (names_step(w))
         run_mark_want(u, run->num, w->marks.step);
-    if (settings_is_on(u->settings->engine_append_validation))
+    const int64_t keepers[] = {run->num, keeper_of_tenant(run->tenant)};
+    for (size_t i = 0; validates(u) && i < LENGTH_OF(keepers); i++)
         unit_want(u, &table_refused_event_row,
-                  &(struct refused_event_row){.run = run->num, .key = key_of(w)});
+                  &(struct refused_event_row){.run = keepers[i], .key = key_of(w)});
 }
 
 /* --- the projector --------------------------------------------------------------------------------- */
@@ -188,31 +201,51 @@ static enum err_code refuse(struct str prior, struct str attempted, struct err *
                    STR_ARG(prior), STR_ARG(attempted));
 }
 
-static enum err_code refused_before(struct unit *u, const struct run_row *run, const struct run_write *w,
+static enum err_code refused_before(struct unit *u, int64_t keeper, const struct run_write *w,
                                     struct err *err)
 {
     /* In the arena: the unit keeps the bytes of a key, and a write of ours lives no longer than its event. */
-    struct refused_event_row key = {.run = run->num, .key = arena_str(u->arena, key_of(w))};
+    struct refused_event_row key = {.run = keeper, .key = arena_str(u->arena, key_of(w))};
     const struct refused_event_row *before = unit_get(u, &table_refused_event_row, &key);
     return before ? refuse(before->prior, before->attempted, err) : ERR_OK;
 }
 
-static enum err_code validate(struct unit *u, struct run_row *run, const struct run_write *w, struct err *err)
+static enum err_code validate(struct unit *u, int64_t keeper, const struct run_row *run,
+                              const struct run_step_row *step, const struct run_write *w, struct err *err)
 {
     struct transition_fault fault;
     enum run_status status;
     struct step_state state;
-    const struct run_step_row *step = is_step_event(w) ? step_of(u, run, w) : NULL;
     if (try_event(run, step, w, &status, &state, &fault) != TRANSITION_INVALID)
         return ERR_OK;
     struct refused_event_row *r = ARENA_NEW(u->arena, struct refused_event_row);
-    *r = (struct refused_event_row){.run = run->num,
+    *r = (struct refused_event_row){.run = keeper,
                                     .key = arena_str(u->arena, key_of(w)),
                                     .at_ms = u->held_ms,
                                     .prior = str_of(fault.prior),
                                     .attempted = str_of(fault.attempted)};
     unit_insert(u, &table_refused_event_row, r);
     return refuse(r->prior, r->attempted, err);
+}
+
+enum err_code append_may_open(struct unit *u, int64_t tenant, const struct run_write *w, struct err *err)
+{
+    const struct run_row unopened = {.state = RUN_PENDING};
+    int64_t keeper = keeper_of_tenant(tenant);
+    if (!validates(u))
+        return ERR_OK;
+    if (refused_before(u, keeper, w, err) != ERR_OK)
+        return err->code;
+    return validate(u, keeper, &unopened, NULL, w, err);
+}
+
+/* For good, whoever has its eventId by now. */
+static enum err_code was_refused(struct unit *u, const struct run_row *run, const struct run_write *w,
+                                 struct err *err)
+{
+    if (refused_before(u, run->num, w, err) != ERR_OK)
+        return err->code;
+    return refused_before(u, keeper_of_tenant(run->tenant), w, err);
 }
 
 /* --- writing --------------------------------------------------------------------------------------- */
@@ -247,12 +280,12 @@ enum err_code append_event(struct unit *u, struct run_row *run, struct run_write
         take_place(event_at(u, run->num, former), true, ret_place);
         return ERR_OK;
     }
-    bool validates = settings_is_on(u->settings->engine_append_validation);
-    if (validates && refused_before(u, run, w, err) != ERR_OK) /* for good, whoever has its eventId by now */
+    if (validates(u) && was_refused(u, run, w, err) != ERR_OK)
         return err->code;
     if (run_mark_find(u, run->num, w->marks.id, has_id, &x) > 0)
         return err_set(err, ERR_EVENT_ID_CONFLICT, "an event of this run with another key has this eventId");
-    if (validates && validate(u, run, w, err) != ERR_OK)
+    const struct run_step_row *step = validates(u) && is_step_event(w) ? step_of(u, run, w) : NULL;
+    if (validates(u) && validate(u, run->num, run, step, w, err) != ERR_OK)
         return err->code;
     const struct run_event_row *e = write_row(u, run, w);
     run_mark_add(u, run->num, w->marks.key, e->seq);

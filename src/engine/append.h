@@ -56,6 +56,9 @@ int64_t run_step_find(struct unit *u, const struct run_row *run, int64_t mark, s
 void append_mark(struct run_write *w);
 /* Load phase: what append_event will look for. */
 void append_want(struct unit *u, const struct run_row *run, struct run_write *w);
+/* Layer 2's word on an event that would open its run; a refusal is remembered for the tenant. */
+MUST_CHECK enum err_code append_may_open(struct unit *u, int64_t tenant, const struct run_write *w,
+                                         struct err *err);
 MUST_CHECK enum err_code append_event(struct unit *u, struct run_row *run, struct run_write *w,
                                       struct run_place *ret_place, struct err *err);
 

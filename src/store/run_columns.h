@@ -107,7 +107,8 @@
     TEXT(override)                                                                                           \
     TEXT(target)
 
-/* Layer 2: what was refused once is refused for good, in the same words. */
+/* Layer 2: what was refused once is refused for good, in the same words. `run` is below zero while there is
+ * none: engine/append.c. */
 #define REFUSED_EVENT_COLUMNS(INT, TEXT, BLOB)                                                               \
     INT(run)                                                                                                 \
     BLOB(key)                                                                                                \

@@ -149,7 +149,7 @@ def test_events_of_engines_elsewhere(contract):
     for status, code, more in ((409, "EVENT_ID_CONFLICT", {"eventId": first["eventId"]}),
                                (422, "IDEMPOTENCY_KEY_MISMATCH", {"idempotencyKey": "0" * 64}),
                                (409, "ENVELOPE_MISMATCH", {"projectId": "z"}),
-                               (403, "AUTHZ_TENANT_FORBIDDEN", {"tenantId": "z"}),
+                               (409, "ENVELOPE_MISMATCH", {"tenantId": "z"}),
                                (400, "EVENT_INVALID", {"unknown": 1})):
         contract.call("appendRunEvents", "Engine", status, event("RunQueued", **more), code=code, **ids)
     batch = {"events": [event("StepStarted", step="s"), {"a": 1}, event("StepCompleted", step="t")]}

@@ -251,9 +251,13 @@ def test_an_event_of_another_envelope_is_refused(run, change):
 
 
 def test_tenant_of_token_event_and_run_are_one(run, weir):
-    """Who appends for another is refused."""
+    """Who appends for another is refused; in a run of its own it is the envelope that is wrong (AR-09)."""
     run.append("RunStarted")
-    run.send(run.event("RunCompleted", tenantId="other")).expect_problem(403, "AUTHZ_TENANT_FORBIDDEN")
+    run.send(run.event("RunCompleted", tenantId="other")).expect_problem(409, "ENVELOPE_MISMATCH")
+    unopened = Outside(run.engine)
+    first = unopened.event("RunStarted", tenantId="other")
+    unopened.send(first).expect_problem(403, "AUTHZ_TENANT_FORBIDDEN")
+    run.engine.call("GET", path_of(unopened.run_id)).expect_problem(404, "RUN_NOT_FOUND")
     thief = Outside(Engine(weir, "thief"), run.run_id)
     thief.send(thief.event("RunCompleted")).expect_problem(403, "AUTHZ_TENANT_FORBIDDEN")
     run.send(run.event("RunCompleted", runId="other")).expect_problem(400, "EVENT_INVALID")
@@ -280,8 +284,8 @@ def test_each_item_of_a_batch_stands_alone(run):
     assert [r.get("runSeq") for r in results] == [1, 2, 2, None, None, None, None, 3]
     assert [r.get("duplicate") for r in results] == [False, False, True, None, None, None, None, False]
     assert [r["error"]["code"] for r in results if "error" in r] == [
-        "EVENT_INVALID", "IDEMPOTENCY_KEY_MISMATCH", "AUTHZ_TENANT_FORBIDDEN", "EVENT_INVALID"]
-    assert {r["error"]["status"] for r in results if "error" in r} == {400, 422, 403}
+        "EVENT_INVALID", "IDEMPOTENCY_KEY_MISMATCH", "ENVELOPE_MISMATCH", "EVENT_INVALID"]
+    assert {r["error"]["status"] for r in results if "error" in r} == {400, 422, 409}
     assert run.engine.names(run.run_id) == ["RunStarted", "StepStarted a 1", "StepCompleted a 1"]
     again = run.send({"events": events}).expect(200)["results"]
     assert [r.get("duplicate") for r in again] == [True, True, True, None, None, None, None, True]
@@ -396,6 +400,18 @@ def test_with_validation_an_invalid_event_is_refused_for_good(module_weir):
     run.append("FooHappened")
     now = run.engine.run(run.run_id)
     assert now["lastRunSeq"] == 4 and not now["metadata"]["inconsistent"] and not run.engine.alerts()
+
+
+def test_what_validation_refuses_opens_no_run(module_weir):
+    """[RUN-113] [RUN-115] Neither alone nor in a batch; and it stays refused in the run that comes later."""
+    run = Outside(Engine(module_weir(settings={"engine.append_validation": "on"})))
+    early = run.event("StepStarted", "a")
+    said = [run.send(early).expect_problem(409, "INVALID_TRANSITION")["detail"]]
+    said += [r["error"]["detail"] for r in run.send({"events": [early, early]}).expect(200)["results"]]
+    run.engine.call("GET", path_of(run.run_id)).expect_problem(404, "RUN_NOT_FOUND")
+    assert run.append("RunStarted")["runSeq"] == 1
+    said.append(run.send(early).expect_problem(409, "INVALID_TRANSITION")["detail"])
+    assert len(set(said)) == 1 and run.engine.names(run.run_id) == ["RunStarted"]
 
 
 # ---- event ids

@@ -210,12 +210,12 @@ static bool same_key(const struct run_model *m, const struct model_event *a, con
 static const struct model_refusal *refused_before(const struct run_model *m, const struct model_event *e)
 {
     for (size_t i = 0; i < m->refusal_count; i++)
-        if (same_key(m, &m->refusals[i].event, e))
+        if (same_key(m, &m->refusals[i].event, e) && str_equal(m->refusals[i].event.tenant, e->tenant))
             return &m->refusals[i];
     return NULL;
 }
 
-/* Layer 2 (5.3, AR-08): what was refused once is refused for good. */
+/* Layer 2 (5.3, AR-08): what was refused once is refused for good. It opens no run. */
 static const struct model_refusal *refuse(struct run_model *m, const struct model_event *e)
 {
     if (!m->validates || run_model_allows(m, e))
@@ -227,14 +227,18 @@ static const struct model_refusal *refuse(struct run_model *m, const struct mode
     return r;
 }
 
-static bool open_or_check(struct run_model *m, const struct model_event *e)
+static void open_run(struct run_model *m, const struct model_event *e)
 {
-    if (!m->exists) {
-        m->exists = true;
-        m->tenant = e->tenant;
-        m->project = e->project;
-        m->environment = e->environment;
-    }
+    if (m->exists)
+        return;
+    m->exists = true;
+    m->tenant = e->tenant;
+    m->project = e->project;
+    m->environment = e->environment;
+}
+
+static bool is_of_run(const struct run_model *m, const struct model_event *e)
+{
     return str_equal(m->tenant, e->tenant) && str_equal(m->project, e->project) &&
            str_equal(m->environment, e->environment);
 }
@@ -242,7 +246,7 @@ static bool open_or_check(struct run_model *m, const struct model_event *e)
 enum model_answer run_model_append(struct run_model *m, const struct model_event *e, int64_t now_ms,
                                    int64_t *ret_seq, const struct model_refusal **ret_refusal)
 {
-    if (!open_or_check(m, e)) /* AR-09 */
+    if (m->exists && !is_of_run(m, e)) /* AR-09 */
         return MODEL_WRONG_ENVELOPE;
     for (size_t i = 0; i < m->record_count; i++)
         if (same_key(m, &m->records[i].event, e)) { /* 3.2 */
@@ -258,6 +262,7 @@ enum model_answer run_model_append(struct run_model *m, const struct model_event
     *ret_refusal = refuse(m, e);
     if (*ret_refusal)
         return MODEL_REFUSED;
+    open_run(m, e);
     run_model_reduce(m, e, now_ms);
     *ret_seq = (int64_t)m->record_count;
     return MODEL_WRITTEN;

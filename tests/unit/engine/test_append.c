@@ -199,14 +199,14 @@ static void test_a_run_is_not_opened_by_an_event_that_is_refused(void **state)
     struct rig *r = *state;
     struct run_row run;
     assert_int_equal(append_one(r, "run", &(struct outside){.type = "RunStarted", .tenant = "evil"}).err.code,
-                     ERR_ENVELOPE_MISMATCH);
+                     ERR_AUTHZ_TENANT_FORBIDDEN);
     assert_false(find_run(r, "run", &run));
     struct append_item items[2] = {
         outside_item(r, "run", &(struct outside){.type = "RunQueued", .tenant = "evil"}),
         outside_item(r, "run", &(struct outside){.type = "RunStarted"})};
     struct append_command *c = post_append(r, TENANT, "run", items, 2);
     rig_step(r);
-    assert_int_equal(c->items[0].err.code, ERR_ENVELOPE_MISMATCH);
+    assert_int_equal(c->items[0].err.code, ERR_AUTHZ_TENANT_FORBIDDEN);
     assert_int_equal(c->items[1].err.code, ERR_OK);
     assert_story(r, "run", "RunStarted");
 }
@@ -435,6 +435,38 @@ static void test_layer_two_refuses_for_good_and_in_the_same_words(void **state)
     assert_step(r, "run", "a", "SUCCESS");
 }
 
+/* [RUN-113] [RUN-115] What is refused opens no run, and is refused for good all the same: when another event
+ * has opened it, and after a restart. To another tenant, whose run it may become, nothing was said. */
+static void test_layer_two_opens_no_run_by_what_it_refuses(void **state)
+{
+    struct rig *r = *state;
+    struct run_row run;
+    struct outside early = {.type = "StepStarted", .step = "a"};
+    struct outside others = {.type = "StepStarted", .step = "a", .tenant = "tenant-2"};
+    validate_appends(r, "on");
+    struct append_item refused = append_one(r, "run", &early);
+    assert_int_equal(refused.err.code, ERR_INVALID_TRANSITION);
+    assert_false(find_run(r, "run", &run));
+    for (int i = 0; i < 3; i++) {
+        struct append_item again = append_one(r, "run", &early);
+        assert_int_equal(again.err.code, ERR_INVALID_TRANSITION);
+        assert_string_equal(again.err.detail, refused.err.detail);
+        assert_int_equal(find_run(r, "run", &run), i > 0);
+        if (i == 0)
+            append_good(r, "run", "RunStarted", NULL, 1);
+        rig_restart(r, 10);
+    }
+    assert_story(r, "run", "RunStarted");
+    assert_int_equal(append_one(r, "run2", &early).err.code, ERR_INVALID_TRANSITION);
+    struct append_item items[2] = {
+        outside_item(r, "run2", &(struct outside){.type = "RunStarted", .tenant = "tenant-2"}),
+        outside_item(r, "run2", &others)};
+    struct append_command *c = post_append(r, "tenant-2", "run2", items, 2);
+    rig_step(r);
+    assert_int_equal(c->items[1].err.code, ERR_OK);
+    assert_story(r, "run2", "RunStarted StepStarted:a:1");
+}
+
 /* [RUN-116] Also when its eventId has become another event's meanwhile. */
 static void test_a_refusal_stays_what_it_was_when_its_event_id_is_taken(void **state)
 {
@@ -597,6 +629,7 @@ int main(void)
         RIG_TEST(test_an_alert_is_raised_once),
         RIG_TEST(test_being_queued_sets_a_time_and_never_a_state),
         RIG_TEST(test_layer_two_refuses_for_good_and_in_the_same_words),
+        RIG_TEST(test_layer_two_opens_no_run_by_what_it_refuses),
         RIG_TEST(test_a_refusal_stays_what_it_was_when_its_event_id_is_taken),
         RIG_TEST(test_layer_two_does_not_refuse_duplicates),
         RIG_TEST(test_layer_two_sees_what_its_batch_has_done),

@@ -312,7 +312,8 @@ static void check_call(struct walk *w, const struct call *c)
         if (m->exists || str_equal(c->events[i].tenant, c->caller))
             check_item(w, m, item, &c->events[i]);
         else /* a run is opened for the caller's tenant alone */
-            same_number(w, "the error of a stranger's first event", item->err.code, ERR_ENVELOPE_MISMATCH);
+            same_number(w, "the error of a stranger's first event", item->err.code,
+                        ERR_AUTHZ_TENANT_FORBIDDEN);
     }
 }
 
