@@ -247,8 +247,11 @@ static void arm_waiting(struct unit *u, void *row, void *arg)
     if (step->state == STEP_PENDING && !step->waits)
         arm(u, run, step, 0);
     if (step->state == STEP_FAILED && step->tries_left) {
+        /* All of them are left: RETRY_STEP gave them, and what it asks for has no pause. */
+        const struct plan_step_row *p = plan_step(u, run, step->idx);
+        bool asked = p && step->tries_left >= p->max_attempts;
         step->tries_left--;
-        arm(u, run, step, next_try_ms(u, step));
+        arm(u, run, step, asked ? 0 : next_try_ms(u, step));
     }
 }
 
@@ -263,14 +266,14 @@ void schedule_resume(struct unit *u, struct run_row *run)
 void schedule_retry(struct unit *u, struct run_row *run, struct run_step_row *step)
 {
     const struct plan_step_row *p = plan_step(u, run, step->idx);
-    if (step->task) /* it waits for its next try: now */
-        step_task_hurry(u, step->task);
-    if (step->task || !p)
+    if (!p)
         return;
-    if (!step->tries_left)
+    if (!step->tries_left && !step->task)
         run->failed_count--;
     step->tries_left = p->max_attempts - 1;
-    if (gives_tasks(run))
+    if (step->task) /* it waits for its next try: now */
+        step_task_hurry(u, step->task);
+    else if (gives_tasks(run))
         arm(u, run, step, 0);
     else
         step->tries_left++; /* resuming gives it */

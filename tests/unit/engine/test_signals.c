@@ -318,6 +318,23 @@ static void test_a_retried_step_gets_its_attempts_anew(void **state)
     assert_true(strstr(story_of(r, "run"), "StepStarted:a:4 StepCompleted:a:4 StepStarted:b:1"));
 }
 
+/* [SIG-005]: also of one that waits for its next try */
+static void test_a_step_retried_during_its_pause_gets_its_attempts_anew(void **state)
+{
+    struct rig *r = *state;
+    put_plan(r, tries);
+    start_run(r, "run", "tries");
+    do_step(r, "run", "a", false);
+    assert_true(none_ready(r));
+    assert_int_equal(signal_run(r, "run", SIGNAL_RETRY_STEP, "{\"stepId\":\"a\"}"), ERR_OK);
+    do_step(r, "run", "a", false); /* at once; one more is left */
+    assert_int_equal(run_of(r, "run").failed_count, 0);
+    rig_pass(r, 100000);
+    do_step(r, "run", "a", false);
+    assert_int_equal(run_of(r, "run").failed_count, 1);
+    rig_expect_sound(r);
+}
+
 static void test_a_step_retried_while_paused_starts_when_resumed(void **state)
 {
     struct rig *r = *state;
@@ -329,10 +346,23 @@ static void test_a_step_retried_while_paused_starts_when_resumed(void **state)
     assert_true(none_ready(r));
     rig_expect_sound(r);
     signal_run(r, "run", SIGNAL_RESUME, NULL);
+    do_step(r, "run", "x", true); /* at once */
     do_step(r, "run", "y", true);
-    rig_pass(r, 100000);
-    do_step(r, "run", "x", true);
     assert_status(r, "run", "COMPLETED");
+}
+
+/* The negative control of the one before: what nobody asked for waits its time, paused or not. */
+static void test_a_step_that_waits_for_its_next_try_does_so_behind_a_pause_too(void **state)
+{
+    struct rig *r = *state;
+    put_plan(r, tries);
+    start_run(r, "run", "tries");
+    do_step(r, "run", "a", false);
+    signal_run(r, "run", SIGNAL_PAUSE, NULL);
+    signal_run(r, "run", SIGNAL_RESUME, NULL);
+    assert_true(none_ready(r));
+    rig_pass(r, 100000);
+    do_step(r, "run", "a", true);
 }
 
 /* [SIG-010]: a skipped step satisfies what depends on it */
@@ -670,7 +700,9 @@ int main(void)
         RIG_TEST(test_an_emergency_stop_overtakes_a_cancel),
         RIG_TEST(test_a_worker_lost_after_cancel_ends_the_run),
         RIG_TEST(test_a_retried_step_gets_its_attempts_anew),
+        RIG_TEST(test_a_step_retried_during_its_pause_gets_its_attempts_anew),
         RIG_TEST(test_a_step_retried_while_paused_starts_when_resumed),
+        RIG_TEST(test_a_step_that_waits_for_its_next_try_does_so_behind_a_pause_too),
         RIG_TEST(test_a_skipped_step_counts_as_done),
         RIG_TEST(test_a_run_whose_steps_are_all_skipped_is_completed),
         RIG_TEST(test_an_override_holds_for_the_next_attempt_only),
