@@ -133,6 +133,13 @@ static struct str stop_payload(struct unit *u, const struct applied_signal *s)
     return text;
 }
 
+static enum err_code check_size(const struct unit *u, const char *what, size_t bytes, struct err *err)
+{
+    if ((int64_t)bytes <= u->settings->jobs_payload_max_bytes)
+        return ERR_OK;
+    return err_set(err, ERR_SIGNAL_INVALID_PAYLOAD, "%s would be larger than jobs.payload_max_bytes", what);
+}
+
 static enum err_code update_params(struct unit *u, struct run_row *run, const struct applied_signal *s,
                                    struct err *err)
 {
@@ -143,20 +150,22 @@ static enum err_code update_params(struct unit *u, struct run_row *run, const st
         return err->code;
     jw_start(&w, &b);
     json_merge(before, json_get(s->payload, "params"), &w);
-    if ((int64_t)b.len > u->settings->jobs_payload_max_bytes)
-        return err_set(err, ERR_SIGNAL_INVALID_PAYLOAD,
-                       "the params would be larger than jobs.payload_max_bytes");
+    if (check_size(u, "the params", b.len, err) != ERR_OK)
+        return err->code;
     run->params = arena_str(u->arena, strbuf_str(&b));
     unit_update(u, &table_run_row, run);
     return ERR_OK;
 }
 
-static void set_of_step(struct unit *u, struct run_row *run, struct run_step_row *step, struct str *member,
-                        const struct json *value)
+static enum err_code set_of_step(struct unit *u, struct run_row *run, struct run_step_row *step,
+                                 struct str *member, const struct json *value, struct err *err)
 {
+    if (check_size(u, "what it sets", value->source.len, err) != ERR_OK)
+        return err->code;
     *member = arena_str(u->arena, value->source);
     unit_update(u, &table_run_step_row, step);
     schedule_give_anew(u, run, step);
+    return ERR_OK;
 }
 
 static enum err_code retry_run(struct unit *u, const struct run_row *run, const struct applied_signal *s,
@@ -231,11 +240,9 @@ enum err_code signal_apply(struct unit *u, struct run_row *run, struct run_step_
     case SIGNAL_UPDATE_PARAMS:
         return update_params(u, run, s, err);
     case SIGNAL_INJECT_OVERRIDE:
-        set_of_step(u, run, step, &step->override, json_get(s->payload, "override"));
-        break;
+        return set_of_step(u, run, step, &step->override, json_get(s->payload, "override"), err);
     case SIGNAL_UPDATE_TARGET:
-        set_of_step(u, run, step, &step->target, json_get(s->payload, "newTarget"));
-        break;
+        return set_of_step(u, run, step, &step->target, json_get(s->payload, "newTarget"), err);
     case SIGNAL_SKIP_STEP:
         schedule_skip(u, run, step, text_of(s, "reason"));
         break;

@@ -1,4 +1,5 @@
 """Signals: what each of the eleven does, and what the state of run and step forbids."""
+import json
 import uuid
 
 import pytest
@@ -341,6 +342,19 @@ def test_a_target_holds_from_then_on(case):
     run.worker.fail([one])
     again, = run.begin("a")
     assert again["definition"]["target"] == {"schema": "blue"}
+
+
+@pytest.mark.parametrize("kind, member", [("INJECT_OVERRIDE", "override"), ("UPDATE_TARGET", "newTarget"),
+                                          ("UPDATE_PARAMS", "params")])
+def test_what_tasks_are_given_has_a_bound(case, kind, member):
+    """jobs.payload_max_bytes, as it is; one byte more is refused, and what was there stays."""
+    run, step = case("a"), {} if kind == "UPDATE_PARAMS" else {"stepId": "a"}
+    large = {"x": "y" * (262144 - len('{"x": ""}'))}
+    assert len(json.dumps(large)) == 262144
+    run.signal(kind, {**step, member: large}).expect(200)
+    run.refused("SIGNAL_INVALID_PAYLOAD", kind, {**step, member: {"x": large["x"] + "yy"}}, 400)
+    task, = run.begin("a")
+    assert task["definition"][{"newTarget": "target"}.get(member, member)] == large
 
 
 # ---- RETRY_RUN
