@@ -14,6 +14,15 @@ static void load_settle(struct unit *u, struct command *base)
         unit_want(u, &table_run_row, &(struct run_row){.num = d->run});
 }
 
+/* The record has one place for why: what the approver said, and behind what the state says against it. */
+static void keep_reason(struct unit *u, const struct settle_command *c, struct decision_row *d)
+{
+    if (c->reason.ptr && d->error_code.ptr)
+        d->reason = arena_printf(u->arena, "%.*s (approved: %.*s)", STR_ARG(d->reason), STR_ARG(c->reason));
+    else if (c->reason.ptr)
+        d->reason = c->reason;
+}
+
 static void settle(struct unit *u, struct settle_command *c, struct run_row *run, struct decision_row *d)
 {
     enum signal_decision decision = (enum signal_decision)d->state;
@@ -21,6 +30,7 @@ static void settle(struct unit *u, struct settle_command *c, struct run_row *run
     d->state = decision;
     d->approved_by = c->actor_shown;
     d->approved_ms = u->held_ms;
+    unit_settled(u, d);
     if (!c->approve) {
         d->error_code = str_of(err_wire(ERR_AUTHZ_DENIED));
         d->reason = c->reason.ptr ? c->reason : STR("rejected by another Admin");
@@ -33,6 +43,7 @@ static void settle(struct unit *u, struct settle_command *c, struct run_row *run
         decision_execute(u, run, d, &s);
     else
         decision_processed(u, d, false, str_of(err_wire(ERR_SIGNAL_INVALID_PAYLOAD)));
+    keep_reason(u, c, d);
 }
 
 /* Who settles it hears what became of it; that a rejected one is refused is for its sender. */

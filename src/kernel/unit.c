@@ -378,6 +378,14 @@ void unit_disabled(struct unit *u, const struct webhook_row *webhook)
     u->disabled = n;
 }
 
+void unit_settled(struct unit *u, const struct decision_row *decision)
+{
+    struct decision_notice *n = ARENA_NEW(u->arena, struct decision_notice);
+    *n = (struct decision_notice){decision, u->settled};
+    u->settled = n;
+    u->audited = true;
+}
+
 struct notice *unit_notice(struct unit *u)
 {
     u->notices = unit_grow(u, u->notices, u->notice_count, &u->notice_capacity, sizeof *u->notices);

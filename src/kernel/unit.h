@@ -38,6 +38,12 @@ struct webhook_notice {
     struct webhook_notice *next;
 };
 
+/* What was held for approval is settled, for those who watch. */
+struct decision_notice {
+    const struct decision_row *decision;
+    struct decision_notice *next;
+};
+
 /* An attempt to deliver that is over, for whoever asked to be told (kernel_watch.attempts). Rows and texts
  * are the batch's. */
 struct attempt_notice {
@@ -98,12 +104,13 @@ struct unit {
     struct run_notice *run_notices; /* one per event, in order */
     size_t run_notice_count, run_notice_capacity;
     struct webhook_notice *disabled;
+    struct decision_notice *settled;
     bool tells_attempts; /* whether the next list is filled at all */
     struct attempt_notice *attempts;
     size_t attempt_count, attempt_capacity;
     int64_t drop_chunks_below;
     bool wrote;            /* the commit had something to write */
-    bool audited;          /* decisions or alerts are among what it inserts */
+    bool audited;          /* decisions or alerts are among what it inserts, or a decision was settled */
     bool keys_changed;     /* API keys were written: caches must be refreshed before answers go out */
     struct census *census; /* NULL unless the store is shared */
     struct census_part counted;
@@ -196,7 +203,8 @@ struct client_counts *unit_counts(struct unit *u, int64_t client);
 void unit_count_move(struct unit *u, int64_t client, enum job_state from, enum job_state to);
 struct notice *unit_notice(struct unit *u);
 void unit_run_notice(struct unit *u, int64_t run, int64_t seq);
-void unit_disabled(struct unit *u, const struct webhook_row *webhook); /* a row of this batch */
+void unit_disabled(struct unit *u, const struct webhook_row *webhook);  /* a row of this batch */
+void unit_settled(struct unit *u, const struct decision_row *decision); /* the same */
 struct attempt_notice *unit_attempt(struct unit *u);
 
 #endif

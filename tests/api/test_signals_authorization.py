@@ -529,6 +529,27 @@ def test_what_needs_approval_waits_for_another_admin(held):
 
 def test_what_is_rejected_never_happens(held):
     """With who and why."""
+@pytest.mark.parametrize("verb, decision", [("approve", "ACCEPTED"), ("reject", "REJECTED")])
+def test_who_settled_it_and_why_is_kept_logged_and_counted(held, verb, decision):
+    """[SIG-075] [SIG-113] In the record, in a log line of its own, in the counter of decisions; once."""
+    def counted():
+        return held.weir.metric("weir_signals_total", decision=decision)
+
+    run_id, body = held.start("held"), signal_body("UPDATE_PARAMS", {"params": {}}, "why")
+    policy = held.call("POST", f"/runs/{run_id}/signals", body, sub="ada").expect(202)["policyDecisionId"]
+    before = counted()
+    for _ in range(2):
+        held.call("POST", f"/signal-decisions/{policy}:{verb}", {"reason": " asked her "},
+                  sub="bob").expect(200)
+    record = held.decision(run_id, body["signalId"])
+    assert (record["decision"], record["approvedBy"], record["reason"]) == (decision, "bob", "asked her")
+    assert record["approvalTimestamp"] and record["audit"]["reason"] == "why"
+    line = held.weir.wait_log(event="signal", policy_decision_id=policy, decision=decision)
+    assert (line["approved_by"], line["approval_reason"]) == ("bob", "asked her")
+    assert (line["actor_id"], line["signal_type"], line["reason"]) == ("ada", "UPDATE_PARAMS", "why")
+    assert len(held.weir.logs(event="signal", policy_decision_id=policy)) == 2 and counted() == before + 1
+
+
     run_id, body = held.start("held"), signal_body("CANCEL", {"reason": "x"})
     answer = held.call("POST", f"/runs/{run_id}/signals", body, sub="ada").expect(202)
     reject = f"/signal-decisions/{answer['policyDecisionId']}:reject"
@@ -564,12 +585,14 @@ def test_the_state_is_looked_at_again_when_it_is_approved(held):
     held.wait_status(run_id, "COMPLETED")
     approve = f"/signal-decisions/{answer['policyDecisionId']}:approve"
     for _ in range(2):
-        problem = held.call("POST", approve, {}, sub="bob").expect_problem(409, "RUN_TERMINAL")
+        again = held.call("POST", approve, {"reason": "fine"}, sub="bob")
+        problem = again.expect_problem(409, "RUN_TERMINAL")
         assert problem["policyDecisionId"] == answer["policyDecisionId"]
     record = held.call("GET", f"/signal-decisions/{answer['policyDecisionId']}").expect(200)
     assert record["decision"] == "ACCEPTED" and record["engineResult"]["errorCode"] == "RUN_TERMINAL"
     assert held.names(run_id)[-1] == "RunCompleted"
 
+    assert record["reason"] == "the run is COMPLETED (approved: fine)"
 
 def test_twenty_approvals_at_once_have_one_effect(held):
     """[SIG-082] One new run."""

@@ -14,6 +14,7 @@ static void uuid_of(struct str bytes, char out[UUID_TEXT_LEN + 1])
     uuid_text(&id, out);
 }
 
+/* When it is made, and again when another Admin has settled it. */
 static void tell_decision(const void *row, void *arg)
 {
     const struct decision_row *d = row;
@@ -28,7 +29,9 @@ static void tell_decision(const void *row, void *arg)
              LOG_TEXT(signal_type_text((enum signal_type)d->type)), "decision",
              LOG_TEXT(signal_decision_text((enum signal_decision)d->state)), "run", LOG_INT(d->run),
              "actor_id", LOG_STR(d->actor), "actor_role", LOG_STR(d->role), "error_code",
-             LOG_STR(d->error_code), "reason", LOG_STR(d->audit_reason), NULL);
+             LOG_STR(d->error_code), "reason", LOG_STR(d->audit_reason), "approved_by",
+             LOG_STR(d->approved_by), "approval_reason", LOG_STR(d->approved_ms ? d->reason : STR_ABSENT),
+             NULL);
 }
 
 static void tell_alert(const void *row, void *arg)
@@ -52,5 +55,7 @@ void engine_committed(struct api *a, const struct unit *u)
     if (!u->audited)
         return;
     unit_each_inserted(u, &table_decision_row, tell_decision, a);
+    for (const struct decision_notice *n = u->settled; n; n = n->next)
+        tell_decision(n->decision, a);
     unit_each_inserted(u, &table_alert_row, tell_alert, a);
 }

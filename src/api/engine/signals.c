@@ -218,7 +218,7 @@ static void settle(struct call *c, bool approve)
     }
     command->actor_shown = shown(c, command->actor.user_id);
     command->approve = approve;
-    command->reason = reason ? reason->text : STR_ABSENT;
+    command->reason = reason ? policy_reason(reason->text) : STR_ABSENT;
     command->new_run_id = new_run_id(c);
     call_post(c, &command->base, &settle_command_type, 0, settled);
 }
