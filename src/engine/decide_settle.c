@@ -66,10 +66,10 @@ static enum err_code decide_settle(struct unit *u, struct command *base, struct 
         return err_set(err, ERR_AUTHZ_DENIED, "who sent the signal cannot settle it: another Admin has to");
     if (d->state != DECISION_REVISION_REQUIRED) {
         bool same = d->needs_approval && (d->state == DECISION_ACCEPTED) == c->approve;
-        if (!same)
-            return err_set(err, ERR_SIGNAL_DUPLICATE, "the decision was made before");
         answer(d, c);
         c->answer.replayed = true;
+        if (!same)
+            err_set(&c->answer.refusal, ERR_SIGNAL_DUPLICATE, "the decision was made before");
         return ERR_OK;
     }
     settle(u, c, run, d);
@@ -93,13 +93,20 @@ static enum err_code decide_processed(struct unit *u, struct command *base, stru
     struct decision_row *d = run ? decision_of_signal(u, run->num, &c->signal_id) : NULL;
     if (!d || !str_equal(run->tenant_name, c->tenant))
         return err_set(err, ERR_SIGNAL_NOT_FOUND, "the run has no decision about this signalId");
+    memcpy(c->policy_id.bytes, d->policy.ptr, sizeof c->policy_id.bytes);
+    if (c->new_run.ptr && (d->type != SIGNAL_RETRY_RUN || !c->succeeded))
+        return err_set(err, ERR_REQUEST_MALFORMED, "newRunId is of a RETRY_RUN that succeeded");
     if (d->processed_ms) {
-        bool same = (d->succeeded != 0) == c->succeeded;
-        c->replayed = true;
-        return same ? ERR_OK : err_set(err, ERR_SIGNAL_DUPLICATE, "another result was told before");
+        bool same_run = !c->new_run.ptr || str_equal(d->new_run, c->new_run);
+        if ((d->succeeded != 0) != c->succeeded || !same_run)
+            err_set(&c->refusal, ERR_SIGNAL_DUPLICATE, "another result was told before");
+        return ERR_OK;
     }
-    if (d->state != DECISION_ACCEPTED)
-        return err_set(err, ERR_SIGNAL_DUPLICATE, "the signal is not accepted: there is nothing to process");
+    if (d->state != DECISION_ACCEPTED) {
+        err_set(&c->refusal, ERR_SIGNAL_DUPLICATE, "the signal is not accepted: there is nothing to process");
+        return ERR_OK;
+    }
+    d->new_run = c->new_run;
     decision_processed(u, d, c->succeeded, c->error_code);
     unit_list(u, d->run, LIST_DECISIONS_OPEN, d->id, true);
     return ERR_OK;
@@ -107,7 +114,7 @@ static enum err_code decide_processed(struct unit *u, struct command *base, stru
 
 static void reset_processed(struct command *base)
 {
-    ((struct processed_command *)base)->replayed = false;
+    ((struct processed_command *)base)->refusal = (struct err){.code = ERR_OK};
 }
 
 const struct command_type processed_command_type = {"processed", load_processed,  decide_processed,

@@ -27,14 +27,13 @@ static void load_signal(struct unit *u, struct command *base)
 
 /* --- what was said before -------------------------------------------------------------------------- */
 
-static enum err_code replay(struct signal_command *c, const struct decision_row *d, struct err *err)
+static void replay(struct signal_command *c, const struct decision_row *d)
 {
-    if (d->type != (int64_t)c->type || memcmp(d->fingerprint.ptr, c->fingerprint, sizeof c->fingerprint) != 0)
-        return err_set(err, ERR_SIGNAL_DUPLICATE,
-                       "this signalId was used before with another type or payload");
     decision_answer(d, &c->answer);
     c->answer.replayed = true;
-    return ERR_OK;
+    if (d->type != (int64_t)c->type || memcmp(d->fingerprint.ptr, c->fingerprint, sizeof c->fingerprint) != 0)
+        err_set(&c->answer.refusal, ERR_SIGNAL_DUPLICATE,
+                "this signalId was used before with another type or payload");
 }
 
 /* --- alerts ---------------------------------------------------------------------------------------- */
@@ -146,8 +145,10 @@ static enum err_code decide_signal(struct unit *u, struct command *base, struct 
                  str_is(former->error_code, err_wire(ERR_AUTHZ_TENANT_FORBIDDEN));
     if (former && foreign && !to_it)
         return err_set(err, ERR_AUTHZ_TENANT_FORBIDDEN, "the run is another tenant's");
-    if (former)
-        return replay(c, former, err);
+    if (former) {
+        replay(c, former);
+        return ERR_OK;
+    }
     if (!foreign && c->step_unseen)
         return err_set(err, ERR_SIGNAL_INVALID_PAYLOAD, "the run has no step of this stepId");
     if (!foreign && signal_step(u, run, &s, &step, err) != ERR_OK)

@@ -10,6 +10,7 @@
 #include "engine/append.h"
 #include "engine/policy.h"
 #include "kernel/kernel.h"
+#include "runs/run_event.h"
 
 enum { SIGNAL_ERROR_CODE_MAX = 256 };
 
@@ -18,7 +19,7 @@ struct signal_answer {
     enum signal_decision decision;
     bool processed, succeeded; /* by the engine */
     /* Copies: the record they come from is gone when the answer is written. Empty: none. */
-    char new_run[UUID_TEXT_LEN + 1]; /* of RETRY_RUN */
+    char new_run[RUN_ID_MAX + 1]; /* of RETRY_RUN */
     char error_code[SIGNAL_ERROR_CODE_MAX + 1];
     bool replayed;
     struct err refusal; /* ERR_OK: none */
@@ -64,7 +65,10 @@ struct processed_command {
     struct uuid signal_id;
     bool succeeded;
     struct str error_code; /* absent: none */
-    bool replayed;
+    struct str new_run;    /* the run that repeats this one; absent: it did not say */
+    /* answer */
+    struct uuid policy_id;
+    struct err refusal; /* ERR_OK: none */
 };
 extern const struct command_type processed_command_type;
 

@@ -165,6 +165,7 @@ def test_events_of_engines_elsewhere(contract):
     contract.call("signalProcessed", "Engine", 200, {"status": "failure", "errorCode": "X"}, **signal)
     contract.call("signalProcessed", "Engine", 409, {"status": "success"}, code="SIGNAL_DUPLICATE", **signal)
     contract.call("signalProcessed", "Engine", 400, {"status": "maybe"}, **signal)
+    contract.call("signalProcessed", "Engine", 400, {"status": "success", "newRunId": "x-2"}, **signal)
     assert contract.call("getSignal", "Operator", 200, **signal)["engineResult"]["errorCode"] == "X"
 
 

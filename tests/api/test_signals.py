@@ -219,7 +219,7 @@ def test_emergency_stop_ends_the_run_whatever_its_steps_do(case, force):
     alert, = run.engine.alerts(run.run_id)
     assert alert["severity"] == "P1" and alert["category"] == "destructive_signal"
     assert alert["runId"] == run.run_id and alert["actorId"] == "ada"
-    assert alert["signalDecisionId"] == answer["signalDecisionId"]
+    assert alert["signalDecisionId"] == answer["signalDecisionId"] and alert["eventId"] is None
 
 
 def test_an_emergency_stop_overtakes_a_cancel(case):
@@ -471,6 +471,31 @@ def test_an_engine_outside_finds_what_it_has_to_process(engine):
         "status": "failure", "errorCode": "STEP_NOT_TERMINAL"}
     assert engine.signal(run.run_id, "PAUSE",
                          signal_id=pause).expect(200)["engineResult"] == {"status": "success"}
+
+
+def test_an_engine_outside_tells_which_run_repeats_another(engine):
+    """engineResult.newRunId, as Weir tells its own; of no other signal, and of no failure."""
+    run, new_id = Outside(engine), "again-" + "x" * 240
+    run.tell("RunStarted", "RunFailed")
+    retry = str(uuid.uuid4())
+    engine.signal(run.run_id, "RETRY_RUN", signal_id=retry).expect(200)
+    done = f"/runs/{run.run_id}/signals/{retry}:processed"
+    for body in ({"status": "failure", "newRunId": new_id}, {"status": "success", "newRunId": ""},
+                 {"status": "success", "newRunId": 5}):
+        engine.call("POST", done, body, roles="Engine").expect_problem(400, "RFA_REQUEST_MALFORMED")
+    for _ in range(2):
+        engine.call("POST", done, {"status": "success", "newRunId": new_id}, roles="Engine").expect(200)
+    result = {"status": "success", "newRunId": new_id}
+    assert engine.decision(run.run_id, retry)["engineResult"] == result
+    assert engine.signal(run.run_id, "RETRY_RUN", signal_id=retry).expect(200)["engineResult"] == result
+    other = engine.call("POST", done, {"status": "success", "newRunId": "b"}, roles="Engine")
+    problem = other.expect_problem(409, "SIGNAL_DUPLICATE")
+    assert problem["policyDecisionId"] == engine.decision(run.run_id, retry)["policyDecisionId"]
+    running, pause = Outside(engine), str(uuid.uuid4())
+    running.tell("RunStarted")
+    engine.signal(running.run_id, "PAUSE", signal_id=pause).expect(200)
+    engine.call("POST", f"/runs/{running.run_id}/signals/{pause}:processed", result,
+                roles="Engine").expect_problem(400, "RFA_REQUEST_MALFORMED")
 
 
 def test_the_rules_of_state_hold_for_runs_outside_too(engine):

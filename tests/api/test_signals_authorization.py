@@ -338,7 +338,9 @@ def test_a_signal_id_means_one_signal(engine):
     run_id, signal_id = new_run(engine), str(uuid.uuid4())
     engine.signal(run_id, "PAUSE", {"reason": "x"}, signal_id=signal_id).expect(200)
     for kind, payload in (("PAUSE", {"reason": "y"}), ("PAUSE", {}), ("CANCEL", {"reason": "x"})):
-        engine.signal(run_id, kind, payload, signal_id=signal_id).expect_problem(409, "SIGNAL_DUPLICATE")
+        problem = engine.signal(run_id, kind, payload,
+                                signal_id=signal_id).expect_problem(409, "SIGNAL_DUPLICATE")
+        assert problem["policyDecisionId"] == engine.decision(run_id, signal_id)["policyDecisionId"]
     assert len(engine.decisions(run_id)) == 1
 
 
@@ -522,13 +524,11 @@ def test_what_needs_approval_waits_for_another_admin(held):
     held.signal(run_id, "PAUSE").expect(200)
     again = held.call("POST", approve, {}, sub="carl")
     assert again.expect(200)["engineResult"] == {"status": "success"}
-    held.call("POST", approve.replace(":approve", ":reject"), {},
-              sub="bob").expect_problem(409, "SIGNAL_DUPLICATE")
+    late = held.call("POST", approve.replace(":approve", ":reject"), {}, sub="bob")
+    assert late.expect_problem(409, "SIGNAL_DUPLICATE")["policyDecisionId"] == answer["policyDecisionId"]
     assert [a["category"] for a in held.alerts(run_id)] == ["destructive_signal"]
 
 
-def test_what_is_rejected_never_happens(held):
-    """With who and why."""
 @pytest.mark.parametrize("verb, decision", [("approve", "ACCEPTED"), ("reject", "REJECTED")])
 def test_who_settled_it_and_why_is_kept_logged_and_counted(held, verb, decision):
     """[SIG-075] [SIG-113] In the record, in a log line of its own, in the counter of decisions; once."""
@@ -550,6 +550,8 @@ def test_who_settled_it_and_why_is_kept_logged_and_counted(held, verb, decision)
     assert len(held.weir.logs(event="signal", policy_decision_id=policy)) == 2 and counted() == before + 1
 
 
+def test_what_is_rejected_never_happens(held):
+    """With who and why."""
     run_id, body = held.start("held"), signal_body("CANCEL", {"reason": "x"})
     answer = held.call("POST", f"/runs/{run_id}/signals", body, sub="ada").expect(202)
     reject = f"/signal-decisions/{answer['policyDecisionId']}:reject"
@@ -590,9 +592,9 @@ def test_the_state_is_looked_at_again_when_it_is_approved(held):
         assert problem["policyDecisionId"] == answer["policyDecisionId"]
     record = held.call("GET", f"/signal-decisions/{answer['policyDecisionId']}").expect(200)
     assert record["decision"] == "ACCEPTED" and record["engineResult"]["errorCode"] == "RUN_TERMINAL"
+    assert record["reason"] == "the run is COMPLETED (approved: fine)"
     assert held.names(run_id)[-1] == "RunCompleted"
 
-    assert record["reason"] == "the run is COMPLETED (approved: fine)"
 
 def test_twenty_approvals_at_once_have_one_effect(held):
     """[SIG-082] One new run."""

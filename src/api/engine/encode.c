@@ -179,7 +179,9 @@ void encode_alert(struct json_writer *w, const struct run_row *run, const struct
     member(w, "projectId", run->project);
     member(w, "environmentId", run->environment);
     bool of_signal = a->category == ALERT_DESTRUCTIVE_SIGNAL || a->category == ALERT_SECURITY;
-    encode_uuid_bytes(w, of_signal ? "signalDecisionId" : "eventId", a->event_id);
+    encode_uuid_bytes(w, "eventId", of_signal ? STR_ABSENT : a->event_id);
+    if (of_signal)
+        encode_uuid_bytes(w, "signalDecisionId", a->event_id);
     member(w, "eventType", a->event_type);
     jw_key(w, "runSeq");
     if (a->seq)

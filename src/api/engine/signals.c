@@ -237,7 +237,12 @@ void handle_reject(struct call *c)
 
 static void noted(struct call *c)
 {
+    const struct processed_command *command = (const struct processed_command *)c->command;
     struct json_writer w;
+    if (command->refusal.code != ERR_OK) {
+        call_problem_of_policy(c, &command->refusal, &command->policy_id);
+        return;
+    }
     call_json(c, 200, &w);
     jw_object(&w);
     jw_key(&w, "processed");
@@ -249,11 +254,12 @@ static void noted(struct call *c)
 void handle_signal_processed(struct call *c)
 {
     struct processed_command *command = ARENA_NEW(c->x->arena, struct processed_command);
-    const struct json *code = json_get(c->body, "errorCode");
+    const struct json *code = json_get(c->body, "errorCode"), *new_run = json_get(c->body, "newRunId");
     command->run_id = route_param(&c->match, "run_id");
     command->tenant = c->claims->tenant_id;
     command->succeeded = str_is(json_get(c->body, "status")->text, "success");
     command->error_code = code ? code->text : STR_ABSENT;
+    command->new_run = new_run ? new_run->text : STR_ABSENT;
     if (!call_uuid_param(c, "signal_id", &command->signal_id)) {
         call_fail(c, ERR_SIGNAL_NOT_FOUND, "the run has no decision about this signalId");
         return;

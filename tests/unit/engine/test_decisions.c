@@ -274,10 +274,12 @@ static void test_a_signal_id_is_one_signal_of_one_run(void **state)
     assert_int_equal(send_signal(r, &s)->answer.refusal.code, ERR_OK);
     struct sent changed = s;
     changed.payload = "{\"reason\":\"y\"}";
-    assert_int_equal(send_signal(r, &changed)->base.result, ERR_SIGNAL_DUPLICATE);
+    struct uuid known = send_signal(r, &s)->answer.policy_id;
+    assert_memory_equal(&send_signal(r, &changed)->answer.policy_id, &known, sizeof known);
+    assert_int_equal(send_signal(r, &changed)->answer.refusal.code, ERR_SIGNAL_DUPLICATE);
     changed = s;
     changed.type = SIGNAL_CANCEL;
-    assert_int_equal(send_signal(r, &changed)->base.result, ERR_SIGNAL_DUPLICATE);
+    assert_int_equal(send_signal(r, &changed)->answer.refusal.code, ERR_SIGNAL_DUPLICATE);
     assert_status(r, "run", "PAUSED");
     s.run = "other";
     struct signal_command *c = send_signal(r, &s);
@@ -349,7 +351,8 @@ static void test_what_needs_approval_is_held_until_another_admin_agrees(void **s
     assert_true(str_is(d.approved_by, "bob") && d.approved_ms && d.processed_ms);
     approved = settle_decision(r, &c->policy_id, "carol", true); /* once is enough */
     assert_true(approved->answer.replayed);
-    assert_int_equal(settle_decision(r, &c->policy_id, "carol", false)->base.result, ERR_SIGNAL_DUPLICATE);
+    assert_int_equal(settle_decision(r, &c->policy_id, "carol", false)->answer.refusal.code,
+                     ERR_SIGNAL_DUPLICATE);
     assert_true(send_signal(r, &s)->answer.replayed);
     assert_story(r, "run", "RunQueued RunCancelled");
 }
@@ -370,7 +373,8 @@ static void test_what_another_admin_rejects_never_happens(void **state)
     struct settle_command *no = settle_decision(r, &c->policy_id, "bob", false);
     assert_int_equal(no->answer.decision, DECISION_REJECTED);
     assert_true(settle_decision(r, &c->policy_id, "bob", false)->answer.replayed);
-    assert_int_equal(settle_decision(r, &c->policy_id, "bob", true)->base.result, ERR_SIGNAL_DUPLICATE);
+    assert_int_equal(settle_decision(r, &c->policy_id, "bob", true)->answer.refusal.code,
+                     ERR_SIGNAL_DUPLICATE);
     assert_story(r, "run", "RunQueued");
     assert_int_equal(send_signal(r, &s)->answer.refusal.code, ERR_AUTHZ_DENIED);
     assert_int_equal(count_alerts(r, ALERT_DESTRUCTIVE_SIGNAL, NULL), 1);
@@ -403,7 +407,8 @@ static void test_what_needs_no_approval_cannot_be_settled(void **state)
     put_plan(r, one_step);
     start_run(r, "run", "one");
     struct signal_command *c = send_signal(r, &(struct sent){.run = "run", .type = SIGNAL_PAUSE});
-    assert_int_equal(settle_decision(r, &c->policy_id, "bob", true)->base.result, ERR_SIGNAL_DUPLICATE);
+    assert_int_equal(settle_decision(r, &c->policy_id, "bob", true)->answer.refusal.code,
+                     ERR_SIGNAL_DUPLICATE);
     struct uuid unknown = uuid_v4();
     assert_int_equal(settle_decision(r, &unknown, "bob", true)->base.result, ERR_SIGNAL_NOT_FOUND);
 }
@@ -459,13 +464,13 @@ static void test_an_engine_outside_processes_what_was_accepted(void **state)
     assert_int_equal(processed(r, "run", &c->signal_id, true, NULL)->base.result, ERR_OK);
     const struct decision_row d = decision_by(r, &c->policy_id);
     assert_true(d.processed_ms && d.succeeded);
-    assert_true(processed(r, "run", &c->signal_id, true, NULL)->replayed);
-    assert_int_equal(processed(r, "run", &c->signal_id, false, "X")->base.result, ERR_SIGNAL_DUPLICATE);
+    assert_int_equal(processed(r, "run", &c->signal_id, true, NULL)->refusal.code, ERR_OK);
+    assert_int_equal(processed(r, "run", &c->signal_id, false, "X")->refusal.code, ERR_SIGNAL_DUPLICATE);
     struct uuid unknown = uuid_v4();
     assert_int_equal(processed(r, "run", &unknown, true, NULL)->base.result, ERR_SIGNAL_NOT_FOUND);
     struct signal_command *denied =
         send_signal(r, &(struct sent){.run = "run", .type = SIGNAL_PAUSE, .roles = ""});
-    assert_int_equal(processed(r, "run", &denied->signal_id, true, NULL)->base.result, ERR_SIGNAL_DUPLICATE);
+    assert_int_equal(processed(r, "run", &denied->signal_id, true, NULL)->refusal.code, ERR_SIGNAL_DUPLICATE);
 }
 
 /* The projected state forbids there too; escalations are ours. */
