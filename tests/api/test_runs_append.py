@@ -132,7 +132,7 @@ def test_times_in_utc_are_taken_in_every_spelling(run):
 
 
 def test_the_servers_clock_says_when_it_was_persisted(run):
-    """[RUN-040] [RUN-041] [RUN-042] The producer's clock may be years off; order and time are ours."""
+    """[RUN-040] [RUN-041] The producer's clock may be years off; order and time are ours."""
     before = datetime.now(timezone.utc).timestamp()
     for n, text in enumerate(["2031-01-01T00:00:00Z", "1999-12-31T23:59:59Z"], 1):
         run.append("FooHappened", attempt=n, emittedAt=text)
@@ -140,6 +140,23 @@ def test_the_servers_clock_says_when_it_was_persisted(run):
     times = [datetime.fromisoformat(r["persistedAt"].replace("Z", "+00:00")).timestamp() for r in records]
     assert before - 1 <= times[0] <= times[1] <= datetime.now(timezone.utc).timestamp() + 1
     assert [r["emittedAt"][:4] for r in records] == ["2031", "1999"]
+
+
+def test_what_goes_by_time_goes_by_when_it_was_persisted(run, weir):
+    """[RUN-042] What Weir tells of a run by the clock: the times of `weir run events`, when it began and
+    ended, its alerts. No call slices by time itself: records are asked for by runSeq, which rises with
+    persistedAt, wherever the producers' clocks are."""
+    for kind, text in (("RunStarted", "2031-01-01T00:00:00Z"), ("StepCompleted", "1999-12-31T23:59:59Z"),
+                       ("RunCompleted", "2015-06-01T00:00:00Z")):
+        run.append(kind, "s" if kind in STEP_EVENTS else None, emittedAt=text)
+    records, now = run.engine.events(run.run_id), run.engine.run(run.run_id)
+    times = [record["persistedAt"] for record in records]
+    assert times == sorted(times)
+    assert (now["startedAt"], now["endedAt"]) == (times[0], times[2])
+    assert run.engine.alerts(run.run_id)[0]["persistedAt"] == times[1]
+    shown = weir.cli("run", "events", run.run_id, "-q", "--token", run.engine.token()).stdout.splitlines()
+    assert [line.split()[1] for line in shown] == times
+    assert not [line for line in shown if any(year in line for year in ("2031", "1999", "2015"))]
 
 
 # ---- keys
@@ -432,7 +449,7 @@ def test_the_registry_gives_one_id_per_run_and_key(engine):
 
 
 def test_what_is_written_is_what_the_registry_says(engine):
-    """[RUN-050] [RUN-058] [RUN-059] A producer that lost its registry asks, or appends anew: the stored
+    """[RUN-058] [RUN-059] A producer that lost its registry asks, or appends anew: the stored
     id."""
     run = Outside(engine)
     event = run.event("RunStarted")
@@ -442,6 +459,19 @@ def test_what_is_written_is_what_the_registry_says(engine):
     late = run.event("RunCompleted")
     stored = run.send(late).expect(201)["eventId"]
     assert run.event_id(late["idempotencyKey"]).expect(200)["eventId"] == stored
+
+
+def test_a_producer_that_goes_by_the_answer_holds_what_the_log_holds(engine):
+    """[RUN-050] Two that emit the same, and one that has forgotten: whatever id each came with, taking over
+    the three members of the answer makes its event the record; so does a batch's result."""
+    run = Outside(engine)
+    held = [run.event("RunStarted", eventId=str(uuid.uuid4())) for _ in range(3)]
+    came_with = {event["eventId"] for event in held}
+    for event in held[:2]:
+        event.update(zip(META, meta(run.send(event).json)))
+    held[2].update(zip(META, meta(run.send({"events": [held[2]]}).expect(200)["results"][0])))
+    record, = engine.events(run.run_id)
+    assert held == [record] * 3 and len(came_with) == 3 and record["eventId"] in came_with
 
 
 @pytest.mark.parametrize("body",

@@ -171,8 +171,29 @@ def test_a_result_of_several_lines_is_one_message(engine):
     assert messages[3]["data"]["payload"]["output"] == json.loads(PRETTY)
 
 
+def test_a_stream_has_what_is_in_the_log_and_nothing_else(run, engine):
+    """[RUN-024] There is no stream beside the log to publish on. What is refused is not told; what is told
+    can be read and is in the state by then; what nobody stored changes none."""
+    run.tell("RunStarted")
+    with contextlib.closing(engine.follow(run.run_id)) as messages:
+        next(messages)
+        before = engine.run(run.run_id)
+        taken = engine.events(run.run_id)[0]["eventId"]
+        for refused, status in ((run.event("RunCompleted", idempotencyKey="0" * 64), 422),
+                                (run.event("RunCompleted", eventId=taken), 409),
+                                (run.event("RunCompleted", projectId="other"), 409),
+                                (run.event("RunCompleted", planId=""), 400), (run.event("RunStarted"), 200)):
+            assert run.send(refused).status == status
+        assert engine.run(run.run_id) == before
+        for n, (kind, then) in enumerate((("RunPaused", "PAUSED"), ("RunResumed", "RUNNING")), 2):
+            run.tell(kind)
+            told = next(messages)
+            assert told["id"] == str(n) and told["data"] == engine.events(run.run_id)[-1]
+            assert engine.status(run.run_id) == then
+
+
 def test_reading_a_stream_changes_nothing(run, engine):
-    """[RUN-024] Whatever is published, state is what the log adds up to."""
+    """[RUN-024] Nor is there a way to write by it."""
     run.tell("RunStarted")
     before = engine.run(run.run_id)
     with contextlib.closing(engine.follow(run.run_id)) as messages:
