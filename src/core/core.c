@@ -340,7 +340,6 @@ int core_main(const struct process_start *process)
     log_process("core");
     log_minimum(settings_log_level(process->settings));
     umask(0077); /* the database and its log are nobody else's to read */
-    process_signals_install(process);
     raise_descriptor_limit(process->settings);
     if (start(&c, &err) != ERR_OK) {
         close_all(&c);

@@ -38,6 +38,28 @@ def test_a_crash_is_contained_and_the_process_is_back_within_a_second(fresh_weir
     assert ended["failure_class"] == "recoverable" and new != victim
 
 
+def first_pid(root, other_than):
+    """Of the child that root starts next: the kernel is asked until there is one."""
+    while True:
+        children = processes.read_text(f"/proc/{root}/task/{root}/children").split()
+        new = [int(pid) for pid in children if int(pid) not in other_than]
+        if new:
+            return new[0]
+
+
+def test_a_core_that_is_told_to_stop_as_it_begins_does(fresh_weir):
+    """SIGTERM right after the fork, before its main function: it is not forgotten, core leaves by itself."""
+    weir = fresh_weir(settings={"runtime.root.max_restarts": 100, "runtime.root.max_seconds": 1})
+    for _ in range(10):
+        old, known = weir.wait_pids("core", 1)[0], weir.pids()
+        os.kill(old, signal.SIGKILL)
+        victim = first_pid(weir.process.pid, known)
+        os.kill(victim, signal.SIGTERM)
+        assert not processes.wait_gone([victim], 10), "it serves on"
+        weir.wait_ready()
+    assert weir.logs(event="process_ended", pid=victim)[0]["reason"] == "exit status 0"
+
+
 def test_there_are_never_two_cores(fresh_weir):
     """Watched every few milliseconds over ten kills, there is one core or none."""
     weir = fresh_weir(settings={"runtime.root.max_restarts": 100, "runtime.root.max_seconds": 1})
