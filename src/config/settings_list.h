@@ -17,7 +17,7 @@
     INT(body_max_bytes, "server.body_max_bytes", 1048576, 1024, 1073741824, "largest HTTP body")             \
     INT(request_timeout_ms, "server.request_timeout_ms", 5000, 100, 600000,                                  \
         "a request that takes longer is answered 504")                                                       \
-    INT(connections_max, "server.connections_max", 16384, 16, 1000000, "open connections")                   \
+    INT(connections_max, "server.connections_max", 16384, 16, 1000000, "open connections of clients")        \
     INT(commands_max, "server.commands_max", 8192, 16, 1000000,                                              \
         "changes that wait for the commit loop; more are answered 503")                                      \
     INT(commands_max_bytes, "server.commands_max_bytes", 67108864, 65536, 17179869184,                       \

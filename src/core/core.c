@@ -31,8 +31,9 @@ enum {
     WAL_AHEAD_MAX = 16 << 20,
     WAL_AHEAD_SHARE = 64, /* of the free space: one part of so many */
     CORE_LANES_MAX = 8,
-    OWN_DESCRIPTORS_MAX = 256, /* files, sockets and pipes besides the connections */
-    AWAIT_FIRST_MS = 100,      /* between looks for a database that is away */
+    UNIX_CONNECTIONS_MAX = 8192, /* more than the built-in processes open, as many as there may be */
+    OWN_DESCRIPTORS_MAX = 1024,  /* files, sockets and pipes besides the connections of clients */
+    AWAIT_FIRST_MS = 100,        /* between looks for a database that is away */
     AWAIT_MAX_MS = 2000,
     PURGE_WAITS_MS = 60000,
 };
@@ -221,6 +222,7 @@ static enum err_code open_listeners(struct core *c, struct err *err)
                             .unix_path = c->start->socket_path,
                             .threads = (uint32_t)settings_http_threads(s),
                             .limits = {.connections_max = (uint32_t)s->connections_max,
+                                       .unix_max = UNIX_CONNECTIONS_MAX,
                                        .head_bytes_max = HEAD_BYTES_MAX,
                                        .headers_max = HEADERS_MAX,
                                        .body_bytes_max = s->body_max_bytes,

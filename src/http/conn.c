@@ -29,7 +29,7 @@ struct http_conn *conn_open(struct http_loop *l, int fd, bool is_unix, bool is_l
     if (l->conns)
         l->conns->prev = c;
     l->conns = c;
-    count_add(&l->conn_count, 1);
+    count_add(&l->conn_counts[is_unix], 1);
     conn_deadline(c, l->now_ms + loop_limits(l)->idle_ms);
     return c;
 }
@@ -48,7 +48,7 @@ void conn_close_socket(struct http_conn *c)
         return;
     close(c->fd);
     c->fd = -1;
-    count_add(&c->loop->conn_count, -1);
+    count_add(&c->loop->conn_counts[c->over_unix_socket], -1);
 }
 
 void conn_close(struct http_conn *c)

@@ -43,7 +43,7 @@ enum {
     STREAM_UNSENT_MAX = 1024 * 1024,
     ACCEPT_PAUSE_MS = 100,        /* out of file descriptors: look again later */
     DRAIN_FRESH_MS = 250,         /* a connection accepted while draining may still ask once */
-    REFUSED_CONNECTIONS_MAX = 64, /* beyond connections_max: told 503; beyond these: just closed */
+    REFUSED_CONNECTIONS_MAX = 64, /* beyond the limit: told 503; beyond these: just closed */
     LISTENERS_MAX = 4,
 };
 
@@ -151,8 +151,8 @@ struct http_loop {
     /* touched by other threads */
     _Alignas(64) _Atomic(struct http_exchange *) resumed;
     _Atomic bool sleeping, ticked;
-    _Atomic int64_t waits_since_ms;                        /* the end of its round does; 0: it does not */
-    _Atomic uint32_t busy_count, conn_count, stream_count; /* written by the loop only */
+    _Atomic int64_t waits_since_ms;                            /* the end of its round does; 0: it does not */
+    _Atomic uint32_t busy_count, stream_count, conn_counts[2]; /* by the loop only; [1]: Unix socket */
 };
 
 struct http_server {

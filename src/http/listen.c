@@ -237,7 +237,8 @@ static bool accept_one(struct http_loop *l, const struct listener *from)
             listen_pause(l); /* the queue stays readable: without a pause this would spin */
         return errno == EINTR || errno == ECONNABORTED;
     }
-    uint32_t limit = loop_limits(l)->connections_max, now = http_server_connections(l->server);
+    uint32_t limit = from->is_unix ? loop_limits(l)->unix_max : loop_limits(l)->connections_max;
+    uint32_t now = http_server_connections_over(l->server, from->is_unix);
     if (now >= limit + REFUSED_CONNECTIONS_MAX) {
         close(fd);
         return true;

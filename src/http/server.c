@@ -18,6 +18,8 @@ static void default_limits(struct http_limits *limits)
 {
     if (!limits->connections_max)
         limits->connections_max = 20000;
+    if (!limits->unix_max)
+        limits->unix_max = 1024;
     if (!limits->head_bytes_max)
         limits->head_bytes_max = 16 * 1024;
     if (!limits->headers_max)
@@ -150,12 +152,17 @@ uint32_t http_server_busy(const struct http_server *s)
     return n;
 }
 
-uint32_t http_server_connections(const struct http_server *s)
+uint32_t http_server_connections_over(const struct http_server *s, bool unix_socket)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < s->loop_count; i++)
-        n += atomic_load_explicit(&s->loops[i].conn_count, memory_order_relaxed);
+        n += atomic_load_explicit(&s->loops[i].conn_counts[unix_socket], memory_order_relaxed);
     return n;
+}
+
+uint32_t http_server_connections(const struct http_server *s)
+{
+    return http_server_connections_over(s, false) + http_server_connections_over(s, true);
 }
 
 struct http_server *http_server_stop(struct http_server *s)

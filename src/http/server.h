@@ -47,6 +47,8 @@ struct http_conn;
 
 struct http_limits {          /* 0 = the default in brackets */
     uint32_t connections_max; /* [20000] over all loops; more are accepted, told 503 and closed */
+    uint32_t unix_max;        /* [1024] of those over the Unix socket, counted apart: clients who fill the
+                                 house do not keep our own processes out */
     uint32_t head_bytes_max;  /* [16 KiB] request line + headers; more: 431 and close */
     uint32_t headers_max;     /* [100] more: 431 and close */
     int64_t body_bytes_max;   /* [1 MiB] more: body_too_large, the rest is unread, close after it */
@@ -143,6 +145,7 @@ void http_server_drain(struct http_server *s);
 /* Exchanges whose head has arrived and that are not over: parked ones included, streams not. */
 uint32_t http_server_busy(const struct http_server *s);
 uint32_t http_server_connections(const struct http_server *s);
+uint32_t http_server_connections_over(const struct http_server *s, bool unix_socket); /* or TCP */
 /* After drain: closes everything and joins the threads. Nobody may resume an exchange any more, so
  * first wait until nothing is busy, or stop those who resume. NULL is fine. */
 struct http_server *http_server_stop(struct http_server *s);

@@ -2,6 +2,7 @@
 at once."""
 import contextlib
 import resource
+import signal
 import socket
 import threading
 import time
@@ -215,6 +216,25 @@ def test_clients_that_do_not_read_their_answers_hold_up_nobody(weir, client):
         assert longest_call(weir, client.api_key) <= FAST_SECONDS_MAX
         grown = rss_bytes(weir) - before
     assert grown <= 50 * (512 << 10) + RSS_SLACK, f"grew by {grown >> 20} MiB"
+
+
+def test_a_full_house_does_not_keep_a_new_runner_out(fresh_weir):
+    """Clients hold every place of server.connections_max, those of a killed runner too. Its successor reaches
+    core all the same, and does what becomes due. Root is held meanwhile, so that clients come first."""
+    weir = fresh_weir(settings={"server.connections_max": 32, "runner.processes": 1})
+    _, key = weir.new_client()
+    weir.wait_pids("runner", 1)
+    job = weir.submit(key, type="DEFERRED", work_kind="SUCCESS_FAST", execution_at=weir.soon(3))["job_id"]
+    with Kept(weir.address, key) as inside:
+        inside.call("GET", "/healthz").expect(200)
+        weir.process.send_signal(signal.SIGSTOP)
+        assert not processes.wait_gone(weir.kill9_kind("runner"), 5)
+        time.sleep(0.2)  # core lets go of its connections
+        with connections(weir, 64) as opened:
+            assert closed_by_server(opened[-1], 5), "the control: the house is full"
+            weir.process.send_signal(signal.SIGCONT)
+            wait_for(lambda: inside.call("GET", f"/v1/jobs/{job}").json.get("state") == "SUCCEEDED", 20,
+                     "the work of the new runner", weir)
 
 
 def test_idle_connections_end_and_a_full_house_turns_the_next_away(fresh_weir):

@@ -182,6 +182,25 @@ static void beyond_the_limit_a_connection_is_told_503(void **state)
     harness_stop(h);
 }
 
+static void a_full_house_has_room_for_the_unix_socket_which_has_a_limit_of_its_own(void **state)
+{
+    (void)state;
+    struct harness *h = harness_start(1, &(struct http_limits){.connections_max = 1, .unix_max = 1});
+    struct client outside = client_tcp(h);
+    assert_true(harness_await(connections_are, h, 1));
+    struct client own = client_unix(h);
+    client_text(&own, GET("/echo"));
+    assert_int_equal(client_answer(&own).status, 200);
+    struct client refused[] = {client_tcp(h), client_unix(h)};
+    for (size_t i = 0; i < LENGTH_OF(refused); i++) {
+        assert_int_equal(client_answer(&refused[i]).status, 503);
+        client_close(&refused[i]);
+    }
+    client_close(&own);
+    client_close(&outside);
+    harness_stop(h);
+}
+
 static size_t heap_bytes(void)
 {
     return mallinfo2().uordblks + mallinfo2().hblkhd;
@@ -202,7 +221,7 @@ static void idle_connections_cost_little_memory(void **state)
     (void)state;
     uint32_t fds = raise_fd_limit(2 * IDLE_CONNECTIONS + 100);
     uint32_t count = (fds - 100) / 2 < IDLE_CONNECTIONS ? (fds - 100) / 2 : IDLE_CONNECTIONS;
-    struct harness *h = harness_start(1, NULL);
+    struct harness *h = harness_start(1, &(struct http_limits){.unix_max = count});
     struct client *clients = must_alloc(count * sizeof *clients);
     struct client warm = client_tcp(h);
     client_text(&warm, GET("/echo"));
@@ -320,6 +339,7 @@ int main(void)
         cmocka_unit_test(an_idle_connection_is_closed_without_a_word),
         cmocka_unit_test(an_answer_nobody_takes_is_given_up),
         cmocka_unit_test(beyond_the_limit_a_connection_is_told_503),
+        cmocka_unit_test(a_full_house_has_room_for_the_unix_socket_which_has_a_limit_of_its_own),
         cmocka_unit_test(a_draining_server_finishes_what_it_has_and_takes_nothing_new),
         cmocka_unit_test(a_request_half_read_when_draining_begins_is_still_answered),
         cmocka_unit_test(a_server_may_stop_with_exchanges_parked),
