@@ -4,8 +4,8 @@
  *   process_ready(start)            once, when it serves;
  *   process_stop_requested()        in its loop, or process_stop_fd() in its poll set;
  *   and returns its exit code. It never installs handlers of its own for SIGTERM and SIGINT.
- * SIGPIPE and SIGHUP are ignored. When root dies the child gets SIGTERM from the kernel, and is
- * ended by SIGALRM if it has not left runtime.drain_ms and a grace later. */
+ * SIGPIPE and SIGHUP are ignored. When root dies the kernel kills the child; the owner of the store gets
+ * SIGTERM, and is ended by SIGALRM if it has not left runtime.drain_ms and a grace later. */
 #ifndef WEIR_RUNTIME_PROCESS_SIGNALS_H
 #define WEIR_RUNTIME_PROCESS_SIGNALS_H
 

@@ -69,7 +69,9 @@ static _Noreturn void run_child(const struct supervisor *s, const struct child *
 {
     /* A group of its own, so that Ctrl-C reaches root alone and the order of the stop is kept. */
     setpgid(0, 0);
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    /* Of a root that dies: core closes its store, the others have nothing to lose and nobody to tell. One
+     * that is stopped hears nothing but SIGKILL. */
+    prctl(PR_SET_PDEATHSIG, c->kind->owns_store ? SIGTERM : SIGKILL);
     if (getppid() != s->pid)
         _exit(0); /* root died before the line above */
     close_what_is_roots(s, c);
