@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/banned.h"
@@ -50,7 +51,7 @@ bool heartbeat_silent(const struct heart_page *page, int64_t timeout_ms, int64_t
     return found;
 }
 
-/* The letter by which the kernel tells what a thread does; 0 when it is gone. */
+/* The letter by which the kernel tells what a thread does; 0 when it is gone, or hidden from us. */
 static char thread_state(pid_t pid, int32_t thread_id)
 {
     char path[64], stat[256];
@@ -70,7 +71,8 @@ bool heartbeat_in_disk_wait(pid_t pid, int32_t thread_id)
     return thread_state(pid, thread_id) == 'D';
 }
 
-bool heartbeat_is_stopped(pid_t pid)
+bool heartbeat_is_stopped(pid_t child)
 {
-    return thread_state(pid, pid) == 'T';
+    siginfo_t info = {0};
+    return waitid(P_PID, (id_t)child, &info, WSTOPPED | WNOHANG | WNOWAIT) == 0 && info.si_pid == child;
 }

@@ -33,10 +33,12 @@ struct heartbeat_silence {
 /* The loop that is silent longest, if one is so for more than timeout_ms. Pure, but for the page. */
 bool heartbeat_silent(const struct heart_page *page, int64_t timeout_ms, int64_t now_ms,
                       struct heartbeat_silence *ret);
-/* Does the kernel hold this thread in state D? False when it is gone. */
+/* Does the kernel hold this thread in state D? False when it is gone, and where /proc hides it (hidepid: our
+ * children are not dumpable). */
 bool heartbeat_in_disk_wait(pid_t pid, int32_t thread_id);
-/* Was the process stopped by a signal? Its page does not always show it: it may have been stopped before its
- * first loop began, or while all of them waited for a disk. One that a debugger holds is not stopped. */
-bool heartbeat_is_stopped(pid_t pid);
+/* Was this child of ours stopped by a signal? Its page does not always show it: it may have been stopped
+ * before its first loop began, or while all of them waited for a disk. One that a debugger holds is not
+ * stopped. The kernel tells it to a parent whatever /proc hides, as long as nobody waits for stops. */
+bool heartbeat_is_stopped(pid_t child);
 
 #endif

@@ -63,6 +63,11 @@ def test_the_unit_leaves_the_stop_to_root_and_enough_time_for_it():
     assert "78" in service["RestartPreventExitStatus"][0].split()
 
 
+def test_the_unit_hides_no_process_from_root():
+    """A thread that waits for its disk is told from one that hangs by what /proc says of it."""
+    assert "ProtectProc" not in unit()
+
+
 def syscalls_of(names, seen=()):
     """What a list of systemd's means, groups resolved."""
     result = set()

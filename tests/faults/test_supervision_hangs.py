@@ -2,6 +2,7 @@
 writes."""
 import os
 import signal
+import subprocess
 import threading
 import time
 
@@ -9,9 +10,10 @@ import pytest
 
 from fail_io import FailIo
 from harness import processes
-from harness.weir_server import wait_for
+from harness.weir_server import binary, wait_for
 
 TIMEOUT_MS = 1500
+NOBODY = 65534
 HUNG = {"event": "weir.runtime.failure", "mode": "process_hung"}
 
 
@@ -49,10 +51,8 @@ def test_a_stopped_process_is_replaced_and_the_others_stay(fresh_weir, kind, nam
     assert weir.metric("weir_failures_total", mode="process_hung") == 1
 
 
-@pytest.mark.parametrize("kind", ["core", "runner", "gateway"])
-def test_one_that_is_stopped_before_its_first_beat_is_replaced(fresh_weir, kind):
-    """As it begins, when no loop has shown that it lives: the kernel's word counts."""
-    weir = fresh_weir(settings=settings())
+def stop_before_the_first_beat(weir, kind):
+    """One as it begins, and sees it replaced."""
     first, = weir.wait_pids(kind, 1)
     os.kill(first, signal.SIGKILL)
     victim = None
@@ -62,6 +62,39 @@ def test_one_that_is_stopped_before_its_first_beat_is_replaced(fresh_weir, kind)
     weir.wait_pids(kind, 1, other_than=[first, victim], timeout=20)
     weir.wait_ready()
     assert not processes.alive(victim) and weir.wait_log(**HUNG)["component"].startswith(kind)
+
+
+@pytest.mark.parametrize("kind", ["core", "runner", "gateway"])
+def test_one_that_is_stopped_before_its_first_beat_is_replaced(fresh_weir, kind):
+    """When no loop has shown yet that it lives: the kernel's word counts."""
+    stop_before_the_first_beat(fresh_weir(settings=settings()), kind)
+
+
+# Another user than root, for whom /proc hides whom it may not trace, as ProtectProc= of systemd does.
+AS_NOBODY = f"setpriv --reuid {NOBODY} --regid {NOBODY} --clear-groups"
+HIDDEN = ["/usr/bin/unshare", "-m", "/bin/sh", "-c",
+          f"mount -t proc -o hidepid=invisible proc /proc && exec {AS_NOBODY} \"$0\" \"$@\""]
+
+
+def can_hide():
+    """Takes root, and a kernel that lets it."""
+    try:
+        return subprocess.run([*HIDDEN, "/bin/true"], check=False, capture_output=True).returncode == 0
+    except OSError:
+        return False
+
+
+@pytest.mark.skipif(not can_hide(), reason="needs root's rights to mount /proc")
+def test_one_that_is_stopped_is_replaced_where_processes_are_hidden(fresh_weir):
+    """Root cannot read /proc of its own children there, which is the control."""
+    weir = fresh_weir(settings=settings(), program=[*HIDDEN, binary()], start=False)
+    os.chown(weir.home, NOBODY, NOBODY)
+    weir.start()
+    runner, = weir.wait_pids("runner", 1)
+    look = ["/usr/bin/nsenter", "-t", str(weir.process.pid), "-m", *AS_NOBODY.split(),
+            "/bin/cat", f"/proc/{runner}/stat"]
+    assert subprocess.run(look, check=False, capture_output=True).returncode != 0
+    stop_before_the_first_beat(weir, "runner")
 
 
 def test_nobody_is_replaced_without_a_patience(fresh_weir):

@@ -62,6 +62,17 @@ static int leave_when_asked(const struct process_start *start, bool gated)
     return 0;
 }
 
+/* Who waits for its vfork is in state D, and ends when it is killed. */
+static _Noreturn void be_held(void)
+{
+    if (vfork() == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        for (;;)
+            pause();
+    }
+    _exit(98);
+}
+
 static int run_plan(const struct process_start *start, enum fake_plan plan)
 {
     int count = count_start(start);
@@ -87,6 +98,10 @@ static int run_plan(const struct process_start *start, enum fake_plan plan)
         heart_waits(heart_open("loop"), plan == FAKE_DISK);
         process_ready(start);
         return leave_when_asked(start, false);
+    case FAKE_HELD:
+        heart_open("loop");
+        process_ready(start);
+        be_held();
     case FAKE_HANG:
         process_ready(start);
         process_wait_stop(-1);

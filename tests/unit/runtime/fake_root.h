@@ -21,6 +21,7 @@ enum fake_plan {
     FAKE_HANG,        /* ready, then deaf to SIGTERM */
     FAKE_STILL,       /* ready, beats once and never again; leaves when asked */
     FAKE_DISK,        /* the same, but says that it waits for a disk */
+    FAKE_HELD,        /* the same, but the kernel holds it in state D */
 };
 
 struct fake_plans {

@@ -260,6 +260,20 @@ static void test_a_child_that_waits_for_a_disk_is_left_alone(void **state)
     assert_int_equal(topology_pid("runner 1"), waiting);
 }
 
+static void test_a_child_that_the_kernel_holds_is_left_alone_and_told_once(void **state)
+{
+    (void)state;
+    root.plans.runner_1 = FAKE_HELD;
+    root.plans.runner = FAKE_STILL; /* the control beside it: killed again and again */
+    fake_set(&root, "runtime.heartbeat_timeout_ms", "200");
+    fake_start(&root);
+    pid_t held = fake_await(&root, EVENT_STARTED, PROCESS_RUNNER, 1).pid;
+    for (int i = 0; i < 4; i++)
+        fake_await(&root, EVENT_STARTED, PROCESS_RUNNER, 2);
+    assert_int_equal(topology_pid("runner 1"), held);
+    said("\"event\":\"process_waits_for_disk\",\"name\":\"runner 1\"");
+}
+
 static void test_exit_78_of_core_stops_the_program_without_a_restart(void **state)
 {
     (void)state;
@@ -328,6 +342,7 @@ int main(void)
         T(test_restarts_come_at_once_twice_and_then_ever_later),
         T(test_a_child_that_does_not_beat_is_killed_and_started_again_alone),
         T(test_a_child_that_waits_for_a_disk_is_left_alone),
+        T(test_a_child_that_the_kernel_holds_is_left_alone_and_told_once),
         T(test_exit_78_of_core_stops_the_program_without_a_restart),
         T(test_exit_78_of_a_runner_stops_core_too),
         T(test_processes_carry_their_kind_in_their_name),
