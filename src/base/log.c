@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <stdarg.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -85,6 +86,14 @@ static void write_text(struct json_writer *w, struct str text)
     jw_str(w, (struct str){cut, len + 3});
 }
 
+static void put(struct str line, bool wait)
+{
+    if (log_writer_runs())
+        log_writer_add(line, wait);
+    else
+        write_direct(line);
+}
+
 void log_line(enum log_level level, const char *event, ...)
 {
     if (level < minimum)
@@ -107,10 +116,22 @@ void log_line(enum log_level level, const char *event, ...)
     }
     va_end(ap);
     end_line(&w, &line);
-    if (!log_writer_runs())
-        write_direct(strbuf_str(&line));
-    else
-        log_writer_add(strbuf_str(&line), level == LOG_ERROR);
+    put(strbuf_str(&line), level == LOG_ERROR);
+    strbuf_free(&line);
+}
+
+void log_say(const char *format, ...)
+{
+    char text[LOG_VALUE_BYTES_MAX];
+    struct strbuf line = {0};
+    va_list ap;
+    va_start(ap, format);
+    vsnprintf(text, sizeof text, format, ap);
+    va_end(ap);
+    strbuf_add_text(&line, "weir: ");
+    strbuf_add_text(&line, text);
+    strbuf_add_char(&line, '\n');
+    put(strbuf_str(&line), true);
     strbuf_free(&line);
 }
 

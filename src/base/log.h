@@ -44,6 +44,9 @@ bool log_enabled(enum log_level level);
  * LOG_VALUE_BYTES_MAX are cut. */
 void log_line(enum log_level level, const char *event, ...) __attribute__((sentinel));
 
+/* "weir: " and one line for whoever started the program, as patient as an error line and no more. */
+void log_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
 /* Once, in a process that will not fork any more. The thread takes no signals; it is ended at exit. */
 void log_background(void);
 /* Waits until everything logged so far is written; false: it was not after wait_ms. */

@@ -1,7 +1,6 @@
 #include "core/core.h"
 
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -73,7 +72,7 @@ static int fail(const struct core *c, const struct err *err)
 {
     log_line(LOG_ERROR, "core_failed", "doing", LOG_TEXT(c->stage), "error_code",
              LOG_TEXT(err_wire(err->code)), "error_message", LOG_TEXT(err->detail), NULL);
-    fprintf(stderr, "weir: cannot start: %s\n", err->detail);
+    log_say("cannot start: %s", err->detail);
     if (err->code == ERR_CONFIG_INVALID) {
         failure_boot_config_invalid("core", err->detail, c->stage);
         return PROCESS_EXIT_CONFIG;

@@ -226,7 +226,7 @@ int supervisor_run(const struct supervisor_config *config)
     s->lock_fd = -1;
     log_process("root");
     if (open_all(s, &err) != ERR_OK) {
-        fprintf(stderr, "weir: %s\n", err.detail);
+        log_say("%s", err.detail);
         failure_boot_config_invalid("root", err.detail, "data_directory");
         close_all(s);
         return EXIT_FAILURE;
@@ -240,7 +240,7 @@ int supervisor_run(const struct supervisor_config *config)
     if (sandbox_enter(SANDBOX_ROOT, s->settings, &err) == ERR_OK) {
         run(s);
     } else {
-        fprintf(stderr, "weir: %s\n", err.detail);
+        log_say("%s", err.detail);
         failure_boot_config_invalid("root", err.detail, "sandbox");
     }
     int exit_code = err.code == ERR_OK ? s->exit_code : PROCESS_EXIT_CONFIG;

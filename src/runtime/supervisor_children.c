@@ -60,7 +60,7 @@ static void enter_sandbox(const struct supervisor *s, const char *name, enum san
     struct err err;
     if (sandbox_enter(sandbox, s->settings, &err) == ERR_OK)
         return;
-    fprintf(stderr, "weir: %s\n", err.detail);
+    log_say("%s", err.detail);
     failure_boot_config_invalid(name, err.detail, "sandbox");
     _exit(PROCESS_EXIT_CONFIG);
 }

@@ -1,7 +1,6 @@
 /* What failed and what follows: the child again, the end of its domain, or of everything. The rules are
  * runtime/supervision.h's; here they meet processes. */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 
@@ -31,10 +30,10 @@ static void tell_escalation(const struct supervision *ended, const char *source_
 static void give_up(struct supervisor *s, const char *what, const char *how)
 {
     const struct supervision *root = &s->domains[DOMAIN_ROOT].supervision;
-    tell_escalation(root, what, how);
-    fprintf(stderr, "weir: %s failed (%s) after %u restarts within %lld s; giving up\n", what, how,
-            root->window.max_restarts, (long long)(root->window.window_ms / 1000));
     stop_fast(s, EXIT_FAILURE);
+    tell_escalation(root, what, how);
+    log_say("%s failed (%s) after %u restarts within %lld s; giving up", what, how, root->window.max_restarts,
+            (long long)(root->window.window_ms / 1000));
 }
 
 /* What is left of the domain goes too; the whole comes back as one restart of root's (AT-03). */
@@ -85,8 +84,8 @@ static void child_failed(struct supervisor *s, struct child *c, enum failure_mod
         end_domain(s, c, how);
         return;
     case SUPERVISION_STOP:
-        fprintf(stderr, "weir: %s cannot run with this configuration (see above); stopping\n", c->name);
         stop_fast(s, PROCESS_EXIT_CONFIG);
+        log_say("%s cannot run with this configuration (see above); stopping", c->name);
         return;
     }
 }

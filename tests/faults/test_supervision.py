@@ -9,7 +9,7 @@ import time
 import pytest
 
 from harness import processes
-from harness.weir_server import Weir
+from harness.weir_server import Weir, server_environment
 
 RESTART_SECONDS_MAX = 1.0
 # A planted crash is not the sanitizer's business here.
@@ -204,6 +204,29 @@ def test_a_port_in_use_ends_the_start_with_one_clear_line(fresh_weir):
     finally:
         other.close()
     assert weir.api("GET", "/healthz").status == 200
+
+
+def test_a_log_that_nobody_reads_does_not_hold_up_the_end(fresh_weir):
+    """The port in use again, and stderr a full pipe: core and root leave all the same, with exit 78."""
+    weir, other = fresh_weir(), Weir()
+    other.port = weir.port
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    with pytest.raises(BlockingIOError):
+        while True:
+            os.write(writer, b"x")
+    os.set_blocking(writer, True)
+    try:
+        with subprocess.Popen(other.command(), stderr=writer, stdout=subprocess.DEVNULL,
+                              env=server_environment()) as process:
+            try:
+                assert process.wait(timeout=20) == 78
+            finally:
+                Weir.kill_pids([process.pid, *processes.descendants(process.pid)])
+    finally:
+        other.close()
+        os.close(reader)
+        os.close(writer)
 
 
 def test_a_bad_setting_is_one_line_and_exit_2(fresh_weir):

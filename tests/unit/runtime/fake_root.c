@@ -149,16 +149,28 @@ void fake_set(struct fake_root *f, const char *key, const char *value)
         fail_msg("%s", err.detail);
 }
 
+static int open_stderr(const struct fake_root *f)
+{
+    char path[128], byte = 0;
+    int ends[2];
+    snprintf(path, sizeof path, "%s/stderr", f->base);
+    if (!f->stderr_stuck)
+        return open(path, O_WRONLY | O_CREAT | O_APPEND, 0600);
+    MUST(pipe2(ends, O_NONBLOCK) == 0);
+    while (write(ends[1], &byte, 1) == 1)
+        ;
+    MUST(fcntl(ends[1], F_SETFL, 0) == 0); /* as a service's is */
+    return ends[1];
+}
+
 static _Noreturn void be_root(struct fake_root *f)
 {
-    char path[128];
     static const int caught_by_cmocka[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGSYS};
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that dies leaves nothing behind */
     for (size_t i = 0; i < LENGTH_OF(caught_by_cmocka); i++)
         signal(caught_by_cmocka[i], SIG_DFL); /* else a crash would jump back into the test */
     setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
-    snprintf(path, sizeof path, "%s/stderr", f->base);
-    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND, 0600);
+    int fd = open_stderr(f);
     MUST(fd >= 0 && dup2(fd, STDERR_FILENO) >= 0);
     plans = f->plans;
     starts_dir = f->base;

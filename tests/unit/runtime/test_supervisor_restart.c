@@ -163,6 +163,19 @@ static void test_the_fourth_death_of_core_in_ten_seconds_ends_the_program(void *
          "\"restart_count\":3");
 }
 
+static void test_a_log_that_nobody_reads_keeps_no_program_from_its_end(void **state)
+{
+    (void)state;
+    static const int codes[][2] = {{3, 1}, {PROCESS_EXIT_CONFIG, PROCESS_EXIT_CONFIG}};
+    root.stderr_stuck = true;
+    root.plans.core = FAKE_DIE;
+    for (size_t i = 0; i < LENGTH_OF(codes); i++) {
+        root.plans.exit_code = codes[i][0];
+        fake_start(&root);
+        assert_int_equal(fake_await_exit(&root), codes[i][1]);
+    }
+}
+
 static void test_a_core_that_dies_three_times_and_then_lives_goes_on(void **state)
 {
     (void)state;
@@ -336,6 +349,7 @@ int main(void)
         T(test_a_killed_runner_is_back_within_a_second_and_the_others_keep_their_pids),
         T(test_a_killed_core_is_back_within_a_second_and_the_runners_stay),
         T(test_the_fourth_death_of_core_in_ten_seconds_ends_the_program),
+        T(test_a_log_that_nobody_reads_keeps_no_program_from_its_end),
         T(test_a_core_that_dies_three_times_and_then_lives_goes_on),
         T(test_a_domain_beyond_its_window_ends_alone_and_comes_back_as_one_restart_of_root),
         T(test_a_domain_that_ends_four_times_in_ten_seconds_ends_the_program),
