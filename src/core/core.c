@@ -73,11 +73,12 @@ static int fail(const struct core *c, const struct err *err)
     log_line(LOG_ERROR, "core_failed", "doing", LOG_TEXT(c->stage), "error_code",
              LOG_TEXT(err_wire(err->code)), "error_message", LOG_TEXT(err->detail), NULL);
     log_say("cannot start: %s", err->detail);
-    if (err->code == ERR_CONFIG_INVALID) {
+    bool bad_config = err->code == ERR_CONFIG_INVALID;
+    if (bad_config && !c->start->was_ready) {
         failure_boot_config_invalid("core", err->detail, c->stage);
         return PROCESS_EXIT_CONFIG;
     }
-    failure_adapter_init_failed("core", adapter_name(c), err->detail);
+    failure_adapter_init_failed("core", bad_config ? c->stage : adapter_name(c), err->detail);
     return PROCESS_EXIT_ADAPTER;
 }
 

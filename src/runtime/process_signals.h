@@ -17,7 +17,8 @@
 
 /* Exit codes with a meaning for root; any other, and any signal, means: start it again. */
 enum {
-    PROCESS_EXIT_CONFIG = 78,  /* EX_CONFIG: a restart cannot help; root stops everything */
+    PROCESS_EXIT_CONFIG =
+        78, /* EX_CONFIG: a restart cannot help; root stops everything, unless it was_ready */
     PROCESS_EXIT_ADAPTER = 69, /* EX_UNAVAILABLE: what it stands on did not open; restarts within the limit */
 };
 
@@ -30,6 +31,7 @@ struct process_start {
     const char *socket_path;   /* DATA/core.sock: the worker API for built-in processes */
     const char *topology_path; /* DATA/topology.json, written by root */
     pid_t root_pid;
+    bool was_ready; /* one before it, under this root: what fails now is no matter of the configuration */
     int ready_fd;
     int lock_fd;    /* of the data directory (runtime/data_lock.h); -1 in all but the owner of the store */
     int scratch_fd; /* of a runner: a file without a name, since it may open none; -1: there is none */

@@ -95,6 +95,7 @@ static _Noreturn void run_child(const struct supervisor *s, const struct child *
         .socket_path = s->socket_path,
         .topology_path = s->topology_path,
         .root_pid = s->pid,
+        .was_ready = c->was_ready,
         .ready_fd = ready_fd,
         .lock_fd = c->kind->owns_store ? s->lock_fd : -1,
         .scratch_fd = scratch_fd,
@@ -169,6 +170,7 @@ bool child_read_ready(struct supervisor *s, struct child *c)
     if (n != 1 || c->state != CHILD_STARTING)
         return false;
     c->state = CHILD_RUNNING;
+    c->was_ready = true;
     s->changed = true;
     return true;
 }

@@ -41,6 +41,7 @@ struct child {
     int64_t asked_ms; /* of STOPPING: when it was asked */
     uint64_t asks;    /* for it, when it was started last */
     size_t page;      /* its place in the pages; root has the first */
+    bool was_ready;   /* once, under this root: its configuration is good */
     bool slow_reported;
     int64_t stopped_since_ms;      /* seen stopped by a signal; 0: it is not */
     bool hung, disk_wait_reported; /* killed for its silence; not killed because of a disk */

@@ -144,12 +144,13 @@ static bool went_to_rest(struct supervisor *s, struct child *c, int status)
     return true;
 }
 
-/* Exit codes with a meaning are told by whoever exits with them: here they only choose the mode. */
+/* Exit codes with a meaning are told by whoever exits with them: here they only choose the mode. Settings do
+ * not change under a root: one that was ready once, and now calls them bad, met something that may pass. */
 static enum failure_mode mode_of(const struct child *c, int status)
 {
     if (c->hung)
         return FAILURE_MODE_PROCESS_HUNG;
-    if (WIFEXITED(status) && WEXITSTATUS(status) == PROCESS_EXIT_CONFIG)
+    if (WIFEXITED(status) && WEXITSTATUS(status) == PROCESS_EXIT_CONFIG && !c->was_ready)
         return FAILURE_MODE_BOOT_CONFIG;
     if (WIFEXITED(status) && WEXITSTATUS(status) == PROCESS_EXIT_ADAPTER)
         return FAILURE_MODE_ADAPTER_INIT;

@@ -2,6 +2,7 @@
 there are never two cores, and a program that cannot run says why and ends."""
 import os
 import signal
+import socket
 import subprocess
 import threading
 import time
@@ -9,7 +10,7 @@ import time
 import pytest
 
 from harness import processes
-from harness.weir_server import Weir, server_environment
+from harness.weir_server import Weir, server_environment, wait_for
 
 RESTART_SECONDS_MAX = 1.0
 # A planted crash is not the sanitizer's business here.
@@ -204,6 +205,31 @@ def test_a_port_in_use_ends_the_start_with_one_clear_line(fresh_weir):
     finally:
         other.close()
     assert weir.api("GET", "/healthz").status == 200
+
+
+def listen_on(address):
+    """A socket that does; None while somebody else does."""
+    try:
+        return socket.create_server(address)
+    except OSError:
+        return None
+
+
+def test_a_port_that_is_taken_while_core_restarts_is_tried_again(fresh_weir):
+    """Core has served: its configuration is good, whatever the address says now. It comes back when the port
+    is free, by restarts within the limit."""
+    weir = fresh_weir(settings={"runtime.root.max_restarts": 100})
+    weir.process.send_signal(signal.SIGSTOP)
+    try:
+        weir.kill9_kind("core")
+        thief = wait_for(lambda: listen_on(weir.address), 5, "its port to be free", weir)
+    finally:
+        weir.process.send_signal(signal.SIGCONT)
+    with thief:
+        told = weir.wait_log(event="weir.runtime.failure", mode="adapter_init_failed")
+    assert (told["adapter"], told["component"]) == ("listeners", "core")
+    weir.wait_ready()
+    assert not weir.logs(event="weir.runtime.failure", mode="boot_config_invalid")
 
 
 def test_a_log_that_nobody_reads_does_not_hold_up_the_end(fresh_weir):

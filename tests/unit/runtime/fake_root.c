@@ -79,7 +79,9 @@ static int run_plan(const struct process_start *start, enum fake_plan plan)
     tell(EVENT_STARTED, start->kind->id, start->instance);
     switch (plan) {
     case FAKE_DIE_UNTIL:
-        if (count <= plans.deaths)
+    case FAKE_DIE_LATER:
+        count -= plan == FAKE_DIE_LATER;
+        if (count && count <= plans.deaths)
             _exit(plans.exit_code);
         process_ready(start);
         return leave_when_asked(start, false);

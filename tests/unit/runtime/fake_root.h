@@ -17,6 +17,7 @@ enum fake_plan {
     FAKE_NEVER_READY, /* leave when asked, but never say ready */
     FAKE_DIE,         /* exit with `exit_code` at once */
     FAKE_DIE_UNTIL,   /* die on the first `deaths` starts, then serve */
+    FAKE_DIE_LATER,   /* serve on the first start, die on the next `deaths`, then serve again */
     FAKE_WAIT_GATE,   /* ready; when asked to leave, wait for fake_open_gate() first */
     FAKE_HANG,        /* ready, then deaf to SIGTERM */
     FAKE_STILL,       /* ready, beats once and never again; leaves when asked */

@@ -300,6 +300,19 @@ static void test_exit_78_of_core_stops_the_program_without_a_restart(void **stat
     said("weir: core cannot run with this configuration");
 }
 
+static void test_exit_78_of_one_that_was_ready_before_is_a_failure_like_any_other(void **state)
+{
+    (void)state;
+    root.plans.core = FAKE_DIE_LATER;
+    root.plans.deaths = 2;
+    root.plans.exit_code = PROCESS_EXIT_CONFIG;
+    struct fleet fleet = started();
+    kill(fleet.core, SIGKILL);
+    for (int i = 0; i < 3; i++)
+        fleet.core = fake_await(&root, EVENT_STARTED, PROCESS_CORE, 1).pid;
+    fake_await_topology(&root, "\"state\":\"running\",\"restarts\":3");
+}
+
 static void test_exit_78_of_a_runner_stops_core_too(void **state)
 {
     (void)state;
@@ -358,6 +371,7 @@ int main(void)
         T(test_a_child_that_waits_for_a_disk_is_left_alone),
         T(test_a_child_that_the_kernel_holds_is_left_alone_and_told_once),
         T(test_exit_78_of_core_stops_the_program_without_a_restart),
+        T(test_exit_78_of_one_that_was_ready_before_is_a_failure_like_any_other),
         T(test_exit_78_of_a_runner_stops_core_too),
         T(test_processes_carry_their_kind_in_their_name),
         T(test_a_second_start_on_the_same_data_is_refused_with_the_pid),
