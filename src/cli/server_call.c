@@ -55,10 +55,11 @@ void server_answer_free(struct server_answer *a)
     a->arena = arena_free(a->arena);
 }
 
-int server_try(const struct invocation *in, const struct server_call *call, struct server_answer *ret_answer)
+enum err_code server_ask(const struct invocation *in, const struct server_call *call,
+                         struct server_answer *ret_answer, struct err *err)
 {
     struct strbuf url CLEANUP(strbuf_free) = {0};
-    struct err err;
+    struct err no_json;
     *ret_answer = (struct server_answer){.arena = arena_new(16384)};
     server_url(in, &url);
     strbuf_add_str(&url, call->path);
@@ -71,12 +72,18 @@ int server_try(const struct invocation *in, const struct server_call *call, stru
         .body = call->body,
         .timeout_ms = call->timeout_ms ? call->timeout_ms : HTTP_CALL_TIMEOUT_MS,
     };
-    if (http_call(&http, &ret_answer->http, &err) != ERR_OK)
-        return cli_err(&err);
+    if (http_call(&http, &ret_answer->http, err) != ERR_OK)
+        return err->code;
     struct str body = strbuf_str(&ret_answer->http.body);
-    if (json_parse(ret_answer->arena, body, &ret_answer->json, &err) != ERR_OK)
+    if (json_parse(ret_answer->arena, body, &ret_answer->json, &no_json) != ERR_OK)
         ret_answer->json = NULL;
-    return CLI_OK;
+    return ERR_OK;
+}
+
+int server_try(const struct invocation *in, const struct server_call *call, struct server_answer *ret_answer)
+{
+    struct err err;
+    return server_ask(in, call, ret_answer, &err) == ERR_OK ? CLI_OK : cli_err(&err);
 }
 
 static struct str member_text(const struct json *object, const char *name)

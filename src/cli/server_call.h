@@ -31,6 +31,9 @@ struct server_answer {
 /* CLI_OK on any 2xx with JSON. Free the answer with server_answer_free in every case. */
 int server_call(const struct invocation *in, const struct server_call *call,
                 struct server_answer *ret_answer);
+/* Without a word: ERR_OK means there is an answer, whatever its status. */
+enum err_code server_ask(const struct invocation *in, const struct server_call *call,
+                         struct server_answer *ret_answer, struct err *err);
 /* Without words about refusals: CLI_OK means there is an answer, whatever its status. */
 int server_try(const struct invocation *in, const struct server_call *call, struct server_answer *ret_answer);
 /* Tells the problem, if it is one; gives the exit code of its status. */

@@ -15,7 +15,13 @@
 
 #include "base/banned.h"
 
-enum { LOOK_TIMEOUT_MS = 3000, INTERVAL_MS_DEFAULT = 1000, INTERVAL_MS_MIN = 100, HEIGHT_DEFAULT = 24 };
+enum {
+    LOOK_TIMEOUT_MS = 3000,
+    INTERVAL_MS_DEFAULT = 1000,
+    INTERVAL_MS_MIN = 100,
+    HEIGHT_DEFAULT = 24,
+    LOOKS = 3
+};
 
 static volatile sig_atomic_t interrupted;
 
@@ -31,9 +37,9 @@ struct top {
     const struct invocation *in;
     struct strbuf url;
     int64_t interval_ms;
-    struct server_answer metrics[2], topology[2], ready[2]; /* of the look before, and of this one */
-    struct top_look looks[2];
-    size_t count; /* of looks so far; the newest is looks[(count - 1) % 2] */
+    struct server_answer metrics[LOOKS], topology[LOOKS], ready[LOOKS];
+    struct top_look looks[LOOKS]; /* the one before, the newest, and place for the next, which may fail */
+    size_t count;                 /* of looks so far; the newest is looks[(count - 1) % LOOKS] */
 };
 
 /* Who may see the topology of a server in use: the operator, or an Admin. In dev everybody on its machine. */
@@ -58,7 +64,8 @@ static const char *advice(long status, struct str code)
                : NULL;
 }
 
-static int ask(const struct top *t, const char *path, const char *accept, struct server_answer *ret)
+static enum err_code ask(const struct top *t, const char *path, const char *accept, struct server_answer *ret,
+                         struct err *err)
 {
     server_answer_free(ret);
     struct server_call call = {.method = "GET",
@@ -66,23 +73,23 @@ static int ask(const struct top *t, const char *path, const char *accept, struct
                                .bearer = bearer_of(t->in),
                                .accept = accept,
                                .timeout_ms = LOOK_TIMEOUT_MS};
-    return server_try(t->in, &call, ret);
+    return server_ask(t->in, &call, ret, err);
 }
 
-/* CLI_OK: there is one look more. */
-static int look(struct top *t)
+/* CLI_OK: there is one look more. What stands in its way is told `aloud`, or not at all. */
+static int look(struct top *t, bool aloud)
 {
-    size_t at = t->count % 2;
+    size_t at = t->count % LOOKS;
     struct top_look *l = &t->looks[at];
-    int code = ask(t, "/ops/v1/topology", NULL, &t->topology[at]);
-    if (code == CLI_OK)
-        code = server_judge(&t->topology[at], advice);
-    if (code == CLI_OK)
-        code = ask(t, "/metrics", "text/plain", &t->metrics[at]);
-    if (code == CLI_OK)
-        code = ask(t, "/readyz", NULL, &t->ready[at]);
-    if (code != CLI_OK)
-        return code;
+    struct server_answer *topology = &t->topology[at];
+    struct err err;
+    if (ask(t, "/ops/v1/topology", NULL, topology, &err) != ERR_OK)
+        return aloud ? cli_err(&err) : CLI_FAILED;
+    if (topology->http.status != 200 || !topology->json)
+        return aloud ? server_judge(topology, advice) : CLI_FAILED;
+    if (ask(t, "/metrics", "text/plain", &t->metrics[at], &err) != ERR_OK ||
+        ask(t, "/readyz", NULL, &t->ready[at], &err) != ERR_OK)
+        return aloud ? cli_err(&err) : CLI_FAILED;
     *l = (struct top_look){.topology = t->topology[at].json,
                            .ready = t->ready[at].json,
                            .mono_ms = clock_mono_ms(&clock_system),
@@ -94,7 +101,7 @@ static int look(struct top *t)
 
 static void top_free(struct top *t)
 {
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < LOOKS; i++) {
         server_answer_free(&t->metrics[i]);
         server_answer_free(&t->topology[i]);
         server_answer_free(&t->ready[i]);
@@ -105,8 +112,8 @@ static void top_free(struct top *t)
 static struct top_frame frame_of(const struct top *t)
 {
     return (struct top_frame){.url = t->url.ptr,
-                              .before = &t->looks[t->count % 2],
-                              .now = &t->looks[(t->count - 1) % 2],
+                              .before = &t->looks[(t->count - 2) % LOOKS],
+                              .now = &t->looks[(t->count - 1) % LOOKS],
                               .width = terminal_width(stdout),
                               .colour = terminal_colour(stdout)};
 }
@@ -134,16 +141,23 @@ static void put_frame(struct str text, const char *note)
     fflush(stdout);
 }
 
-static void redraw(const struct top *t, bool paused)
+/* What the last line says: how old the picture is when the server does not answer, and the keys. */
+static void redraw(const struct top *t, bool paused, bool answers)
 {
     struct top_frame f = frame_of(t);
+    char note[96];
+    int64_t age_s = (clock_mono_ms(&clock_system) - f.now->mono_ms) / 1000;
+    if (answers)
+        snprintf(note, sizeof note, "%s   q quit", paused ? "paused   p go on" : "p pause");
+    else
+        snprintf(note, sizeof note, "no answer for %lld s   p pause   q quit", (long long)age_s);
     char *text = NULL;
     size_t len = 0;
     FILE *out = open_memstream(&text, &len);
     MUST(out);
     top_draw(&f, out);
     MUST(fclose(out) == 0);
-    put_frame((struct str){text, len}, paused ? "paused   p go on   q quit" : "p pause   q quit");
+    put_frame((struct str){text, len}, note);
     free(text);
 }
 
@@ -174,26 +188,25 @@ static bool wait_for_key(const struct top *t, bool with_keys, bool *paused)
     return key != 'q';
 }
 
-static int watch(struct top *t)
+/* A server that restarts is worth watching: it goes on until it is asked to end. */
+static void watch(struct top *t)
 {
     struct termios former;
     struct sigaction act = {.sa_handler = on_signal};
-    bool paused = false, keys = keys_open(&former);
-    int code = CLI_OK;
+    bool paused = false, answers = true, keys = keys_open(&former);
     sigaction(SIGINT, &act, NULL);
     sigaction(SIGTERM, &act, NULL);
     fputs("\033[?1049h\033[?25l", stdout);
-    for (bool go_on = true; go_on && code == CLI_OK;) {
-        redraw(t, paused);
+    for (bool go_on = true; go_on && !interrupted;) {
+        redraw(t, paused, answers || paused);
         go_on = wait_for_key(t, keys, &paused);
         if (go_on && !paused)
-            code = look(t);
+            answers = look(t, false) == CLI_OK;
     }
     fputs("\033[?25h\033[?1049l", stdout);
     fflush(stdout);
     if (keys)
         tcsetattr(STDIN_FILENO, TCSAFLUSH, &former);
-    return code;
 }
 
 /* --- the command ------------------------------------------------------------------------------------ */
@@ -221,13 +234,13 @@ int command_top(const struct invocation *in)
     }
     server_url(in, &t.url);
     bool live = !in->json && !flags_has(in->flags, FLAG_ONCE) && terminal_is(stdout);
-    int code = look(&t);
+    int code = look(&t, true);
     if (code == CLI_OK) {
         poll(NULL, 0, live ? INTERVAL_MS_MIN : (int)t.interval_ms);
-        code = look(&t);
+        code = look(&t, true);
     }
     if (code == CLI_OK && live)
-        code = watch(&t);
+        watch(&t);
     else if (code == CLI_OK)
         show_once(&t);
     top_free(&t);

@@ -4,6 +4,7 @@ import json
 import os
 import pty
 import select
+import signal
 import struct
 import subprocess
 import termios
@@ -58,10 +59,40 @@ def read_until(fd, wanted, seconds=20):
     return shown
 
 
-def test_on_a_terminal_it_draws_again_until_q(weir):
-    """On a screen of its own, which it leaves as it was; no line is wider than the terminal."""
+def open_terminal():
+    """Our end of it and the program's, 40 rows of 90."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 90, 0, 0))
+    return master, slave
+
+
+def test_on_a_terminal_it_watches_over_a_restart_of_core(fresh_weir):
+    """While nobody answers the last picture stays, with its age; then it goes on. Root is held meanwhile, so
+    that core stays away for a while."""
+    weir = fresh_weir()
+    master, slave = open_terminal()
+    with subprocess.Popen([*weir.program, "top", "--interval", "200ms"], stdin=slave, stdout=slave,
+                          stderr=slave, env=weir.cli_environment()) as process:
+        read_until(master, b"p pause")
+        weir.process.send_signal(signal.SIGSTOP)
+        try:
+            weir.kill9_kind("core")
+            shown = read_until(master, b"no answer for 1 s")
+            assert b"submits/s" in shown and b"weir: " not in shown
+        finally:
+            weir.process.send_signal(signal.SIGCONT)
+        weir.wait_ready()
+        read_until(master, b"\033[7m p pause")  # and no word about an answer before it
+        os.write(master, b"q")
+        read_until(master, b"\033[?1049l")
+        assert process.wait(timeout=20) == 0
+    os.close(master)
+    os.close(slave)
+
+
+def test_on_a_terminal_it_draws_again_until_q(weir):
+    """On a screen of its own, which it leaves as it was; no line is wider than the terminal."""
+    master, slave = open_terminal()
     before = termios.tcgetattr(slave)
     with subprocess.Popen([*weir.program, "top", "--interval", "200ms"], stdin=slave, stdout=slave,
                           stderr=slave, env=weir.cli_environment()) as process:
