@@ -324,12 +324,15 @@ static void measure(struct api *a, const struct kernel_stats *stats)
     kernel_set_pressure(a->kernel, level >= PRESSURE_DEGRADED, level >= PRESSURE_SHED);
 }
 
-void api_tick(struct api *a)
+void api_tick(struct api *a, struct heart *heart)
 {
     struct kernel_stats stats;
     kernel_stats(a->kernel, &stats);
     measure(a, &stats);
-    overload_tick(a->overload, (int64_t)topology_cascades(a->topology));
+    heart_waits(heart, true); /* the topology is a file */
+    int64_t cascades = (int64_t)topology_cascades(a->topology);
+    heart_waits(heart, false);
+    overload_tick(a->overload, cascades);
 }
 
 static void count_batch(struct api *a)

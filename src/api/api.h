@@ -21,6 +21,7 @@
 #include "api/traces.h"
 #include "api/worker/recent_jobs.h"
 #include "base/clock.h"
+#include "base/heart.h"
 #include "base/json.h"
 #include "http/problem.h"
 #include "http/router.h"
@@ -132,8 +133,8 @@ void api_hint(struct api *a, unsigned hints);
 void api_committed(void *self, const struct unit *u);
 void api_batch_end(void *self);
 void api_lent_batch_end(void *self); /* the same, when an HTTP thread has committed */
-/* Now and then, from a thread that waits for no disk. */
-void api_tick(struct api *a);
+/* Now and then, from a thread that waits for no disk but in here, where its heart says so. */
+void api_tick(struct api *a, struct heart *heart);
 void api_commits_itself(void *self); /* an HTTP thread is about to commit a lone command */
 
 const struct route *api_routes(size_t *ret_count);

@@ -1,10 +1,10 @@
 /* base/heart.h - the page on which a process shows root that it lives: one slot a loop, and counters.
  *
- * Each loop of a process (HTTP loops, commit threads, the loop of a runner or gateway) opens a slot and beats
- * each time it comes round; it never sleeps longer than heart_interval_ms(). Root reads the page and replaces
- * a process with a loop that has been silent too long (runtime/heartbeat.h). A loop about to wait for
- * something that may take long and is nobody's fault (a disk, a database) says so, and is not counted as
- * silent meanwhile: a restart would wait for the same disk.
+ * Each loop of a process (core's HTTP loops, commit threads and main thread, the loop of a runner or gateway)
+ * opens a slot and beats each time it comes round; it never sleeps longer than heart_interval_ms(). Root
+ * reads the page and replaces a process with a loop that has been silent too long (runtime/heartbeat.h). A
+ * loop about to wait for something that may take long and is nobody's fault (a disk, a database) says so,
+ * and is not counted as silent meanwhile: a restart would wait for the same disk.
  *
  * Process:   the page is shared memory made by root before the fork; a process that has none (a command, a
  *            test) writes on one of its own. A slot is written by whoever serves its loop.

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "api/api.h"
+#include "base/heart.h"
 #include "base/log.h"
 #include "base/store_url.h"
 #include "config/settings.h"
@@ -299,6 +300,17 @@ static enum err_code start(struct core *c, struct err *err)
     return ERR_OK;
 }
 
+/* What the first thread does while the others serve. */
+static void watch_over(struct core *c)
+{
+    struct heart *heart = heart_open("main");
+    while (!process_wait_stop(heart_sleep_ms(OVERLOAD_TICK_MS))) {
+        heart_beat(heart);
+        api_tick(c->api, heart);
+    }
+    heart_close(heart); /* who stops is held to its time by root */
+}
+
 /* Stop accepting, finish what is under way (long polls end at once), then close the store. */
 static void drain(struct core *c)
 {
@@ -354,8 +366,7 @@ int core_main(const struct process_start *process)
     log_line(LOG_INFO, "core_started", "port", LOG_INT(http_server_port(c.server)), "jobs_live",
              LOG_INT(c.live_at_start), "epoch", LOG_INT(c.epoch), NULL);
     process_ready(process);
-    while (!process_wait_stop(OVERLOAD_TICK_MS))
-        api_tick(c.api);
+    watch_over(&c);
     drain(&c);
     close_all(&c);
     log_line(LOG_INFO, "core_stopped", NULL);

@@ -7,11 +7,11 @@ import time
 
 import pytest
 
+from dead_letters import Letters
 from harness.partitions import SLOTS, failures, fnv1a64, rows
 from harness.receiver import Receiver, hang, slowly
 from harness.together import Crew, at_once
 from harness.weir_server import wait_for
-from harness.webhook_calls import Letters
 
 LONG = os.environ.get("WEIR_TEST_LONG") == "1"
 LETTERS, CALLERS = (100000, 16) if LONG else (600, 8)

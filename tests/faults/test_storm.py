@@ -11,8 +11,8 @@ import pytest
 
 from harness import processes
 from harness.receiver import Receiver
-from harness.webhook_calls import Letters
 from harness.weir_server import wait_for
+from dead_letters import Letters
 from kill_load import drained
 from storm_load import Again, Look, Pace
 

@@ -1,5 +1,6 @@
 """What stands still is replaced, what waits for its disk is not, and a core that was replaced never
 writes."""
+import ctypes
 import os
 import signal
 import subprocess
@@ -8,6 +9,7 @@ import time
 
 import pytest
 
+from dead_letters import wake_replay
 from fail_io import FailIo
 from harness import processes
 from harness.weir_server import binary, wait_for
@@ -29,11 +31,20 @@ def lock_lines(weir):
         return [int(word) for word in file.read().split()]
 
 
-@pytest.mark.parametrize("kind, name", [("core", "root"), ("runner", "agents"), ("gateway", "outbound")])
-def test_a_stopped_process_is_replaced_and_the_others_stay(fresh_weir, kind, name):
+def start_all(fresh_weir, receiver, kind):
+    """A server in which a process of this kind runs; one for dead letters rests until there are some."""
+    weir = fresh_weir(settings=settings())
+    if kind == "replay":
+        wake_replay(weir, receiver)
+    return weir
+
+
+@pytest.mark.parametrize("kind, name", [("core", "root"), ("runner", "agents"), ("gateway", "outbound"),
+                                        ("replay", "operations")])
+def test_a_stopped_process_is_replaced_and_the_others_stay(fresh_weir, receiver, kind, name):
     """[TOP-055] SIGSTOP: no crash tells of it, its silence does. It is started again alone, and counted in
     its domain."""
-    weir = fresh_weir(settings=settings())
+    weir = start_all(fresh_weir, receiver, kind)
     _, key = weir.new_client()
     victim, = weir.wait_pids(kind, 1)
     others = set(weir.pids()) - {victim}
@@ -64,10 +75,10 @@ def stop_before_the_first_beat(weir, kind):
     assert not processes.alive(victim) and weir.wait_log(**HUNG)["component"].startswith(kind)
 
 
-@pytest.mark.parametrize("kind", ["core", "runner", "gateway"])
-def test_one_that_is_stopped_before_its_first_beat_is_replaced(fresh_weir, kind):
+@pytest.mark.parametrize("kind", ["core", "runner", "gateway", "replay"])
+def test_one_that_is_stopped_before_its_first_beat_is_replaced(fresh_weir, receiver, kind):
     """When no loop has shown yet that it lives: the kernel's word counts."""
-    stop_before_the_first_beat(fresh_weir(settings=settings()), kind)
+    stop_before_the_first_beat(start_all(fresh_weir, receiver, kind), kind)
 
 
 # Another user than root, for whom /proc hides whom it may not trace, as ProtectProc= of systemd does.
@@ -95,6 +106,43 @@ def test_one_that_is_stopped_is_replaced_where_processes_are_hidden(fresh_weir):
             "/bin/cat", f"/proc/{runner}/stat"]
     assert subprocess.run(look, check=False, capture_output=True).returncode != 0
     stop_before_the_first_beat(weir, "runner")
+
+
+class HeldThread:
+    """One thread of a process, held as a debugger does; the others go on."""
+
+    SEIZE, INTERRUPT, DETACH, WALL = 0x4206, 0x4207, 17, 0x40000000
+
+    def __init__(self, thread_id):
+        self.thread_id = thread_id
+        self.ptrace = ctypes.CDLL(None, use_errno=True).ptrace
+
+    def __enter__(self):
+        for request in (self.SEIZE, self.INTERRUPT):
+            if self.ptrace(request, self.thread_id, 0, 0) != 0:
+                pytest.skip(f"no tracing here: {os.strerror(ctypes.get_errno())}")
+        return self
+
+    def __exit__(self, *_):
+        self.ptrace(self.DETACH, self.thread_id, 0, 0)
+
+    def ended(self):
+        """Of a process that was killed meanwhile; its parent hears of it only when we did."""
+        pid, status = os.waitpid(self.thread_id, self.WALL | os.WNOHANG)
+        return pid and not os.WIFSTOPPED(status)
+
+
+def test_a_main_thread_that_stands_still_is_seen_though_core_serves(fresh_weir):
+    """The HTTP loops beat and answer: it is one loop that is silent, and core is replaced for it."""
+    weir = fresh_weir(settings=settings(**{"runtime.core_dumps": "on"}))
+    core, = weir.pids("core")
+    with HeldThread(core) as held:
+        assert weir.api("GET", "/healthz").status == 200
+        wait_for(held.ended, 20, "its end", weir)
+    weir.wait_pids("core", 1, other_than=[core])
+    weir.wait_ready()
+    told = weir.wait_log(**HUNG)
+    assert (told["component"], told["loop"]) == ("core", "main")
 
 
 def test_nobody_is_replaced_without_a_patience(fresh_weir):
