@@ -8,6 +8,7 @@ import signal
 
 import pytest
 
+from dead_letters import wake_replay
 from harness import processes
 from harness.webhook_calls import new_client_with_secret, new_webhook
 from harness.weir_server import wait_for
@@ -24,11 +25,13 @@ def threads(pid):
     return found
 
 
-PROCESSES = 4  # core, two runners, a gateway
+PROCESSES = 5  # core, two runners, a gateway, and one for dead letters
 
 
-def wait_all_ready(weir):
-    """A server is ready when core is; the others follow."""
+def wait_all_ready(weir, receiver):
+    """A server is ready when core is; the others follow, the last one when there is work for it."""
+    wake_replay(weir, receiver)
+
     def all_ready():
         ready = {line["pid"] for line in weir.logs(event="process_ready")}
         pids = set(weir.pids())
@@ -36,11 +39,11 @@ def wait_all_ready(weir):
     wait_for(all_ready, 20, "all processes", weir)
 
 
-def everybody(weir):
+def everybody(weir, receiver):
     """kind -> statuses of all threads of its processes."""
-    wait_all_ready(weir)
+    wait_all_ready(weir, receiver)
     kinds = {"root": threads(weir.process.pid)}
-    for kind in ("core", "runner", "gateway"):
+    for kind in ("core", "runner", "gateway", "replay"):
         kinds[kind] = [status for pid in weir.pids(kind) for status in threads(pid)]
         assert kinds[kind], f"no process {kind}"
     return kinds
@@ -51,11 +54,11 @@ def on_postgres():
     return os.environ.get("WEIR_TEST_STORE") == "postgres"
 
 
-def test_every_thread_of_every_process_is_behind_its_walls(fresh_weir):
+def test_every_thread_of_every_process_is_behind_its_walls(fresh_weir, receiver):
     """Root's filter, the process's own, and on SQLite the one that closes core's network."""
     weir = fresh_weir()
-    filters = {"root": 1, "core": 2 if on_postgres() else 3, "runner": 2, "gateway": 2}
-    for kind, statuses in everybody(weir).items():
+    filters = {"root": 1, "core": 2 if on_postgres() else 3, "runner": 2, "gateway": 2, "replay": 2}
+    for kind, statuses in everybody(weir, receiver).items():
         for status in statuses:
             assert status["Seccomp"] == "2" and status["NoNewPrivs"] == "1", kind
             assert int(status["Seccomp_filters"]) == filters[kind], kind
@@ -63,19 +66,20 @@ def test_every_thread_of_every_process_is_behind_its_walls(fresh_weir):
     assert started["mode"] == started["seccomp"] == "enforce" and started["core_dumps"] == "off"
 
 
-def test_without_the_setting_there_is_no_wall(fresh_weir):
+def test_without_the_setting_there_is_no_wall(fresh_weir, receiver):
     """The control of the test above, and a warning in the log."""
     weir = fresh_weir(settings={"runtime.sandbox": "off"})
-    for kind, statuses in everybody(weir).items():
+    for kind, statuses in everybody(weir, receiver).items():
         assert {(status["Seccomp"], status["NoNewPrivs"]) for status in statuses} == {("0", "0")}, kind
     started, = weir.logs(event="sandbox")
     assert started["mode"] == "off" and started["level"] == "warn"
 
 
-def test_logging_refuses_nothing(fresh_weir):
+def test_logging_refuses_nothing(fresh_weir, receiver):
     """The filters are there, and jobs run."""
     weir = fresh_weir(settings={"runtime.sandbox": "log"})
-    assert all(status["Seccomp"] == "2" for statuses in everybody(weir).values() for status in statuses)
+    found = everybody(weir, receiver).values()
+    assert all(status["Seccomp"] == "2" for statuses in found for status in statuses)
     _, key = weir.new_client()
     assert weir.wait_final(key, weir.submit(key, work_kind="SUCCESS_FAST")["job_id"])["state"] == "SUCCEEDED"
 
@@ -106,15 +110,16 @@ def test_core_measures_itself_inside(weir):
     assert values and all(value > 0 for value in values.values()), values
 
 
-def test_a_killed_core_and_a_killed_runner_come_back_behind_their_walls(fresh_weir):
+def test_what_was_killed_comes_back_behind_its_walls(fresh_weir, receiver):
     """Root starts them from behind its own, and the new core can take over the old one's socket."""
     weir = fresh_weir()
-    for kind in ("core", "runner", "gateway"):
+    wait_all_ready(weir, receiver)
+    for kind in ("replay", "core", "runner", "gateway"):
         old = weir.pids(kind)
         os.kill(old[0], signal.SIGKILL)
         weir.wait_pids(kind, 1, other_than=old)
         weir.wait_ready()
-    for kind, statuses in everybody(weir).items():
+    for kind, statuses in everybody(weir, receiver).items():
         assert all(status["Seccomp"] == "2" for status in statuses), kind
 
 
@@ -125,15 +130,15 @@ def doctor(weir, *arguments):
     return line
 
 
-def test_doctor_sees_the_walls_and_their_absence(fresh_weir):
+def test_doctor_sees_the_walls_and_their_absence(fresh_weir, receiver):
     """Of the running processes, by what the kernel says of them."""
     weir = fresh_weir()
-    wait_all_ready(weir)
-    assert "4 of 4 running processes have their filter" in doctor(weir)["found"]
+    wait_all_ready(weir, receiver)
+    assert "5 of 5 running processes have their filter" in doctor(weir)["found"]
     weir.stop()
     bare = fresh_weir(settings={"runtime.sandbox": "off"})
-    wait_all_ready(bare)
+    wait_all_ready(bare, receiver)
     found = doctor(bare)
-    assert found["result"] == "warn" and "0 of 4 running processes" in found["found"]
+    assert found["result"] == "warn" and "0 of 5 running processes" in found["found"]
     off = doctor(bare, "--set", "runtime.sandbox=off")
     assert off["result"] == "warn" and "runtime.sandbox is off" in off["found"]

@@ -6,6 +6,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import time
 
 import pytest
 
@@ -185,6 +186,25 @@ def test_signs_of_life_come_and_end_with_root(fresh_weir, manager):
             wait_for(lambda: manager.listen().count("WATCHDOG=1") > before, 2, "a sign of life")
     finally:
         os.kill(weir.process.pid, signal.SIGCONT)
+    wait_for(lambda: manager.listen().count("WATCHDOG=1") > before, 20, "a sign of life", weir)
+
+
+def test_signs_of_life_end_while_a_child_stands_still(fresh_weir, manager):
+    """Root is well and says nothing, as one of its children is not: a stopped runner, until its end."""
+    weir = fresh_weir(env=manager.environment(WATCHDOG_USEC="400000"),
+                      settings={"runtime.heartbeat_timeout_ms": 4000, "runner.processes": 1})
+    victim, = weir.wait_pids("runner", 1)
+    wait_for(lambda: manager.listen().count("WATCHDOG=1") >= 5, 20, "signs of life", weir)
+    os.kill(victim, signal.SIGSTOP)
+
+    def silent_for_a_second():
+        before = manager.listen().count("WATCHDOG=1")
+        time.sleep(1)
+        return manager.listen().count("WATCHDOG=1") == before
+
+    wait_for(silent_for_a_second, 4, "silence", weir)
+    before = manager.listen().count("WATCHDOG=1")
+    weir.wait_pids("runner", 1, other_than=[victim], timeout=20)
     wait_for(lambda: manager.listen().count("WATCHDOG=1") > before, 20, "a sign of life", weir)
 
 
