@@ -327,12 +327,13 @@ static void measure(struct api *a, const struct kernel_stats *stats)
 void api_tick(struct api *a, struct heart *heart)
 {
     struct kernel_stats stats;
+    struct overload_cascades cascades;
     kernel_stats(a->kernel, &stats);
     measure(a, &stats);
     heart_waits(heart, true); /* the topology is a file */
-    int64_t cascades = (int64_t)topology_cascades(a->topology);
+    topology_cascades(a->topology, &cascades);
     heart_waits(heart, false);
-    overload_tick(a->overload, cascades);
+    overload_tick(a->overload, &cascades);
 }
 
 static void count_batch(struct api *a)

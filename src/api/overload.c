@@ -112,17 +112,22 @@ void overload_measure(struct overload *o, const struct overload_queues *q)
     pthread_mutex_unlock(&o->lock);
 }
 
-static void count_cascades(struct overload *o, int64_t cascades)
+/* Each counts from when it was: one that took the core before us, too, for the rest of its window. */
+static void count_cascades(struct overload *o, const struct overload_cascades *c, int64_t now)
 {
-    if (cascades < o->cascades_seen || !o->cascades_known)
-        o->cascades_seen = o->cascades_known ? 0 : cascades; /* root began anew; what was before us is past */
-    o->cascades_known = true;
-    if (cascades > o->cascades_seen)
-        slo_tally_count(&o->cascades, (uint64_t)(cascades - o->cascades_seen));
-    o->cascades_seen = cascades;
+    int64_t first = c->count - (int64_t)c->times; /* the number of those whose time is not kept any more */
+    if (c->count < o->cascades_seen)
+        o->cascades_seen = 0; /* root began anew */
+    for (size_t i = 0; i < c->times; i++) {
+        if (first + (int64_t)i < o->cascades_seen || c->at_ms[i] > now)
+            continue;
+        slo_tally_count(&o->cascades, 1);
+        slo_take(o->slos, SLO_CASCADES, &o->cascades, c->at_ms[i]);
+    }
+    o->cascades_seen = c->count;
 }
 
-void overload_tick(struct overload *o, int64_t cascades)
+void overload_tick(struct overload *o, const struct overload_cascades *cascades)
 {
     int64_t now = clock_mono_ms(o->clock);
     pthread_mutex_lock(&o->lock);
@@ -130,7 +135,7 @@ void overload_tick(struct overload *o, int64_t cascades)
     overload_settle(o);
     if (now - o->slos_at_ms >= SLO_LOOK_MS) {
         o->slos_at_ms = now;
-        count_cascades(o, cascades);
+        count_cascades(o, cascades, now);
         for (int id = 0; id < SLO_COUNT; id++) {
             struct slo_tally sum = {0};
             metrics_slo_sum(o->metrics, (enum slo_id)id, &sum);

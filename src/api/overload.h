@@ -18,6 +18,7 @@
 #include "kernel/kernel.h"
 #include "runtime/pressure.h"
 #include "runtime/slo.h"
+#include "runtime/supervision.h"
 
 enum {
     OVERLOAD_TICK_MS = 250,
@@ -42,9 +43,13 @@ struct overload_queues {
     int64_t connections, policy_questions, policy_capacity, spans, span_capacity, inbox, inbox_capacity;
 };
 void overload_measure(struct overload *o, const struct overload_queues *q);
-/* Forgets old reports; about once a second also looks at the SLOs. `cascades`: restarts that left their
- * domain, since root began. */
-void overload_tick(struct overload *o, int64_t cascades);
+/* Restarts that left their domain, since root began, and when the last of them were, oldest first. */
+struct overload_cascades {
+    int64_t count, at_ms[CASCADE_TIMES_MAX];
+    size_t times;
+};
+/* Forgets old reports; about once a second also looks at the SLOs. */
+void overload_tick(struct overload *o, const struct overload_cascades *cascades);
 
 /* --- samples of SLOs, any thread ------------------------------------------------------------------------ */
 

@@ -17,9 +17,8 @@ struct overload {
     pthread_mutex_t lock; /* guards what follows */
     struct pressure_board *board;
     struct slo_board *slos;
-    struct slo_tally cascades; /* those since this process began to look */
+    struct slo_tally cascades; /* those of the last window, when this process began, and since */
     int64_t cascades_seen, slos_at_ms;
-    bool cascades_known;
     int64_t store_lost_ms; /* 0: it is there */
     uint64_t store_errors; /* when it was last there */
 };

@@ -51,8 +51,10 @@ void supervision_renew(struct supervision *s)
 bool cascade_watch_failure(struct cascade_watch *w, enum domain_id domain, int64_t now_ms)
 {
     if (w->ends_ms && now_ms < w->ends_ms) {
-        w->cascades += domain != w->domain;
-        return domain != w->domain;
+        if (domain == w->domain)
+            return false;
+        w->at_ms[w->cascades++ % CASCADE_TIMES_MAX] = now_ms;
+        return true;
     }
     w->domain = domain;
     w->ends_ms = now_ms + SUPERVISION_INCIDENT_MS;

@@ -46,12 +46,13 @@ void supervision_renew(struct supervision *s);
 /* Cross-domain cascades: failures in another domain within SUPERVISION_INCIDENT_MS after a failure. The
  * domain that failed first has the incident; each further failure elsewhere before its end is one cascade.
  * The target is 0: a crash stays where it happened. */
-enum { SUPERVISION_INCIDENT_MS = 2000 };
+enum { SUPERVISION_INCIDENT_MS = 2000, CASCADE_TIMES_MAX = 32 };
 
 struct cascade_watch {
     enum domain_id domain;
     int64_t ends_ms; /* of the incident; 0: there has been none */
     uint64_t incidents, cascades;
+    int64_t at_ms[CASCADE_TIMES_MAX]; /* when the last ones were: the first of all at 0, then around */
 };
 
 /* True when this failure is a cascade. */

@@ -84,6 +84,20 @@ static void add_domain(struct json_writer *w, const struct supervisor *s, enum d
     jw_object_end(w);
 }
 
+/* Core may be what a cascade took: who comes after it reads here when that was. Oldest first, on the clock
+ * that only goes forward, which all processes of a machine share. */
+static void add_cascades(struct json_writer *w, const struct cascade_watch *c)
+{
+    uint64_t kept = c->cascades < CASCADE_TIMES_MAX ? c->cascades : CASCADE_TIMES_MAX;
+    jw_key(w, "cascades");
+    jw_int(w, (int64_t)c->cascades);
+    jw_key(w, "cascades_at_ms");
+    jw_array(w);
+    for (uint64_t i = c->cascades - kept; i < c->cascades; i++)
+        jw_int(w, c->at_ms[i % CASCADE_TIMES_MAX]);
+    jw_array_end(w);
+}
+
 static void encode(const struct supervisor *s, struct strbuf *out)
 {
     struct json_writer w;
@@ -101,8 +115,7 @@ static void encode(const struct supervisor *s, struct strbuf *out)
     jw_array_end(&w);
     jw_key(&w, "incidents");
     jw_int(&w, (int64_t)s->cascades.incidents);
-    jw_key(&w, "cascades");
-    jw_int(&w, (int64_t)s->cascades.cascades);
+    add_cascades(&w, &s->cascades);
     jw_object_end(&w);
     strbuf_add_char(out, '\n');
 }

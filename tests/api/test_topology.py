@@ -2,6 +2,7 @@
 import contextlib
 import os
 import signal
+import time
 
 import pytest
 import yaml
@@ -120,6 +121,26 @@ def test_a_restart_shows_in_the_topology_and_in_the_metrics(fresh_weir):
     assert weir.metric("weir_failures_total", mode="process_ended", failure_class="recoverable") == 1
     assert weir.metric("weir_incidents_total") == 1
     assert weir.metric("weir_cascades_total") == 0
+
+
+def test_a_cascade_that_takes_core_is_seen_by_the_next_one(fresh_weir):
+    """[TOP-074] [TOP-075] The SLO, and with it the alert, knows of it for the rest of its five minutes. The
+    control: a core that was killed alone leaves the SLO as it was."""
+    weir = fresh_weir(settings={"runner.processes": 1})
+    core, = weir.pids("core")
+    os.kill(core, signal.SIGKILL)
+    weir.wait_pids("core", 1, other_than=[core])
+    weir.wait_ready()
+    time.sleep(2.5)  # an incident's end; two looks at the SLOs
+    assert weir.metric("weir_slo_level", slo="crash_containment") == 0
+    core, = weir.pids("core")
+    for pid in (*weir.pids("gateway"), core):
+        os.kill(pid, signal.SIGKILL)
+    weir.wait_pids("core", 1, other_than=[core])
+    weir.wait_ready()
+    wait_for(lambda: weir.metric("weir_slo_level", slo="crash_containment") == 2, 5, "the SLO", weir)
+    assert weir.metric("weir_cascades_total") == 1
+    assert weir.metric("weir_slo_value", slo="crash_containment") == 1
 
 
 @pytest.fixture(scope="module")

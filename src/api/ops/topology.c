@@ -229,11 +229,17 @@ void topology_metrics(struct topology *t, struct strbuf *out)
     pthread_mutex_unlock(&t->lock);
 }
 
-uint64_t topology_cascades(struct topology *t)
+void topology_cascades(struct topology *t, struct overload_cascades *ret)
 {
     struct err err;
+    *ret = (struct overload_cascades){0};
     pthread_mutex_lock(&t->lock);
-    int64_t count = refresh(t, &err) == ERR_OK ? number_of(t->root, "cascades") : 0;
+    if (refresh(t, &err) == ERR_OK) {
+        const struct json *times = json_get(t->root, "cascades_at_ms");
+        ret->count = number_of(t->root, "cascades");
+        for (const struct json *j = times ? times->child : NULL; j && ret->times < LENGTH_OF(ret->at_ms);
+             j = j->next)
+            ret->times += json_to_int(j, &ret->at_ms[ret->times]);
+    }
     pthread_mutex_unlock(&t->lock);
-    return count > 0 ? (uint64_t)count : 0;
 }

@@ -16,6 +16,7 @@
 enum { TOPOLOGY_BYTES_MAX = 256 * 1024 };
 
 struct call;
+struct overload_cascades;
 struct topology;
 
 struct topology *topology_new(const char *path);    /* NULL path: nothing to read */
@@ -25,8 +26,8 @@ struct topology *topology_free(struct topology *t); /* NULL is fine; always retu
 MUST_CHECK enum err_code topology_write(struct topology *t, struct json_writer *w, struct err *err);
 /* weir_processes, weir_restarts_total ...; what cannot be read is left out. */
 void topology_metrics(struct topology *t, struct strbuf *out);
-/* Failures that spread to another domain, since root began. 0 while nothing can be read. */
-uint64_t topology_cascades(struct topology *t);
+/* Failures that spread to another domain, since root began. None while nothing can be read. */
+void topology_cascades(struct topology *t, struct overload_cascades *ret);
 
 void handle_topology(struct call *c);
 

@@ -166,6 +166,7 @@ static void test_a_failure_elsewhere_within_an_incident_is_a_cascade(void **stat
     assert_int_equal(w.cascades, 0);
     assert_true(cascade_watch_failure(&w, DOMAIN_OUTBOUND, 1000 + SUPERVISION_INCIDENT_MS - 1));
     assert_int_equal(w.cascades, 1);
+    assert_int_equal(w.at_ms[0], 1000 + SUPERVISION_INCIDENT_MS - 1);
     assert_false(cascade_watch_failure(&w, DOMAIN_OUTBOUND, 1000 + SUPERVISION_INCIDENT_MS)); /* a new one */
     assert_int_equal(w.incidents, 2);
     assert_int_equal(w.cascades, 1);
