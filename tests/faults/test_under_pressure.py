@@ -1,10 +1,12 @@
 """What waits, and who is answered sooner, while queues are nearly full. Each has its control on the same
 server, one level below."""
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from fail_io import FailIo
+from harness.engine_calls import Engine
 from harness.receiver import Receiver
 from harness.together import at_once
 from harness.weir_server import wait_for
@@ -75,6 +77,71 @@ def test_from_degraded_on_a_change_waits_half_as_long_unless_it_is_critical(fres
     whole, half = TIMEOUT_MS / 1000, TIMEOUT_MS / 2000
     assert usual >= whole * 0.95 and critical >= whole * 0.95, took
     assert half * 0.95 <= hurried < whole * 0.9, took
+
+
+class Decisions:
+    """A run with signals that wait for approval, and the signals and answers that are still to come."""
+
+    def __init__(self, weir):
+        self.engine = Engine(weir)
+        self.engine.put_plan("p", "a")
+        self.run_id = self.engine.start("p")
+        self.held = [self.engine.signal(self.run_id, "UPDATE_PARAMS", {"params": {"x": n}}, "why",
+                                        sub="ada").expect(202)["policyDecisionId"] for n in range(2)]
+        self.engine.token(sub="bob")  # minted now: it is a change, too
+
+    def settle(self, number, verb):
+        """Another Admin's word on one that waits."""
+        return self.engine.call("POST", f"/signal-decisions/{self.held[number]}:{verb}", {}, sub="bob")
+
+    def pause(self):
+        """A signal."""
+        return self.engine.signal(self.run_id, "PAUSE", sub="bob")
+
+
+@pytest.mark.sqlite_only("the shim stalls the disk of the file")
+def test_what_is_critical_has_a_lane_of_its_own_while_commands_are_shed(fresh_weir):
+    """[TOP-080] The disk stands still and as many changes wait as may. The control, one more submit, is
+    refused at once; heartbeat, result, cancel, signal, approval and rejection wait for the disk, and are
+    done."""
+    io = FailIo()
+    weir = fresh_weir(settings={"server.commands_max": 16, "runner.processes": 0, "store.timeout_ms": 60000,
+                                "server.request_timeout_ms": 60000, "limits.requests_per_minute": 0,
+                                "queue.lease_ms": 60000, "engine.approval_required": "UPDATE_PARAMS"},
+                      env=io.environment())
+    key, decisions = weir.new_client().api_key, Decisions(weir)
+    spare = weir.submit(key, queue="p")["job_id"]
+    for _ in range(2):
+        weir.submit(key, queue="o")
+    tasks = weir.claim(key, queue="o", most=2)
+    for task in tasks:
+        weir.tell("start", key, task)
+
+    def tell(verb, task, **fields):
+        item = {"task_id": task["task_id"], "token": task["token"], **fields}
+        return weir.api("POST", f"/worker/v1/{verb}", {"tasks": [item]}, key)
+
+    critical = (decisions.pause, lambda: decisions.settle(0, "approve"),
+                lambda: decisions.settle(1, "reject"), lambda: weir.cancel(key, spare),
+                lambda: tell("heartbeat", tasks[0]),
+                lambda: tell("finish", tasks[1], outcome="success"))
+    io.sync_delay_ms = 6000
+    with ThreadPoolExecutor(48) as pool:
+        flood = [pool.submit(weir.try_submit, key, queue="q") for _ in range(36)]
+        wait_for(lambda: weir.metric("weir_pressure_level", component="commands") == 3, 5, "shed", weir)
+        answers = [pool.submit(action) for action in critical]
+        wait_for(lambda: weir.metric("weir_pressure_ratio", component="critical_commands") > 0, 5,
+                 "their lane", weir)
+        weir.try_submit(key, queue="q").expect_problem(503, "RFA_EXEC_QUEUE_FULL")
+        assert not any(answer.done() for answer in answers)
+        io.heal()
+        assert [answer.result().status for answer in answers] == [200] * len(critical)
+        assert {answer.result().status for answer in flood} == {202, 503}
+    assert weir.job(key, spare)["state"] == "CANCELED"
+    assert weir.job(key, tasks[1]["job_id"])["state"] == "SUCCEEDED"
+    assert answers[-2].result().json["results"][0]["ok"]
+    run = decisions.engine.run(decisions.run_id)
+    assert run["status"] == "PAUSED" and run["params"] == {"x": 0}
 
 
 def quiet(receiver):
