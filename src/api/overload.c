@@ -7,6 +7,7 @@
 #include "api/overload_internal.h"
 #include "base/log.h"
 #include "base/must.h"
+#include "runtime/event_names.h"
 
 #include "base/banned.h"
 
@@ -18,23 +19,20 @@ static void tell_pressure(void *self, const struct pressure_gauge *g, enum press
 {
     (void)self;
     enum log_level level = g->level >= PRESSURE_DEGRADED ? LOG_WARN : LOG_INFO;
-    log_line(level, PRESSURE_EVENT, "component", LOG_TEXT(pressure_component_text(g->component)), "partition",
-             LOG_INT(g->partition), "pressure_level", LOG_TEXT(pressure_level_text(g->level)), "before",
-             LOG_TEXT(pressure_level_text(before)), "depth", LOG_INT(g->depth), "capacity",
+    log_line(level, EVENT_PRESSURE_TRANSITION, "component", LOG_TEXT(pressure_component_text(g->component)),
+             "partition", LOG_INT(g->partition), "pressure_level", LOG_TEXT(pressure_level_text(g->level)),
+             "before", LOG_TEXT(pressure_level_text(before)), "depth", LOG_INT(g->depth), "capacity",
              LOG_INT(g->capacity), NULL);
 }
 
-/* Queues tell their own changes. Values in thousandths: log lines hold whole numbers. */
-static void tell_slo(void *self, enum slo_id id, const struct slo_state *now, enum slo_level before)
+/* Values in thousandths: log lines hold whole numbers. */
+static void tell_slo(void *self, enum slo_id id, const struct slo_state *now, const struct slo_state *before)
 {
     (void)self;
     const struct slo_row *row = &slo_rows[id];
-    struct slo_state was = {.level = before};
-    if (id == SLO_PRESSURE)
-        return;
-    log_line(now->level == SLO_OK ? LOG_INFO : LOG_WARN, TELEMETRY_PREFIX "slo.transition", "slo",
+    log_line(now->level == SLO_OK ? LOG_INFO : LOG_WARN, EVENT_PREFIX "slo.transition", "slo",
              LOG_TEXT(row->name), "sli", LOG_TEXT(row->sli), "level", LOG_TEXT(slo_level_text(id, now)),
-             "before", LOG_TEXT(slo_level_text(id, &was)), "value_thousandths",
+             "before", LOG_TEXT(slo_level_text(id, before)), "value_thousandths",
              LOG_INT((int64_t)(now->value * 1000)), "target_thousandths",
              LOG_INT((int64_t)(now->target * 1000)), "samples", LOG_INT((int64_t)now->samples),
              "telemetry_event", LOG_TEXT(row->event), NULL);
@@ -139,10 +137,12 @@ void overload_tick(struct overload *o, const struct overload_cascades *cascades)
         for (int id = 0; id < SLO_COUNT; id++) {
             struct slo_tally sum = {0};
             metrics_slo_sum(o->metrics, (enum slo_id)id, &sum);
-            if (id == SLO_PRESSURE)
-                slo_take_occupancy(o->slos, o->board);
-            else
-                slo_take(o->slos, (enum slo_id)id, id == SLO_CASCADES ? &o->cascades : &sum, now);
+        slo_tally_look(&o->looks, o->board);
+            slo_take(o->slos, (enum slo_id)id,
+                     id == SLO_CASCADES   ? &o->cascades
+                     : id == SLO_PRESSURE ? &o->looks
+                                          : &sum,
+                     now);
         }
     }
     pthread_mutex_unlock(&o->lock);
@@ -165,7 +165,7 @@ void overload_ingested(struct overload *o, int status, int64_t us)
 {
     overload_sample(o, SLO_INGEST, us);
     if (log_enabled(LOG_DEBUG))
-        log_line(LOG_DEBUG, TELEMETRY_PREFIX "ingest.completed", "instance_id", LOG_TEXT("api"), "channel",
+        log_line(LOG_DEBUG, EVENT_INGEST_COMPLETED, "instance_id", LOG_TEXT("api"), "channel",
                  LOG_TEXT("api"), "outcome",
                  LOG_TEXT(status < 300   ? "accepted"
                           : status < 500 ? "refused"
@@ -177,7 +177,7 @@ void overload_reconnected(struct overload *o, struct str instance, int64_t elaps
                           struct str reason)
 {
     overload_sample(o, SLO_RECONNECT, elapsed_ms * 1000);
-    log_line(LOG_INFO, TELEMETRY_PREFIX "instance.connected", "instance_id", LOG_STR(instance), "attempts",
+    log_line(LOG_INFO, EVENT_INSTANCE_CONNECTED, "instance_id", LOG_STR(instance), "attempts",
              LOG_INT(attempts), "reason", LOG_STR(reason), "reconnect_mttr_ms", LOG_INT(elapsed_ms), NULL);
 }
 

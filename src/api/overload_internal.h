@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 
 #include "api/overload.h"
+#include "runtime/partition.h"
 
 struct overload {
     const struct settings *settings;
@@ -19,6 +20,7 @@ struct overload {
     struct slo_board *slos;
     struct slo_tally cascades; /* those of the last window, when this process began, and since */
     int64_t cascades_seen, slos_at_ms;
+    struct slo_tally looks;    /* at the queues */
     int64_t store_lost_ms; /* 0: it is there */
     uint64_t store_errors; /* when it was last there */
 };

@@ -4,7 +4,7 @@
 #ifndef WEIR_RUNTIME_EVENT_NAMES_H
 #define WEIR_RUNTIME_EVENT_NAMES_H
 
-#define EVENT_PREFIX "weir."
+#define EVENT_PREFIX "weir." /* AT-08 */
 
 /* mode component failure_class, and the dimensions of its mode (runtime/failure_modes.h) */
 #define EVENT_RUNTIME_FAILURE EVENT_PREFIX "runtime.failure"

@@ -19,10 +19,6 @@
 
 #include "base/json.h"
 
-/* Names of telemetry events begin with it (AT-08). */
-#define TELEMETRY_PREFIX "weir."
-#define PRESSURE_EVENT   TELEMETRY_PREFIX "pressure.transition"
-
 /* X(name, wire, entered from this occupancy on, in millionths) */
 #define PRESSURE_LEVELS(X)                                                                                   \
     X(NORMAL, "normal", 0)                                                                                   \

@@ -1,5 +1,6 @@
 #include "runtime/slo.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,7 +35,7 @@ struct window {
 };
 
 struct slo_board {
-    void (*tell)(void *self, enum slo_id id, const struct slo_state *now, enum slo_level before);
+    void (*tell)(void *self, enum slo_id id, const struct slo_state *now, const struct slo_state *before);
     void *self;
     struct slo_bounds bounds[SLO_COUNT];
     struct window windows[SLO_COUNT];
@@ -118,6 +119,17 @@ void slo_tally_result(struct slo_tally *t, bool good)
     add(&t->count, 1);
     if (!good)
         add(&t->bad, 1);
+}
+
+void slo_tally_look(struct slo_tally *t, const struct pressure_board *p)
+{
+    double steps = ceil(pressure_worst_ratio(p) * MILLION / SLO_OCCUPANCY_STEP_PPM);
+    enum pressure_level level = pressure_worst(p, false);
+    add(&t->count, 1);
+    add(&t->buckets[steps < SLO_BUCKETS ? (size_t)steps : SLO_BUCKETS], 1);
+    add(&t->above_warn, level >= PRESSURE_WARN);
+    add(&t->above_target, level >= PRESSURE_DEGRADED);
+    add(&t->bad, level >= PRESSURE_SHED);
 }
 
 void slo_tally_count(struct slo_tally *t, uint64_t n)
@@ -206,13 +218,14 @@ static bool p95_is_above(const struct slice *all, uint64_t above)
     return all->count && rest_of(all->count, above) < p95_rank(all->count);
 }
 
-static double p95_ms(const struct slice *all)
+/* Which bucket it is in; the last that has an upper end for whatever is above all of them. */
+static size_t p95_bucket(const struct slice *all)
 {
     uint64_t seen = 0, rank = p95_rank(all->count);
-    for (size_t i = 0; all->count && i < SLO_BUCKETS; i++)
+    for (size_t i = 0; i < SLO_BUCKETS; i++)
         if ((seen += all->buckets[i]) >= rank)
-            return (double)bucket_bounds[i] / US_PER_MS;
-    return all->count ? (double)bucket_bounds[SLO_BUCKETS - 1] / US_PER_MS : 0;
+            return i;
+    return SLO_BUCKETS - 1;
 }
 
 static bool ratio_is_below(const struct slice *all, int64_t ppm)
@@ -225,6 +238,7 @@ static enum slo_level level_of(enum slo_kind kind, const struct slo_bounds *b, c
     bool warn = false, critical = false;
     switch (kind) {
     case SLO_P95:
+    case SLO_OCCUPANCY:
         warn = p95_is_above(all, all->above_warn);
         critical = p95_is_above(all, all->above_target);
         break;
@@ -235,18 +249,18 @@ static enum slo_level level_of(enum slo_kind kind, const struct slo_bounds *b, c
     case SLO_COUNT_OF:
         critical = all->count > (uint64_t)b->target;
         break;
-    case SLO_OCCUPANCY:
-        MUST(kind != SLO_OCCUPANCY); /* slo_take_occupancy() */
     }
     return critical ? SLO_CRITICAL : warn ? SLO_WARN : SLO_OK;
 }
 
 static double value_of(enum slo_kind kind, const struct slice *all)
 {
-    if (kind == SLO_P95)
-        return p95_ms(all);
     if (kind == SLO_COUNT_OF)
         return (double)all->count;
+    if (kind == SLO_P95)
+        return all->count ? (double)bucket_bounds[p95_bucket(all)] / US_PER_MS : 0;
+    if (kind == SLO_OCCUPANCY)
+        return all->count ? (double)p95_bucket(all) * SLO_OCCUPANCY_STEP_PPM / MILLION : 0;
     return all->count ? (double)rest_of(all->count, all->bad) / (double)all->count : 1;
 }
 
@@ -259,7 +273,7 @@ static double target_of(enum slo_kind kind, int64_t target)
 
 struct slo_board *slo_board_new(const struct settings *s,
                                 void (*tell)(void *self, enum slo_id id, const struct slo_state *now,
-                                             enum slo_level before),
+                                             const struct slo_state *before),
                                 void *self)
 {
     struct slo_board *b = must_alloc(sizeof *b);
@@ -279,12 +293,12 @@ struct slo_board *slo_board_free(struct slo_board *b)
     return NULL;
 }
 
-static void set_level(struct slo_board *b, enum slo_id id, enum slo_level level)
+/* Of queues: warn and critical in their words. */
+static enum pressure_level pressure_of(enum slo_level level, const struct slice *all)
 {
-    enum slo_level before = b->states[id].level;
-    b->states[id].level = level;
-    if (level != before && b->tell)
-        b->tell(b->self, id, &b->states[id], before);
+    if (level != SLO_CRITICAL)
+        return level == SLO_WARN ? PRESSURE_WARN : PRESSURE_NORMAL;
+    return p95_is_above(all, all->bad) ? PRESSURE_SHED : PRESSURE_DEGRADED;
 }
 
 void slo_take(struct slo_board *b, enum slo_id id, const struct slo_tally *sum, int64_t now_ms)
@@ -296,23 +310,14 @@ void slo_take(struct slo_board *b, enum slo_id id, const struct slo_tally *sum, 
     w->taken = now;
     slice_add(slice_at(w, w->slice_number), &fresh);
     slice_add(&w->all, &fresh);
-    b->states[id].samples = w->all.count;
-    b->states[id].value = value_of(slo_rows[id].kind, &w->all);
-    set_level(b, id, level_of(slo_rows[id].kind, &b->bounds[id], &w->all));
-}
-
-void slo_take_occupancy(struct slo_board *b, const struct pressure_board *p)
-{
-    struct slo_state *s = &b->states[SLO_PRESSURE];
-    size_t gauges;
-    pressure_gauges(p, &gauges);
-    s->pressure = pressure_worst(p, false);
-    s->value = pressure_worst_ratio(p);
-    s->samples = gauges;
-    set_level(b, SLO_PRESSURE,
-              s->pressure >= PRESSURE_DEGRADED ? SLO_CRITICAL
-              : s->pressure == PRESSURE_WARN   ? SLO_WARN
-                                               : SLO_OK);
+    struct slo_state *s = &b->states[id], before = *s;
+    s->samples = w->all.count;
+    s->value = value_of(slo_rows[id].kind, &w->all);
+    s->level = level_of(slo_rows[id].kind, &b->bounds[id], &w->all);
+    if (slo_rows[id].kind == SLO_OCCUPANCY)
+        s->pressure = pressure_of(s->level, &w->all);
+    if (b->tell && (s->level != before.level || s->pressure != before.pressure))
+        b->tell(b->self, id, s, &before);
 }
 
 void slo_state(const struct slo_board *b, enum slo_id id, struct slo_state *ret)

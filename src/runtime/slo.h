@@ -5,6 +5,9 @@
  *          1 (AT-11). `>` for latencies, `<` for the ratio, `>=` for the rest. Levels are exact: samples
  *          above each bound are counted, not read off a histogram. The value of a p95 is its bucket's
  *          upper end.
+ *          Queue pressure is a p95 as well, of looks at the fullest queue: steady-state is what it is but for
+ *          a twentieth of the time. Its level counts looks by the level that the queues had; its value is in
+ *          steps of SLO_OCCUPANCY_STEP_PPM.
  * Samples: whoever measures adds to a tally of its own (one writer each, no lock, no memory); once a second
  *          the owner hands in the sum of all tallies of an SLO (slo_take); what came since is the window's.
  * Targets: a setting may make one stricter; its bounds in config/settings_list.h are the baselines, so
@@ -52,6 +55,7 @@ enum {
     SLO_SLICE_S = 10,
     SLO_SLICES = SLO_WINDOW_S / SLO_SLICE_S,
     SLO_BUCKETS = 44,
+    SLO_OCCUPANCY_STEP_PPM = 25000, /* a bucket of an occupancy; those of latencies: slo.c */
 };
 
 struct slo_row {
@@ -68,6 +72,7 @@ struct slo_bounds {
 struct slo_bounds slo_bounds(enum slo_id id, const struct settings *s);
 
 /* Numbers since the start; one writer. P95: `count` samples. RATIO: `count` results, `bad` of them failures.
+ * OCCUPANCY: `count` looks, of which at warn or above, at degraded or above, and `bad` at shed.
  * COUNT_OF: `count` only. */
 struct slo_tally {
     _Atomic uint64_t count, above_warn, above_target, bad;
@@ -75,6 +80,7 @@ struct slo_tally {
 };
 void slo_tally_sample(struct slo_tally *t, const struct slo_bounds *b, int64_t us); /* P95 */
 void slo_tally_result(struct slo_tally *t, bool good);                              /* RATIO */
+void slo_tally_look(struct slo_tally *t, const struct pressure_board *p);           /* OCCUPANCY */
 void slo_tally_count(struct slo_tally *t, uint64_t n);                              /* COUNT_OF */
 void slo_tally_sum(struct slo_tally *into, const struct slo_tally *from); /* `into` has one writer too */
 
@@ -90,14 +96,12 @@ struct slo_board;
 /* `tell` hears of each change of a level, from inside the call that made it. */
 struct slo_board *slo_board_new(const struct settings *s,
                                 void (*tell)(void *self, enum slo_id id, const struct slo_state *now,
-                                             enum slo_level before),
+                                             const struct slo_state *before),
                                 void *self);
 struct slo_board *slo_board_free(struct slo_board *b); /* NULL is fine; always returns NULL */
 
 /* The sum of an SLO's tallies as it is now; call it for each about once a second. */
 void slo_take(struct slo_board *b, enum slo_id id, const struct slo_tally *sum, int64_t now_ms);
-/* How full the fullest queue is. */
-void slo_take_occupancy(struct slo_board *b, const struct pressure_board *p);
 void slo_state(const struct slo_board *b, enum slo_id id, struct slo_state *ret);
 const char *slo_level_text(enum slo_id id, const struct slo_state *s);
 /* An array of {"name","sli","window_s","value","target","level","samples"}. */
