@@ -43,6 +43,7 @@ static void tell_slo(void *self, enum slo_id id, const struct slo_state *now, co
 struct overload *overload_new(const struct settings *s, const struct clock *clock, struct metrics *metrics)
 {
     struct overload *o = must_alloc(sizeof *o);
+    struct err err;
     o->settings = s;
     o->clock = clock;
     o->metrics = metrics;
@@ -50,6 +51,8 @@ struct overload *overload_new(const struct settings *s, const struct clock *cloc
     o->slos = slo_board_new(s, tell_slo, o);
     for (int id = 0; id < SLO_COUNT; id++)
         o->bounds[id] = slo_bounds((enum slo_id)id, s);
+    if (partition_count_all(s, partition_cpus(s), &o->partitions, &err) != ERR_OK)
+        o->partitions = (struct partition_counts){{0}}; /* the program does not start like that */
     pthread_mutex_init(&o->lock, NULL);
     return o;
 }
@@ -134,10 +137,10 @@ void overload_tick(struct overload *o, const struct overload_cascades *cascades)
     if (now - o->slos_at_ms >= SLO_LOOK_MS) {
         o->slos_at_ms = now;
         count_cascades(o, cascades, now);
+        slo_tally_look(&o->looks, o->board);
         for (int id = 0; id < SLO_COUNT; id++) {
             struct slo_tally sum = {0};
             metrics_slo_sum(o->metrics, (enum slo_id)id, &sum);
-        slo_tally_look(&o->looks, o->board);
             slo_take(o->slos, (enum slo_id)id,
                      id == SLO_CASCADES   ? &o->cascades
                      : id == SLO_PRESSURE ? &o->looks
@@ -205,6 +208,40 @@ void overload_write_pressure(struct overload *o, struct json_writer *w)
     pthread_mutex_unlock(&o->lock);
 }
 
+/* A domain is called like the component that its processes report; sessions have no process yet. */
+static int64_t depth_of(const struct overload *o, enum partition_domain domain, uint32_t partition)
+{
+    enum pressure_component component;
+    const char *name = partition_rules[domain].name;
+    bool reports = pressure_component_parse((struct str){name, strlen(name)}, &component);
+    return reports ? pressure_depth(o->board, component, partition) : 0;
+}
+
+void overload_write_partitions(struct overload *o, struct json_writer *w)
+{
+    pthread_mutex_lock(&o->lock);
+    jw_array(w);
+    for (enum partition_domain d = 0; d < PARTITION_DOMAIN_COUNT; d++) {
+        if (!o->partitions.of[d])
+            continue; /* one child for each key */
+        jw_object(w);
+        jw_key(w, "domain");
+        jw_text(w, partition_rules[d].name);
+        jw_key(w, "key");
+        jw_text(w, partition_rules[d].key);
+        jw_key(w, "count");
+        jw_int(w, o->partitions.of[d]);
+        jw_key(w, "depths");
+        jw_array(w);
+        for (uint32_t i = 0; i < o->partitions.of[d]; i++)
+            jw_int(w, depth_of(o, d, i));
+        jw_array_end(w);
+        jw_object_end(w);
+    }
+    jw_array_end(w);
+    pthread_mutex_unlock(&o->lock);
+}
+
 void overload_write_slos(struct overload *o, struct json_writer *w)
 {
     pthread_mutex_lock(&o->lock);
@@ -234,6 +271,20 @@ static void write_gauges(struct overload *o, struct strbuf *out)
                             pressure_component_text((enum pressure_component)c),
                             pressure_level_text((enum pressure_level)l), (unsigned long long)n);
         }
+}
+
+static void write_partitions(struct overload *o, struct strbuf *out)
+{
+    metrics_head(out, "weir_partitions", "gauge", "Partitions of a domain");
+    for (enum partition_domain d = 0; d < PARTITION_DOMAIN_COUNT; d++)
+        if (o->partitions.of[d])
+            strbuf_addf(out, "weir_partitions{domain=\"%s\"} %u\n", partition_rules[d].name,
+                        o->partitions.of[d]);
+    metrics_head(out, "weir_partition_depth", "gauge", "What a partition holds; 0 while nobody works there");
+    for (enum partition_domain d = 0; d < PARTITION_DOMAIN_COUNT; d++)
+        for (uint32_t i = 0; i < o->partitions.of[d]; i++)
+            strbuf_addf(out, "weir_partition_depth{domain=\"%s\",partition=\"%u\"} %lld\n",
+                        partition_rules[d].name, i, (long long)depth_of(o, d, i));
 }
 
 static void write_slo_gauge(struct overload *o, struct strbuf *out, const char *name, const char *help,
@@ -268,6 +319,7 @@ void overload_write_metrics(struct overload *o, struct strbuf *out)
 {
     pthread_mutex_lock(&o->lock);
     write_gauges(o, out);
+    write_partitions(o, out);
     write_slo_gauge(o, out, "weir_slo_value", "SLI over 5 minutes: milliseconds, ratio or number",
                     pick_value);
     write_slo_gauge(o, out, "weir_slo_target", "What it has to be at most; a reliability: at least",

@@ -66,9 +66,11 @@ void overload_store(struct overload *o, bool storing, uint64_t errors);
 
 /* --- showing -------------------------------------------------------------------------------------------- */
 
-/* Arrays for GET /ops/v1/topology: [{"component","partition","ratio","level"}] and
+/* Arrays for GET /ops/v1/topology: [{"component","partition","ratio","level"}],
+ * [{"domain","key","count","depths"}] of the domains that are hashed, whether anybody works there or not, and
  * [{"name","sli","window_s","value","target","level","samples"}]. */
 void overload_write_pressure(struct overload *o, struct json_writer *w);
+void overload_write_partitions(struct overload *o, struct json_writer *w);
 void overload_write_slos(struct overload *o, struct json_writer *w);
 void overload_write_metrics(struct overload *o, struct strbuf *out);
 

@@ -13,14 +13,15 @@ struct overload {
     const struct clock *clock;
     struct metrics *metrics;
     struct slo_bounds bounds[SLO_COUNT];
+    struct partition_counts partitions;
     _Atomic int level; /* governing; enum pressure_level */
 
     pthread_mutex_t lock; /* guards what follows */
     struct pressure_board *board;
     struct slo_board *slos;
     struct slo_tally cascades; /* those of the last window, when this process began, and since */
-    int64_t cascades_seen, slos_at_ms;
     struct slo_tally looks;    /* at the queues */
+    int64_t cascades_seen, slos_at_ms;
     int64_t store_lost_ms; /* 0: it is there */
     uint64_t store_errors; /* when it was last there */
 };

@@ -273,6 +273,14 @@ const struct pressure_gauge *pressure_gauges(const struct pressure_board *b, siz
     return b->gauges;
 }
 
+int64_t pressure_depth(const struct pressure_board *b, enum pressure_component component, uint32_t partition)
+{
+    for (size_t i = 0; i < b->gauge_count; i++)
+        if (b->gauges[i].component == component && b->gauges[i].partition == partition)
+            return b->gauges[i].depth;
+    return 0;
+}
+
 uint64_t pressure_entered(const struct pressure_board *b, enum pressure_component component,
                           enum pressure_level level)
 {

@@ -102,6 +102,8 @@ enum pressure_level pressure_worst(const struct pressure_board *b, bool governin
 double pressure_worst_ratio(const struct pressure_board *b);
 /* Ordered by component and partition. */
 const struct pressure_gauge *pressure_gauges(const struct pressure_board *b, size_t *ret_count);
+/* 0: there is no such gauge. */
+int64_t pressure_depth(const struct pressure_board *b, enum pressure_component component, uint32_t partition);
 /* Times this level was entered by this component, all partitions. */
 uint64_t pressure_entered(const struct pressure_board *b, enum pressure_component component,
                           enum pressure_level level);

@@ -7,6 +7,8 @@ import time
 import pytest
 import yaml
 
+from harness import wire
+from harness.engine_calls import UnixConnection
 from harness.weir_server import wait_for
 
 PATH = "/ops/v1/topology"
@@ -24,7 +26,7 @@ def by_name(items):
 def test_it_shows_the_processes_that_run(weir):
     """[TOP-002] Every process is in the list with its domain and pid, and is a child of root."""
     told = weir.api("GET", PATH).expect(200)
-    assert set(told) == {"processes", "domains", "pressure", "slos", "signal_bus"}
+    assert set(told) == {"processes", "domains", "pressure", "partitions", "slos", "signal_bus"}
     settled = ("running", "resting")
     wait_for(lambda: all(p["state"] in settled for p in weir.api("GET", PATH).json["processes"]), 10,
              "all to run", weir)
@@ -141,6 +143,28 @@ def test_a_cascade_that_takes_core_is_seen_by_the_next_one(fresh_weir):
     wait_for(lambda: weir.metric("weir_slo_level", slo="crash_containment") == 2, 5, "the SLO", weir)
     assert weir.metric("weir_cascades_total") == 1
     assert weir.metric("weir_slo_value", slo="crash_containment") == 1
+
+
+def test_partitions_of_every_domain_are_shown_with_what_they_hold(fresh_weir):
+    """[TOP-091] Also where nobody works: a replay that rests, ingest and session. The control: what a
+    process reports is seen, in the answer and in the metrics."""
+    weir = fresh_weir(settings={"runtime.cpus": 3, "runtime.partitions.replay": 4, "runner.processes": 0})
+    assert {p["domain"]: (p["count"], p["depths"]) for p in weir.api("GET", PATH).json["partitions"]} == {
+        "outbound": (8, [0] * 8), "ingest": (3, [0] * 3), "session": (8, [0] * 8), "replay": (4, [0] * 4)}
+    assert weir.metric("weir_partitions", domain="session") == 8
+    assert weir.metric("weir_partitions", domain="replay") == 4
+    wait_for(lambda: len([q for q in weir.api("GET", PATH).json["pressure"]
+                          if q["component"] == "outbound"]) == 8, 10, "the gateway", weir)
+    queue = {"component": "ingest", "partition": 2, "depth": 5, "capacity": 10}
+    body, kind = wire.encode({"process": "connector 1", "queues": [queue]})
+    connection = UnixConnection(os.path.join(weir.data, "core.sock"))
+    with contextlib.closing(connection):
+        connection.request("POST", "/internal/v1/pressure", body, {"Content-Type": kind})
+        assert connection.getresponse().status == 200
+    ingest = next(p for p in weir.api("GET", PATH).json["partitions"] if p["domain"] == "ingest")
+    assert ingest["depths"] == [0, 0, 5] and ingest["key"] == "instance_id:room_id"
+    assert weir.metric("weir_partition_depth", domain="ingest", partition="2") == 5
+    assert weir.metric("weir_partition_depth", domain="replay", partition="3") == 0
 
 
 @pytest.fixture(scope="module")

@@ -147,6 +147,8 @@ void handle_topology(struct call *c)
     }
     jw_key(&w, "pressure");
     overload_write_pressure(c->api->overload, &w);
+    jw_key(&w, "partitions");
+    overload_write_partitions(c->api->overload, &w);
     jw_key(&w, "slos");
     overload_write_slos(c->api->overload, &w);
     jw_key(&w, "signal_bus");
