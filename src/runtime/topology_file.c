@@ -55,6 +55,17 @@ static const char *domain_state_name(const struct supervisor *s, enum domain_id 
     return "declared";
 }
 
+/* A domain also ends inside a process, whose actors used up its restarts (runtime/actor.h): the process says
+ * so on its page and leaves. */
+static uint64_t endings_of(const struct supervisor *s, enum domain_id id)
+{
+    uint64_t endings = s->domains[id].supervision.endings;
+    for (size_t i = 0; i < s->child_count; i++)
+        if (s->children[i].kind->domain == id)
+            endings += atomic_load(&s->pages[s->children[i].page].counters[FAILURE_MODE_EXHAUSTED]);
+    return endings;
+}
+
 static void add_domain(struct json_writer *w, const struct supervisor *s, enum domain_id id)
 {
     const struct domain *d = &s->domains[id];
@@ -80,7 +91,7 @@ static void add_domain(struct json_writer *w, const struct supervisor *s, enum d
     jw_key(w, "restarts");
     jw_int(w, (int64_t)d->supervision.restarts);
     jw_key(w, "endings");
-    jw_int(w, (int64_t)d->supervision.endings);
+    jw_int(w, (int64_t)endings_of(s, id));
     jw_object_end(w);
 }
 

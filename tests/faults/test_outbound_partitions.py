@@ -140,8 +140,9 @@ def test_a_partition_that_fails_ten_times_costs_the_others_nothing(fresh_weir, r
 
 
 def test_partitions_that_fail_too_often_end_the_domain_and_nothing_else(fresh_weir, receiver):
-    """[TOP-029] [TOP-051] [TOP-053] The restart beyond 3 in the window: the gateway leaves, is
-    started again, and what it had is delivered; core and runners keep their pids."""
+    """[TOP-029] [TOP-051] [TOP-053] [TOP-076] The restart beyond 3 in the window: the gateway leaves, is
+    started again, and what it had is delivered; core and runners keep their pids. It is told and counted
+    as an end of the domain."""
     curl = FailCurl()
     weir = fresh_weir(settings=QUICK | {"webhooks.max_attempts": 50, "runtime.outbound.max_restarts": 3},
                       env=curl.environment())
@@ -155,6 +156,12 @@ def test_partitions_that_fail_too_often_end_the_domain_and_nothing_else(fresh_we
     assert len(failures(weir, "actor_failed")) == 4
     (ended,) = failures(weir, "restarts_exhausted", domain="outbound", component="gateway")
     assert ended["failure_class"] == "fatal" and ended["restart_count"] == 3 and ended["window_s"] == 60
+    (escalation,) = weir.logs(event="weir.supervisor.escalation")
+    assert (escalation["domain"], escalation["source_child"], escalation["restart_count"]) == (
+        "outbound", "gateway 1 partition 0", 3)
+    endings = {d["name"]: d["endings"] for d in weir.topology()["domains"] if d["endings"]}
+    assert endings == {"outbound": 1}
+    assert weir.metric("weir_domain_endings_total", domain="outbound") == 1
     assert others <= set(weir.pids())
 
 

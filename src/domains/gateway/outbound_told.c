@@ -6,12 +6,14 @@
 #include <stdio.h>
 
 #include "base/heart.h"
+#include "base/log.h"
 #include "domains/gateway/gateway_internal.h"
+#include "runtime/event_names.h"
 #include "runtime/failure_modes.h"
 
 #include "base/banned.h"
 
-enum { TELLS_PER_SECOND = 10, SECOND_MS = 1000, CODE_MAX = 48 };
+enum { TELLS_PER_SECOND = 10, SECOND_MS = 1000, CODE_MAX = 48, CHILD_MAX = 64 };
 
 static bool may_tell(struct outbound *p, int64_t now_ms)
 {
@@ -48,6 +50,20 @@ void outbound_tell_result(struct gateway *g, struct sending *s, int64_t now_ms)
         tell_failed(g, s, now_ms);
 }
 
+/* As root tells of a domain that ended by its processes. Root counts this one too: it reads the count of the
+ * failure below off this process's page. */
+static void tell_escalation(const struct gateway *g, const struct actor_failure *f)
+{
+    const struct gateway_role *role = g->config->role;
+    char child[CHILD_MAX];
+    snprintf(child, sizeof child, "%s partition %u", g->name, f->partition);
+    failure_restarts_exhausted(role->name, f->in_window, g->config->limits.window_seconds,
+                               domain_name(role->domain));
+    log_line(LOG_ERROR, EVENT_SUPERVISOR_ESCALATION, "domain", LOG_TEXT(domain_name(role->domain)),
+             "source_child", LOG_TEXT(child), "restart_count", LOG_INT(f->in_window), "supervisor",
+             LOG_TEXT(domain_rows[role->domain].supervisor), "reason", LOG_TEXT(f->reason), NULL);
+}
+
 void outbound_tell_failed_actor(void *gateway, const struct actor_failure *f)
 {
     const struct gateway *g = gateway;
@@ -55,6 +71,5 @@ void outbound_tell_failed_actor(void *gateway, const struct actor_failure *f)
     failure_actor_failed(role->name, domain_name(role->domain), f->partition, (int64_t)f->restarts,
                          f->reason);
     if (f->delay_ms < 0)
-        failure_restarts_exhausted(role->name, f->in_window, g->config->limits.window_seconds,
-                                   domain_name(role->domain));
+        tell_escalation(g, f);
 }
