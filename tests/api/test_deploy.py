@@ -98,13 +98,35 @@ def test_every_alert_says_what_to_do():
     assert len(names) == len(set(names)) > 10
 
 
-def test_every_alert_about_pressure_has_a_section_for_whoever_is_woken():
-    """docs/operations/pressure.md has a section for each, and none for an alert that is not there."""
-    with open(os.path.join(REPOSITORY, "docs", "operations", "pressure.md"), encoding="utf-8") as file:
-        sections = re.findall(r"^### (Weir\w+)$", file.read(), re.M)
-    rules = [rule["alert"] for group in load("prometheus", "weir-alerts.yml")["groups"]
-             for rule in group["rules"] if re.search("weir_(pressure|slo|commands)_", rule["expr"])]
-    assert sorted(sections) == sorted(rules) and len(rules) == 8
+def test_every_alert_has_a_section_for_whoever_is_woken():
+    """docs/operations/alerts.md has one for each, with a look and a thing to do, and none for an alert that
+    is not there; the rule links to it."""
+    with open(os.path.join(REPOSITORY, "docs", "operations", "alerts.md"), encoding="utf-8") as file:
+        parts = re.split(r"^### (Weir\w+)$", file.read(), flags=re.M)
+    sections = dict(zip(parts[1::2], parts[2::2]))
+    rules = {rule["alert"]: rule for group in load("prometheus", "weir-alerts.yml")["groups"]
+             for rule in group["rules"]}
+    assert len(parts[1::2]) == len(sections) and set(sections) == set(rules)
+    for name, rule in rules.items():
+        assert rule["annotations"]["runbook"] == f"docs/operations/alerts.md#{name.lower()}"
+        text = sections[name].split("\n## ")[0].strip()
+        assert not text.startswith("-") and "\n- Look: " in text and re.search(r"\n- Do[:,]", text), name
+
+
+def test_sections_about_alerts_name_what_exists(page, weir):
+    """Metrics, settings and commands of docs/operations/alerts.md."""
+    with open(os.path.join(REPOSITORY, "docs", "operations", "alerts.md"), encoding="utf-8") as file:
+        text = re.sub(r"```.*?```", "", file.read(), flags=re.S)
+    words = set(re.findall(r"`([^`\s]+)", text))
+    settings = {line.split()[0] for line in weir.cli("config", "show").stdout.splitlines() if line}
+    families = ("server", "jobs", "queue", "runner", "limits", "slo", "engine", "webhooks", "traces", "log")
+    asked = {w.rstrip(":") for w in words if re.fullmatch(rf"(?:{'|'.join(families)})\.[a-z_0-9]+:?", w)}
+    assert asked and asked <= settings, asked - settings
+    names = {w for w in words if re.fullmatch(r"(?:weir|jobs?|webhook)_[a-z_]+", w)}
+    assert names and names <= sample_names(page) | set(page), names
+    known = weir.cli("help").stdout
+    for command in set(re.findall(r"`(weir [a-z]+(?: [a-z-]+)?)\b", text)):
+        assert f"  {command} " in known, command
 
 
 def test_every_service_level_has_an_alert(page):
