@@ -27,6 +27,7 @@ BULK = json.dumps({"jobs": [{"type": "EXECUTE", "queue": "o"}] * 1000})
 MEMORY_GROWTH_MAX = 32 << 20  # of core, from an eighth of the flood on
 # Freed memory that a sanitizer keeps aside, 256 MB as a rule, would look like growth.
 LITTLE_KEPT = {"ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1:quarantine_size_mb=16"}
+FLOOD_SECONDS, FLOOD_TRIES, FLOOD_FACTOR_MAX = (20, 1, 2) if LONG else (4, 3, 4)
 SHED_P99_MAX_S = 0.05 if LONG else 0.25  # the machine is shared: the short form only catches what is far off
 
 
@@ -164,22 +165,29 @@ def bulk_forever(address, key, connections):
         thread.start()
 
 
-@pytest.mark.long
+def p99_beside(weir, key, loud, connections):
+    """Of one client's submits while another's bulk calls come over so many connections."""
+    flood = multiprocessing.get_context("fork").Process(target=bulk_forever,
+                                                        args=(weir.address, loud, connections))
+    flood.start()
+    time.sleep(FLOOD_SECONDS / 10)
+    took = latencies(weir, key, FLOOD_SECONDS)
+    flood.kill()
+    flood.join()
+    return took[int(len(took) * 0.99)]
+
+
 @pytest.mark.limit(300)
 def test_a_flood_by_one_client_leaves_anothers_p99_within_twice_its_baseline(fresh_weir):
     """S5. Baseline: the other client sends bulk calls of 1000 jobs, two at a time. Flood: over 64 connections
-    at once. Turns are taken by client, so thirty-two times the load is not thirty-two times the wait."""
+    at once. Turns are taken by client, so thirty-two times the load is not thirty-two times the wait. What an
+    idle server takes is printed beside it. The short form measures for seconds, on a machine that others use:
+    it may try again, and only catches what is far off (without any turns: sixteen times)."""
     weir = fresh_weir(settings=UNLIMITED)
     loud, quiet = weir.new_client().api_key, weir.new_client().api_key
-    p99 = []
-    for connections in (2, 64):
-        flood = multiprocessing.get_context("fork").Process(target=bulk_forever,
-                                                            args=(weir.address, loud, connections))
-        flood.start()
-        time.sleep(2)
-        took = latencies(weir, quiet, 20)
-        flood.kill()
-        flood.join()
-        p99.append(took[int(len(took) * 0.99)])
-    print("p99 in seconds, two connections and sixty-four:", p99)
-    assert p99[1] <= 2 * p99[0], p99
+    for _ in range(FLOOD_TRIES):
+        p99 = [p99_beside(weir, quiet, loud, connections) for connections in (0, 2, 64)]
+        print("p99 in seconds, nobody else, two connections and sixty-four:", p99)
+        if p99[2] <= FLOOD_FACTOR_MAX * p99[1]:
+            break
+    assert p99[2] <= FLOOD_FACTOR_MAX * p99[1], p99

@@ -15,7 +15,7 @@ JOBS_PER_SECOND = 300
 CALLBACK_OF = 10  # every tenth job tells a receiver of its five events
 LOAD_SECONDS = 12
 GATEWAY_KILLS = 3
-CUTS = 12  # of core: each loses the links of the gateway and of two runners
+CUTS = 17  # of core: each loses the links of the gateway and of two runners
 MTTR_MS_MAX = 60000
 # What seed 004 asks for: (slo, bound of its value, whether more is better)
 TARGETS = (("ingest_decision_latency", 100, False), ("outbound_enqueue_latency", 50, False),
@@ -164,7 +164,7 @@ def test_at_nominal_load_every_target_is_met(fresh_weir):
 
 @pytest.mark.sqlite_only("the same processes and the same socket, whatever the store")
 def test_links_that_are_cut_are_back_within_a_minute(fresh_weir):
-    """[TOP-068] Core dies twelve times, which cuts 36 links; its window goes with it, so each life is
+    """[TOP-068] Core dies seventeen times, which cuts 51 links; its window goes with it, so each life is
     judged by itself and all of them by the log."""
     weir = fresh_weir(settings=SETTINGS, program=os.path.abspath("build/weir"))
     weir.wait_pids("gateway", 1)
