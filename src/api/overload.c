@@ -103,6 +103,7 @@ void overload_measure(struct overload *o, const struct overload_queues *q)
     pressure_set(o->board, PRESSURE_OF_CONNECTIONS, 0, q->connections, s->connections_max);
     pressure_set(o->board, PRESSURE_OF_TASKS, 0, k->queued, s->jobs_queue_size);
     pressure_set(o->board, PRESSURE_OF_ACTIVE, 0, k->live, s->jobs_max_active);
+    pressure_set(o->board, PRESSURE_OF_OUTBOX, 0, k->deliveries, s->webhooks_outbox_size);
     if (q->policy_capacity)
         pressure_set(o->board, PRESSURE_OF_POLICY, 0, q->policy_questions, q->policy_capacity);
     if (q->span_capacity)

@@ -59,6 +59,8 @@
     INT(webhooks_max_per_client, "webhooks.max_per_client", 100, 1, 100000,                                  \
         "webhooks a client may register")                                                                    \
     INT(webhooks_slots, "webhooks.slots", 8, 1, 1000, "deliveries to one receiver at a time")                \
+    INT(webhooks_outbox_size, "webhooks.outbox_size", 100000, 1, 1000000000,                                 \
+        "deliveries not yet made that count as a full outbox; nothing is refused for it")                    \
     INT(webhooks_base_ms, "webhooks.base_ms", 1000, 0, 86400000, "first backoff")                            \
     INT(webhooks_cap_ms, "webhooks.cap_ms", 60000, 0, 86400000, "longest backoff")                           \
     INT(webhooks_disable_after_seconds, "webhooks.disable_after_seconds", 432000, 0, 31536000,               \

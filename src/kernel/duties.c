@@ -185,6 +185,8 @@ static void refresh_stats(struct lane *l)
     l->workers = workers;
     if (s->shared || l == &k->lanes[0])
         count_jobs(k, s, &k->stats);
+    if (l == &k->lanes[0]) /* of a shared store it alone asks */
+        k->stats.deliveries = s->shared ? s->deliveries : (int64_t)live_deliveries(s->live);
     k->stats.workers = l->workers; /* a worker is known to the lanes it met: no sum */
     for (size_t i = 0; i < k->lane_count; i++)
         if (k->lanes[i].workers > k->stats.workers)

@@ -89,6 +89,7 @@ static void lane_init(struct kernel *k, struct lane *l, struct store *store)
                             .census = store->shared ? &k->census : NULL};
     arena_keep(l->unit.arena, ARENA_KEPT_BYTES);
     store->lease_ms = k->config.settings->queue_lease_ms;
+    store->deliveries_max = k->config.settings->webhooks_outbox_size;
     l->has_duties = !store->ops->lead; /* nobody else could have them */
     pthread_condattr_t attr;
     pthread_condattr_init(&attr);

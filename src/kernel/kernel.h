@@ -128,6 +128,7 @@ struct kernel_stats {
     uint64_t conflicts;  /* batches that met others' changes and were decided again */
     bool leads;          /* this node has the duties */
     uint32_t live, queued, waiting, assigned, running, workers;
+    int64_t deliveries;                          /* stored and not yet made */
     uint32_t commands_waiting, critical_waiting; /* now */
     int64_t commands_waiting_bytes;
     uint64_t refused;       /* commands that found no room to wait */

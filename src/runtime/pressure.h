@@ -41,6 +41,7 @@ enum pressure_level { PRESSURE_LEVELS(X) PRESSURE_LEVEL_COUNT };
     X(POLICY, "policy_questions", false, "signals that wait for the policy decision point")                  \
     X(SPANS, "spans", false, "trace spans that wait for the collector")                                      \
     X(INBOX, "inbox", false, "rows that one look into the inbox of a shared database takes")                 \
+    X(OUTBOX, "outbox", false, "stored deliveries that are not yet made")                                    \
     X(OUTBOUND, "outbound", false, "deliveries that the gateway holds")                                      \
     X(INGEST, "ingest", false, "messages that the connectors hold")                                          \
     X(REPLAY, "replay", false, "dead letters that are delivered again")

@@ -5,6 +5,7 @@
 #include "base/must.h"
 #include "lifecycle/delivery_lifecycle.h"
 #include "store/live_internal.h"
+#include "store/log.h"
 
 #include "base/banned.h"
 
@@ -101,8 +102,10 @@ static void leave_phase(struct live *l, struct task *t)
 {
     ready_remove(l, t);
     timers_remove(l, t);
-    if (t->placed)
+    if (t->placed) {
         l->phase_counts[t->row.owner][t->phase]--;
+        l->deliveries -= t->deliveries;
+    }
 }
 
 void live_take(struct live *l, struct task *t)
@@ -124,6 +127,11 @@ enum task_phase task_row_phase(const struct task_row *row)
                                              : job_state_phase((enum job_state)row->state);
 }
 
+static uint32_t deliveries_of(const struct task_row *row)
+{
+    return row->owner == TASK_OWNER_DELIVERY ? (uint32_t)(log_ref_count(row->refs) - (size_t)row->seq) : 0;
+}
+
 void live_place(struct live *l, struct task *t, int64_t wall_ms)
 {
     leave_phase(l, t);
@@ -133,6 +141,8 @@ void live_place(struct live *l, struct task *t, int64_t wall_ms)
         map_put(&l->by_id, &t->node, live_id_hash(t->row.id));
     t->placed = true;
     l->phase_counts[t->row.owner][t->phase]++;
+    t->deliveries = deliveries_of(&t->row);
+    l->deliveries += t->deliveries;
     if (t->row.target && !t->target)
         t->target = targets_join(&l->targets, t->row.target);
     bool leased = t->phase == TASK_LEASED || t->phase == TASK_RUNNING;
@@ -248,6 +258,10 @@ uint32_t live_stream_count(const struct live *l, enum task_phase p)
 {
     return l->phase_counts[TASK_OWNER_DELIVERY][p];
 }
+uint64_t live_deliveries(const struct live *l)
+{
+    return l->deliveries;
+}
 bool live_has_ready(const struct live *l)
 {
     return l->queues.count != 0;
@@ -287,6 +301,7 @@ void live_clear(struct live *l)
 {
     map_drain(&l->by_id, drain_task, l);
     memset(l->phase_counts, 0, sizeof l->phase_counts);
+    l->deliveries = 0;
     targets_clear(&l->targets);
 }
 

@@ -56,6 +56,7 @@ struct task {
     struct ready_list *list;
     struct target *target; /* while it is alive and has one */
     uint32_t refs_capacity;
+    uint32_t deliveries;             /* a stream: those still to be made, as counted when it was placed */
     bool placed;                     /* found by live_find() */
     bool waits_for_slot, holds_slot; /* of its target */
     bool stored_aside;               /* the shared store has it among those that wait for a slot */
@@ -108,6 +109,7 @@ uint32_t live_size(const struct live *l);                            /* all live
 uint32_t live_count(const struct live *l);                           /* unfinished jobs */
 uint32_t live_phase_count(const struct live *l, enum task_phase p);  /* of jobs; READY counts backoff too */
 uint32_t live_stream_count(const struct live *l, enum task_phase p); /* of streams of deliveries */
+uint64_t live_deliveries(const struct live *l);                      /* in all streams, not yet made */
 uint32_t live_step_count(const struct live *l);                      /* of steps of runs, in any phase */
 uint32_t live_replays_ready(const struct live *l);                   /* dead letters that could be claimed */
 bool live_has_ready(const struct live *l);                           /* something could be claimed */

@@ -29,6 +29,7 @@ struct live {
     struct targets targets;
     uint32_t phase_counts[TASK_OWNER_COUNT][TASK_ENDED + 1];
     uint32_t replays_ready;
+    uint64_t deliveries;
     uint64_t seed[2];
 };
 

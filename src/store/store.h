@@ -149,8 +149,10 @@ struct store {
     int64_t lease_ms; /* shared: how long a lease lasts, the kernel's to set; 0: `lead` gives none anew */
     /* Shared: jobs of all nodes, as counted a moment ago; `live` counts only what is loaded. */
     int64_t jobs_by_state[JOB_STATE_COUNT];
-    bool look_again; /* shared, after a commit: others may be claimed than those the batch has had */
-    int64_t id_slot; /* shared: ids of this handle are this modulo STORE_ID_SLOTS */
+    int64_t deliveries;     /* shared: not yet made, of all nodes, as `lead` saw them last */
+    int64_t deliveries_max; /* shared: so many streams it looks at; the kernel's to set, 0: none */
+    bool look_again;        /* shared, after a commit: others may be claimed than those the batch has had */
+    int64_t id_slot;        /* shared: ids of this handle are this modulo STORE_ID_SLOTS */
     /* Shared: the database's clock minus this machine's monotonic one. All nodes count by that clock. */
     _Atomic int64_t clock_minus_mono_us;
     _Atomic int64_t clock_last_us; /* the latest that was told of it */

@@ -174,6 +174,37 @@ def test_other_processes_report_what_they_hold(twenty):
     assert transitions(weir, "outbound") == ["shed", "normal"]
 
 
+def test_a_full_outbox_is_told_and_refuses_nothing(fresh_weir):
+    """[TOP-072] [TOP-073] Deliveries that nobody makes, against webhooks.outbox_size: each level, its event,
+    metrics, topology and readiness. Work of every class is taken all the same, since one client's dead
+    receiver is nobody else's matter. Also after a restart; and all is normal once they are made."""
+    weir = fresh_weir(settings={"webhooks.outbox_size": 10, "gateway.processes": 0, "runner.processes": 0,
+                                "limits.requests_per_minute": 0})
+    key = weir.new_client().api_key
+
+    def outbox():
+        return round(10 * weir.metric("weir_pressure_ratio", component="outbox", partition="0"))
+
+    with Receiver() as receiver:
+        for jobs, count in ((4, 8), (1, 10)):  # a job says that it was created and queued
+            for _ in range(jobs):
+                weir.submit(key, queue="o", callback=receiver.url)
+            wait_for(lambda count=count: outbox() == count, 15, f"{count}, not {outbox()}", weir)
+        wait_level(weir, "shed")
+        assert transitions(weir, "outbox") == ["warn", "shed"]
+        queues = weir.api("GET", "/ops/v1/topology").expect(200)["pressure"]
+        shown = next(q for q in queues if q["component"] == "outbox")
+        assert (shown["ratio"], shown["level"]) == (1, "shed")
+        answer = weir.try_submit(key, queue="o", priority=0, callback=receiver.url)
+        assert answer.expect(202) and "weir-pressure" not in answer.headers
+        weir.restart()
+        wait_for(lambda: outbox() == 12, 15, "those stored", weir)
+        weir.restart({"gateway.processes": 1})
+        receiver.wait(12)
+        wait_for(lambda: outbox() == 0, 30, "all to be made", weir)
+        wait_level(weir, "normal")
+
+
 def test_service_levels_are_measured_and_told(fresh_weir):
     """[TOP-057] [TOP-061] [TOP-064] [TOP-067] Submits and deliveries are samples; each has its event with its
     dimensions; all is well and nobody is told otherwise."""

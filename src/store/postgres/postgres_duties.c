@@ -16,7 +16,13 @@
     "INSERT INTO duties(name,pid,started,beat) VALUES('lead',$1::bigint,$2::timestamptz,clock_timestamp()) " \
     "ON CONFLICT(name) DO UPDATE SET pid=excluded.pid,started=excluded.started,beat=excluded.beat"
 
-enum { DELTAS_READ = 20000, LANES_SEEN_MS = 5000, END_HOLDER_MS = 1000, UNWATCHED_MS = 2000 };
+enum {
+    DELTAS_READ = 20000,
+    LANES_SEEN_MS = 5000,
+    END_HOLDER_MS = 1000,
+    UNWATCHED_MS = 2000,
+    OUTBOX_MS = 10000
+};
 
 /* What a call reads in any case; which results are what. */
 struct look {
@@ -147,6 +153,31 @@ static void take_duties(struct postgres_store *s, const PGresult *r, struct stor
     ret->next_lapse_ms = time_or_never(r, LOOK_LAPSE);
 }
 
+#define TO_MAKE "SELECT octet_length(refs)/8-seq AS n FROM tasks WHERE "
+#define QUEUES  "ARRAY(SELECT q||n FROM unnest(ARRAY['~deliver.','~replay.']) q,generate_series(0,127) n)"
+
+/* Deliveries that are not yet made: of streams that are ready, claimed or wait for a slot, or will be tried
+ * again. A count kept by every commit would be a row that all of them write; this is read by indexes, now and
+ * then, and bounded in each state. */
+static enum err_code look_at_deliveries(struct postgres_store *s, struct err *err)
+{
+    struct pg_link *l = &s->link;
+    if (!s->base.deliveries_max ||
+        (s->deliveries_seen_ms && pg_mono_ms() - s->deliveries_seen_ms < OUTBOX_MS))
+        return ERR_OK;
+    s->deliveries_seen_ms = pg_mono_ms();
+    params_int(link_params(l), s->base.deliveries_max);
+    size_t n = link_send_sql(l, "SELECT coalesce(sum(n),0)::bigint FROM ((" TO_MAKE
+                                "phase=1 AND queue=ANY(" QUEUES ") LIMIT $1::bigint) UNION ALL (" TO_MAKE
+                                "target<>0 AND phase>1 LIMIT $1::bigint) UNION ALL "
+                                "(" TO_MAKE "phase=0 AND state=1 AND owner=1 LIMIT $1::bigint)) streams");
+    if (link_run(l, "deliveries", err) != ERR_OK)
+        return err->code;
+    s->base.deliveries = value_int(link_result(l, n), 0, 0);
+    link_clear(l);
+    return ERR_OK;
+}
+
 static enum err_code look_around(struct postgres_store *s, struct store_duties *ret, int *ret_deltas,
                                  struct err *err)
 {
@@ -183,6 +214,8 @@ enum err_code postgres_lead(struct store *base, struct store_duties *ret_duties,
     enum err_code code = is_unwatched(s) ? watch_anew(s, &given_anew, err) : ERR_OK;
     if (code == ERR_OK)
         code = look_around(s, ret_duties, &deltas, err);
+    if (code == ERR_OK)
+        code = look_at_deliveries(s, err);
     if (code == ERR_OK && s->base.leads && deltas > 0)
         code = postgres_fold_counts(s, err);
     if (code == ERR_OK && s->base.leads)

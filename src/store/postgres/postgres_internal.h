@@ -89,6 +89,7 @@ struct postgres_store {
     int64_t hooks_version;             /* of store->hooks; -1: none read yet */
     int64_t load_now_ms;               /* 0: the batch has not loaded */
     int64_t targets_tended_ms;         /* monotonic */
+    int64_t deliveries_seen_ms;        /* monotonic: when they were looked at last */
     const void **group;                /* room for the rows of one commit */
     size_t group_capacity;
 };
