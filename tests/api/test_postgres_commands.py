@@ -63,6 +63,32 @@ def test_doctor_names_what_is_wrong_with_a_role(weir):
     database.drop_database(name)
 
 
+# URLs that are none, each with "hunter" in its password.
+NO_URLS = {
+    "escape": "postgres://weir:hunter%zz@127.0.0.1/none",
+    "bracket": "postgres://weir:hunter@[::1/none",
+    "port": "postgres://weir:hunter@127.0.0.1:none/none",
+    "at": "postgres://weir:my@hunter@127.0.0.1/none",
+    "second at": "postgres://weir:my@@hunter@127.0.0.1/none",
+    "slash": "postgres://weir:1/hunter@127.0.0.1/none",
+    "at and slash": "postgres://weir:my@hunter/2@127.0.0.1/none",
+}
+
+
+@pytest.mark.parametrize("what", NO_URLS)
+def test_no_command_tells_a_password_of_a_url_that_cannot_be_read(weir, tmp_path, what):
+    """Nor a part of one that has an @ or a / in it; each says what to do."""
+    url, free = NO_URLS[what], f"sqlite:{tmp_path}/free.db"
+    advice = "store.url has an @" if url.count("@") > 1 or what == "slash" else "store.url is no URL"
+    for command in (["doctor", "--store", url], ["verify", "--store", url],
+                    ["store", "inbox", "--store", url], ["store", "events", "--store", url],
+                    ["store", "copy", "--from", url, "--to", free],
+                    ["store", "copy", "--from", free, "--to", url]):
+        done = weir.cli(*command)
+        assert done.returncode not in (0, 70) and "hunter" not in done.stdout + done.stderr, (command, done)
+        assert advice in done.stdout + done.stderr or free in command[:4], (command, done)
+
+
 def test_a_database_that_is_not_there_is_told_without_the_password(weir):
     """By doctor and verify with exit code 1; serve waits for it (tests/faults/test_postgres_start.py)."""
     code, found = findings(weir, "--store", NOT_THERE)

@@ -162,6 +162,7 @@ HOPELESS = {
     "option": (lambda d: d.url() + "?sslmode=perhaps", "set store.url right"),
     "port": (lambda d: "postgres://weir@127.0.0.1:99999/weir", "store.url is no URL"),
     "no URL": (lambda d: "postgres://weir@[127.0.0.1/weir", "store.url is no URL"),
+    "at": (lambda d: f"postgres://weir:my@{WRONG}@127.0.0.1/weir", "write it as %40"),
 }
 
 

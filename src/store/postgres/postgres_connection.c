@@ -8,6 +8,7 @@
 
 #include "base/must.h"
 #include "store/postgres/postgres_internal.h"
+#include "store/postgres/postgres_url.h"
 
 #include "base/banned.h"
 
@@ -61,7 +62,7 @@ bool link_wait(const struct pg_link *l, short events, int64_t until_ms)
 
 /* libpq's texts end in a newline and may have several lines; none holds the password. Of a long one there is
  * room for the advice behind it. */
-static int first_line(const char *text)
+int postgres_first_line(const char *text)
 {
     enum { SHOWN_MAX = 155 };
     size_t n = strcspn(text, "\n");
@@ -71,7 +72,7 @@ static int first_line(const char *text)
 /* The texts name hosts and users: they are for the log. */
 static enum err_code unavailable(struct err *err, const char *doing, const char *why, const char *advice)
 {
-    err_set(err, ERR_STORAGE_UNAVAILABLE, "%s: %.*s; %s", doing, first_line(why), why, advice);
+    err_set(err, ERR_STORAGE_UNAVAILABLE, "%s: %.*s; %s", doing, postgres_first_line(why), why, advice);
     err->retry_after_s = 1;
     err->for_log = true;
     return err->code;
@@ -88,7 +89,7 @@ enum err_code link_lost(struct pg_link *l, const char *doing, struct err *err)
 
 enum err_code err_conflict(struct err *err, const char *why)
 {
-    err_set(err, ERR_STORAGE_DB_ERROR, "others were faster: %.*s", first_line(why), why);
+    err_set(err, ERR_STORAGE_DB_ERROR, "others were faster: %.*s", postgres_first_line(why), why);
     err->conflict = true;
     return err->code;
 }
@@ -138,10 +139,11 @@ enum err_code link_refused(const PGresult *r, const char *doing, struct err *err
     if (is_one_of(state, conflicts))
         return err_conflict(err, text);
     if (is_one_of(state, damage))
-        return err_set(err, ERR_STORE_CORRUPT, "%s: %.*s; restore a backup", doing, first_line(text), text);
+        return err_set(err, ERR_STORE_CORRUPT, "%s: %.*s; restore a backup", doing, postgres_first_line(text),
+                       text);
     const char *advice = link_hopeless(state);
-    err_set(err, ERR_STORAGE_DB_ERROR, "%s: %.*s (SQLSTATE %s)%s%s", doing, first_line(text), text, state,
-            advice ? "; " : "", advice ? advice : "");
+    err_set(err, ERR_STORAGE_DB_ERROR, "%s: %.*s (SQLSTATE %s)%s%s", doing, postgres_first_line(text), text,
+            state, advice ? "; " : "", advice ? advice : "");
     err->for_log = true;
     return err->code;
 }
@@ -254,7 +256,6 @@ static void send_planning(struct pg_link *l)
     link_send_sql(l, "SELECT set_config('plan_cache_mode','force_generic_plan',false),"
                      "set_config('enable_seqscan','off',false),set_config('enable_bitmapscan','off',false),"
                      "set_config('enable_hashjoin','off',false),set_config('enable_mergejoin','off',false),"
-                     ""
                      "set_config('jit','off',false)");
 }
 
@@ -273,33 +274,6 @@ static enum err_code set_up(struct pg_link *l, struct err *err)
     }
     link_clear(l);
     return ERR_OK;
-}
-
-/* One for all hosts, or one each; libpq finds out only when it connects, as if nobody had answered. */
-static bool are_ports(const char *text)
-{
-    struct str rest = str_of(text);
-    int64_t port;
-    while (rest.len) {
-        struct str one = str_cut(&rest, ',');
-        if (one.len && !str_to_int(one, 1, UINT16_MAX, &port))
-            return false;
-    }
-    return true;
-}
-
-/* What libpq says of a URL that it cannot read holds the URL, and so the password: it is not told. */
-static bool is_sound_url(const char *url)
-{
-    char *ignored = NULL;
-    PQconninfoOption *options = PQconninfoParse(url, &ignored);
-    bool is_sound = options || (!strchr(url, '=') && !strchr(url, ':')); /* else it is a database's name */
-    for (const PQconninfoOption *o = options; o && o->keyword; o++)
-        if (strcmp(o->keyword, "port") == 0 && o->val)
-            is_sound = is_sound && are_ports(o->val);
-    PQconninfoFree(options);
-    PQfreemem(ignored);
-    return is_sound;
 }
 
 static void count_failure(struct pg_link *l)
@@ -336,8 +310,8 @@ enum err_code link_open(struct pg_link *l, struct err *err)
     if (l->conn && (l->in_transaction || !has_ended(l)))
         return ERR_OK;
     link_close(l);
-    if (!is_sound_url(l->url))
-        return err_set(err, ERR_CONFIG_INVALID, "store.url is no URL or connection string of PostgreSQL");
+    if (postgres_url_check(l->url, err) != ERR_OK)
+        return err->code;
     if (has_to_wait(l))
         return unavailable(err, "connecting", "the database did not answer a moment ago", WAIT_FOR_IT);
     l->hopeless = NULL;

@@ -51,6 +51,7 @@ enum err_code link_lost(struct pg_link *l, const char *doing, struct err *err);
  * missing), with what to do; NULL: wait and try again. */
 const char *link_hopeless(const char *state);
 enum err_code link_refused(const PGresult *r, const char *doing, struct err *err);
+int postgres_first_line(const char *text); /* how much of what libpq says is shown: for %.*s */
 enum err_code err_conflict(struct err *err, const char *why);
 /* Waits for the socket; false when the time is over. */
 bool link_wait(const struct pg_link *l, short events, int64_t until_ms);

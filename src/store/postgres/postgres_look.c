@@ -4,6 +4,8 @@
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "store/postgres/postgres_internal.h"
+#include "store/postgres/postgres_url.h"
 
 #include "base/banned.h"
 
@@ -50,12 +52,9 @@ static void take_row(const PGresult *r, struct postgres_look *l)
     l->connections_max = number_at(r, 12);
 }
 
-/* libpq's texts name host, port and user, never the password; the first line says it all. */
 static enum err_code refused(const char *text, struct err *err)
 {
-    struct str rest = str_of(text);
-    struct str line = str_cut(&rest, '\n');
-    return err_set(err, ERR_STORAGE_UNAVAILABLE, "%.*s", STR_ARG(line));
+    return err_set(err, ERR_STORAGE_UNAVAILABLE, "%.*s", postgres_first_line(text), text);
 }
 
 static enum err_code ask(PGconn *conn, struct postgres_look *ret, struct err *err)
@@ -76,6 +75,8 @@ static enum err_code ask(PGconn *conn, struct postgres_look *ret, struct err *er
 
 enum err_code postgres_look(const struct postgres_options *o, struct postgres_look *ret_look, struct err *err)
 {
+    if (postgres_url_check(o->url, err) != ERR_OK)
+        return err->code;
     char connect_s[24], options[64];
     snprintf(connect_s, sizeof connect_s, "%lld", (long long)(o->timeout_ms + 999) / 1000);
     /* What the URL says of the same comes later and wins. */

@@ -21,7 +21,7 @@ struct postgres_look {
     int64_t clock_ahead_us; /* its clock minus ours */
 };
 
-/* STORAGE_UNAVAILABLE: it cannot be reached, or does not let us in. */
+/* STORAGE_UNAVAILABLE: it cannot be reached, or does not let us in. CONFIG_INVALID: the URL is none. */
 MUST_CHECK enum err_code postgres_look(const struct postgres_options *options, struct postgres_look *ret_look,
                                        struct err *err);
 
