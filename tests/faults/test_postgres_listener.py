@@ -6,6 +6,7 @@ import pytest
 from harness.nodes import Nodes
 from harness.partitions import failures
 from harness.postgres import Postgres
+from harness.postgres_proxy import Proxy
 from harness.weir_server import wait_for
 
 pytestmark = pytest.mark.postgres_only
@@ -48,3 +49,16 @@ def test_a_listener_that_was_cut_off_listens_again(database):
         assert elapsed[0] == 0 and pauses[-1] > pauses[0] and max(pauses) <= 8000, pauses
         wait_for(lambda: node.try_submit(key, queue="nobody").status == 202, 30, "a job is taken", node)
         assert node.pids("core") == core
+
+
+def test_a_listener_whose_listen_was_refused_asks_again(database):
+    """As by a standby. [TOP-041] It is no listener before LISTEN was granted, and told as such."""
+    with Proxy(database.port) as proxy:
+        proxy.spoils = b"LISTEN"
+        with Nodes(database, 1, {"gateway.processes": 0}, through=[proxy.port]) as (node,):
+            wait_for(lambda: len(failures(node, "listener_disconnected")) >= 2, 30, "two refusals", node)
+            assert proxy.cuts["spoilt"] >= 2
+            proxy.spoils = None
+            back = node.wait_log(event="weir.instance.connected", instance_id=LISTENER, timeout=30)
+            assert back["attempts"] >= 2 and back["reason"] == "LISTEN refused"
+            assert "LISTEN" in str(database.sql(LISTENS.format("query")))

@@ -4,6 +4,7 @@
         url = database.url(name, port=proxy.port)
         proxy.arm("after", share=0.1)     # one COMMIT of ten, until disarm()
         proxy.cut_all(); proxy.delay_s = 0.05; proxy.refusing = True
+        proxy.spoils = b"LISTEN"          # the server refuses what has this word in it
 
 Where a COMMIT is cut:
     before  it is not passed on, so nothing is committed; the client cannot know that
@@ -127,6 +128,7 @@ class Session:
             done = 0
             for letter, body, start, end in messages(buffer):
                 place = self.look(letter, body)
+                self.spoil(buffer, body, start, end)
                 if place in ("before", "late"):
                     self.server.sendall(buffer[:start])
                     self.cut_commit(place, bytes(buffer[start:]))
@@ -135,6 +137,13 @@ class Session:
             if done:
                 self.server.sendall(buffer[:done])
                 del buffer[:done]
+
+    def spoil(self, buffer, body, start, end):
+        """A statement that the server is to refuse: a word of it is written backwards."""
+        word = self.proxy.spoils
+        if word and word in body:
+            buffer[start:end] = buffer[start:end].replace(word, word[::-1])
+            self.proxy.count("spoilt")
 
     def look(self, letter, body):
         """Follows statements and portals; where to cut when this message is a COMMIT."""
@@ -217,6 +226,7 @@ class Proxy:
         self.sessions = set()
         self.refusing = False
         self.delay_s = 0.0
+        self.spoils = None
         self.late_s = 0.5
         self.cuts = Counter()
         self.lock = threading.Lock()

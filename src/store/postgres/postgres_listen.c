@@ -78,6 +78,7 @@ static bool listen_now(struct postgres_listener *l)
     link_params(&l->link);
     link_send_sql(&l->link, "LISTEN weir");
     if (link_run(&l->link, "listening", &ignored) != ERR_OK) {
+        link_close(&l->link); /* or it would be taken for one that listens */
         tell_link(l, false, "LISTEN refused");
         return false;
     }
