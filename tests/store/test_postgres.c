@@ -232,6 +232,22 @@ static void test_duties_have_one_holder_and_are_taken_from_a_silent_one(void **s
     PQfinish(look);
 }
 
+/* A node that went between taking the lock and its first beat: nothing but its session tells of it. */
+static void test_duties_are_taken_from_a_holder_that_never_had_a_beat(void **state)
+{
+    enum { SILENT_MS = 3000 };
+    struct bench *b = *state;
+    PGconn *orphan = bench_session(&b->schema);
+    bench_sql(orphan, "SELECT pg_advisory_lock(1464158577, hashtext(current_schema()))");
+    int64_t since = shared_now_ms();
+    while (!leads(b->store)) {
+        assert_true(shared_now_ms() - since < SHARED_PATIENCE_MS);
+        usleep(SHARED_LOOK_MS * 1000);
+    }
+    assert_true(shared_now_ms() - since >= SILENT_MS); /* who has just got it is left alone */
+    PQfinish(orphan);
+}
+
 /* --- lanes --------------------------------------------------------------------------------------- */
 
 static void test_a_lane_that_was_given_away_writes_nothing_more(void **state)
@@ -528,6 +544,7 @@ int main(void)
         BENCH_TEST(test_an_update_of_a_row_that_is_gone_is_a_conflict),
         BENCH_TEST(test_clients_made_by_two_handles_get_different_numbers),
         BENCH_TEST(test_duties_have_one_holder_and_are_taken_from_a_silent_one),
+        BENCH_TEST(test_duties_are_taken_from_a_holder_that_never_had_a_beat),
         BENCH_TEST(test_a_lane_that_was_given_away_writes_nothing_more),
         BENCH_TEST(test_counters_of_many_handles_add_up_and_are_folded),
         BENCH_TEST(test_jobs_are_listed_from_their_rows),

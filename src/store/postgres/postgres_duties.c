@@ -12,6 +12,11 @@
 #include "base/banned.h"
 
 #define THE_LOCK "pg_try_advisory_lock(1464158577,hashtext(current_schema()))"
+#define HELD_LOCK                                                                                            \
+    "k.locktype='advisory' AND k.classid=1464158577 AND k.objid=hashtext(current_schema())::oid "            \
+    "AND k.objsubid=2 AND k.granted AND k.database=(SELECT oid FROM pg_database WHERE "                      \
+    "datname=current_database())"
+#define SILENT "<clock_timestamp()-interval '3 s'"
 #define BEAT                                                                                                 \
     "INSERT INTO duties(name,pid,started,beat) VALUES('lead',$1::bigint,$2::timestamptz,clock_timestamp()) " \
     "ON CONFLICT(name) DO UPDATE SET pid=excluded.pid,started=excluded.started,beat=excluded.beat"
@@ -79,15 +84,18 @@ static void take_counts(struct postgres_store *s, const PGresult *r)
     memcpy(s->base.jobs_by_state, sum.by_state, sizeof sum.by_state);
 }
 
-/* The holder has been silent: its server process is ended, whatever it is doing. */
+/* The holder has been silent: its server process is ended, whatever it is doing. One that has never had a
+ * beat (its node went between the two) is told by what it does: nothing. Who has just got the lock does
+ * something. */
 static enum err_code end_silent_holder(struct postgres_store *s, bool *ret_ended, struct err *err)
 {
     struct pg_link *l = &s->link;
     params_int(link_params(l), END_HOLDER_MS);
     size_t n = link_send_sql(
-        l, "SELECT pg_terminate_backend(a.pid,$1::bigint) FROM duties d JOIN pg_stat_activity a "
-           "ON a.pid=d.pid AND a.backend_start=d.started WHERE d.name='lead' "
-           "AND d.beat<clock_timestamp()-interval '3 s'");
+        l, "SELECT pg_terminate_backend(a.pid,$1::bigint) FROM pg_locks k JOIN pg_stat_activity a "
+           "ON a.pid=k.pid LEFT JOIN duties d ON d.name='lead' WHERE " HELD_LOCK
+           " AND (d.beat IS NULL OR d.beat" SILENT ") AND ((a.pid=d.pid AND a.backend_start=d.started) "
+           "OR coalesce(a.state_change,a.backend_start)" SILENT ")");
     if (link_run(l, "duties", err) != ERR_OK)
         return err->code;
     *ret_ended = PQntuples(link_result(l, n)) > 0;
