@@ -250,6 +250,29 @@ static void test_duties_are_taken_from_a_holder_that_never_had_a_beat(void **sta
 
 /* --- lanes --------------------------------------------------------------------------------------- */
 
+/* As when the connection was given up before COMMIT arrived, and the lane went on over another. */
+static void test_a_commit_that_later_ones_of_its_lane_have_passed_is_refused(void **state)
+{
+    struct bench *b = *state;
+    struct store *s = shared_open_other(b);
+    PGconn *look = bench_session(&b->schema);
+    struct err err;
+    char ahead[100], batch[100];
+    snprintf(ahead, sizeof ahead, "UPDATE lanes SET batch = batch + 2 WHERE slot = %lld",
+             (long long)s->id_slot);
+    snprintf(batch, sizeof batch, "SELECT batch FROM lanes WHERE slot = %lld", (long long)s->id_slot);
+    assert_int_equal(shared_insert_job(s, 1, &err), ERR_OK);
+    bench_sql(look, ahead);
+    int64_t before = bench_number(look, batch);
+    assert_int_not_equal(shared_insert_job(s, 2, &err), ERR_OK);
+    assert_true(err.conflict);
+    assert_false(shared_job_is_there(b, 2));
+    assert_int_equal(bench_number(look, batch), before);
+    shared_expect_recovery(b, s, 3);
+    store_close(s);
+    PQfinish(look);
+}
+
 static void test_a_lane_that_was_given_away_writes_nothing_more(void **state)
 {
     struct bench *b = *state;
@@ -545,6 +568,7 @@ int main(void)
         BENCH_TEST(test_clients_made_by_two_handles_get_different_numbers),
         BENCH_TEST(test_duties_have_one_holder_and_are_taken_from_a_silent_one),
         BENCH_TEST(test_duties_are_taken_from_a_holder_that_never_had_a_beat),
+        BENCH_TEST(test_a_commit_that_later_ones_of_its_lane_have_passed_is_refused),
         BENCH_TEST(test_a_lane_that_was_given_away_writes_nothing_more),
         BENCH_TEST(test_counters_of_many_handles_add_up_and_are_folded),
         BENCH_TEST(test_jobs_are_listed_from_their_rows),

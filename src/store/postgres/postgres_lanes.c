@@ -2,7 +2,9 @@
  * everybody else's, and a row in `lanes` that says which of its batches was the last to commit.
  *
  * The token fences: each commit updates the row of slot and token, and one that finds another token there is
- * refused as a whole. So a handle that was asleep for so long that its slot was given away does no harm. */
+ * refused as a whole. So a handle that was asleep for so long that its slot was given away does no harm. Nor
+ * does a COMMIT that was under way for so long that later ones of its lane have passed it: the number only
+ * rises. */
 #include <pthread.h>
 
 #include "base/must.h"

@@ -117,7 +117,7 @@
     X(LIST_DROP, "DELETE FROM list l USING unnest($1::bigint[],$2::bigint[],$3::bigint[]) "                  \
                  "AS u(client,bucket,id) WHERE l.client=u.client AND l.bucket=u.bucket AND l.id=u.id")       \
     X(LANE_BATCH, "WITH x AS (UPDATE lanes SET batch=$3,seen=now() WHERE slot=$1::bigint AND token=$2 "      \
-                  "RETURNING 1) SELECT weir_check(count(*),1,'lanes') FROM x")                               \
+                  "AND batch<$3 RETURNING 1) SELECT weir_check(count(*),1,'lanes') FROM x")                  \
     X(CHUNK, "SELECT data FROM log WHERE g=$1")                                                              \
     X(FOLLOW, "SELECT xid::text::bigint,g,data FROM log WHERE g>0 AND (xid,g)>($1::bigint::text::xid8,$2) "  \
               "AND xid<pg_snapshot_xmin(pg_current_snapshot()) ORDER BY xid,g LIMIT $3::bigint")             \
