@@ -33,12 +33,20 @@ int heart_sleep_ms(int64_t wait_ms)
     return (int)(wait_ms < 0 || wait_ms > interval_ms ? interval_ms : wait_ms);
 }
 
+static _Thread_local struct heart *served; /* by this thread: it has beaten for it last */
+
 static int32_t thread_id(void)
 {
     static _Thread_local int32_t id;
     if (!id)
         id = (int32_t)syscall(SYS_gettid);
     return id;
+}
+
+static void beat(struct heart *h)
+{
+    atomic_store_explicit(&h->thread_id, thread_id(), memory_order_relaxed);
+    atomic_store_explicit(&h->beat_ms, clock_mono_ms(&clock_system), memory_order_release);
 }
 
 /* A slot that was closed is not used again: loops begin with their process and end with it. */
@@ -49,7 +57,7 @@ struct heart *heart_open(const char *loop)
         return NULL;
     struct heart *h = &page->slots[place];
     snprintf(h->name, sizeof h->name, "%s", loop);
-    heart_beat(h);
+    beat(h);
     return h;
 }
 
@@ -57,8 +65,8 @@ void heart_beat(struct heart *h)
 {
     if (!h)
         return;
-    atomic_store_explicit(&h->thread_id, thread_id(), memory_order_relaxed);
-    atomic_store_explicit(&h->beat_ms, clock_mono_ms(&clock_system), memory_order_release);
+    served = h;
+    beat(h);
 }
 
 void heart_waits(struct heart *h, bool waits)
@@ -68,6 +76,13 @@ void heart_waits(struct heart *h, bool waits)
     if (!waits) /* first, or the look between the two would find an old beat */
         heart_beat(h);
     atomic_store_explicit(&h->waits_since_ms, waits ? clock_mono_ms(&clock_system) : 0, memory_order_release);
+}
+
+bool heart_waits_here(bool waits)
+{
+    bool before = served && atomic_load_explicit(&served->waits_since_ms, memory_order_relaxed);
+    heart_waits(served, waits);
+    return before;
 }
 
 void heart_close(struct heart *h)

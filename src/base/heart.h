@@ -52,6 +52,9 @@ int heart_sleep_ms(int64_t wait_ms);
 struct heart *heart_open(const char *loop); /* NULL when there is no slot left; all below take NULL */
 void heart_beat(struct heart *h);
 void heart_waits(struct heart *h, bool waits);
+/* The same for the loop that this thread serves, if it does: for whoever does not know which that is. Gives
+ * how it was before, to be set again. */
+bool heart_waits_here(bool waits);
 void heart_close(struct heart *h); /* the loop ends; nobody misses it */
 
 void heart_add_count(unsigned counter);

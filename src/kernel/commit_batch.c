@@ -256,6 +256,15 @@ static enum err_code run_batch(struct lane *l, struct command_list *batch, struc
     return lane_commit(l, decided, ret_why);
 }
 
+/* Others are met again and again; or one holds a lock, and each try waits for it. Whoever asked has an answer
+ * before long, by the measure of the store. */
+static bool tries_again(const struct lane *l, int tries, int64_t since_us)
+{
+    const struct kernel_config *c = &l->kernel->config;
+    return tries < BATCH_TRIES_MAX &&
+           clock_mono_us(c->clock) - since_us < c->settings->store_timeout_ms * 1000;
+}
+
 size_t lane_step(struct lane *l)
 {
     struct command_list batch, decided, parks;
@@ -266,8 +275,9 @@ size_t lane_step(struct lane *l)
     duties_before_batch(l);
     take_batch(l, &batch);
     parked_join(l, &batch);
+    int64_t since_us = clock_mono_us(l->kernel->config.clock);
     enum err_code code = run_batch(l, &batch, &decided, &parks, false, &why);
-    for (int tries = 1; why.conflict && tries < BATCH_TRIES_MAX; tries++) {
+    for (int tries = 1; why.conflict && tries_again(l, tries, since_us); tries++) {
         shared_undecide(&parks, &batch);
         shared_undecide(&decided, &batch);
         shared_pause(l, tries);

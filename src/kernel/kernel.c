@@ -88,6 +88,7 @@ static void lane_init(struct kernel *k, struct lane *l, struct store *store)
                             .tells_attempts = k->config.watch.attempts,
                             .census = store->shared ? &k->census : NULL};
     arena_keep(l->unit.arena, ARENA_KEPT_BYTES);
+    store->served = true;
     store->lease_ms = k->config.settings->queue_lease_ms;
     store->deliveries_max = k->config.settings->webhooks_outbox_size;
     l->has_duties = !store->ops->lead; /* nobody else could have them */

@@ -145,7 +145,9 @@ enum { STORE_ID_SLOTS = 64 }; /* lanes that give ids at the same time, in all no
 struct store {
     const struct store_ops *ops;
     bool shared;
-    bool leads;       /* shared: this handle has the duties, unless its connection is gone */
+    bool leads;  /* shared: this handle has the duties, unless its connection is gone */
+    bool served; /* a kernel's: its lanes look whether a store that is away is back, and nobody waits long
+                       * for what its readers read. The kernel's to set */
     int64_t lease_ms; /* shared: how long a lease lasts, the kernel's to set; 0: `lead` gives none anew */
     /* Shared: jobs of all nodes, as counted a moment ago; `live` counts only what is loaded. */
     int64_t jobs_by_state[JOB_STATE_COUNT];

@@ -4,6 +4,8 @@ acknowledged is lost, nothing is done twice by one key, no task has two holders,
 import os
 import random
 import signal
+import subprocess
+import threading
 import time
 from collections import Counter
 
@@ -14,6 +16,7 @@ from harness.history import History, list_jobs
 from harness.nodes import Nodes
 from harness.postgres import Postgres
 from harness.postgres_proxy import Proxy
+from harness.together import Crew
 from harness.weir_server import wait_for
 from kill_load import DELIVERIES, SETTINGS, drained, settle, the_judge_sees_a_planted_loss
 from nodes_callbacks import Callbacks
@@ -126,14 +129,57 @@ def test_terminated_sessions_are_replaced_by_every_thread_that_had_one(database)
 
 
 STORAGE_PROBLEMS = ("RFA_STORAGE_UNAVAILABLE", "RFA_STORAGE_DB_ERROR", "RFA_STORAGE_FSYNC")
-ANSWER_SECONDS_MAX = 60  # of a request whose timeout is 2 s
+# As the defaults are to each other. Later than the first, the server itself would have said 504.
+IMPATIENT = {"server.request_timeout_ms": 2500, "store.timeout_ms": 1000, "runner.processes": 0}
+ANSWER_SECONDS_MAX = 2.5 + 1.0  # a busy machine's
+SUBMITTERS, HANGING_SECONDS = 4, 5
+
+
+def expect_refused(answer, seconds):
+    """In time, with a code and a time to come back."""
+    assert answer.status == 503 and answer.json["code"] in STORAGE_PROBLEMS, answer
+    assert int(answer.headers["retry-after"]) >= 1
+    assert seconds < ANSWER_SECONDS_MAX
+
+
+def timed(call, *args, **fields):
+    """(the answer, the seconds it took)."""
+    before = time.monotonic()
+    return call(*args, **fields), time.monotonic() - before
 
 
 def expect_unavailable(node, key):
-    """A submit and a read are refused in time, with a code and a time to come back."""
-    for answer in (node.try_submit(key, queue=OUTSIDE), node.api("GET", "/v1/jobs", key=key)):
-        assert answer.status == 503 and answer.json["code"] in STORAGE_PROBLEMS, answer
-    assert int(node.try_submit(key, queue=OUTSIDE).headers["retry-after"]) >= 1
+    """A submit and a read are refused."""
+    for _ in range(2):
+        expect_refused(*timed(node.try_submit, key, queue=OUTSIDE))
+        expect_refused(*timed(node.api, "GET", "/v1/jobs", key=key))
+
+
+class Submitters(Crew):
+    """Submit all the time; `taken` are the acknowledged, `refused` the other answers with their seconds."""
+
+    def __init__(self, node, key):
+        super().__init__(SUBMITTERS)
+        self.node, self.key = node, key
+        self.taken, self.refused = [], []
+
+    def run(self, _n):
+        """One of them."""
+        while not self.stopping.is_set():
+            answer, seconds = timed(self.node.try_submit, self.key, queue=OUTSIDE)
+            if answer.status == 202:
+                self.taken.append(answer.json["job_id"])
+            else:
+                self.refused.append((answer, seconds))
+                self.stopping.wait(0.05)
+
+
+def recovered(node, key):
+    """It is ready, and takes jobs; the id of one."""
+    node.wait_ready(READY_SECONDS_MAX)
+    wait_for(lambda: node.try_submit(key, queue=OUTSIDE, idempotency_key="again").status == 202,
+             READY_SECONDS_MAX, "a submit", node)
+    return node.submit(key, queue=OUTSIDE, idempotency_key="again")["job_id"]
 
 
 @pytest.mark.parametrize("way", ["stopped", "refused"])
@@ -141,8 +187,7 @@ def test_a_database_that_is_gone_is_told_in_time_and_found_again(database, proxi
     """[JOB-216] 503 with a code, readiness says so, the process lives; afterwards it goes on by itself, and
     everything that was acknowledged is there, nothing else."""
     proxy = proxies[0]
-    settings = {"server.request_timeout_ms": 2000, "store.timeout_ms": 1000, "runner.processes": 0}
-    with Nodes(database, 1, settings, through=[proxy.port]) as (node,):
+    with Nodes(database, 1, IMPATIENT, through=[proxy.port]) as (node,):
         key = node.new_client().api_key
         taken = [node.submit(key, queue=OUTSIDE)["job_id"] for _ in range(3)]
         if way == "stopped":
@@ -150,19 +195,77 @@ def test_a_database_that_is_gone_is_told_in_time_and_found_again(database, proxi
         else:
             proxy.refusing = True
             proxy.cut_all()
-        before = time.monotonic()
         expect_unavailable(node, key)
-        assert time.monotonic() - before < ANSWER_SECONDS_MAX
         wait_for(lambda: node.api("GET", "/readyz").status == 503, READY_SECONDS_MAX, "not ready", node)
         assert node.api("GET", "/healthz").status == 200
         if way == "stopped":
             database.start()
         proxy.refusing = False
-        node.wait_ready(READY_SECONDS_MAX)
-        wait_for(lambda: node.try_submit(key, queue=OUTSIDE, idempotency_key="again").status == 202,
-                 READY_SECONDS_MAX, "a submit", node)
-        taken.append(node.submit(key, queue=OUTSIDE, idempotency_key="again")["job_id"])
+        taken.append(recovered(node, key))
         assert {job["job_id"] for job in list_jobs(node, key)} == set(taken)
+
+
+def test_a_database_that_hangs_is_told_in_time_and_found_again(database):
+    """[JOB-216] The same where nothing is refused and nothing is answered: submits under way, and later ones.
+    What was refused may have happened, since nobody could find out; what was acknowledged has."""
+    with Nodes(database, 1, IMPATIENT) as (node,):
+        key = node.new_client().api_key
+        with Submitters(node, key) as submitters:
+            wait_for(lambda: len(submitters.taken) >= 20, READY_SECONDS_MAX, "submits", node)
+            with database.hanging():
+                wait_for(lambda: node.api("GET", "/readyz").status == 503, READY_SECONDS_MAX, "503", node)
+                time.sleep(HANGING_SECONDS)
+                expect_unavailable(node, key)
+            seen = len(submitters.taken)
+            wait_for(lambda: len(submitters.taken) >= seen + 20, READY_SECONDS_MAX, "submits again", node)
+        assert len(submitters.refused) >= SUBMITTERS
+        for answer, seconds in submitters.refused:
+            expect_refused(answer, seconds)
+        recovered(node, key)
+        assert {job["job_id"] for job in list_jobs(node, key)} >= set(submitters.taken)
+
+
+def test_reads_of_a_database_that_hangs_keep_no_loop_from_its_other_work(database):
+    """[JOB-216] One request finds out, those behind it are refused at once. Whoever waits for the database
+    longer than a loop may be silent is not taken for hanging itself."""
+    settings = {"server.threads": 1, "store.timeout_ms": 3000, "runtime.heartbeat_timeout_ms": 1500,
+                "runner.processes": 0, "gateway.processes": 0}
+    with Nodes(database, 1, settings) as (node,):
+        key = node.new_client().api_key
+        core = node.pids("core")
+        node.api("GET", "/v1/jobs", key=key)
+        with database.hanging():
+            took = []
+            for _ in range(6):
+                read = threading.Thread(target=node.api, args=("GET", "/v1/jobs"), kwargs={"key": key})
+                read.start()
+                time.sleep(0.2)
+                answer, seconds = timed(node.api, "GET", "/healthz")
+                assert answer.status == 200
+                took.append(seconds)
+                read.join()
+                time.sleep(1.3)
+        assert max(took[2:]) < 1.0, took
+        node.wait_ready(READY_SECONDS_MAX)
+        assert node.pids("core") == core
+
+
+def test_a_lock_of_somebody_else_is_told_in_time(database):
+    """[JOB-216] Nor does the server wait for it on and on."""
+    with Nodes(database, 1, IMPATIENT) as nodes:
+        node, key = nodes[0], nodes[0].new_client().api_key
+        node.submit(key, queue=OUTSIDE)
+        session = subprocess.Popen(database.psql(nodes.name), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                   env=database.environment(), text=True)
+        try:
+            session.stdin.write("BEGIN; LOCK TABLE jobs; SELECT 'locked';\n")
+            session.stdin.flush()
+            assert session.stdout.readline().strip() == "locked"
+            expect_refused(*timed(node.try_submit, key, queue=OUTSIDE))
+        finally:
+            session.stdin.close()
+            session.wait()
+        recovered(node, key)
 
 
 def holder_of_duties(nodes):

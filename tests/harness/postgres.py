@@ -15,6 +15,7 @@ Nothing is left behind: the postmaster is a child that dies with the thread that
 when that is killed.
 """
 import atexit
+import contextlib
 import glob
 import os
 import pwd
@@ -197,6 +198,7 @@ class Postgres(Startable):
         """A signal to the postmaster, and its end."""
         if self.process is None:
             return
+        self.signal_all(signal.SIGCONT)
         self.process.send_signal(how)
         try:
             self.process.wait(timeout=STOP_SECONDS_MAX)
@@ -265,6 +267,27 @@ class Postgres(Startable):
         rows = self.sql("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity "
                         f"WHERE usename = 'weir' AND random() < {share:.3f};")
         return int(rows[0])
+
+    def signal_all(self, how):
+        """A signal to the postmaster, then to all its processes."""
+        os.kill(self.process.pid, how)
+        for path in glob.glob("/proc/[0-9]*/stat"):
+            try:
+                with open(path, encoding="utf-8", errors="replace") as file:
+                    parent = int(file.read().rpartition(")")[2].split()[1])
+                if parent == self.process.pid:
+                    os.kill(int(path.split("/")[2]), how)
+            except (OSError, ValueError):
+                pass  # it has ended
+
+    @contextlib.contextmanager
+    def hanging(self):
+        """Meanwhile everything of it stands still: connections are open, and nobody answers."""
+        self.signal_all(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self.signal_all(signal.SIGCONT)
 
     def log_tail(self, lines=30):
         """The end of its log."""

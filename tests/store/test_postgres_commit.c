@@ -1,8 +1,10 @@
 /* A database that fails: a COMMIT whose answer was lost is found out, one that is away is told in time. */
 #include "store/bench_shared.h"
 
+#include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "store/commit_proxy.h"
@@ -154,6 +156,65 @@ static void test_a_database_that_hangs_or_refuses_is_unavailable_in_time_and_fou
     }
 }
 
+/* Whoever waits for a batch that nobody answers has waited for twice the timeout, whatever it was at. */
+static void test_a_commit_into_silence_is_unknown_in_time(void **state)
+{
+    struct bench *b = *state;
+    struct through t;
+    struct load_set nothing = {.now_ms = 1000};
+    struct err err = {.code = ERR_OK};
+    open_through(b, &t);
+    assert_int_equal(shared_load(t.store, &nothing, b->arena), ERR_OK);
+    commit_proxy_set(t.proxy, PROXY_HANGS);
+    int64_t start = shared_now_ms();
+    assert_int_equal(shared_insert_job(t.store, 1, &err), ERR_STORAGE_UNAVAILABLE);
+    assert_non_null(strstr(err.detail, "could not be found out"));
+    assert_true(!err.conflict && err.retry_after_s > 0);
+    int64_t took = shared_now_ms() - start;
+    assert_in_range(took, SHARED_TIMEOUT_MS, 2 * SHARED_TIMEOUT_MS + SHARED_TIMEOUT_MS / 4);
+    start = shared_now_ms();
+    assert_int_not_equal(t.store->ops->load(t.store, &nothing, b->arena, &err), ERR_OK);
+    assert_true(shared_now_ms() - start < SHARED_TIMEOUT_MS / 4); /* it has just been tried */
+    commit_proxy_set(t.proxy, PROXY_PASSES);
+    shared_expect_recovery(b, t.store, 2);
+    close_through(&t);
+}
+
+/* A port that takes connections and never says a word. */
+static int open_mute(uint16_t *ret_port)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t length = sizeof at;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_true(fd >= 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof at), 0);
+    assert_int_equal(listen(fd, 100), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &length), 0);
+    *ret_port = ntohs(at.sin_port);
+    return fd;
+}
+
+static void test_a_second_host_is_reached_when_the_first_says_nothing(void **state)
+{
+    static const char host[] = "127.0.0.1:";
+    struct bench *b = *state;
+    uint16_t mute;
+    int fd = open_mute(&mute);
+    const char *at = strstr(b->schema.url, host);
+    char url[sizeof b->schema.url + 32];
+    snprintf(url, sizeof url, "%.*s%s%u,%s", (int)(at - b->schema.url), b->schema.url, host, mute, at);
+    struct postgres_options o = {.url = url, .timeout_ms = 500};
+    struct store *s, *other;
+    struct err err;
+    assert_int_equal(store_open_postgres(&o, &s, &err), ERR_STORAGE_UNAVAILABLE);
+    assert_int_equal(store_open_postgres(&o, &s, &err), ERR_OK);
+    assert_int_equal(store_open_postgres(&o, &other, &err), ERR_OK); /* nobody has to find out again */
+    assert_int_equal(shared_insert_job(s, 1, &err), ERR_OK);
+    store_close(other);
+    store_close(s);
+    close(fd);
+}
+
 /* A handle that has failed for a while and has just begun a long pause. */
 static void fail_into_a_long_pause(struct store *s, struct arena *a)
 {
@@ -251,6 +312,8 @@ int main(void)
         BENCH_TEST(test_a_commit_that_arrives_late_does_not_make_a_liar_of_the_answer),
         BENCH_TEST(test_a_plain_session_cannot_tell_what_became_of_its_commit),
         BENCH_TEST(test_a_database_that_hangs_or_refuses_is_unavailable_in_time_and_found_again),
+        BENCH_TEST(test_a_commit_into_silence_is_unknown_in_time),
+        BENCH_TEST(test_a_second_host_is_reached_when_the_first_says_nothing),
         BENCH_TEST(test_who_pauses_goes_on_when_another_has_found_the_database),
         BENCH_TEST(test_webhooks_are_not_read_again_while_they_are_walked),
         BENCH_TEST(test_what_was_decided_by_old_webhooks_is_refused_and_read_again),

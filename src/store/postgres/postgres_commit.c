@@ -264,6 +264,13 @@ static void send_all(struct postgres_store *s, const struct change_set *c, struc
     p->commit = link_send(&s->link, PG_COMMIT);
 }
 
+/* Whoever waits has an answer by then: loading, writing and finding out share the time. */
+static int64_t answer_by_ms(const struct postgres_store *s)
+{
+    enum { TIMES_TIMEOUT = 2 };
+    return (s->load_now_ms ? s->batch_since_ms : pg_mono_ms()) + s->link.timeout_ms * TIMES_TIMEOUT;
+}
+
 /* What the answers say besides that it is done. The kernel puts the batch's own webhooks into memory. */
 static void take_answers(struct postgres_store *s, const struct pipeline *p)
 {
@@ -315,13 +322,13 @@ enum err_code postgres_commit(struct store *base, const struct change_set *c, st
     if (postgres_ready(s, err) != ERR_OK)
         return err->code;
     struct pg_link *l = &s->link;
-    int64_t pid = l->pid, started = l->started;
+    int64_t pid = l->pid, started = l->started, until_ms = answer_by_ms(s);
     struct pipeline p = {0};
     send_all(s, c, &p);
     enum err_code code = link_run(l, "writing", err);
     bool answered = link_is_open(l);
     if (code != ERR_OK && !answered) /* COMMIT may have arrived */
-        code = postgres_find_out(s, pid, started, err);
+        code = postgres_find_out(s, pid, started, until_ms, err);
     else if (code == ERR_OK && !is_committed(l, p.commit))
         code = err_conflict(err, "the transaction had failed before");
     if (code != ERR_OK)

@@ -2,12 +2,14 @@
  * timeout; and the one place where PostgreSQL's errors become ours. */
 #include <errno.h>
 #include <poll.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/hash.h"
+#include "base/heart.h"
 #include "base/must.h"
 #include "store/postgres/postgres_internal.h"
+#include "store/postgres/postgres_reach.h"
 #include "store/postgres/postgres_url.h"
 
 #include "base/banned.h"
@@ -16,7 +18,9 @@ enum { BACKOFF_FIRST_MS = 100, BACKOFF_MAX_MS = 2000, IDLE_TRANSACTION_EXTRA_MS 
 
 void link_init(struct pg_link *l, const struct postgres_options *o)
 {
-    *l = (struct pg_link){.url = must_strdup(o->url), .timeout_ms = o->timeout_ms};
+    *l = (struct pg_link){.url = must_strdup(o->url),
+                          .url_hash = hash_fnv1a(HASH_FNV_START, o->url, strlen(o->url)),
+                          .timeout_ms = o->timeout_ms};
 }
 
 void link_close(struct pg_link *l)
@@ -41,6 +45,12 @@ void link_free(struct pg_link *l)
 bool link_is_open(const struct pg_link *l)
 {
     return l->conn != NULL;
+}
+
+int64_t link_until(const struct pg_link *l)
+{
+    int64_t until_ms = pg_mono_ms() + l->timeout_ms;
+    return l->until_ms && l->until_ms < until_ms ? l->until_ms : until_ms;
 }
 
 bool link_wait(const struct pg_link *l, short events, int64_t until_ms)
@@ -198,8 +208,10 @@ static bool finish_connecting(struct pg_link *l, int64_t until_ms)
     PQsetErrorVerbosity(l->conn, PQERRORS_VERBOSE); /* with the SQLSTATE */
     PostgresPollingStatusType step = PGRES_POLLING_WRITING;
     while (step != PGRES_POLLING_OK) {
-        if (step == PGRES_POLLING_FAILED ||
-            !link_wait(l, step == PGRES_POLLING_READING ? POLLIN : POLLOUT, until_ms))
+        if (step == PGRES_POLLING_FAILED)
+            return false;
+        l->timed_out = !link_wait(l, step == PGRES_POLLING_READING ? POLLIN : POLLOUT, until_ms);
+        if (l->timed_out)
             return false;
         step = PQconnectPoll(l->conn);
     }
@@ -211,17 +223,32 @@ static bool finish_connecting(struct pg_link *l, int64_t until_ms)
 static bool connect_by(struct pg_link *l, int64_t until_ms)
 {
     char user_timeout[24];
+    struct reach_hosts hosts;
+    reach_hosts(l->url_hash, &hosts);
     snprintf(user_timeout, sizeof user_timeout, "%lld", (long long)l->timeout_ms);
-    /* libpq minds connect_timeout where it waits itself: in a ping. */
-    const char *const names[] = {"dbname",          "application_name", "client_encoding",
-                                 "keepalives",      "keepalives_idle",  "keepalives_interval",
-                                 "connect_timeout", "tcp_user_timeout", NULL};
-    const char *const values[] = {l->url, "weir", "UTF8", "1", "5", "2", "2", user_timeout, NULL};
+    /* libpq minds connect_timeout where it waits itself: in a ping. What is NULL is as the URL says. */
+    const char *const names[] = {"dbname",
+                                 "application_name",
+                                 "client_encoding",
+                                 "keepalives",
+                                 "keepalives_idle",
+                                 "keepalives_interval",
+                                 "connect_timeout",
+                                 "tcp_user_timeout",
+                                 "host",
+                                 "hostaddr",
+                                 "port",
+                                 NULL};
+    const char *const values[] = {l->url,       "weir",     "UTF8",         "1",        "5", "2", "2",
+                                  user_timeout, hosts.host, hosts.hostaddr, hosts.port, NULL};
     l->conn = PQconnectStartParams(names, values, 1);
-    if (finish_connecting(l, until_ms))
-        return true;
-    l->hopeless = why_hopeless(l, names, values);
-    return false;
+    bool is_done = finish_connecting(l, until_ms);
+    if (!is_done && l->timed_out)
+        reach_hosts_hang(l->url_hash, &hosts, l->conn);
+    if (!is_done)
+        l->hopeless = why_hopeless(l, names, values);
+    reach_hosts_free(&hosts);
+    return is_done;
 }
 
 /* A statement ends on the server before we stop waiting for it; what a vanished client left open, too. */
@@ -283,13 +310,22 @@ static void count_failure(struct pg_link *l)
     l->retry_at_ms = pg_mono_ms() + l->backoff_ms;
 }
 
-/* When a connection of this process was last made: who failed before that need not wait any longer. Otherwise
- * readers would go on refusing for up to two seconds after the lanes have told that all is well. */
-static _Atomic int64_t connected_ms;
+/* What came to nothing early, because there was little time left, says nothing about the database. */
+void link_note_silence(struct pg_link *l, int64_t since_ms)
+{
+    if (pg_mono_ms() - since_ms < l->timeout_ms / 2)
+        return;
+    reach_not_answered(l->url_hash);
+    if (!l->backoff_ms)
+        count_failure(l);
+}
 
+/* Who failed before another connection of this process was made need not wait any longer. Otherwise readers
+ * would go on refusing for up to two seconds after the lanes have told that all is well. */
 static bool has_to_wait(const struct pg_link *l)
 {
-    return pg_mono_ms() < l->retry_at_ms && atomic_load(&connected_ms) < l->retry_at_ms - l->backoff_ms;
+    return (l->follows && reach_is_silent(l->url_hash)) ||
+           (pg_mono_ms() < l->retry_at_ms && reach_connected_ms() < l->retry_at_ms - l->backoff_ms);
 }
 
 /* A server that has gone says so on an idle connection: better learnt now than half way through a batch. */
@@ -305,24 +341,37 @@ static bool has_ended(struct pg_link *l)
     return false;
 }
 
-enum err_code link_open(struct pg_link *l, struct err *err)
+static enum err_code connect_anew(struct pg_link *l, struct err *err)
 {
-    if (l->conn && (l->in_transaction || !has_ended(l)))
-        return ERR_OK;
-    link_close(l);
-    if (postgres_url_check(l->url, err) != ERR_OK)
-        return err->code;
-    if (has_to_wait(l))
-        return unavailable(err, "connecting", "the database did not answer a moment ago", WAIT_FOR_IT);
+    int64_t since_ms = pg_mono_ms(), outer_ms = l->until_ms;
+    bool was_waiting = heart_waits_here(true);
     l->hopeless = NULL;
-    enum err_code code =
-        connect_by(l, pg_mono_ms() + l->timeout_ms) ? set_up(l, err) : link_lost(l, "connecting", err);
+    l->timed_out = false;
+    l->until_ms = link_until(l); /* for both steps */
+    enum err_code code = connect_by(l, l->until_ms) ? set_up(l, err) : link_lost(l, "connecting", err);
+    l->until_ms = outer_ms;
+    heart_waits_here(was_waiting);
     if (code == ERR_OK) {
         l->backoff_ms = l->retry_at_ms = 0;
-        atomic_store(&connected_ms, pg_mono_ms());
+        reach_connected(l->url_hash);
         return ERR_OK;
     }
     link_close(l);
     count_failure(l);
+    link_note_silence(l, since_ms);
     return code;
+}
+
+enum err_code link_open(struct pg_link *l, struct err *err)
+{
+    bool is_open = l->conn && (l->in_transaction || !has_ended(l));
+    if (is_open && (l->in_transaction || !l->follows || !reach_is_silent(l->url_hash)))
+        return ERR_OK;
+    if (!is_open)
+        link_close(l);
+    if (postgres_url_check(l->url, err) != ERR_OK)
+        return err->code;
+    if (has_to_wait(l))
+        return unavailable(err, "connecting", "the database did not answer a moment ago", WAIT_FOR_IT);
+    return is_open ? ERR_OK : connect_anew(l, err);
 }

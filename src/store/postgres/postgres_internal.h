@@ -22,26 +22,30 @@ enum {
 struct pg_link {
     PGconn *conn; /* NULL: none */
     char *url;
+    uint64_t url_hash; /* for postgres_reach.h */
     int64_t timeout_ms;
+    int64_t until_ms; /* monotonic: all that is under way ends by then, however much each step may take; 0 */
     int64_t retry_at_ms, backoff_ms; /* monotonic: when the next try to connect may be */
     int64_t pid, started; /* of the server process: its number and backend_start, for postgres_unknown.c */
     struct pg_clock clock;
     bool in_transaction;
-    bool by_key; /* nothing but reads and writes by key goes through it */
+    bool by_key;  /* nothing but reads and writes by key goes through it */
+    bool follows; /* others of this process look whether a silent database is back: it does not */
     struct pg_params params;
     int *awaited; /* what the pipeline will answer: AWAITED_*, or the statement whose PREPARE it is */
     PGresult **results;
     size_t count, capacity;
     unsigned forgotten;   /* synced pipelines whose answers nobody has read */
     bool unsent;          /* libpq refused something: the pipeline cannot succeed */
-    bool timed_out;       /* the last run ended because nothing came in time */
+    bool timed_out;       /* the last run or try to connect ended because nothing came in time */
     const char *hopeless; /* the last refusal is one that no time heals: what to do. Else NULL */
     uint8_t prepared[PG_STATEMENT_COUNT];
 };
 
 void link_init(struct pg_link *l, const struct postgres_options *o);
 void link_free(struct pg_link *l);
-/* Connects unless it is connected. Fails at once while the last failure is younger than the backoff. */
+/* Connects unless it is connected. Fails at once while the last failure is younger than the backoff; and a
+ * link that follows, while the database is silent. */
 MUST_CHECK enum err_code link_open(struct pg_link *l, struct err *err);
 void link_close(struct pg_link *l);
 bool link_is_open(const struct pg_link *l);
@@ -53,6 +57,9 @@ const char *link_hopeless(const char *state);
 enum err_code link_refused(const PGresult *r, const char *doing, struct err *err);
 int postgres_first_line(const char *text); /* how much of what libpq says is shown: for %.*s */
 enum err_code err_conflict(struct err *err, const char *why);
+/* By when a step that begins now has to be done; and that it was not: nobody tries again at once. */
+int64_t link_until(const struct pg_link *l);
+void link_note_silence(struct pg_link *l, int64_t since_ms);
 /* Waits for the socket; false when the time is over. */
 bool link_wait(const struct pg_link *l, short events, int64_t until_ms);
 
@@ -89,6 +96,7 @@ struct postgres_store {
     int64_t block_end, block_since_ms; /* log numbers up to here are ours, since then */
     int64_t hooks_version;             /* of store->hooks; -1: none read yet */
     int64_t load_now_ms;               /* 0: the batch has not loaded */
+    int64_t batch_since_ms;            /* monotonic: when it began to load */
     int64_t targets_tended_ms;         /* monotonic */
     int64_t deliveries_seen_ms;        /* monotonic: when they were looked at last */
     const void **group;                /* room for the rows of one commit */
@@ -118,7 +126,7 @@ void postgres_send_lane_batch(struct postgres_store *s); /* in the commit's pipe
 
 /* The result of a commit whose answer was lost (postgres_unknown.c): ERR_OK when it did happen. */
 MUST_CHECK enum err_code postgres_find_out(struct postgres_store *s, int64_t pid, int64_t started,
-                                           struct err *err);
+                                           int64_t until_ms, struct err *err);
 
 /* Reading for a batch (postgres_load.c, postgres_claims.c, postgres_fetch.c). */
 enum err_code postgres_load(struct store *base, struct load_set *l, struct arena *a, struct err *err);
@@ -181,6 +189,7 @@ struct pg_reader {
     struct reader base;
     struct pg_link link;
     bool begun;       /* between begin and end */
+    bool is_served;   /* of a store that is */
     unsigned cursors; /* so far, for their names */
 };
 enum err_code postgres_reader_open(struct store *base, struct reader **ret_reader, struct err *err);

@@ -240,8 +240,10 @@ static enum err_code take_all(struct postgres_store *s, struct load_set *l, cons
 enum err_code postgres_load(struct store *base, struct load_set *l, struct arena *a, struct err *err)
 {
     struct postgres_store *s = (struct postgres_store *)base;
-    if (!s->link.in_transaction)
-        s->batch_broken = false; /* a batch begins */
+    if (!s->link.in_transaction) { /* a batch begins */
+        s->batch_broken = false;
+        s->batch_since_ms = pg_mono_ms();
+    }
     if (s->batch_broken)
         return err_conflict(err, "the batch's transaction is gone");
     bool led = s->base.leads;

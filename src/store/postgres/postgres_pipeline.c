@@ -3,8 +3,10 @@
 #include <poll.h>
 #include <stdio.h>
 
+#include "base/heart.h"
 #include "base/must.h"
 #include "store/postgres/postgres_internal.h"
+#include "store/postgres/postgres_reach.h"
 
 #include "base/banned.h"
 
@@ -184,13 +186,26 @@ static bool read_all(struct pg_link *l, int64_t until_ms, const PGresult **ret_r
     return synced && PQstatus(l->conn) == CONNECTION_OK;
 }
 
+/* Everything is sent and every answer is read. Whatever loop this is, it is not to blame for the time. */
+static bool exchange(struct pg_link *l, const PGresult **ret_refusal)
+{
+    int64_t since_ms = pg_mono_ms(), until_ms = link_until(l);
+    bool was_waiting = heart_waits_here(true);
+    l->timed_out = false;
+    bool is_done = l->conn && !l->unsent && PQpipelineSync(l->conn) && skip_forgotten(l, until_ms) &&
+                   read_all(l, until_ms, ret_refusal);
+    heart_waits_here(was_waiting);
+    if (is_done)
+        reach_answered(l->url_hash);
+    else if (l->timed_out)
+        link_note_silence(l, since_ms);
+    return is_done;
+}
+
 enum err_code link_run(struct pg_link *l, const char *doing, struct err *err)
 {
-    int64_t until_ms = pg_mono_ms() + l->timeout_ms;
     const PGresult *refusal = NULL;
-    l->timed_out = false;
-    if (!l->conn || l->unsent || !PQpipelineSync(l->conn) || !skip_forgotten(l, until_ms) ||
-        !read_all(l, until_ms, &refusal)) {
+    if (!exchange(l, &refusal)) {
         if (refusal) { /* what the server said before it went says more than that it went */
             refused(l, refusal, doing, err);
             err->conflict = false;

@@ -8,14 +8,15 @@
 #include "base/banned.h"
 
 /* What a server that runs cannot do is an outage to whoever asks it. */
-static enum err_code open_reader(const struct postgres_options *o, bool of_a_server,
+static enum err_code open_reader(const struct postgres_options *o, const struct store *of,
                                  struct pg_reader **ret_reader, struct err *err)
 {
     struct pg_reader *r = must_alloc(sizeof *r);
     r->base.ops = &store_postgres_ops;
     link_init(&r->link, o);
+    r->is_served = r->link.follows = of && of->served;
     if (link_open(&r->link, err) != ERR_OK || postgres_schema_check(&r->link, err) != ERR_OK) {
-        if (r->link.hopeless && !of_a_server)
+        if (r->link.hopeless && !of)
             err->code = ERR_CONFIG_INVALID;
         postgres_reader_close(&r->base);
         return err->code;
@@ -29,7 +30,7 @@ enum err_code postgres_reader_open(struct store *base, struct reader **ret_reade
     const struct pg_link *l = &((struct postgres_store *)base)->link;
     struct postgres_options o = {.url = l->url, .timeout_ms = l->timeout_ms};
     struct pg_reader *r;
-    if (open_reader(&o, true, &r, err) != ERR_OK)
+    if (open_reader(&o, base, &r, err) != ERR_OK)
         return err->code;
     r->base.store = base;
     *ret_reader = &r->base;
@@ -40,7 +41,7 @@ enum err_code store_open_postgres_reader(const struct postgres_options *o, struc
                                          struct err *err)
 {
     struct pg_reader *r;
-    if (open_reader(o, false, &r, err) != ERR_OK)
+    if (open_reader(o, NULL, &r, err) != ERR_OK)
         return err->code;
     *ret_reader = &r->base;
     return ERR_OK;

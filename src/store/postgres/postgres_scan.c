@@ -9,7 +9,7 @@
 enum { PORTION = 1000, PORTION_OF_LARGE = 100, SCAN_ARENA_BYTES = 1 << 14, UNHURRIED_MS = 600000 };
 
 struct scan {
-    bool hurried; /* somebody waits for it: the usual timeout holds */
+    bool hurried; /* somebody waits for it: the usual timeout holds, as it does for all of a server's */
     bool (*take)(struct scan *s, const PGresult *r, int row); /* false ends the scan */
     const struct table *table;
     union {
@@ -61,7 +61,7 @@ static enum err_code run_scan(struct pg_reader *r, const char *sql, int portion,
     if (postgres_reader_ready(r, err) != ERR_OK)
         return err->code;
     int64_t timeout_ms = r->link.timeout_ms;
-    if (!s->hurried)
+    if (!s->hurried && !r->is_served)
         take_time(&r->link);
     struct strbuf declare = {0};
     strbuf_addf(&declare, "DECLARE scan%u NO SCROLL CURSOR FOR %s", cursor, sql);

@@ -11,17 +11,18 @@
  *      everything else: the number is there exactly when the transaction is.
  *
  * The row is read FOR UPDATE: should a lock of the old transaction be left for a moment, we wait for it.
- * When the lane was given away meanwhile, or the database does not answer for too long, the result stays
- * unknown, and that is what is said (STORAGE_UNAVAILABLE): whoever asked learns it by asking again, with the
- * same idempotency key or token. Nothing in this process depends on it, so nobody has to stop: the next batch
- * reads what it needs. */
+ * When the lane was given away meanwhile, or the database does not answer until the batch's time is over
+ * (postgres_commit.c), the result stays unknown, and that is what is said (STORAGE_UNAVAILABLE): whoever
+ * asked learns it by asking again, with the same idempotency key or token. Nothing in this process depends on
+ * it, so nobody has to stop: the next batch reads what it needs, and a COMMIT that arrives after a later one
+ * of its lane is refused. */
 #include <poll.h>
 
 #include "store/postgres/postgres_internal.h"
 
 #include "base/banned.h"
 
-enum { TIMES_TIMEOUT = 2, PAUSE_MS = 50 };
+enum { PAUSE_MS = 50 };
 
 enum outcome { OUTCOME_OPEN, OUTCOME_COMMITTED, OUTCOME_NOT_COMMITTED, OUTCOME_LOST };
 
@@ -63,12 +64,14 @@ static enum outcome ask(struct postgres_store *s, int64_t pid, int64_t started)
     return outcome;
 }
 
-enum err_code postgres_find_out(struct postgres_store *s, int64_t pid, int64_t started, struct err *err)
+enum err_code postgres_find_out(struct postgres_store *s, int64_t pid, int64_t started, int64_t until_ms,
+                                struct err *err)
 {
-    int64_t until_ms = pg_mono_ms() + s->link.timeout_ms * TIMES_TIMEOUT;
     enum outcome outcome;
+    s->link.until_ms = until_ms;
     while ((outcome = ask(s, pid, started)) == OUTCOME_OPEN && pg_mono_ms() < until_ms)
         poll(NULL, 0, PAUSE_MS);
+    s->link.until_ms = 0;
     if (outcome == OUTCOME_COMMITTED)
         return ERR_OK;
     if (outcome == OUTCOME_NOT_COMMITTED) {
