@@ -64,8 +64,14 @@ static void put_number(struct json_writer *w, const char *key, int64_t number)
     jw_int(w, number);
 }
 
-/* The body that would have been sent over HTTP, for its fingerprint. */
-static void fingerprint(const struct inbox *in, struct unit *u, struct submit_item *item)
+static struct str time_of(struct unit *u, int64_t ms)
+{
+    return ms ? time_text_ms(ms, arena_alloc(u->arena, TIME_TEXT_MAX)) : STR_ABSENT;
+}
+
+/* The body that would have been sent over HTTP, for its fingerprint: with the time as it was asked for. */
+static void fingerprint(const struct inbox *in, struct unit *u, const struct inbox_row *r,
+                        struct submit_item *item)
 {
     struct strbuf text CLEANUP(strbuf_free) = {0};
     struct json_writer w;
@@ -75,7 +81,7 @@ static void fingerprint(const struct inbox *in, struct unit *u, struct submit_it
     jw_object(&w);
     put_text(&w, "type", item->type);
     put_text(&w, "work_kind", item->work_kind);
-    put_text(&w, "execution_at", item->execution_at);
+    put_text(&w, "execution_at", time_of(u, r->execution_ms));
     put_text(&w, "callback", item->callback);
     put_text(&w, "queue", item->queue);
     put_number(&w, "priority", item->has_priority ? item->priority : -1);
@@ -114,11 +120,8 @@ static enum err_code check_shape(struct unit *u, const struct inbox_row *r, stru
 /* A time that was to come when the row was written and has come since is now, not an error. */
 static struct str execution_at(struct unit *u, const struct inbox_row *r)
 {
-    if (!r->execution_ms)
-        return STR_ABSENT;
     bool came = r->execution_ms > r->created_ms && r->execution_ms <= u->now_ms;
-    char *text = arena_alloc(u->arena, TIME_TEXT_MAX);
-    return time_text_ms(came ? u->now_ms + 1 : r->execution_ms, text);
+    return time_of(u, came ? u->now_ms + 1 : r->execution_ms);
 }
 
 static struct submit_item item_of(struct unit *u, const struct inbox_row *r)
@@ -175,7 +178,7 @@ static void make_command(const struct inbox *in, struct unit *u, struct candidat
         return;
     c->item = item_of(u, c->row);
     if (c->item.idem_key.ptr)
-        fingerprint(in, u, &c->item);
+        fingerprint(in, u, c->row, &c->item);
     c->command = (struct submit_command){.client = client->num, .items = &c->item, .item_count = 1};
     submit_command_type.ask(u, &c->command.base);
 }

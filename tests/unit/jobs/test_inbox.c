@@ -314,6 +314,33 @@ static void an_idempotency_key_counts_as_over_http(void **state)
     assert_non_null(strstr(left.error, "RFA_EXEC_IDEMPOTENCY_CONFLICT"));
 }
 
+/* Whether its time has come meanwhile or not, it is the same job; and the one of POST /v1/jobs. */
+static void a_key_counts_with_the_time_that_was_asked_for(void **state)
+{
+    struct rig *r = *state;
+    int64_t number;
+    if (r->shared)
+        skip(); /* the clock of the database is not turned here */
+    struct str client = new_client(r, &number);
+    struct inbox_row row = row_of(r, client, 1);
+    row.idempotency_key = STR("order-1");
+    row.execution_ms = row.created_ms + 5000;
+    put(r, &row);
+    drain(r);
+    row.id = 2;
+    put(r, &row);
+    rig_pass(r, 10000);
+    drain(r);
+    struct counted left = count_rows(r);
+    assert_int_equal(jobs_of(r).count, 1);
+    assert_int_equal(left.waiting + left.failed, 0);
+    row.id = 3;
+    row.execution_ms++;
+    put(r, &row);
+    drain(r);
+    assert_int_equal(count_rows(r).failed, 1);
+}
+
 /* A limit is no reason to refuse for ever. */
 static void rows_wait_while_the_queue_is_full(void **state)
 {
@@ -392,6 +419,7 @@ int main(void)
         INBOX_TEST(what_can_be_no_job_stays_with_the_reason),
         INBOX_TEST(a_row_that_was_put_right_is_taken_up_again),
         INBOX_TEST(an_idempotency_key_counts_as_over_http),
+        INBOX_TEST(a_key_counts_with_the_time_that_was_asked_for),
         INBOX_TEST(rows_wait_while_the_queue_is_full),
         INBOX_TEST(a_time_that_has_come_meanwhile_is_now),
         INBOX_TEST(many_rows_are_taken_in_turns_whatever_failed_before),
