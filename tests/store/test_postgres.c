@@ -7,6 +7,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "lifecycle/run_lifecycle.h"
+#include "lifecycle/signals.h"
+
 #include "base/banned.h"
 
 static uint32_t claim(struct store *s, struct arena *a, int64_t client, uint32_t max)
@@ -557,6 +560,26 @@ static void test_the_schema_refuses_states_that_do_not_belong_there(void **state
     }
 }
 
+/* The same of runs, steps and decisions, as in a SQLite file. */
+static void test_the_schema_refuses_states_of_runs_that_there_are_not(void **state)
+{
+    struct bench *b = *state;
+    struct err err;
+    for (int64_t s = -1; s <= RUN_STATUS_COUNT; s++) {
+        char name[16];
+        snprintf(name, sizeof name, "run %lld", (long long)s);
+        struct run_row run = {.num = s + 10, .id = str_of(name), .state = s};
+        struct run_step_row step = {.run = s + 10, .state = s};
+        struct decision_row decision = {.id = s + 10, .state = s};
+        assert_int_equal(shared_change(b->store, &table_run_row, ROW_INSERT, &run, &err) == ERR_OK,
+                         s >= 0 && s < RUN_STATUS_COUNT);
+        assert_int_equal(shared_change(b->store, &table_run_step_row, ROW_INSERT, &step, &err) == ERR_OK,
+                         s >= 0 && s < STEP_STATUS_COUNT);
+        assert_int_equal(shared_change(b->store, &table_decision_row, ROW_INSERT, &decision, &err) == ERR_OK,
+                         s >= 0 && s < SIGNAL_DECISION_COUNT);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -577,6 +600,7 @@ int main(void)
         BENCH_TEST(test_many_nodes_that_start_at_once_make_one_schema),
         BENCH_TEST(test_a_schema_of_a_newer_program_is_refused),
         BENCH_TEST(test_the_schema_refuses_states_that_do_not_belong_there),
+        BENCH_TEST(test_the_schema_refuses_states_of_runs_that_there_are_not),
     };
     return STORE_RUN("postgres", tests, bench_group_postgres);
 }

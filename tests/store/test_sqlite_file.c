@@ -4,6 +4,10 @@
 #include <sqlite3.h>
 #include <stdio.h>
 
+#include "lifecycle/delivery_lifecycle.h"
+#include "lifecycle/run_lifecycle.h"
+#include "lifecycle/signals.h"
+
 #include "base/banned.h"
 
 static sqlite3 *open_raw(struct bench *b)
@@ -47,6 +51,56 @@ static void test_the_schema_has_exactly_the_columns_of_the_row_lists(void **stat
         sqlite3_finalize(q);
         assert_int_equal(n, tables[i]->column_count);
     }
+    sqlite3_close(db);
+}
+
+static int count_of(const char *text, const char *what)
+{
+    int count = 0;
+    while ((text = strstr(text, what))) {
+        count++;
+        text += strlen(what);
+    }
+    return count;
+}
+
+/* Migrations are written by hand: what they say of states is what the lifecycles' lists say. */
+static void test_the_checks_of_the_schema_are_those_of_the_lifecycles(void **state)
+{
+    struct bench *b = *state;
+    static const struct {
+        const struct table *table;
+        int first, last;
+    } checks[] = {
+        {&table_task_row, 0, JOB_SUCCEEDED - 1},
+        {&table_end_row, JOB_SUCCEEDED, JOB_STATE_COUNT - 1},
+        {&table_delivery_row, 0, DELIVERY_STATE_COUNT - 1},
+        {&table_run_row, 0, RUN_STATUS_COUNT - 1},
+        {&table_run_step_row, 0, STEP_STATUS_COUNT - 1},
+        {&table_decision_row, 0, SIGNAL_DECISION_COUNT - 1},
+    };
+    for (int s = 0; s < JOB_STATE_COUNT; s++)
+        assert_int_equal(job_state_is_final((enum job_state)s), s >= JOB_SUCCEEDED);
+    sqlite3 *db = open_raw(b);
+    sqlite3_stmt *q;
+    size_t count = 0;
+    assert_int_equal(
+        sqlite3_prepare_v2(db, "SELECT name,sql FROM sqlite_master WHERE type='table'", -1, &q, NULL),
+        SQLITE_OK);
+    while (sqlite3_step(q) == SQLITE_ROW) {
+        const char *name = (const char *)sqlite3_column_text(q, 0),
+                   *sql = (const char *)sqlite3_column_text(q, 1);
+        char check[64] = "";
+        for (size_t i = 0; i < LENGTH_OF(checks); i++)
+            if (strcmp(name, checks[i].table->name) == 0)
+                snprintf(check, sizeof check, "CHECK(state BETWEEN %d AND %d)", checks[i].first,
+                         checks[i].last);
+        assert_int_equal(count_of(sql, "CHECK("), *check != 0);
+        assert_true(!*check || strstr(sql, check));
+        count += *check != 0;
+    }
+    assert_int_equal(count, LENGTH_OF(checks));
+    sqlite3_finalize(q);
     sqlite3_close(db);
 }
 
@@ -499,6 +553,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         BENCH_TEST(test_the_schema_has_exactly_the_columns_of_the_row_lists),
+        BENCH_TEST(test_the_checks_of_the_schema_are_those_of_the_lifecycles),
         BENCH_TEST(test_the_schema_refuses_states_that_do_not_belong_there),
         BENCH_TEST(test_a_second_open_migrates_nothing),
         BENCH_TEST(test_a_newer_schema_is_refused_by_number_and_left_alone),

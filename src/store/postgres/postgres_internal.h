@@ -77,6 +77,8 @@ void link_forget(struct pg_link *l, const char *sql);
 /* Ends the transaction without waiting, if there is one. */
 void link_rollback(struct pg_link *l);
 void link_begin(struct pg_link *l); /* in the pipeline, unless a transaction is open */
+/* In the pipeline: the server ends nothing of this transaction for taking long. */
+void link_take_time(struct pg_link *l);
 
 /* --- the handle -------------------------------------------------------------------------------------- */
 

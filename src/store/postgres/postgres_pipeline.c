@@ -103,6 +103,13 @@ void link_begin(struct pg_link *l)
     l->in_transaction = true;
 }
 
+void link_take_time(struct pg_link *l)
+{
+    link_params(l);
+    link_send_sql(l, "SELECT set_config('statement_timeout','0',true),set_config('lock_timeout','0',true),"
+                     "set_config('idle_in_transaction_session_timeout','0',true)");
+}
+
 /* --- reading -------------------------------------------------------------------------------------- */
 
 /* The next thing libpq has to say, NULLs between results included. False: nothing came in time, or the

@@ -41,16 +41,6 @@ static enum err_code next_portion(struct pg_reader *r, const char *fetch, PGresu
     return keep_answer(r, link_send_sql(&r->link, fetch), ret, err);
 }
 
-/* A whole table takes as long as it takes, and so does what is done with its rows (verify, copy). A server
- * that is gone is noticed all the same, by the connection. */
-static void take_time(struct pg_link *l)
-{
-    link_params(l);
-    link_send_sql(l, "SELECT set_config('statement_timeout','0',true),set_config('lock_timeout','0',true),"
-                     "set_config('idle_in_transaction_session_timeout','0',true)");
-    l->timeout_ms = UNHURRIED_MS;
-}
-
 static enum err_code run_scan(struct pg_reader *r, const char *sql, int portion, struct scan *s,
                               struct err *err)
 {
@@ -61,8 +51,12 @@ static enum err_code run_scan(struct pg_reader *r, const char *sql, int portion,
     if (postgres_reader_ready(r, err) != ERR_OK)
         return err->code;
     int64_t timeout_ms = r->link.timeout_ms;
-    if (!s->hurried && !r->is_served)
-        take_time(&r->link);
+    if (!s->hurried && !r->is_served) {
+        /* A whole table takes as long as it takes, and so does what is done with its rows (verify, copy). A
+         * server that is gone is noticed all the same, by the connection. */
+        link_take_time(&r->link);
+        r->link.timeout_ms = UNHURRIED_MS;
+    }
     struct strbuf declare = {0};
     strbuf_addf(&declare, "DECLARE scan%u NO SCROLL CURSOR FOR %s", cursor, sql);
     link_params(&r->link);

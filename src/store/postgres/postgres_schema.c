@@ -7,6 +7,8 @@
 #include "base/hash.h"
 #include "base/must.h"
 #include "lifecycle/delivery_lifecycle.h"
+#include "lifecycle/run_lifecycle.h"
+#include "lifecycle/signals.h"
 #include "store/postgres/postgres_internal.h"
 
 #include "base/banned.h"
@@ -171,10 +173,19 @@ static bool is_any(int state)
     return state >= 0;
 }
 
+static const struct {
+    const struct table *table;
+    bool (*may_be)(int state);
+    int state_count;
+} checks[] = {
+    {&table_task_row, is_live, JOB_STATE_COUNT},         {&table_end_row, is_final, JOB_STATE_COUNT},
+    {&table_delivery_row, is_any, DELIVERY_STATE_COUNT}, {&table_run_row, is_any, RUN_STATUS_COUNT},
+    {&table_run_step_row, is_any, STEP_STATUS_COUNT},    {&table_decision_row, is_any, SIGNAL_DECISION_COUNT},
+};
+
 static void collect(struct statements *s)
 {
-    enum { CHECKS = 2 * 3 };
-    s->capacity = LENGTH_OF(before) + LENGTH_OF(behind) + CHECKS + postgres_inbox_sql_count;
+    s->capacity = LENGTH_OF(before) + LENGTH_OF(behind) + 2 * LENGTH_OF(checks) + postgres_inbox_sql_count;
     for (size_t i = 0; i < TABLE_COUNT; i++)
         s->capacity += tables[i]->column_count;
     s->capacity += TABLE_COUNT;
@@ -183,9 +194,8 @@ static void collect(struct statements *s)
         add(s, before[i]);
     for (size_t i = 0; i < TABLE_COUNT; i++)
         add_table(s, tables[i]);
-    add_check(s, &table_task_row, is_live, JOB_STATE_COUNT);
-    add_check(s, &table_end_row, is_final, JOB_STATE_COUNT);
-    add_check(s, &table_delivery_row, is_any, DELIVERY_STATE_COUNT);
+    for (size_t i = 0; i < LENGTH_OF(checks); i++)
+        add_check(s, checks[i].table, checks[i].may_be, checks[i].state_count);
     for (size_t i = 0; i < LENGTH_OF(behind); i++)
         add(s, behind[i]);
     for (size_t i = 0; i < postgres_inbox_sql_count; i++)
@@ -247,12 +257,6 @@ enum err_code postgres_schema_check(struct pg_link *l, struct err *err)
     return ERR_OK;
 }
 
-static void take_time(struct pg_link *l)
-{
-    link_params(l);
-    link_send_sql(l, "SELECT set_config('statement_timeout','0',true),set_config('lock_timeout','0',true)");
-}
-
 static enum err_code finish(struct pg_link *l, const char *doing, struct err *err)
 {
     link_send(l, PG_COMMIT);
@@ -270,7 +274,7 @@ static enum err_code make(struct pg_link *l, const struct statements *s, bool is
                           struct err *err)
 {
     link_begin(l);
-    take_time(l);
+    link_take_time(l);
     link_params(l);
     link_send_sql(l, "SELECT " IN_THE_LOCK_OF_THE_SCHEMA);
     for (size_t i = 0; i < s->count; i++)
@@ -300,7 +304,7 @@ static enum err_code take_over_log(struct pg_link *l, struct err *err)
     if (!restored)
         return ERR_OK;
     link_begin(l);
-    take_time(l);
+    link_take_time(l);
     link_params(l);
     link_send_sql(l, "UPDATE log SET xid=DEFAULT" FROM_ELSEWHERE);
     return finish(l, "taking over a restored log", err);
