@@ -48,7 +48,8 @@ OF_NO_STORE = [f"tests/{name}.py" for name in (
     "scenarios/test_non_goals", "webhooks/test_broken_receivers")]
 SIMULATOR = "tests/api/test_simulate.py"  # most of it is about its own table and flags
 ON_POSTGRES = ["tests/api", "tests/scenarios", "tests/webhooks", "tests/harness/test_postgres.py",
-               "tests/faults/test_postgres_start.py",
+               "tests/faults/test_postgres_start.py", "tests/faults/test_postgres_leases.py",
+               "tests/faults/test_postgres_listener.py",
                *("--ignore=" + path for path in OF_NO_STORE + [SIMULATOR])]
 # What needs a server as quick as people have it. In make test-long they run with sanitizers, too.
 QUICK_ONLY = ["tests/faults/test_storm.py", "tests/faults/test_overload.py"]
@@ -62,7 +63,8 @@ BUILT = ["build-asan", "build-cuts"]  # the second configures the release build 
 PARTS = {"api": 3, "faults": 2, "postgres-api": 2}  # of a long black-box suite, run beside each other
 
 # Of what can go wrong, a part on PostgreSQL at commit size.
-FAULTS_ON_POSTGRES = ["tests/faults/test_postgres_faults.py", "tests/faults/test_table_sizes.py"] + [
+FAULTS_ON_POSTGRES = ["tests/faults/test_postgres_faults.py", "tests/faults/test_table_sizes.py",
+                      SIMULATOR + "::test_a_seed_repeats_the_sequence"] + [
     f"tests/faults/{test}" for test in (
         "test_kill.py::test_kill_of_the_whole_family_under_load_loses_nothing",
         "test_kill.py::test_verify_sees_a_row_that_is_missing",

@@ -132,7 +132,7 @@ STORAGE_PROBLEMS = ("RFA_STORAGE_UNAVAILABLE", "RFA_STORAGE_DB_ERROR", "RFA_STOR
 # As the defaults are to each other. Later than the first, the server itself would have said 504.
 IMPATIENT = {"server.request_timeout_ms": 2500, "store.timeout_ms": 1000, "runner.processes": 0}
 ANSWER_SECONDS_MAX = 2.5 + 1.0  # a busy machine's
-SUBMITTERS, HANGING_SECONDS = 4, 5
+SUBMITTERS, HANGING_SECONDS = 4, 3
 
 
 def expect_refused(answer, seconds):
@@ -236,7 +236,7 @@ def test_reads_of_a_database_that_hangs_keep_no_loop_from_its_other_work(databas
         node.api("GET", "/v1/jobs", key=key)
         with database.hanging():
             took = []
-            for _ in range(6):
+            for _ in range(5):
                 read = threading.Thread(target=node.api, args=("GET", "/v1/jobs"), kwargs={"key": key})
                 read.start()
                 time.sleep(0.2)
@@ -276,6 +276,9 @@ def holder_of_duties(nodes):
     return wait_for(found, READY_SECONDS_MAX, "one holder of the duties", nodes[0])
 
 
+TAKEOVER_SECONDS_MAX = 15  # a second until they are due, three of silence, and a busy machine
+
+
 @pytest.mark.parametrize("way", ["paused", "killed"])
 def test_duties_go_on_when_their_holder_is_paused_or_killed(database, way):
     """[JOB-128] A schedule that comes due while the node with the duties stands still, or is gone, is kept
@@ -286,9 +289,10 @@ def test_duties_go_on_when_their_holder_is_paused_or_killed(database, way):
         holder, other = holder_of_duties(nodes)
         jobs = [other.submit(key, type="DEFERRED", execution_at=other.soon(1.0), queue=OUTSIDE)["job_id"]
                 for _ in range(5)]
+        before = time.monotonic()
         paused = holder.kill9_kind("core", signal.SIGSTOP) if way == "paused" else holder.kill9() or []
         for job_id in jobs:
-            other.wait_state(key, job_id, "QUEUED", timeout=READY_SECONDS_MAX)
+            other.wait_state(key, job_id, "QUEUED", timeout=before + TAKEOVER_SECONDS_MAX - time.monotonic())
         assert other.logs(event="duties_taken")
         for pid in paused:
             os.kill(pid, signal.SIGCONT)

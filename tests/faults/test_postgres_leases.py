@@ -9,7 +9,7 @@ from harness.weir_server import wait_for
 
 pytestmark = pytest.mark.postgres_only
 PATIENCE_SECONDS = 60
-LEASE_SECONDS = 6
+LEASE_SECONDS = 4
 SETTINGS = {"queue.lease_ms": LEASE_SECONDS * 1000, "queue.heartbeat_ms": 1000, "runner.processes": 0,
             "gateway.processes": 0, "log.level": "info"}
 
