@@ -252,6 +252,8 @@ static enum err_code run_batch(struct lane *l, struct command_list *batch, struc
     if (timers && l->unit.load_err.code == ERR_OK)
         timers_decide(&l->unit, BATCH_TIMERS_MAX);
     decide_batch(l, batch, decided, parks);
+    if (!is_shared(l)) /* what came behind a claim in its own batch may be what it waits for */
+        parked_add(l, parks);
     parked_decide(l, decided);
     return lane_commit(l, decided, ret_why);
 }

@@ -418,6 +418,20 @@ static void test_a_parked_claim_wakes_in_the_batch_of_the_submit(void **state)
     assert_true(rig_is_done(&second->base));
 }
 
+/* Nothing was there when it was decided; what came behind it in the same batch is not left lying. */
+static void test_a_claim_hears_of_what_its_own_batch_brings(void **state)
+{
+    struct rig *r = *state;
+    int64_t client = rig_new_client(r, NULL);
+    struct claim_command *c = rig_post_claim(r, "w", 1, 20000);
+    struct submit_item job = rig_submit_default(r, client);
+    for (int i = 0; r->shared && !rig_is_done(&c->base) && i < 2; i++)
+        rig_step(r); /* there the claim is looked at again, at once, by whoever is free */
+    assert_true(rig_is_done(&c->base));
+    assert_int_equal(c->task_count, 1);
+    assert_int_equal(c->tasks[0].id, job.id);
+}
+
 static void submit_at_the_other_node(struct rig *r)
 {
     rig_switch_node(r);
@@ -535,6 +549,7 @@ int main(void)
         RIG_TEST(test_a_repeated_start_of_the_same_lease_changes_nothing),
         RIG_TEST(test_items_that_are_refused_leave_their_neighbours_alone),
         RIG_TEST(test_a_parked_claim_wakes_in_the_batch_of_the_submit),
+        RIG_TEST(test_a_claim_hears_of_what_its_own_batch_brings),
         RIG_TEST(test_a_claim_does_not_sleep_over_what_came_while_its_batch_was_decided),
         RIG_TEST(test_a_parked_claim_ends_empty_at_its_deadline_and_not_before),
         RIG_TEST(test_a_parked_claim_whose_worker_left_takes_nothing),
