@@ -52,10 +52,11 @@ class Callbacks:
         jobs = {job_id: events for job_id, (job, events) in check_client(node, self.key).items()
                 if job["callback"]}
         count = sum(map(len, jobs.values()))
+        print(f"{self.taken()} of {count} deliveries taken when the last job had ended", flush=True)
         try:
             wait_for(lambda: self.taken() >= count, PATIENCE_SECONDS, "every event to be taken")
         except AssertionError as late:
-            raise AssertionError(f"{late}: {self.waiting(node, jobs)}") from None
+            raise AssertionError(f"{late}, {self.taken()} of {count}: {self.waiting(node, jobs)}") from None
 
         def told():
             log = read_logs(node, self.key, dict.fromkeys(jobs, NAME), {}).get(NAME, [])

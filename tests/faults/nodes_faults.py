@@ -85,7 +85,7 @@ def crash(database, rng):
     database.start()
 
 
-def crash_often(times, database, trouble, history, rng):
+def crash_often(times, database, trouble, history, callbacks, rng):
     """So many crashes, and a storm before every second one; after each, work goes on. The proxies cut a
     small share of the COMMITs all the while. How many sessions the storms ended."""
     terminated = 0
@@ -100,7 +100,7 @@ def crash_often(times, database, trouble, history, rng):
         wait_for(lambda: history.count("submit", "ok") >= seen + SUBMITS_BETWEEN, READY_SECONDS_MAX,
                  "submits after a crash of the database", trouble.nodes[0])
         if (n + 1) % CRASHES_TOLD == 0:
-            print(f"{n + 1} of {times} crashes, {seen} jobs", flush=True)
+            print(f"{n + 1} of {times} crashes, {seen} jobs, {callbacks.taken()} deliveries", flush=True)
     wait_for(lambda: trouble.faults or trouble.saw_everything(), 2 * READY_SECONDS_MAX,
              "every kind of trouble")
     for proxy in trouble.proxies:

@@ -87,7 +87,8 @@ def test_two_nodes_lose_nothing_while_everything_around_them_fails(database, pro
         with Workers(nodes, callbacks.key, claims):
             with NodesLoad(nodes, callbacks.key, history, callbacks.fields, threads=6, pause=0.03), \
                     Trouble(nodes, proxies, SEED) as trouble:
-                terminated = crash_often(RESTARTS, database, trouble, history, random.Random(SEED))
+                terminated = crash_often(RESTARTS, database, trouble, history, callbacks,
+                                         random.Random(SEED))
             all_ready(nodes)
             drained(nodes[0], callbacks.key, DRAIN_SECONDS_MAX)  # before the workers go
         delivered = callbacks.expect_sound(nodes[1])
