@@ -234,7 +234,7 @@ static void log_enqueued(const void *row, void *arg)
 {
     const struct delivery_row *d = row;
     const struct enqueued *e = arg;
-    const struct task *s = live_find(e->live, deliver_stream_of(d));
+    const struct task *s = live_find(e->live, deliver_stream_id(d->webhook, d->job));
     struct str slot = s ? s->row.queue : STR("");
     struct uuid id = uuid_from_v7(d->id, (uint64_t)d->low);
     char id_text[UUID_TEXT_LEN + 1];

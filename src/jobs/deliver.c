@@ -16,22 +16,10 @@ enum { STREAM_PRIORITY = 4, REPLAY_PRIORITY = 1 };
 
 /* --- keys ---------------------------------------------------------------------------------------- */
 
-static int64_t stream_id(int64_t webhook, int64_t room)
+int64_t deliver_stream_id(int64_t webhook, int64_t job)
 {
-    uint64_t h = hash_mix(hash_mix((uint64_t)webhook) ^ (uint64_t)room);
+    uint64_t h = hash_mix(hash_mix((uint64_t)webhook) ^ (uint64_t)job);
     return (int64_t)(TASK_ID_OF_STREAM | h >> 5);
-}
-
-/* The deliveries of a job keep their order. What is about no job (a test, a webhook that was disabled) has
- * none to keep, and goes by itself. */
-static int64_t room_of(const struct delivery_row *d)
-{
-    return d->job ? d->job : d->id;
-}
-
-int64_t deliver_stream_of(const struct delivery_row *d)
-{
-    return stream_id(d->webhook, room_of(d));
 }
 
 int64_t deliver_replay_id(int64_t delivery)
@@ -57,12 +45,12 @@ static int64_t callback_target(struct str text)
 /* By receiver and job, as order is: the gateway's partitions are made of slots (runtime/partition.h). */
 _Static_assert((int)DELIVERY_SLOTS == (int)PARTITION_SLOTS, "a slot each");
 
-static struct str queue_of(struct unit *u, int64_t target, int64_t room)
+static struct str queue_of(struct unit *u, int64_t target, int64_t job)
 {
-    char instance_text[24], room_text[24];
-    snprintf(instance_text, sizeof instance_text, "%lld", (long long)target);
-    snprintf(room_text, sizeof room_text, "%lld", (long long)room);
-    uint64_t hash = partition_hash(str_of(instance_text), str_of(room_text));
+    char instance[24], room[24];
+    snprintf(instance, sizeof instance, "%lld", (long long)target);
+    snprintf(room, sizeof room, "%lld", (long long)job);
+    uint64_t hash = partition_hash(str_of(instance), str_of(room));
     return arena_printf(u->arena, "~deliver.%u", partition_slot(hash));
 }
 
@@ -74,10 +62,9 @@ static struct str replay_queue_of(struct unit *u, const struct delivery_row *d)
     return arena_printf(u->arena, "~replay.%u", partition_slot(partition_hash(str_of(text), STR_ABSENT)));
 }
 
-/* NULL: none. */
-static struct task *find_stream(struct unit *u, int64_t id, int64_t webhook, int64_t job)
+struct task *deliver_find_stream(struct unit *u, int64_t webhook, int64_t job)
 {
-    struct task *s = unit_task_about(u, id, job);
+    struct task *s = unit_task_about(u, deliver_stream_id(webhook, job), job);
     bool is_it = s && s->row.owner == TASK_OWNER_DELIVERY && s->row.subject == job &&
                  (webhook ? s->row.target == webhook : s->row.target < 0);
     return is_it ? s : NULL;
@@ -129,23 +116,13 @@ static struct task *add_stream(struct unit *u, int64_t client, int64_t job, cons
     return unit_task_add(u, &row);
 }
 
-static struct task *open_callback(struct unit *u, const struct job_row *job)
+static struct task *open_stream(struct unit *u, int64_t client, int64_t webhook, int64_t job, int64_t target)
 {
-    int64_t target = callback_target(job->callback);
-    struct stream_key k = {.id = stream_id(0, job->id),
+    struct stream_key k = {.id = deliver_stream_id(webhook, job),
                            .target = target,
                            .priority = STREAM_PRIORITY,
-                           .queue = queue_of(u, target, job->id)};
-    return add_stream(u, job->client, job->id, &k);
-}
-
-static struct task *open_webhook(struct unit *u, const struct delivery_row *d)
-{
-    struct stream_key k = {.id = deliver_stream_of(d),
-                           .target = d->webhook,
-                           .priority = STREAM_PRIORITY,
-                           .queue = queue_of(u, d->webhook, room_of(d))};
-    return add_stream(u, d->client, d->job, &k);
+                           .queue = queue_of(u, target, job)};
+    return add_stream(u, client, job, &k);
 }
 
 static struct task *open_replay(struct unit *u, const struct delivery_row *d)
@@ -173,8 +150,8 @@ void deliver_open_callback(struct unit *u, const struct job_row *job, struct tas
     if (!job->callback.ptr)
         return;
     t->has_callback = true;
-    if (!find_stream(u, stream_id(0, job->id), 0, job->id))
-        unit_task_place(u, open_callback(u, job));
+    if (!deliver_find_stream(u, 0, job->id))
+        unit_task_place(u, open_stream(u, job->client, 0, job->id, callback_target(job->callback)));
 }
 
 /* --- deliveries ---------------------------------------------------------------------------------- */
@@ -199,9 +176,9 @@ struct delivery_row *deliver_new(struct unit *u, int64_t client, int64_t webhook
 
 static void append_at(struct unit *u, const struct delivery_row *d, int64_t at_ms)
 {
-    struct task *s = find_stream(u, deliver_stream_of(d), d->webhook, d->job);
+    struct task *s = deliver_find_stream(u, d->webhook, d->job);
     if (!s && d->webhook) /* of a callback the stream is opened with its job, whose row says where to */
-        s = open_webhook(u, d);
+        s = open_stream(u, d->client, d->webhook, d->job, d->webhook);
     if (s)
         append(u, s, d->id, at_ms);
 }
@@ -227,7 +204,7 @@ void deliver_append_again(struct unit *u, const struct delivery_row *d)
 static bool has_callback(struct unit *u, struct task *t)
 {
     if (!t->has_callback && u->store->shared && !t->about_loaded)
-        t->has_callback = find_stream(u, stream_id(0, t->row.id), 0, t->row.id) != NULL;
+        t->has_callback = deliver_find_stream(u, 0, t->row.id) != NULL;
     return t->has_callback;
 }
 

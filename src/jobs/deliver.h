@@ -38,9 +38,10 @@ void deliver_append_again(struct unit *u, const struct delivery_row *d);
  * webhook number `event` was disabled, or a test (0). In the arena. */
 struct delivery_row *deliver_new(struct unit *u, int64_t client, int64_t webhook, int64_t job, int64_t event);
 
-int64_t deliver_stream_of(const struct delivery_row *d); /* the id of the stream it goes with */
-int64_t deliver_replay_id(int64_t delivery);             /* of the stream of a dead letter */
-int64_t deliver_webhook(const struct task_row *stream);  /* 0: it is a callback's */
+int64_t deliver_stream_id(int64_t webhook, int64_t job);
+int64_t deliver_replay_id(int64_t delivery);            /* of the stream of a dead letter */
+int64_t deliver_webhook(const struct task_row *stream); /* 0: it is a callback's */
+struct task *deliver_find_stream(struct unit *u, int64_t webhook, int64_t job); /* NULL: none */
 /* When a stream that could be sent at `at_ms` may be: not before the pause of a closed target is over. Every
  * one has its time then, so that there is always somebody to try. */
 int64_t deliver_not_before_ms(struct unit *u, const struct task *s, int64_t at_ms);

@@ -9,8 +9,15 @@ class Letters:
     def __init__(self, weir, receiver, path="/letters"):
         self.weir = weir
         self.key, _ = new_client_with_secret(weir)
-        self.hook, _ = new_webhook(weir, self.key, receiver.url + path, ["job.retries_exhausted"])
+        self.hook, _ = new_webhook(weir, self.key, receiver.url + path, ["job.created"])
         self.ids = []
+
+    def send_of_jobs(self, count, at_once=500):
+        """One of each of so many jobs, which nobody runs. Who they were the receiver knows."""
+        jobs = [{"type": "EXECUTE", "queue": "nobody"}] * at_once
+        for _ in range(count // at_once):
+            told = self.weir.api("POST", "/v1/jobs:batch", {"jobs": jobs}, self.key).expect(202)
+            assert all("job_id" in item for item in told["results"]), told
 
     def send(self):
         """A test, which is a delivery like any other; its id."""

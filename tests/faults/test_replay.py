@@ -14,7 +14,7 @@ from harness.together import Crew, at_once
 from harness.weir_server import wait_for
 
 LONG = os.environ.get("WEIR_TEST_LONG") == "1"
-LETTERS, CALLERS = (100000, 16) if LONG else (600, 8)
+LETTERS, CALLERS = (100000, 16) if LONG else (1000, 8)
 TOPOLOGY = "/ops/v1/topology"
 QUICK = {"webhooks.base_ms": 20, "webhooks.cap_ms": 100, "webhooks.timeout_ms": 3000,
          "limits.requests_per_minute": 0}
@@ -163,11 +163,14 @@ class Live(Crew):
 def test_a_large_replay_starves_no_live_traffic(fresh_weir, receiver):
     """[TOP-096] While many letters go to a slow receiver live deliveries arrive as ever, the SLOs of outbound
     work hold, and every letter arrives."""
-    weir = fresh_weir(settings=QUICK | {"webhooks.timeout_ms": 30000})
+    weir = fresh_weir(settings=QUICK | {"webhooks.timeout_ms": 30000, "jobs.max_active": 1000000,
+                                        "jobs.queue_size": 1000000})
     with Receiver() as slow:
         letters = Letters(weir, slow)
-        at_once(CALLERS, lambda _: [letters.send() for _ in range(LETTERS // CALLERS)])
-        wait_for(lambda: len(slow.calls) >= len(letters.ids), 600, "the first time", weir)
+        letters.send_of_jobs(LETTERS)
+        wait_for(lambda: len(slow.calls) >= LETTERS, 600, "the first time", weir)
+        letters.ids = sorted({call.id for call in slow.calls})
+        assert len(letters.ids) == LETTERS
         slow.answers = [slowly(0.05)]
         with Live(weir, receiver) as live:
             time.sleep(2)

@@ -121,7 +121,7 @@ static enum err_code read_next_attempt(struct call *c, struct reader *r, const s
     *ret_ms = 0;
     if (d->state != DELIVERY_PENDING)
         return ERR_OK;
-    if (read_turn(c, r, d, deliver_stream_of(d), ret_ms, err) != ERR_OK)
+    if (read_turn(c, r, d, deliver_stream_id(d->webhook, d->job), ret_ms, err) != ERR_OK)
         return err->code;
     return *ret_ms ? ERR_OK : read_turn(c, r, d, deliver_replay_id(d->id), ret_ms, err);
 }

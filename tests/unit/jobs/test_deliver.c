@@ -129,21 +129,6 @@ static void test_a_receiver_has_so_many_slots_and_others_their_own(void **state)
     assert_int_equal(claim_all(r)->task_count, 1); /* a slot is free again */
 }
 
-/* They are about no job, so there is no order to keep. */
-static void test_tests_of_a_webhook_do_not_wait_for_each_other(void **state)
-{
-    struct rig *r = *state;
-    int64_t client = rig_new_client(r, NULL), hook = new_webhook(r, client, "http://hook/1", "job.created");
-    for (int i = 0; i < 7; i++)
-        send_test(r, client, hook);
-    struct claim_command *c = claim_all(r);
-    assert_int_equal(c->task_count, 1); /* it has not answered yet */
-    c = answer_all(r, c, 200);
-    assert_int_equal(c->task_count, 2);
-    assert_int_not_equal(c->tasks[0].id, c->tasks[1].id);
-    assert_int_equal(answer_all(r, c, 200)->task_count, 4);
-}
-
 /* Five failures in a row close it; then one try at a time, and a success opens it again. */
 static void test_the_breaker_closes_probes_and_opens(void **state)
 {
@@ -611,7 +596,6 @@ int main(void)
         RIG_TEST(test_a_failure_backs_off_and_the_last_one_gives_up),
         RIG_TEST(test_a_stale_sender_changes_nothing),
         RIG_TEST(test_a_receiver_has_so_many_slots_and_others_their_own),
-        RIG_TEST(test_tests_of_a_webhook_do_not_wait_for_each_other),
         RIG_TEST(test_the_breaker_closes_probes_and_opens),
         RIG_TEST(test_a_closed_receiver_is_tried_by_what_comes_later),
         RIG_TEST(test_a_receiver_with_many_waiting_does_not_hold_up_others),
