@@ -161,12 +161,14 @@ static void take_duties(struct postgres_store *s, const PGresult *r, struct stor
     ret->next_lapse_ms = time_or_never(r, LOOK_LAPSE);
 }
 
-#define TO_MAKE "SELECT octet_length(refs)/8-seq AS n FROM tasks WHERE "
+#define TO_MAKE "SELECT octet_length(refs)/8-seq AS n FROM "
 #define QUEUES  "ARRAY(SELECT q||n FROM unnest(ARRAY['~deliver.','~replay.']) q,generate_series(0,127) n)"
+/* Among those that wait for a time are a million jobs of next year: a retry is one of the nearest. */
+#define NEAREST "(SELECT refs,seq,state,owner FROM tasks WHERE phase=0 ORDER BY due_ms LIMIT 10000) nearest"
 
 /* Deliveries that are not yet made: of streams that are ready, claimed or wait for a slot, or will be tried
  * again. A count kept by every commit would be a row that all of them write; this is read by indexes, now and
- * then, and bounded in each state. */
+ * then, and what it reads is bounded. */
 static enum err_code look_at_deliveries(struct postgres_store *s, struct err *err)
 {
     struct pg_link *l = &s->link;
@@ -175,10 +177,10 @@ static enum err_code look_at_deliveries(struct postgres_store *s, struct err *er
         return ERR_OK;
     s->deliveries_seen_ms = pg_mono_ms();
     params_int(link_params(l), s->base.deliveries_max);
-    size_t n = link_send_sql(l, "SELECT coalesce(sum(n),0)::bigint FROM ((" TO_MAKE
-                                "phase=1 AND queue=ANY(" QUEUES ") LIMIT $1::bigint) UNION ALL (" TO_MAKE
-                                "target<>0 AND phase>1 LIMIT $1::bigint) UNION ALL "
-                                "(" TO_MAKE "phase=0 AND state=1 AND owner=1 LIMIT $1::bigint)) streams");
+    size_t n = link_send_sql(
+        l, "SELECT coalesce(sum(n),0)::bigint FROM ((" TO_MAKE "tasks WHERE phase=1 AND queue=ANY(" QUEUES
+           ") LIMIT $1::bigint) UNION ALL (" TO_MAKE "tasks WHERE target<>0 AND phase>1 LIMIT $1::bigint) "
+           "UNION ALL (" TO_MAKE NEAREST " WHERE state=1 AND owner=1)) streams");
     if (link_run(l, "deliveries", err) != ERR_OK)
         return err->code;
     s->base.deliveries = value_int(link_result(l, n), 0, 0);
