@@ -13,7 +13,7 @@
 #define ERR_LIST(X)                                                                                          \
     X(OK, "OK", 200, "OK", "")                                                                               \
     X(REQUEST_MALFORMED, "RFA_REQUEST_MALFORMED", 400, "Malformed request",                                  \
-      "fix the request; the contract is at /openapi/jobs.yaml")                                              \
+      "fix the request; /openapi/jobs.yaml, worker.yaml, engine.yaml and ops.yaml are the contracts")        \
     X(REQUEST_UNSUPPORTED_MEDIA_TYPE, "RFA_REQUEST_UNSUPPORTED_MEDIA_TYPE", 415, "Unsupported media type",   \
       "send Content-Type: application/json")                                                                 \
     X(REQUEST_METHOD_NOT_ALLOWED, "RFA_REQUEST_METHOD_NOT_ALLOWED", 405, "Method not allowed",               \
@@ -25,7 +25,7 @@
     X(REQUEST_RATE_LIMITED, "RFA_REQUEST_RATE_LIMITED", 429, "Too many requests",                            \
       "wait for Retry-After seconds, then retry")                                                            \
     X(REQUEST_ROUTE_NOT_FOUND, "RFA_REQUEST_ROUTE_NOT_FOUND", 404, "No such route",                          \
-      "see /openapi/jobs.yaml for the routes")                                                               \
+      "see /openapi/jobs.yaml, worker.yaml, engine.yaml and ops.yaml for the routes")                        \
     X(AUTH_INVALID_CREDENTIALS, "RFA_AUTH_INVALID_CREDENTIALS", 401, "Missing or invalid credentials",       \
       "send Authorization: Bearer <api_key>")                                                                \
     X(AUTH_TOKEN_EXPIRED, "RFA_AUTH_TOKEN_EXPIRED", 401, "Credentials expired",                              \
