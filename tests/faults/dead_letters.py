@@ -12,10 +12,10 @@ class Letters:
         self.hook, _ = new_webhook(weir, self.key, receiver.url + path, ["job.created"])
         self.ids = []
 
-    def send_of_jobs(self, count, at_once=500):
+    def send_of_jobs(self, count, batch):
         """One of each of so many jobs, which nobody runs. Who they were the receiver knows."""
-        jobs = [{"type": "EXECUTE", "queue": "nobody"}] * at_once
-        for _ in range(count // at_once):
+        jobs = [{"type": "EXECUTE", "queue": "nobody"}] * batch
+        for _ in range(count // batch):
             told = self.weir.api("POST", "/v1/jobs:batch", {"jobs": jobs}, self.key).expect(202)
             assert all("job_id" in item for item in told["results"]), told
 

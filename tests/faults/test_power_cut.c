@@ -33,7 +33,7 @@ const char *__asan_default_options(void)
 /* A sanitizer makes a cut many times dearer: with one, a slice of each; the release build does them all, and
  * the controls, which are about this test and not about Weir. */
 #ifdef __SANITIZE_ADDRESS__
-enum { CUTS = 1000, CUTS_LONG = 20000, BESIDE_CUTS = 300, MARK_CUTS = 200 };
+enum { CUTS = 500, CUTS_LONG = 20000, BESIDE_CUTS = 150, MARK_CUTS = 120 };
 #else
 enum { CUTS = 5000, CUTS_LONG = 400000, BESIDE_CUTS = 1500, MARK_CUTS = 600 };
 #endif
