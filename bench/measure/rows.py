@@ -363,7 +363,7 @@ TRAFFIC = [
     Row("append_single_one", "single appends to one run, 64 in flight", "events/s", append_single_one, 25000,
         latency_call="append", repeatable=True),
     Row("append_single_64", f"single appends to {FULL.runs:,} runs, 64 in flight", "events/s",
-        append_single_64, latency_call="append", repeatable=True),
+        append_single_64, 25000, latency_call="append", repeatable=True),
     Row("append_single", f"single appends to {FULL.runs:,} runs, 256 in flight", "events/s", append_single,
         25000, latency_call="append", repeatable=True),
     Row("run_10", "a run of 10 steps from start to COMPLETED, p50", "ms", run_10, 25, False,
