@@ -161,7 +161,7 @@ def goal_lines(made):
                    "verdicts on them, and on growth from them, mean little.")
     named = [f"- missed: {goal['text']}" for goal in made["goals"] if goal["reached"] is False]
     named += [f"- inside the spread of the rounds: {goal['text']}" for goal in made["goals"]
-              if goal["reached"] is None and goal["kind"] == "growth"]
+              if goal["reached"] is None and goal["kind"] != "peer"]
     return out + (["\n".join(named)] if named else [])
 
 
@@ -206,7 +206,7 @@ def beside_table(us, subjects, made, row_list, keys):
         best, goal = beside.get(row.key), summary.goals_for(us, row)
         if not best:
             return [""] * 4
-        wanted = [(goal.sign(), "absolute"),
+        wanted = [(goal.sign(), "base"),
                   (f"{goal.peer:.2f} x peer" if goal.peer is not None else "", "peer")]
         judged = [(text, verdict(goals[row.key, kind]["reached"])) for text, kind in wanted
                   if (row.key, kind) in goals]
@@ -327,9 +327,11 @@ def detail(made, row_list, us, state):
         line = find(made["lines"], us["name"], state, row.key)
         if not line or line["value"] is None:
             continue
-        goal = summary.goals_for(us, row, state)
+        judged = next((x for x in made["goals"] if (x["subject"], x["row"], x["state"], x["kind"]) ==
+                       (us["name"], row.key, state, "base")), None)
         out.lines.append([
-            row.title, goal.sign(), verdict(goal.reached(line["value"])) if goal.sign() else "",
+            row.title, summary.goals_for(us, row).sign() if judged else "",
+            verdict(judged["reached"]) if judged else "",
             f"**{number(line['value'])}** {row.unit}",
             f"{number(line['min'])} to {number(line['max'])}", latency(line, 4),
             number(line["server_cpu_us"]), load_cell(line), number(line["per_commit"]),

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Callable, Optional
 
 from measure import processes
+from measure.summary import Base
 
 IDLE_AFTER_S = 3  # of a start or of work, and a server that has nothing to do has settled
 IDLE_SHOWN = 8    # statements by name
@@ -318,7 +319,7 @@ class Row:
     title: str
     unit: str
     run: Optional[Callable] = None
-    goal: Optional[float] = None
+    goal: Optional[Base] = None          # a ratio to another row of ours, or to a fact of the machine
     higher_is_better: bool = True
     peer_goal: Optional[float] = None    # so many times as good as the best durable peer
     latency_call: Optional[str] = None   # the call whose latencies stand in the table
@@ -339,44 +340,50 @@ TRAFFIC = [
         latency_call="healthz", repeatable=True),
     Row("submit_1", "single submit, 1 in flight", "jobs/s", submit_1, latency_call="submit",
         grows=True, repeatable=True),
-    Row("submit_64", "single submit, 64 in flight", "jobs/s", submit_64, 30000, peer_goal=2.0,
+    Row("submit_64", "single submit, 64 in flight", "jobs/s", submit_64, Base(0.25, "null", "ceiling"),
+        peer_goal=2.0,
         latency_call="submit", grows=True, repeatable=True),
     Row("submit_keyed", "the same with idempotency keys", "jobs/s", submit_keyed,
         latency_call="submit", grows=True, repeatable=True),
-    Row("batch", "submit in batches of 1000", "jobs/s", batch, 80000, peer_goal=2.5,
+    Row("batch", "submit in batches of 1000", "jobs/s", batch, Base(0.6, "null", "ceiling"), peer_goal=2.5,
         latency_call="batch", grows=True),
-    Row("drain", "claim, start, finish in batches of 256", "jobs/s", drain, 30000, peer_goal=1.2,
+    Row("drain", "claim, start, finish in batches of 256", "jobs/s", drain, Base(0.25, "null", "ceiling"),
+        peer_goal=1.2,
         latency_call="claim", grows=True, needs=("batch",)),
     CYCLE,
     Row("lifecycle", "submit, claim, start, finish at once", "jobs/s", lifecycle,
         latency_call="claim", grows=True, repeatable=True),
-    Row("pickup", "pickup by an idle worker, p50", "ms", pickup, 1.0, False, peer_goal=1.0,
+    Row("pickup", "pickup by an idle worker, p50", "ms", pickup, Base(5, "fdatasync", "fdatasync"),
+        False, peer_goal=1.0,
         latency_call="pickup", repeatable=True, in_turns=True),
     Row("get", "GET of random recent jobs, 16 in flight", "req/s", get, latency_call="get",
         grows=True, needs=("batch",), repeatable=True),
     Row("get_any", "GET of random jobs of the whole store, 16 in flight", "req/s", get_any,
         latency_call="get", needs=("batch",), repeatable=True),
-    Row("append_batch_one", "events appended to one run, 1000 a call", "events/s", append_batch_one, 50000,
+    Row("append_batch_one", "events appended to one run, 1000 a call", "events/s", append_batch_one,
+        Base(0.3, "batch", "bulk submit"),
         latency_call="append", repeatable=True),
     Row("append_batch_many", f"events appended to {FULL.runs:,} runs, 20 a call", "events/s",
-        append_batch_many, 50000, latency_call="append", repeatable=True),
-    Row("append_single_one", "single appends to one run, 64 in flight", "events/s", append_single_one, 25000,
+        append_batch_many, Base(0.3, "batch", "bulk submit"), latency_call="append", repeatable=True),
+    Row("append_single_one", "single appends to one run, 64 in flight", "events/s", append_single_one,
+        Base(0.5, "submit_64", "single submit"),
         latency_call="append", repeatable=True),
     Row("append_single_64", f"single appends to {FULL.runs:,} runs, 64 in flight", "events/s",
-        append_single_64, 25000, latency_call="append", repeatable=True),
+        append_single_64, Base(0.5, "submit_64", "single submit"), latency_call="append", repeatable=True),
     Row("append_single", f"single appends to {FULL.runs:,} runs, 256 in flight", "events/s", append_single,
-        25000, latency_call="append", repeatable=True),
-    Row("run_10", "a run of 10 steps from start to COMPLETED, p50", "ms", run_10, 25, False,
+        Base(0.5, "submit_64", "single submit"), latency_call="append", repeatable=True),
+    Row("run_10", "a run of 10 steps from start to COMPLETED, p50", "ms", run_10,
+        Base(40, "pickup", "pickup"), False,
         latency_call="run", repeatable=True),
 ]
 # Each on a fresh server of its own.
 MEMORY = Row("memory", f"memory of all processes, {FULL.stored_jobs:,} jobs stored (short run: "
-             f"{QUICK.stored_jobs:,})", "MB", memory, 64, False)
+             f"{QUICK.stored_jobs:,})", "MB", memory, Base(2.5, "rest", "memory after start"), False)
 DELIVER = Row("deliver", f"webhook fan-out: deliveries to one receiver, {FULL.webhooks} webhooks",
-              "per s", deliver, 10000)
+              "per s", deliver, Base(0.18, "submit_64", "single submit"))
 WRITTEN = Row("written", "bytes written per whole life", "bytes", written, higher_is_better=False)
 REBUILD = Row("rebuild", "states of all runs rebuilt from their events and compared", "events/s", rebuild,
-              300000)
+              Base(2.5, "append_batch_one", "batches to one run"))
 IDLE = Row("idle", "statements of an idle server", "per s", idle, higher_is_better=False)
 # Each with what its server is started with besides. Memory and statements are those of all of Weir as people
 # start it, its runners too.
@@ -393,17 +400,31 @@ DERIVED = [
 ]
 ROWS = [START, REST] + TRAFFIC + [DERIVED[1], DELIVER, REBUILD, IDLE, MEMORY, WRITTEN] + DERIVED[2:]
 
-# Subjects of ours that have goals of their own: {subject: {row: (absolute, times the best durable peer on the
+# Subjects of ours that have goals of their own: {subject: {row: (base, times the best durable peer on the
 # same database)}}, on the empty store. Any other's are those of the rows, on every store.
-GOALS = {"weir_postgres": {"submit_64": (15000, 15), "cycle": (15000, None), "idle": (10, None)}}
+GOALS = {"weir_postgres": {
+    "submit_64": (None, 15), "cycle": (None, 0.7),
+    "idle": (Base(1.25, "submit_statements", "statements of a submit"), None)}}
 
 # (what will be measured, what it joins with)
 LATER = []
 
 
+def goals_of(subject):
+    """The goals a subject has of its own, as plain lists for latest.json; None: those of the rows."""
+    own = GOALS.get(subject)
+    return own and {key: [base and [base.times, base.of, base.name], peer]
+                    for key, (base, peer) in own.items()}
+
+
 def with_needs(keys):
-    """The keys and those of the rows they need."""
-    return set(keys).union(*(row.needs for row in ROWS if row.key in keys))
+    """The keys, those of the rows they need, and those of the rows that their goals are ratios to."""
+    wanted, before = set(keys), None
+    while wanted != before:
+        before = set(wanted)
+        for row in (row for row in ROWS if row.key in before):
+            wanted |= {*row.needs, *({row.goal.of} & {other.key for other in ROWS} if row.goal else ())}
+    return wanted
 
 
 def derived(row, found):

@@ -2,6 +2,9 @@
 
 build() turns results into plain dicts and lists, so that latest.json can hold them. Subjects that are
 no peers are ours: only their figures have goals. A figure nobody took is left out, never zero.
+
+Every goal is a ratio to something measured in the same run: a peer, the disk's fdatasync, what the load
+generator can send at most, or another row of ours. So a slower machine misses no goal for being slower.
 """
 import statistics
 from dataclasses import dataclass
@@ -68,32 +71,48 @@ def rivals(subjects, us):
 
 
 @dataclass(frozen=True)
+class Base:
+    """A goal: a figure reaches `times` times what `of` is in the same round. Where less is better, it
+    stays at or below that."""
+    times: float
+    of: str    # the key of a row of ours, or one of FACTS
+    name: str  # of the base, in tables
+
+
+FACTS = {
+    # The p50 of an fdatasync on the measured disk, in ms.
+    "fdatasync": lambda results, _found: results["machine"]["fdatasync"]["append"]["p50_ms"],
+    # Statements that one single submit takes; the idle row counts them.
+    "submit_statements": lambda _results, found: per_job(found.get("stages", {}).get("submit_1")),
+}
+
+
+def per_job(stage):
+    """Statements a job of one stage that the idle row counted."""
+    return stage["statements"] / stage["count"] if stage and stage["count"] else None
+
+
+@dataclass(frozen=True)
 class Goals:
     """What a row of a subject should reach."""
-    absolute: Optional[float]
+    base: Optional[Base]
     peer: Optional[float]   # so many times as good as the best rival
     grows: bool             # may not lose much on a full store
     higher_is_better: bool
 
     def sign(self):
-        """'>= 30,000' or '< 1.00'; "" without an absolute goal."""
-        if self.absolute is None:
+        """'>= 0.25 x ceiling' or '<= 5.00 x fdatasync'; "" without such a goal."""
+        if self.base is None:
             return ""
-        return f"{'>=' if self.higher_is_better else '<'} {number(self.absolute)}"
-
-    def reached(self, value):
-        """Whether the absolute goal is reached; None without one."""
-        if self.absolute is None:
-            return None
-        return value >= self.absolute if self.higher_is_better else value < self.absolute
+        return f"{'>=' if self.higher_is_better else '<='} {self.base.times:.2f} x {self.base.name}"
 
 
-def goals_for(us, row, state="empty"):
-    """The row's goals, or those that a subject of ours has instead: on the empty store."""
+def goals_for(us, row):
+    """The row's goals, or those that a subject of ours has instead."""
     if us.get("goals") is None:
         return Goals(row.goal, row.peer_goal, row.grows, row.higher_is_better)
-    absolute, peer = us["goals"].get(row.key, (None, None)) if state == "empty" else (None, None)
-    return Goals(absolute, peer, False, row.higher_is_better)
+    base, peer = us["goals"].get(row.key, (None, None))
+    return Goals(base and Base(*base), peer, False, row.higher_is_better)
 
 
 def rounds_of(results, subject, state, row_key):
@@ -174,26 +193,58 @@ def growth_reached(line, worse_max):
     return None if line["best_change"] >= -worse_max else False
 
 
+def shares_of_base(results, us, state, row):
+    """The row's figure divided by its base, of every round that has both. Both are of the same round: the
+    machine's ups and downs of minutes are in both of them."""
+    base = goals_for(us, row).base
+    shares = []
+    for number, found in enumerate(rounds_of(results, us["name"], state, row.key)):
+        if base.of in FACTS:
+            under = FACTS[base.of](results, found)
+        else:
+            others = rounds_of(results, us["name"], state, base.of)
+            under = others[number].get("value") if number < len(others) else None
+        if under and found.get("value") is not None:
+            shares.append(found["value"] / under)
+    return shares
+
+
+def base_goal(results, us, state, row):
+    """(text, verdict) of a goal that is a ratio to a base; None where the base was not measured. As with
+    growth, a goal that some round reaches and the median does not is no verdict."""
+    goal, shares = goals_for(us, row), shares_of_base(results, us, state, row)
+    if not shares:
+        return None
+
+    def enough(share):
+        return share >= goal.base.times if goal.higher_is_better else share <= goal.base.times
+
+    share = statistics.median(shares)
+    reached = True if enough(share) else None if any(map(enough, shares)) else False
+    return f"{share:.3f} x {goal.base.name}, goal {goal.sign()}", reached
+
+
 def goals_of(results, lines, us, against, row_list, worse_max):
     """Every goal of a subject of ours as a sentence with its verdict: True, False, or None where nothing can
-    be said. A subject that is not the first of ours is named."""
+    be said. A subject that is not the first of ours is named, and has goals on the empty store alone."""
     titles = {state["key"]: state["title"] for state in results["states"]}
-    named = "" if us is ours(results["subjects"])[0] else f"{us['title']}: "
+    first = us is ours(results["subjects"])[0]
     goals = []
 
     def add(row, state, kind, text, reached):
         goals.append({"subject": us["name"], "row": row.key, "state": state, "kind": kind, "reached": reached,
-                      "text": f"{named}{row.title}, {titles.get(state, state)}: {text}"})
+                      "text": f"{'' if first else us['title'] + ': '}{row.title}, "
+                              f"{titles.get(state, state)}: {text}"})
 
     for row, beside in zip(row_list, against):
         goal = goals_for(us, row)
         mine = [x for x in lines if x["subject"] == us["name"] and x["row"] == row.key
                 and x["value"] is not None]
         for line in mine:
-            shown = f"{number(line['value'])} {row.unit}"
-            if goals_for(us, row, line["state"]).absolute is not None:
-                add(row, line["state"], "absolute", f"{shown}, goal {goal.sign()}",
-                    goal.reached(line["value"]))
+            judged = goal.base and (us.get("goals") is None or line["state"] == "empty") and \
+                base_goal(results, us, line["state"], row)
+            if judged:
+                add(row, line["state"], "base", f"{number(line['value'])} {row.unit}, {judged[0]}", judged[1])
             if goal.grows and line["change"] is not None:
                 add(row, line["state"], "growth",
                     f"{line['change']:+.1%} against empty (best round {line['best_change']:+.1%}), "

@@ -5,6 +5,8 @@ The rows are ours, not those of bench/measure/rows.py, so that a goal may change
 from dataclasses import dataclass
 from typing import Optional
 
+from measure.summary import Base
+
 ROUND_FACTORS = (0.9, 1.0, 1.2)  # smallest, median and largest round
 
 
@@ -14,7 +16,7 @@ class Row:
     key: str
     title: str
     unit: str
-    goal: Optional[float] = None
+    goal: Optional[Base] = None
     higher_is_better: bool = True
     peer_goal: Optional[float] = None
     latency_call: Optional[str] = None
@@ -24,17 +26,20 @@ class Row:
 
 ROWS = [
     Row("start", "start to ready", "ms", None, False),
+    Row("null", "load generator's ceiling", "req/s"),
     Row("submit_1", "single submit, 1 in flight", "jobs/s", None, True, None, "submit", True),
-    Row("submit_64", "single submit, 64 in flight", "jobs/s", 30000, True, 2.0, "submit", True),
-    Row("batch", "submit in batches of 1000", "jobs/s", 80000, True, 2.5, "batch", True),
-    Row("drain", "claim, start, finish in batches of 256", "jobs/s", 30000, True, 1.2, "claim",
-        True),
+    Row("submit_64", "single submit, 64 in flight", "jobs/s", Base(0.3, "null", "ceiling"), True, 2.0,
+        "submit", True),
+    Row("batch", "submit in batches of 1000", "jobs/s", Base(0.8, "null", "ceiling"), True, 2.5,
+        "batch", True),
+    Row("drain", "claim, start, finish in batches of 256", "jobs/s", None, True, 1.2, "claim", True),
     Row("cycle", "full lifecycle: bulk submit, then drain of everything that it submitted",
         "jobs/s", None, True, 2.0, None, True),
-    Row("pickup", "pickup by an idle worker, p50", "ms", 1.0, False, 1.0, "pickup", True),
+    Row("pickup", "pickup by an idle worker, p50", "ms", Base(4, "fdatasync", "fdatasync"), False, 1.0,
+        "pickup", True),
     Row("pickup_p99", "pickup by an idle worker, p99", "ms", None, False, 1.0, "pickup", True,
         None),
-    Row("memory", "memory, all processes, 20000 jobs stored", "MB", 64, False),
+    Row("memory", "memory, all processes, 20000 jobs stored", "MB", Base(2.5, "start", "start"), False),
     Row("disk", "disk per finished job", "bytes", None, False),
     Row("cpu", "server CPU per million whole lives", "s", None, False),
     Row("idle", "statements of an idle server", "per s", None, False),
@@ -42,7 +47,7 @@ ROWS = [
 # name: (title, durable, {row: median})
 SUBJECTS = {
     "weir": ("Weir, SQLite", True, {
-        "start": 20, "submit_1": 3000, "submit_64": 49000, "batch": 108000, "drain": 85000,
+        "start": 20, "null": 100000, "submit_1": 3000, "submit_64": 49000, "batch": 108000, "drain": 85000,
         "cycle": 47000, "pickup": 0.3, "pickup_p99": 1.2, "memory": 45.8, "disk": 772,
         "cpu": 22.6}),
     "beanstalkd_f0": ("beanstalkd -f0", True, {
@@ -68,7 +73,9 @@ SUBJECTS = {
 POSTGRES = {"weir_postgres": ("Weir, PostgreSQL", True, {
     "start": 90, "submit_1": 900, "submit_64": 17000, "batch": 45000, "drain": 25000, "cycle": 16000,
     "pickup": 1.0, "pickup_p99": 4.0, "memory": 120, "disk": 900, "cpu": 90, "idle": 8})}
-POSTGRES_GOALS = {"submit_64": (15000, None), "cycle": (15000, 0.5), "idle": (10, None)}
+POSTGRES_GOALS = {"submit_64": ([15, "submit_1", "one at a time"], None),
+                  "cycle": ([0.3, "batch", "bulk"], 0.5),
+                  "idle": ([2, "submit_statements", "statements of a submit"], None)}
 WITH_POSTGRES = ("weir", "weir_postgres", *list(SUBJECTS)[1:])
 STATES = {"empty": ("empty store", 1.0), "stored_1m": ("1,000,000 jobs stored", 0.97),
           "stored_10m": ("10,000,000 jobs stored", 0.93),
