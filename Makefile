@@ -78,16 +78,16 @@ clean: ## remove all build directories; ./data stays
 	@rm -rf build build-asan build-tsan build-fuzz build-check
 
 # The sanitizer builds. -O1: several times faster than -O0 and stacks stay readable; -g1: lines are enough for them.
-build-asan: build-asan/build.ninja
+build-asan: setup build-asan/build.ninja
 	@ninja -C build-asan -j $(JOBS) --quiet
 # The tests of the suite `cuts` are too slow with a sanitizer.
-build-cuts: build
+build-cuts: setup build
 	@$(MESON) configure build -Dtests=true && ninja -C build --quiet build.ninja >/dev/null
 	@ninja -C build -j $(JOBS) --quiet $$($(PYTHON) tools/targets.py build --suite cuts)
-build-tsan: build-tsan/build.ninja
+build-tsan: setup build-tsan/build.ninja
 	@ninja -C build-tsan --quiet build.ninja >/dev/null
 	@ninja -C build-tsan -j $(JOBS) --quiet weir $$($(PYTHON) tools/targets.py build-tsan --suite tsan)
-build-fuzz: build-fuzz/build.ninja
+build-fuzz: setup build-fuzz/build.ninja
 	@ninja -C build-fuzz --quiet build.ninja >/dev/null
 	@names=$$($(PYTHON) tools/targets.py build-fuzz --under tests/fuzz) && [ -n "$$names" ] && \
 	    ninja -C build-fuzz -j $(JOBS) --quiet $$names
