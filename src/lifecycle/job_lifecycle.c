@@ -52,14 +52,6 @@ const struct job_move *job_find_move(enum job_state from, enum job_trigger on)
     return NULL;
 }
 
-enum job_pair_rule job_pair_rule(enum job_state from, enum job_state to)
-{
-    for (size_t i = 0; i < LENGTH_OF(job_moves); i++)
-        if (job_moves[i].from == from && job_moves[i].to == to)
-            return job_moves[i].on == JOB_ON_LEASE_EXPIRE ? JOB_PAIR_RECOVERY : JOB_PAIR_ALLOWED;
-    return JOB_PAIR_FORBIDDEN;
-}
-
 bool job_state_is_final(enum job_state s)
 {
     return s < JOB_STATE_COUNT && states[s].final;

@@ -79,9 +79,6 @@ struct job_move {
 /* NULL: refused. */
 const struct job_move *job_find_move(enum job_state from, enum job_trigger on);
 
-enum job_pair_rule { JOB_PAIR_FORBIDDEN, JOB_PAIR_ALLOWED, JOB_PAIR_RECOVERY };
-enum job_pair_rule job_pair_rule(enum job_state from, enum job_state to);
-
 bool job_state_is_final(enum job_state s);
 enum task_phase job_state_phase(enum job_state s);
 const char *job_state_text(enum job_state s);   /* NULL for JOB_NO_STATE */

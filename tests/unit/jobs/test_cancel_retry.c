@@ -380,6 +380,89 @@ static void test_an_error_of_any_length_is_cut_to_fit(void **state)
         }
 }
 
+/* Seed 001, section 9: the moves there are. The last is the recovery of AJ-22. */
+static const enum job_state moves[][2] = {
+    {JOB_CREATED, JOB_QUEUED},    {JOB_CREATED, JOB_CANCELED}, {JOB_QUEUED, JOB_ASSIGNED},
+    {JOB_QUEUED, JOB_CANCELED},   {JOB_ASSIGNED, JOB_RUNNING}, {JOB_ASSIGNED, JOB_CANCELED},
+    {JOB_RUNNING, JOB_SUCCEEDED}, {JOB_RUNNING, JOB_FAILED},   {JOB_RUNNING, JOB_CANCELED},
+    {JOB_FAILED, JOB_QUEUED},     {JOB_ASSIGNED, JOB_QUEUED},
+};
+
+static bool is_a_move(enum job_state from, enum job_state to)
+{
+    for (size_t i = 0; i < LENGTH_OF(moves); i++)
+        if (moves[i][0] == from && moves[i][1] == to)
+            return true;
+    return false;
+}
+
+enum tried { CANCEL, RETRY, START, BEAT, SUCCEED, FAIL, RELEASE, TRIED_COUNT };
+
+/* A command for a job, by its owner or by the worker that holds its task. */
+static void try_command(struct rig *r, enum tried what, int64_t client, const struct submit_item *job,
+                        const struct claimed_task *task)
+{
+    switch (what) {
+    case CANCEL:
+        rig_cancel(r, client, job);
+        return;
+    case RETRY:
+        rig_retry(r, client, job);
+        return;
+    case START:
+        rig_work(r, &start_command_type, task);
+        return;
+    case BEAT:
+        rig_work(r, &heartbeat_command_type, task);
+        return;
+    case SUCCEED:
+        rig_work(r, &finish_command_type, task);
+        return;
+    case FAIL:
+        rig_fail(r, task);
+        return;
+    case RELEASE:
+        rig_work(r, &release_command_type, task);
+        return;
+    case TRIED_COUNT:
+        break;
+    }
+    fail();
+}
+
+/* Every command in every state: one move of the list with one event that tells of it, or nothing at all.
+ * [JOB-120] [JOB-121] [JOB-122] [JOB-123] [JOB-124] [JOB-125] [JOB-126] */
+static void test_a_command_makes_a_move_of_the_list_or_changes_nothing(void **state)
+{
+    struct rig *r = *state;
+    int64_t client = rig_new_client(r, NULL);
+    int moved = 0, refused = 0;
+    for (int s = 0; s < JOB_STATE_COUNT; s++)
+        for (int what = 0; what < TRIED_COUNT; what++) {
+            struct claimed_task task = {0};
+            struct submit_item job = job_in(r, client, (enum job_state)s, &task);
+            if (!task.id)
+                task = (struct claimed_task){.id = job.id, .low = job.low, .token = 1, .client = client};
+            size_t events = rig_event_count(r, job.id);
+            try_command(r, (enum tried)what, client, &job, &task);
+            enum job_state now = rig_state(r, job.id);
+            if (rig_event_count(r, job.id) != events) {
+                struct event e = rig_last_event(r, job.id);
+                assert_true(is_a_move((enum job_state)s, now));
+                assert_int_equal(e.prev, s);
+                assert_int_equal(e.next, now);
+                assert_int_equal(e.seq, events + 1);
+                moved++;
+            } else {
+                assert_int_equal(now, s);
+                refused++;
+            }
+            rig_cancel(r, client, &job); /* the next one is alone in the queue */
+        }
+    assert_int_equal(moved, 4 + 1 + 1 + 1 + 2); /* cancel, retry, start, release, the two finishes */
+    assert_int_equal(moved + refused, JOB_STATE_COUNT * TRIED_COUNT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -397,6 +480,7 @@ int main(void)
         RIG_TEST(test_a_retry_that_meets_a_full_queue_is_refused_and_the_job_stays_failed),
         RIG_TEST(test_a_result_that_is_too_large_fails_the_job),
         RIG_TEST(test_an_error_of_any_length_is_cut_to_fit),
+        RIG_TEST(test_a_command_makes_a_move_of_the_list_or_changes_nothing),
     };
     return RIG_RUN_ALL(tests);
 }
