@@ -21,7 +21,7 @@ import time
 from collections import namedtuple
 from datetime import datetime, timedelta, timezone
 
-from harness import postgres, processes, wire
+from harness import contract_statuses, postgres, processes, wire
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 START_SECONDS_MAX = 30
@@ -315,8 +315,10 @@ class Weir:
     # ---- the Jobs API
 
     def api(self, method, path, body=None, key=None, headers=None, **options):
-        """One call; see wire.call."""
-        return wire.call(self.address, method, path, body, key, headers, **options)
+        """One call; see wire.call. An answer that its contract does not list fails the test."""
+        answer = wire.call(self.address, method, path, body, key, headers, **options)
+        contract_statuses.check(method, path, answer.status)
+        return answer
 
     def new_client(self):
         """A client and its first key, as (client_id, api_key)."""

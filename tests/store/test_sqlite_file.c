@@ -64,7 +64,8 @@ static int count_of(const char *text, const char *what)
     return count;
 }
 
-/* Migrations are written by hand: what they say of states is what the lifecycles' lists say. */
+/* Migrations are written by hand: what they say of states is what the lifecycles' lists say. No other
+ * value can be stored, of a decision neither [SIG-063]. */
 static void test_the_checks_of_the_schema_are_those_of_the_lifecycles(void **state)
 {
     struct bench *b = *state;

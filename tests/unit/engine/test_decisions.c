@@ -205,7 +205,8 @@ static void test_a_signal_that_is_switched_off_is_denied(void **state)
 
 /* --- the record ----------------------------------------------------------------------------------------- */
 
-/* [SIG-060] [SIG-062] [SIG-063] [SIG-065] [SIG-066] [SIG-072] [SIG-073] [SIG-074] [SIG-079] */
+/* The ids of the decision are those the caller drew: the engine makes none of its own.
+ * [SIG-060] [SIG-062] [SIG-065] [SIG-066] [SIG-072] [SIG-073] [SIG-074] [SIG-079] [SIG-098] */
 static void test_a_decision_says_who_what_when_and_what_became_of_it(void **state)
 {
     struct rig *r = *state;
@@ -218,6 +219,7 @@ static void test_a_decision_says_who_what_when_and_what_became_of_it(void **stat
     const struct decision_row d = decision_by(r, &c->policy_id);
     assert_memory_equal(d.uuid.ptr, c->decision_id.bytes, 16);
     assert_memory_equal(d.signal.ptr, c->signal_id.bytes, 16);
+    assert_memory_equal(d.policy.ptr, c->policy_id.bytes, 16);
     assert_int_equal(d.run, run_of(r, "run").num);
     assert_int_equal(d.type, SIGNAL_PAUSE);
     assert_int_equal(d.state, DECISION_ACCEPTED);

@@ -48,8 +48,8 @@ static void test_an_id_needs_no_run(void **state)
     assert_true(same(&c->items[0].place.event_id, &id));
 }
 
-/* [RUN-047] [RUN-058] [RUN-059]: what is written goes first, also where the registry knows another, or
- * nothing */
+/* [RUN-047] [RUN-050] [RUN-058] [RUN-059]: what is written goes first, also where the registry knows
+ * another, or nothing */
 static void test_what_is_written_is_the_id(void **state)
 {
     struct rig *r = *state;

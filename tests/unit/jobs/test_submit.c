@@ -195,21 +195,30 @@ static void test_items_of_a_list_stand_alone(void **state)
     assert_int_equal(rig_live_count(r), 1);
 }
 
-/* [JOB-012]: the seed draws the kind, and the same seed draws the same. */
+/* [JOB-012] [JOB-014]: the seed draws the kind, and the same seed draws the same definition. */
 static void test_a_job_without_a_kind_gets_one_drawn_from_its_receive_time(void **state)
 {
     struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     struct submit_item item = rig_item();
     item.work_kind = STR_ABSENT;
-    for (int i = 0; i < 20; i++) {
+    bool seen[WORK_KIND_COUNT] = {0};
+    int kinds = 0;
+    for (int i = 0; i < 100; i++) {
         struct job_row a = rig_view(r, rig_submit(r, client, &item).id).job;
         struct job_row b = rig_view(r, rig_submit(r, client, &item).id).job;
         assert_int_equal(a.kind, work_draw(r->wall_us / 1000, r->settings.jobs_failure_probability));
+        assert_int_equal(a.seed, b.seed);
         assert_int_equal(a.kind, b.kind);
+        assert_int_equal(a.duration_ms, b.duration_ms);
+        assert_int_equal(a.should_fail, b.should_fail);
+        assert_int_equal(a.payload_size, b.payload_size);
         assert_int_not_equal(a.id, b.id);
+        kinds += !seen[a.kind];
+        seen[a.kind] = true;
         rig_pass(r, 7);
     }
+    assert_true(kinds >= 5);
 }
 
 /* --- value checks, without a store -------------------------------------------------------------- */

@@ -95,7 +95,7 @@ static void test_the_vectors_cover_what_they_have_to(void **state)
     assert_true(runs && steps && attempts && versions);
 }
 
-/* [RUN-064] [RUN-075]: another order, another delimiter, a field less is another key. */
+/* [RUN-064]: another order, another delimiter, a field less is another key. */
 static void test_a_deviation_is_another_key(void **state)
 {
     (void)state;
