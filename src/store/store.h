@@ -189,7 +189,7 @@ struct sqlite_options {
     size_t mark_group;       /* marks of runs that are merged together; 0: as many as is good */
     size_t event_group;      /* and bytes of their events */
 };
-enum { STORE_SCHEMA_VERSION = 10 };
+enum { STORE_SCHEMA_VERSION = 11 };
 
 MUST_CHECK enum err_code store_open_sqlite(const struct sqlite_options *options, struct store **ret_store,
                                            struct err *err);
