@@ -5,8 +5,9 @@ Refused: an operationId twice, a path parameter that is not declared, an error s
 problem+json or missing where it can occur, a $ref that leads nowhere, a schema keyword the validator
 does not have, a missing description, an error code src/base/err.h does not have or has with another
 status, an enum that differs from its list in src/, and any difference between the operations and the
-ROUTE(METHOD, "/path", operationId, ...) rows of src/api. Schemas of signal payloads: one for each type
-of signal and no other, closed, with keywords the validator has.
+ROUTE(METHOD, "/path", operationId, AUTH, SCOPE, ...) rows of src/api: also in the scope that a key needs
+(x-weir-scope, x-weir-every-queue), which every route that takes a key has to name.
+Schemas of signal payloads: one for each type of signal and no other, closed, with keywords the validator has.
 """
 import json
 import os
@@ -21,7 +22,8 @@ CONTRACTS = "contracts/openapi"
 METHODS = ["get", "put", "post", "delete", "patch"]
 KEYWORD_TABLE = "src/schema/schema_compile.c"
 ERROR_LIST = "src/base/err.h"
-ROUTE = re.compile(r'^\s*ROUTE\(\s*(\w+)\s*,\s*"([^"]*)"\s*,\s*(\w+)', re.M)
+ROUTE = re.compile(r'^\s*ROUTE\(\s*(\w+)\s*,\s*"([^"]*)"\s*,\s*(\w+)(?:\s*,\s*(\w+)\s*,\s*([\w |]+))?', re.M)
+TAKES_A_KEY = {"AUTH_OPTIONAL", "AUTH_CLIENT", "AUTH_KEEPER", "AUTH_WORKER"}
 
 # Enum of a component, by contract: the X-list it must equal, and which argument holds the word.
 FIRST, SECOND = r"X\((\w+)", r'X\(\w+,\s*"([^"]+)"'
@@ -31,6 +33,7 @@ LISTS = {
         "State": ("src/lifecycle/job_lifecycle.h", "JOB_STATES", FIRST),
         "EventName": ("src/lifecycle/job_lifecycle.h", "JOB_EVENTS", SECOND),
         "WorkKind": ("src/lifecycle/work_kinds.h", "WORK_KINDS", FIRST),
+        "KeyScope": ("src/lifecycle/key_power.h", "KEY_SCOPES", SECOND),
     },
     "engine.yaml": {
         "OnFailure": ("src/runs/plan.h", "PLAN_ON_FAILURES", SECOND),
@@ -306,21 +309,43 @@ def check_signals(root, keywords):
         yield from payload.found
 
 
+def scope_of(operation):
+    """The scope column that an operation asks for."""
+    scope = operation.get("x-weir-scope")
+    parts = [f"SCOPE_{scope.upper()}"] if scope else []
+    return " | ".join(parts + ["EVERY_QUEUE"] * bool(operation.get("x-weir-every-queue"))) or "0"
+
+
+def check_scope(operation, auth, scope):
+    """What is wrong with the scope of a route; None: nothing."""
+    name = operation.get("operationId")
+    if scope != scope_of(operation):
+        return f"{name} needs {scope_of(operation)} by its contract, and {scope} here"
+    if (auth in TAKES_A_KEY) != (scope != "0"):
+        return f"{name} takes {'a key and names no' if scope == '0' else 'no key and names a'} scope"
+    return None
+
+
 def check_routes(root, contracts):
-    """Operations and ROUTE rows are the same set, each row once."""
-    wanted, rows = {}, {}
+    """Operations and ROUTE rows are the same set, each row once, with the same scope."""
+    wanted, rows, operations = {}, {}, {}
     for contract in contracts:
         for path, method, _, operation in contract.operations():
             base = contract.document.get("servers", [{"url": ""}])[0]["url"].rstrip("/")
             key = (method.upper(), base + path, operation.get("operationId"))
             wanted[key] = (contract.path, operation.line)
+            operations[key] = operation
     for path in tree.files(root, ["src/api"], [".c"]):
         text = "\n".join(tree.lines_of(root, path))
         for match in ROUTE.finditer(text):
             line = text.count("\n", 0, match.start(1)) + 1
-            if match.groups() in rows:
-                yield path, line, f"route {' '.join(match.groups())} is there twice"
-            rows[match.groups()] = (path, line)
+            row, auth, scope = match.groups()[:3], match[4], (match[5] or "0").strip()
+            if row in rows:
+                yield path, line, f"route {' '.join(row)} is there twice"
+            rows[row] = (path, line)
+            wrong = check_scope(operations[row], auth, scope) if row in operations else None
+            if wrong:
+                yield path, line, wrong
     for key, (path, line) in wanted.items():
         if key not in rows:
             yield path, line, f"{' '.join(map(str, key))} has no ROUTE row in src/api"
@@ -444,6 +469,11 @@ def planted():
         (dict(base, **{"contracts/openapi/b.yaml": other}), "is also in"),
         (dict(base, **{"src/api/routes.c": ""}), "has no ROUTE row"),
         (dict(base, **{"src/api/routes.c": 'ROUTE(POST, "/a/{id}", getA)\n'}), "is in no contract"),
+        (dict(base, **{"src/api/routes.c": 'ROUTE(GET, "/a/{id}", getA, AUTH_NONE, SCOPE_READ, x)\n'}),
+         "needs 0 by its contract"),
+        (dict(base, **{"src/api/routes.c": 'ROUTE(GET, "/a/{id}", getA, AUTH_CLIENT, 0, x)\n'}),
+         "takes a key and names no scope"),
+        with_fault("      tags: [A]\n", "      x-weir-scope: read\n      tags: [A]\n", "needs SCOPE_READ"),
         (dict(base, **{"src/api/more.c": 'ROUTE(GET, "/a/{id}", getA)\n'}), "is there twice"),
         (dict(base, **{"src/api/more.c": '    ROUTE(GET,\n  "/c", getC),\n'}), "is in no contract"),
     ]

@@ -1,8 +1,8 @@
 /* api/api.h - between HTTP and the kernel: one table of routes, one order of checks, three-step handlers
  * (decode, command or read, encode).
  *
- * Order of checks (AJ-12): route, method, auth, rate limit, Accept, Content-Type, size, JSON, fields, then
- * the handler (ownership, state). dispatch.c does all of it but the last; handlers hold no SQL, no state
+ * Order of checks (AJ-12): route, method, auth, rate limit, scope, Accept, Content-Type, size, JSON, fields,
+ * then the handler (ownership, state). dispatch.c does all of it but the last; handlers hold no SQL, no state
  * names, no limits.
  * Threads: a call lives on its HTTP loop thread; its command visits the commit thread and comes back. */
 #ifndef WEIR_API_API_H
@@ -51,8 +51,12 @@ enum auth_need {
 
 enum accept_kinds { ACCEPT_JSON = 1, ACCEPT_CSV = 2, ACCEPT_EVENTS = 4, ACCEPT_TEXT = 8, ACCEPT_YAML = 16 };
 
+/* Beside a scope: the call tells of or touches every queue, so a key that is limited to some is refused. */
+enum { EVERY_QUEUE = 1 << KEY_SCOPE_COUNT };
+
 struct route_info {
     enum auth_need auth;
+    unsigned scope; /* that an API key needs: one of enum key_scope_bits, perhaps | EVERY_QUEUE; 0: none */
     const char *action; /* in logs */
     unsigned accepts;   /* accept_kinds this route can give; the lowest bit is its default */
     bool rate_limited;
@@ -60,8 +64,9 @@ struct route_info {
 };
 
 /* A row of a route table. tools/contract_lint.py reads these rows and compares them with contracts/. */
-#define ROUTE(method, pattern, operation, auth, action, accepts, limited, handler)                           \
-    {HTTP_##method, pattern, #operation, &(const struct route_info){auth, action, accepts, limited, handler}},
+#define ROUTE(method, pattern, operation, auth, scope, action, accepts, limited, handler)                    \
+    {HTTP_##method, pattern, #operation,                                                                     \
+     &(const struct route_info){auth, scope, action, accepts, limited, handler}},
 
 struct inbox;
 struct api_config {
@@ -160,6 +165,11 @@ void call_post(struct call *c, struct command *command, const struct command_typ
 /* The {job_id} of the path. Malformed: 404 on GET, 400 on POST. False: answered. */
 bool call_job_id(struct call *c, int64_t *ret_key, uint64_t *ret_low);
 bool call_uuid_param(struct call *c, const char *name, struct uuid *ret);
+/* May the caller's key touch jobs of this queue? */
+static inline bool call_has_queue(const struct call *c, struct str queue)
+{
+    return key_queues_have(c->who.power.queues, queue);
+}
 /* Idempotency-Key header, at most 255 visible characters; false: answered. */
 bool call_idempotency_key(struct call *c, struct str *ret_key);
 void call_body_fingerprint(const struct json *body, const char *skip_key, uint8_t out[16]);

@@ -12,7 +12,8 @@
 
 #include "base/banned.h"
 
-enum { CACHE_SLOTS = 256, SECRET_TEXT_LEN = 43, NUMBER_TEXT_LEN = 16 };
+/* A key with a longer list of queues is read with each request. */
+enum { CACHE_SLOTS = 256, SECRET_TEXT_LEN = 43, NUMBER_TEXT_LEN = 16, QUEUES_CACHED_MAX = 119 };
 
 struct auth {
     const struct settings *settings;
@@ -21,8 +22,10 @@ struct auth {
 
 /* One per HTTP thread: direct-mapped, so it is bounded and never needs a sweep. */
 struct cached_key {
-    int64_t id, client, expires_ms;
-    bool revoked;
+    int64_t id, client, expires_ms, revoked_ms;
+    unsigned scopes;
+    uint8_t queues_len; /* 0: every queue */
+    char queues[QUEUES_CACHED_MAX];
     uint8_t hash[KEY_HASH_BYTES];
     struct uuid client_id;
 };
@@ -139,7 +142,7 @@ static struct cached_key *slot_of(struct auth *a, int64_t id)
 
 /* After the generation was looked at: the snapshot then has every key change that raised it (api/reads.h). */
 static enum err_code look_up(struct reads *reads, struct arena *arena, int64_t id, struct cached_key *slot,
-                             bool *ret_found, struct err *err)
+                             struct str *ret_queues, bool *ret_found, struct err *err)
 {
     struct api_key_row row = {.id = id};
     struct reader *r = reads_begin(reads, err);
@@ -148,8 +151,18 @@ static enum err_code look_up(struct reads *reads, struct arena *arena, int64_t i
     enum err_code code = r->ops->reader_row(r, &table_api_key_row, &row, arena, ret_found, err);
     if (code != ERR_OK || !*ret_found)
         return code;
-    *slot = (struct cached_key){
-        .id = id, .client = row.client, .expires_ms = row.expires_ms, .revoked = row.revoked_ms != 0};
+    *slot = (struct cached_key){.id = id,
+                                .client = row.client,
+                                .expires_ms = row.expires_ms,
+                                .revoked_ms = row.revoked_ms ? row.revoked_ms : INT64_MAX,
+                                .scopes = key_scopes_of_stored(row.scopes)};
+    *ret_queues = row.queues;
+    if (row.queues.len > QUEUES_CACHED_MAX) {
+        slot->id = 0;
+    } else if (row.queues.len) {
+        memcpy(slot->queues, row.queues.ptr, row.queues.len);
+        slot->queues_len = (uint8_t)row.queues.len;
+    }
     if (row.hash.len != KEY_HASH_BYTES || row.client_uuid.len != sizeof slot->client_id.bytes)
         return err_set(err, ERR_STORE_CORRUPT, "an API key row is damaged");
     memcpy(slot->hash, row.hash.ptr, KEY_HASH_BYTES);
@@ -181,8 +194,11 @@ static enum err_code check_key(struct auth *a, struct reads *reads, struct arena
     if (!auth_key_parse(token, &id, secret))
         return refuse(err);
     struct cached_key *slot = slot_of(a, id);
+    struct str queues = STR_ABSENT;
     bool found = slot->id == id && id != 0;
-    if (!found && look_up(reads, arena, id, slot, &found, err) != ERR_OK) {
+    if (found && slot->queues_len) /* a copy: the slot may be another key's before the request is over */
+        queues = arena_str(arena, (struct str){slot->queues, slot->queues_len});
+    if (!found && look_up(reads, arena, id, slot, &queues, &found, err) != ERR_OK) {
         slot->id = 0;
         return err->code;
     }
@@ -191,12 +207,14 @@ static enum err_code check_key(struct auth *a, struct reads *reads, struct arena
         return refuse(err);
     ret_who->client = slot->client; /* known even when refused: the log names it */
     ret_who->client_id = slot->client_id;
-    if (slot->revoked)
-        return err_set(err, ERR_AUTH_API_KEY_DISABLED, "this API key was revoked");
+    if (slot->revoked_ms <= now_ms)
+        return err_set(err, ERR_AUTH_API_KEY_DISABLED, "this API key was revoked or replaced");
     if (slot->expires_ms <= now_ms)
         return err_set(err, ERR_AUTH_TOKEN_EXPIRED, "this API key has expired");
     ret_who->kind = PRINCIPAL_KEY;
     ret_who->key = id;
+    ret_who->power = (struct key_power){.scopes = slot->scopes, .queues = queues};
+    ret_who->ends_ms = slot->revoked_ms < slot->expires_ms ? slot->revoked_ms : slot->expires_ms;
     return ERR_OK;
 }
 

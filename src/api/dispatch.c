@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/must.h"
+#include "base/time_text.h"
 
 #include "base/banned.h"
 
@@ -234,7 +235,8 @@ static enum err_code find_tenant(struct call *c, struct err *err)
     struct reader *r = api_read_begin(c->api, err);
     if (!r || r->ops->reader_row(r, &table_tenant_row, &row, c->x->arena, &found, err) != ERR_OK)
         return err->code;
-    c->who = (struct principal){.kind = PRINCIPAL_KEY, .client = found ? row.num : -1};
+    c->who = (struct principal){
+        .kind = PRINCIPAL_KEY, .client = found ? row.num : -1, .power = {.scopes = SCOPE_ALL}};
     return ERR_OK;
 }
 
@@ -320,6 +322,29 @@ static bool check_rate(struct call *c)
     if (code != ERR_OK)
         call_problem(c, &err);
     return code == ERR_OK;
+}
+
+/* What the route needs of a key (ROUTE). A key that ends soon is warned about, whatever it asks. */
+static bool check_scope(struct call *c)
+{
+    if (c->who.kind != PRINCIPAL_KEY)
+        return true;
+    char text[TIME_TEXT_MAX];
+    if (c->who.key && c->who.ends_ms - c->x->received_us / 1000 < (int64_t)KEY_WARN_SECONDS * 1000)
+        http_reply_header(c->x, "Weir-Key-Expires-At", time_text_ms(c->who.ends_ms, text));
+    unsigned lacks = c->info->scope & SCOPE_ALL & ~c->who.power.scopes;
+    for (int s = 0; s < KEY_SCOPE_COUNT; s++)
+        if (lacks & 1u << s) {
+            call_fail(c, ERR_AUTH_FORBIDDEN, "this call needs a key with the scope %s",
+                      key_scope_text((enum key_scope)s));
+            return false;
+        }
+    if (c->info->scope & EVERY_QUEUE && c->who.power.queues.ptr) {
+        call_fail(c, ERR_AUTH_FORBIDDEN, "this call is about every queue; the key is limited to %.*s",
+                  STR_ARG(c->who.power.queues));
+        return false;
+    }
+    return true;
 }
 
 static const struct {
@@ -440,8 +465,8 @@ void api_on_request(struct http_exchange *x)
     enum pressure_level level = overload_level(a->overload);
     if (level >= PRESSURE_WARN)
         http_reply_header(x, "Weir-Pressure", str_of(pressure_level_text(level)));
-    if (check_route(c) && check_open(c) && check_auth(c) && check_rate(c) && check_accept(c) &&
-        check_body_head(c) && check_body(c))
+    if (check_route(c) && check_open(c) && check_auth(c) && check_rate(c) && check_scope(c) &&
+        check_accept(c) && check_body_head(c) && check_body(c))
         c->info->handle(c);
     if (atomic_load(&a->opened))
         reads_request_end(a->reads);

@@ -37,7 +37,9 @@
     REAL(jobs_failure_probability, "jobs.failure_probability", 0.2, 0, 1,                                    \
          "share of failing kinds among drawn ones")                                                          \
     TEXT(jobs_types, "jobs.types", TYPES, "EXECUTE,DEFERRED,EMIT_EVENT", "job types accepted")               \
-    INT(keys_ttl_seconds, "keys.ttl_seconds", 7776000, 1, 3153600000, "life of an API key")                  \
+    INT(keys_ttl_seconds, "keys.ttl_seconds", 7776000, 1, 3153600000, "life of an API key, at most")         \
+    INT(keys_overlap_seconds, "keys.overlap_seconds", 3600, 0, 7776000,                                      \
+        "a key that was rotated or renewed still works so long; 0 = not at all")                             \
     INT(keys_revoked_retention_seconds, "keys.revoked_retention_seconds", 7776000, 1, 3153600000,            \
         "revoked keys are kept this long")                                                                   \
     INT(limits_requests_per_minute, "limits.requests_per_minute", 600, 0, 1000000000,                        \
@@ -151,8 +153,6 @@
     INT(engine_signals_per_run_minute, "engine.signals_per_run_minute", 60, 0, 1000000, "0: no limit")       \
     INT(engine_signals_per_tenant_minute, "engine.signals_per_tenant_minute", 600, 0, 1000000,               \
         "0: no limit")                                                                                       \
-    INT(engine_refused_signals_per_actor_minute, "engine.refused_signals_per_actor_minute", 30, 1, 1000000,  \
-        "signals that policy refuses and that are recorded; later ones are 429")                             \
     INT(engine_decision_retention_days, "engine.decision_retention_days", 2557, 2557, 36525,                 \
         "signal decisions are kept at least so long (nothing deletes them); never less than seven years")    \
     TEXT(engine_pseudonymize, "engine.pseudonymize", SWITCH, "off",                                          \

@@ -1,13 +1,15 @@
 /* jobs/client_commands.h - clients, their API keys, callback secrets and webhooks.
  *
  * Secrets are made by the caller (randomness is not a decider's business) and passed in: API keys only as
- * SHA-256. A client has at most one active key; rotating or renewing revokes the former one in the same
- * transaction. */
+ * SHA-256. A client has at most KEYS_ACTIVE_MAX keys that work. Rotating or renewing makes a new one and lets
+ * the replaced one end keys.overlap_seconds later, in the same transaction. No key makes or renews a key with
+ * more power than its own. */
 #ifndef WEIR_JOBS_CLIENT_COMMANDS_H
 #define WEIR_JOBS_CLIENT_COMMANDS_H
 
 #include "base/uuid.h"
 #include "kernel/kernel.h"
+#include "lifecycle/key_power.h"
 
 enum { KEY_HASH_BYTES = 32, WEBHOOK_SECRET_BYTES = 32, CREATE_NAME_MAX = 255 };
 
@@ -16,8 +18,10 @@ enum principal_kind { PRINCIPAL_NONE, PRINCIPAL_KEY, PRINCIPAL_OPERATOR, PRINCIP
 struct principal {
     enum principal_kind kind;
     int64_t client; /* number; PRINCIPAL_KEY only */
-    int64_t key;
+    int64_t key;    /* 0: a token */
     struct uuid client_id;
+    struct key_power power; /* PRINCIPAL_KEY only */
+    int64_t ends_ms;        /* of a key: when it expires, or is revoked, if that is known by now */
 };
 
 /* Idempotency-Key of a create: absent name means none. */
@@ -37,14 +41,26 @@ struct create_client_command {
 extern const struct command_type create_client_command_type;
 
 enum key_action { KEY_CREATE, KEY_RENEW, KEY_REVOKE };
+/* What is asked of a new key. What is not given comes from the key that it replaces, or is the default: no
+ * name, every scope, every queue, keys.ttl_seconds. */
+struct key_wish {
+    bool has_name, has_scopes, has_queues;
+    struct str name; /* absent: none */
+    struct key_power power;
+    int64_t life_seconds; /* 0: not given */
+};
 struct key_command {
     struct command base;
     enum key_action action;
     struct principal who;
     struct uuid client_id;
-    bool rotate;             /* create */
+    bool rotate; /* create: replaces the presented key; for the operator, the one it would repeat */
     struct create_once once; /* create */
-    int64_t key_id;          /* revoke: which; else the answer */
+    struct key_wish wish;    /* create, renew */
+    bool names_key;          /* renew: the one of named_id; else the presented one, or the newest */
+    int64_t named_id;
+    uint64_t named_low;
+    int64_t key_id; /* revoke: which; else the answer */
     uint64_t key_low;
     uint8_t new_hash[KEY_HASH_BYTES]; /* create, renew */
     /* answer */

@@ -2,6 +2,7 @@
  * first key (its id is unguessable, AJ-07); later a valid key of that client or the operator. */
 #include "base/must.h"
 #include "jobs/creates.h"
+#include "lifecycle/key_list.h"
 
 #include "base/banned.h"
 
@@ -13,6 +14,16 @@ static struct client_row client_key(const struct key_command *c)
 static struct str scope_of(struct unit *u, int64_t client)
 {
     return arena_printf(u->arena, "keys:%lld", (long long)client);
+}
+
+static void want_key(struct unit *u, int64_t id)
+{
+    unit_want(u, &table_api_key_row, &(struct api_key_row){.id = id});
+}
+
+static struct key_list keys_of(const struct key_head_row *head)
+{
+    return head ? key_list_read(head->listed, head->active) : (struct key_list){.count = 0};
 }
 
 static void load_key(struct unit *u, struct command *base)
@@ -28,33 +39,73 @@ static void load_key(struct unit *u, struct command *base)
     struct key_head_row head_key = {.client = client->num};
     unit_want(u, &table_key_head_row, &head_key);
     if (c->who.kind == PRINCIPAL_KEY)
-        unit_want(u, &table_api_key_row, &(struct api_key_row){.id = c->who.key});
+        want_key(u, c->who.key);
     if (c->action == KEY_CREATE)
         creates_want(u, scope_of(u, client->num), &c->once);
     if (c->action == KEY_REVOKE)
-        unit_want(u, &table_api_key_row, &(struct api_key_row){.id = c->key_id});
+        want_key(u, c->key_id);
+    if (c->names_key)
+        want_key(u, c->named_id);
     if (u->load_err.code != ERR_OK)
         return;
-    const struct key_head_row *head = unit_row(u, &table_key_head_row, &head_key);
-    if (head && head->active)
-        unit_want(u, &table_api_key_row, &(struct api_key_row){.id = head->active});
+    struct key_list list = keys_of(unit_row(u, &table_key_head_row, &head_key));
+    for (size_t i = 0; i < list.count; i++)
+        want_key(u, list.ids[i]);
 }
 
-/* The head as this batch sees it; a key made earlier in the batch is known to the unit too. */
-static struct api_key_row *active_key(struct unit *u, const struct key_head_row *head)
+/* --- the keys of a client ------------------------------------------------------------------------- */
+
+static bool is_usable(const struct unit *u, const struct api_key_row *key)
 {
-    struct api_key_row key = {.id = head ? head->active : 0};
-    if (!key.id || !unit_knows(u, &table_api_key_row, &key))
-        return NULL;
-    struct api_key_row *row = unit_row(u, &table_api_key_row, &key);
-    return row && !row->revoked_ms && row->expires_ms > u->now_ms ? row : NULL;
+    return (!key->revoked_ms || key->revoked_ms > u->now_ms) && key->expires_ms > u->now_ms;
 }
+
+/* Usable, and nobody has replaced it. */
+static bool is_active(const struct unit *u, const struct api_key_row *key)
+{
+    return !key->revoked_ms && key->expires_ms > u->now_ms;
+}
+
+/* A key as this batch sees it; one made earlier in the batch is known to the unit too. NULL: it is gone. */
+static struct api_key_row *key_of(struct unit *u, int64_t id)
+{
+    struct api_key_row key = {.id = id};
+    return unit_knows(u, &table_api_key_row, &key) ? unit_row(u, &table_api_key_row, &key) : NULL;
+}
+
+static struct key_power power_of(const struct api_key_row *key)
+{
+    return (struct key_power){.scopes = key_scopes_of_stored(key->scopes), .queues = key->queues};
+}
+
+static bool same_text(struct str a, struct str b)
+{
+    return (a.ptr != NULL) == (b.ptr != NULL) && str_equal(a, b);
+}
+
+/* The newest active key, or the newest of this description. */
+static struct api_key_row *find_active(struct unit *u, const struct key_head_row *head,
+                                       const struct key_wish *like)
+{
+    struct key_list list = keys_of(head);
+    for (size_t i = list.count; i-- > 0;) {
+        struct api_key_row *key = key_of(u, list.ids[i]);
+        if (key && is_active(u, key) &&
+            (!like ||
+             (same_text(key->name, like->name) && key->scopes == key_scopes_stored(like->power.scopes) &&
+              same_text(key->queues, like->power.queues))))
+            return key;
+    }
+    return NULL;
+}
+
+/* --- who may --------------------------------------------------------------------------------------- */
 
 /* A key that was valid when its request was read may have been revoked by a command before this one. */
 static enum err_code check_still_valid(struct unit *u, const struct key_command *c, struct err *err)
 {
-    const struct api_key_row *key = unit_row(u, &table_api_key_row, &(struct api_key_row){.id = c->who.key});
-    if (key && !key->revoked_ms)
+    const struct api_key_row *key = key_of(u, c->who.key);
+    if (key && is_usable(u, key))
         return ERR_OK;
     return err_set(err, ERR_AUTH_KEY_CONFLICT, "the key was replaced or revoked meanwhile");
 }
@@ -79,15 +130,85 @@ static enum err_code check_allowed(struct unit *u, const struct key_command *c,
     return err_set(err, ERR_AUTH_INVALID_CREDENTIALS, "this client has had a key; send one that is valid");
 }
 
-static void revoke(struct unit *u, struct api_key_row *key)
+/* No key makes one with more power than its own. */
+static enum err_code check_power(struct unit *u, const struct key_command *c, const struct key_power *wanted,
+                                 struct err *err)
 {
-    key->revoked_ms = u->now_ms;
+    if (c->who.kind != PRINCIPAL_KEY)
+        return ERR_OK;
+    struct key_power holder = power_of(key_of(u, c->who.key));
+    const char *what;
+    struct str name;
+    if (!key_power_lacks(&holder, wanted, &what, &name))
+        return ERR_OK;
+    return err_set(err, ERR_AUTH_FORBIDDEN, "the new key would have %s%.*s, which the presented key has not",
+                   what, STR_ARG(name));
+}
+
+static enum err_code check_room(struct unit *u, const struct key_head_row *head, struct err *err)
+{
+    struct key_list list = keys_of(head);
+    size_t usable = 0;
+    for (size_t i = 0; i < list.count; i++) {
+        const struct api_key_row *key = key_of(u, list.ids[i]);
+        usable += key && is_usable(u, key);
+    }
+    if (usable < KEYS_ACTIVE_MAX)
+        return ERR_OK;
+    return err_set(err, ERR_AUTH_KEY_CONFLICT,
+                   "the client has %d keys that work, the most allowed; revoke one first", KEYS_ACTIVE_MAX);
+}
+
+/* --- changes --------------------------------------------------------------------------------------- */
+
+static void end_key(struct unit *u, struct api_key_row *key, int64_t at_ms)
+{
+    key->revoked_ms = at_ms;
     unit_update(u, &table_api_key_row, key);
     u->keys_changed = true;
 }
 
+/* Behind the others; when the list is full the oldest that does not work any more leaves it. */
+static void list_key(struct unit *u, struct key_list *list, int64_t id)
+{
+    for (size_t i = 0; list->count == KEYS_LISTED_MAX && i < list->count; i++) {
+        const struct api_key_row *key = key_of(u, list->ids[i]);
+        if (!key || !is_usable(u, key))
+            key_list_remove(list, list->ids[i]);
+    }
+    MUST(list->count < KEYS_LISTED_MAX); /* check_room */
+    list->ids[list->count++] = id;
+}
+
+static void add_to_head(struct unit *u, const struct client_row *client, struct key_head_row *head,
+                        int64_t id)
+{
+    struct key_list list = keys_of(head);
+    bool first = !head;
+    if (first) {
+        head = ARENA_NEW(u->arena, struct key_head_row);
+        head->client = client->num;
+    }
+    list_key(u, &list, id);
+    head->active = id;
+    head->listed = key_list_text(&list, u->arena);
+    if (first)
+        unit_insert(u, &table_key_head_row, head);
+    else
+        unit_update(u, &table_key_head_row, head);
+}
+
+static void answer(struct key_command *c, const struct api_key_row *key)
+{
+    c->key_id = key->id;
+    c->key_low = (uint64_t)key->low;
+    c->created_ms = key->created_ms;
+    c->expires_ms = key->expires_ms;
+}
+
+/* Nothing that exists changes by it: caches need not hear of it. */
 static void add_key(struct unit *u, struct key_command *c, const struct client_row *client,
-                    struct key_head_row *head)
+                    struct key_head_row *head, const struct key_wish *wish)
 {
     struct api_key_row *key = ARENA_NEW(u->arena, struct api_key_row);
     *key = (struct api_key_row){.id = unit_new_id(u),
@@ -96,88 +217,147 @@ static void add_key(struct unit *u, struct key_command *c, const struct client_r
                                 .client_uuid = arena_str(u->arena, client->uuid),
                                 .hash = {arena_copy(u->arena, c->new_hash, KEY_HASH_BYTES), KEY_HASH_BYTES},
                                 .created_ms = u->now_ms,
-                                .expires_ms = u->now_ms + u->settings->keys_ttl_seconds * 1000};
+                                .expires_ms = u->now_ms + wish->life_seconds * 1000,
+                                .scopes = key_scopes_stored(wish->power.scopes),
+                                .queues = wish->power.queues,
+                                .name = wish->name};
     unit_insert(u, &table_api_key_row, key);
-    if (head) {
-        head->active = key->id;
-        unit_update(u, &table_key_head_row, head);
-    } else {
-        head = ARENA_NEW(u->arena, struct key_head_row);
-        *head = (struct key_head_row){.client = client->num, .active = key->id};
-        unit_insert(u, &table_key_head_row, head);
-    }
-    u->keys_changed = true;
-    c->key_id = key->id;
-    c->key_low = (uint64_t)key->low;
-    c->created_ms = key->created_ms;
-    c->expires_ms = key->expires_ms;
+    add_to_head(u, client, head, key->id);
+    answer(c, key);
     c->fresh = true;
 }
 
-static void answer_existing(struct key_command *c, const struct api_key_row *key)
+/* `former` may be NULL: nothing is replaced. */
+static enum err_code complete_wish(struct unit *u, const struct key_command *c,
+                                   const struct api_key_row *former, struct key_wish *ret_wish,
+                                   struct err *err)
 {
-    c->key_id = key->id;
-    c->key_low = (uint64_t)key->low;
-    c->created_ms = key->created_ms;
-    c->expires_ms = key->expires_ms;
+    int64_t ttl = u->settings->keys_ttl_seconds;
+    struct key_wish wish = c->wish;
+    struct key_power base = former ? power_of(former) : (struct key_power){.scopes = SCOPE_ALL};
+    if (!wish.has_name)
+        wish.name = former ? former->name : STR_ABSENT;
+    if (!wish.has_scopes)
+        wish.power.scopes = base.scopes;
+    if (!wish.has_queues)
+        wish.power.queues = base.queues;
+    if (wish.life_seconds > ttl)
+        return err_set(err, ERR_REQUEST_MALFORMED,
+                       "expires_in_seconds must be from 1 to %lld (keys.ttl_seconds)", (long long)ttl);
+    if (!wish.life_seconds) {
+        int64_t life = former ? (former->expires_ms - former->created_ms) / 1000 : ttl;
+        wish.life_seconds = life < ttl ? life : ttl;
+    }
+    *ret_wish = wish;
+    return check_power(u, c, &wish.power, err);
+}
+
+/* The new key takes the place of `former`, which ends when the overlap is over. */
+static enum err_code replace(struct unit *u, struct key_command *c, const struct client_row *client,
+                             struct key_head_row *head, struct api_key_row *former, struct err *err)
+{
+    struct key_wish wish;
+    if (former->revoked_ms)
+        return err_set(err, ERR_AUTH_KEY_CONFLICT, "the key was replaced or revoked meanwhile");
+    if (complete_wish(u, c, former, &wish, err) != ERR_OK)
+        return err->code;
+    int64_t overlap_ms = u->settings->keys_overlap_seconds * 1000;
+    if (overlap_ms && check_room(u, head, err) != ERR_OK)
+        return err->code;
+    end_key(u, former, u->now_ms + overlap_ms);
+    add_key(u, c, client, head, &wish);
+    return ERR_OK;
+}
+
+/* --- the actions ----------------------------------------------------------------------------------- */
+
+static enum err_code answer_replay(struct unit *u, struct key_command *c, const struct create_row *former,
+                                   struct err *err)
+{
+    struct uuid id; /* the secret is shown once only; the id says which key the first call made */
+    memcpy(id.bytes, former->uuid.ptr, sizeof id.bytes);
+    c->replayed = true;
+    if (!uuid_split_v7(&id, &c->key_id, &c->key_low))
+        return err_set(err, ERR_STORE_CORRUPT, "a key id in creates is not one");
+    c->created_ms = former->created_ms;
+    c->expires_ms = former->created_ms + u->settings->keys_ttl_seconds * 1000;
+    const struct api_key_row *key = key_of(u, c->key_id);
+    if (key)
+        answer(c, key);
+    return ERR_OK;
 }
 
 static enum err_code create(struct unit *u, struct key_command *c, const struct client_row *client,
                             struct key_head_row *head, struct err *err)
 {
-    const struct create_row *former = creates_find(u, scope_of(u, client->num), &c->once, err);
+    const struct create_row *made = creates_find(u, scope_of(u, client->num), &c->once, err);
     if (err->code != ERR_OK)
         return err->code;
-    struct api_key_row *active = active_key(u, head);
-    if (former) { /* the secret is shown once only; the id says which key the first call made */
-        struct uuid id;
-        memcpy(id.bytes, former->uuid.ptr, sizeof id.bytes);
-        if (active)
-            answer_existing(c, active);
-        c->replayed = true;
-        if (!uuid_split_v7(&id, &c->key_id, &c->key_low))
-            return err_set(err, ERR_STORE_CORRUPT, "a key id in creates is not one");
-        c->created_ms = former->created_ms;
-        if (!active || active->id != c->key_id)
-            c->expires_ms = former->created_ms + u->settings->keys_ttl_seconds * 1000;
+    if (made)
+        return answer_replay(u, c, made, err);
+    struct api_key_row *presented = c->who.kind == PRINCIPAL_KEY ? key_of(u, c->who.key) : NULL;
+    struct key_wish wish;
+    if (!(c->rotate && presented) && complete_wish(u, c, NULL, &wish, err) != ERR_OK)
+        return err->code;
+    struct api_key_row *former = c->rotate && presented ? presented : find_active(u, head, &wish);
+    if (former && !c->rotate) {
+        answer(c, former);
         return ERR_OK;
     }
-    if (active && !c->rotate) {
-        answer_existing(c, active);
-        return ERR_OK;
+    if (former && replace(u, c, client, head, former, err) != ERR_OK)
+        return err->code;
+    if (!former) {
+        if (check_room(u, head, err) != ERR_OK)
+            return err->code;
+        add_key(u, c, client, head, &wish);
     }
-    if (active)
-        revoke(u, active);
-    add_key(u, c, client, head);
     struct uuid id = uuid_from_v7(c->key_id, c->key_low);
     creates_add(u, scope_of(u, client->num), &c->once, &id);
     return ERR_OK;
 }
 
+/* The client's key of this id, or NULL with err set. */
+static struct api_key_row *named_key(struct unit *u, const struct key_command *c,
+                                     const struct client_row *client, struct err *err)
+{
+    bool renews = c->action == KEY_RENEW;
+    struct api_key_row *key = key_of(u, renews ? c->named_id : c->key_id);
+    if (key && (uint64_t)key->low == (renews ? c->named_low : c->key_low) && key->client == client->num)
+        return key;
+    err_set(err, ERR_AUTH_KEY_NOT_FOUND, "the client has no key of this id");
+    return NULL;
+}
+
 static enum err_code renew(struct unit *u, struct key_command *c, const struct client_row *client,
                            struct key_head_row *head, struct err *err)
 {
-    struct api_key_row *active = active_key(u, head);
-    if (!active)
+    struct api_key_row *former = c->names_key                   ? named_key(u, c, client, err)
+                                 : c->who.kind == PRINCIPAL_KEY ? key_of(u, c->who.key)
+                                                                : find_active(u, head, NULL);
+    if (err->code != ERR_OK)
+        return err->code;
+    if (!former || former->expires_ms <= u->now_ms)
         return err_set(err, ERR_AUTH_KEY_CONFLICT, "the client has no active key to renew");
-    if (c->who.kind == PRINCIPAL_KEY && active->id != c->who.key)
-        return err_set(err, ERR_AUTH_KEY_CONFLICT, "the key was replaced meanwhile");
-    revoke(u, active);
-    add_key(u, c, client, head);
-    return ERR_OK;
+    struct key_power power = power_of(former);
+    if (check_power(u, c, &power, err) != ERR_OK)
+        return err->code;
+    return replace(u, c, client, head, former, err);
 }
 
 static enum err_code revoke_one(struct unit *u, struct key_command *c, const struct client_row *client,
                                 struct key_head_row *head, struct err *err)
 {
-    struct api_key_row *key = unit_row(u, &table_api_key_row, &(struct api_key_row){.id = c->key_id});
-    if (!key || (uint64_t)key->low != c->key_low || key->client != client->num)
-        return err_set(err, ERR_AUTH_KEY_NOT_FOUND, "the client has no key of this id");
-    if (key->revoked_ms)
+    struct api_key_row *key = named_key(u, c, client, err);
+    if (!key)
+        return err->code;
+    if (key->revoked_ms && key->revoked_ms <= u->now_ms)
         return ERR_OK;
-    revoke(u, key);
+    end_key(u, key, u->now_ms);
     if (head && head->active == key->id) {
-        head->active = 0;
+        const struct api_key_row *other = find_active(u, head, NULL);
+        head->active = other ? other->id : 0;
+        if (!head->listed.len) /* a row from before there were lists goes on naming it */
+            head->listed = key_list_text(&(struct key_list){.ids = {key->id}, .count = 1}, u->arena);
         unit_update(u, &table_key_head_row, head);
     }
     return ERR_OK;

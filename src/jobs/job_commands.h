@@ -16,6 +16,8 @@ enum {
     JOB_FINGERPRINT_BYTES = 16,
 };
 
+#define JOB_QUEUE_DEFAULT "default"
+
 /* One job as asked for: decoded, its values not yet checked. Absent texts and -1 numbers: not given. */
 struct submit_item {
     /* asked */
@@ -47,6 +49,7 @@ extern const struct command_type submit_command_type;
 struct job_command {
     struct command base;
     int64_t client;
+    struct str queues; /* that the caller is limited to; absent: none (lifecycle/key_power.h) */
     int64_t id;
     uint64_t low;
     /* answer */

@@ -1,5 +1,7 @@
 #include "jobs/owned_job.h"
 
+#include "lifecycle/key_power.h"
+
 #include "base/banned.h"
 
 void owned_job_ask(struct unit *u, const struct command *base)
@@ -26,6 +28,8 @@ enum err_code owned_job_find(struct unit *u, const struct job_command *c, const 
         return err_set(err, ERR_JOB_NOT_FOUND, "no job has this id");
     if (job->client != c->client)
         return err_set(err, ERR_AUTH_FORBIDDEN, "the job belongs to another client");
+    if (!key_queues_have(c->queues, job->queue))
+        return err_set(err, ERR_AUTH_FORBIDDEN, "the key is not for the queue %.*s", STR_ARG(job->queue));
     *ret_job = job;
     *ret_task = unit_task(u, c->id);
     *ret_end = *ret_task ? NULL : unit_row(u, &table_end_row, &(struct end_row){.id = c->id});

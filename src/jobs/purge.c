@@ -1,6 +1,7 @@
 #include "jobs/purge.h"
 
 #include "lifecycle/delivery_lifecycle.h"
+#include "lifecycle/key_list.h"
 
 #include "base/banned.h"
 
@@ -312,9 +313,31 @@ static bool note_old_key(const void *row, void *arg)
 {
     struct old_keys *o = arg;
     const struct api_key_row *key = row;
-    if (key->revoked_ms && key->revoked_ms < o->cutoff_ms)
+    if ((key->revoked_ms && key->revoked_ms < o->cutoff_ms) || key->expires_ms < o->cutoff_ms)
         o->ids[o->count++] = key->id;
     return o->count < KEYS_A_TURN;
+}
+
+/* With its place in the list of its client. */
+static void purge_key(struct unit *u, int64_t id)
+{
+    struct api_key_row key = {.id = id};
+    unit_want(u, &table_api_key_row, &key);
+    const struct api_key_row *row = u->load_err.code == ERR_OK ? unit_row(u, &table_api_key_row, &key) : NULL;
+    if (!row)
+        return;
+    struct key_head_row head_key = {.client = row->client};
+    unit_want(u, &table_key_head_row, &head_key);
+    struct key_head_row *head =
+        u->load_err.code == ERR_OK ? unit_row(u, &table_key_head_row, &head_key) : NULL;
+    if (head) {
+        struct key_list list = key_list_read(head->listed, head->active);
+        key_list_remove(&list, id);
+        head->listed = key_list_text(&list, u->arena);
+        head->active = head->active == id ? 0 : head->active;
+        unit_update(u, &table_key_head_row, head);
+    }
+    unit_delete(u, &table_api_key_row, &key);
 }
 
 static bool purge_keys(struct unit *u)
@@ -325,12 +348,8 @@ static bool purge_keys(struct unit *u)
         return false;
     enum err_code code = u->reader->ops->reader_scan(u->reader, &table_api_key_row, note_old_key, &o, &err);
     u->reader->ops->reader_end(u->reader);
-    for (size_t i = 0; code == ERR_OK && i < o.count; i++) {
-        struct api_key_row key = {.id = o.ids[i]};
-        unit_want(u, &table_api_key_row, &key);
-        if (u->load_err.code == ERR_OK && unit_row(u, &table_api_key_row, &key))
-            unit_delete(u, &table_api_key_row, &key);
-    }
+    for (size_t i = 0; code == ERR_OK && i < o.count; i++)
+        purge_key(u, o.ids[i]);
     u->keys_changed |= o.count != 0;
     return o.count == KEYS_A_TURN;
 }

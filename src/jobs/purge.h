@@ -1,5 +1,5 @@
 /* jobs/purge.h - retention: finished jobs leave jobs.retention_seconds after their end, with their events,
- * report, listing entries and idempotency key; revoked API keys leave after their audit time.
+ * report, listing entries and idempotency key; revoked and expired API keys leave after their audit time.
  *
  * The log is in commit order, so the purge walks it from its oldest chunk and looks at nothing else: a chunk
  * whose events are all past retention is dropped; jobs in it that ended long enough ago are deleted; events

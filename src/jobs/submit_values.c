@@ -100,7 +100,7 @@ static enum err_code check_numbers(const struct settings *s, const struct submit
 static enum err_code check_texts(const struct settings *s, const struct submit_item *item,
                                  struct submit_values *v, struct err *err)
 {
-    v->queue = item->queue.ptr ? item->queue : STR("default");
+    v->queue = item->queue.ptr ? item->queue : STR(JOB_QUEUE_DEFAULT);
     if (!queue_name_is_valid(v->queue))
         return err_set(err, ERR_JOB_VALIDATION_FAILED, "queue must match [a-z0-9][a-z0-9_.-]{0,63}");
     struct url url;

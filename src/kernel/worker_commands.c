@@ -2,6 +2,7 @@
 
 #include "base/must.h"
 #include "kernel/kernel_internal.h"
+#include "lifecycle/key_power.h"
 
 #include "base/banned.h"
 
@@ -104,7 +105,8 @@ static struct task *held(struct unit *u, const struct worker_command *c, struct 
 {
     struct task *t = unit_task(u, item->id);
     bool mine = t && t->row.low == (int64_t)item->low && (!c->client || t->row.client == c->client) &&
-                t->row.token == item->token && (t->phase == TASK_LEASED || t->phase == TASK_RUNNING);
+                t->row.token == item->token && (t->phase == TASK_LEASED || t->phase == TASK_RUNNING) &&
+                key_queues_have(c->queues, t->row.queue);
     item->code = mine ? ERR_OK : ERR_LEASE_LOST;
     return mine ? t : NULL;
 }

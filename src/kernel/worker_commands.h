@@ -56,6 +56,7 @@ struct worker_item {
 struct worker_command {
     struct command base;
     int64_t client;
+    struct str queues; /* that the caller is limited to; absent: none. A task of another is not its own */
     struct worker_item *items;
     size_t item_count;
 };

@@ -1,6 +1,7 @@
 #include "store/row_rules.h"
 
 #include "lifecycle/delivery_lifecycle.h"
+#include "lifecycle/key_power.h"
 #include "lifecycle/work_kinds.h"
 #include "store/live.h"
 #include "store/log.h"
@@ -110,5 +111,18 @@ const char *end_broken_rule(const struct end_row *e)
         return "attempts count from 1";
     if (!is_sound_refs(e->refs, e->seq))
         return "there is one reference per event";
+    return NULL;
+}
+
+const char *api_key_broken_rule(const struct api_key_row *k)
+{
+    if (k->scopes < 0 || k->scopes >= SCOPE_ALL)
+        return "its scopes are known ones, and all of them are stored as none";
+    if (!key_queues_are_sound(k->queues))
+        return "its queues are names in order, each once";
+    if (k->name.ptr && (!k->name.len || k->name.len > KEY_NAME_BYTES_MAX))
+        return "its name is not too long";
+    if (k->expires_ms <= k->created_ms)
+        return "it was made before it expires";
     return NULL;
 }

@@ -36,12 +36,16 @@
     BLOB(hash)        /* SHA-256 of the secret part */                                                       \
     INT(created_ms)                                                                                          \
     INT(expires_ms)                                                                                          \
-    INT(revoked_ms) /* 0: not revoked */
+    INT(revoked_ms) /* from then on it is refused; ahead: it was replaced; 0: neither */                     \
+    INT(scopes)     /* enum key_scope_bits; 0: all */                                                        \
+    TEXT(queues)    /* that it is limited to (lifecycle/key_power.h); absent: none */                        \
+    TEXT(name)      /* absent: it has none */
 
-/* Which key of a client is the active one. Absent: the client never had a key. */
+/* The keys of a client. Absent: the client never had one. */
 #define KEY_HEAD_COLUMNS(INT, TEXT, BLOB)                                                                    \
     INT(client)                                                                                              \
-    INT(active) /* 0: none any more */
+    INT(active)  /* the newest that is neither revoked nor replaced; 0: none */                              \
+    BLOB(listed) /* ids, oldest first (lifecycle/key_list.h); absent: `active` */
 
 #define WEBHOOK_COLUMNS(INT, TEXT, BLOB)                                                                     \
     INT(id)                                                                                                  \

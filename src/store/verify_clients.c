@@ -1,6 +1,8 @@
 /* Clients and what belongs to them: secrets, API keys, webhooks. */
 #include "base/hash.h"
 #include "lifecycle/delivery_lifecycle.h"
+#include "lifecycle/key_list.h"
+#include "store/row_rules.h"
 #include "store/verify_internal.h"
 
 #include "base/banned.h"
@@ -10,6 +12,7 @@ struct checked_named {
     struct map_node node;
     int64_t id, client;
     bool usable;  /* a key that was not revoked */
+    bool listed;  /* a key that its client's row lists */
     bool guarded; /* a webhook whose url and events are taken */
 };
 
@@ -77,6 +80,9 @@ static bool note_key(const void *row, void *arg)
     struct str uuid = {(const char *)c->uuid, sizeof c->uuid};
     if (!c->has_row || !str_equal(uuid, r->client_uuid))
         verify_say(p->v, "API key %lld: its client does not exist or is another one", (long long)r->id);
+    const char *broken = api_key_broken_rule(r);
+    if (broken)
+        verify_say(p->v, "API key %lld: the rule is broken that %s", (long long)r->id, broken);
     return true;
 }
 
@@ -89,6 +95,21 @@ static bool note_head(const void *row, void *arg)
     if (r->active && (!key || key->client != r->client || !key->usable))
         verify_say(p->v, "client %lld: its active key is revoked, missing or another client's",
                    (long long)r->client);
+    if (r->listed.len % sizeof(int64_t) || r->listed.len > KEYS_LISTED_MAX * sizeof(int64_t))
+        verify_say(p->v, "client %lld: its list of keys is none", (long long)r->client);
+    struct key_list list = key_list_read(r->listed, r->active);
+    bool has_active = !r->active;
+    for (size_t i = 0; i < list.count; i++) {
+        struct checked_named *listed = find_named(&p->keys, list.ids[i]);
+        has_active |= list.ids[i] == r->active;
+        if (!listed || listed->client != r->client || listed->listed)
+            verify_say(p->v, "client %lld: lists a key twice, or one that is missing or another client's",
+                       (long long)r->client);
+        else
+            listed->listed = true;
+    }
+    if (!has_active)
+        verify_say(p->v, "client %lld: its active key is not in its list", (long long)r->client);
     return true;
 }
 

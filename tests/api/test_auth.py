@@ -87,8 +87,10 @@ def test_a_key_of_nobody_is_unknown(weir, client):
 def test_a_revoked_key_is_disabled_everywhere(weir, client):
     """[JOB-157 JOB-209 JOB-092] 403 RFA_AUTH_API_KEY_DISABLED on every guarded call."""
     job_id = weir.submit(client.api_key, queue="outside")["job_id"]
-    renewed = weir.api("POST", f"/v1/clients/{client.client_id}/keys/renew", {},
-                       client.api_key).expect(200)
+    keys = f"/v1/clients/{client.client_id}/keys"
+    renewed = weir.api("POST", f"{keys}/renew", {}, client.api_key).expect(200)
+    replaced = weir.api("GET", keys, key=client.api_key).expect(200)["items"][1]["key_id"]
+    weir.api("POST", f"{keys}/revoke", {"key_id": replaced}, client.api_key).expect(200)
     for method, path, body in guarded_calls(client.client_id, job_id):
         weir.api(method, path, body, client.api_key).expect_problem(
             403, "RFA_AUTH_API_KEY_DISABLED")
@@ -117,7 +119,9 @@ def test_an_expired_key_is_refused_everywhere(short_lived):
 
 def test_an_auth_failure_is_logged_with_its_reason_and_without_the_secret(weir, client):
     """[JOB-280] Known client: its id is in the line; junk key: no id, the same reason code."""
-    weir.api("POST", f"/v1/clients/{client.client_id}/keys/renew", {}, client.api_key).expect(200)
+    keys = f"/v1/clients/{client.client_id}/keys"
+    key_id = weir.api("GET", keys, key=client.api_key).expect(200)["items"][0]["key_id"]
+    weir.api("POST", f"{keys}/revoke", {"key_id": key_id}, client.api_key).expect(200)
     refused = weir.api("GET", "/v1/jobs", key=client.api_key)
     line = weir.wait_log(request_id=refused.headers["x-request-id"])
     assert line["error_code"] == "RFA_AUTH_API_KEY_DISABLED" and line["error_message"]

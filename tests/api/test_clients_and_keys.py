@@ -6,6 +6,7 @@ from datetime import datetime
 import pytest
 
 from harness.together import at_once
+from harness.weir_server import wait_for
 
 UTC = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")
 OPERATOR = "an-operator-token-of-forty-characters-xx"
@@ -19,6 +20,11 @@ def keys_path(client_id, verb=""):
 def works(weir, key):
     """The status of a harmless call with this key."""
     return weir.api("GET", "/v1/jobs", key=key).status
+
+
+def listed(weir, client_id, key):
+    """The keys of a client, newest first."""
+    return weir.api("GET", keys_path(client_id), key=key).expect(200)["items"]
 
 
 def test_a_client_is_created_by_anyone_without_a_body(weir):
@@ -48,16 +54,16 @@ def test_a_key_has_its_four_fields_and_opens_the_api(weir):
 
 
 def test_a_repeated_create_gives_the_metadata_without_the_secret(weir, client):
-    """[JOB-074] Same key_id, api_key null; rotate=true makes a new key and revokes the former."""
+    """[JOB-074] Same key_id, api_key null; rotate=true makes a new key; the former ends after the overlap."""
     path = keys_path(client.client_id)
     first = weir.api("POST", path, {}, client.api_key).expect(201)
     second = weir.api("POST", path, {"rotate": False}, client.api_key).expect(201)
     assert first == second and first["api_key"] is None
     rotated = weir.api("POST", path, {"rotate": True}, client.api_key).expect(201)
     assert rotated["key_id"] != first["key_id"] and rotated["api_key"]
-    assert works(weir, rotated["api_key"]) == 200
-    weir.api("GET", "/v1/jobs", key=client.api_key).expect_problem(
-        403, "RFA_AUTH_API_KEY_DISABLED")
+    assert works(weir, rotated["api_key"]) == works(weir, client.api_key) == 200
+    states = {key["key_id"]: key["state"] for key in listed(weir, client.client_id, rotated["api_key"])}
+    assert states == {first["key_id"]: "replaced", rotated["key_id"]: "active"}
 
 
 def test_create_key_refuses_what_it_must(weir, client):
@@ -75,14 +81,26 @@ def test_create_key_refuses_what_it_must(weir, client):
 
 
 def test_renew_replaces_the_presented_key(weir, client):
-    """[JOB-083] 200, new secret, new key_id, later expiry; the old secret is refused."""
+    """[JOB-083] 200, new secret, new key_id, later expiry; the old secret is refused after the overlap."""
     old = weir.api("POST", keys_path(client.client_id), {}, client.api_key).expect(201)
     new = weir.api("POST", keys_path(client.client_id, "renew"), {}, client.api_key).expect(200)
     assert set(new) == {"api_key", "key_id", "created_at", "expires_at"}
     assert new["key_id"] != old["key_id"] and new["expires_at"] >= old["expires_at"]
-    assert works(weir, new["api_key"]) == 200
-    weir.api("GET", "/v1/jobs", key=client.api_key).expect_problem(
-        403, "RFA_AUTH_API_KEY_DISABLED")
+    assert works(weir, new["api_key"]) == works(weir, client.api_key) == 200
+
+
+@pytest.mark.parametrize("overlap", (0, 1))
+def test_a_replaced_key_is_refused_when_the_overlap_is_over(module_weir, overlap):
+    """[JOB-083 JOB-074] By renew and by rotate; without an overlap from the answer on."""
+    weir = module_weir(settings={"keys.overlap_seconds": overlap})
+    for verb, body in (("renew", {}), ("", {"rotate": True})):
+        client_id, old = weir.new_client()
+        new = weir.api("POST", keys_path(client_id, verb), body, old).json["api_key"]
+        if overlap:
+            wait_for(lambda key=old: works(weir, key) == 403, 30, "the overlap to be over", weir)
+        weir.api("GET", "/v1/jobs", key=old).expect_problem(403, "RFA_AUTH_API_KEY_DISABLED")
+        assert works(weir, new) == 200
+        assert [key["state"] for key in listed(weir, client_id, new)] == ["active", "revoked"]
 
 
 def test_renew_refuses_what_it_must(weir, client):
@@ -196,7 +214,9 @@ def test_the_operator_renews_and_creates_keys_of_any_client(guarded):
     assert works(guarded, renewed["api_key"]) == 200
     created = guarded.api("POST", keys_path(client.client_id), {"rotate": True},
                           OPERATOR).expect(201)
-    assert works(guarded, renewed["api_key"]) == 403
+    assert works(guarded, renewed["api_key"]) == works(guarded, created["api_key"]) == 200
+    states = [key["state"] for key in listed(guarded, client.client_id, OPERATOR)]
+    assert states == ["active", "replaced", "replaced"]
     guarded.api("POST", keys_path(client.client_id, "revoke"), {"key_id": created["key_id"]},
                 OPERATOR).expect(200)
     guarded.api("POST", keys_path(uuid.uuid4(), "renew"), {}, OPERATOR).expect_problem(

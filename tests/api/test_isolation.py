@@ -13,6 +13,7 @@ METHODS = ("get", "put", "post", "delete", "patch")
 # that does not own the thing. An operation without an id is in OWN_ONLY, OPEN or WORKER.
 FOREIGN = {
     "createKey": ({"rotate": True}, 403, "RFA_AUTH_FORBIDDEN"),
+    "listKeys": (None, 403, "RFA_AUTH_FORBIDDEN"),
     "renewKey": ({}, 403, "RFA_AUTH_FORBIDDEN"),
     "revokeKey": ("revoke", 403, "RFA_AUTH_FORBIDDEN"),
     "rotateWebhookSecret": (None, 403, "RFA_AUTH_FORBIDDEN"),
@@ -137,7 +138,7 @@ def test_a_foreign_id_is_refused_without_effect_or_data(weir, operations, owner,
             answer.expect_problem(*FOREIGN[operation][1:])
             owner.assert_hidden(answer, asked=(one,))
             tried += 1
-    assert tried == 4 + 7 * 4 + 6
+    assert tried == 5 + 7 * 4 + 6
     assert owner.everything() == before
 
 

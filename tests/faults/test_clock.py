@@ -141,7 +141,10 @@ def test_a_revoked_key_is_remembered_ninety_days(weir, io):
     """[JOB-247] At 89 days the revoked key is known as revoked (403); after 90 it is unknown
     (401)."""
     client_id, key = weir.new_client()
-    rotated = weir.api("POST", f"/v1/clients/{client_id}/keys", {"rotate": True}, key).expect(201)
+    path = f"/v1/clients/{client_id}/keys"
+    rotated = weir.api("POST", path, {"rotate": True}, key).expect(201)
+    replaced = weir.api("GET", path, key=key).expect(200)["items"][1]["key_id"]
+    weir.api("POST", f"{path}/revoke", {"key_id": replaced}, key).expect(200)
     weir.try_submit(key).expect_problem(403, "RFA_AUTH_API_KEY_DISABLED")
     io.clock_shift_ms = 89 * DAY_MS
     time.sleep(1.5)

@@ -101,11 +101,20 @@ def test_keys_survive_a_restart_and_only_their_hash_is_stored(fresh_weir):
     in any file."""
     weir = fresh_weir()
     client_id, old = weir.new_client()
-    new = weir.api("POST", f"/v1/clients/{client_id}/keys/renew", {}, old).expect(200)["api_key"]
+    path = f"/v1/clients/{client_id}/keys"
+    new = weir.api("POST", f"{path}/renew", {}, old).expect(200)["api_key"]
+    replaced = weir.api("GET", path, key=new).expect(200)["items"][1]["key_id"]
+    weir.api("POST", f"{path}/revoke", {"key_id": replaced}, new).expect(200)
+    limit = {"scopes": ["read"], "queues": ["mail"], "name": "reader", "expires_in_seconds": 86400}
+    limited = weir.api("POST", path, limit, new).expect(201)["api_key"]
+    before = weir.api("GET", path, key=new).expect(200)
     weir.kill9()
     weir.start()
     weir.submit(new, queue="nobody")
     weir.try_submit(old).expect_problem(403, "RFA_AUTH_API_KEY_DISABLED")
+    weir.try_submit(limited).expect_problem(403, "RFA_AUTH_FORBIDDEN")
+    assert weir.api("GET", "/v1/jobs", key=limited).expect(200)["items"] == []
+    assert weir.api("GET", path, key=new).expect(200) == before
     files = [path for path in Path(weir.data).rglob("*")  # one that is about to be renamed may be gone
              if path.is_file() and path.suffix != ".tmp"]
     assert len(files) >= 2

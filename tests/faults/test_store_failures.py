@@ -225,5 +225,6 @@ def test_a_key_that_cannot_be_renewed_or_revoked_stays_as_it_was(weir, io):
     io.heal()
     weir.submit(key, queue="outside")
     renewed = weir.api("POST", f"{path}/renew", {}, key).expect(200)
+    weir.api("POST", f"{path}/revoke", {"key_id": made["key_id"]}, key).expect(200)
     weir.try_submit(key).expect_problem(403, "RFA_AUTH_API_KEY_DISABLED")
     weir.submit(renewed["api_key"], queue="outside")

@@ -142,9 +142,9 @@ bool bench_keeps_rows(const struct bench *b, const struct table *t)
 
 static bool may_be_absent(const char *column)
 {
-    static const char *const names[] = {"former",           "callback", "idem_key",
-                                        "idem_fingerprint", "payload",  "traceparent",
-                                        "result",           "error",    "worker"};
+    static const char *const names[] = {"former",  "callback",    "idem_key", "idem_fingerprint",
+                                        "payload", "traceparent", "result",   "error",
+                                        "worker",  "queues",      "name",     "listed"};
     for (size_t i = 0; i < LENGTH_OF(names); i++)
         if (str_is(str_of(column), names[i]))
             return true;

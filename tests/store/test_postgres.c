@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "lifecycle/key_list.h"
 #include "lifecycle/run_lifecycle.h"
 #include "lifecycle/signals.h"
 
@@ -544,6 +545,33 @@ static void test_a_schema_of_a_newer_program_is_refused(void **state)
     PQfinish(look);
 }
 
+static void test_a_key_of_the_tenth_schema_keeps_its_power_and_is_listed(void **state)
+{
+    struct bench *b = *state;
+    PGconn *look = bench_session(&b->schema);
+    bench_sql(look, "ALTER TABLE api_keys DROP COLUMN scopes, DROP COLUMN queues, DROP COLUMN name");
+    bench_sql(look, "ALTER TABLE key_heads DROP COLUMN listed");
+    bench_sql(look, "INSERT INTO api_keys VALUES(7,8,1,'a','b',5,6,0)");
+    bench_sql(look, "INSERT INTO key_heads VALUES(1,7)");
+    bench_sql(look, "UPDATE marks SET value = 10 WHERE name = 'schema'");
+    PQfinish(look);
+    struct store *s = shared_open_other(b);
+    struct arena *a = arena_new(512);
+    struct err err;
+    bool found = false;
+    struct api_key_row key = {.id = 7};
+    assert_int_equal(s->ops->fetch(s, &table_api_key_row, &key, a, &found, &err), ERR_OK);
+    assert_true(found && !key.queues.ptr && !key.name.ptr);
+    assert_int_equal(key_scopes_of_stored(key.scopes), SCOPE_ALL);
+    struct key_head_row head = {.client = 1};
+    assert_int_equal(s->ops->fetch(s, &table_key_head_row, &head, a, &found, &err), ERR_OK);
+    struct key_list list = key_list_read(head.listed, head.active);
+    assert_true(list.count == 1 && list.ids[0] == 7);
+    s->ops->abandon(s);
+    arena_free(a);
+    store_close(s);
+}
+
 /* [JOB-107]: no other value is storable. */
 static void test_the_schema_refuses_states_that_do_not_belong_there(void **state)
 {
@@ -599,6 +627,7 @@ int main(void)
         BENCH_TEST(test_a_restored_log_can_be_followed_and_places_of_the_former_server_are_refused),
         BENCH_TEST(test_many_nodes_that_start_at_once_make_one_schema),
         BENCH_TEST(test_a_schema_of_a_newer_program_is_refused),
+        BENCH_TEST(test_a_key_of_the_tenth_schema_keeps_its_power_and_is_listed),
         BENCH_TEST(test_the_schema_refuses_states_that_do_not_belong_there),
         BENCH_TEST(test_the_schema_refuses_states_of_runs_that_there_are_not),
     };

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "lifecycle/delivery_lifecycle.h"
+#include "lifecycle/key_list.h"
 #include "lifecycle/run_lifecycle.h"
 #include "lifecycle/signals.h"
 
@@ -174,9 +175,18 @@ static void open_all(struct bench *b)
     assert_int_equal(b->store->ops->reader_open(b->store, &b->reader, &err), ERR_OK);
 }
 
+/* One key of a client at a time, which may do all. */
+static void run_back_to_version_10(struct bench *b)
+{
+    run_raw(b, "ALTER TABLE api_keys DROP COLUMN scopes; ALTER TABLE api_keys DROP COLUMN queues;"
+               "ALTER TABLE api_keys DROP COLUMN name; ALTER TABLE key_heads DROP COLUMN listed;"
+               "PRAGMA user_version=10");
+}
+
 /* Without runs. */
 static void run_back_to_version_7(struct bench *b)
 {
+    run_back_to_version_10(b);
     run_raw(b, "DROP TABLE event_packs;DROP TABLE mark_packs;DROP TABLE tenants;DROP TABLE plans;DROP TABLE "
                "plan_steps;"
                "DROP TABLE run_ids;"
@@ -550,6 +560,24 @@ static void test_tending_keeps_the_wal_short(void **state)
                      ERR_OK);
 }
 
+static void test_a_key_of_the_tenth_schema_keeps_its_power_and_is_listed(void **state)
+{
+    struct bench *b = *state;
+    close_all(b);
+    run_back_to_version_10(b);
+    run_raw(b, "INSERT INTO api_keys VALUES(7,8,1,x'00',x'01',5,6,0); INSERT INTO key_heads VALUES(1,7)");
+    open_all(b);
+    const struct api_key_row *key = bench_fetch(b, &table_api_key_row, &(struct api_key_row){.id = 7});
+    const struct key_head_row *head =
+        bench_fetch(b, &table_key_head_row, &(struct key_head_row){.client = 1});
+    assert_non_null(key);
+    assert_int_equal(key_scopes_of_stored(key->scopes), SCOPE_ALL);
+    assert_true(!key->queues.ptr && !key->name.ptr && key->expires_ms == 6);
+    struct key_list list = key_list_read(head->listed, head->active);
+    assert_int_equal(list.count, 1);
+    assert_int_equal(list.ids[0], 7);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -561,6 +589,7 @@ int main(void)
         BENCH_TEST(test_the_first_schema_is_brought_up_to_date),
         BENCH_TEST(test_the_second_schema_is_brought_up_to_date),
         BENCH_TEST(test_the_fourth_schema_is_brought_up_to_date),
+        BENCH_TEST(test_a_key_of_the_tenth_schema_keeps_its_power_and_is_listed),
         BENCH_TEST(test_the_fifth_schema_is_brought_up_to_date),
         BENCH_TEST(test_a_damaged_run_is_told),
         BENCH_TEST(test_a_reader_needs_a_migrated_file_and_creates_none),

@@ -107,6 +107,9 @@ bool call_read_job(struct call *c, struct reader **ret_reader, struct job_view *
             err_set(&err, ERR_JOB_NOT_FOUND, "no job has this id");
         else if (ret_view->job.client != c->who.client)
             err_set(&err, ERR_AUTH_FORBIDDEN, "the job belongs to another client");
+        else if (!call_has_queue(c, ret_view->job.queue))
+            err_set(&err, ERR_AUTH_FORBIDDEN, "the key is not for the queue %.*s",
+                    STR_ARG(ret_view->job.queue));
     }
     if (err.code == ERR_OK) {
         *ret_reader = r;

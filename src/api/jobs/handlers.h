@@ -6,6 +6,7 @@
 
 void handle_create_client(struct call *c);
 void handle_create_key(struct call *c);
+void handle_list_keys(struct call *c);
 void handle_renew_key(struct call *c);
 void handle_revoke_key(struct call *c);
 void handle_rotate_secret(struct call *c);
@@ -29,5 +30,10 @@ void handle_redeliver(struct call *c);
 void handle_test_webhook(struct call *c);
 void handle_enable_webhook(struct call *c);
 void handle_rotate_webhook_secret(struct call *c);
+
+/* Of the handlers that make something, or change what belongs to a client; false: answered. */
+bool call_create_once(struct call *c, struct create_once *ret_once);
+void call_mark_replay(struct call *c, bool replayed);
+bool call_needs_caller(struct call *c);
 
 #endif

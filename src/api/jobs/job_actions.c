@@ -36,6 +36,7 @@ static void act(struct call *c, const struct command_type *type, void (*finish)(
 {
     struct job_command *command = ARENA_NEW(c->x->arena, struct job_command);
     command->client = c->who.client;
+    command->queues = c->who.power.queues;
     if (!call_job_id(c, &command->id, &command->low))
         return;
     call_trace_job(c, command->id);

@@ -90,6 +90,7 @@ static bool list(struct call *c, struct page *ret)
     struct err err = {.code = ERR_OK};
     if (!read_filter(c, &f))
         return false;
+    f.queues = c->who.power.queues;
     struct reader *r = api_read_begin(c->api, &err);
     if (r)
         (void)!read_page(r, c->x->arena, c->who.client, &f, ret, &err);

@@ -1,6 +1,7 @@
 #include "api/jobs/list_filter.h"
 
 #include "base/time_text.h"
+#include "lifecycle/key_power.h"
 
 #include "base/banned.h"
 
@@ -95,7 +96,7 @@ bool list_filter_matches(const struct list_filter *f, const struct job_view *v)
 {
     return (!f->has_state || v->state == f->state) && (!f->has_type || v->job.type == (int64_t)f->type) &&
            (!f->has_kind || v->job.kind == (int64_t)f->kind) &&
-           (!f->queue.ptr || str_equal(f->queue, v->job.queue));
+           (!f->queue.ptr || str_equal(f->queue, v->job.queue)) && key_queues_have(f->queues, v->job.queue);
 }
 
 struct str list_cursor_text(struct arena *a, int64_t id)

@@ -13,6 +13,7 @@ struct list_filter {
     enum job_type type;
     enum work_kind kind;
     struct str queue;
+    struct str queues; /* that the caller's key is limited to; absent: none (lifecycle/key_power.h) */
     int64_t below_id, from_id;
     int64_t limit;
     bool nothing; /* the filters exclude each other */

@@ -24,6 +24,16 @@ static void complete_item(struct call *c, const struct json *body, struct submit
         call_body_fingerprint(body, "idempotency_key", item->fingerprint);
 }
 
+/* False with the item's err set. */
+static bool has_its_queue(const struct call *c, struct submit_item *item)
+{
+    struct str queue = item->queue.ptr ? item->queue : STR(JOB_QUEUE_DEFAULT);
+    if (call_has_queue(c, queue))
+        return true;
+    err_set(&item->err, ERR_AUTH_FORBIDDEN, "the key is not for the queue %.*s", STR_ARG(queue));
+    return false;
+}
+
 static void submitted(struct call *c)
 {
     struct submit_command *command = (struct submit_command *)c->command;
@@ -58,6 +68,10 @@ void handle_submit(struct call *c)
     command->items = ARENA_NEW(c->x->arena, struct submit_item);
     command->item_count = 1;
     submit_decode(c->body, command->items);
+    if (!has_its_queue(c, command->items)) {
+        call_problem(c, &command->items->err);
+        return;
+    }
     if (!command->items->idem_key.ptr)
         command->items->idem_key = header_key;
     complete_item(c, c->body, command->items);
@@ -106,7 +120,9 @@ void handle_submit_batch(struct call *c)
             continue;
         }
         submit_decode(j, item);
-        complete_item(c, j, item);
+        item->is_bad = !has_its_queue(c, item);
+        if (!item->is_bad)
+            complete_item(c, j, item);
     }
     command->base.weight = (int64_t)command->item_count;
     call_post(c, &command->base, &submit_command_type, 0, batch_submitted);

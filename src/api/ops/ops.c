@@ -152,13 +152,13 @@ static void handle_jwks(struct call *c)
 /* A table reads best as a table. */
 /* clang-format off */
 const struct route ops_routes[] = {
-    ROUTE(GET, "/healthz",        getHealth,    AUTH_NONE, "health",   ACCEPT_JSON | ACCEPT_TEXT, false, handle_health)
-    ROUTE(GET, "/readyz",         getReadiness, AUTH_NONE, "ready",    ACCEPT_JSON | ACCEPT_TEXT, false, handle_ready)
-    ROUTE(GET, "/startupz",       getStartup,   AUTH_NONE, "startup",  ACCEPT_JSON | ACCEPT_TEXT, false, handle_startup)
-    ROUTE(GET, "/metrics",        getMetrics,   AUTH_NONE, "metrics",  ACCEPT_TEXT,               false, handle_metrics)
-    ROUTE(GET, "/ops/v1/topology", getTopology, AUTH_OPERATOR, "topology", ACCEPT_JSON,           false, handle_topology)
-    ROUTE(GET, "/openapi/{name}", getContract,  AUTH_NONE, "contract", ACCEPT_YAML | ACCEPT_TEXT, false, handle_contract)
-    ROUTE(GET, "/.well-known/jwks.json", getKeySet, AUTH_NONE, "key_set", ACCEPT_JSON | ACCEPT_TEXT, false, handle_jwks)
+    ROUTE(GET, "/healthz",        getHealth,    AUTH_NONE, 0, "health",   ACCEPT_JSON | ACCEPT_TEXT, false, handle_health)
+    ROUTE(GET, "/readyz",         getReadiness, AUTH_NONE, 0, "ready",    ACCEPT_JSON | ACCEPT_TEXT, false, handle_ready)
+    ROUTE(GET, "/startupz",       getStartup,   AUTH_NONE, 0, "startup",  ACCEPT_JSON | ACCEPT_TEXT, false, handle_startup)
+    ROUTE(GET, "/metrics",        getMetrics,   AUTH_NONE, 0, "metrics",  ACCEPT_TEXT,               false, handle_metrics)
+    ROUTE(GET, "/ops/v1/topology", getTopology, AUTH_OPERATOR, 0, "topology", ACCEPT_JSON,           false, handle_topology)
+    ROUTE(GET, "/openapi/{name}", getContract,  AUTH_NONE, 0, "contract", ACCEPT_YAML | ACCEPT_TEXT, false, handle_contract)
+    ROUTE(GET, "/.well-known/jwks.json", getKeySet, AUTH_NONE, 0, "key_set", ACCEPT_JSON | ACCEPT_TEXT, false, handle_jwks)
 };
 /* clang-format on */
 const size_t ops_route_count = LENGTH_OF(ops_routes);

@@ -178,6 +178,10 @@ static void handle_claim(struct call *c)
             call_fail(c, ERR_AUTH_FORBIDDEN, "queues that begin with ~ are the server's own");
             return;
         }
+        if (!call_has_queue(c, j->text)) {
+            call_fail(c, ERR_AUTH_FORBIDDEN, "the key is not for the queue %.*s", STR_ARG(j->text));
+            return;
+        }
         names[command->queue_count++] = j->text;
     }
     command->queues = names;
@@ -306,6 +310,7 @@ static void post_items(struct call *c, const struct command_type *type, void (*f
     struct worker_command *command = ARENA_NEW(c->x->arena, struct worker_command);
     const struct json *tasks = json_get(c->body, "tasks");
     command->client = client_of(c);
+    command->queues = c->who.power.queues;
     command->items = ARENA_ARRAY(c->x->arena, struct worker_item, tasks->count);
     for (const struct json *j = tasks->child; j; j = j->next)
         decode_item(j, &command->items[command->item_count++]);
@@ -348,11 +353,11 @@ static void handle_release(struct call *c)
 /* A table reads best as a table. */
 /* clang-format off */
 const struct route worker_routes[] = {
-    ROUTE(POST, "/worker/v1/claim",     claimTasks,     AUTH_WORKER, "claim",     ACCEPT_JSON, false, handle_claim)
-    ROUTE(POST, "/worker/v1/start",     startTasks,     AUTH_WORKER, "start",     ACCEPT_JSON, false, handle_start)
-    ROUTE(POST, "/worker/v1/heartbeat", heartbeatTasks, AUTH_WORKER, "heartbeat", ACCEPT_JSON, false, handle_heartbeat)
-    ROUTE(POST, "/worker/v1/finish",    finishTasks,    AUTH_WORKER, "finish",    ACCEPT_JSON, false, handle_finish)
-    ROUTE(POST, "/worker/v1/release",   releaseTasks,   AUTH_WORKER, "release",   ACCEPT_JSON, false, handle_release)
+    ROUTE(POST, "/worker/v1/claim",     claimTasks,     AUTH_WORKER, SCOPE_WORK, "claim",     ACCEPT_JSON, false, handle_claim)
+    ROUTE(POST, "/worker/v1/start",     startTasks,     AUTH_WORKER, SCOPE_WORK, "start",     ACCEPT_JSON, false, handle_start)
+    ROUTE(POST, "/worker/v1/heartbeat", heartbeatTasks, AUTH_WORKER, SCOPE_WORK, "heartbeat", ACCEPT_JSON, false, handle_heartbeat)
+    ROUTE(POST, "/worker/v1/finish",    finishTasks,    AUTH_WORKER, SCOPE_WORK, "finish",    ACCEPT_JSON, false, handle_finish)
+    ROUTE(POST, "/worker/v1/release",   releaseTasks,   AUTH_WORKER, SCOPE_WORK, "release",   ACCEPT_JSON, false, handle_release)
 };
 /* clang-format on */
 const size_t worker_route_count = LENGTH_OF(worker_routes);

@@ -1,11 +1,13 @@
 /* Clients, API keys, callback secrets and webhooks. On both stores. */
 #include "unit/kernel/rig.h"
 
+#include <stdio.h>
+
 #include "jobs/webhook_fingerprint.h"
 
 #include "base/banned.h"
 
-enum { DAY_MS = 86400000, TTL_MS_DAYS = 90 };
+enum { DAY_MS = 86400000, TTL_MS_DAYS = 90, OVERLAP_MS = 3600000 };
 static const int64_t TTL_MS = (int64_t)TTL_MS_DAYS * DAY_MS;
 
 struct keys_client {
@@ -100,7 +102,7 @@ static void test_the_first_key_needs_no_credentials_and_later_ones_do(void **sta
 }
 
 /* AJ-08 [JOB-074] */
-static void test_creating_again_gives_the_same_key_and_rotating_revokes_it(void **state)
+static void test_creating_again_gives_the_same_key_and_rotating_replaces_it(void **state)
 {
     struct rig *r = *state;
     struct keys_client client = new_client(r);
@@ -115,7 +117,7 @@ static void test_creating_again_gives_the_same_key_and_rotating_revokes_it(void 
     struct key_command *rotated = rotate_now(r, &client, holder(&client, first));
     assert_true(rotated->fresh);
     assert_int_not_equal(rotated->key_id, first->key_id);
-    assert_int_equal(key_row(r, first->key_id).revoked_ms, r->wall_us / 1000);
+    assert_int_equal(key_row(r, first->key_id).revoked_ms, r->wall_us / 1000 + OVERLAP_MS);
     assert_int_equal(key_row(r, rotated->key_id).revoked_ms, 0);
     assert_true(
         str_equal(key_row(r, rotated->key_id).client_uuid, (struct str){(char *)client.id.bytes, 16}));
@@ -179,6 +181,173 @@ static void test_a_key_revoked_by_an_earlier_command_of_its_batch_manages_no_key
     assert_int_equal(rotate->base.result, ERR_AUTH_KEY_CONFLICT);
     assert_int_equal(renew->base.result, ERR_AUTH_KEY_CONFLICT);
     assert_false(rotate->fresh || renew->fresh);
+}
+
+/* --- several keys, with less power ------------------------------------------------------------- */
+
+static struct key_command *wish_now(struct rig *r, const struct keys_client *client, struct principal who,
+                                    struct key_wish wish)
+{
+    struct key_command *c = post_key(r, client, KEY_CREATE, who);
+    wish.has_name = wish.name.ptr != NULL;
+    wish.has_scopes = wish.power.scopes != 0;
+    wish.has_queues = wish.power.queues.ptr != NULL;
+    c->wish = wish;
+    rig_step(r);
+    return c;
+}
+
+static struct key_command *renew_named(struct rig *r, const struct keys_client *client, struct principal who,
+                                       const struct key_command *key)
+{
+    struct key_command *c = post_key(r, client, KEY_RENEW, who);
+    c->names_key = true;
+    c->named_id = key->key_id;
+    c->named_low = key->key_low;
+    rig_step(r);
+    return c;
+}
+
+static void test_keys_that_differ_in_name_scopes_or_queues_stand_beside_each_other(void **state)
+{
+    struct rig *r = *state;
+    struct keys_client client = new_client(r);
+    struct key_wish wishes[] = {{.life_seconds = 0},
+                                {.power = {.scopes = SCOPE_WORK}},
+                                {.power = {.scopes = SCOPE_WORK, .queues = STR("mail")}},
+                                {.name = STR("a"), .power = {.scopes = SCOPE_WORK, .queues = STR("mail")}}};
+    struct key_command *made[LENGTH_OF(wishes)];
+    for (size_t i = 0; i < LENGTH_OF(wishes); i++) {
+        made[i] = wish_now(r, &client, operator, wishes[i]);
+        assert_true(made[i]->fresh);
+    }
+    for (size_t i = 0; i < LENGTH_OF(wishes); i++) {
+        struct key_command *again = wish_now(r, &client, operator, wishes[i]);
+        assert_true(!again->fresh && again->key_id == made[i]->key_id);
+        struct api_key_row row = key_row(r, made[i]->key_id);
+        assert_int_equal(row.revoked_ms, 0);
+        assert_true(str_equal(row.name, wishes[i].name) && str_equal(row.queues, wishes[i].power.queues));
+    }
+    assert_int_equal(key_row(r, made[0]->key_id).scopes, 0);
+    assert_int_equal(key_row(r, made[1]->key_id).scopes, SCOPE_WORK);
+}
+
+static void test_a_key_lives_as_long_as_asked_and_no_longer_than_the_setting(void **state)
+{
+    struct rig *r = *state;
+    struct keys_client client = new_client(r);
+    struct key_command *hour = wish_now(r, &client, operator,(struct key_wish){.life_seconds = 3600});
+    assert_int_equal(hour->expires_ms, hour->created_ms + 3600000);
+    rig_pass(r, 1000);
+    struct key_command *next = key_now(r, &client, KEY_RENEW, holder(&client, hour));
+    assert_int_equal(next->expires_ms, next->created_ms + 3600000); /* as long as it was */
+    struct key_wish too_long = {.name = STR("x"), .life_seconds = TTL_MS / 1000 + 1};
+    assert_int_equal(wish_now(r, &client, operator, too_long)->base.result, ERR_REQUEST_MALFORMED);
+    too_long.life_seconds--;
+    assert_int_equal(wish_now(r, &client, operator, too_long)->base.result, ERR_OK);
+}
+
+static void test_no_key_makes_or_renews_one_with_more_power(void **state)
+{
+    struct rig *r = *state;
+    struct keys_client client = new_client(r);
+    struct key_command *full = key_now(r, &client, KEY_CREATE, nobody);
+    struct key_wish small = {.name = STR("small"),
+                             .power = {.scopes = SCOPE_ADMIN | SCOPE_WORK, .queues = STR("mail,news")}};
+    struct principal weak = holder(&client, wish_now(r, &client, holder(&client, full), small));
+    struct key_wish more[] = {{.name = STR("x")},
+                              {.power = {.scopes = SCOPE_WORK}},
+                              {.power = {.scopes = SCOPE_READ, .queues = STR("mail")}},
+                              {.power = {.scopes = SCOPE_WORK, .queues = STR("other")}}};
+    for (size_t i = 0; i < LENGTH_OF(more); i++)
+        assert_int_equal(wish_now(r, &client, weak, more[i])->base.result, ERR_AUTH_FORBIDDEN);
+    struct key_command *rotate = post_key(r, &client, KEY_CREATE, weak);
+    rotate->rotate = true;
+    rotate->wish = (struct key_wish){.has_scopes = true, .power.scopes = SCOPE_ALL};
+    rig_step(r);
+    assert_int_equal(rotate->base.result, ERR_AUTH_FORBIDDEN);
+    assert_int_equal(renew_named(r, &client, weak, full)->base.result, ERR_AUTH_FORBIDDEN);
+    struct key_command *forced = post_key(r, &client, KEY_RENEW, weak);
+    forced->wish = rotate->wish;
+    rig_step(r);
+    assert_int_equal(forced->base.result, ERR_AUTH_FORBIDDEN);
+    assert_int_equal(key_row(r, full->key_id).revoked_ms, 0);
+    struct key_wish less = {.power = {.scopes = SCOPE_WORK, .queues = STR("news")}};
+    assert_int_equal(wish_now(r, &client, weak, less)->base.result, ERR_OK);
+}
+
+static void test_a_replaced_key_hands_on_its_power_and_works_until_the_overlap_is_over(void **state)
+{
+    struct rig *r = *state;
+    struct keys_client client = new_client(r);
+    struct key_command *full = key_now(r, &client, KEY_CREATE, nobody);
+    struct key_wish small = {.name = STR("mailer"), .power = {.scopes = SCOPE_ADMIN, .queues = STR("mail")}};
+    struct key_command *old = wish_now(r, &client, holder(&client, full), small);
+    struct key_command *new = renew_named(r, &client, holder(&client, full), old);
+    assert_int_equal(new->base.result, ERR_OK);
+    struct api_key_row row = key_row(r, new->key_id);
+    assert_true(str_is(row.name, "mailer") && str_is(row.queues, "mail") && row.scopes == SCOPE_ADMIN);
+    /* It works on, but is not renewed again. */
+    struct key_wish other = {.name = STR("x"), .power = small.power};
+    assert_int_equal(wish_now(r, &client, holder(&client, old), other)->base.result, ERR_OK);
+    assert_int_equal(key_now(r, &client, KEY_RENEW, holder(&client, old))->base.result,
+                     ERR_AUTH_KEY_CONFLICT);
+    assert_int_equal(renew_named(r, &client, operator, old)->base.result, ERR_AUTH_KEY_CONFLICT);
+    rig_pass(r, OVERLAP_MS);
+    other.name = STR("y");
+    assert_int_equal(wish_now(r, &client, holder(&client, old), other)->base.result, ERR_AUTH_KEY_CONFLICT);
+    assert_int_equal(key_row(r, full->key_id).revoked_ms, 0);
+}
+
+static void test_revoking_ends_a_replaced_key_at_once(void **state)
+{
+    struct rig *r = *state;
+    struct keys_client client = new_client(r);
+    struct key_command *first = key_now(r, &client, KEY_CREATE, nobody);
+    struct key_command *second = key_now(r, &client, KEY_RENEW, holder(&client, first));
+    rig_pass(r, 1000);
+    assert_int_equal(revoke_now(r, &client, holder(&client, second), first)->base.result, ERR_OK);
+    assert_int_equal(key_row(r, first->key_id).revoked_ms, r->wall_us / 1000);
+    assert_int_equal(key_row(r, second->key_id).revoked_ms, 0);
+}
+
+static void test_without_an_overlap_the_replaced_key_ends_with_the_answer(void **state)
+{
+    struct rig *r = *state;
+    struct keys_client client = new_client(r);
+    r->settings.keys_overlap_seconds = 0;
+    struct key_command *first = key_now(r, &client, KEY_CREATE, nobody);
+    key_now(r, &client, KEY_RENEW, holder(&client, first));
+    assert_int_equal(key_row(r, first->key_id).revoked_ms, r->wall_us / 1000);
+}
+
+static struct key_command *make_numbered(struct rig *r, const struct keys_client *client, int number)
+{
+    struct key_wish wish = {.name = arena_printf(r->arena, "key %d", number)};
+    return wish_now(r, client, operator, wish);
+}
+
+/* The newest that is left is the one the operator renews. */
+static void test_keys_that_work_are_bounded_and_ended_ones_make_room(void **state)
+{
+    struct rig *r = *state;
+    struct keys_client client = new_client(r);
+    struct key_command *last = NULL, *kept = NULL;
+    for (int i = 0; i < KEYS_ACTIVE_MAX; i++) {
+        kept = last;
+        last = make_numbered(r, &client, i);
+        assert_true(last->fresh);
+    }
+    for (int i = KEYS_ACTIVE_MAX; i < KEYS_ACTIVE_MAX + KEYS_LISTED_MAX; i++) {
+        assert_int_equal(make_numbered(r, &client, i)->base.result, ERR_AUTH_KEY_CONFLICT);
+        assert_int_equal(renew_named(r, &client, operator, last)->base.result, ERR_AUTH_KEY_CONFLICT);
+        assert_int_equal(revoke_now(r, &client, operator, last)->base.result, ERR_OK);
+        last = make_numbered(r, &client, i);
+        assert_true(last->fresh);
+    }
+    revoke_now(r, &client, operator, last);
+    assert_true(key_now(r, &client, KEY_RENEW, operator)->fresh);
+    assert_int_not_equal(key_row(r, kept->key_id).revoked_ms, 0);
 }
 
 static void test_without_an_active_key_there_is_nothing_to_renew(void **state)
@@ -385,10 +554,17 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         RIG_TEST(test_the_first_key_needs_no_credentials_and_later_ones_do),
-        RIG_TEST(test_creating_again_gives_the_same_key_and_rotating_revokes_it),
+        RIG_TEST(test_creating_again_gives_the_same_key_and_rotating_replaces_it),
         RIG_TEST(test_an_idempotent_create_names_the_key_it_made_and_never_shows_it_again),
         RIG_TEST(test_renewing_replaces_the_presenting_key),
         RIG_TEST(test_a_key_revoked_by_an_earlier_command_of_its_batch_manages_no_keys),
+        RIG_TEST(test_keys_that_differ_in_name_scopes_or_queues_stand_beside_each_other),
+        RIG_TEST(test_a_key_lives_as_long_as_asked_and_no_longer_than_the_setting),
+        RIG_TEST(test_no_key_makes_or_renews_one_with_more_power),
+        RIG_TEST(test_a_replaced_key_hands_on_its_power_and_works_until_the_overlap_is_over),
+        RIG_TEST(test_revoking_ends_a_replaced_key_at_once),
+        RIG_TEST(test_without_an_overlap_the_replaced_key_ends_with_the_answer),
+        RIG_TEST(test_keys_that_work_are_bounded_and_ended_ones_make_room),
         RIG_TEST(test_without_an_active_key_there_is_nothing_to_renew),
         RIG_TEST(test_revoking_is_idempotent_and_foreign_keys_are_not_found),
         RIG_TEST(test_a_failed_commit_leaves_keys_as_they_were),

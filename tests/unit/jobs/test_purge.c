@@ -261,6 +261,8 @@ static void test_revoked_keys_stay_90_days_and_active_ones_for_ever(void **state
     struct rig *r = *state;
     struct uuid id;
     rig_new_client(r, &id);
+    r->settings.keys_ttl_seconds = INT64_C(2000) * 86400;
+    r->settings.keys_overlap_seconds = 0;
     struct key_command keys[2];
     for (int i = 0; i < 2; i++) {
         keys[i] = (struct key_command){
@@ -277,6 +279,34 @@ static void test_revoked_keys_stay_90_days_and_active_ones_for_ever(void **state
     rig_pass(r, (int64_t)900 * DAY_MS);
     purge(r);
     assert_int_equal(rows_of(r, &table_api_key_row), 1);
+}
+
+/* Or a client that makes short-lived ones would fill the store. */
+static void test_expired_keys_leave_as_revoked_ones_do_with_their_place_in_the_list(void **state)
+{
+    struct rig *r = *state;
+    struct uuid id;
+    int64_t client = rig_new_client(r, &id);
+    struct key_command key = {.action = KEY_CREATE, .client_id = id, .wish = {.life_seconds = 60}};
+    rig_post(r, &key.base, &key_command_type);
+    rig_step(r);
+    rig_pass(r, (int64_t)90 * DAY_MS);
+    purge(r);
+    assert_int_equal(rows_of(r, &table_api_key_row), 1);
+    rig_pass(r, DAY_MS);
+    purge(r);
+    assert_int_equal(rows_of(r, &table_api_key_row), 0);
+    struct key_head_row head = {.client = client};
+    struct err err;
+    bool found = false;
+    assert_int_equal(r->store->ops->fetch(r->store, &table_key_head_row, &head, r->arena, &found, &err),
+                     ERR_OK);
+    assert_true(found && !head.active && !head.listed.len);
+    struct key_command open = {.action = KEY_CREATE,
+                               .client_id = id}; /* it has had one: the door stays shut */
+    rig_post(r, &open.base, &key_command_type);
+    rig_step(r);
+    assert_int_equal(open.base.result, ERR_AUTH_INVALID_CREDENTIALS);
 }
 
 /* JOB-240, the store's side: damage in the log leaves the job readable. */
@@ -314,6 +344,7 @@ int main(void)
         RIG_TEST(test_a_purge_that_cannot_read_a_row_is_undone_whole),
         RIG_TEST(test_commands_of_the_same_turn_do_not_suffer_from_a_failing_purge),
         RIG_TEST(test_revoked_keys_stay_90_days_and_active_ones_for_ever),
+        RIG_TEST(test_expired_keys_leave_as_revoked_ones_do_with_their_place_in_the_list),
         RIG_TEST(test_a_history_with_a_purged_chunk_and_no_copy_is_told_without_it),
     };
     return RIG_RUN_ALL(tests);
