@@ -5,6 +5,7 @@ from datetime import datetime
 
 import pytest
 
+from harness.store_sql import value
 from harness.together import at_once
 from harness.weir_server import wait_for
 
@@ -187,14 +188,19 @@ def test_of_parallel_renewals_one_wins(weir, client):
 
 
 def test_clients_and_keys_outlive_a_restart_and_only_a_hash_is_stored(fresh_weir):
-    """[JOB-233 JOB-010] The key works after a restart; its secret is nowhere in the data."""
+    """[JOB-233 JOB-010] The key works after a restart; its secret is nowhere in the data. Who the client is
+    and since when stays as it was, whatever happens to its keys."""
     weir = fresh_weir()
     client_id, key = weir.new_client()
+    made = [value(weir, f"SELECT {column} FROM clients") for column in ("num", "created_ms")]
     job = weir.submit(key, work_kind="SUCCESS_FAST")
     weir.wait_final(key, job["job_id"])
     weir.restart()
     assert works(weir, key) == 200
     weir.api("POST", keys_path(client_id), {"rotate": False}, key).expect(201)
+    new = weir.api("POST", keys_path(client_id, "renew"), {}, key).expect(200)
+    weir.api("POST", keys_path(client_id, "revoke"), {"key_id": new["key_id"]}, new["api_key"]).expect(200)
+    assert [value(weir, f"SELECT {column} FROM clients") for column in ("num", "created_ms")] == made
     weir.stop()
     secret = key.split("_", 2)[2].encode()
     for path in weir.data_files():

@@ -45,9 +45,9 @@ def new_run(engine, **fields):
 @pytest.mark.parametrize("role", ROLES)
 @pytest.mark.parametrize("kind", SIGNALS)
 def test_the_table_of_roles(engine, role, kind):
-    """[SIG-001] [SIG-013] [SIG-015] [SIG-025] [SIG-026] [SIG-063] [SIG-092] [SIG-093] [SIG-094] [SIG-095]
-    [SIG-115] [SIG-120] Eleven signals times the roles: allowed or AUTHZ_DENIED; a record of each; a P1 alert
-    for each of the four destructive ones that is accepted, a security alert for each denial, none else."""
+    """[SIG-001] [SIG-013] [SIG-015] [SIG-025] [SIG-026] [SIG-063] [SIG-078] [SIG-092] [SIG-093] [SIG-094]
+    [SIG-095] [SIG-115] [SIG-120] Eleven signals times the roles: allowed or AUTHZ_DENIED; a record of each; a
+    P1 alert for each of the four destructive ones accepted, a security alert for each denial, none else."""
     run_id, signal_id = new_run(engine), str(uuid.uuid4())
     answer = engine.signal(run_id, kind, SIGNALS[kind], "because", signal_id, roles=role)
     record = engine.decision(run_id, signal_id)
@@ -372,7 +372,7 @@ def test_a_hundred_deliveries_at_once_have_one_effect(engine):
 
 
 def test_a_signal_survives_a_kill_with_its_effect(fresh_weir):
-    """[SIG-060] [SIG-078] [SIG-079] [SIG-102] [SIG-118] Record and effect together; the repeat after a
+    """[SIG-060] [SIG-079] [SIG-102] [SIG-118] Record and effect together; the repeat after a
     restart is a no-op."""
     weir = fresh_weir()
     engine = Engine(weir)
@@ -496,8 +496,8 @@ def approving_server(module_weir):
 
 
 def test_what_needs_approval_waits_for_another_admin(held):
-    """[SIG-063] [SIG-075] [SIG-081] [SIG-082] [SIG-084] [SIG-015] 202 and no effect; then once, by another
-    Admin; an alert for a destructive one when it is held, none more when it is approved."""
+    """[SIG-063] [SIG-075] [SIG-078] [SIG-081] [SIG-082] [SIG-084] [SIG-015] 202 and no effect; then once, by
+    another Admin; an alert for a destructive one when it is held, none more when it is approved."""
     run_id, body = held.start("held", params={"x": 1}), signal_body("UPDATE_PARAMS", {"params": {"x": 2}},
                                                                     "why")
     path = f"/runs/{run_id}/signals"

@@ -93,7 +93,7 @@ def server_of_module(module_weir):
 
 
 def test_ids_of_decisions_never_repeat(server):
-    """[SIG-061] Of version 4, each found by its own."""
+    """[SIG-061] [SIG-099] Of version 4, each found by its own."""
     engine, run_id, records = signalled(server, 200)
     for name in ("policyDecisionId", "signalDecisionId"):
         ids = {record[name] for record in records}

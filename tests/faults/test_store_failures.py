@@ -88,7 +88,7 @@ def test_a_failed_fsync_is_never_acknowledged_and_core_starts_anew(weir, io, cli
 
 @pytest.mark.parametrize("number", [errno.EIO, errno.ENOSPC], ids=["EIO", "ENOSPC"])
 def test_a_failed_write_leaves_nothing_and_is_over_when_the_disk_is_well(weir, io, client, number):
-    """[JOB-167] [JOB-169] [JOB-175] [JOB-215] [JOB-276] 503 without a job id; no job, event or
+    """[JOB-167] [JOB-169] [JOB-175] [JOB-215] [JOB-225] [JOB-276] 503 without a job id; no job, event or
     queue entry afterwards; the same core goes on; the error is counted."""
     key = client.api_key
     kept = weir.submit(key, queue="outside")["job_id"]

@@ -130,7 +130,7 @@ def test_an_address_that_cannot_be_had_is_fatal_too(fresh_weir):
 
 @pytest.mark.sqlite_only("writes into the file")
 def test_a_store_that_does_not_open_is_tried_four_times_and_then_ends_the_program(fresh_weir):
-    """[TOP-010] [TOP-013] [TOP-030] [TOP-036] [TOP-037] [TOP-038] One try a start, three
+    """[TOP-010] [TOP-013] [TOP-030] [TOP-036] [TOP-037] [TOP-038] [TOP-054] One try a start, three
     restarts, exit 1. The control: with the file whole again the same data directory serves."""
     weir = fresh_weir()
     weir.stop()

@@ -139,6 +139,7 @@ static void check_event(struct walk *w, struct drawn_run *d, const struct run_ro
     memcpy(&m.id, e->event_id.ptr, sizeof m.id);
     if (e->step.ptr)
         check_step_event(d, e);
+    assert_true(e->engine_attempt >= 1);
     assert_true(run_model_allows(d->model, &m)); /* layer 1: our engine writes nothing else */
     assert_true(!was_over || str_is(m.type, "ALERT_ESCALATED"));
     run_model_reduce(d->model, &m, e->persisted_ms);
@@ -426,7 +427,7 @@ static uint64_t seed(void)
     return text && str_to_int(str_of(text), 0, INT64_MAX, &n) ? (uint64_t)n : 1;
 }
 
-/* [RUN-105] [RUN-106] [RUN-100] [RUN-101] [RUN-102] [RUN-103] among all that can happen to a run */
+/* [RUN-044] [RUN-105] [RUN-106] [RUN-100] [RUN-101] [RUN-102] [RUN-103] among all that can happen to a run */
 static void test_random_plans_keep_every_promise(void **state)
 {
     struct walk *w = must_alloc(sizeof *w);
