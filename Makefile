@@ -15,8 +15,8 @@ MESON   := /usr/bin/meson
 export PYTHONDONTWRITEBYTECODE := 1
 comma   := ,
 
-.PHONY: help setup setup-run build run test test-long check bench conformance install install-service clean fmt fmt-check precommit fuzz \
-        build-asan build-cuts build-tsan build-fuzz
+.PHONY: help setup setup-run build run test test-quick test-long check bench conformance install install-service clean fmt fmt-check precommit fuzz \
+        build-asan build-quick build-cuts build-tsan build-fuzz
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -35,6 +35,9 @@ run: build ## build, then serve on 127.0.0.1:8080 with data in ./data (ARGS=... 
 
 test: setup ## every test at commit size, checks and conformance; table of stages at the end
 	@$(PYTHON) tools/run_tests.py $(STAGES)
+
+test-quick: setup ## checks, unit tests of the rules and a look at the API: under two minutes
+	@$(PYTHON) tools/run_tests.py --quick
 
 test-long: setup ## the same at night size (WEIR_TEST_LONG=1)
 	@WEIR_TEST_LONG=1 $(PYTHON) tools/run_tests.py $(STAGES)
@@ -80,6 +83,10 @@ clean: ## remove all build directories; ./data stays
 # The sanitizer builds. -O1: several times faster than -O0 and stacks stay readable; -g1: lines are enough for them.
 build-asan: setup build-asan/build.ninja
 	@ninja -C build-asan -j $(JOBS) --quiet
+# Of it what make test-quick runs.
+build-quick: setup build-asan/build.ninja
+	@ninja -C build-asan --quiet build.ninja >/dev/null
+	@ninja -C build-asan -j $(JOBS) --quiet weir $$($(PYTHON) tools/targets.py build-asan --quick)
 # The tests of the suite `cuts` are too slow with a sanitizer.
 build-cuts: setup build
 	@$(MESON) configure build -Dtests=true && ninja -C build --quiet build.ninja >/dev/null

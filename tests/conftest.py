@@ -7,12 +7,17 @@ client      a new client of `weir`: (client_id, api_key)
 receiver    a receiver of webhooks that answers 200 until told otherwise
 long_run    True under make test-long; tests scale their counts by it
 
-A test has 120 seconds, or @pytest.mark.limit(seconds). @pytest.mark.long runs only in make
+A test has 300 seconds, or @pytest.mark.limit(seconds). @pytest.mark.long runs only in make
 test-long, @pytest.mark.tsan also against the ThreadSanitizer build.
 
 --store postgres (or WEIR_TEST_STORE=postgres) gives every server a database of its own in a PostgreSQL
 started for the run. @pytest.mark.sqlite_only("why") is left out then, @pytest.mark.postgres_only else.
---part 1/3 runs every third file, so that several runs beside each other do all.
+--part 1/3 runs a third of the files, by the seconds that tests/times.tsv says they take, so that several
+runs beside each other do all and end together.
+
+A test is skipped for what the machine does not allow (harness/machine.py); each is named at the end, and
+fails with WEIR_TEST_STRICT=1. What another run of the suite does (long, the other store) is no skip: it is
+left out.
 """
 import os
 import signal
@@ -22,12 +27,16 @@ import pytest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from harness.receiver import Receiver  # noqa: E402
-from harness.weir_server import Weir  # noqa: E402  (needs the path above)
+from harness.weir_server import REPOSITORY, Weir  # noqa: E402  (needs the path above)
 
-TEST_SECONDS_MAX = 120
+TEST_SECONDS_MAX = 300  # nothing is judged by it: it ends what hangs, on a busy machine too
 LONG = os.environ.get("WEIR_TEST_LONG") == "1"
+STRICT = os.environ.get("WEIR_TEST_STRICT") == "1"
 KEEP = os.environ.get("WEIR_TEST_KEEP") == "1"
 STORE_VARIABLE = "WEIR_TEST_STORE"
+TIMES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "times.tsv")
+UNKNOWN_SECONDS = 5.0  # of a file that the table does not have
+taken = {}  # seconds by file
 running = []  # servers of the tests under way, for the report of a failure
 
 
@@ -49,32 +58,81 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "limit(seconds): how long the test may take")
 
 
+def seconds_of_files(store):
+    """What the files took, by the table that `tools/run_tests.py --times` keeps."""
+    found = {}
+    if os.path.exists(TIMES):
+        with open(TIMES, encoding="utf-8") as table:
+            for line in table:
+                of, path, seconds = line.split("\t")
+                if of == store:
+                    found[path] = float(seconds)
+    return found
+
+
 def keep_part(config, items):
-    """Leaves the files of our part; the others are not even reported as left out."""
+    """Leaves the files of our part; the others are not even reported as left out. The longest file goes to
+    the part with the least to do, then the next: every run of a part comes to the same parts."""
     part, parts = (int(number) for number in config.getoption("--part").split("/"))
     assert 1 <= part <= parts, "--part is I/N, I from 1 to N"
-    files = {path: at for at, path in enumerate(dict.fromkeys(item.path for item in items))}
-    items[:] = [item for item in items if files[item.path] % parts == part - 1]
+    known = seconds_of_files(config.getoption("--store"))
+    seconds = {path: known.get(path, UNKNOWN_SECONDS) for path in map(file_of, items)}
+    load, chosen = [0.0] * parts, {}
+    for path in sorted(seconds, key=lambda path: (-seconds[path], path)):
+        chosen[path] = load.index(min(load))
+        load[chosen[path]] += seconds[path]
+    items[:] = [item for item in items if chosen[file_of(item)] == part - 1]
+
+
+def file_of(item):
+    """The path of a test's file, from the top of the repository."""
+    return os.path.relpath(item.path, REPOSITORY)
+
+
+def left_out(item, on_postgres):
+    """Whether this run is not the one that has the test."""
+    return (not LONG and item.get_closest_marker("long")
+            or on_postgres and item.get_closest_marker("sqlite_only")
+            or not on_postgres and item.get_closest_marker("postgres_only"))
 
 
 def pytest_collection_modifyitems(config, items):
     """Leaves out other parts, the long tests at commit size, and those of the other store."""
-    keep_part(config, items)
     on_postgres = config.getoption("--store") == "postgres"
-    for item in items:
-        only = item.get_closest_marker("sqlite_only")
-        if not LONG and item.get_closest_marker("long"):
-            item.add_marker(pytest.mark.skip(reason="only in make test-long"))
-        if on_postgres and only:
-            item.add_marker(pytest.mark.skip(reason="SQLite only: " + only.args[0]))
-        if not on_postgres and item.get_closest_marker("postgres_only"):
-            item.add_marker(pytest.mark.skip(reason="only with --store postgres"))
+    out = [item for item in items if left_out(item, on_postgres)]
+    items[:] = [item for item in items if not left_out(item, on_postgres)]
+    config.hook.pytest_deselected(items=out)
+    keep_part(config, items)
+
+
+def pytest_sessionfinish(session):
+    """Writes how long each file took where WEIR_TEST_TIMES says."""
+    if os.environ.get("WEIR_TEST_TIMES"):
+        with open(os.environ["WEIR_TEST_TIMES"], "w", encoding="utf-8") as file:
+            for path in sorted(taken):
+                file.write(f"{session.config.getoption('--store')}\t{path}\t{taken[path]:.1f}\n")
+
+
+def pytest_runtest_logreport(report):
+    """Adds up the seconds of each file."""
+    path = os.path.relpath(os.path.join(os.path.dirname(TIMES), report.nodeid.split("::")[0]), REPOSITORY)
+    taken[path] = taken.get(path, 0.0) + report.duration
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Names every skipped test and the reason, one line each: tools/run_tests.py shows them at its end."""
+    for report in terminalreporter.stats.get("skipped", []):
+        why = report.longrepr[2].removeprefix("Skipped: ")
+        terminalreporter.line(f"skipped: tests/{report.nodeid}: {why}")
 
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item, call):
-    """Adds the end of each server's log to the report of a failed test."""
+    """Adds the end of each server's log to the report of a failed test; with WEIR_TEST_STRICT=1 a skipped
+    test has failed."""
     report = (yield).get_result()
+    if STRICT and report.skipped and not hasattr(report, "wasxfail"):
+        report.outcome, report.longrepr = "failed", f"WEIR_TEST_STRICT=1: {report.longrepr[2]}"
     if report.failed:
         for server in running:
             report.sections.append((f"log of {server.url}", server.log_tail(8)))

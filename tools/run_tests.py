@@ -1,21 +1,25 @@
 #!/usr/bin/python3
-"""make test: the stages of the whole suite, some at a time, and a table of seconds at the end: how long each
-took, and how long it kept a core busy.
+"""make test and make test-quick: the stages of the suite, some at a time; at the end a table of seconds (how
+long each took, and how long it kept a core busy), what was skipped and why, and how many tests passed,
+failed and were skipped.
 
-A stage is a command, the stages it needs, and how many of the machine's lanes it fills: a black-box suite
-mostly waits and uses one, what keeps both cores busy three; two cores do four of the first at a time. The
-first stage that fails ends the run; its output is shown. Every stage's output is kept in build-check/logs/.
+A stage is a command, the stages it needs, and how many cores it keeps busy by measurement; as many run at a
+time as the machine has cores for. The first stage that fails ends the run; its output is shown. There is no
+second look: a test that fails once in a while makes the run red, and is to be mended. Every stage's output
+is kept in build-check/logs/.
 
-A suite over the API that has at most two failed tests looks at those a second time, by themselves: three
-stages beside each other on two cores make some waits too short. A test that passes then is named at the
-end as unsteady, and is to be mended. What a server is found guilty of when it stops (a sanitizer's report,
-a leak, a crash) is no failed test but an error and gets no second look; nor do the fault suites.
+A command that ends with 77 is skipped; its last line says why. Tests are skipped for what the machine does
+not allow (tests/harness/machine.py) and for nothing else. With WEIR_TEST_STRICT=1 whatever is skipped has
+failed.
 
     tools/run_tests.py              everything
+    tools/run_tests.py --quick      what a minute or two can tell: checks, unit tests, a look at the API
     tools/run_tests.py unit api     these stages and what they need; api is api-1 to api-3
     tools/run_tests.py -k ...       goes on after a failure with all that does not need what failed
+    tools/run_tests.py --times      keeps the seconds of the last run in tests/times.tsv, for making parts
 """
 import glob
+import json
 import os
 import re
 import signal
@@ -25,13 +29,14 @@ import time
 
 PYTHON = "/usr/bin/python3"
 MESON = "/usr/bin/meson"
-LANES = 4
-BUSY = 3  # lanes of a stage that uses both cores
+CORES = os.cpu_count() + 0.5  # what runs at a time may want a little more than there is
+BUILD = 1.0  # a compiler takes what is left (nice): it may keep every core busy, and nobody waits for it
 LOGS = os.path.join("build-check", "logs")
+TIMES = os.path.join("tests", "times.tsv")
+SKIPPED = 77
+STRICT = os.environ.get("WEIR_TEST_STRICT") == "1"
 LONG = os.environ.get("WEIR_TEST_LONG") == "1"
-FUZZ_SECONDS = "60" if LONG else "1"
 PYTEST = [PYTHON, "-m", "pytest", "-q", "--maxfail=3", "--durations=5"]
-LOOKED_AT_AGAIN_MAX = 2  # below --maxfail: then every other test has run
 
 # What also runs on PostgreSQL at commit size: all that speaks to a server, but for what has little to do with
 # where jobs are stored. make test-long runs every black-box test on it.
@@ -78,6 +83,12 @@ FAULTS_ON_POSTGRES = ["tests/faults/test_postgres_faults.py", "tests/faults/test
         "test_worker_loss.py::test_workers_lost_before_the_start_give_their_jobs_back",
         "test_worker_loss.py::test_a_frozen_worker_that_wakes_up_is_not_believed")]
 
+# make test-quick: meson's command line gets the names of the tests; and these files of the API.
+QUICK_NAMES = f'exec "$0" "$@" $({PYTHON} tools/targets.py build-asan --quick --names)'
+QUICK_TESTS = [f"tests/{name}.py" for name in (
+    "api/test_submit", "api/test_cancel_retry", "api/test_idempotency", "api/test_auth",
+    "api/test_runs_append", "scenarios/test_worker_protocol")]
+
 MEMORY_BYTES_MIN = 4 << 30
 
 
@@ -100,34 +111,46 @@ SANITIZER_ENV = {
 
 
 class Stage:
-    """One command of the run."""
+    """One command of the run. `tests` says how its tests are counted: "pytest", a meson log, or it is one."""
 
-    def __init__(self, name, command, needs=(), lanes=1, env=None, looks=1):
-        self.name, self.command, self.needs, self.lanes = name, command, tuple(needs), lanes
-        self.env, self.looks = env or {}, looks
-        self.unsteady = []
+    def __init__(self, name, command, needs=(), cores=0.5, env=None, tests=None, named_only=False):
+        self.name, self.command, self.needs, self.cores = name, command, tuple(needs), cores
+        self.env, self.tests, self.named_only = env or {}, tests, named_only
         self.cpu = 0.0
         self.process = None
         self.started = 0.0
         self.seconds = None
         self.result = "not run"
+        self.skipped = []  # "name: reason" of each test
 
     @property
     def log(self):
         """Where its output goes."""
         return os.path.join(LOGS, self.name + ".log")
 
+    @property
+    def times(self):
+        """Where a black-box suite says how long each file took."""
+        return os.path.join(LOGS, self.name + ".times")
 
-def make(target):
-    """A make target of this project as a command."""
-    return ["make", "--no-print-directory", "-s", target]
+
+def build_of(target, name=None, **options):
+    """A stage that builds a target of the Makefile, with what tests leave of the cores."""
+    command = ["nice", "make", "--no-print-directory", "-s", target]
+    return Stage(name or target, command, cores=BUILD, **options)
 
 
-def meson_test(build_dir, *arguments):
-    """`meson test` without building; slower limits, since sanitized code is slow."""
-    slower = "40" if LONG else "4"
-    return [MESON, "test", "-C", build_dir, "--no-rebuild", "--print-errorlogs",
-            "--timeout-multiplier", slower, *arguments]
+def meson_stage(name, build_dir, *arguments, before=(), **options):
+    """`meson test` without building; slower limits, since sanitized code is slow and machines are busy."""
+    command = [*before, MESON, "test", "-C", build_dir, "--no-rebuild", "--print-errorlogs",
+               "--logbase", name, "--timeout-multiplier", "40" if LONG else "10", *arguments]
+    return Stage(name, command, tests=os.path.join(build_dir, "meson-logs", name + ".json"), **options)
+
+
+def pytest_stage(name, arguments, needs, build_dir, **options):
+    """Black-box tests of the program in a build directory."""
+    return Stage(name, PYTEST + arguments, needs, tests="pytest",
+                 env={"WEIR_BIN": os.path.abspath(os.path.join(build_dir, "weir"))}, **options)
 
 
 def pytest_files(folder, holding=""):
@@ -140,65 +163,66 @@ def pytest_files(folder, holding=""):
     return found
 
 
-def in_parts(name, command, env):
+def in_parts(name, arguments, needs):
     """A black-box suite as stages that run beside each other."""
     parts = PARTS[name]
-    return [Stage(f"{name}-{part}", command + ["--part", f"{part}/{parts}"], BUILT,
-                  env=env, looks=2 if "api" in name else 1) for part in range(1, parts + 1)]
+    return [pytest_stage(f"{name}-{part}", arguments + ["--part", f"{part}/{parts}"], needs, "build-asan")
+            for part in range(1, parts + 1)]
+
+
+def quick_stages():
+    """make test-quick: the rules in unit tests, and of the API what everything else stands on."""
+    return [
+        Stage("check-quick", ["tools/check", "--quick"], cores=1, named_only=True),
+        build_of("build-quick", named_only=True),
+        meson_stage("unit-quick", "build-asan", before=["sh", "-c", QUICK_NAMES], needs=["build-quick"],
+                    cores=1.5, named_only=True),
+        pytest_stage("smoke", QUICK_TESTS, ["build-quick"], "build-asan", cores=1, named_only=True),
+    ]
 
 
 def stages():
-    """Every stage, in the order they are tried."""
-    asan = {"WEIR_BIN": os.path.abspath("build-asan/weir")}
-    tsan = {"WEIR_BIN": os.path.abspath("build-tsan/weir")}
+    """Every stage, in the order they are tried: what keeps cores busy beside what waits."""
     slow = ["tests/" + d for d in ("faults", "scenarios") if pytest_files(d)]
     ignore = ["--ignore=" + d for d in slow]
-    on_postgres = PYTEST + ["--store", "postgres"] + (["tests"] if LONG else ON_POSTGRES)
+    on_postgres = ["--store", "postgres"] + (["tests"] if LONG else ON_POSTGRES)
     short = [] if LONG else ["--no-suite", "long"]
-    found = [
-        Stage("check", ["tools/check"]),
-        Stage("conformance", [PYTHON, "tools/conformance.py"]),
-        Stage("build-asan", make("build-asan"), lanes=BUSY),
-        Stage("build-release", make("build"), lanes=BUSY),
-        Stage("build-cuts", make("build-cuts"), ["build-release"], lanes=BUSY),
-        Stage("unit", meson_test("build-asan", "--no-suite", "postgres"), ["build-asan"], lanes=BUSY),
-        Stage("postgres", ["tools/with_postgres"] + meson_test("build-asan", "--suite", "postgres", *short),
-              ["build-asan"], lanes=BUSY),
-    ]
-    if not LONG:
-        found.append(Stage("postgres-faults", PYTEST + ["--store", "postgres"] + FAULTS_ON_POSTGRES,
-                           BUILT, env=asan))
-    if slow:
-        left_out = [] if LONG else ["--ignore=" + path for path in QUICK_ONLY]
-        found += in_parts("faults", PYTEST + slow + left_out, asan)
-    found += [
-        *in_parts("api", PYTEST + ["tests"] + ignore, asan),
-        Stage("release", PYTEST + ON_RELEASE, BUILT,
-              env={"WEIR_BIN": os.path.abspath("build/weir")}),
-        *in_parts("postgres-api", on_postgres, asan),
-        Stage("cuts", meson_test("build", "--suite", "cuts"), ["build-cuts"], lanes=2),
-        Stage("build-tsan", make("build-tsan"), lanes=BUSY),
-        Stage("tsan", meson_test("build-tsan", "--suite", "tsan"), ["build-tsan"]),
-    ]
+    left_out = [] if LONG else ["--ignore=" + path for path in QUICK_ONLY]
     threaded = pytest_files("", holding="mark.tsan")
-    if threaded:
-        found.append(Stage("tsan-api", PYTEST + ["-m", "tsan"] + threaded, ["build-tsan"],
-                           env=tsan))
-        found.append(Stage("tsan-postgres", PYTEST + ["--store", "postgres", "-m", "tsan"] + threaded,
-                           ["build-tsan"], env=tsan))
-    if glob.glob("tests/fuzz/*.c"):
-        found += [
-            Stage("build-fuzz", make("build-fuzz"), lanes=BUSY),
-            Stage("fuzz", [PYTHON, "tools/fuzz.py", "--seconds", FUZZ_SECONDS], ["build-fuzz"],
-                  lanes=BUSY),
-        ]
-    return found
+    found = [
+        build_of("build-asan"),
+        Stage("conformance", [PYTHON, "tools/conformance.py"], cores=1),
+        Stage("check", ["nice", "tools/check"], cores=1),
+        Stage("bare", ["tools/bare_system", "configure"]),
+        build_of("build", name="build-release"),
+        build_of("build-cuts", needs=["build-release"]),
+        *in_parts("api", ["tests"] + ignore, BUILT),
+        *in_parts("faults", slow + left_out, BUILT),
+        *in_parts("postgres-api", on_postgres, ["build-asan"]),
+        meson_stage("unit", "build-asan", "--no-suite", "postgres", needs=["build-asan"], cores=1.1),
+        meson_stage("postgres", "build-asan", "--suite", "postgres", *short, before=["tools/with_postgres"],
+                    needs=["build-asan"], cores=1.1),
+        pytest_stage("release", ON_RELEASE, BUILT, "build"),
+        meson_stage("cuts", "build", "--suite", "cuts", needs=["build-cuts"], cores=1),
+        build_of("build-tsan"),
+        meson_stage("tsan", "build-tsan", "--suite", "tsan", needs=["build-tsan"], cores=1),
+        pytest_stage("tsan-api", ["-m", "tsan"] + threaded, ["build-tsan"], "build-tsan"),
+        pytest_stage("tsan-postgres", ["--store", "postgres", "-m", "tsan"] + threaded, ["build-tsan"],
+                     "build-tsan"),
+    ]
+    if LONG:
+        found += [build_of("build-fuzz"),
+                  Stage("fuzz", [PYTHON, "tools/fuzz.py", "--seconds", "60"], ["build-fuzz"], cores=2)]
+    else:
+        found.append(pytest_stage("postgres-faults", ["--store", "postgres"] + FAULTS_ON_POSTGRES, BUILT,
+                                  "build-asan"))
+    return found + quick_stages()
 
 
 def chosen(every, names):
-    """The named stages and what they need; all when none is named."""
+    """The named stages and what they need; when none is named, all but those only made to be named."""
     if not names:
-        return every
+        return [stage for stage in every if not stage.named_only]
     by_name = {stage.name: stage for stage in every}
     wanted = set()
     todo = []
@@ -214,20 +238,15 @@ def chosen(every, names):
     return [stage for stage in every if stage.name in wanted]
 
 
-def spawn(stage, command, mode="wb"):
-    """Runs a command of a stage in a process group of its own, so that it can be ended as a whole."""
-    with open(stage.log, mode) as log:
-        stage.process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT,
-                                         stdin=subprocess.DEVNULL, start_new_session=True,
-                                         env={**os.environ, **temporary_folder(), **SANITIZER_ENV,
-                                              **stage.env})
-
-
 def start(stage):
-    """Starts a stage."""
+    """Starts a stage, in a process group of its own, so that it can be ended as a whole."""
     os.makedirs(LOGS, exist_ok=True)
     stage.started = time.monotonic()
-    spawn(stage, stage.command)
+    with open(stage.log, "wb") as log:
+        stage.process = subprocess.Popen(stage.command, stdout=log, stderr=subprocess.STDOUT,
+                                         stdin=subprocess.DEVNULL, start_new_session=True,
+                                         env={**os.environ, **temporary_folder(), **SANITIZER_ENV,
+                                              "WEIR_TEST_TIMES": os.path.abspath(stage.times), **stage.env})
 
 
 def has_ended(stage):
@@ -246,30 +265,57 @@ def read_log(stage):
         return log.read()
 
 
-def look_again(stage):
-    """Starts the second look at the few tests that failed; False when there is none."""
-    if stage.process.returncode == 0 or stage.looks < 2 or stage.unsteady:
-        return False
-    said = read_log(stage)
-    failed, errors = (re.findall(rf"^{word} (tests/\S+::.+?)(?: - .*)?$", said, re.MULTILINE)
-                      for word in ("FAILED", "ERROR"))
-    if errors or "Sanitizer" in said or not 0 < len(failed) <= LOOKED_AT_AGAIN_MAX:
-        return False
-    stage.unsteady = failed
-    options = [word for word in stage.command if not word.startswith(("tests", "--ignore"))]
-    if "--part" in options:  # the names say it all
-        del options[options.index("--part"):options.index("--part") + 2]
-    spawn(stage, options + failed, mode="ab")
-    return True
+def counted_by_pytest(said):
+    """(passed, failed, skipped) of the summary that pytest ends with."""
+    summary = (re.findall(r"^=*\s*(\d+ \w+(?:, \d+ \w+)*) in [\d.]+s", said, re.MULTILINE) or [""])[-1]
+    found = {word.rstrip("s"): int(number) for number, word in re.findall(r"(\d+) (\w+)", summary)}
+    return found.get("passed", 0), found.get("failed", 0) + found.get("error", 0), found.get("skipped", 0)
+
+
+def counted_by_meson(path):
+    """(passed, failed, skipped) of the tests inside the programs of a meson log; a program that does not say
+    how many it has is one. What a program leaves out by itself, for the store it runs on, is neither."""
+    passed = failed = skipped = 0
+    with open(path, encoding="utf-8") as log:
+        for line in log:
+            program = json.loads(line)
+            said = program.get("stdout", "") + program.get("stderr", "")
+            inside = {word: sum(int(n) for n in re.findall(rf"\[ +{word} +\] (\d+) test", said))
+                      for word in ("PASSED", "FAILED")}
+            good = program["result"] in ("OK", "EXPECTEDFAIL")
+            passed += inside["PASSED"] if inside["PASSED"] or not good else 1
+            failed += 0 if good or program["result"] == "SKIP" else max(1, inside["FAILED"])
+            skipped += len(SKIPPED_LINE.findall(said)) or program["result"] == "SKIP"
+    return passed, failed, skipped
+
+
+SKIPPED_LINE = re.compile(r"^skipped: (.*)$", re.MULTILINE)
+
+
+def count(stage):
+    """(passed, failed, skipped) of a stage that has ended. A stage without tests of its own is one."""
+    if stage.result == "skipped":
+        return 0, 0, 1
+    bad = stage.result == "FAILED"
+    try:
+        found = (counted_by_pytest(read_log(stage)) if stage.tests == "pytest"
+                 else counted_by_meson(stage.tests) if stage.tests else (0 if bad else 1, 0, 0))
+    except OSError:
+        found = 0, 0, 0
+    return found[0], max(found[1], 1) if bad else found[1], found[2]
 
 
 def finish(stage):
-    """Takes the result of a stage that has ended; True when it passed."""
+    """Takes the result of a stage that has ended; True when it did not fail."""
     stage.seconds = time.monotonic() - stage.started
-    passed = stage.process.returncode == 0
-    stage.result = "ok" if passed else "FAILED"
+    code = stage.process.returncode
+    said = read_log(stage)
+    stage.skipped = SKIPPED_LINE.findall(said)
+    if code == SKIPPED:
+        stage.skipped = [f"{stage.name}: {(said.strip().splitlines() or [''])[-1]}"]
+    stage.result = "ok" if code == 0 else "FAILED" if code != SKIPPED or STRICT else "skipped"
     print(f"{stage.name:16} {stage.result:7} {stage.seconds:6.1f} s", flush=True)
-    return passed
+    return stage.result != "FAILED"
 
 
 def end_all(running):
@@ -287,10 +333,10 @@ def end_all(running):
 
 
 def next_to_start(waiting, running, passed):
-    """The first waiting stage whose needs are met and for which lanes are free."""
-    free = LANES - sum(stage.lanes for stage in running)
+    """The first waiting stage whose needs are met and for which cores are free."""
+    free = CORES - sum(stage.cores for stage in running)
     for stage in waiting:
-        if stage.lanes <= free and all(need in passed for need in stage.needs):
+        if (stage.cores <= free or not running) and all(need in passed for need in stage.needs):
             return stage
     return None
 
@@ -308,8 +354,6 @@ def run(todo, keep_going):
                 stage = next_to_start(waiting, running, passed)
             time.sleep(0.05)
             for stage in [s for s in running if has_ended(s)]:
-                if look_again(stage):
-                    continue
                 running.remove(stage)
                 if finish(stage):
                     passed.add(stage.name)
@@ -323,7 +367,7 @@ def run(todo, keep_going):
 
 
 def report(todo, failed, seconds):
-    """What failed, the table of seconds, and the tests that needed a second look."""
+    """What failed, the table of seconds, what was skipped, and the counts as the last line."""
     for stage in failed:
         print(f"\n--- {stage.name}: {' '.join(stage.command)}\n{read_log(stage)[-20000:]}")
     print("\nstage            result   seconds    cores")
@@ -333,8 +377,25 @@ def report(todo, failed, seconds):
     busy = sum(stage.cpu for stage in todo)
     print(f"{'all':16} {'FAILED' if failed else 'ok':8} {seconds:7.1f}  {busy:7.1f}")
     for stage in todo:
-        for test in stage.unsteady if stage.result == "ok" else []:
-            print(f"unsteady: {test} ({stage.name})")
+        for what in stage.skipped:
+            print(f"skipped: {what} ({stage.name})")
+    counts = [count(stage) for stage in todo if stage.result in ("ok", "FAILED", "skipped")]
+    passed, bad, skipped = (sum(numbers) for numbers in zip(*counts, (0, 0, 0)))
+    print(f"{passed} passed, {bad} failed, {skipped} skipped")
+
+
+def keep_times():
+    """Writes what the files of the last run took to the table that parts are made by."""
+    found = {}
+    for path in [TIMES, *sorted(glob.glob(os.path.join(LOGS, "*.times")))]:
+        if os.path.exists(path):
+            with open(path, encoding="utf-8") as file:
+                for line in file:
+                    store, name, seconds = line.split("\t")
+                    if os.path.exists(name):
+                        found[store, name] = seconds
+    with open(TIMES, "w", encoding="utf-8") as file:
+        file.writelines("\t".join((*key, found[key])) for key in sorted(found))
 
 
 def main():
@@ -342,6 +403,11 @@ def main():
     os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
     started = time.monotonic()
     names = sys.argv[1:]
+    if names == ["--times"]:
+        keep_times()
+        return
+    if "--quick" in names:
+        names = [stage.name for stage in quick_stages()] + [name for name in names if name != "--quick"]
     todo = chosen(stages(), [name for name in names if name != "-k"])
     failed = run(todo, keep_going="-k" in names)
     report(todo, failed, time.monotonic() - started)

@@ -136,6 +136,7 @@ def test_every_service_level_has_an_alert(page):
     assert asked == named - {"queue_pressure_safety"} and len(named) == 6
 
 
+@pytest.mark.long  # promtool comes with a whole Prometheus
 @pytest.mark.skipif(not shutil.which("promtool"), reason="promtool is not installed")
 def test_promtool_takes_the_rules():
     done = subprocess.run(["promtool", "check", "rules", RULES], capture_output=True, text=True,

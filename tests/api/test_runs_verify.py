@@ -10,8 +10,7 @@ import pytest
 from harness.engine_calls import Engine, Outside
 from harness.weir_server import binary, server_environment
 
-pytestmark = pytest.mark.skipif(os.environ.get("WEIR_TEST_STORE") == "postgres",
-                                reason="rows are damaged in a file; the passes are the same for both stores")
+pytestmark = pytest.mark.sqlite_only("rows are damaged in a file; the passes are the same for both stores")
 QUIET = {"runner.processes": 0, "gateway.processes": 0}
 FIRST = "(SELECT min(num) FROM runs)"
 

@@ -1,7 +1,6 @@
 """Signals: how records are kept and found in the store, how long, and the codes that failures have."""
 import contextlib
 import json
-import os
 import sqlite3
 import time
 import uuid
@@ -18,8 +17,7 @@ LISTED = {"AUTHZ_DENIED", "AUTHZ_REASON_REQUIRED", "AUTHZ_TENANT_FORBIDDEN", "SI
           "SIGNAL_NOT_FOUND", "SIGNAL_INVALID_PAYLOAD", "RUN_TERMINAL", "STEP_NOT_TERMINAL",
           "STEP_TERMINAL"}  # seed 003, section 6.4
 
-of_sqlite = pytest.mark.skipif(os.environ.get("WEIR_TEST_STORE") == "postgres",
-                               reason="looks into the file; the keys are the same in both stores")
+of_sqlite = pytest.mark.sqlite_only("looks into the file; the keys are the same in both stores")
 
 
 def signalled(weir, count=3):

@@ -159,7 +159,7 @@ def test_runs_go_over_with_all_that_belongs_to_them(fresh_weir, tmp_path):
     assert json.loads(other.cli("verify", "--store", source, "-o", "json").stdout)["problems"] == 0
 
 
-@pytest.mark.skipif(ON_POSTGRES, reason="weir backup is SQLite's; PostgreSQL has pg_dump")
+@pytest.mark.sqlite_only("weir backup is SQLite's; PostgreSQL has pg_dump")
 def test_a_backup_holds_the_runs(fresh_weir, tmp_path):
     """Taken beside the running server; `verify` counts them, and who restores it knows the same."""
     weir = fresh_weir(settings=QUIET)

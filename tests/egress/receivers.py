@@ -49,16 +49,6 @@ def probe_one(url, *options, **request):
     return results[0]
 
 
-def ipv6_works():
-    """Whether this machine has a loopback of IPv6."""
-    with socket.socket(socket.AF_INET6) as tried:
-        try:
-            tried.bind(("::1", 0))
-        except OSError:
-            return False
-    return True
-
-
 class Receiver:
     """Listens until the end of its `with`; counts connections and keeps the requests that were read."""
 

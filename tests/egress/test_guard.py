@@ -5,6 +5,7 @@ import pytest
 
 from egress import receivers
 from egress.receivers import Receiver, answer, answering, answering_once, probe, probe_one
+from harness import machine
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 STRICT = ()
@@ -44,7 +45,7 @@ def test_every_denied_url_of_the_corpus_is_denied():
     corpus = urls("denied")
     assert len(corpus) > 25
     results, summary = probe([{"url": url, "label": url} for url in corpus], *STRICT)
-    if not receivers.ipv6_works():
+    if machine.cannot("ipv6"):
         results = [r for r in results if "[" not in r["label"]]
     assert results and {r["label"]: r["failure"] for r in results} == {r["label"]: REFUSED for r in results}
     assert summary["lookups"] == 0
@@ -71,8 +72,8 @@ def test_a_name_for_loopback_is_denied(good, name):
                                      "::ffff:127.0.0.1", "224.0.0.1"])
 def test_a_name_with_a_private_address_is_denied(good, address):
     """As an internal name, a CNAME to one, or a name of the attacker's has it."""
-    if ":" in address and not receivers.ipv6_works():
-        pytest.skip("no IPv6 here")
+    if ":" in address:
+        machine.need("ipv6")
     result = probe_one(f"http://inside.test:{good.port}/", "--resolve", "inside.test=" + address)
     assert result["failure"] == REFUSED and good.connections == 0
     assert address not in result["error"], "the owner of the URL must not learn what our resolver says"

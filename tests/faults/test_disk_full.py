@@ -4,13 +4,14 @@ import os
 
 import pytest
 
+from harness import machine
 from harness.history import check_client, list_jobs
 from harness.kept import Kept
 from harness.weir_server import wait_for
 from small_disk import small_disk
 
 DISK_BYTES = 8 << 20
-pytestmark = pytest.mark.sqlite_only("about the disk under the file")
+pytestmark = [pytest.mark.sqlite_only("about the disk under the file"), machine.needs("mounts")]
 NOBODY = {"runner.processes": 0}
 
 

@@ -10,12 +10,13 @@ import time
 
 import pytest
 
+from harness import machine
 from harness.weir_server import REPOSITORY, wait_for
 
 UNIT = os.path.join(REPOSITORY, "deploy", "systemd", "weir.service")
 EXPOSURE_MAX = 1.5
 ANALYZE = shutil.which("systemd-analyze")
-needs_systemd = pytest.mark.skipif(not ANALYZE, reason="systemd-analyze is not installed")
+needs_systemd = machine.needs("systemd_analyze")
 
 # What the unit refuses although a process may ask for it: without it things work as well.
 DONE_WITHOUT = {"setpriority",  # CPU work of a runner is not nice

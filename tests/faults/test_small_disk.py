@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from harness import machine
 from small_disk import SmallDiskRefused, small_disk
 
-pytestmark = pytest.mark.sqlite_only("about the disk under the file")
+pytestmark = [pytest.mark.sqlite_only("about the disk under the file"), machine.needs("mounts")]
 
 WRITER = textwrap.dedent("""
     import sqlite3, sys

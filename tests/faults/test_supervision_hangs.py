@@ -11,11 +11,10 @@ import pytest
 
 from dead_letters import wake_replay
 from fail_io import FailIo
-from harness import processes
+from harness import machine, processes
 from harness.weir_server import binary, wait_for
 
 TIMEOUT_MS = 1500
-NOBODY = 65534
 HUNG = {"event": "weir.runtime.failure", "mode": "process_hung"}
 
 
@@ -81,28 +80,14 @@ def test_one_that_is_stopped_before_its_first_beat_is_replaced(fresh_weir, recei
     stop_before_the_first_beat(start_all(fresh_weir, receiver, kind), kind)
 
 
-# Another user than root, for whom /proc hides whom it may not trace, as ProtectProc= of systemd does.
-AS_NOBODY = f"setpriv --reuid {NOBODY} --regid {NOBODY} --clear-groups"
-HIDDEN = ["/usr/bin/unshare", "-m", "/bin/sh", "-c",
-          f"mount -t proc -o hidepid=invisible proc /proc && exec {AS_NOBODY} \"$0\" \"$@\""]
-
-
-def can_hide():
-    """Takes root, and a kernel that lets it."""
-    try:
-        return subprocess.run([*HIDDEN, "/bin/true"], check=False, capture_output=True).returncode == 0
-    except OSError:
-        return False
-
-
-@pytest.mark.skipif(not can_hide(), reason="needs root's rights to mount /proc")
+@machine.needs("hidden_processes")
 def test_one_that_is_stopped_is_replaced_where_processes_are_hidden(fresh_weir):
     """Root cannot read /proc of its own children there, which is the control."""
-    weir = fresh_weir(settings=settings(), program=[*HIDDEN, binary()], start=False)
-    os.chown(weir.home, NOBODY, NOBODY)
+    weir = fresh_weir(settings=settings(), program=[*machine.HIDDEN, binary()], start=False)
+    os.chown(weir.home, machine.NOBODY, machine.NOBODY)
     weir.start()
     runner, = weir.wait_pids("runner", 1)
-    look = ["/usr/bin/nsenter", "-t", str(weir.process.pid), "-m", *AS_NOBODY.split(),
+    look = ["/usr/bin/nsenter", "-t", str(weir.process.pid), "-m", *machine.AS_NOBODY.split(),
             "/bin/cat", f"/proc/{runner}/stat"]
     assert subprocess.run(look, check=False, capture_output=True).returncode != 0
     stop_before_the_first_beat(weir, "runner")
@@ -120,7 +105,7 @@ class HeldThread:
     def __enter__(self):
         for request in (self.SEIZE, self.INTERRUPT):
             if self.ptrace(request, self.thread_id, 0, 0) != 0:
-                pytest.skip(f"no tracing here: {os.strerror(ctypes.get_errno())}")
+                raise OSError(ctypes.get_errno(), "ptrace")
         return self
 
     def __exit__(self, *_):
@@ -134,6 +119,7 @@ class HeldThread:
 
 def test_a_main_thread_that_stands_still_is_seen_though_core_serves(fresh_weir):
     """The HTTP loops beat and answer: it is one loop that is silent, and core is replaced for it."""
+    machine.need("tracing")
     weir = fresh_weir(settings=settings(**{"runtime.core_dumps": "on"}))
     core, = weir.pids("core")
     with HeldThread(core) as held:

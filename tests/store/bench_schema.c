@@ -27,7 +27,7 @@ bool store_is_wanted(const char *store)
         return false;
     if (strcmp(store, "postgres") != 0 || server_url())
         return true;
-    printf("skipped: postgres: WEIR_TEST_POSTGRES is not set (tools/with_postgres sets it)\n");
+    printf("left out: postgres: WEIR_TEST_POSTGRES is not set (tools/with_postgres sets it)\n");
     if (only)
         exit(SKIPPED);
     return false;

@@ -1,0 +1,130 @@
+#!/usr/bin/python3
+"""What this machine allows, found out by trying, each ability once: the one place that decides whether
+a test can run here. A test names what it needs; where that is not allowed it is skipped with the
+reason, and fails with WEIR_TEST_STRICT=1.
+
+    pytestmark = machine.needs("mounts")       of a file or a test
+    machine.need("tracing")                    inside a test
+
+    tests/harness/machine.py                   says what is not allowed here; ends with 0 when everything is
+"""
+import ctypes
+import functools
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+
+NOBODY = 65534
+AS_NOBODY = f"setpriv --reuid {NOBODY} --regid {NOBODY} --clear-groups"
+# A command after it runs as another user than root, for whom /proc hides whom it may not trace, as
+# ProtectProc= of systemd does.
+HIDDEN = ["/usr/bin/unshare", "-m", "/bin/sh", "-c",
+          f"mount -t proc -o hidepid=invisible proc /proc && exec {AS_NOBODY} \"$0\" \"$@\""]
+PROBE_SECONDS_MAX = 60
+
+
+def fails(command):
+    """Why a command cannot do its work, or nothing."""
+    try:
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=False,
+                              stderr=subprocess.PIPE, text=True, timeout=PROBE_SECONDS_MAX)
+    except OSError as why:
+        return str(why)
+    said = done.stderr.strip().splitlines()
+    if done.returncode == 0:
+        return ""
+    return said[-1] if said else f"{command[0]} ended with {done.returncode}"
+
+
+def as_root_or_in_user_namespace(flag, script):
+    """Why neither root nor a user namespace of one's own lets a script run in a new namespace, or nothing."""
+    tail = [flag, "sh", "-c", script]
+    return fails(["unshare", *tail]) and fails(["unshare", "-Ur", *tail])
+
+
+def probe_mounts():
+    """A file system of our own (tests/faults/small_disk.py)."""
+    return as_root_or_in_user_namespace("-m", "mount -t tmpfs none /proc")
+
+
+def probe_network_namespace():
+    """A network that has nothing but loopback (alone())."""
+    return as_root_or_in_user_namespace("-n", "true")
+
+
+def probe_hidden_processes():
+    """HIDDEN."""
+    return fails([*HIDDEN, "/bin/true"])
+
+
+def probe_tracing():
+    """Holding a thread of another process, as a debugger does."""
+    child = subprocess.Popen(["sleep", "60"])
+    try:
+        libc = ctypes.CDLL(None, use_errno=True)
+        if libc.ptrace(0x4206, child.pid, 0, 0) != 0:  # PTRACE_SEIZE
+            return os.strerror(ctypes.get_errno())
+        return ""
+    finally:
+        child.send_signal(signal.SIGKILL)
+        child.wait()
+
+
+def probe_ipv6():
+    """Sockets of IPv6 on loopback."""
+    try:
+        with socket.socket(socket.AF_INET6) as tried:
+            tried.bind(("::1", 0))
+    except OSError as why:
+        return str(why)
+    return ""
+
+
+def probe_systemd_analyze():
+    """The command that rates the hardening of a unit."""
+    return "" if shutil.which("systemd-analyze") else "systemd-analyze is not installed"
+
+
+def probe_bare_system():
+    """A Debian of its own (tools/bare_system)."""
+    if os.geteuid() != 0:
+        return "it takes root"
+    return fails(["unshare", "--mount", "--propagation", "private", "--net", "--pid", "--fork", "sh", "-c",
+                  "mount -t tmpfs none /mnt && mount -t proc proc /proc"])
+
+
+PROBES = {name[6:]: probe for name, probe in list(globals().items()) if name.startswith("probe_")}
+
+
+@functools.cache
+def cannot(ability):
+    """Why the machine does not allow it; nothing when it does."""
+    why = PROBES[ability]()
+    return f"no {ability.replace('_', ' ')} here: {why}" if why else ""
+
+
+def need(ability):
+    """Skips the running test unless the machine allows it."""
+    import pytest  # pylint: disable=import-outside-toplevel  # tools use this file, too
+    if cannot(ability):
+        pytest.skip(cannot(ability))
+
+
+def needs(ability):
+    """A mark: the test runs where the machine allows it."""
+    import pytest  # pylint: disable=import-outside-toplevel
+    return pytest.mark.skipif(bool(cannot(ability)), reason=cannot(ability) or ability)
+
+
+def alone():
+    """The start of a command line that runs without any network."""
+    return ["unshare", "-n"] if not fails(["unshare", "-n", "true"]) else ["unshare", "-Urn"]
+
+
+if __name__ == "__main__":
+    reasons = [cannot(ability) for ability in PROBES if cannot(ability)]
+    print("\n".join(reasons or ["the machine allows everything that tests need"]))
+    sys.exit(1 if reasons else 0)
