@@ -6,6 +6,7 @@
 
 #include "base/must.h"
 #include "http/http_internal.h"
+#include "http/transport.h"
 
 #include "base/banned.h"
 
@@ -46,6 +47,11 @@ void conn_close_socket(struct http_conn *c)
 {
     if (c->fd < 0)
         return;
+    if (c->tls) {
+        handshake_ends(c);
+        (void)tls_end(c->tls);
+        c->tls = tls_conn_free(c->tls);
+    }
     close(c->fd);
     c->fd = -1;
     count_add(&c->loop->conn_counts[c->over_unix_socket], -1);
@@ -95,6 +101,7 @@ void conn_lost(struct http_conn *c)
         conn_exchange_ends(c);
         return;
     case CONN_HEAD:
+    case CONN_HANDSHAKE:
     case CONN_BODY:
     case CONN_LINGER:
     case CONN_CLOSED:
@@ -107,7 +114,7 @@ void conn_hang_up(struct http_conn *c, bool more_input)
 {
     /* close() with unread input makes the kernel send RST, which can take our answer back from a
      * client that is still writing. So: say that we are done, and read the rest away for a while. */
-    if (c->peer_shut || !(more_input || c->readable || c->in.len) || shutdown(c->fd, SHUT_WR) < 0) {
+    if (c->peer_shut || !(more_input || c->readable || c->in.len) || !transport_end(c)) {
         conn_close(c);
         return;
     }
@@ -120,9 +127,12 @@ void conn_hang_up(struct http_conn *c, bool more_input)
 void conn_on_event(struct http_conn *c, uint32_t events)
 {
     bool dead = events & (EPOLLHUP | EPOLLERR);
-    c->readable |= dead || (events & (EPOLLIN | EPOLLRDHUP));
+    c->readable |= dead || c->tls || (events & (EPOLLIN | EPOLLRDHUP));
     c->peer_shut |= dead || (events & EPOLLRDHUP);
     switch (c->state) {
+    case CONN_HANDSHAKE:
+        handshake_step(c);
+        break;
     case CONN_HEAD:
     case CONN_BODY:
         if (c->heavy.is && !dead)
@@ -174,6 +184,9 @@ static void time_out_parked(struct http_conn *c)
 void conn_on_deadline(struct http_conn *c)
 {
     switch (c->state) {
+    case CONN_HANDSHAKE:
+        handshake_late(c);
+        break;
     case CONN_HEAD:
         if (c->started)
             refuse_late(c);
@@ -202,6 +215,8 @@ void conn_on_turn(struct http_conn *c)
 {
     if (c->state == CONN_STREAM)
         stream_on_turn(c);
+    else if (c->state == CONN_HANDSHAKE)
+        handshake_step(c);
     else if (c->state == CONN_HEAD || c->state == CONN_BODY)
         conn_continue(c);
     else if (c->state == CONN_LINGER)
@@ -212,7 +227,7 @@ void conn_drain(struct http_conn *c)
 {
     if (c->state == CONN_STREAM)
         stream_drain(c);
-    else if (c->state == CONN_HEAD && !c->started) {
+    else if (c->state == CONN_HANDSHAKE || (c->state == CONN_HEAD && !c->started)) {
         if (c->asked)
             conn_close(c);
         else if (c->deadline_ms > c->loop->now_ms + DRAIN_FRESH_MS)

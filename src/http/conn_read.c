@@ -4,6 +4,7 @@
 #include "base/must.h"
 #include "http/http_internal.h"
 #include "http/target.h"
+#include "http/transport.h"
 
 #include "base/banned.h"
 
@@ -58,8 +59,9 @@ static void request_begins(struct http_conn *c)
 
 static void send_continue(struct http_conn *c)
 {
-    static const char text[] = "HTTP/1.1 100 Continue\r\n\r\n";
-    ssize_t n = send(c->fd, text, sizeof text - 1, MSG_NOSIGNAL);
+    static char text[] = "HTTP/1.1 100 Continue\r\n\r\n";
+    struct iovec iov = {text, sizeof text - 1};
+    ssize_t n = transport_send(c, &iov, 1);
     /* Nothing sent: the client goes on by itself after a while. A part sent cannot be taken back. */
     if (n > 0 && n < (ssize_t)(sizeof text - 1))
         conn_close(c);
@@ -261,19 +263,20 @@ void conn_read(struct http_conn *c)
             return;
         }
         size_t size = read_size(c);
-        ssize_t n = recv(c->fd, scratch, size, 0);
+        ssize_t n = transport_recv(c, scratch, size);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0 && errno == EAGAIN) {
-            c->readable = false;
+            c->readable = transport_has_more(c, n, size);
+            if (c->tls && tls_holds_part(c->tls))
+                request_begins(c);
         } else if (n < 0) {
             conn_lost(c);
         } else if (n == 0) {
             read_end(c);
         } else {
-            /* A short read has emptied the socket; what comes later rings again. But the end of
-             * input does not ring twice. */
-            c->readable = (size_t)n == size || c->peer_shut;
+            /* What comes later rings again. But the end of input does not ring twice. */
+            c->readable = transport_has_more(c, n, size) || c->peer_shut;
             feed(c, (struct str){scratch, (size_t)n});
         }
     }
@@ -296,6 +299,10 @@ void conn_continue(struct http_conn *c)
 
 void conn_linger(struct http_conn *c)
 {
+    if (c->tls && !transport_end(c)) {
+        conn_close(c);
+        return;
+    }
     for (int reads = 0; reads < READS_PER_ROUND; reads++) {
         ssize_t n = recv(c->fd, c->loop->scratch, READ_BYTES, 0);
         if (n < 0 && errno == EINTR)

@@ -4,6 +4,7 @@
 
 #include "base/must.h"
 #include "http/http_internal.h"
+#include "http/transport.h"
 
 #include "base/banned.h"
 
@@ -111,8 +112,7 @@ void conn_flush(struct http_conn *c)
     struct exchange *ex = c->x;
     struct iovec iov[2];
     while (c->fd >= 0 && unsent(ex, iov)) {
-        struct msghdr message = {.msg_iov = iov, .msg_iovlen = iov[1].iov_len ? 2 : 1};
-        ssize_t n = sendmsg(c->fd, &message, MSG_NOSIGNAL);
+        ssize_t n = transport_send(c, iov, iov[1].iov_len ? 2 : 1);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0 && errno == EAGAIN) {

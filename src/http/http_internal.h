@@ -6,6 +6,7 @@
  *          look at c->state after any call.
  *
  * Connection            reads?  deadline                      leaves when
+ *   HANDSHAKE of TLS (handshake.h)     yes   handshake_ms                  it is over
  *   HEAD     idle or a head in pieces  yes   idle_ms, or request_read_ms   the head is whole
  *   BODY     the body is arriving      yes   request_read_ms               the body is whole
  *   PARKED   the handler has it        no    the exchange's timeout        the handler answers
@@ -23,10 +24,13 @@
 #include "base/heap.h"
 #include "base/heart.h"
 #include "http/chunked.h"
+#include "http/handshake.h"
 #include "http/head.h"
 #include "http/heavy.h"
+#include "http/listen.h"
 #include "http/server.h"
 #include "http/stand_in.h"
+#include "http/stream.h"
 
 enum {
     READ_BYTES = 64 * 1024, /* the largest recv() */
@@ -44,7 +48,7 @@ enum {
     ACCEPT_PAUSE_MS = 100,        /* out of file descriptors: look again later */
     DRAIN_FRESH_MS = 250,         /* a connection accepted while draining may still ask once */
     REFUSED_CONNECTIONS_MAX = 64, /* beyond the limit: told 503; beyond these: just closed */
-    LISTENERS_MAX = 4,
+    LISTENERS_MAX = 4,            /* of a name, for each kind */
 };
 
 enum exchange_phase {
@@ -89,6 +93,7 @@ struct exchange {
 
 enum conn_state {
     CONN_HEAD,
+    CONN_HANDSHAKE,
     CONN_BODY,
     CONN_PARKED,
     CONN_SENDING,
@@ -102,6 +107,7 @@ struct http_conn {
     int64_t deadline_ms; /* the truth; the timer may ring earlier and is then set again */
     struct http_loop *loop;
     struct exchange *x;
+    struct tls_conn *tls;          /* NULL: plain */
     struct http_conn *next, *prev; /* all of the loop's */
     struct http_conn *next_queued, *next_closed;
     struct strbuf in; /* received, not yet taken */
@@ -110,17 +116,13 @@ struct http_conn {
     int fd; /* -1: the client is gone while the exchange is still under way */
     enum conn_state state;
     bool over_unix_socket, peer_is_loopback;
-    bool readable;  /* edge-triggered: there may be more to recv() */
-    bool peer_shut; /* the client will send no more */
-    bool started;   /* a request has begun: the deadline is its own */
-    bool asked;     /* had at least one request */
-    bool queued;    /* in the loop's todo list, or among the heavy */
+    bool over_limit; /* accepted to be told 503 */
+    bool readable;   /* edge-triggered: there may be more to recv() */
+    bool peer_shut;  /* the client will send no more */
+    bool started;    /* a request has begun: the deadline is its own */
+    bool asked;      /* had at least one request */
+    bool queued;     /* in the loop's todo list, or among the heavy */
     struct heavy_conn heavy;
-};
-
-struct listener {
-    int fd;
-    bool is_unix;
 };
 
 struct http_loop {
@@ -128,7 +130,7 @@ struct http_loop {
     uint32_t number;
     struct heart *heart; /* beaten by whoever serves it */
     int epoll_fd, wake_fd;
-    struct listener listeners[LISTENERS_MAX + 1];
+    struct listener listeners[2 * LISTENERS_MAX + 1];
     uint32_t listener_count;
     bool listening;
     int64_t accept_again_ms; /* 0: not paused */
@@ -139,6 +141,7 @@ struct http_loop {
     struct http_conn *conns, *closed;
     struct http_conn *todo_first, *todo_last; /* loop_queue */
     struct heavy heavy;
+    struct handshakes handshakes;
     struct exchange *streams, *owed;
     struct exchange *pool;
     uint32_t pool_count;
@@ -153,6 +156,7 @@ struct http_loop {
     _Atomic bool sleeping, ticked;
     _Atomic int64_t waits_since_ms;                            /* the end of its round does; 0: it does not */
     _Atomic uint32_t busy_count, stream_count, conn_counts[2]; /* by the loop only; [1]: Unix socket */
+    _Atomic uint64_t handshake_ends[HTTP_HANDSHAKE_END_COUNT]; /* likewise */
 };
 
 struct http_server {
@@ -162,7 +166,7 @@ struct http_server {
     struct stand_in stand_in;
     struct http_loop *loops;
     uint32_t loop_count;
-    uint16_t port;
+    uint16_t port, tls_port;
     int unix_fd;
     char *unix_path;
     ino_t unix_inode;
@@ -224,27 +228,11 @@ void conn_resumed(struct http_exchange *x);
 void conn_flush(struct http_conn *c);
 void conn_exchange_ends(struct http_conn *c); /* its answer is out, or nobody is there to take it */
 
-/* stream.c */
-void stream_start(struct http_conn *c);
-void stream_on_turn(struct http_conn *c);
-void stream_on_deadline(struct http_conn *c);
-void stream_lose(struct http_conn *c);
-void stream_drain(struct http_conn *c);
-void stream_tick_all(struct http_loop *l);
-
 /* loop.c. Sends the answers of a loop that sleeps, which spares its wake-up. False: it is awake. */
 bool loop_answer_for(struct http_loop *l);
 /* Rounds until the server stops (true) or another thread has taken the loop over (false). */
 bool loop_serve(struct http_loop *l);
 void loop_queue(struct http_conn *c); /* conn_on_turn() soon */
 void loop_wake(struct http_loop *l);
-
-/* listen.c */
-MUST_CHECK enum err_code listen_open(struct http_server *s, struct err *err);
-bool listen_accept(struct http_loop *l, const struct listener *from); /* true: there may be more */
-void listen_start(struct http_loop *l);
-void listen_pause(struct http_loop *l);
-void listen_close(struct http_loop *l);
-void listen_unlink(struct http_server *s);
 
 #endif

@@ -60,16 +60,17 @@ static uint16_t port_of(int fd)
     return ntohs(((struct sockaddr_in *)(void *)&address)->sin_port);
 }
 
-static void add_listener(struct http_loop *l, int fd, bool is_unix)
+static void add_listener(struct http_loop *l, struct listener listener)
 {
     MUST(l->listener_count < LENGTH_OF(l->listeners));
-    l->listeners[l->listener_count++] = (struct listener){fd, is_unix};
+    l->listeners[l->listener_count++] = listener;
 }
 
 /* One listening socket per loop on the same address; the kernel spreads connections over them. */
-static int listen_tcp(struct http_server *s, struct sockaddr *address, socklen_t len)
+static int listen_tcp(struct http_server *s, struct sockaddr *address, socklen_t len, uint16_t *port,
+                      bool is_tls)
 {
-    if (s->port) {
+    if (*port) {
         /* Sharing a port must not let a second server join in unseen: try alone first. */
         int probe = bind_tcp(address, len, false);
         if (probe < 0)
@@ -80,37 +81,37 @@ static int listen_tcp(struct http_server *s, struct sockaddr *address, socklen_t
         int fd = bind_tcp(address, len, true);
         if (fd < 0)
             return -1;
-        add_listener(&s->loops[i], fd, false);
+        add_listener(&s->loops[i], (struct listener){.fd = fd, .is_tls = is_tls});
         if (listen(fd, BACKLOG) < 0)
             return -1;
-        if (!s->port) {
-            s->port = port_of(fd);
-            set_port(address, s->port);
+        if (!*port) {
+            *port = port_of(fd);
+            set_port(address, *port);
         }
     }
     return 0;
 }
 
-static enum err_code open_tcp(struct http_server *s, struct err *err)
+/* Port 0 becomes the one that the kernel chose. */
+static enum err_code open_tcp(struct http_server *s, const char *host, uint16_t *port, bool is_tls,
+                              struct err *err)
 {
-    const char *host = s->config.listen_host;
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
     struct addrinfo *found = NULL;
     int problem = getaddrinfo(host, NULL, &hints, &found);
     if (problem)
         return err_set(err, ERR_CONFIG_INVALID, "listen address %s: %s", host, gai_strerror(problem));
-    s->port = s->config.listen_port;
     enum err_code code = ERR_OK;
     uint32_t count = 0;
     for (struct addrinfo *a = found; a && count < LISTENERS_MAX && code == ERR_OK; a = a->ai_next) {
         if (a->ai_family != AF_INET && a->ai_family != AF_INET6)
             continue;
-        set_port(a->ai_addr, s->port);
-        if (listen_tcp(s, a->ai_addr, a->ai_addrlen) == 0)
+        set_port(a->ai_addr, *port);
+        if (listen_tcp(s, a->ai_addr, a->ai_addrlen, port, is_tls) == 0)
             count++;
         else if (!(count && (errno == EADDRNOTAVAIL || errno == EAFNOSUPPORT))) /* no IPv6 here */
-            code = err_set(err, ERR_CONFIG_INVALID, "cannot listen on %s:%u: %s", host, s->port,
-                           strerror(errno));
+            code =
+                err_set(err, ERR_CONFIG_INVALID, "cannot listen on %s:%u: %s", host, *port, strerror(errno));
     }
     freeaddrinfo(found);
     if (code == ERR_OK && !count)
@@ -155,15 +156,19 @@ static enum err_code open_unix(struct http_server *s, struct err *err)
     if (listen(fd, BACKLOG) < 0)
         return err_set(err, ERR_CONFIG_INVALID, "socket %s: %s", path, strerror(errno));
     for (uint32_t i = 0; i < s->loop_count; i++)
-        add_listener(&s->loops[i], fd, true);
+        add_listener(&s->loops[i], (struct listener){.fd = fd, .is_unix = true});
     return ERR_OK;
 }
 
 enum err_code listen_open(struct http_server *s, struct err *err)
 {
     enum err_code code = ERR_OK;
+    s->port = s->config.listen_port;
+    s->tls_port = s->config.tls_port;
     if (s->config.listen_host)
-        code = open_tcp(s, err);
+        code = open_tcp(s, s->config.listen_host, &s->port, false, err);
+    if (code == ERR_OK && s->config.tls_host)
+        code = open_tcp(s, s->config.tls_host, &s->tls_port, true, err);
     if (code == ERR_OK && s->config.unix_path)
         code = open_unix(s, err);
     for (uint32_t i = 0; i < s->loop_count && code == ERR_OK; i++)
@@ -226,6 +231,15 @@ static bool is_loopback(const struct sockaddr_storage *peer)
     return IN6_IS_ADDR_LOOPBACK(v6) || (IN6_IS_ADDR_V4MAPPED(v6) && v6->s6_addr[12] == 127);
 }
 
+void listen_refuse(struct http_conn *c)
+{
+    struct err why;
+    const struct http_limits *limits = loop_limits(c->loop);
+    uint32_t limit = c->over_unix_socket ? limits->unix_max : limits->connections_max;
+    (void)err_set(&why, ERR_EXEC_QUEUE_FULL, "the server has %u connections, which is its limit", limit);
+    conn_refuse(c, 503, &why);
+}
+
 static bool accept_one(struct http_loop *l, const struct listener *from)
 {
     struct sockaddr_storage peer = {.ss_family = AF_UNIX};
@@ -244,11 +258,13 @@ static bool accept_one(struct http_loop *l, const struct listener *from)
         return true;
     }
     struct http_conn *c = conn_open(l, fd, from->is_unix, is_loopback(&peer));
-    if (c && now >= limit) {
-        struct err why;
-        (void)err_set(&why, ERR_EXEC_QUEUE_FULL, "the server has %u connections, which is its limit", limit);
-        conn_refuse(c, 503, &why);
-    }
+    if (!c)
+        return true;
+    c->over_limit = now >= limit;
+    if (from->is_tls)
+        handshake_begin(c);
+    else if (c->over_limit)
+        listen_refuse(c);
     return true;
 }
 

@@ -165,6 +165,7 @@ static int prepare_sleep(struct http_loop *l)
 static void run_round(struct http_loop *l, int event_count)
 {
     l->now_ms = clock_mono_ms(l->server->config.clock);
+    l->handshakes.in_round = 0;
     for (int i = 0; i < event_count; i++)
         on_event(l, &l->events[i]);
     run_resumed(l);

@@ -32,6 +32,10 @@ static void default_limits(struct http_limits *limits)
         limits->idle_ms = 75000;
     if (!limits->write_ms)
         limits->write_ms = 10000;
+    if (!limits->handshake_ms)
+        limits->handshake_ms = 5000;
+    if (!limits->handshakes_max)
+        limits->handshakes_max = 512;
 }
 
 static enum err_code open_loop(struct http_server *s, uint32_t i, struct err *err)
@@ -109,7 +113,7 @@ static enum err_code open_all(struct http_server *s, struct err *err)
 enum err_code http_server_start(const struct http_config *config, struct http_server **ret_server,
                                 struct err *err)
 {
-    MUST(config->on_request && config->clock);
+    MUST(config->on_request && config->clock && (!config->tls_host || config->tls));
     struct http_server *s = must_alloc(sizeof *s);
     s->config = *config;
     default_limits(&s->config.limits);
@@ -133,6 +137,11 @@ enum err_code http_server_start(const struct http_config *config, struct http_se
 uint16_t http_server_port(const struct http_server *s)
 {
     return s->port;
+}
+
+uint16_t http_server_tls_port(const struct http_server *s)
+{
+    return s->tls_port;
 }
 
 void http_server_drain(struct http_server *s)
@@ -163,6 +172,14 @@ uint32_t http_server_connections_over(const struct http_server *s, bool unix_soc
 uint32_t http_server_connections(const struct http_server *s)
 {
     return http_server_connections_over(s, false) + http_server_connections_over(s, true);
+}
+
+uint64_t http_server_handshakes(const struct http_server *s, enum http_handshake_end end)
+{
+    uint64_t n = 0;
+    for (uint32_t i = 0; i < s->loop_count; i++)
+        n += atomic_load_explicit(&s->loops[i].handshake_ends[end], memory_order_relaxed);
+    return n;
 }
 
 struct http_server *http_server_stop(struct http_server *s)

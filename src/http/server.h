@@ -30,6 +30,7 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "base/uuid.h"
+#include "http/tls.h"
 
 #define HTTP_METHODS(X) X(GET) X(HEAD) X(POST) X(PUT) X(PATCH) X(DELETE) X(OPTIONS) X(OTHER)
 #define X(name)         HTTP_##name,
@@ -55,6 +56,8 @@ struct http_limits {          /* 0 = the default in brackets */
     int64_t request_read_ms;  /* [5000] first byte to last byte of a request; then 408 and close */
     int64_t idle_ms;          /* [75000] between requests */
     int64_t write_ms;         /* [10000] from the first byte the client did not take to the last */
+    int64_t handshake_ms;     /* [5000] accept to the end of a TLS handshake; then close */
+    uint32_t handshakes_max;  /* [512] under way in one loop; one more ends the oldest */
 };
 
 /* One request and its answer. Lives from the last byte of the request to the last byte of the answer,
@@ -114,7 +117,10 @@ struct http_exchange {
 struct http_config {
     const char *listen_host; /* numeric address or name; NULL = no TCP listener */
     uint16_t listen_port;    /* 0 = any free one, see http_server_port */
-    const char *unix_path;   /* NULL = none; made with mode 0600, replaced if stale */
+    const char *tls_host;    /* the same for TLS (http/tls.h); both may be served side by side */
+    uint16_t tls_port;
+    struct tls *tls;       /* with tls_host; the caller's, and has to outlive the server */
+    const char *unix_path; /* NULL = none; made with mode 0600, replaced if stale */
     uint32_t threads;
     struct http_limits limits;
     const struct clock *clock;
@@ -139,6 +145,7 @@ void http_round_waits(void);
 MUST_CHECK enum err_code http_server_start(const struct http_config *config, struct http_server **ret_server,
                                            struct err *err);
 uint16_t http_server_port(const struct http_server *s);
+uint16_t http_server_tls_port(const struct http_server *s);
 /* Stops accepting and closes idle connections; requests under way are answered with Connection: close;
  * streams get their last chunk. */
 void http_server_drain(struct http_server *s);
@@ -146,6 +153,16 @@ void http_server_drain(struct http_server *s);
 uint32_t http_server_busy(const struct http_server *s);
 uint32_t http_server_connections(const struct http_server *s);
 uint32_t http_server_connections_over(const struct http_server *s, bool unix_socket); /* or TCP */
+/* How TLS handshakes ended: X(name, label of the metric) */
+#define HTTP_HANDSHAKE_ENDS(X)                                                                               \
+    X(DONE, "done")                                                                                          \
+    X(REFUSED, "refused") /* by one of the two sides, or the client left */                                  \
+    X(LATE, "late")       /* handshake_ms */                                                                 \
+    X(CROWDED, "crowded") /* handshakes_max */
+#define X(name, label) HTTP_HANDSHAKE_##name,
+enum http_handshake_end { HTTP_HANDSHAKE_ENDS(X) HTTP_HANDSHAKE_END_COUNT };
+#undef X
+uint64_t http_server_handshakes(const struct http_server *s, enum http_handshake_end end);
 /* After drain: closes everything and joins the threads. Nobody may resume an exchange any more, so
  * first wait until nothing is busy, or stop those who resume. NULL is fine. */
 struct http_server *http_server_stop(struct http_server *s);

@@ -3,6 +3,7 @@
 
 #include "base/must.h"
 #include "http/http_internal.h"
+#include "http/transport.h"
 
 #include "base/banned.h"
 
@@ -152,7 +153,8 @@ static bool flush(struct http_conn *c)
 {
     struct exchange *ex = c->x;
     while (ex->out_sent < ex->out.len) {
-        ssize_t n = send(c->fd, ex->out.ptr + ex->out_sent, ex->out.len - ex->out_sent, MSG_NOSIGNAL);
+        struct iovec iov = {ex->out.ptr + ex->out_sent, ex->out.len - ex->out_sent};
+        ssize_t n = transport_send(c, &iov, 1);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0 && errno == EAGAIN) {

@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -291,13 +292,40 @@ static void on_round_end(void *context)
     h->waits--;
 }
 
-struct harness *harness_start(uint32_t threads, const struct http_limits *limits)
+bool harness_over_tls(void)
+{
+    return getenv("WEIR_HTTP_TEST_TLS") != NULL;
+}
+
+static void open_tls(struct harness *h, bool mutual)
+{
+    char cert[CERTS_PATH_MAX], key[CERTS_PATH_MAX];
+    struct err err;
+    h->certs = must_alloc(sizeof *h->certs);
+    certs_open(h->certs);
+    certs_make(h->certs, "ca", NULL, 86400);
+    certs_make(h->certs, "server", "ca", 86400);
+    memcpy(cert, certs_path(h->certs, "server", ".pem"), sizeof cert);
+    memcpy(key, certs_path(h->certs, "server", ".key"), sizeof key);
+    const char *ca = certs_path(h->certs, "ca", ".pem");
+    struct tls_files files = {.cert = cert, .key = key, .client_ca = mutual ? ca : NULL};
+    MUST(tls_open(&files, &h->tls, &err) == ERR_OK);
+    h->client_side = SSL_CTX_new(TLS_client_method());
+    MUST(h->client_side && SSL_CTX_load_verify_file(h->client_side, ca) == 1);
+    SSL_CTX_set_verify(h->client_side, SSL_VERIFY_PEER, NULL);
+}
+
+static struct harness *start(uint32_t threads, const struct http_limits *limits, bool mutual)
 {
     static _Atomic uint32_t number;
     struct harness *h = must_alloc(sizeof *h);
     snprintf(h->unix_path, sizeof h->unix_path, "/tmp/weir-http-%d-%u.sock", getpid(), number++);
     h->stream_piece = "piece\n";
+    signal(SIGPIPE, SIG_IGN); /* OpenSSL's own sockets, which clients use, write with write() */
+    open_tls(h, mutual);
     struct http_config config = {.listen_host = "127.0.0.1",
+                                 .tls_host = "127.0.0.1",
+                                 .tls = h->tls,
                                  .unix_path = h->unix_path,
                                  .threads = threads,
                                  .clock = &clock_system,
@@ -312,8 +340,19 @@ struct harness *harness_start(uint32_t threads, const struct http_limits *limits
     struct err err;
     MUST(http_server_start(&config, &h->server, &err) == ERR_OK);
     h->port = http_server_port(h->server);
+    h->tls_port = http_server_tls_port(h->server);
     MUST(pthread_create(&resumer, NULL, resume_waiting, h) == 0);
     return h;
+}
+
+struct harness *harness_start(uint32_t threads, const struct http_limits *limits)
+{
+    return start(threads, limits, false);
+}
+
+struct harness *harness_start_mutual(uint32_t threads, const struct http_limits *limits)
+{
+    return start(threads, limits, true);
 }
 
 void harness_stop(struct harness *h)
@@ -331,6 +370,10 @@ void harness_stop_at_once(struct harness *h)
     pthread_mutex_unlock(&lock);
     pthread_join(resumer, NULL);
     http_server_stop(h->server);
+    tls_close(h->tls);
+    SSL_CTX_free(h->client_side);
+    certs_close(h->certs);
+    free(h->certs);
     router = router_free(router);
     waiting = held = NULL;
     free(h);
@@ -398,15 +441,34 @@ bool stream_ends_are(struct harness *h, uint32_t n)
 
 /* ---- client side ---- */
 
-struct client client_tcp(const struct harness *h)
+static struct client connect_to(uint16_t port)
 {
     struct client c = {.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
-    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(h->port)};
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(port)};
     to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     MUST(c.fd >= 0 && connect(c.fd, (struct sockaddr *)&to, sizeof to) == 0);
     int on = 1;
     setsockopt(c.fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     return c;
+}
+
+struct client client_plain(const struct harness *h)
+{
+    return connect_to(h->port);
+}
+
+struct client client_tls(const struct harness *h, SSL_CTX *as)
+{
+    struct client c = connect_to(h->tls_port);
+    c.ssl = SSL_new(as ? as : h->client_side);
+    MUST(c.ssl && SSL_set_fd(c.ssl, c.fd) == 1 && SSL_set1_host(c.ssl, "localhost") == 1);
+    (void)SSL_connect(c.ssl); /* whether it worked shows in what follows */
+    return c;
+}
+
+struct client client_tcp(const struct harness *h)
+{
+    return harness_over_tls() ? client_tls(h, NULL) : client_plain(h);
 }
 
 struct client client_unix(const struct harness *h)
@@ -420,6 +482,8 @@ struct client client_unix(const struct harness *h)
 
 void client_close(struct client *c)
 {
+    SSL_free(c->ssl);
+    c->ssl = NULL;
     if (c->fd >= 0)
         close(c->fd);
     c->fd = -1;
@@ -430,10 +494,11 @@ void client_send(struct client *c, const void *bytes, size_t len)
 {
     const char *p = bytes;
     while (len) {
-        ssize_t n = send(c->fd, p, len, MSG_NOSIGNAL);
-        if (n < 0 && errno == EINTR)
+        int some = len < 65536 ? (int)len : 65536;
+        ssize_t n = c->ssl ? SSL_write(c->ssl, p, some) : send(c->fd, p, len, MSG_NOSIGNAL);
+        if (n < 0 && !c->ssl && errno == EINTR)
             continue;
-        if (n < 0)
+        if (n <= 0)
             return;
         p += n;
         len -= (size_t)n;
@@ -463,13 +528,18 @@ bool client_send_and_wait(struct client *c, const void *bytes, size_t len)
     }
 }
 
-/* False at the end of the connection. */
-static bool receive_more(struct client *c)
+static ssize_t receive(struct client *c, char *to, int size)
 {
     struct pollfd p = {c->fd, POLLIN, 0};
-    MUST(poll(&p, 1, PATIENCE_MS) > 0); /* an answer that never comes */
+    if (!c->ssl || !SSL_pending(c->ssl))
+        MUST(poll(&p, 1, PATIENCE_MS) > 0); /* an answer that never comes */
+    return c->ssl ? SSL_read(c->ssl, to, size) : recv(c->fd, to, (size_t)size, 0);
+}
+
+bool client_receive(struct client *c)
+{
     char buffer[16384];
-    ssize_t n = recv(c->fd, buffer, sizeof buffer, 0);
+    ssize_t n = receive(c, buffer, sizeof buffer);
     if (n <= 0)
         return false;
     strbuf_add(&c->in, buffer, (size_t)n);
@@ -505,7 +575,7 @@ static struct answer take_head(struct client *c)
     struct answer a = {0};
     char *end;
     while (!c->in.len || !(end = strstr(c->in.ptr, "\r\n\r\n")))
-        if (!receive_more(c))
+        if (!client_receive(c))
             return a;
     size_t len = (size_t)(end - c->in.ptr) + 4;
     MUST(len < sizeof a.head && memcmp(c->in.ptr, "HTTP/1.1 ", 9) == 0);
@@ -523,7 +593,7 @@ static struct answer take_head(struct client *c)
 static bool have(struct client *c, size_t n)
 {
     while (c->in.len < n)
-        if (!receive_more(c))
+        if (!client_receive(c))
             return false;
     return true;
 }
@@ -541,7 +611,7 @@ static void take_chunks(struct client *c, struct answer *a)
     for (;;) {
         char *end;
         while (!c->in.len || !(end = strstr(c->in.ptr, "\r\n")))
-            MUST(receive_more(c));
+            MUST(client_receive(c));
         size_t size = strtoul(c->in.ptr, NULL, 16);
         take(c, (size_t)(end - c->in.ptr) + 2);
         MUST(have(c, size + 2));
@@ -581,7 +651,5 @@ bool client_at_end(struct client *c)
     if (c->in.len)
         return false;
     char byte;
-    struct pollfd p = {c->fd, POLLIN, 0};
-    MUST(poll(&p, 1, PATIENCE_MS) > 0);
-    return recv(c->fd, &byte, 1, 0) <= 0;
+    return receive(c, &byte, 1) <= 0;
 }

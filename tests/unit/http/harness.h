@@ -2,7 +2,10 @@
  *
  * Routes (harness.c): /echo answers "METHOD path|query|body"; /canary counts its calls; /park is resumed
  * by a second thread; /park-self resumes itself inside on_request; /hold and /timeout stay parked until
- * the test lets go; /big answers BIG_BYTES bytes; /stream is a stream; /header shows reply headers. */
+ * the test lets go; /big answers BIG_BYTES bytes; /stream is a stream; /header shows reply headers.
+ *
+ * With WEIR_HTTP_TEST_TLS in the environment client_tcp() speaks TLS: tests about requests and answers run
+ * both ways from one source. */
 #ifndef WEIR_TESTS_HTTP_HARNESS_H
 #define WEIR_TESTS_HTTP_HARNESS_H
 
@@ -11,13 +14,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <openssl/ssl.h>
+
+#include "certs.h"
 #include "http/server.h"
 
 enum { BIG_BYTES = 16 * 1024 * 1024, PATIENCE_MS = 20000, HELD_MAX = 16, ORDER_MAX = 32 };
 
 struct harness {
     struct http_server *server;
-    uint16_t port;
+    uint16_t port, tls_port;
+    struct tls *tls;
+    struct certs *certs;  /* authority "ca", certificate "server" */
+    SSL_CTX *client_side; /* trusts "ca" */
     char unix_path[64];
     _Atomic uint32_t canaries, requests, dones, bad_requests;
     char order[ORDER_MAX + 1]; /* of the last requests with a query: its first letter each; one thread */
@@ -38,8 +47,11 @@ struct harness {
     uint32_t stream_pieces_max;          /* then the stream ends itself; 0: never */
 };
 
-/* Starts a server on a free port and a Unix socket. Limits may be NULL. */
+bool harness_over_tls(void);
+/* Starts a server on a free port and a Unix socket, and a free port for TLS. Limits may be NULL. */
 struct harness *harness_start(uint32_t threads, const struct http_limits *limits);
+/* Clients have to show a certificate of "ca". */
+struct harness *harness_start_mutual(uint32_t threads, const struct http_limits *limits);
 void harness_stop(struct harness *h); /* drain, wait until nothing is busy, stop */
 void harness_stop_at_once(struct harness *h);
 
@@ -58,6 +70,7 @@ bool stream_ends_are(struct harness *h, uint32_t n);
 
 struct client {
     int fd;
+    SSL *ssl;         /* NULL: plain */
     struct strbuf in; /* received, not yet taken */
 };
 
@@ -70,12 +83,15 @@ struct answer {
 };
 
 struct client client_tcp(const struct harness *h);
+struct client client_plain(const struct harness *h);            /* also where client_tcp speaks TLS */
+struct client client_tls(const struct harness *h, SSL_CTX *as); /* NULL: h->client_side; status by `ssl` */
 struct client client_unix(const struct harness *h);
 void client_close(struct client *c);
 void client_send(struct client *c, const void *bytes, size_t len); /* all of it; a closed peer is fine */
 void client_text(struct client *c, const char *text);
 /* Sends and waits until the server has read it (Unix sockets only). False once the peer has closed. */
 bool client_send_and_wait(struct client *c, const void *bytes, size_t len);
+bool client_receive(struct client *c); /* waits for some bytes; false at the end of the connection */
 struct answer client_answer(struct client *c);
 struct answer client_answer_to_head(struct client *c); /* no body follows */
 bool client_at_end(struct client *c);                  /* waits for the server to close */

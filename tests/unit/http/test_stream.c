@@ -35,12 +35,7 @@ static void await_text(struct client *c, const char *text)
     for (;;) {
         if (c->in.len && memmem(c->in.ptr, c->in.len, text, strlen(text)))
             return;
-        char buffer[4096];
-        struct pollfd p = {c->fd, POLLIN, 0};
-        assert_true(poll(&p, 1, PATIENCE_MS) > 0);
-        ssize_t n = recv(c->fd, buffer, sizeof buffer, 0);
-        assert_true(n > 0);
-        strbuf_add(&c->in, buffer, (size_t)n);
+        assert_true(client_receive(c));
     }
 }
 
