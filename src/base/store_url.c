@@ -22,30 +22,33 @@ struct str store_url_file(struct str url)
 }
 
 /* One parameter of the query, "name=value". Names may be written with %-escapes, so whatever is not plainly
- * another name is taken for a secret. */
-static void show_parameter(struct str parameter, struct strbuf *out)
+ * another name is taken for a secret. True: it is the login's password, or may be. */
+static bool show_parameter(struct str parameter, struct strbuf *out)
 {
     struct str value = parameter;
     struct str name = str_cut(&value, '=');
     strbuf_add_str(out, name);
     if (name.len == parameter.len)
-        return;
-    bool secret = memchr(name.ptr, '%', name.len) || str_is(name, "password") || str_is(name, "sslpassword");
+        return false;
+    bool password = memchr(name.ptr, '%', name.len) || str_is(name, "password");
     strbuf_add_char(out, '=');
-    strbuf_add_str(out, secret ? STR("***") : value);
+    strbuf_add_str(out, password || str_is(name, "sslpassword") ? STR("***") : value);
+    return password;
 }
 
-static void show_query(struct str query, struct strbuf *out)
+static bool show_query(struct str query, struct strbuf *out)
 {
+    bool password = false;
     while (query.len) {
-        show_parameter(str_cut(&query, '&'), out);
+        password = show_parameter(str_cut(&query, '&'), out) || password;
         if (query.len)
             strbuf_add_char(out, '&');
     }
+    return password;
 }
 
 /* "user:password"; whatever does not look like a name is hidden. */
-static void show_user(struct str user, struct strbuf *out)
+static bool show_user(struct str user, struct strbuf *out)
 {
     size_t name = 0;
     while (name < user.len && !strchr(":/?@", user.ptr[name]))
@@ -53,6 +56,7 @@ static void show_user(struct str user, struct strbuf *out)
     strbuf_add(out, user.ptr, name);
     if (name < user.len)
         strbuf_add_text(out, ":***");
+    return name < user.len;
 }
 
 /* Length of the part that can hold user and host: up to the '?' that follows the first '/'. */
@@ -65,11 +69,12 @@ static size_t front_length(struct str rest)
 
 /* For libpq the first '@' ends the user, and a password that holds one has to be written %40. Who forgot that
  * shall not see it in a message, so the last '@' counts here: rather too much is hidden than too little. */
-void store_url_show(struct str url, struct strbuf *out)
+static bool show_url(struct str url, struct strbuf *out)
 {
+    bool password = false;
     if (!is_postgres(url)) {
         strbuf_add_str(out, url);
-        return;
+        return false;
     }
     size_t scheme = (size_t)((const char *)memchr(url.ptr, '/', url.len) - url.ptr) + 2;
     strbuf_add(out, url.ptr, scheme);
@@ -77,7 +82,7 @@ void store_url_show(struct str url, struct strbuf *out)
     const char *at = memrchr(rest.ptr, '@', front_length(rest));
     if (at) {
         struct str user = {rest.ptr, (size_t)(at - rest.ptr)};
-        show_user(user, out);
+        password = show_user(user, out);
         strbuf_add_char(out, '@');
         rest = (struct str){at + 1, rest.len - user.len - 1};
     }
@@ -86,6 +91,42 @@ void store_url_show(struct str url, struct strbuf *out)
     strbuf_add_str(out, place);
     if (place.len < rest.len) {
         strbuf_add_char(out, '?');
-        show_query(query, out);
+        password = show_query(query, out) || password;
     }
+    return password;
+}
+
+void store_url_show(struct str url, struct strbuf *out)
+{
+    show_url(url, out);
+}
+
+bool store_url_has_password(struct str url)
+{
+    struct strbuf shown = {0};
+    bool password = show_url(url, &shown);
+    strbuf_free(&shown);
+    return password;
+}
+
+bool store_url_add_password(char *url, size_t size, struct str password)
+{
+    static const char hex[] = "0123456789ABCDEF";
+    if (!password.ptr)
+        return true;
+    if (strlen(url) + strlen("?password=") + 3 * password.len >= size)
+        return false;
+    char *rest = strstr(url, "://") + 3; /* a '?' before '@' belongs to the user's name */
+    char *at = memchr(rest, '@', strcspn(rest, "/"));
+    char *end = url + strlen(url);
+    *end = strchr(at ? at : rest, '?') ? '&' : '?';
+    end = stpcpy(end + 1, "password=");
+    for (size_t i = 0; i < password.len; i++) {
+        unsigned char byte = (unsigned char)password.ptr[i];
+        *end++ = '%';
+        *end++ = hex[byte >> 4];
+        *end++ = hex[byte & 15];
+    }
+    *end = 0;
+    return true;
 }

@@ -20,5 +20,9 @@ bool store_url_kind(struct str url, enum store_kind *ret_kind);
 struct str store_url_file(struct str url);
 /* Adds the URL with "***" for the password: the one before '@', and that of a parameter `password`. */
 void store_url_show(struct str url, struct strbuf *out);
+bool store_url_has_password(struct str url);
+/* Appends the parameter `password` to the URL of a PostgreSQL database; an absent one changes nothing. False:
+ * it does not fit, and `url` is as it was. */
+bool store_url_add_password(char *url, size_t size, struct str password);
 
 #endif

@@ -295,5 +295,13 @@ int cli_main(int argc, char **argv)
         return flushed(CLI_OK);
     if (!command)
         return command_refuse(f.words, f.word_count);
+    char **kept CLEANUP(flags_drop) = NULL;
+    if (command->run != command_serve) { /* which reads its settings in another process */
+        kept = flags_keep(argc, argv);
+        flags_hide_secrets(argc, argv);
+        MUST(flags_parse(argc, kept, &f, &err) == ERR_OK);
+        if (f.word_count == 0)
+            f.words[f.word_count++] = "version";
+    }
     return flushed(run(command, &f, used, argc, argv));
 }

@@ -50,7 +50,8 @@ enum err_code cli_settings_load(const struct invocation *in, struct settings *re
     if (file && settings_load_file(ret_settings, file, err) != ERR_OK)
         return err->code;
     if (settings_load_environment(ret_settings, environ, err) != ERR_OK ||
-        apply_flags(ret_settings, in->flags, err) != ERR_OK)
+        apply_flags(ret_settings, in->flags, err) != ERR_OK ||
+        settings_load_secrets(ret_settings, getenv("CREDENTIALS_DIRECTORY"), err) != ERR_OK)
         return err->code;
     struct partition_counts counts;
     if (settings_check(ret_settings, err) != ERR_OK)

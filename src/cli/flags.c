@@ -58,7 +58,7 @@ struct flag flag_of_command(enum flag_id id, const char *command)
     return f;
 }
 
-static int find_long(struct str name)
+int flag_find(struct str name)
 {
     for (int i = 0; i < FLAG_COUNT; i++)
         if (str_is(name, flag_table[i].name))
@@ -130,7 +130,7 @@ static enum err_code parse_long(struct flags *f, int argc, char **argv, int *at,
     const char *text = argv[*at];
     const char *equals = strchr(text, '=');
     struct str name = {text + 2, equals ? (size_t)(equals - text) - 2 : strlen(text) - 2};
-    int id = find_long(name);
+    int id = flag_find(name);
     if (id < 0)
         return unknown_flag((struct str){text, name.len + 2}, name, err);
     return take(f, (enum flag_id)id, equals ? equals + 1 : NULL, argc, argv, at, err);

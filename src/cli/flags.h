@@ -118,6 +118,13 @@ static inline bool flags_has(const struct flags *f, enum flag_id id)
     return f->value[id] != NULL;
 }
 flag_set flags_given(const struct flags *f);
+int flag_find(struct str name); /* its id; -1: there is none */
+
+/* Overwrites secrets in argv (keys, tokens, passwords in store URLs, secret settings), of equal length. What
+ * was parsed from it before has lost them, too. */
+void flags_hide_secrets(int argc, char **argv);
+char **flags_keep(int argc, char **argv); /* a copy to parse instead, ended by NULL */
+void flags_drop(char ***kept);            /* overwritten and freed */
 
 /* The flag's value as an integer; ERR_CONFIG_INVALID names the flag. Absent: *ret is left alone. */
 MUST_CHECK enum err_code flags_int(const struct flags *f, enum flag_id id, int64_t min, int64_t max,

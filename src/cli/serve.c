@@ -1,7 +1,9 @@
 /* weir serve: which function each process of the table runs, and what people see when it is ready. */
-#include "cli/serve.h"
-
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "base/must.h"
@@ -17,8 +19,35 @@
 
 #include "base/banned.h"
 
+/* A collector's key, most often; the gateway alone has a use for it. */
+static void forget_collector_key(void)
+{
+    char *headers = getenv("OTEL_EXPORTER_OTLP_HEADERS");
+    if (headers)
+        explicit_bzero(headers, strlen(headers));
+}
+
+/* What process_start.settings points to: root's, and after the fork the child's own. */
+static struct settings settings;
+
+/* The one process with secrets in its settings. */
+static int run_core(const struct process_start *start)
+{
+    struct err err;
+    forget_collector_key();
+    settings_forget_environment();
+    enum err_code code = settings_take_secrets(&settings, start->secrets_fd, &err);
+    close(start->secrets_fd);
+    if (code != ERR_OK) {
+        failure_boot_config_invalid(start->name, err.detail, "settings");
+        return PROCESS_EXIT_CONFIG;
+    }
+    return core_main(start);
+}
+
 static int run_runner(const struct process_start *start)
 {
+    forget_collector_key();
     const struct settings *s = start->settings;
     struct runner_config config = {
         .workers = s->runner_workers,
@@ -76,6 +105,7 @@ static int run_gateway(const struct process_start *start)
 static int run_replay(const struct process_start *start)
 {
     const struct settings *s = start->settings;
+    forget_collector_key();
     struct gateway_config config = {.role = &replay_role,
                                     .in_flight_max = (uint32_t)s->replay_in_flight,
                                     .idle_ms = process_rests(PROCESS_REPLAY, s) ? REPLAY_IDLE_MS : 0};
@@ -139,14 +169,15 @@ static void greet(void *self)
     fflush(stdout);
 }
 
-static int run_with_greeting(const struct settings *s, bool quiet, int argc, char **argv)
+static int run_with_greeting(const struct settings *s, int secrets_fd, bool quiet, int argc, char **argv)
 {
     /* Process titles are written over argv, so its text has to be kept. */
     char *program = must_strdup(argc > 0 && argv ? argv[0] : "weir");
     struct greeting greeting = {s, program, quiet};
     const struct supervisor_config config = {
         .settings = s,
-        .mains = {[PROCESS_CORE] = core_main,
+        .secrets_fd = secrets_fd,
+        .mains = {[PROCESS_CORE] = run_core,
                   [PROCESS_RUNNER] = run_runner,
                   [PROCESS_GATEWAY] = run_gateway,
                   [PROCESS_REPLAY] = run_replay},
@@ -168,20 +199,57 @@ static int run_with_greeting(const struct settings *s, bool quiet, int argc, cha
     return code;
 }
 
-int serve_run(const struct settings *s, int argc, char **argv)
-{
-    return run_with_greeting(s, false, argc, argv);
-}
-
-int command_serve(const struct invocation *in)
+/* Settings as they come, secrets among them, in a process of its own: see config/settings_handover.c. */
+static int read_settings(const struct invocation *in, int public_fd, int secret_fd)
 {
     struct settings s CLEANUP(settings_free);
     struct err err;
+    prctl(PR_SET_DUMPABLE, 0);
     if (cli_settings_load(in, &s, &err) != ERR_OK) {
         log_process("root");
         failure_boot_config_invalid("serve", err.detail, "settings");
         return cli_err(&err);
     }
     settings_warn(&s, stderr);
-    return run_with_greeting(&s, in->quiet, in->argc, in->argv);
+    return settings_hand_over(&s, public_fd, secret_fd, &err) == ERR_OK ? CLI_OK : cli_err(&err);
+}
+
+static int read_settings_apart(const struct invocation *in, int public_fd, int secret_fd)
+{
+    int status;
+    fflush(NULL); /* or the child would print what is buffered once more */
+    pid_t reader = fork();
+    if (reader == 0)
+        exit(read_settings(in, public_fd, secret_fd));
+    if (reader < 0 || waitpid(reader, &status, 0) != reader || !WIFEXITED(status)) {
+        cli_fault("the process that reads the settings failed");
+        return CLI_FAILED;
+    }
+    return WEXITSTATUS(status);
+}
+
+static int serve(const struct invocation *in, int public_fd, int secret_fd)
+{
+    struct err err;
+    int code = read_settings_apart(in, public_fd, secret_fd);
+    if (code != CLI_OK)
+        return code;
+    if (settings_take_public(&settings, public_fd, &err) != ERR_OK)
+        return cli_err(&err);
+    close(public_fd);
+    flags_hide_secrets(in->argc, in->argv);
+    settings_overwrite_environment();
+    code = run_with_greeting(&settings, secret_fd, in->quiet, in->argc, in->argv);
+    settings_free(&settings);
+    return code;
+}
+
+int command_serve(const struct invocation *in)
+{
+    int public_fd = memfd_create("settings", MFD_CLOEXEC);
+    int secret_fd = memfd_create("secrets", MFD_CLOEXEC);
+    if (public_fd >= 0 && secret_fd >= 0)
+        return serve(in, public_fd, secret_fd);
+    cli_fault("there is no memory for the settings: memfd_create failed");
+    return CLI_FAILED;
 }

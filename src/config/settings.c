@@ -31,10 +31,23 @@
      .type = SETTING_TEXT,                                                                                   \
      .form = FORM_##form_name,                                                                               \
      .text_default = def},
-const struct setting settings_table[SETTING_COUNT] = {SETTINGS_LIST(INT, REAL, TEXT)};
+#define SECRET(f, k, form_name, m)                                                                           \
+    {.key = k,                                                                                               \
+     .meaning = m,                                                                                           \
+     .offset = offsetof(struct settings, f),                                                                 \
+     .type = SETTING_TEXT,                                                                                   \
+     .form = FORM_##form_name,                                                                               \
+     .secret = true},                                                                                        \
+        {.key = k "_file",                                                                                   \
+         .meaning = "file that holds " k " (at most 4096 bytes), mode 0600 or less",                         \
+         .offset = offsetof(struct settings, f##_file),                                                      \
+         .type = SETTING_TEXT,                                                                               \
+         .form = FORM_ANY},
+const struct setting settings_table[SETTING_COUNT] = {SETTINGS_LIST(INT, REAL, TEXT, SECRET)};
 #undef INT
 #undef REAL
 #undef TEXT
+#undef SECRET
 
 /* The offsets come from the list itself, so type and place always agree. */
 int64_t *setting_int(struct settings *s, const struct setting *d)
@@ -57,7 +70,7 @@ const char **setting_text(struct settings *s, const struct setting *d)
 
 bool setting_is_secret(const struct setting *d)
 {
-    return d->type == SETTING_TEXT && d->form == FORM_SECRET;
+    return d->secret;
 }
 
 bool setting_is_list(const struct setting *d)
@@ -87,9 +100,12 @@ void settings_init(struct settings *s)
         set_default(s, &settings_table[i]);
 }
 
-static void text_free(const char **text)
+static void text_free(const struct setting *d, const char **text)
 {
-    free((void *)(uintptr_t)*text); /* const for readers; allocated by us */
+    char *own = (char *)(uintptr_t)*text; /* const for readers; allocated by us */
+    if (own && (d->secret || d->form == FORM_STORE))
+        explicit_bzero(own, strlen(own));
+    free(own);
     *text = NULL;
 }
 
@@ -97,7 +113,7 @@ void settings_free(struct settings *s)
 {
     for (size_t i = 0; i < SETTING_COUNT; i++)
         if (settings_table[i].type == SETTING_TEXT)
-            text_free(setting_text(s, &settings_table[i]));
+            text_free(&settings_table[i], setting_text(s, &settings_table[i]));
 }
 
 /* Quoted for a message: short, one line, nothing a terminal would act upon. */
@@ -119,6 +135,12 @@ static bool may_hold_password(const struct setting *d, struct str value)
 {
     return d->type == SETTING_TEXT && d->form == FORM_STORE &&
            (memchr(value.ptr, '@', value.len) || memchr(value.ptr, '=', value.len));
+}
+
+bool settings_value_is_secret(struct str key, struct str value)
+{
+    const struct setting *d = setting_find(key);
+    return !d || setting_is_secret(d) || may_hold_password(d, value);
 }
 
 static enum err_code refuse(const struct setting *d, struct str value, const char *where, struct err *err)
@@ -184,8 +206,17 @@ static void text_store(struct settings *s, const struct setting *d, struct str v
     } else if (value.len) {
         strbuf_add_str(&text, value);
     }
-    text_free(setting_text(s, d));
+    text_free(d, setting_text(s, d));
     *setting_text(s, d) = text.ptr; /* NULL for an empty value: unset */
+}
+
+void setting_keep_text(struct settings *s, const struct setting *d, struct str value)
+{
+    struct strbuf text = {0};
+    if (value.ptr)
+        strbuf_add_str(&text, value);
+    text_free(d, setting_text(s, d));
+    *setting_text(s, d) = text.ptr;
 }
 
 enum err_code setting_assign(struct settings *s, const struct setting *d, struct str value,

@@ -17,29 +17,41 @@
 #include "base/str.h"
 #include "config/settings_list.h"
 
-#define INT(field, ...)  SETTING_##field,
-#define REAL(field, ...) SETTING_##field,
-#define TEXT(field, ...) SETTING_##field,
-enum setting_id { SETTINGS_LIST(INT, REAL, TEXT) SETTING_COUNT };
+#define INT(field, ...)    SETTING_##field,
+#define REAL(field, ...)   SETTING_##field,
+#define TEXT(field, ...)   SETTING_##field,
+#define SECRET(field, ...) SETTING_##field, SETTING_##field##_file,
+enum setting_id { SETTINGS_LIST(INT, REAL, TEXT, SECRET) SETTING_COUNT };
 #undef INT
 #undef REAL
 #undef TEXT
+#undef SECRET
 
-/* Where a value came from; a stronger origin is never overwritten by a weaker one. */
-enum settings_origin { ORIGIN_DEFAULT, ORIGIN_FILE, ORIGIN_ENVIRONMENT, ORIGIN_FLAG };
+/* Where a value came from; a stronger origin is never overwritten by a weaker one. The last two are for
+ * secrets that nothing else has set. */
+enum settings_origin {
+    ORIGIN_DEFAULT,
+    ORIGIN_FILE,
+    ORIGIN_ENVIRONMENT,
+    ORIGIN_FLAG,
+    ORIGIN_CREDENTIAL,
+    ORIGIN_SECRET_FILE
+};
 
 struct settings {
     enum settings_origin origin[SETTING_COUNT];
 #define INT(field, key, def, min, max, meaning)  int64_t field;
 #define REAL(field, key, def, min, max, meaning) double field;
 #define TEXT(field, key, form, def, meaning)     const char *field;
-    SETTINGS_LIST(INT, REAL, TEXT)
+#define SECRET(field, key, form, meaning)        const char *field, *field##_file;
+    SETTINGS_LIST(INT, REAL, TEXT, SECRET)
 #undef INT
 #undef REAL
 #undef TEXT
+#undef SECRET
 };
 
-/* All defaults. Texts are owned by the settings and freed by settings_free. */
+/* All defaults. Texts are owned by the settings and freed by settings_free, secrets overwritten by it. */
 void settings_init(struct settings *s);
 void settings_free(struct settings *s);
 
@@ -55,6 +67,11 @@ MUST_CHECK enum err_code settings_load_text(struct settings *s, const char *name
 /* Reads WEIR_* for every key; an unknown WEIR_ variable is refused. Known beside the keys: WEIR_URL,
  * WEIR_API_KEY and WEIR_TOKEN of the command line, and what a cluster injects for a service named weir. */
 MUST_CHECK enum err_code settings_load_environment(struct settings *s, char **environ_list, struct err *err);
+/* Secrets that are not given as values, after every other source: KEY_file, the file `KEY` in
+ * `credentials_dir` (systemd's; may be NULL), and PGPASSWORD for store.password. ERR_CONFIG_INVALID when a
+ * key and its file are both given, or when the file cannot be read, is empty or is too long. */
+MUST_CHECK enum err_code settings_load_secrets(struct settings *s, const char *credentials_dir,
+                                               struct err *err);
 /* Rules that bind several keys (heartbeat below lease, backoff base below its cap, ...). */
 MUST_CHECK enum err_code settings_check(const struct settings *s, struct err *err);
 /* Advice that does not stop the start, one line each (AJ-06, prod without operator token, ...). */
@@ -64,12 +81,28 @@ void settings_warn(const struct settings *s, FILE *out);
 void settings_show(const struct settings *s, bool json, bool origin, FILE *out);
 void settings_markdown(FILE *out); /* docs/settings.md, whole */
 
+/* May this value of the key be shown to other users of the machine? Not a secret's, not a store URL with a
+ * password in it, and not that of a key that does not exist. */
+bool settings_value_is_secret(struct str key, struct str value);
+
+/* From the process that reads the settings to root and core; the descriptors are files in memory. The public
+ * part has every setting, but no secret, and "***" for the password of store.url. The secret part has what
+ * core needs and nothing else. */
+MUST_CHECK enum err_code settings_hand_over(const struct settings *s, int public_fd, int secret_fd,
+                                            struct err *err);
+MUST_CHECK enum err_code settings_take_public(struct settings *ret_settings, int fd, struct err *err);
+MUST_CHECK enum err_code settings_take_secrets(struct settings *s, int fd, struct err *err);
+/* Overwrites the values of every variable that holds a secret, in their place: a process title needs the
+ * environment whole (runtime/process_title.h). Then, so that libpq sees none, takes the variables away. */
+void settings_overwrite_environment(void);
+void settings_forget_environment(void);
+
 /* What several callers would otherwise each work out from the values. */
 enum { SETTINGS_HOST_MAX = 254 };
 /* server.listen in parts; brackets of an IPv6 address are taken off; port 0 = any free one. */
 bool settings_listen_parts(const struct settings *s, char *ret_host, size_t host_size, uint16_t *ret_port);
-enum { SETTINGS_STORE_URL_MAX = 4096 + 32 };
-/* store.url, or sqlite:DATA/weir.db. */
+enum { SETTINGS_STORE_URL_MAX = 4 * 4096 + 64 };
+/* store.url with store.password in it, or sqlite:DATA/weir.db. */
 MUST_CHECK enum err_code settings_store_url(const struct settings *s, char *ret_url, size_t url_size,
                                             struct err *err);
 /* The SQLite file of it; ERR_CONFIG_INVALID when the store is another. */

@@ -45,6 +45,9 @@ enum err_code settings_check(const struct settings *s, struct err *err)
             "anybody could try names");
     if (check_rotation(s, err) != ERR_OK)
         return err->code;
+    if (s->store_password && s->store_url && store_url_has_password(str_of(s->store_url)))
+        return err_set(err, ERR_CONFIG_INVALID,
+                       "store.url has a password and store.password is set: keep one");
     return settings_store_url(s, url, sizeof url, err);
 }
 
@@ -79,6 +82,7 @@ void settings_warn(const struct settings *s, FILE *out)
 {
     bool dev = is_environment(s, "dev");
     warn_about_jobs(s, out);
+    settings_warn_of_open_files(s, out);
     if (dev && !listens_on_loopback(s))
         fprintf(out,
                 "weir: warning: environment is dev, yet server.listen (%s) is open to other "
@@ -106,9 +110,10 @@ bool settings_listen_parts(const struct settings *s, char *ret_host, size_t host
 
 enum err_code settings_store_url(const struct settings *s, char *ret_url, size_t url_size, struct err *err)
 {
+    struct str password = str_of(settings_store_is_postgres(s) ? s->store_password : NULL);
     int n = s->store_url ? snprintf(ret_url, url_size, "%s", s->store_url)
                          : snprintf(ret_url, url_size, "sqlite:%s/weir.db", s->data_dir);
-    if (n < 0 || (size_t)n >= url_size)
+    if (n < 0 || (size_t)n >= url_size || !store_url_add_password(ret_url, url_size, password))
         return err_set(err, ERR_CONFIG_INVALID, "store.url: the path is too long");
     return ERR_OK;
 }

@@ -105,7 +105,7 @@ static bool is_cidr(struct str item)
     return !has_slash || str_to_int(item, 0, v4 ? 32 : 128, &bits);
 }
 
-static bool is_secret(struct str value)
+static bool is_word(struct str value)
 {
     return !memchr(value.ptr, ' ', value.len);
 }
@@ -177,8 +177,8 @@ bool setting_form_fits(enum setting_form form, struct str value)
     switch (form) {
     case FORM_ANY:
         return true;
-    case FORM_SECRET:
-        return is_secret(value);
+    case FORM_WORD:
+        return is_word(value);
     case FORM_NAME:
         return is_name(value);
     case FORM_NAMES:

@@ -11,7 +11,7 @@
 /* X(name, is a comma list, what a value must be; completes "KEY must be ...") */
 #define SETTING_FORMS(X)                                                                                     \
     X(ANY, false, "a text of at most 4096 bytes without control characters")                                 \
-    X(SECRET, false, "a text of at most 4096 bytes without spaces or control characters")                    \
+    X(WORD, false, "a text of at most 4096 bytes without spaces or control characters")                      \
     X(NAME, false, "a name of at most 256 bytes without spaces, commas or control characters")               \
     X(NAMES, true, "at most 32 names, each of at most 256 bytes, with commas between")                       \
     X(AGENTS, true, "at most 32 of ROLE or ROLE=SECONDS, 1 to 14400, with commas between")                   \
@@ -44,11 +44,13 @@ struct setting {
     int64_t int_default, int_min, int_max;
     double real_default, real_min, real_max;
     const char *text_default;
+    bool secret; /* never shown; the setting behind it in the table is its KEY_file */
 };
 
 extern const struct setting settings_table[SETTING_COUNT];
 
 enum { SETTING_TEXT_MAX = 4096, SETTING_ENV_NAME_MAX = 80 };
+#define SETTING_POSTGRES_VARIABLE "PGPASSWORD" /* libpq's own */
 
 int64_t *setting_int(struct settings *s, const struct setting *d);
 double *setting_real(struct settings *s, const struct setting *d);
@@ -64,6 +66,10 @@ bool setting_is_section(struct str section);
 void setting_env_name(const struct setting *d, char out[SETTING_ENV_NAME_MAX]);
 bool setting_is_secret(const struct setting *d);
 bool setting_is_list(const struct setting *d);
+const char *setting_origin_name(const struct settings *s, const struct setting *d); /* "environment" */
+/* A text as it is, checked by another process of this program; absent: unset. */
+void setting_keep_text(struct settings *s, const struct setting *d, struct str value);
+void settings_warn_of_open_files(const struct settings *s, FILE *out);
 
 /* Sets one known key; `where` (may be empty) opens the message, such as "weir.yaml:12: ". */
 enum err_code setting_assign(struct settings *s, const struct setting *d, struct str value,

@@ -3,13 +3,18 @@
 #define WEIR_CONFIG_SETTINGS_LIST_H
 
 /* INT(field, key, default, min, max, meaning)  REAL(same)  TEXT(field, key, form, default, meaning)
+ * SECRET(field, key, form, meaning)
+ * A SECRET is two settings: `key`, never shown, and `key_file`, the path of a file that holds it. It is unset
+ * by default, may be a systemd credential named `key`, and reaches core alone (settings_handover.c).
  * A TEXT default of NULL means unset. Times are milliseconds unless the key says seconds. The form
  * of a TEXT is a name from SETTING_FORMS (settings_internal.h): what its value must look like. */
-#define SETTINGS_LIST(INT, REAL, TEXT)                                                                       \
+#define SETTINGS_LIST(INT, REAL, TEXT, SECRET)                                                               \
     TEXT(environment, "environment", ENVIRONMENT, "dev", "dev, stage or prod; sets defaults and warnings")   \
     TEXT(data_dir, "data", ANY, "./data", "directory that holds everything Weir keeps")                      \
     TEXT(store_url, "store.url", STORE, NULL,                                                                \
          "one machine or many: SQLite or PostgreSQL; default sqlite:DATA/weir.db")                           \
+    SECRET(store_password, "store.password", ANY,                                                            \
+           "password of the PostgreSQL user, unless store.url has it")                                       \
     INT(store_lanes, "store.lanes", 2, 1, 8, "commits at a time on PostgreSQL, a connection each")           \
     INT(store_timeout_ms, "store.timeout_ms", 2000, 10, 600000, "longest wait for the store")                \
     TEXT(listen, "server.listen", LISTEN, "127.0.0.1:8080", "HOST:PORT of the HTTP API")                     \
@@ -23,7 +28,7 @@
     INT(commands_max_bytes, "server.commands_max_bytes", 67108864, 65536, 17179869184,                       \
         "their bodies together; one alone always fits")                                                      \
     INT(idle_timeout_ms, "server.idle_timeout_ms", 60000, 100, 3600000, "idle connection closed")            \
-    TEXT(operator_token, "operator.token", SECRET, NULL, "secret that may manage any client's keys")         \
+    SECRET(operator_token, "operator.token", WORD, "secret that may manage any client's keys")               \
     INT(jobs_max_active, "jobs.max_active", 10000, 1, 100000000, "unfinished jobs, all clients")             \
     INT(jobs_queue_size, "jobs.queue_size", 10000, 1, 100000000, "QUEUED jobs, all queues")                  \
     INT(jobs_max_runtime_ms, "jobs.max_runtime_ms", 125000, 1, 86400000, "longest run of a job")             \
@@ -140,8 +145,8 @@
         "a rotated key still verifies this long; at least the longest token and the skew")                   \
     INT(tokens_history_days, "tokens.history_days", 90, 90, 3650,                                            \
         "retired and revoked keys stay listed this long")                                                    \
-    TEXT(tokens_key_passphrase, "tokens.key_passphrase", SECRET, NULL,                                       \
-         "encrypts the private keys in DATA/keys; unset = they are in clear, mode 600")                      \
+    SECRET(tokens_key_passphrase, "tokens.key_passphrase", WORD,                                             \
+           "encrypts the private keys in DATA/keys; unset = they are in clear, mode 600")                    \
     TEXT(engine_append_validation, "engine.append_validation", SWITCH, "off",                                \
          "on: events that are no valid transition are refused, for good; off: written and flagged")          \
     INT(engine_cancel_grace_ms, "engine.cancel_grace_ms", 10000, 0, 3600000,                                 \

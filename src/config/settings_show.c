@@ -8,11 +8,15 @@
 #include "base/banned.h"
 
 static const char *const origin_names[] = {
-    [ORIGIN_DEFAULT] = "default",
-    [ORIGIN_FILE] = "file",
-    [ORIGIN_ENVIRONMENT] = "environment",
-    [ORIGIN_FLAG] = "flag",
+    [ORIGIN_DEFAULT] = "default",         [ORIGIN_FILE] = "file",
+    [ORIGIN_ENVIRONMENT] = "environment", [ORIGIN_FLAG] = "flag",
+    [ORIGIN_CREDENTIAL] = "credential",   [ORIGIN_SECRET_FILE] = "secret file",
 };
+
+const char *setting_origin_name(const struct settings *s, const struct setting *d)
+{
+    return origin_names[s->origin[d - settings_table]];
+}
 
 /* Reading through the accessors of the owner; nothing is changed. */
 static struct settings *unconst(const struct settings *s)
@@ -49,7 +53,7 @@ static void show_table_row(const struct settings *s, const struct setting *d, bo
         break;
     }
     if (origin)
-        fprintf(out, "%-32s %-28s %s\n", d->key, value, origin_names[s->origin[d - settings_table]]);
+        fprintf(out, "%-32s %-28s %s\n", d->key, value, setting_origin_name(s, d));
     else
         fprintf(out, "%-32s %s\n", d->key, value);
 }
@@ -87,7 +91,7 @@ static void show_json(const struct settings *s, bool origin, FILE *out)
         jw_key(&w, "value");
         show_json_value(s, d, &w);
         jw_key(&w, "origin");
-        jw_text(&w, origin_names[s->origin[i]]);
+        jw_text(&w, setting_origin_name(s, d));
         jw_object_end(&w);
     }
     jw_object_end(&w);
@@ -139,6 +143,9 @@ void settings_markdown(FILE *out)
           "`server.listen: ...` mean the same, and keys that take a comma list also take a YAML "
           "list.\n"
           "An unknown key or a bad value is one line on stderr that names it, and exit 2.\n\n"
+          "A secret may stand in a file of its own instead (`KEY_file`), or be a credential of systemd named "
+          "as\n"
+          "its key ([operations/secrets.md](operations/secrets.md)).\n\n"
           "| key | default | values | meaning | environment |\n"
           "|---|---|---|---|---|\n",
           out);

@@ -34,6 +34,7 @@ struct process_start {
     bool was_ready; /* one before it, under this root: what fails now is no matter of the configuration */
     int ready_fd;
     int lock_fd;    /* of the data directory (runtime/data_lock.h); -1 in all but the owner of the store */
+    int secrets_fd; /* what settings_take_secrets reads, for the owner of the store; else -1 */
     int scratch_fd; /* of a runner: a file without a name, since it may open none; -1: there is none */
 };
 

@@ -25,6 +25,7 @@ enum {
 
 struct supervisor_config {
     const struct settings *settings;
+    int secrets_fd;                        /* for the owner of the store (process_start); -1: none */
     process_main_fn *mains[PROCESS_COUNT]; /* by enum process_id */
     int argc;                              /* of main(), so that process titles can be set ... */
     char **argv;                           /* ... or NULL */

@@ -50,8 +50,10 @@ static void close_what_is_roots(const struct supervisor *s, const struct child *
     for (size_t i = 0; i < s->child_count; i++)
         if (s->children[i].ready_fd >= 0)
             close(s->children[i].ready_fd);
-    if (!c->kind->owns_store)
+    if (!c->kind->owns_store) {
         close(s->lock_fd);
+        close(s->config->secrets_fd);
+    }
 }
 
 /* Before the first thread: Landlock holds only for threads that begin inside it. */
@@ -98,6 +100,7 @@ static _Noreturn void run_child(const struct supervisor *s, const struct child *
         .was_ready = c->was_ready,
         .ready_fd = ready_fd,
         .lock_fd = c->kind->owns_store ? s->lock_fd : -1,
+        .secrets_fd = c->kind->owns_store ? s->config->secrets_fd : -1,
         .scratch_fd = scratch_fd,
     };
     process_signals_install(&start);

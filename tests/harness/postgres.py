@@ -41,7 +41,8 @@ SETTINGS = {"fsync": "on", "shared_buffers": "32MB", "max_connections": "200", "
             "max_wal_size": "256MB", "listen_addresses": "127.0.0.1", "logging_collector": "off",
             "timezone": "UTC", "recovery_init_sync_method": "syncfs"}
 SESSION, SESSION_LOCK = [], threading.Lock()
-ACCESS = "local all all trust\nhost all weir 127.0.0.1/32 trust\n"
+ACCESS = ("local all all trust\nhost all weir 127.0.0.1/32 trust\n"
+          "host all asked 127.0.0.1/32 scram-sha-256\n")  # a role that a test makes, with a password
 
 
 class NoPostgres(Exception):

@@ -1,5 +1,6 @@
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include <cmocka.h>
@@ -68,11 +69,40 @@ static void a_password_is_never_shown(void **state)
     }
 }
 
+static void a_password_is_added_so_that_libpq_reads_it_back(void **state)
+{
+    (void)state;
+    const struct {
+        const char *url, *password, *expected;
+        bool has_one; /* before */
+    } cases[] = {
+        {"postgres://weir@db/weir", "a b", "postgres://weir@db/weir?password=%61%20%62", false},
+        {"postgres://db", "&", "postgres://db?password=%26", false},
+        {"postgres://u@db/weir?sslmode=require", "x", "postgres://u@db/weir?sslmode=require&password=%78",
+         false},
+        {"postgres://u@db/w?sslpassword=s", "x", "postgres://u@db/w?sslpassword=s&password=%78", false},
+        {"postgres://u:p@db/weir", NULL, "postgres://u:p@db/weir", true},
+        {"postgres://db/weir?password=p", NULL, "postgres://db/weir?password=p", true},
+        {"sqlite:a@b:c", NULL, "sqlite:a@b:c", false},
+    };
+    for (size_t i = 0; i < LENGTH_OF(cases); i++) {
+        char url[96];
+        snprintf(url, sizeof url, "%s", cases[i].url);
+        assert_int_equal(store_url_has_password(str_of(url)), cases[i].has_one);
+        assert_true(store_url_add_password(url, sizeof url, str_of(cases[i].password)));
+        assert_string_equal(url, cases[i].expected);
+    }
+    char small[32] = "postgres://db/weir";
+    assert_false(store_url_add_password(small, sizeof small, STR("too long")));
+    assert_string_equal(small, "postgres://db/weir");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_url_names_its_backend),
         cmocka_unit_test(a_password_is_never_shown),
+        cmocka_unit_test(a_password_is_added_so_that_libpq_reads_it_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,8 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -257,6 +259,43 @@ static void test_the_document_lists_every_key_with_its_environment_name(void **s
     free(text);
 }
 
+/* Only what core needs is handed to it, and what others get has no secret in it. */
+static void test_settings_are_handed_on_without_their_secrets(void **state)
+{
+    struct settings *s = *state, other;
+    struct err err;
+    static char bytes[65536];
+    int public_fd = memfd_create("public", 0), secret_fd = memfd_create("secret", 0);
+    set(s, "operator.token", "planted-token");
+    set(s, "tokens.key_passphrase", "planted-passphrase");
+    set(s, "store.url", "postgres://weir:planted-password@db/weir?sslmode=require");
+    set(s, "jobs.retry_max", "8");
+    set(s, "jobs.retry_jitter", "0.75");
+    assert_int_equal(settings_hand_over(s, public_fd, secret_fd, &err), ERR_OK);
+    ssize_t len = pread(public_fd, bytes, sizeof bytes, 0);
+    assert_true(len > 0 && !memmem(bytes, (size_t)len, "planted", 7));
+    len = pread(secret_fd, bytes, sizeof bytes, 0);
+    assert_true(len > 0 && !memmem(bytes, (size_t)len, "passphrase", 10));
+
+    assert_int_equal(settings_take_public(&other, public_fd, &err), ERR_OK);
+    assert_int_equal(other.jobs_retry_max, 8);
+    assert_int_equal(other.origin[SETTING_operator_token], ORIGIN_FLAG);
+    assert_true(other.jobs_retry_jitter > 0.74 && other.jobs_retry_jitter < 0.76);
+    assert_null(other.operator_token);
+    assert_string_equal(other.store_url, "postgres://weir:***@db/weir?sslmode=require");
+    assert_int_equal(settings_take_secrets(&other, secret_fd, &err), ERR_OK);
+    assert_string_equal(other.operator_token, "planted-token");
+    assert_string_equal(other.store_url, s->store_url);
+    assert_null(other.tokens_key_passphrase);
+    settings_free(&other);
+
+    assert_int_equal(ftruncate(public_fd, 1000), 0);
+    assert_int_equal(settings_take_public(&other, public_fd, &err), ERR_INTERNAL);
+    settings_free(&other);
+    close(public_fd);
+    close(secret_fd);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -271,6 +310,7 @@ int main(void)
         T(test_private_webhooks_follow_the_environment_unless_set),
         T(test_threads_follow_the_machine_unless_set),
         T(test_show_never_reveals_the_operator_token),
+        T(test_settings_are_handed_on_without_their_secrets),
         T(test_show_gives_json_with_values_and_origins),
         T(test_the_document_lists_every_key_with_its_environment_name),
     };

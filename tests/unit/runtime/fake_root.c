@@ -177,6 +177,7 @@ static _Noreturn void be_root(struct fake_root *f)
     plans = f->plans;
     starts_dir = f->base;
     struct supervisor_config config = {
+        .secrets_fd = -1,
         .settings = &f->settings,
         .mains = {[PROCESS_CORE] = fake_core, [PROCESS_RUNNER] = fake_runner},
         .on_ready = told_ready,
