@@ -57,7 +57,7 @@ ON_POSTGRES = ["tests/api", "tests/scenarios", "tests/webhooks", "tests/harness/
                "tests/faults/test_postgres_listener.py",
                *("--ignore=" + path for path in OF_NO_STORE + [SIMULATOR])]
 # What needs a server as quick as people have it. In make test-long they run with sanitizers, too.
-QUICK_ONLY = ["tests/faults/test_storm.py", "tests/faults/test_overload.py"]
+QUICK_ONLY = [f"tests/faults/test_{name}.py" for name in ("storm", "overload", "large_bodies")]
 # What is installed has a tighter sandbox than sanitized builds have: a little of everything, inside it.
 ON_RELEASE = QUICK_ONLY + [f"tests/{name}.py" for name in (
     "faults/test_sandbox", "faults/test_service", "faults/test_restart", "api/test_policy_point",

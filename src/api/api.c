@@ -309,8 +309,10 @@ void api_hint(struct api *a, unsigned hints)
 static void measure(struct api *a, const struct kernel_stats *stats)
 {
     struct overload_queues q = {.kernel = *stats};
-    if (a->server)
+    if (a->server) {
         q.connections = http_server_connections(a->server);
+        q.held_bytes = http_server_held_bytes(a->server);
+    }
     policy_point_depth(a->policy_point, &q.policy_questions, &q.policy_capacity);
     traces_depth(a->traces, &q.spans, &q.span_capacity);
     if (a->config.inbox && settings_store_is_postgres(a->config.settings)) {

@@ -1,9 +1,9 @@
 /* api/api.h - between HTTP and the kernel: one table of routes, one order of checks, three-step handlers
  * (decode, command or read, encode).
  *
- * Order of checks (AJ-12): route, method, auth, rate limit, scope, Accept, Content-Type, size, JSON, fields,
- * then the handler (ownership, state). dispatch.c does all of it but the last; handlers hold no SQL, no state
- * names, no limits.
+ * Order of checks (AJ-12): route, method, auth, rate limit, scope, Accept, Content-Type, size, all from the
+ * head and before a body is read; then JSON, fields, and the handler (ownership, state). dispatch.c does all
+ * of it but the last; handlers hold no SQL, no state names, no limits.
  * Threads: a call lives on its HTTP loop thread; its command visits the commit thread and comes back. */
 #ifndef WEIR_API_API_H
 #define WEIR_API_API_H
@@ -130,7 +130,9 @@ void api_open(struct api *a, struct store *store, struct kernel *kernel);
 void api_stop(struct api *a);
 struct api *api_free(struct api *a); /* after the HTTP threads ended */
 /* kernel_watch and http_config callbacks are wired to these. */
+void api_on_head(struct http_exchange *x);
 void api_on_request(struct http_exchange *x);
+void api_on_bad_request(struct http_exchange *x, int status, const struct err *why);
 void api_on_done(struct http_exchange *x);
 void api_on_round_end(void *context); /* context: the api */
 /* Other nodes wrote (enum store_hint, or'ed). Any thread. */

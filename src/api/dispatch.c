@@ -12,6 +12,8 @@
 
 #include "base/banned.h"
 
+enum { ANONYMOUS_BODY_MAX = 16 * 1024 };
+
 void call_problem(struct call *c, const struct err *err)
 {
     c->err = *err;
@@ -409,18 +411,35 @@ static bool is_json_type(struct str value)
            str_equal_nocase(parameter, STR("charset=\"utf-8\""));
 }
 
+/* Nobody knows who sends it: there is little that he can have to say. */
+static bool is_anonymous(const struct call *c)
+{
+    return c->who.kind == PRINCIPAL_NONE && !c->claims && !c->x->over_unix_socket;
+}
+
+/* Type, coding and size of the body as the head has them. Of a chunked one they are looked at again when it
+ * is whole: an empty body needs no type. */
 static bool check_body_head(struct call *c)
 {
     struct http_exchange *x = c->x;
-    if ((x->body.len || x->body_too_large) && x->method != HTTP_GET && x->method != HTTP_HEAD &&
+    struct str coding = http_header(x, "Content-Encoding");
+    bool any = x->body_declared > 0 || x->body.len || x->body_too_large;
+    if (any && x->method != HTTP_GET && x->method != HTTP_HEAD &&
         !is_json_type(http_header(x, "Content-Type"))) {
         call_fail(c, ERR_REQUEST_UNSUPPORTED_MEDIA_TYPE, "the body must be application/json in UTF-8");
         return false;
     }
-    if (x->body_too_large) {
-        call_fail(c, ERR_REQUEST_PAYLOAD_TOO_LARGE,
-                  "the body is larger than %lld bytes (server.body_max_bytes)",
-                  (long long)c->api->config.settings->body_max_bytes);
+    if (coding.ptr && !str_equal_nocase(coding, STR("identity"))) {
+        call_fail(c, ERR_REQUEST_UNSUPPORTED_MEDIA_TYPE,
+                  "the body has a Content-Encoding; send it as it is, without one");
+        return false;
+    }
+    if (is_anonymous(c) && x->body_max > ANONYMOUS_BODY_MAX)
+        x->body_max = ANONYMOUS_BODY_MAX;
+    if (x->body_too_large || x->body_declared > x->body_max) {
+        call_fail(c, ERR_REQUEST_PAYLOAD_TOO_LARGE, "the body is larger than %lld bytes (%s)",
+                  (long long)x->body_max,
+                  is_anonymous(c) ? "of a caller without credentials" : "server.body_max_bytes");
         return false;
     }
     return true;
@@ -452,12 +471,22 @@ static bool check_body(struct call *c)
     return false;
 }
 
-void api_on_request(struct http_exchange *x)
+/* What other processes of ours ask core, beside the contracts. */
+static bool is_internal(const struct http_exchange *x)
+{
+    return x->over_unix_socket && str_starts(x->path, "/internal/");
+}
+
+static bool serve_internal(struct api *a, struct http_exchange *x)
+{
+    return is_internal(x) && (traces_serve(a->traces, x) || policy_point_serve(a->policy_point, x) ||
+                              overload_serve(a->overload, x));
+}
+
+/* Everything that the head tells; false: refused and answered. */
+static bool check_head(struct http_exchange *x)
 {
     struct api *a = x->context;
-    if (traces_serve(a->traces, x) || policy_point_serve(a->policy_point, x) ||
-        overload_serve(a->overload, x))
-        return;
     struct call *c = ARENA_NEW(x->arena, struct call);
     c->x = x;
     c->api = a;
@@ -465,11 +494,48 @@ void api_on_request(struct http_exchange *x)
     enum pressure_level level = overload_level(a->overload);
     if (level >= PRESSURE_WARN)
         http_reply_header(x, "Weir-Pressure", str_of(pressure_level_text(level)));
-    if (check_route(c) && check_open(c) && check_auth(c) && check_rate(c) && check_scope(c) &&
-        check_accept(c) && check_body_head(c) && check_body(c))
-        c->info->handle(c);
+    return check_route(c) && check_open(c) && check_auth(c) && check_rate(c) && check_scope(c) &&
+           check_accept(c) && check_body_head(c);
+}
+
+static void callback_ends(struct api *a)
+{
     if (atomic_load(&a->opened))
         reads_request_end(a->reads);
+}
+
+void api_on_head(struct http_exchange *x)
+{
+    if (is_internal(x))
+        return;
+    bool passes = check_head(x);
+    if (!passes || !x->body_arrived)
+        callback_ends(x->context);
+}
+
+/* A key may have been revoked, or have expired, while the body was on its way. */
+static bool check_again(struct call *c)
+{
+    return (c->x->body_arrived || check_auth(c)) && (c->x->body_declared >= 0 || check_body_head(c));
+}
+
+void api_on_request(struct http_exchange *x)
+{
+    struct api *a = x->context;
+    if (serve_internal(a, x) || (!x->data && !check_head(x)))
+        return;
+    struct call *c = x->data;
+    if (check_again(c) && check_body(c))
+        c->info->handle(c);
+    callback_ends(a);
+}
+
+void api_on_bad_request(struct http_exchange *x, int status, const struct err *why)
+{
+    struct api *a = x->context;
+    if (x->data) /* its head was taken, its body was not */
+        metrics_problem(a->metrics, why->code);
+    problem_reply_status(x, status, why);
 }
 
 static void log_request(const struct call *c, int64_t duration_us)

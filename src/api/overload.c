@@ -101,6 +101,7 @@ void overload_measure(struct overload *o, const struct overload_queues *q)
                  by_bytes ? s->commands_max_bytes : s->commands_max);
     pressure_set(o->board, PRESSURE_OF_CRITICAL, 0, k->critical_waiting, s->connections_max);
     pressure_set(o->board, PRESSURE_OF_CONNECTIONS, 0, q->connections, s->connections_max);
+    pressure_set(o->board, PRESSURE_OF_BODIES, 0, q->held_bytes, s->bodies_max_bytes);
     pressure_set(o->board, PRESSURE_OF_TASKS, 0, k->queued, s->jobs_queue_size);
     pressure_set(o->board, PRESSURE_OF_ACTIVE, 0, k->live, s->jobs_max_active);
     pressure_set(o->board, PRESSURE_OF_OUTBOX, 0, k->deliveries, s->webhooks_outbox_size);

@@ -38,6 +38,11 @@ enum err_code settings_check(const struct settings *s, struct err *err)
         return err_set(err, ERR_CONFIG_INVALID,
                        "webhooks.base_ms (%lld) must be at most webhooks.cap_ms (%lld)",
                        (long long)s->webhooks_base_ms, (long long)s->webhooks_cap_ms);
+    if (s->bodies_max_bytes < 4 * s->body_max_bytes)
+        return err_set(
+            err, ERR_CONFIG_INVALID,
+            "server.bodies_max_bytes (%lld) must be at least four times server.body_max_bytes (%lld)",
+            (long long)s->bodies_max_bytes, (long long)s->body_max_bytes);
     if (settings_is_on(s->engine_pseudonymize) && !(s->operator_token && *s->operator_token))
         return err_set(
             err, ERR_CONFIG_INVALID,

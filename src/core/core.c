@@ -227,12 +227,15 @@ static enum err_code open_listeners(struct core *c, struct err *err)
                                        .head_bytes_max = HEAD_BYTES_MAX,
                                        .headers_max = HEADERS_MAX,
                                        .body_bytes_max = s->body_max_bytes,
+                                       .bodies_max_bytes = s->bodies_max_bytes,
                                        .request_read_ms = s->request_timeout_ms * 2,
                                        .idle_ms = s->idle_timeout_ms,
                                        .write_ms = WRITE_MS},
                             .clock = &clock_system,
                             .context = c->api,
+                            .on_head = api_on_head,
                             .on_request = api_on_request,
+                            .on_bad_request = api_on_bad_request,
                             .on_done = api_on_done,
                             .on_round_end = api_on_round_end};
     if (http_server_start(&h, &c->server, err) != ERR_OK)

@@ -82,6 +82,7 @@ void conn_free(struct http_conn *c)
     if (c->next)
         c->next->prev = c->prev;
     strbuf_free(&c->in);
+    held_by_input(c);
     free(c);
 }
 
@@ -119,6 +120,7 @@ void conn_hang_up(struct http_conn *c, bool more_input)
         return;
     }
     strbuf_free(&c->in);
+    held_by_input(c);
     c->state = CONN_LINGER;
     conn_deadline(c, c->loop->now_ms + LINGER_MS);
     conn_linger(c);

@@ -33,10 +33,11 @@ static void refuse_malformed(struct http_conn *c, int status, const char *text)
 
 static void serve_request(struct http_conn *c)
 {
+    if (c->started) /* it came in pieces: later than its head */
+        c->x->pub.received_us = loop_wall_us(c->loop);
     c->started = false;
     c->asked = true;
     heavy_begins(c);
-    c->x->pub.received_us = loop_wall_us(c->loop);
     conn_serve(c, c->loop->server->config.on_request);
 }
 
@@ -67,33 +68,42 @@ static void send_continue(struct http_conn *c)
         conn_close(c);
 }
 
-/* The head is known and accepted; `behind` is what came after it. */
-static void head_done(struct http_conn *c, const struct head *head, struct str behind)
+/* The head is well-formed; `behind` is what came after it. Gives how much of that was skipped: the body of a
+ * head that the handler has refused. */
+static size_t head_done(struct http_conn *c, const struct head *head, struct str behind)
 {
     struct exchange *ex = c->x;
-    int64_t max = loop_limits(c->loop)->body_bytes_max;
+    struct http_exchange *x = &ex->pub;
     ex->body_left = head->content_length;
     ex->body_is_chunked = head->body == HEAD_BODY_CHUNKED;
-    ex->pub.body = STR("");
+    x->body = STR("");
+    x->body_declared = ex->body_is_chunked ? -1 : ex->body_left;
+    x->body_max = loop_limits(c->loop)->body_bytes_max;
+    x->body_too_large = x->body_declared > x->body_max;
+    x->body_arrived = !ex->body_is_chunked && (uint64_t)ex->body_left <= behind.len;
+    x->received_us = loop_wall_us(c->loop);
+    size_t skipped = x->body_arrived ? (size_t)ex->body_left : 0;
+    if (!conn_offer_head(c))
+        return skipped; /* the exchange may be over */
     if (head->body == HEAD_BODY_NONE) {
         serve_request(c);
-        return;
+        return 0;
     }
-    if (head->content_length > max) {
+    if (x->body_too_large) {
         serve_too_large(c);
-        return;
+        return 0;
     }
     c->state = CONN_BODY;
-    bool whole = !ex->body_is_chunked && (uint64_t)ex->body_left <= behind.len;
-    if (whole)
-        return;
+    if (x->body_arrived)
+        return 0;
     request_begins(c);
     if (head->expect_continue && !behind.len)
         send_continue(c);
+    return 0;
 }
 
-/* Copies the head into the exchange and judges it. */
-static void accept_head(struct http_conn *c, struct str bytes, struct str behind)
+/* Copies the head into the exchange and judges it; gives what head_done() does. */
+static size_t accept_head(struct http_conn *c, struct str bytes, struct str behind)
 {
     struct exchange *ex = exchange_take(c);
     struct http_exchange *x = &ex->pub;
@@ -113,10 +123,10 @@ static void accept_head(struct http_conn *c, struct str bytes, struct str behind
     ex->keep_alive = head.keep_alive;
     if (!status && target_decode_path(x->arena, head.path, &x->path, &why) != ERR_OK)
         status = 400;
-    if (status)
-        conn_refuse(c, status, &why);
-    else
-        head_done(c, &head, behind);
+    if (!status)
+        return head_done(c, &head, behind);
+    conn_refuse(c, status, &why);
+    return 0;
 }
 
 /* Both takers give the number of bytes they used; 0 asks for more. */
@@ -137,9 +147,34 @@ static size_t take_head(struct http_conn *c, struct str bytes)
         break;
     }
     size_t n = c->scan.at;
-    accept_head(c, (struct str){bytes.ptr, n}, (struct str){bytes.ptr + n, bytes.len - n});
+    n += accept_head(c, (struct str){bytes.ptr, n}, (struct str){bytes.ptr + n, bytes.len - n});
     c->scan = (struct head_scan){0};
     return n;
+}
+
+/* False: there is no room for so much more, which was answered. */
+static bool has_room(struct http_conn *c, size_t more)
+{
+    if (held_has_room(c, more))
+        return true;
+    struct err why;
+    (void)err_set(&why, ERR_EXEC_QUEUE_FULL, "requests in memory have %lld bytes, which is the limit",
+                  (long long)loop_limits(c->loop)->bodies_max_bytes);
+    conn_refuse(c, 503, &why);
+    return false;
+}
+
+/* Room for n more: twice as much each time, but never more than the whole body takes. */
+static void grow_body(struct exchange *ex, size_t n)
+{
+    struct strbuf *b = &ex->body_in;
+    size_t whole = b->len + (size_t)ex->body_left + 1, cap = b->cap * 2;
+    if (b->len + n < b->cap)
+        return;
+    if (cap < b->len + n + 1)
+        cap = b->len + n + 1;
+    b->cap = cap < whole ? cap : whole;
+    b->ptr = must_realloc(b->ptr, b->cap);
 }
 
 static size_t take_counted_body(struct http_conn *c, struct str bytes)
@@ -147,12 +182,17 @@ static size_t take_counted_body(struct http_conn *c, struct str bytes)
     struct exchange *ex = c->x;
     bool whole = (uint64_t)ex->body_left <= bytes.len;
     size_t n = whole ? (size_t)ex->body_left : bytes.len;
+    if (n && !has_room(c, n))
+        return bytes.len;
     if (whole && !ex->body_in.len) { /* the usual case: one copy, no buffer */
         ex->pub.body = arena_str(ex->pub.arena, (struct str){bytes.ptr, n});
+        held_by_exchange(ex, n);
         serve_request(c);
         return n;
     }
+    grow_body(ex, n);
     strbuf_add(&ex->body_in, bytes.ptr, n);
+    held_by_exchange(ex, ex->body_in.cap);
     ex->body_left -= (int64_t)n;
     if (whole) {
         ex->pub.body = strbuf_str(&ex->body_in);
@@ -166,7 +206,11 @@ static size_t take_chunked_body(struct http_conn *c, struct str bytes)
     struct exchange *ex = c->x;
     struct str rest = bytes;
     struct err why;
-    switch (chunked_feed(&ex->chunked, &rest, loop_limits(c->loop)->body_bytes_max, &ex->body_in, &why)) {
+    if (!has_room(c, bytes.len))
+        return bytes.len;
+    enum chunked_result result = chunked_feed(&ex->chunked, &rest, ex->pub.body_max, &ex->body_in, &why);
+    held_by_exchange(ex, ex->body_in.cap);
+    switch (result) {
     case CHUNKED_MORE:
         break;
     case CHUNKED_DONE:
@@ -223,7 +267,8 @@ static void feed(struct http_conn *c, struct str fresh)
     } else if (left) {
         strbuf_add(&c->in, all.ptr + used, left);
     }
-    if (left && c->state == CONN_HEAD)
+    held_by_input(c);
+    if (left && c->state == CONN_HEAD && has_room(c, 0))
         request_begins(c);
 }
 

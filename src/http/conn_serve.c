@@ -20,6 +20,29 @@ static void park(struct http_conn *c)
         atomic_store(&x->gone, true);
 }
 
+bool conn_offer_head(struct http_conn *c)
+{
+    struct exchange *ex = c->x;
+    const struct http_config *config = &c->loop->server->config;
+    if (!config->on_head)
+        return true;
+    ex->pub.server_state = EXCHANGE_RUNNING;
+    config->on_head(&ex->pub);
+    if (ex->pub.server_state == EXCHANGE_RUNNING) {
+        ex->pub.server_state = EXCHANGE_READING;
+        return true;
+    }
+    MUST(ex->pub.server_state == EXCHANGE_ANSWERED);
+    ex->served = true;
+    ex->unread_input = !ex->pub.body_arrived;
+    c->started = false;
+    c->asked = true;
+    c->state = CONN_SENDING;
+    reply_write_head(ex, false);
+    conn_flush(c);
+    return false;
+}
+
 void conn_serve(struct http_conn *c, void (*callback)(struct http_exchange *x))
 {
     struct exchange *ex = c->x;

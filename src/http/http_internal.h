@@ -8,7 +8,8 @@
  * Connection            reads?  deadline                      leaves when
  *   HANDSHAKE of TLS (handshake.h)     yes   handshake_ms                  it is over
  *   HEAD     idle or a head in pieces  yes   idle_ms, or request_read_ms   the head is whole
- *   BODY     the body is arriving      yes   request_read_ms               the body is whole
+ *   BODY     on_head took the head,    yes   request_read_ms               the body is whole
+ *            the body is arriving
  *   PARKED   the handler has it        no    the exchange's timeout        the handler answers
  *   SENDING  the answer is unsent      no    write_ms                      its last byte is out
  *   STREAM   server-sent events        no    ping, write_ms                either side ends it
@@ -27,6 +28,7 @@
 #include "http/handshake.h"
 #include "http/head.h"
 #include "http/heavy.h"
+#include "http/held.h"
 #include "http/listen.h"
 #include "http/server.h"
 #include "http/stand_in.h"
@@ -72,6 +74,7 @@ struct exchange {
     struct strbuf body_in;    /* a body that came in pieces */
     size_t out_sent, body_sent;
     int64_t body_left; /* of Content-Length */
+    size_t held_bytes; /* counted (held.h) */
     struct chunked chunked;
     bool body_is_chunked;
     bool http_1_0;
@@ -79,7 +82,7 @@ struct exchange {
     bool unread_input; /* part of the request was not read: close gently */
     bool closing;      /* the answer said Connection: close */
     bool owes_resume;  /* answered by its timeout while the work goes on elsewhere */
-    bool served;       /* the handler has seen it: on_done is due */
+    bool served;       /* the handler has seen it: on_done is due with its answer */
     bool heavy;        /* counted as under way (heavy.c) */
 
     enum stream_state stream;
@@ -110,7 +113,8 @@ struct http_conn {
     struct tls_conn *tls;          /* NULL: plain */
     struct http_conn *next, *prev; /* all of the loop's */
     struct http_conn *next_queued, *next_closed;
-    struct strbuf in; /* received, not yet taken */
+    struct strbuf in;  /* received, not yet taken */
+    size_t held_bytes; /* of it, counted (held.h) */
     struct head_scan scan;
     uint32_t lingered_bytes;
     int fd; /* -1: the client is gone while the exchange is still under way */
@@ -157,6 +161,7 @@ struct http_loop {
     _Atomic int64_t waits_since_ms;                            /* the end of its round does; 0: it does not */
     _Atomic uint32_t busy_count, stream_count, conn_counts[2]; /* by the loop only; [1]: Unix socket */
     _Atomic uint64_t handshake_ends[HTTP_HANDSHAKE_END_COUNT]; /* likewise */
+    _Atomic int64_t held_bytes;                                /* likewise */
 };
 
 struct http_server {
@@ -223,6 +228,7 @@ void conn_refuse(struct http_conn *c, int status, const struct err *why);
 void conn_linger(struct http_conn *c);
 
 /* conn_serve.c: handing the exchange to the handler, and sending what it gives back */
+bool conn_offer_head(struct http_conn *c); /* false: it was answered, the body is not wanted */
 void conn_serve(struct http_conn *c, void (*callback)(struct http_exchange *x));
 void conn_resumed(struct http_exchange *x);
 void conn_flush(struct http_conn *c);

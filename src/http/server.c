@@ -26,6 +26,8 @@ static void default_limits(struct http_limits *limits)
         limits->headers_max = 100;
     if (!limits->body_bytes_max)
         limits->body_bytes_max = 1024 * 1024;
+    if (!limits->bodies_max_bytes)
+        limits->bodies_max_bytes = 256 * 1024 * 1024;
     if (!limits->request_read_ms)
         limits->request_read_ms = 5000;
     if (!limits->idle_ms)
@@ -166,6 +168,14 @@ uint32_t http_server_connections_over(const struct http_server *s, bool unix_soc
     uint32_t n = 0;
     for (uint32_t i = 0; i < s->loop_count; i++)
         n += atomic_load_explicit(&s->loops[i].conn_counts[unix_socket], memory_order_relaxed);
+    return n;
+}
+
+int64_t http_server_held_bytes(const struct http_server *s)
+{
+    int64_t n = 0;
+    for (uint32_t i = 0; i < s->loop_count; i++)
+        n += atomic_load_explicit(&s->loops[i].held_bytes, memory_order_relaxed);
     return n;
 }
 

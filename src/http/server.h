@@ -2,14 +2,18 @@
  *
  * Shape:   N loop threads, each an epoll loop that owns its connections; every listener is opened in
  *          each loop (SO_REUSEPORT for TCP; one shared listening fd for the Unix socket). A request is
- *          handed to `on_request` on its loop's thread. The handler fills the reply and calls
+ *          handed to the handler on its loop's thread: its head to `on_head`, which may refuse it before
+ *          a body is read, then the whole to `on_request`. The handler fills the reply and calls
  *          http_answer(), or parks the exchange by simply returning; whoever finishes the work then
  *          calls http_resume() from any thread, and `x->on_resume` runs on the loop's thread.
  * Framing: RFC 9112, strict: anything ambiguous is answered 400 and the connection closed
  *          (the corpus of tests/unit/http). No lenient mode. Chunked and Content-Length bodies.
  *          Pipelined requests are answered in order, one at a time.
- *          No 1xx but `100 Continue` for a client that sent Expect.
+ *          No 1xx but `100 Continue` for a client that sent Expect, once on_head let the head pass.
  * Memory:  an idle connection costs a few hundred bytes; buffers exist only while a request does.
+ * Bodies:  of a refused head are never kept: what came with it is skipped, else the connection closes.
+ *          All bytes of requests in memory together stay within bodies_max_bytes (http/held.h); more are
+ *          answered 503.
  * Bounds:  every number in struct http_limits. Slow clients: a request must arrive whole within
  *          request_read_ms, an answer must be taken within write_ms, idle connections close.
  * Errors:  framing errors are answered by the server itself through config.on_bad_request.
@@ -53,6 +57,7 @@ struct http_limits {          /* 0 = the default in brackets */
     uint32_t head_bytes_max;  /* [16 KiB] request line + headers; more: 431 and close */
     uint32_t headers_max;     /* [100] more: 431 and close */
     int64_t body_bytes_max;   /* [1 MiB] more: body_too_large, the rest is unread, close after it */
+    int64_t bodies_max_bytes; /* [256 MiB] of requests in memory, over all loops; more: 503 and close */
     int64_t request_read_ms;  /* [5000] first byte to last byte of a request; then 408 and close */
     int64_t idle_ms;          /* [75000] between requests */
     int64_t write_ms;         /* [10000] from the first byte the client did not take to the last */
@@ -73,11 +78,14 @@ struct http_exchange {
     struct http_header *headers;
     uint32_t header_count;
     struct str body;
+    int64_t body_declared; /* Content-Length; 0: there is no body; -1: chunked, so nobody knows yet */
+    int64_t body_max;      /* body_bytes_max; on_head may lower it, which then binds a chunked body */
+    bool body_arrived;     /* in on_head: all of it came with the head, on_request follows at once */
     bool body_too_large;
     bool over_unix_socket;  /* came through the Unix listener: a built-in domain */
     bool peer_is_loopback;  /* 127/8, ::1, or the Unix socket */
     struct uuid request_id; /* v4, made by the server; echoed as X-Request-Id on every answer */
-    int64_t received_us;    /* wall clock at the last byte of the request */
+    int64_t received_us;    /* wall clock at the last byte of the request; in on_head: of the head */
     struct arena *arena;    /* for anything that dies with the exchange */
 
     /* answer */
@@ -125,12 +133,15 @@ struct http_config {
     struct http_limits limits;
     const struct clock *clock;
     void *context;
+    /* Loop thread: the head is there, the body may not be. Answers with http_answer() to refuse it, or
+     * returns to have the body read; never parks. May be NULL. */
+    void (*on_head)(struct http_exchange *x);
     void (*on_request)(struct http_exchange *x); /* loop thread */
     /* Fills an answer (with that status, without http_answer) for a failure the server found itself:
      * 400, 408, 417, 431, 503, 505. Only what could be parsed is set. Default: problem_reply_status(). */
     void (*on_bad_request)(struct http_exchange *x, int status, const struct err *why);
-    /* Loop thread, once per exchange: the last byte was handed to the kernel or the client went away.
-     * Logging, metrics. May be NULL. */
+    /* Loop thread, once per exchange that was answered: the last byte was handed to the kernel or the
+     * client went away. Logging, metrics. May be NULL. */
     void (*on_done)(struct http_exchange *x);
     /* Loop thread: a round is over, all callbacks of it have returned; the thread may sleep next. Once more
      * before the loop ends. What a round's requests share is let go here. May be NULL. It may wait (for a
@@ -163,6 +174,7 @@ uint32_t http_server_connections_over(const struct http_server *s, bool unix_soc
 enum http_handshake_end { HTTP_HANDSHAKE_ENDS(X) HTTP_HANDSHAKE_END_COUNT };
 #undef X
 uint64_t http_server_handshakes(const struct http_server *s, enum http_handshake_end end);
+int64_t http_server_held_bytes(const struct http_server *s); /* of requests, in memory */
 /* After drain: closes everything and joins the threads. Nobody may resume an exchange any more, so
  * first wait until nothing is busy, or stop those who resume. NULL is fine. */
 struct http_server *http_server_stop(struct http_server *s);

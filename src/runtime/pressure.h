@@ -36,6 +36,7 @@ enum pressure_level { PRESSURE_LEVELS(X) PRESSURE_LEVEL_COUNT };
     X(COMMANDS, "commands", true, "changes that wait for the commit loop")                                   \
     X(CRITICAL, "critical_commands", true, "the same, of what is never refused for load")                    \
     X(CONNECTIONS, "connections", true, "open HTTP connections")                                             \
+    X(BODIES, "request_bodies", true, "bytes of requests in memory")                                         \
     X(TASKS, "task_queue", true, "QUEUED jobs")                                                              \
     X(ACTIVE, "active_jobs", true, "unfinished jobs")                                                        \
     X(POLICY, "policy_questions", false, "signals that wait for the policy decision point")                  \

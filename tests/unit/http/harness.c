@@ -205,6 +205,12 @@ static void answer_problem(struct http_exchange *x, enum err_code code)
     http_answer(x);
 }
 
+static void on_head(struct http_exchange *x)
+{
+    if (http_header(x, "X-Refuse").ptr)
+        answer_problem(x, ERR_AUTH_INVALID_CREDENTIALS);
+}
+
 static void on_request(struct http_exchange *x)
 {
     struct harness *h = x->context;
@@ -330,6 +336,7 @@ static struct harness *start(uint32_t threads, const struct http_limits *limits,
                                  .threads = threads,
                                  .clock = &clock_system,
                                  .context = h,
+                                 .on_head = on_head,
                                  .on_request = on_request,
                                  .on_bad_request = on_bad_request,
                                  .on_done = on_done,
@@ -416,6 +423,14 @@ bool busy_is(struct harness *h, uint32_t n)
 bool connections_are(struct harness *h, uint32_t n)
 {
     return http_server_connections(h->server) == n;
+}
+bool held_bytes_are(struct harness *h, uint32_t n)
+{
+    return http_server_held_bytes(h->server) == n;
+}
+bool holds_at_least(struct harness *h, uint32_t n)
+{
+    return http_server_held_bytes(h->server) >= n;
 }
 bool dones_are(struct harness *h, uint32_t n)
 {

@@ -3,6 +3,7 @@
  * Routes (harness.c): /echo answers "METHOD path|query|body"; /canary counts its calls; /park is resumed
  * by a second thread; /park-self resumes itself inside on_request; /hold and /timeout stay parked until
  * the test lets go; /big answers BIG_BYTES bytes; /stream is a stream; /header shows reply headers.
+ * A head with X-Refuse is answered 401 before its body is read.
  *
  * With WEIR_HTTP_TEST_TLS in the environment client_tcp() speaks TLS: tests about requests and answers run
  * both ways from one source. */
@@ -62,6 +63,8 @@ void harness_release(struct harness *h, struct http_exchange *x);
 bool harness_await(bool (*holds)(struct harness *h, uint32_t n), struct harness *h, uint32_t n);
 bool busy_is(struct harness *h, uint32_t n);
 bool connections_are(struct harness *h, uint32_t n);
+bool held_bytes_are(struct harness *h, uint32_t n);
+bool holds_at_least(struct harness *h, uint32_t n);
 bool dones_are(struct harness *h, uint32_t n);
 bool rounds_open_are(struct harness *h, uint32_t n);
 bool waits_are(struct harness *h, uint32_t n);
