@@ -272,13 +272,21 @@ static void tell_deliveries(struct api *a, const struct unit *u)
         log_all_enqueued(a, u);
 }
 
+/* Streams look whether they were opened with one of those. */
+static void keys_changed(struct api *a)
+{
+    auth_keys_changed(a->auth);
+    if (a->server)
+        http_server_tick(a->server);
+}
+
 void api_committed(void *self, const struct unit *u)
 {
     struct api *a = self;
     reads_log_pages(a->reads, u->store->wal_pages);
     remember_jobs(a, u);
     if (u->keys_changed)
-        auth_keys_changed(a->auth);
+        keys_changed(a);
     metrics_committed(a->metrics, u);
     traces_committed(a->traces, u);
     engine_committed(a, u);
@@ -299,7 +307,7 @@ void api_committed(void *self, const struct unit *u)
 void api_hint(struct api *a, unsigned hints)
 {
     if (hints & HINT_KEYS)
-        auth_keys_changed(a->auth);
+        keys_changed(a);
     if ((hints & HINT_EVENTS) && followers_suspect(a->followers) && a->server)
         http_server_tick(a->server);
 }

@@ -10,6 +10,7 @@
 
 #include "api/auth.h"
 #include "api/client_ids.h"
+#include "api/credential.h"
 #include "api/engine/signal_schemas.h"
 #include "api/followers.h"
 #include "api/metrics.h"
@@ -86,6 +87,7 @@ struct call {
     struct principal who;
     const struct token_claims *claims; /* of a token; NULL: there is none */
     const struct json *body;           /* an object; never NULL for a handler (absent body = empty object) */
+    struct credential credential;      /* of a call that lasts */
     unsigned accept;                   /* the one kind chosen */
     struct command *command;
     void (*finish)(struct call *c); /* after the command is done */

@@ -51,6 +51,11 @@ void auth_keys_changed(struct auth *a)
     atomic_fetch_add(&a->generation, 1);
 }
 
+uint64_t auth_generation(const struct auth *a)
+{
+    return atomic_load(&a->generation);
+}
+
 void auth_make_key(struct new_key *ret)
 {
     random_bytes(ret->secret, sizeof ret->secret);

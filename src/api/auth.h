@@ -1,8 +1,9 @@
 /* api/auth.h - who is calling. API keys: `weir_<16 hex: key number>_<43 base64url: 256 random bits>`;
  * stored is the SHA-256 of the secret part, compared in constant time.
  *
- * Every HTTP thread caches keys it has seen; a commit that changes any key raises the generation, and stale
- * caches are dropped before the next request is looked at: a revocation holds from its answer on. */
+ * Every HTTP thread caches keys it has seen; a commit that changes a key that exists raises the generation,
+ * and stale caches are dropped before the next request is looked at: a revocation holds from its answer on.
+ * Calls that last look again, too (api/credential.h). */
 #ifndef WEIR_API_AUTH_H
 #define WEIR_API_AUTH_H
 
@@ -16,6 +17,8 @@ struct auth;
 struct auth *auth_new(const struct settings *s);
 struct auth *auth_free(struct auth *a);
 void auth_keys_changed(struct auth *a); /* commit thread, before answers go out */
+/* Rises whenever a key that exists was changed; never 0. Any thread. */
+uint64_t auth_generation(const struct auth *a);
 
 struct new_key {
     uint8_t secret[32];

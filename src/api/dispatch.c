@@ -67,9 +67,12 @@ static void command_done(struct command *command)
     http_resume(((struct call *)command->owner)->x);
 }
 
+/* Of one that is parked. It is asked for nothing when keys have changed: its handler looks whether the
+ * caller's still holds, and posts it again. */
 static bool command_abandoned(const struct command *command)
 {
-    return atomic_load_explicit(&((struct call *)command->owner)->x->gone, memory_order_relaxed);
+    const struct call *c = command->owner;
+    return atomic_load_explicit(&c->x->gone, memory_order_relaxed) || credential_is_stale(c);
 }
 
 static void resumed(struct http_exchange *x)
@@ -286,6 +289,7 @@ static bool check_auth(struct call *c)
     struct err err = {.code = ERR_OK};
     if (c->info->auth == AUTH_NONE)
         return true;
+    credential_note(c);
     if (c->info->auth == AUTH_OPERATOR)
         return check_operator(c);
     if ((c->info->auth == AUTH_WORKER || c->info->auth == AUTH_SIGNAL) && c->x->over_unix_socket) {

@@ -33,12 +33,55 @@ static void stream_ended(struct http_exchange *x)
     strbuf_free(&f->out);
 }
 
+/* The last event says why, as a problem; nothing comes behind it. */
+static void turn_away(struct call *c, struct event_feed *f, const struct err *why)
+{
+    struct json_writer w;
+    c->err = *why;
+    metrics_problem(c->api->metrics, why->code);
+    strbuf_clear(&f->out);
+    strbuf_add_text(&f->out, "event: end\ndata: ");
+    jw_start(&w, &f->out);
+    problem_write(&w, why, &c->x->request_id);
+    strbuf_add_text(&f->out, "\n\n");
+    http_stream_write(c->x, strbuf_str(&f->out));
+    c->x->close_after = true;
+}
+
+/* Looks whether the caller may still listen, and when that is to be asked next. */
+static bool admits(struct call *c, struct event_feed *f, int64_t now_ms)
+{
+    struct err err = {.code = ERR_OK};
+    int64_t wall_ms = clock_wall_ms(c->api->config.clock);
+    arena_reset(f->scratch);
+    if (credential_check(c, f->scratch, wall_ms, &err) != ERR_OK) {
+        turn_away(c, f, &err);
+        return false;
+    }
+    int64_t ping_ms = f->ping_at_ms > now_ms ? f->ping_at_ms - now_ms : PING_MS;
+    int64_t left_ms = c->credential.look_at_ms - wall_ms;
+    http_stream_tick_in(c->x, left_ms < ping_ms ? left_ms : ping_ms);
+    return true;
+}
+
+static void end_stream(struct http_exchange *x)
+{
+    stream_ended(x);
+    http_stream_end(x);
+}
+
 static void stream_tick(struct http_exchange *x)
 {
     struct call *c = x->data;
     struct event_feed *f = c->data;
     int64_t now_ms = clock_mono_ms(c->api->config.clock);
     bool ping = now_ms >= f->ping_at_ms; /* looks at the store too: a tick lost to an error is made up for */
+    if ((!f->started || ping || credential_is_due(c, clock_wall_ms(c->api->config.clock))) &&
+        !admits(c, f, now_ms)) {
+        reads_request_end(c->api->reads);
+        end_stream(x);
+        return;
+    }
     uint64_t suspicions = followers_suspicions(c->api->followers);
     if (f->started && followed_seq(f->followed) <= f->sent && suspicions == f->suspicions && !ping)
         return;
@@ -47,8 +90,7 @@ static void stream_tick(struct http_exchange *x)
     bool more = follow(c, f);
     reads_request_end(c->api->reads);
     if (!more) {
-        stream_ended(x);
-        http_stream_end(x);
+        end_stream(x);
         return;
     }
     if (ping) {
@@ -64,6 +106,7 @@ void event_feed_start(struct call *c, struct event_feed *f)
     f->scratch = arena_new(SCRATCH_BYTES);
     f->ping_at_ms = clock_mono_ms(c->api->config.clock) + PING_MS;
     c->data = f;
+    credential_begin(c);
     c->x->status = 200;
     c->x->content_type = "text/event-stream";
     c->x->on_stream_tick = stream_tick;

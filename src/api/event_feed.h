@@ -1,6 +1,7 @@
 /* api/event_feed.h - a history that somebody follows live (text/event-stream): of a job, of a run.
  *
  * The feed waits for news, pings, looks again after an error and ends; what there is to tell is its reader's.
+ * It ends, with an event `end` that says why, when the caller's key or token does (api/credential.h).
  * Belongs to a call that has become a stream, and to the thread of its loop. */
 #ifndef WEIR_API_EVENT_FEED_H
 #define WEIR_API_EVENT_FEED_H

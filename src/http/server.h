@@ -206,7 +206,10 @@ void http_answer_resumed(struct http_server *s);
 void http_stream_begin(struct http_exchange *x, int64_t ping_ms);
 /* False when the client is too slow (more than 1 MiB unsent) or gone; the stream then ends by itself. */
 bool http_stream_write(struct http_exchange *x, struct str bytes);
-void http_stream_end(struct http_exchange *x); /* sends the rest, then the connection serves on */
+/* Sends the rest, then the connection serves on; with close_after it is closed. */
+void http_stream_end(struct http_exchange *x);
+/* From a callback of the stream: its next tick comes after so many ms, those behind it every ping_ms. */
+void http_stream_tick_in(struct http_exchange *x, int64_t ms);
 /* Any thread, cheap, coalesced: every stream's on_stream_tick runs soon. */
 void http_server_tick(struct http_server *s);
 

@@ -64,9 +64,18 @@ void http_stream_end(struct http_exchange *x)
     struct exchange *ex = exchange_of(x);
     MUST(x->server_state == EXCHANGE_STREAM);
     ex->stream_told = true;
+    ex->closing |= x->close_after;
     if (ex->stream == STREAM_OPEN)
         add_last_chunk(ex);
     loop_queue(x->conn);
+}
+
+void http_stream_tick_in(struct http_exchange *x, int64_t ms)
+{
+    struct exchange *ex = exchange_of(x);
+    MUST(x->server_state == EXCHANGE_STREAM);
+    ex->next_ping_ms = x->loop->now_ms + ms;
+    loop_queue(x->conn); /* its deadline is set at its turn */
 }
 
 static void tell_end(struct exchange *ex)

@@ -130,9 +130,45 @@ static void encode_claimed(struct call *c, struct json_writer *w, const struct c
                                            : encode_delivery_task(c, w, reads, t, err));
 }
 
+static void claimed(struct call *c);
+
+/* Whether the key or token still holds after the wait; false: answered. */
+static bool still_admitted(struct call *c)
+{
+    struct err err = {.code = ERR_OK};
+    if (credential_check(c, c->x->arena, clock_wall_ms(c->api->config.clock), &err) == ERR_OK)
+        return true;
+    call_problem(c, &err);
+    return false;
+}
+
+/* Keys have changed while it waited, so it was asked for nothing: is it to wait on? True: it does, or was
+ * answered. */
+static bool waits_on(struct call *c, struct claim_command *command)
+{
+    if (command->task_count || !command->wait_ms || atomic_load(&c->x->gone) || !credential_is_stale(c))
+        return false;
+    if (still_admitted(c))
+        call_post(c, &command->base, &claim_command_type, command->wait_ms, claimed);
+    return true;
+}
+
+/* Nobody announces that the key of a token was revoked: one that has waited is looked at before it gets
+ * anything. */
+static bool may_have(struct call *c, const struct claim_command *command)
+{
+    int64_t waited_ms = clock_wall_ms(c->api->config.clock) - c->x->received_us / 1000;
+    if (!c->claims || !command->task_count || waited_ms < 1 || still_admitted(c))
+        return true;
+    give_back(c, command);
+    return false;
+}
+
 static void claimed(struct call *c)
 {
-    const struct claim_command *command = (const struct claim_command *)c->command;
+    struct claim_command *command = (struct claim_command *)c->command;
+    if (waits_on(c, command) || !may_have(c, command))
+        return;
     uint32_t count = command->task_count;
     if (count && atomic_load(&c->x->gone)) {
         give_back(c, command);
@@ -195,6 +231,10 @@ static void handle_claim(struct call *c)
     /* Long polls hold connections: under pressure they are shorter. */
     if (overload_level(c->api->overload) >= PRESSURE_DEGRADED && command->wait_ms > PRESSED_WAIT_MS)
         command->wait_ms = PRESSED_WAIT_MS;
+    credential_begin(c);
+    int64_t left_ms = c->credential.look_at_ms - c->x->received_us / 1000;
+    if (command->wait_ms > left_ms) /* it does not wait beyond the end of its key or token */
+        command->wait_ms = left_ms;
     command->tasks = ARENA_ARRAY(c->x->arena, struct claimed_task, command->max);
     command->base.for_first_lane = command->queue_count && queue_is_of_domain(names[0]);
     call_post(c, &command->base, &claim_command_type, command->wait_ms, claimed);

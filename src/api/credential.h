@@ -1,0 +1,35 @@
+/* api/credential.h - does what a request came with still hold? For calls that last: streams and long polls.
+ *
+ * A key is revoked or replaced, its client is suspended: the generation of the keys rises (api/auth.h), and
+ * whoever lasts looks again. A credential that ends by itself is looked at when its time has come. What
+ * nobody announces, that the key of a token was revoked, is found by the look that a stream has with each
+ * ping. While the store cannot be read nobody is turned away for it.
+ * Threads: a call's own loop thread; credential_is_stale() any. */
+#ifndef WEIR_API_CREDENTIAL_H
+#define WEIR_API_CREDENTIAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+
+struct call;
+
+struct credential {
+    uint64_t generation; /* of the keys, before it was last found to hold */
+    int64_t look_at_ms;  /* wall clock: when it ends by itself; INT64_MAX: it does not */
+};
+
+/* Before a call is let in: what changes from here on makes it stale. */
+void credential_note(struct call *c);
+/* It was let in, and lasts from here on. */
+void credential_begin(struct call *c);
+/* Keys have changed since then. Never of a process of our own. */
+bool credential_is_stale(const struct call *c);
+bool credential_is_due(const struct call *c, int64_t wall_ms); /* stale, or its time has come */
+/* Looks again. The error says why it does not hold any more. */
+MUST_CHECK enum err_code credential_check(struct call *c, struct arena *scratch, int64_t wall_ms,
+                                          struct err *err);
+
+#endif
