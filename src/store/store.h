@@ -178,6 +178,10 @@ struct reader {
     const struct store_ops *ops;
 };
 
+/* Negative controls of tests; a server is CHECKPOINT_SAFE. Careless: the writer checkpoints while the thread
+ * does, and nothing keeps the WAL from starting over meanwhile. Unchecked: and no assertion sees it. */
+enum checkpoint_control { CHECKPOINT_SAFE, CHECKPOINT_CARELESS, CHECKPOINT_UNCHECKED };
+
 struct sqlite_options {
     const char *path;
     const char *vfs;         /* NULL: the default; tests put a simulated disk here */
@@ -188,6 +192,7 @@ struct sqlite_options {
     bool checkpoint_thread;  /* most of a checkpoint beside the commits; a server wants it */
     size_t mark_group;       /* marks of runs that are merged together; 0: as many as is good */
     size_t event_group;      /* and bytes of their events */
+    enum checkpoint_control control;
 };
 enum { STORE_SCHEMA_VERSION = 11 };
 

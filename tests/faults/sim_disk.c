@@ -120,6 +120,12 @@ void sim_disk_heal(struct sim_disk *d)
     pthread_mutex_unlock(&d->lock);
 }
 
+void sim_disk_watch(struct sim_disk *d, sim_moment_fn *fn, void *arg)
+{
+    d->watch = fn;
+    d->watch_arg = arg;
+}
+
 uint64_t sim_disk_faults_hit(const struct sim_disk *d)
 {
     return d->faults_hit;

@@ -80,6 +80,18 @@ void sim_disk_limit(struct sim_disk *d, int64_t bytes); /* room for all files; 0
 int64_t sim_disk_used(const struct sim_disk *d);
 const char *sim_call_text(enum sim_call call);
 
+/* --- forced interleavings ---------------------------------------------------------------------- */
+
+/* Moments of a checkpoint at which a test may hold a thread: `fn` is called there by that thread, with
+ * nothing of the disk locked. */
+enum sim_moment {
+    SIM_CHECKPOINT_LOCK, /* about to take the lock of the one who checkpoints */
+    SIM_HEADER_READ,     /* the WAL's length is known, how much of it is copied not yet */
+    SIM_CHECKPOINT_OVER, /* all is copied and noted; about to give the lock back */
+};
+typedef void sim_moment_fn(enum sim_moment m, void *arg);
+void sim_disk_watch(struct sim_disk *d, sim_moment_fn *fn, void *arg); /* NULL: nobody */
+
 /* --- power cuts ------------------------------------------------------------------------------ */
 
 #define SIM_CUT_MODES(X)                                                                                     \

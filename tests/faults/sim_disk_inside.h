@@ -25,6 +25,8 @@ struct sim_disk {
     uint32_t files_made;
     unsigned handles_open;
     bool dead;
+    sim_moment_fn *watch; /* set while nothing runs */
+    void *watch_arg;
 };
 
 struct sim_disk *sim_disk_of(struct sim_state *image); /* takes the image */

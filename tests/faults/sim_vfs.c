@@ -11,7 +11,7 @@
 #include "base/must.h"
 #include "base/banned.h"
 
-enum { SHM_REGIONS_MAX = 64 };
+enum { SHM_REGIONS_MAX = 64, CHECKPOINT_SLOT = 1 };
 
 struct sim_handle;
 
@@ -240,10 +240,18 @@ static void shm_give(struct sim_handle *h, int slot)
     }
 }
 
+static void tell_moment(const struct sim_handle *h, enum sim_moment m)
+{
+    if (h->disk->watch)
+        h->disk->watch(m, h->disk->watch_arg);
+}
+
 static int sim_shm_lock(sqlite3_file *file, int first, int count, int flags)
 {
     struct sim_handle *h = handle_of(file);
     int rc = SQLITE_OK;
+    if (first == CHECKPOINT_SLOT && count == 1) /* a recovery takes more */
+        tell_moment(h, flags & SQLITE_SHM_LOCK ? SIM_CHECKPOINT_LOCK : SIM_CHECKPOINT_OVER);
     enter(h);
     bool take = flags & SQLITE_SHM_LOCK;
     if (take && h->disk->dead)
@@ -285,6 +293,25 @@ static int sim_shm_unmap(sqlite3_file *file, int delete_it)
             l->shm[i] = NULL;
         }
     return leave(h, SQLITE_OK);
+}
+
+/* No memory maps: SQLite has no page to fetch. It gives all back when a checkpoint has found the WAL's header
+ * changed, which is how a test learns of that moment. */
+static int sim_fetch(sqlite3_file *file, sqlite3_int64 offset, int len, void **ret_at)
+{
+    (void)file;
+    (void)offset;
+    (void)len;
+    *ret_at = NULL;
+    return SQLITE_OK;
+}
+
+static int sim_unfetch(sqlite3_file *file, sqlite3_int64 offset, void *at)
+{
+    (void)offset;
+    if (!at)
+        tell_moment(handle_of(file), SIM_HEADER_READ);
+    return SQLITE_OK;
 }
 
 /* --- what kind of file -------------------------------------------------------------------------
@@ -337,7 +364,7 @@ static int sim_close(sqlite3_file *file)
 }
 
 static const sqlite3_io_methods sim_methods = {
-    .iVersion = 2,
+    .iVersion = 3,
     .xClose = sim_close,
     .xRead = sim_read,
     .xWrite = sim_write,
@@ -354,6 +381,8 @@ static const sqlite3_io_methods sim_methods = {
     .xShmLock = sim_shm_lock,
     .xShmBarrier = sim_shm_barrier,
     .xShmUnmap = sim_shm_unmap,
+    .xFetch = sim_fetch,
+    .xUnfetch = sim_unfetch,
 };
 
 /* --- the VFS -----------------------------------------------------------------------------------

@@ -1,5 +1,9 @@
-/* Connections: pragmas, errors, prepared statements. Exactly one connection of the whole program writes
- * and checkpoints (SQLite before 3.51.3 may corrupt the WAL when two do); all others are read-only. */
+/* Connections: pragmas, errors, prepared statements.
+ *
+ * Of a database that is served exactly one connection writes. It checkpoints too, and so does the one of the
+ * checkpoint thread; never both at a time (sqlite_checkpoint.c says why that is safe with SQLite before
+ * 3.51.3). All other connections, those of `weir verify`, `backup`, `doctor` and the like in other processes
+ * too, are read-only and make no checkpoint, not even when they are the last one to close. */
 #include <stdio.h>
 #include <string.h>
 
@@ -64,7 +68,8 @@ static enum err_code set_up_writer(sqlite3 *db, struct err *err)
 static enum err_code set_up_reader(sqlite3 *db, struct err *err)
 {
     char sql[120];
-    snprintf(sql, sizeof sql, "PRAGMA query_only=1; PRAGMA cache_size=-%d;", READER_CACHE_KIB);
+    snprintf(sql, sizeof sql, "PRAGMA query_only=1; PRAGMA wal_autocheckpoint=0; PRAGMA cache_size=-%d;",
+             READER_CACHE_KIB);
     sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     return sqlite_run(db, sql, err);
 }

@@ -44,7 +44,8 @@ struct sqlite_store {
     struct feed feed;
     const void **fed; /* room for the rows of one commit */
     size_t fed_capacity;
-    int64_t pages_copied; /* of the WAL, by the last checkpoint */
+    int64_t pages_copied; /* of the WAL, by the last checkpoint of ours */
+    enum checkpoint_control control;
     sqlite3_stmt *begin, *commit, *rollback, *log_insert, *log_drop, *log_mark, *idem_insert, *idem_drop,
         *asides, *merged_mark, *mark_put, *mark_drop, *list_run, *list_next, *list_put, *list_drop,
         *replace[SQLITE_REPLACED];
@@ -110,6 +111,8 @@ enum err_code wal_gather_writes(sqlite3 *db, struct err *err);
 enum err_code checkpointer_start(struct sqlite_store *s, const char *sync_pragma, struct err *err);
 void checkpointer_stop(struct sqlite_store *s); /* also when none was started */
 enum err_code sqlite_tend(struct store *base, bool idle, struct err *err);
+/* After each commit: how long the WAL is. */
+void checkpoint_saw_commit(struct sqlite_store *s, int pages);
 
 /* Listing (sqlite_list.c, sqlite_list_write.c). */
 int list_entry_order(const struct list_entry *x, const struct list_entry *y); /* by client, bucket, id */

@@ -116,7 +116,7 @@ static int wal_grew(void *arg, sqlite3 *db, const char *name, int pages)
 {
     (void)db;
     (void)name;
-    ((struct sqlite_store *)arg)->base.wal_pages = pages;
+    checkpoint_saw_commit(arg, pages);
     return SQLITE_OK;
 }
 
@@ -147,6 +147,7 @@ enum err_code store_open_sqlite(const struct sqlite_options *o, struct store **r
     s->path = must_strdup(o->path);
     s->vfs = o->vfs ? must_strdup(o->vfs) : NULL;
     s->timeout_ms = o->timeout_ms;
+    s->control = o->control;
     s->marks.group = o->mark_group;
     events_init(&s->events, o->event_group);
     if (open_writer(s, o, err) != ERR_OK) {
