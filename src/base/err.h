@@ -86,7 +86,8 @@
     X(STEP_NOT_TERMINAL, "STEP_NOT_TERMINAL", 409, "Step has not ended", "wait until it has")                \
     X(STEP_TERMINAL, "STEP_TERMINAL", 409, "Step has ended", "only a step that has not ended can change")    \
     X(STORE_CORRUPT, "RFA_STORAGE_CORRUPT", 503, "Stored row refused", "run weir verify")                    \
-    X(STORE_FSYNC, "RFA_STORAGE_FSYNC", 503, "Disk refused to sync", "core restarts by itself")
+    X(STORE_FSYNC, "RFA_STORAGE_FSYNC", 503, "Disk refused to sync", "core restarts by itself")              \
+    X(STORE_LOST, "RFA_STORAGE_LOST", 503, "Database lost", "an operator has to restore it")
 
 #define X(name, wire, http, title, advice) ERR_##name,
 enum err_code { ERR_LIST(X) ERR_CODE_COUNT };

@@ -22,7 +22,8 @@
 
 const struct command command_table[] = {
     {"serve", "", "run the server until SIGTERM or Ctrl-C",
-     FLAG_BIT(LISTEN) | FLAG_BIT(DATA) | FLAG_BIT(STORE) | FLAG_BIT(CONFIG) | FLAG_BIT(SET) | FLAG_BIT(QUIET),
+     FLAG_BIT(LISTEN) | FLAG_BIT(DATA) | FLAG_BIT(STORE) | FLAG_BIT(CONFIG) | FLAG_BIT(SET) |
+         FLAG_BIT(ACCEPT_LOSS) | FLAG_BIT(QUIET),
      0, 0, command_serve},
 
     {"client create", "", "make a client; --with-key makes its first API key too",

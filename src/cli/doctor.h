@@ -42,6 +42,7 @@ struct doctor {
     X(postgres_clock, "PostgreSQL clock")                                                                    \
     X(schema, "database schema")                                                                             \
     X(store, "database content")                                                                             \
+    X(high_water, "high-water mark")                                                                         \
     X(token_keys, "token keys")                                                                              \
     X(policy_point, "policy point")                                                                          \
     X(lock, "data directory lock")                                                                           \

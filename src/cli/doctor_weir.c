@@ -26,7 +26,7 @@ struct finding doctor_sqlite(const struct doctor *d)
     if (sqlite3_libversion_number() >= SQLITE_WAL_RESET_FIXED)
         return finding(FINDING_OK, "", "%s", sqlite3_libversion());
     return finding(FINDING_WARN,
-                   "nothing to do: the bug needs two writers, and Weir has one; never write to the "
+                   "nothing to do: Weir's checkpoints cannot meet it; never write to the "
                    "database by other means while it runs",
                    "%s has the WAL-reset bug (fixed in 3.51.3)", sqlite3_libversion());
 }
@@ -113,6 +113,23 @@ struct finding doctor_store(const struct doctor *d)
                    "%" PRIu64 " live tasks, %" PRIu64 " log chunks looked at%s, %" PRIu64
                    " damaged (`weir verify` checks everything)",
                    q.tasks, q.chunks, q.cut_short ? " in 2 s" : "", q.unsound);
+}
+
+struct finding doctor_high_water(const struct doctor *d)
+{
+    struct high_water mark, position;
+    struct err err;
+    if (d->on_postgres)
+        return (struct finding){.level = FINDING_OK, .advice = ""};
+    mark = high_water_read(d->store_path); /* first: a server may commit meanwhile */
+    if (store_position_sqlite(d->store_path, &position, &err) != ERR_OK)
+        return finding(FINDING_FAIL, "see the schema above", "not readable");
+    if (high_water_judge(&mark, &position, &err) != ERR_OK)
+        return finding(FINDING_FAIL, "put the files back, restore a backup, or `weir serve --accept-loss`",
+                       "%s", err.detail);
+    if (!mark.store)
+        return finding(FINDING_OK, "", "no mark yet; `weir serve` makes it");
+    return finding(FINDING_OK, "", "%" PRId64 " commits, all there", mark.commits);
 }
 
 /* What the lock file says; 0 when it says nothing. */

@@ -67,6 +67,7 @@
     X(ALG, "alg", 0, "ALG", "RS256, RS384, RS512, ES256, ES384 or ES512; default as before, or ES256")       \
     X(REASON, "reason", 0, "TEXT", "kept with the revoked key")                                              \
     X(FORCE, "force", 0, NULL, "replace the database that is there; it is kept aside")                       \
+    X(ACCEPT_LOSS, "accept-loss", 0, NULL, "start a store that has lost commits; what is missing is logged") \
     X(ORIGIN, "origin", 0, NULL, "also show where each value comes from")                                    \
     X(STORE, "store", 0, "URL", "sqlite:FILE or postgres://...; default sqlite:DATA/weir.db")                \
     X(FROM, "from", 0, "URL", "store to copy; its server must be stopped")                                   \

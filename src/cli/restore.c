@@ -4,8 +4,9 @@
  *   1  the lock of the data directory: no server runs, none can start;
  *   2  copy to NAME.restoring, sync, verify the copy: a bad backup changes nothing;
  *   3  the old database and its WAL get second names (hard links), sync: they are safe;
- *   4  the old names go, sync: the old WAL must never meet the new database;
- *   5  the copy gets the database's name, sync.
+ *   4  the mark (store/high_water.h) and the old names go, sync: the old WAL must never meet the new
+ *      database;
+ *   5  the copy gets the database's name, sync; its mark says how many commits it has had.
  * Between 4 and 5 there is no database; running the command again finishes the work. */
 #include <errno.h>
 #include <inttypes.h>
@@ -17,6 +18,7 @@
 #include "cli/durable_file.h"
 #include "cli/store_check.h"
 #include "runtime/data_lock.h"
+#include "store/store.h"
 
 #include "base/banned.h"
 
@@ -94,10 +96,26 @@ static enum err_code put_in_place(const struct restore *r, struct err *err)
     if (r->replaces && (link_aside(r, "", err) != ERR_OK || link_aside(r, "-wal", err) != ERR_OK ||
                         file_sync_directory_of(r->to, err) != ERR_OK))
         return err->code;
-    if (remove_with(r->to, "", err) != ERR_OK || remove_with(r->to, "-wal", err) != ERR_OK ||
-        remove_with(r->to, "-shm", err) != ERR_OK || file_sync_directory_of(r->to, err) != ERR_OK)
+    if (high_water_remove(r->to, err) != ERR_OK || remove_with(r->to, "", err) != ERR_OK ||
+        remove_with(r->to, "-wal", err) != ERR_OK || remove_with(r->to, "-shm", err) != ERR_OK ||
+        file_sync_directory_of(r->to, err) != ERR_OK)
         return err->code;
     return file_publish(r->copy, r->to, err);
+}
+
+/* Fewer commits than before are no loss here: they are what was asked for. */
+static enum err_code set_mark(const struct restore *r, struct err *err)
+{
+    struct high_water position;
+    int fd;
+    if (store_position_sqlite(r->to, &position, err) != ERR_OK)
+        return err->code;
+    if (!position.store) /* made before there were marks: the next start makes one */
+        return ERR_OK;
+    if (high_water_write(r->to, &position, &fd, err) != ERR_OK)
+        return err->code;
+    close(fd);
+    return ERR_OK;
 }
 
 static void name_files(struct restore *r)
@@ -120,7 +138,8 @@ static int restore(const struct invocation *in, struct restore *r)
     if (refused != CLI_OK)
         return refused;
     name_files(r);
-    if (copy_and_verify(in, r, &err) == ERR_OK && put_in_place(r, &err) == ERR_OK)
+    if (copy_and_verify(in, r, &err) == ERR_OK && put_in_place(r, &err) == ERR_OK &&
+        set_mark(r, &err) == ERR_OK)
         return CLI_OK;
     cli_fault("%s: %s", r->from, err.detail);
     (void)!remove_with(r->copy, "", &ignored);

@@ -169,11 +169,11 @@ static void greet(void *self)
     fflush(stdout);
 }
 
-static int run_with_greeting(const struct settings *s, int secrets_fd, bool quiet, int argc, char **argv)
+static int run_with_greeting(const struct settings *s, int secrets_fd, const struct invocation *in)
 {
     /* Process titles are written over argv, so its text has to be kept. */
-    char *program = must_strdup(argc > 0 && argv ? argv[0] : "weir");
-    struct greeting greeting = {s, program, quiet};
+    char *program = must_strdup(in->argc > 0 && in->argv ? in->argv[0] : "weir");
+    struct greeting greeting = {s, program, in->quiet};
     const struct supervisor_config config = {
         .settings = s,
         .secrets_fd = secrets_fd,
@@ -181,10 +181,11 @@ static int run_with_greeting(const struct settings *s, int secrets_fd, bool quie
                   [PROCESS_RUNNER] = run_runner,
                   [PROCESS_GATEWAY] = run_gateway,
                   [PROCESS_REPLAY] = run_replay},
-        .argc = argc,
-        .argv = argv,
+        .argc = in->argc,
+        .argv = in->argv,
         .on_ready = greet,
         .on_ready_self = &greeting,
+        .accept_loss = flags_has(in->flags, FLAG_ACCEPT_LOSS),
     };
     log_minimum(settings_log_level(s));
     if (otlp_endpoint() && !s->gateway_processes)
@@ -239,7 +240,7 @@ static int serve(const struct invocation *in, int public_fd, int secret_fd)
     close(public_fd);
     flags_hide_secrets(in->argc, in->argv);
     settings_overwrite_environment();
-    code = run_with_greeting(&settings, secret_fd, in->quiet, in->argc, in->argv);
+    code = run_with_greeting(&settings, secret_fd, in);
     settings_free(&settings);
     return code;
 }

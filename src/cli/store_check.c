@@ -183,18 +183,40 @@ int store_check_path(const struct invocation *in, const char *doing, char *ret_p
     return CLI_OK;
 }
 
+/* The mark is read first: it never says more than the store has, also while a server commits. */
+static enum err_code judge_mark(const char *file, struct err *ret_loss)
+{
+    struct high_water mark = high_water_read(file), position;
+    struct err err; /* what cannot be read is told by the check itself */
+    *ret_loss = (struct err){.code = ERR_OK};
+    if (store_position_sqlite(file, &position, &err) != ERR_OK)
+        return ERR_OK;
+    return high_water_judge(&mark, &position, ret_loss);
+}
+
+static void add_loss(struct store_check *c, const struct err *loss)
+{
+    struct running r = {.check = c};
+    c->result.problems++;
+    take_problem(&r, loss->detail);
+}
+
 int command_verify(const struct invocation *in)
 {
     char url[SETTINGS_STORE_URL_MAX];
     struct strbuf shown CLEANUP(strbuf_free) = {0};
     struct store_check check CLEANUP(store_check_free) = {0};
-    struct err err;
+    struct err err, loss;
     int code = store_check_url(in, url);
     if (code != CLI_OK)
         return code;
     const char *file = store_url_file(str_of(url)).ptr;
     store_url_show(str_of(file ? file : url), &shown);
-    if (store_check_run(in, url, &check, &err) != ERR_OK) {
+    bool is_lost = file && judge_mark(file, &loss) != ERR_OK;
+    enum err_code ran = store_check_run(in, url, &check, &err);
+    if (is_lost)
+        add_loss(&check, &loss);
+    if (ran != ERR_OK) {
         cli_fault("%s: %s", shown.ptr, err.detail);
         return CLI_FAILED;
     }

@@ -202,7 +202,10 @@ static int open_source(struct copy *c)
 static int open_target(struct copy *c)
 {
     struct store_options o = {
-        .url = c->to.url, .timeout_ms = COPY_TIMEOUT_MS, .wall_ms = clock_wall_ms(&clock_system)};
+        .url = c->to.url,
+        .timeout_ms = COPY_TIMEOUT_MS,
+        .wall_ms = clock_wall_ms(&clock_system),
+        .high_water = HIGH_WATER_RESET}; /* whatever was there before, the copy is what it holds now */
     struct err err;
     struct reader *r;
     int code = end_lock(&c->to, &c->from);

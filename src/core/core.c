@@ -75,6 +75,13 @@ static int fail(const struct core *c, const struct err *err)
              LOG_TEXT(err_wire(err->code)), "error_message", LOG_TEXT(err->detail), NULL);
     log_say("cannot start: %s", err->detail);
     bool bad_config = err->code == ERR_CONFIG_INVALID;
+    if (err->code == ERR_STORE_LOST)
+        log_say("put the files back, restore a backup, or go on without what is missing: weir serve "
+                "--accept-loss");
+    if (err->code == ERR_STORE_LOST && !c->start->was_ready) {
+        failure_adapter_init_failed("core", adapter_name(c), err->detail);
+        return PROCESS_EXIT_CONFIG; /* no restart brings it back */
+    }
     if (bad_config && !c->start->was_ready) {
         failure_boot_config_invalid("core", err->detail, c->stage);
         return PROCESS_EXIT_CONFIG;
@@ -112,7 +119,8 @@ static enum err_code store_options(const struct settings *s, char url[SETTINGS_S
                                   .timeout_ms = s->store_timeout_ms,
                                   .wall_ms = clock_wall_ms(&clock_system),
                                   .wal_ahead_bytes = wal_ahead_bytes(s->data_dir),
-                                  .checkpoint_thread = true};
+                                  .checkpoint_thread = true,
+                                  .high_water = HIGH_WATER_CHECKED};
     return ERR_OK;
 }
 
@@ -124,6 +132,8 @@ static enum err_code open_store(struct core *c, struct err *err)
     struct store_options o;
     if (store_options(s, url, &o, err) != ERR_OK)
         return err->code;
+    if (c->start->accept_loss && !c->start->was_ready) /* once: the next loss is another one */
+        o.high_water = HIGH_WATER_RESET;
     if (!c->store && store_open(&o, &c->store, err) != ERR_OK)
         return err->code;
     for (; c->store->shared && c->more_lane_count + 1 < (size_t)s->store_lanes; c->more_lane_count++)
@@ -366,6 +376,9 @@ int core_main(const struct process_start *process)
         }
         return fail(&c, &err);
     }
+    if (c.store->loss.code != ERR_OK)
+        log_line(LOG_ERROR, "loss_accepted", "error_code", LOG_TEXT(err_wire(c.store->loss.code)),
+                 "error_message", LOG_TEXT(c.store->loss.detail), NULL);
     log_line(LOG_INFO, "core_started", "port", LOG_INT(http_server_port(c.server)), "jobs_live",
              LOG_INT(c.live_at_start), "epoch", LOG_INT(c.epoch), NULL);
     process_ready(process);

@@ -10,6 +10,7 @@ enum {
     WORKER_COUNT_MS = 100,   /* counting walks all workers: not in every batch */
     WORKER_ALIVE_MS = 40000, /* the longest long poll and a bit */
     PROBE_MS = 1000,
+    WATCH_MS = 1000,
     LEAD_MS = 1000,
     PARKED_LOOK_MS = 5000, /* a hint of another node may be lost: now and then everybody looks */
     HOUSEKEEPING_MS = 1000,
@@ -33,6 +34,24 @@ static void probe(struct lane *l)
     k->stats.storing = code == ERR_OK;
     pthread_mutex_unlock(&k->lock);
     lane_tell_fatal(l, code, &err);
+}
+
+/* A commit into a file that somebody has removed would be acknowledged and lost: the store looks once a
+ * second whether it is still there. When it is again, the probe finds out. */
+static void watch(struct lane *l)
+{
+    struct kernel *k = l->kernel;
+    struct store *s = l->unit.store;
+    struct err err;
+    if (!s->ops->watch || l != &k->lanes[0] || steady_now(k) < l->watch_ms)
+        return;
+    l->watch_ms = steady_now(k) + WATCH_MS;
+    if (s->ops->watch(s, &err) == ERR_OK)
+        return;
+    pthread_mutex_lock(&k->lock);
+    k->stats.storing = false;
+    pthread_mutex_unlock(&k->lock);
+    kernel_log_failure(k, "store_files_gone", &err);
 }
 
 /* One that could not be had is tried again: without it nothing would ever be purged. */
@@ -139,6 +158,7 @@ static void lead(struct lane *l)
 
 void duties_before_batch(struct lane *l)
 {
+    watch(l);
     probe(l);
     lead(l);
     housekeep(l);

@@ -27,7 +27,7 @@ struct lane {
     struct unit unit;
     struct uuid_v7_source ids;
     int64_t timers_paused_until_ms;
-    int64_t probe_ms, lead_ms;
+    int64_t probe_ms, lead_ms, watch_ms;
     int64_t workers_swept_ms, workers_counted_ms, housekeeping_ms, housekept_ms, saving_ms;
     int64_t next_due_ms;   /* shared, with the duties: when a timer is due ... */
     int64_t led_ms;        /* shared: when the store last said that it has the duties */

@@ -31,7 +31,8 @@ struct process_start {
     const char *socket_path;   /* DATA/core.sock: the worker API for built-in processes */
     const char *topology_path; /* DATA/topology.json, written by root */
     pid_t root_pid;
-    bool was_ready; /* one before it, under this root: what fails now is no matter of the configuration */
+    bool was_ready;   /* one before it, under this root: what fails now is no matter of the configuration */
+    bool accept_loss; /* of the owner of the store: go on with one that has lost commits */
     int ready_fd;
     int lock_fd;    /* of the data directory (runtime/data_lock.h); -1 in all but the owner of the store */
     int secrets_fd; /* what settings_take_secrets reads, for the owner of the store; else -1 */

@@ -31,6 +31,7 @@ struct supervisor_config {
     char **argv;                           /* ... or NULL */
     void (*on_ready)(void *self);          /* once, when core serves for the first time; may be NULL */
     void *on_ready_self;
+    bool accept_loss; /* process_start */
 };
 
 int supervisor_run(const struct supervisor_config *config);

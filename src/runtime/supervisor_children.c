@@ -98,6 +98,7 @@ static _Noreturn void run_child(const struct supervisor *s, const struct child *
         .topology_path = s->topology_path,
         .root_pid = s->pid,
         .was_ready = c->was_ready,
+        .accept_loss = s->config->accept_loss,
         .ready_fd = ready_fd,
         .lock_fd = c->kind->owns_store ? s->lock_fd : -1,
         .secrets_fd = c->kind->owns_store ? s->config->secrets_fd : -1,

@@ -15,8 +15,9 @@
  * Backends: sqlite (one machine, default), postgres (shared), memory (tests and simulation). One conformance
  * suite: tests/store.
  * Fails: STORAGE_DB_ERROR (nothing was written, retry), STORE_FSYNC (result unknown: stop the process and
- * recover), STORE_CORRUPT, STORAGE_UNAVAILABLE (of a commit on a shared one: perhaps written). err.conflict
- * of a shared one: nothing was written, others were faster; load and decide again. */
+ * recover), STORE_CORRUPT, STORE_LOST (commits are missing, or the files are no longer those that were
+ * opened), STORAGE_UNAVAILABLE (of a commit on a shared one: perhaps written). err.conflict of a shared one:
+ * nothing was written, others were faster; load and decide again. */
 #ifndef WEIR_STORE_STORE_H
 #define WEIR_STORE_STORE_H
 
@@ -26,6 +27,7 @@
 #include "base/err.h"
 #include "store/change_set.h"
 #include "store/counts.h"
+#include "store/high_water.h"
 #include "store/hooks.h"
 #include "store/idem_index.h"
 #include "store/live.h"
@@ -71,6 +73,9 @@ struct store_ops {
     enum err_code (*tend)(struct store *s, bool idle, struct err *err);
     /* A durable write that changes nothing: can the store write (again)? */
     enum err_code (*probe)(struct store *s, struct err *err);
+    /* Asked about once a second: are the files still those that were opened? STORE_LOST, and refused commits,
+     * from then on until they are again. NULL where there is no file. */
+    enum err_code (*watch)(struct store *s, struct err *err);
     void (*close)(struct store *s);
 
     /* NULL where there is nothing to end. What a batch reads first begins the transaction that commit or
@@ -171,6 +176,7 @@ struct store {
     /* Durable writes so far; raised by the kernel before anybody hears of one. Readable from any thread:
      * a snapshot begun at this number is the newest state anybody knows of (api/reads.h). */
     _Atomic uint64_t commits;
+    struct err loss; /* what was found missing and accepted when it was opened; code ERR_OK: nothing */
 };
 
 struct reader {
@@ -181,6 +187,10 @@ struct reader {
 /* Negative controls of tests; a server is CHECKPOINT_SAFE. Careless: the writer checkpoints while the thread
  * does, and nothing keeps the WAL from starting over meanwhile. Unchecked: and no assertion sees it. */
 enum checkpoint_control { CHECKPOINT_SAFE, CHECKPOINT_CARELESS, CHECKPOINT_UNCHECKED };
+
+/* store/high_water.h. Checked: a store behind its mark is refused. Reset: it is opened all the same, and the
+ * mark says what it has. None: tests on disks that are none. */
+enum high_water_mode { HIGH_WATER_NONE, HIGH_WATER_CHECKED, HIGH_WATER_RESET };
 
 struct sqlite_options {
     const char *path;
@@ -193,6 +203,7 @@ struct sqlite_options {
     size_t mark_group;       /* marks of runs that are merged together; 0: as many as is good */
     size_t event_group;      /* and bytes of their events */
     enum checkpoint_control control;
+    enum high_water_mode high_water;
 };
 enum { STORE_SCHEMA_VERSION = 11 };
 
@@ -201,6 +212,9 @@ MUST_CHECK enum err_code store_open_sqlite(const struct sqlite_options *options,
 /* Opens without taking part in writing: for `weir verify`, `backup`, `doctor` beside a running server. */
 MUST_CHECK enum err_code store_open_sqlite_reader(const struct sqlite_options *options,
                                                   struct reader **ret_reader, struct err *err);
+/* Which database it is and how many commits it has had; {0, 0} when there is none. Read-only. */
+MUST_CHECK enum err_code store_position_sqlite(const char *path, struct high_water *ret_position,
+                                               struct err *err);
 /* A consistent copy of a database file, also beside a running server. */
 MUST_CHECK enum err_code store_backup_sqlite(const char *from_path, const char *to_path, struct err *err);
 struct postgres_options {

@@ -17,7 +17,8 @@ static struct sqlite_options for_sqlite(const struct store_options *o)
                                    .timeout_ms = o->timeout_ms,
                                    .wall_ms = o->wall_ms,
                                    .wal_ahead_bytes = o->wal_ahead_bytes,
-                                   .checkpoint_thread = o->checkpoint_thread};
+                                   .checkpoint_thread = o->checkpoint_thread,
+                                   .high_water = o->high_water};
 }
 
 static struct postgres_options for_postgres(const struct store_options *o)

@@ -14,6 +14,7 @@ struct store_options {
     /* SQLite only, see struct sqlite_options. */
     int64_t wal_ahead_bytes;
     bool checkpoint_thread;
+    enum high_water_mode high_water;
 };
 
 /* To serve from it: refused while a copy into it is not finished (store/copy.h). */

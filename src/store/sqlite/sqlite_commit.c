@@ -130,12 +130,13 @@ static enum err_code write_marks(struct sqlite_store *s, const struct change_set
 }
 
 /* The mark on disk may say less than the log does: the larger one counts. */
-static void note_next_chunk(struct store *base, const struct change_set *c)
+static int64_t next_chunk_after(const struct change_set *c)
 {
-    base->next_chunk = c->first_chunk + (int64_t)c->chunk_count;
+    int64_t next = c->first_chunk + (int64_t)c->chunk_count;
     for (size_t i = 0; i < c->mark_count; i++)
-        if (strcmp(c->marks[i].name, STORE_MARK_NEXT_CHUNK) == 0 && c->marks[i].value > base->next_chunk)
-            base->next_chunk = c->marks[i].value;
+        if (strcmp(c->marks[i].name, STORE_MARK_NEXT_CHUNK) == 0 && c->marks[i].value > next)
+            next = c->marks[i].value;
+    return next;
 }
 
 /* --- rows ---------------------------------------------------------------------------------------- */
@@ -220,7 +221,7 @@ static enum err_code write_all(struct sqlite_store *s, const struct change_set *
         write_log(s, c, aside, err) != ERR_OK || write_idem(s, c, err) != ERR_OK ||
         write_marks(s, c, err) != ERR_OK)
         return err->code;
-    return ERR_OK;
+    return position_write(s, next_chunk_after(c), err);
 }
 
 enum err_code sqlite_begin(struct sqlite_store *s, struct err *err)
@@ -241,7 +242,7 @@ void sqlite_abandon(struct store *base)
 enum err_code sqlite_commit_changes(struct store *base, const struct change_set *c, struct err *err)
 {
     struct sqlite_store *s = (struct sqlite_store *)base;
-    if (sqlite_begin(s, err) != ERR_OK)
+    if (sqlite_is_gone(s, err) != ERR_OK || sqlite_begin(s, err) != ERR_OK)
         return err->code;
     if (write_all(s, c, err) == ERR_OK &&
         sqlite_step_done(s->writer.db, s->commit, "commit", err) == ERR_OK) {
@@ -250,7 +251,8 @@ enum err_code sqlite_commit_changes(struct store *base, const struct change_set 
         events_committed(s);
         client_tasks_apply(s->client_tasks, c->rows, c->row_count);
         row_cache_apply(s->row_cache, c->rows, c->row_count);
-        note_next_chunk(base, c);
+        base->next_chunk = next_chunk_after(c);
+        position_committed(s);
         if (c->drop_chunks_below)
             base->first_chunk = c->drop_chunks_below;
         return ERR_OK;
@@ -264,6 +266,8 @@ enum err_code sqlite_commit_changes(struct store *base, const struct change_set 
 enum err_code sqlite_probe(struct store *base, struct err *err)
 {
     struct sqlite_store *s = (struct sqlite_store *)base;
+    if (sqlite_is_gone(s, err) != ERR_OK)
+        return err->code;
     char sql[80]; /* the version it has: the first page is written and synced, no value changes */
     snprintf(sql, sizeof sql, "BEGIN IMMEDIATE; PRAGMA user_version=%d; COMMIT", STORE_SCHEMA_VERSION);
     int rc = sqlite3_exec(s->writer.db, sql, NULL, NULL, NULL);

@@ -28,6 +28,10 @@ struct entry_list {
     size_t count, capacity;
 };
 
+struct sqlite_file_id {
+    uint64_t device, number;
+};
+
 enum { SQLITE_REPLACED = 3 }; /* tables whose updates are fed (sqlite_commit.c) */
 
 struct sqlite_store {
@@ -51,6 +55,11 @@ struct sqlite_store {
         *replace[SQLITE_REPLACED];
     char *path, *vfs;
     int64_t timeout_ms;
+    struct high_water position; /* of the last commit */
+    int64_t commit_offset;      /* as it is stored (sqlite_position.c) */
+    int mark_fd;                /* -1: no mark is kept */
+    struct sqlite_file_id database_file, wal_file;
+    bool watches, is_gone; /* the files, or what was opened is no longer at its path */
 };
 
 struct sqlite_reader {
@@ -113,6 +122,17 @@ void checkpointer_stop(struct sqlite_store *s); /* also when none was started */
 enum err_code sqlite_tend(struct store *base, bool idle, struct err *err);
 /* After each commit: how long the WAL is. */
 void checkpoint_saw_commit(struct sqlite_store *s, int pages);
+
+/* Number of the last commit, the mark outside, the files (sqlite_position.c). Before anything is opened for
+ * writing: *ret_loss is what is missing and accepted. */
+enum err_code position_check(const struct sqlite_options *o, struct err *ret_loss, struct err *err);
+enum err_code position_open(struct sqlite_store *s, enum high_water_mode mode, struct err *err);
+/* In a commit; `next_chunk` is where the log's numbers go on after it. */
+enum err_code position_write(struct sqlite_store *s, int64_t next_chunk, struct err *err);
+void position_committed(struct sqlite_store *s); /* after it, base.next_chunk being set */
+void position_close(struct sqlite_store *s);
+enum err_code sqlite_watch(struct store *base, struct err *err);
+enum err_code sqlite_is_gone(const struct sqlite_store *s, struct err *err); /* as the last watch saw it */
 
 /* Listing (sqlite_list.c, sqlite_list_write.c). */
 int list_entry_order(const struct list_entry *x, const struct list_entry *y); /* by client, bucket, id */

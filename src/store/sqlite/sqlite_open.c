@@ -134,7 +134,9 @@ static enum err_code open_writer(struct sqlite_store *s, const struct sqlite_opt
     sqlite3_wal_hook(s->writer.db, wal_grew, s);
     if (o->checkpoint_thread && checkpointer_start(s, sync, err) != ERR_OK)
         return err->code;
-    return load(s, o->wall_ms, err);
+    if (load(s, o->wall_ms, err) != ERR_OK)
+        return err->code;
+    return position_open(s, o->high_water, err);
 }
 
 enum err_code store_open_sqlite(const struct sqlite_options *o, struct store **ret_store, struct err *err)
@@ -142,8 +144,13 @@ enum err_code store_open_sqlite(const struct sqlite_options *o, struct store **r
     /* Without it every allocation inside SQLite takes one lock of the whole process. Refused, and no
      * harm done, once SQLite has been used. */
     (void)sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+    struct err loss;
+    if (position_check(o, &loss, err) != ERR_OK)
+        return err->code;
     struct sqlite_store *s = must_alloc(sizeof *s);
     s->base.ops = &store_sqlite_ops;
+    s->base.loss = loss;
+    s->mark_fd = -1;
     s->path = must_strdup(o->path);
     s->vfs = o->vfs ? must_strdup(o->vfs) : NULL;
     s->timeout_ms = o->timeout_ms;

@@ -314,9 +314,12 @@ static void store_sqlite_close(struct store *base)
     struct sqlite_store *s = (struct sqlite_store *)base;
     checkpointer_stop(s);
     sqlite_commit_close(s);
-    if (s->writer.db && s->base.live) /* the only place the WAL is ever truncated: a clean stop */
+    if (s->is_gone) /* what is at the path now is not ours to copy into, or to delete */
+        sqlite3_db_config(s->writer.db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+    else if (s->writer.db && s->base.live) /* the only place the WAL is ever truncated: a clean stop */
         sqlite3_wal_checkpoint_v2(s->writer.db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
     connection_close(&s->writer);
+    position_close(s);
     live_free(base->live);
     client_tasks_free(s->client_tasks);
     row_cache_free(s->row_cache);
@@ -336,6 +339,7 @@ const struct store_ops store_sqlite_ops = {
     .abandon = sqlite_abandon,
     .tend = sqlite_tend,
     .probe = sqlite_probe,
+    .watch = sqlite_watch,
     .close = store_sqlite_close,
     .reader_open = sqlite_reader_open,
     .reader_close = reader_close,
