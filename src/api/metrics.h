@@ -42,6 +42,7 @@ void metrics_committed(struct metrics *m, const struct unit *u);
 void metrics_webhook_disabled(struct metrics *m, enum webhook_fault why);
 void metrics_run_events(struct metrics *m, size_t count);
 void metrics_signal(struct metrics *m, enum signal_decision decision);
+void metrics_signal_rate_limited(struct metrics *m); /* HTTP thread: one that left no record */
 void metrics_alert(struct metrics *m, enum alert_category category);
 /* After a batch was answered: its size and how long its commit took. */
 void metrics_batch(struct metrics *m, const struct kernel_stats *k);

@@ -160,6 +160,8 @@
     INT(engine_signals_per_run_minute, "engine.signals_per_run_minute", 60, 0, 1000000, "0: no limit")       \
     INT(engine_signals_per_tenant_minute, "engine.signals_per_tenant_minute", 600, 0, 1000000,               \
         "0: no limit")                                                                                       \
+    INT(engine_refused_signals_per_actor_minute, "engine.refused_signals_per_actor_minute", 30, 1, 1000000,  \
+        "signals that policy refuses and that are recorded; later ones are 429")                             \
     INT(engine_decision_retention_days, "engine.decision_retention_days", 2557, 2557, 36525,                 \
         "signal decisions are kept at least so long (nothing deletes them); never less than seven years")    \
     TEXT(engine_pseudonymize, "engine.pseudonymize", SWITCH, "off",                                          \

@@ -25,10 +25,23 @@ static void load_signal(struct unit *u, struct command *base)
         (void)decision_of_signal(u, run->num, &c->signal_id);
 }
 
+/* --- rate ------------------------------------------------------------------------------------------ */
+
+/* The decision is known, and its minute has no room for one more of its kind: the sender hears so. */
+static bool is_one_too_many(struct signal_command *c, bool allowed)
+{
+    if (!(allowed ? c->room.none_if_allowed : c->room.none_if_refused))
+        return false;
+    c->answer = (struct signal_answer){.refusal = c->room.full};
+    return true;
+}
+
 /* --- what was said before -------------------------------------------------------------------------- */
 
 static void replay(struct signal_command *c, const struct decision_row *d)
 {
+    if (is_one_too_many(c, d->state != DECISION_REJECTED))
+        return;
     decision_answer(d, &c->answer);
     c->answer.replayed = true;
     if (d->type != (int64_t)c->type || memcmp(d->fingerprint.ptr, c->fingerprint, sizeof c->fingerprint) != 0)
@@ -38,7 +51,7 @@ static void replay(struct signal_command *c, const struct decision_row *d)
 
 /* --- alerts ---------------------------------------------------------------------------------------- */
 
-/* The run's tenant has the record; where the actor came from stands here (AS-20). */
+/* The run's tenant has the alert, as it has the record; where the actor came from stands here (AS-20). */
 static void raise_security(struct unit *u, const struct signal_command *c, const struct run_row *run,
                            const struct decision_row *d)
 {
@@ -85,6 +98,7 @@ static struct decision_row *record(struct unit *u, const struct signal_command *
                                     : v->requires_approval ? DECISION_REVISION_REQUIRED
                                                            : DECISION_ACCEPTED;
     struct str reason = str_of(v->reason);
+    bool foreign = !str_equal(c->actor.tenant, run->tenant_name);
     struct decision_row row = {.uuid = bytes_of(&c->decision_id),
                                .run = run->num,
                                .tenant = run->tenant,
@@ -92,6 +106,7 @@ static struct decision_row *record(struct unit *u, const struct signal_command *
                                .signal = bytes_of(&c->signal_id),
                                .policy = bytes_of(&c->policy_id),
                                .actor = c->actor_shown,
+                               .actor_tenant = foreign ? c->actor.tenant : STR_ABSENT,
                                .role = v->role,
                                .audit_reason = policy_reason(c->audit_reason),
                                .source_ip = c->source_ip,
@@ -115,6 +130,8 @@ static void judge(struct unit *u, struct signal_command *c, struct run_row *run)
                                .audit_reason = c->audit_reason};
     struct policy_verdict v;
     policy_evaluate(u->settings, &q, &c->given, &v);
+    if (is_one_too_many(c, v.allowed))
+        return;
     struct decision_row *d = record(u, c, run, &v);
     if (!v.allowed)
         raise_security(u, c, run, d);
@@ -140,9 +157,10 @@ static enum err_code decide_signal(struct unit *u, struct command *base, struct 
         return err_set(err, ERR_RUN_HIDDEN, "there is no such run, or it is not yours to know");
     bool foreign = !str_equal(c->actor.tenant, run->tenant_name);
     const struct decision_row *former = decision_of_signal(u, run->num, &c->signal_id);
-    /* A stranger hears again what was said to it, and nothing that was said to others. */
+    /* A foreigner hears again what it was told itself, and nothing that others were told. */
     bool to_it = former && str_equal(former->actor, c->actor_shown) && former->error_code.ptr &&
-                 str_is(former->error_code, err_wire(ERR_AUTHZ_TENANT_FORBIDDEN));
+                 str_is(former->error_code, err_wire(ERR_AUTHZ_TENANT_FORBIDDEN)) &&
+                 (!former->actor_tenant.ptr || str_equal(former->actor_tenant, c->actor.tenant));
     if (former && foreign && !to_it)
         return err_set(err, ERR_AUTHZ_TENANT_FORBIDDEN, "the run is another tenant's");
     if (former) {

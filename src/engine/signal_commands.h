@@ -25,6 +25,13 @@ struct signal_answer {
     struct err refusal; /* ERR_OK: none */
 };
 
+/* What the limits of rate left for the signal (api/engine/signal_limits.h). All zero: nothing limits it. */
+struct signal_room {
+    bool none_if_allowed, none_if_refused; /* one of that decision would be one too many: no record is made */
+    struct err full;                       /* then the sender hears this */
+    int64_t taken_ms;
+};
+
 struct signal_command {
     struct command base;
     struct str run_id;
@@ -36,6 +43,7 @@ struct signal_command {
     const struct json *payload; /* an object */
     struct str audit_reason;    /* absent: none said */
     struct policy_given given;
+    struct signal_room room;
     bool run_unseen;  /* no such run when a policy decision point was to be asked: then there is none */
     bool step_unseen; /* the same, of the step that the payload names */
     struct uuid decision_id, policy_id; /* proposed */

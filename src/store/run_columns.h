@@ -165,7 +165,8 @@
     TEXT(reason)                                                                                             \
     TEXT(error_code)                                                                                         \
     TEXT(new_run)                                                                                            \
-    TEXT(approved_by)
+    TEXT(approved_by)                                                                                        \
+    TEXT(actor_tenant) /* of a foreigner, who is refused; absent: the run's */
 
 #define SIGNAL_KEY_COLUMNS(INT, TEXT, BLOB)                                                                  \
     INT(run)                                                                                                 \

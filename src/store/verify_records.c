@@ -58,7 +58,8 @@ void verify_record_places(struct verify *v)
 static bool is_sound(const struct decision_row *d)
 {
     return d->uuid.len == 16 && d->signal.len == 16 && d->policy.len == 16 && d->payload.ptr &&
-           d->state >= 0 && d->state < SIGNAL_DECISION_COUNT && d->type >= 0 && d->type < SIGNAL_TYPE_COUNT;
+           d->state >= 0 && d->state < SIGNAL_DECISION_COUNT && d->type >= 0 && d->type < SIGNAL_TYPE_COUNT &&
+           (!d->actor_tenant.ptr || d->state == DECISION_REJECTED);
 }
 
 /* The two ways to find it lead to it. */

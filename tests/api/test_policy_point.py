@@ -9,7 +9,7 @@ import uuid
 
 import pytest
 
-from harness.engine_calls import Engine as Calls, Outside
+from harness.engine_calls import UNLIMITED, Engine as Calls, Outside
 from harness.receiver import Receiver, hang_up
 from harness.together import at_once
 from harness.weir_server import wait_for
@@ -17,8 +17,7 @@ from harness.weir_server import wait_for
 PATH = "/v1/data/weir/signal"
 SILENT = "policy decision point did not answer"
 BY_TABLE = "the policy decision point did not answer: by the table of roles"
-OPEN = {"engine.signals_per_run_minute": 0, "engine.signals_per_tenant_minute": 0}
-PATIENT = {"engine.policy_timeout_ms": 60000, **OPEN}
+PATIENT = {"engine.policy_timeout_ms": 60000, **UNLIMITED}
 
 
 def says(body, status=200, headers=None):
@@ -443,7 +442,7 @@ def test_a_question_survives_the_gateway_that_took_it(judged):
 
 def test_a_slow_point_and_a_stopped_gateway_end_at_the_timeout(fresh_weir, point):
     """Refused by the fallback; late words change nothing."""
-    engine = Engine(fresh_weir(settings={"engine.policy_url": point.url + PATH, **OPEN,
+    engine = Engine(fresh_weir(settings={"engine.policy_url": point.url + PATH, **UNLIMITED,
                                          "engine.policy_timeout_ms": 400}))
     run, gate = engine.run(), Gate()
     point.answers = [gate, YES]
@@ -489,7 +488,7 @@ def alerts_of(engine, run):
 def test_a_slow_point_is_told_as_degraded_and_its_signals_are_for_review(fresh_weir, point, fallback):
     """[TOP-048] [TOP-049] [TOP-050] [TOP-056] Denied, or allowed, as the setting says; flagged either way;
     the next signal goes the usual way, and no process ended."""
-    engine = Engine(fresh_weir(settings={"engine.policy_url": point.url + PATH, **OPEN,
+    engine = Engine(fresh_weir(settings={"engine.policy_url": point.url + PATH, **UNLIMITED,
                                          "engine.policy_timeout_ms": 1000,
                                          "engine.policy_fallback": fallback}))
     run, gate, pids = engine.run(), Gate(NO), sorted(engine.weir.pids())

@@ -4,17 +4,16 @@ import uuid
 
 import pytest
 
-from harness.engine_calls import DESTRUCTIVE, SIGNALS, Engine, Outside
+from harness.engine_calls import DESTRUCTIVE, SIGNALS, UNLIMITED, Engine, Outside
 from harness.weir_server import wait_for
 
-UNLIMITED = {"engine.signals_per_run_minute": 0, "engine.signals_per_tenant_minute": 0,
-             "jobs.retry_base_ms": 20, "jobs.retry_cap_ms": 40, "engine.cancel_grace_ms": 400}
+QUICK = {**UNLIMITED, "jobs.retry_base_ms": 20, "jobs.retry_cap_ms": 40, "engine.cancel_grace_ms": 400}
 
 
 @pytest.fixture(name="server", scope="module")
 def server_of_module(module_weir):
     """No limits, short pauses."""
-    return module_weir(settings=UNLIMITED)
+    return module_weir(settings=QUICK)
 
 
 @pytest.fixture(name="engine", scope="module")

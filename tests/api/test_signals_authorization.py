@@ -8,11 +8,10 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from harness.engine_calls import DESTRUCTIVE, SIGNALS, Engine, Outside, signal_body
+from harness.engine_calls import DESTRUCTIVE, SIGNALS, UNLIMITED, Engine, Outside, signal_body
 from harness.together import at_once
 from harness.weir_server import REPOSITORY, wait_for
 
-UNLIMITED = {"engine.signals_per_run_minute": 0, "engine.signals_per_tenant_minute": 0}
 ROLES = {"Operator": {"PAUSE", "RESUME", "CANCEL"},
          "Engineer": {"PAUSE", "RESUME", "CANCEL", "RETRY_STEP", "RETRY_RUN", "SKIP_STEP"},
          "Admin": set(SIGNALS) - {"ESCALATE_ALERT"}, "Engine": set(), "Worker": set()}
@@ -264,6 +263,7 @@ def test_another_tenants_signal_is_rejected_recorded_and_alerted(engine, server,
     record = engine.decision(run_id, signal_id)
     assert record["decision"] == "REJECTED" and record["policyDecisionId"] == problem["policyDecisionId"]
     assert record["audit"]["tenantId"] == engine.tenant and record["audit"]["actorId"] == "mallory"
+    assert record["audit"]["actorTenantId"] == "acme-thief"
     alert, = engine.alerts(run_id)
     assert alert["category"] == "security" and alert["code"] == "AUTHZ_TENANT_FORBIDDEN"
     assert "mallory" in alert["actorId"] and "acme-thief" in alert["actorId"]
@@ -622,8 +622,9 @@ def test_denied_wins_over_held(held):
 
 @pytest.fixture(name="limited", scope="module")
 def limited_server(module_weir):
-    """Five signals a run, twelve a tenant and minute."""
-    return module_weir(settings={"engine.signals_per_run_minute": 5, "engine.signals_per_tenant_minute": 12})
+    """Five signals a run, twelve a tenant and four refusals an actor and minute."""
+    return module_weir(settings={"engine.signals_per_run_minute": 5, "engine.signals_per_tenant_minute": 12,
+                                 "engine.refused_signals_per_actor_minute": 4})
 
 
 def limited_problem(answer):
@@ -638,14 +639,57 @@ def test_a_run_takes_so_many_signals_a_minute(limited):
     engine = Engine(limited, "acme-run-limit")
     one, two = new_run(engine), new_run(engine)
     foreign = Engine(limited, "acme-storm")
-    for _ in range(5):
+    for _ in range(4):
         foreign.signal(one, "PAUSE").expect_problem(403, "AUTHZ_TENANT_FORBIDDEN")
     limited_problem(foreign.signal(one, "PAUSE"))
     for _ in range(5):
         engine.signal(one, "PAUSE").expect(200)
     limited_problem(engine.signal(one, "PAUSE"))
     engine.signal(two, "PAUSE").expect(200)
-    assert len(engine.decisions(one)) == 10
+    assert len(engine.decisions(one)) == 9
+
+
+@pytest.mark.parametrize("kind, refused", [("PAUSE", {"roles": "Viewer"}),
+                                           ("EMERGENCY_STOP", {"roles": "Viewer"}),
+                                           ("EMERGENCY_STOP", {"roles": "Admin", "project": "other"}),
+                                           ("EMERGENCY_STOP", {"roles": "Admin", "tenant": "acme-envy"})])
+def test_refused_signals_take_nothing_from_those_who_may(limited, kind, refused):
+    """They count by actor: so many a minute are recorded, the rest is 429, counted and leaves no record; the
+    run can be paused and stopped as if there had been none."""
+    engine = Engine(limited, "acme-refused-" + uuid.uuid4().hex)
+    run_id, sub = new_run(engine), uuid.uuid4().hex
+    before = limited.metric("weir_signals_rate_limited_total")
+    for n in range(20):
+        answer = engine.signal(run_id, kind, SIGNALS[kind], "why", sub=sub, **refused)
+        assert answer.status == 403 if n < 4 else not limited_problem(answer)
+    assert limited.metric("weir_signals_rate_limited_total") == before + 16
+    assert len(engine.decisions(run_id)) == len(engine.alerts(run_id)) == 4
+    for _ in range(5):
+        engine.signal(run_id, "PAUSE", sub="ada").expect(200)
+    engine.signal(run_id, "EMERGENCY_STOP", SIGNALS["EMERGENCY_STOP"], "now", sub="ada").expect(200)
+
+
+def test_a_run_that_got_too_many_signals_can_still_be_stopped(limited):
+    """CANCEL and EMERGENCY_STOP have room of their own, each; also where the tenant's is used up."""
+    engine = Engine(limited, "acme-room-to-stop")
+    runs = [new_run(engine) for _ in range(3)]
+    for n in range(12):
+        engine.signal(runs[n % 3], "PAUSE").expect(200)
+    limited_problem(engine.signal(runs[0], "RESUME"))
+    for _ in range(5):
+        engine.signal(runs[0], "CANCEL", roles="Operator").expect(200)
+    limited_problem(engine.signal(runs[0], "CANCEL", roles="Operator"))
+    engine.signal(runs[0], "EMERGENCY_STOP", SIGNALS["EMERGENCY_STOP"]).expect(200)
+
+
+def test_an_actor_that_was_refused_too_often_may_send_what_it_may(limited):
+    """Only further refusals are 429."""
+    engine = Engine(limited, "acme-clumsy")
+    run_id = new_run(engine)
+    for _ in range(4):
+        engine.signal(run_id, "RETRY_RUN", roles="Operator").expect_problem(403, "AUTHZ_DENIED")
+    limited_problem(engine.signal(run_id, "RETRY_RUN", roles="Operator"))
+    engine.signal(run_id, "CANCEL", roles="Operator").expect(200)
 
 
 def test_a_tenant_sends_so_many_signals_a_minute(limited):

@@ -7,11 +7,10 @@ import uuid
 
 import pytest
 
-from harness.engine_calls import Engine, Outside, signal_body
+from harness.engine_calls import UNLIMITED, Engine, Outside, signal_body
 from harness.store_sql import edit, file_of, value
 from harness.weir_server import wait_for
 
-UNLIMITED = {"engine.signals_per_run_minute": 0, "engine.signals_per_tenant_minute": 0}
 SEVEN_YEARS_MS = 2557 * 86400 * 1000
 LISTED = {"AUTHZ_DENIED", "AUTHZ_REASON_REQUIRED", "AUTHZ_TENANT_FORBIDDEN", "SIGNAL_DUPLICATE",
           "SIGNAL_NOT_FOUND", "SIGNAL_INVALID_PAYLOAD", "RUN_TERMINAL", "STEP_NOT_TERMINAL",

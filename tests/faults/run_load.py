@@ -7,7 +7,7 @@ import threading
 import time
 import uuid
 
-from harness.engine_calls import Engine, Outside, path_of, signal_body
+from harness.engine_calls import UNLIMITED, Engine, Outside, path_of, signal_body
 from harness.kept import Kept
 from harness.run_model import RunModel, record_faults, written_faults
 from harness.signal_judge import SignalBook, payload_of, signal_faults
@@ -18,8 +18,7 @@ from kill_load import CUT, SETTINGS
 RESEND_SECONDS = 0.02
 SKEW_SECONDS_MAX = 1.0
 OUTSIDE = "steps.outside"
-RUN_SETTINGS = {**SETTINGS, "engine.signals_per_run_minute": 0, "engine.signals_per_tenant_minute": 0,
-                "jobs.retry_cap_ms": 50}
+RUN_SETTINGS = {**SETTINGS, **UNLIMITED, "jobs.retry_cap_ms": 50}
 PLAN = ({"stepId": "a", "queue": "default", "maxAttempts": 9},
         {"stepId": "b", "dependsOn": ["a"], "maxAttempts": 9},
         {"stepId": "c", "dependsOn": ["a"], "queue": "default", "config": {"work_kind": "FAIL_IMMEDIATE"}},

@@ -36,6 +36,9 @@ SIGNALS = {
     "ESCALATE_ALERT": {"level": "INFO", "note": "n"},
     "SKIP_STEP": {"stepId": "a", "reason": "r"}, "UPDATE_TARGET": {"stepId": "a", "newTarget": {"db": "x"}},
     "EMERGENCY_STOP": {"reason": "r", "forceKill": False}}
+# No limit of rate for signals: settings.
+UNLIMITED = {"engine.signals_per_run_minute": 0, "engine.signals_per_tenant_minute": 0,
+             "engine.refused_signals_per_actor_minute": 1000000}
 DESTRUCTIVE = ("UPDATE_PARAMS", "INJECT_OVERRIDE", "UPDATE_TARGET", "EMERGENCY_STOP")
 
 

@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 
-from harness.engine_calls import Engine, path_of, signal_body
+from harness.engine_calls import UNLIMITED, Engine, path_of, signal_body
 from harness.kept import Kept
 from harness.signal_judge import SignalBook, payload_of, signal_faults
 from harness.together import at_once
@@ -18,8 +18,7 @@ EACH = 60 if os.environ.get("WEIR_TEST_LONG") == "1" else 5
 KINDS = ("PAUSE", "RESUME", "RESUME", "UPDATE_PARAMS", "SKIP_STEP", "RETRY_STEP", "INJECT_OVERRIDE",
          "UPDATE_TARGET")
 HELD = "UPDATE_TARGET"
-STORM = {"engine.signals_per_run_minute": 0, "engine.signals_per_tenant_minute": 0,
-         "engine.approval_required": HELD}
+STORM = {**UNLIMITED, "engine.approval_required": HELD}
 PER_MINUTE = 20
 
 

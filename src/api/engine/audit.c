@@ -28,10 +28,10 @@ static void tell_decision(const void *row, void *arg)
              "policy_decision_id", LOG_TEXT(policy), "signal_type",
              LOG_TEXT(signal_type_text((enum signal_type)d->type)), "decision",
              LOG_TEXT(signal_decision_text((enum signal_decision)d->state)), "run", LOG_INT(d->run),
-             "actor_id", LOG_STR(d->actor), "actor_role", LOG_STR(d->role), "error_code",
-             LOG_STR(d->error_code), "reason", LOG_STR(d->audit_reason), "approved_by",
-             LOG_STR(d->approved_by), "approval_reason", LOG_STR(d->approved_ms ? d->reason : STR_ABSENT),
-             NULL);
+             "actor_id", LOG_STR(d->actor), "actor_tenant", LOG_STR(d->actor_tenant), "actor_role",
+             LOG_STR(d->role), "error_code", LOG_STR(d->error_code), "reason", LOG_STR(d->audit_reason),
+             "approved_by", LOG_STR(d->approved_by), "approval_reason",
+             LOG_STR(d->approved_ms ? d->reason : STR_ABSENT), NULL);
 }
 
 static void tell_alert(const void *row, void *arg)

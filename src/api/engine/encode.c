@@ -132,6 +132,7 @@ static void encode_audit(struct json_writer *w, const struct run_row *run, const
     member(w, "actorId", d->actor);
     member(w, "actorRole", d->role);
     member(w, "tenantId", run->tenant_name);
+    optional(w, "actorTenantId", d->actor_tenant);
     encode_time_ms(w, "timestamp", d->created_ms);
     optional(w, "reason", d->audit_reason);
     optional(w, "sourceIp", d->source_ip);

@@ -158,9 +158,34 @@ static void answer(struct call *c, const struct signal_answer *a)
     call_send(c);
 }
 
+static struct signal_sender sender_of(const struct signal_command *command)
+{
+    struct signal_sender s = {.tenant = command->actor.tenant,
+                              .actor = command->actor.user_id,
+                              .run = command->run_id,
+                              .type = command->type};
+    (void)policy_effective_role(&command->actor, command->type, &s.expected);
+    return s;
+}
+
+static void rate_limited(struct call *c, const struct err *err)
+{
+    metrics_signal_rate_limited(c->api->metrics);
+    call_problem(c, err);
+}
+
 static void signal_decided(struct call *c)
 {
-    answer(c, &((const struct signal_command *)c->command)->answer);
+    const struct signal_command *command = (const struct signal_command *)c->command;
+    const struct signal_answer *a = &command->answer;
+    const struct signal_sender sender = sender_of(command);
+    bool too_many = a->refusal.code == ERR_REQUEST_RATE_LIMITED;
+    signal_limits_settle(c->api->signal_limits, &sender, &command->room,
+                         too_many || a->decision == DECISION_REJECTED);
+    if (too_many)
+        rate_limited(c, &a->refusal);
+    else
+        answer(c, a);
 }
 
 static struct str new_run_id(struct call *c)
@@ -181,10 +206,14 @@ void handle_send_signal(struct call *c)
     struct signal_command *command = ARENA_NEW(c->x->arena, struct signal_command);
     struct err err = {.code = ERR_OK};
     command->run_id = route_param(&c->match, "run_id");
-    if (read_signal(c, command, &err) != ERR_OK || read_actor(c, &command->actor, &err) != ERR_OK ||
-        signal_limits_take(c->api->signal_limits, command->actor.tenant, command->run_id,
-                           c->x->received_us / 1000, &err) != ERR_OK) {
+    if (read_signal(c, command, &err) != ERR_OK || read_actor(c, &command->actor, &err) != ERR_OK) {
         call_problem(c, &err);
+        return;
+    }
+    const struct signal_sender sender = sender_of(command);
+    if (signal_limits_take(c->api->signal_limits, &sender, c->x->received_us / 1000, &command->room, &err) !=
+        ERR_OK) {
+        rate_limited(c, &err);
         return;
     }
     command->actor_shown = shown(c, command->actor.user_id);

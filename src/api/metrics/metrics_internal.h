@@ -42,7 +42,7 @@ struct route_metrics {
 
 /* One thread's part: it alone writes. */
 struct metric_part {
-    _Alignas(METRIC_LINE_BYTES) _Atomic uint64_t replays;
+    _Alignas(METRIC_LINE_BYTES) _Atomic uint64_t replays, signals_rate_limited;
     _Atomic uint64_t heartbeats, webhook_deliveries, webhook_failures;
     _Atomic uint64_t problems[ERR_CODE_COUNT];
     struct histogram webhook_seconds;

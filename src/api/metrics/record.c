@@ -180,6 +180,11 @@ void metrics_problem(struct metrics *m, enum err_code code)
     metric_add(&my_part(m)->problems[code], 1);
 }
 
+void metrics_signal_rate_limited(struct metrics *m)
+{
+    metric_add(&my_part(m)->signals_rate_limited, 1);
+}
+
 void metrics_idempotent_replay(struct metrics *m)
 {
     metric_add(&my_part(m)->replays, 1);

@@ -258,6 +258,8 @@ static void write_runs(const struct metrics *m, struct strbuf *out)
 {
     char labels[64];
     counter(out, "weir_run_events_total", "Run events written", metric_get(&m->run_events));
+    counter(out, "weir_signals_rate_limited_total", "Signals beyond a limit of rate, which left no record",
+            TOTAL(m, signals_rate_limited));
     metrics_head(out, "weir_signals_total", "counter", "Signals decided, by decision");
     for (int d = 0; d < SIGNAL_DECISION_COUNT; d++) {
         snprintf(labels, sizeof labels, "decision=\"%s\"", signal_decision_text((enum signal_decision)d));

@@ -176,6 +176,7 @@ struct signal_command *post_signal(struct rig *r, const struct sent *s)
         .type = s->type,
         .audit_reason = s->reason ? str_of(s->reason) : STR_ABSENT,
         .given = s->given,
+        .room = s->room,
         .decision_id = uuid_v4(),
         .policy_id = uuid_v4(),
         .new_run_id = arena_printf(r->arena, "again-%s", s->run)};

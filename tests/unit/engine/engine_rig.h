@@ -48,6 +48,7 @@ struct sent {
     const char *reason;                 /* NULL: none said */
     struct uuid signal_id;              /* all zero: a new one */
     struct policy_given given;
+    struct signal_room room;
 };
 struct signal_command *post_signal(struct rig *r, const struct sent *s);
 struct signal_command *send_signal(struct rig *r, const struct sent *s);

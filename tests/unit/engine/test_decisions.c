@@ -167,6 +167,7 @@ static void test_another_tenants_admin_is_refused_and_recorded(void **state)
     const struct decision_row d = decision_by(r, &c->policy_id);
     assert_int_equal(d.state, DECISION_REJECTED);
     assert_int_equal(d.tenant, run_of(r, "run").tenant);
+    assert_true(str_is(d.actor_tenant, "evil"));
     assert_int_equal(count_alerts(r, ALERT_SECURITY, &alert), 1);
     assert_true(str_is(alert.detail, "mallory of tenant evil"));
     assert_true(str_is(alert.code, "AUTHZ_TENANT_FORBIDDEN"));
@@ -176,6 +177,59 @@ static void test_another_tenants_admin_is_refused_and_recorded(void **state)
     assert_true(c->answer.replayed);
     assert_int_equal(count_rows(r, &table_decision_row), 1);
     assert_int_equal(count_alerts(r, ALERT_SECURITY, NULL), 1);
+    s.tenant = "worse"; /* whose mallory is somebody else */
+    c = send_signal(r, &s);
+    assert_int_equal(c->base.result, ERR_AUTHZ_TENANT_FORBIDDEN);
+    c = send_signal(r, &(struct sent){.run = "run", .type = SIGNAL_PAUSE});
+    assert_null(decision_by(r, &c->policy_id).actor_tenant.ptr);
+}
+
+/* What has no room in its minute (api/engine/signal_limits.h) leaves no record; the other kind passes. */
+static void test_a_decision_without_room_is_not_recorded(void **state)
+{
+    struct rig *r = *state;
+    put_plan(r, one_step);
+    start_run(r, "run", "one");
+    const struct signal_room full = {.full = {.code = ERR_REQUEST_RATE_LIMITED}};
+    struct signal_room none_if_allowed = full, none_if_refused = full;
+    none_if_allowed.none_if_allowed = none_if_refused.none_if_refused = true;
+    const struct {
+        struct signal_room room;
+        const char *roles;
+        enum err_code heard;
+    } cases[] = {{none_if_refused, "Viewer", ERR_REQUEST_RATE_LIMITED},
+                 {none_if_refused, "Admin", ERR_OK},
+                 {none_if_allowed, "Viewer", ERR_AUTHZ_DENIED},
+                 {none_if_allowed, "Admin", ERR_REQUEST_RATE_LIMITED}};
+    for (size_t i = 0; i < LENGTH_OF(cases); i++) {
+        struct sent s = {.run = "run", .type = SIGNAL_PAUSE, .roles = cases[i].roles, .room = cases[i].room};
+        size_t records = count_rows(r, &table_decision_row), alerts = count_rows(r, &table_alert_row);
+        s.signal_id = uuid_v4();
+        for (int again = 0; again < 2; again++) /* also what is replayed counts */
+            assert_int_equal(send_signal(r, &s)->answer.refusal.code, cases[i].heard);
+        bool recorded = cases[i].heard != ERR_REQUEST_RATE_LIMITED;
+        assert_int_equal(count_rows(r, &table_decision_row), records + recorded);
+        assert_int_equal(count_rows(r, &table_alert_row), alerts + (cases[i].heard == ERR_AUTHZ_DENIED));
+    }
+    assert_story(r, "run", "RunQueued RunStarted RunPaused");
+}
+
+static void test_what_was_decided_is_not_told_again_without_room(void **state)
+{
+    struct rig *r = *state;
+    put_plan(r, one_step);
+    start_run(r, "run", "one");
+    for (int refused = 0; refused < 2; refused++) {
+        struct sent s = {.run = "run",
+                         .type = SIGNAL_PAUSE,
+                         .roles = refused ? "Viewer" : "Admin",
+                         .signal_id = uuid_v4()};
+        (void)send_signal(r, &s);
+        s.room = (struct signal_room){.none_if_allowed = !refused,
+                                      .none_if_refused = refused,
+                                      .full = {.code = ERR_REQUEST_RATE_LIMITED}};
+        assert_int_equal(send_signal(r, &s)->answer.refusal.code, ERR_REQUEST_RATE_LIMITED);
+    }
 }
 
 /* Who has the same name elsewhere does not read what was decided here. */
@@ -518,6 +572,8 @@ int main(void)
         RIG_TEST(test_destructive_signals_need_a_reason_and_raise_an_alert),
         RIG_TEST(test_the_effective_role_is_the_least_that_suffices),
         RIG_TEST(test_another_tenants_admin_is_refused_and_recorded),
+        RIG_TEST(test_a_decision_without_room_is_not_recorded),
+        RIG_TEST(test_what_was_decided_is_not_told_again_without_room),
         RIG_TEST(test_a_namesake_of_another_tenant_gets_no_answer_of_ours),
         RIG_TEST(test_a_signal_that_is_switched_off_is_denied),
         RIG_TEST(test_a_decision_says_who_what_when_and_what_became_of_it),
