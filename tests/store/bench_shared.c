@@ -22,7 +22,7 @@ struct store *shared_open_other(struct bench *b)
     return s;
 }
 
-enum err_code shared_load(struct store *s, struct load_set *l, struct arena *a)
+enum err_code bench_load_shared(struct store *s, struct load_set *l, struct arena *a)
 {
     struct err err = {.code = ERR_OK};
     enum err_code code = s->ops->load(s, l, a, &err);

@@ -12,7 +12,7 @@ extern const struct str shared_queue;
 int64_t shared_now_ms(void); /* monotonic */
 struct store *shared_open_other(struct bench *b);
 
-enum err_code shared_load(struct store *s, struct load_set *l, struct arena *a);
+enum err_code bench_load_shared(struct store *s, struct load_set *l, struct arena *a);
 void shared_abandon(struct store *s);
 /* One commit of one row. */
 enum err_code shared_change(struct store *s, const struct table *t, enum row_op op, const void *row,

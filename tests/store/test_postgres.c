@@ -17,7 +17,7 @@ static uint32_t claim(struct store *s, struct arena *a, int64_t client, uint32_t
 {
     struct load_claim c = {.queues = &shared_queue, .queue_count = 1, .client = client, .max = max};
     struct load_set l = {.claims = &c, .claim_count = 1, .now_ms = 1000};
-    assert_int_equal(shared_load(s, &l, a), ERR_OK);
+    assert_int_equal(bench_load_shared(s, &l, a), ERR_OK);
     return live_count(s->live);
 }
 
@@ -68,7 +68,7 @@ static void test_what_is_due_is_loaded_and_nothing_else(void **state)
     for (size_t i = 0; i < LENGTH_OF(rows); i++)
         assert_int_equal(bench_change(b, &table_task_row, ROW_INSERT, &rows[i]), ERR_OK);
     struct load_set l = {.due_max = 10, .now_ms = 1000};
-    assert_int_equal(shared_load(b->store, &l, b->arena), ERR_OK);
+    assert_int_equal(bench_load_shared(b->store, &l, b->arena), ERR_OK);
     assert_int_equal(live_count(b->store->live), 2);
     assert_non_null(live_find(b->store->live, 1));
     assert_non_null(live_find(b->store->live, 3));
@@ -82,7 +82,7 @@ static size_t jobs_by_key(struct store *s, struct arena *a, int64_t client, stru
     struct load_key k = {.client = client, .key = key};
     struct load_set l = {.keys = &k, .key_count = 1, .now_ms = 1000};
     size_t cursor = 0, count = 0;
-    assert_int_equal(shared_load(s, &l, a), ERR_OK);
+    assert_int_equal(bench_load_shared(s, &l, a), ERR_OK);
     for (int64_t id; (id = idem_find(&s->idem, idem_hash(client, key), &cursor)); count++)
         *ret_id = id;
     return count;
@@ -129,7 +129,7 @@ static void *load_and_wait(void *arg)
 {
     struct waiting_load *w = arg;
     struct load_set l = {.rows = &w->row, .row_count = 1, .now_ms = 1000};
-    w->code = shared_load(w->store, &l, w->arena);
+    w->code = bench_load_shared(w->store, &l, w->arena);
     return NULL;
 }
 
@@ -144,7 +144,7 @@ static void test_a_row_that_another_batch_changes_is_read_after_it(void **state)
     PGconn *look = bench_session(&b->schema);
     pthread_t thread;
     assert_int_equal(bench_change(b, &table_key_head_row, ROW_INSERT, &head), ERR_OK);
-    assert_int_equal(shared_load(b->store, &l, b->arena), ERR_OK);
+    assert_int_equal(bench_load_shared(b->store, &l, b->arena), ERR_OK);
     assert_true(mine.found);
     w.row = (struct load_row){.table = &table_key_head_row, .row = &w.head};
     assert_int_equal(pthread_create(&thread, NULL, load_and_wait, &w), 0);

@@ -164,7 +164,7 @@ static void test_a_commit_into_silence_is_unknown_in_time(void **state)
     struct load_set nothing = {.now_ms = 1000};
     struct err err = {.code = ERR_OK};
     open_through(b, &t);
-    assert_int_equal(shared_load(t.store, &nothing, b->arena), ERR_OK);
+    assert_int_equal(bench_load_shared(t.store, &nothing, b->arena), ERR_OK);
     commit_proxy_set(t.proxy, PROXY_HANGS);
     int64_t start = shared_now_ms();
     assert_int_equal(shared_insert_job(t.store, 1, &err), ERR_STORAGE_UNAVAILABLE);
@@ -286,7 +286,7 @@ static void test_webhooks_are_not_read_again_while_they_are_walked(void **state)
     assert_int_equal(walked->count, 1); /* read from freed memory, if they were */
     assert_int_equal(walked->hooks[0].id, 1);
     shared_abandon(s);
-    assert_int_equal(shared_load(s, &nothing, b->arena), ERR_OK); /* the next batch sees them all */
+    assert_int_equal(bench_load_shared(s, &nothing, b->arena), ERR_OK); /* the next batch sees them all */
     assert_int_equal(hooks_of(&s->hooks, 1)->count, 2);
     shared_abandon(s);
     store_close(s);

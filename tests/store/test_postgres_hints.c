@@ -73,7 +73,7 @@ static void commit_and_hint(struct bench *b, int64_t id)
 {
     struct load_set nothing = {.now_ms = 1000};
     struct err err;
-    assert_int_equal(shared_load(b->store, &nothing, b->arena), ERR_OK);
+    assert_int_equal(bench_load_shared(b->store, &nothing, b->arena), ERR_OK);
     assert_int_equal(shared_insert_job(b->store, id, &err), ERR_OK);
     b->store->ops->hint(b->store, HINT_READY | HINT_TIMER);
 }

@@ -47,7 +47,7 @@ static void expect_loaded(struct store *s, const int64_t *ids, size_t count)
 static void load_claims(struct bench *b, const struct load_claim *claims, size_t count)
 {
     struct load_set l = {.claims = claims, .claim_count = count, .now_ms = 1000};
-    assert_int_equal(shared_load(b->store, &l, b->arena), ERR_OK);
+    assert_int_equal(bench_load_shared(b->store, &l, b->arena), ERR_OK);
 }
 
 /* --- claims ---------------------------------------------------------------------------------------- */
@@ -115,7 +115,7 @@ static void load_everything(struct store *s, struct arena *a)
                          .task_count = LENGTH_OF(ids),
                          .due_max = WANTED,
                          .now_ms = 1000};
-    assert_int_equal(shared_load(s, &l, a), ERR_OK);
+    assert_int_equal(bench_load_shared(s, &l, a), ERR_OK);
     shared_abandon(s);
 }
 
@@ -189,16 +189,16 @@ static void test_streams_come_with_the_job_they_are_about_however_it_is_asked_fo
     for (size_t i = 0; i < LENGTH_OF(sets); i++) {
         if (sets[i].due_max)
             assert_int_equal(bench_change(b, &table_task_row, ROW_UPDATE, &waits), ERR_OK);
-        assert_int_equal(shared_load(b->store, &sets[i], b->arena), ERR_OK);
+        assert_int_equal(bench_load_shared(b->store, &sets[i], b->arena), ERR_OK);
         expect_streams(b->store);
     }
     const int64_t asked[] = {STREAM(3), 1}; /* one that is asked for itself, alone and beside a job */
     struct load_set l = {.tasks = asked, .task_count = 1, .now_ms = 1000};
-    assert_int_equal(shared_load(b->store, &l, b->arena), ERR_OK);
+    assert_int_equal(bench_load_shared(b->store, &l, b->arena), ERR_OK);
     EXPECT_LOADED(b->store, STREAM(3));
     shared_abandon(b->store);
     l.task_count = 2;
-    assert_int_equal(shared_load(b->store, &l, b->arena), ERR_OK);
+    assert_int_equal(bench_load_shared(b->store, &l, b->arena), ERR_OK);
     EXPECT_LOADED(b->store, 1, STREAM(1), STREAM(2), STREAM(3));
     shared_abandon(b->store);
 }
@@ -217,7 +217,7 @@ static void *load_job(void *arg)
     struct arena *a = arena_new(1 << 12);
     const int64_t id = 1;
     struct load_set l = {.tasks = &id, .task_count = 1, .now_ms = 1000};
-    x->code = shared_load(x->store, &l, a);
+    x->code = bench_load_shared(x->store, &l, a);
     arena_free(a);
     return NULL;
 }
@@ -244,7 +244,7 @@ static void test_a_stream_made_while_a_load_waits_for_its_job_is_seen(void **sta
     struct task_row job = task_in(0, 1, 5), stream = stream_about(1, 101, 7);
     pthread_t threads[2];
     add_task(b, job);
-    assert_int_equal(shared_load(b->store, &l, b->arena), ERR_OK);
+    assert_int_equal(bench_load_shared(b->store, &l, b->arena), ERR_OK);
     assert_int_equal(pthread_create(&threads[0], NULL, read_in_one, &x), 0);
     shared_wait_until(look, "SELECT count(*) FROM pg_locks WHERE NOT granted", 1);
     assert_int_equal(pthread_create(&threads[1], NULL, load_job, &x), 0);
@@ -270,7 +270,7 @@ static void test_a_stream_made_while_a_load_waits_for_its_job_is_seen(void **sta
 static int64_t next_due(struct bench *b, int64_t now_ms, uint32_t max)
 {
     struct load_set l = {.due_max = max, .now_ms = now_ms};
-    assert_int_equal(shared_load(b->store, &l, b->arena), ERR_OK);
+    assert_int_equal(bench_load_shared(b->store, &l, b->arena), ERR_OK);
     shared_abandon(b->store);
     return l.next_due_ms;
 }
@@ -306,10 +306,10 @@ static void test_tasks_that_run_too_long_are_loaded_with_the_timers(void **state
         add_task(b, t);
     }
     struct load_set l = {.due_max = 10, .now_ms = 4999};
-    assert_int_equal(shared_load(b->store, &l, b->arena), ERR_OK);
+    assert_int_equal(bench_load_shared(b->store, &l, b->arena), ERR_OK);
     assert_int_equal(live_size(b->store->live), 0);
     l.now_ms = 5000;
-    assert_int_equal(shared_load(b->store, &l, b->arena), ERR_OK);
+    assert_int_equal(bench_load_shared(b->store, &l, b->arena), ERR_OK);
     EXPECT_LOADED(b->store, 1);
     shared_abandon(b->store);
 }
@@ -322,14 +322,14 @@ static void test_a_ready_task_that_is_not_due_is_not_claimed(void **state)
     const struct load_claim claim = {queues, 1, 0, 5};
     struct load_set now = {.now_ms = 1000};
     t.due_ms = 5000;
-    assert_int_equal(shared_load(b->store, &now, b->arena), ERR_OK);
+    assert_int_equal(bench_load_shared(b->store, &now, b->arena), ERR_OK);
     add_task(b, t);
     load_claims(b, &claim, 1);
     assert_int_equal(live_size(b->store->live), 0);
     shared_abandon(b->store);
     assert_int_equal(next_due(b, 1000, 5), 5000);
     now.now_ms = 5000;
-    assert_int_equal(shared_load(b->store, &now, b->arena), ERR_OK);
+    assert_int_equal(bench_load_shared(b->store, &now, b->arena), ERR_OK);
     assert_int_equal(bench_change(b, &table_task_row, ROW_UPDATE, &t), ERR_OK);
     load_claims(b, &claim, 1);
     EXPECT_LOADED(b->store, 1);
@@ -363,7 +363,7 @@ static void test_texts_of_any_bytes_are_stored_and_found(void **state)
         struct load_key key = {1, texts[i]};
         struct load_set l = {.keys = &key, .key_count = 1, .now_ms = 1000};
         size_t cursor = 0;
-        assert_int_equal(shared_load(b->store, &l, b->arena), ERR_OK);
+        assert_int_equal(bench_load_shared(b->store, &l, b->arena), ERR_OK);
         assert_int_equal(idem_find(&b->store->idem, idem_hash(1, texts[i]), &cursor), job.id);
         shared_abandon(b->store);
         assert_int_not_equal(shared_change(b->store, &table_job_row, ROW_INSERT, &twin, &err), ERR_OK);
@@ -389,7 +389,7 @@ static void test_webhooks_that_another_handle_changed_are_known_before_anything_
     struct err err;
     assert_null(hooks_of(&other->hooks, 4));
     assert_int_equal(shared_change(b->store, &table_webhook_row, ROW_INSERT, &hook, &err), ERR_OK);
-    assert_int_equal(shared_load(other, &nothing, b->arena), ERR_OK);
+    assert_int_equal(bench_load_shared(other, &nothing, b->arena), ERR_OK);
     assert_int_equal(hooks_of(&other->hooks, 4)->count, 1);
     shared_abandon(other);
     assert_int_equal(shared_change(b->store, &table_webhook_row, ROW_DELETE, &hook, &err), ERR_OK);

@@ -33,7 +33,7 @@ static enum err_code load_claim(struct store *s, struct arena *a, uint32_t max)
 {
     const struct load_claim claim = {&queue, 1, 0, max};
     struct load_set l = {.claims = &claim, .claim_count = 1, .now_ms = NOW_MS};
-    return shared_load(s, &l, a);
+    return bench_load_shared(s, &l, a);
 }
 
 static enum err_code commit_row(struct store *s, enum row_op op, const struct task_row *row)
@@ -87,7 +87,7 @@ static void end_one(struct store *s, struct arena *a, int64_t id)
 {
     struct load_set l = {.tasks = &id, .task_count = 1, .now_ms = NOW_MS};
     for (bool done = false; !done;) {
-        if (shared_load(s, &l, a) != ERR_OK) {
+        if (bench_load_shared(s, &l, a) != ERR_OK) {
             shared_abandon(s);
             continue;
         }
