@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 
+#include "base/backoff.h"
 #include "base/must.h"
 #include "base/time_text.h"
 
@@ -91,7 +92,7 @@ static bool read_asctime_date(struct str value, int64_t now_wall_ms, int64_t *re
 
 static int64_t within(int64_t ms)
 {
-    return ms < 0 ? 0 : ms > RETRY_AFTER_MS_MAX ? RETRY_AFTER_MS_MAX : ms;
+    return ms < 0 ? 0 : ms > RETRY_AFTER_MAX_MS ? RETRY_AFTER_MAX_MS : ms;
 }
 
 int64_t retry_after_ms(struct str value, int64_t now_wall_ms)
@@ -102,8 +103,8 @@ int64_t retry_after_ms(struct str value, int64_t now_wall_ms)
         digits++;
     int64_t seconds, at_ms;
     if (digits && digits == value.len) {
-        if (!str_to_int(value, 0, RETRY_AFTER_MS_MAX / 1000, &seconds))
-            return RETRY_AFTER_MS_MAX;
+        if (!str_to_int(value, 0, RETRY_AFTER_MAX_MS / 1000, &seconds))
+            return RETRY_AFTER_MAX_MS;
         return seconds * 1000;
     }
     if (read_gmt_date(value, now_wall_ms, &at_ms) || read_asctime_date(value, now_wall_ms, &at_ms))

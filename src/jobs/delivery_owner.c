@@ -9,7 +9,6 @@
 enum {
     BREAKER_FAILURES = 5,         /* in a row; then one try at a time, with pauses */
     BREAKER_PAUSE_MAX_MS = 10000, /* many streams may wait for one receiver, and each has its tries */
-    RETRY_AFTER_MAX_MS = 3600000,
 };
 
 /* --- rows ---------------------------------------------------------------------------------------- */

@@ -8,6 +8,7 @@
 
 #include "base/must.h"
 #include "base/url.h"
+#include "base/backoff.h"
 #include "egress/address.h"
 #include "egress/retry_after.h"
 
@@ -57,7 +58,7 @@ static void check_retry_after(struct str value)
 {
     static const int64_t now_ms = INT64_C(1780000000000);
     int64_t ms = retry_after_ms(value, now_ms);
-    MUST(ms >= -1 && ms <= RETRY_AFTER_MS_MAX);
+    MUST(ms >= -1 && ms <= RETRY_AFTER_MAX_MS);
     struct strbuf padded CLEANUP(strbuf_free) = {0};
     strbuf_add_text(&padded, " \t");
     strbuf_add_str(&padded, value);

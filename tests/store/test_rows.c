@@ -203,6 +203,32 @@ static void test_a_commit_of_many_rows_stores_every_column_of_each(void **state)
         bench_expect_equal(rows[i].table, bench_fetch(b, rows[i].table, rows[i].row), rows[i].row);
 }
 
+/* Each time the largest number is in another table; none of them may be given again. */
+static void test_the_last_id_is_the_largest_of_all_tables(void **state)
+{
+    struct bench *b = *state;
+    static const struct {
+        const struct table *table;
+        const char *column;
+    } ids[] = {{&table_job_row, "id"},      {&table_api_key_row, "id"}, {&table_webhook_row, "id"},
+               {&table_delivery_row, "id"}, {&table_plan_row, "num"},   {&table_run_row, "num"},
+               {&table_alert_row, "id"},    {&table_decision_row, "id"}};
+    if (!b->on_disk && !b->shared)
+        return; /* nothing is opened again */
+    for (size_t i = 0; i < LENGTH_OF(ids); i++) {
+        const struct table *t = ids[i].table;
+        char *row = bench_row(b, t, i, 0);
+        int64_t id = (INT64_C(1) << 50) + (int64_t)i * 1000000;
+        size_t column = 0;
+        while (strcmp(t->columns[column].name, ids[i].column) != 0)
+            column++;
+        memcpy(row + t->columns[column].offset, &id, sizeof id);
+        assert_int_equal(bench_change(b, t, ROW_INSERT, row), ERR_OK);
+        bench_reopen(b);
+        assert_int_equal(b->store->last_id, id);
+    }
+}
+
 static void test_a_job_id_is_stored_once(void **state)
 {
     struct bench *b = *state;
@@ -319,6 +345,7 @@ int main(void)
         BENCH_TEST(test_a_commit_that_fails_half_way_leaves_nothing),
         BENCH_TEST(test_a_key_inserted_twice_in_one_commit_is_refused_and_replacing_a_row_is_not),
         BENCH_TEST(test_a_commit_of_many_rows_stores_every_column_of_each),
+        BENCH_TEST(test_the_last_id_is_the_largest_of_all_tables),
         BENCH_TEST(test_a_job_id_is_stored_once),
         BENCH_TEST(test_a_scan_gives_every_row_in_key_order_and_can_be_stopped),
         BENCH_TEST(test_rows_of_a_client_are_its_own_in_key_order),

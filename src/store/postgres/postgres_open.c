@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "base/must.h"
+#include "store/id_columns.h"
 #include "store/postgres/postgres_internal.h"
 
 #include "base/banned.h"
@@ -70,9 +71,7 @@ static enum err_code read_numbers(struct postgres_store *s, struct err *err)
     struct store *b = &s->base;
     struct pg_link *l = &s->link;
     link_params(l);
-    size_t n = link_send_sql(l, "SELECT coalesce((SELECT min(g) FROM log),0),"
-                                "greatest((SELECT max(id) FROM jobs),(SELECT max(id) FROM api_keys),"
-                                "(SELECT max(id) FROM webhooks),(SELECT max(id) FROM deliveries),0)");
+    size_t n = link_send_sql(l, "SELECT coalesce((SELECT min(g) FROM log),0),(" STORE_LAST_ID_SQL ")");
     size_t block = postgres_send_block(s);
     if (link_run(l, "opening", err) != ERR_OK)
         return err->code;

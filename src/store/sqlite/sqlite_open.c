@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/must.h"
+#include "store/id_columns.h"
 #include "store/row_rules.h"
 #include "store/sqlite/sqlite_internal.h"
 
@@ -85,16 +86,7 @@ static enum err_code load(struct sqlite_store *s, int64_t wall_ms, struct err *e
     s->row_cache = row_cache_new(ROW_CACHE_BYTES);
     if (load_number(s, NEXT_CHUNK_SQL, &b->next_chunk, err) != ERR_OK ||
         load_number(s, "SELECT coalesce(min(g),0) FROM log", &b->first_chunk, err) != ERR_OK ||
-        load_number(s,
-                    "SELECT max(coalesce((SELECT max(id) FROM jobs),0),"
-                    "coalesce((SELECT max(id) FROM api_keys),0),"
-                    "coalesce((SELECT max(id) FROM webhooks),0),"
-                    "coalesce((SELECT max(id) FROM deliveries),0),"
-                    "coalesce((SELECT max(num) FROM plans),0),"
-                    "coalesce((SELECT max(num) FROM runs),0),"
-                    "coalesce((SELECT max(id) FROM alerts),0),"
-                    "coalesce((SELECT max(id) FROM signal_decisions),0))",
-                    &b->last_id, err) != ERR_OK ||
+        load_number(s, STORE_LAST_ID_SQL, &b->last_id, err) != ERR_OK ||
         load_number(s, "SELECT coalesce(max(num),0)+1 FROM clients", &b->next_client, err) != ERR_OK ||
         load_number(s, "SELECT max(coalesce(max(num),0)+1,1073741824) FROM tenants", &b->next_tenant, err) !=
             ERR_OK ||

@@ -201,18 +201,38 @@ enum err_code signal_run(struct rig *r, const char *run, enum signal_type type, 
     return c->base.result != ERR_OK ? c->base.result : c->answer.refusal.code;
 }
 
-struct settle_command *settle_decision(struct rig *r, const struct uuid *policy_id, const char *actor,
-                                       bool approve)
+static struct settle_command *settle_by(struct rig *r, const struct uuid *policy_id,
+                                        const struct policy_actor *actor, bool approve)
 {
     struct settle_command *c = ARENA_NEW(r->arena, struct settle_command);
     c->policy_id = *policy_id;
-    c->actor = (struct policy_actor){.user_id = str_of(actor), .tenant = STR(TENANT)};
-    c->actor_shown = str_of(actor);
+    c->actor = *actor;
+    c->actor_shown = actor->user_id;
     c->approve = approve;
     c->new_run_id = STR("again-approved");
     rig_post(r, &c->base, &settle_command_type);
     step_done(r, &c->base);
     return c;
+}
+
+struct settle_command *settle_decision(struct rig *r, const struct uuid *policy_id, const char *actor,
+                                       bool approve)
+{
+    return settle_by(r, policy_id, &(struct policy_actor){.user_id = str_of(actor), .tenant = STR(TENANT)},
+                     approve);
+}
+
+struct settle_command *settle_of_project(struct rig *r, const struct uuid *policy_id, const char *project,
+                                         bool approve)
+{
+    const struct str projects[] = {str_of(project)};
+    return settle_by(r, policy_id,
+                     &(struct policy_actor){.user_id = STR("bob"),
+                                            .tenant = STR(TENANT),
+                                            .scoped = true,
+                                            .projects = projects,
+                                            .project_count = 1},
+                     approve);
 }
 
 /* --- workers ------------------------------------------------------------------------------------------ */

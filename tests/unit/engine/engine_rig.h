@@ -56,6 +56,9 @@ struct signal_command *send_signal(struct rig *r, const struct sent *s);
 enum err_code signal_run(struct rig *r, const char *run, enum signal_type type, const char *payload);
 struct settle_command *settle_decision(struct rig *r, const struct uuid *policy_id, const char *actor,
                                        bool approve);
+/* By an Admin of TENANT whose token names one project. */
+struct settle_command *settle_of_project(struct rig *r, const struct uuid *policy_id, const char *project,
+                                         bool approve);
 
 /* --- workers ------------------------------------------------------------------------------------------ */
 

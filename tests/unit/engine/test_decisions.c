@@ -184,6 +184,26 @@ static void test_another_tenants_admin_is_refused_and_recorded(void **state)
     assert_null(decision_by(r, &c->policy_id).actor_tenant.ptr);
 }
 
+/* AS-02: tenant, role, reason, in that order. */
+static void test_a_role_is_judged_before_a_reason(void **state)
+{
+    struct rig *r = *state;
+    put_plan(r, one_step);
+    start_run(r, "run", "one");
+    struct sent s = {.run = "run", .type = SIGNAL_UPDATE_PARAMS, .payload = "{\"params\":{}}"};
+    const struct {
+        const char *tenant, *roles;
+        enum err_code heard;
+    } cases[] = {{"evil", "Operator", ERR_AUTHZ_TENANT_FORBIDDEN},
+                 {TENANT, "Operator", ERR_AUTHZ_DENIED},
+                 {TENANT, "Admin", ERR_AUTHZ_REASON_REQUIRED}};
+    for (size_t i = 0; i < LENGTH_OF(cases); i++) {
+        s.tenant = cases[i].tenant;
+        s.roles = cases[i].roles;
+        assert_int_equal(send_signal(r, &s)->answer.refusal.code, cases[i].heard);
+    }
+}
+
 /* What has no room in its minute (api/engine/signal_limits.h) leaves no record; the other kind passes. */
 static void test_a_decision_without_room_is_not_recorded(void **state)
 {
@@ -457,6 +477,20 @@ static void test_the_state_rules_when_it_is_approved(void **state)
     assert_true(str_is(decision_by(r, &retry->policy_id).new_run, "again-approved"));
 }
 
+/* It is as if there were none. */
+static void test_what_is_of_another_project_cannot_be_settled(void **state)
+{
+    struct rig *r = *state;
+    set(r, "engine.approval_required", "PAUSE");
+    append_good(r, "run", "RunStarted", NULL, 1);
+    struct signal_command *c = send_signal(r, &(struct sent){.run = "run", .type = SIGNAL_PAUSE});
+    for (int approve = 0; approve < 2; approve++)
+        assert_int_equal(settle_of_project(r, &c->policy_id, "other", approve)->base.result,
+                         ERR_SIGNAL_NOT_FOUND);
+    assert_int_equal(decision_by(r, &c->policy_id).state, DECISION_REVISION_REQUIRED);
+    assert_int_equal(settle_of_project(r, &c->policy_id, "proj", true)->answer.decision, DECISION_ACCEPTED);
+}
+
 static void test_what_needs_no_approval_cannot_be_settled(void **state)
 {
     struct rig *r = *state;
@@ -495,18 +529,34 @@ static void test_a_policy_decision_point_decides_instead_of_the_table(void **sta
 
 /* --- runs of engines outside ---------------------------------------------------------------------------- */
 
-static struct processed_command *processed(struct rig *r, const char *run, const struct uuid *id, bool ok,
-                                           const char *code)
+static struct processed_command *processed_by(struct rig *r, const char *tenant, const char *run,
+                                              const struct uuid *id, bool ok, const char *code)
 {
     struct processed_command *c = ARENA_NEW(r->arena, struct processed_command);
     *c = (struct processed_command){.run_id = str_of(run),
-                                    .tenant = STR(TENANT),
+                                    .tenant = str_of(tenant),
                                     .signal_id = *id,
                                     .succeeded = ok,
                                     .error_code = code ? str_of(code) : STR_ABSENT};
     rig_post(r, &c->base, &processed_command_type);
     rig_step(r);
     return c;
+}
+
+static struct processed_command *processed(struct rig *r, const char *run, const struct uuid *id, bool ok,
+                                           const char *code)
+{
+    return processed_by(r, TENANT, run, id, ok, code);
+}
+
+static void test_only_the_runs_tenant_says_what_was_processed(void **state)
+{
+    struct rig *r = *state;
+    append_good(r, "run", "RunStarted", NULL, 1);
+    struct signal_command *c = send_signal(r, &(struct sent){.run = "run", .type = SIGNAL_PAUSE});
+    assert_int_equal(processed_by(r, "evil", "run", &c->signal_id, true, NULL)->base.result,
+                     ERR_SIGNAL_NOT_FOUND);
+    assert_int_equal(decision_by(r, &c->policy_id).processed_ms, 0);
 }
 
 static void test_an_engine_outside_processes_what_was_accepted(void **state)
@@ -572,6 +622,7 @@ int main(void)
         RIG_TEST(test_destructive_signals_need_a_reason_and_raise_an_alert),
         RIG_TEST(test_the_effective_role_is_the_least_that_suffices),
         RIG_TEST(test_another_tenants_admin_is_refused_and_recorded),
+        RIG_TEST(test_a_role_is_judged_before_a_reason),
         RIG_TEST(test_a_decision_without_room_is_not_recorded),
         RIG_TEST(test_what_was_decided_is_not_told_again_without_room),
         RIG_TEST(test_a_namesake_of_another_tenant_gets_no_answer_of_ours),
@@ -584,8 +635,10 @@ int main(void)
         RIG_TEST(test_what_needs_approval_is_held_until_another_admin_agrees),
         RIG_TEST(test_what_another_admin_rejects_never_happens),
         RIG_TEST(test_the_state_rules_when_it_is_approved),
+        RIG_TEST(test_what_is_of_another_project_cannot_be_settled),
         RIG_TEST(test_what_needs_no_approval_cannot_be_settled),
         RIG_TEST(test_a_policy_decision_point_decides_instead_of_the_table),
+        RIG_TEST(test_only_the_runs_tenant_says_what_was_processed),
         RIG_TEST(test_an_engine_outside_processes_what_was_accepted),
         RIG_TEST(test_the_state_of_a_run_outside_forbids_as_well),
         RIG_TEST(test_an_escalation_is_never_taken_for_an_event_that_is_there),

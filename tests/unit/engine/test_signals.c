@@ -1,6 +1,9 @@
 /* Signals: what each does to a run that Weir executes, and when its state forbids it. */
 #include "unit/engine/engine_rig.h"
 
+#include "base/json.h"
+#include "engine/signal_apply.h"
+
 #include "base/banned.h"
 
 #define PLAN(id, rest)  "{\"planId\":\"" id "\",\"planVersion\":\"1\"," rest "}"
@@ -316,6 +319,25 @@ static void test_a_retried_step_gets_its_attempts_anew(void **state)
     do_step(r, "run", "b", true); /* what depends on it is armed again */
     assert_status(r, "run", "COMPLETED");
     assert_true(strstr(story_of(r, "run"), "StepStarted:a:4 StepCompleted:a:4 StepStarted:b:1"));
+}
+
+/* AS-08: force lifts the limit of tries, and nothing else. */
+static void test_a_step_is_tried_a_thousand_times_and_more_by_force_only(void **state)
+{
+    struct rig *r = *state;
+    const struct run_row run = {.state = RUN_RUNNING};
+    struct run_step_row step = {.state = STEP_FAILED};
+    struct applied_signal s = {.type = SIGNAL_RETRY_STEP};
+    struct err err;
+    for (int force = 0; force < 2; force++) {
+        struct str payload = force ? STR("{\"stepId\":\"a\",\"force\":true}") : STR("{\"stepId\":\"a\"}");
+        assert_int_equal(json_parse(r->arena, payload, &s.payload, &err), ERR_OK);
+        for (step.attempt = 999; step.attempt <= 1001; step.attempt++)
+            assert_int_equal(signal_is_possible(&run, &step, &s, &err),
+                             step.attempt == 999 || force ? ERR_OK : ERR_STEP_TERMINAL);
+    }
+    step.state = STEP_RUNNING;
+    assert_int_equal(signal_is_possible(&run, &step, &s, &err), ERR_STEP_NOT_TERMINAL);
 }
 
 /* [SIG-005]: also of one that waits for its next try */
@@ -700,6 +722,7 @@ int main(void)
         RIG_TEST(test_an_emergency_stop_overtakes_a_cancel),
         RIG_TEST(test_a_worker_lost_after_cancel_ends_the_run),
         RIG_TEST(test_a_retried_step_gets_its_attempts_anew),
+        RIG_TEST(test_a_step_is_tried_a_thousand_times_and_more_by_force_only),
         RIG_TEST(test_a_step_retried_during_its_pause_gets_its_attempts_anew),
         RIG_TEST(test_a_step_retried_while_paused_starts_when_resumed),
         RIG_TEST(test_a_step_that_waits_for_its_next_try_does_so_behind_a_pause_too),

@@ -81,6 +81,43 @@ static void test_a_failure_backs_off_and_the_last_one_gives_up(void **state)
     assert_int_not_equal(claim_all(r)->tasks[0].head, head); /* the next event's turn */
 }
 
+/* Half of all pauses lie in the upper half of their bound, so 64 of one attempt come close to it. */
+static void test_a_pause_is_bounded_and_uses_its_bound(void **state)
+{
+    struct rig *r = *state;
+    r->settings.webhooks_base_ms = 1000;
+    r->settings.webhooks_cap_ms = 60000;
+    const struct {
+        int64_t attempt, bound_ms;
+    } cases[] = {{1, 1000}, {2, 2000}, {6, 32000}, {7, 60000}, {40, 60000}, {1000, 60000}};
+    for (size_t i = 0; i < LENGTH_OF(cases); i++) {
+        int64_t longest = 0;
+        for (int64_t id = 1; id <= 64; id++) {
+            int64_t ms = delivery_backoff_ms(&r->settings, id, cases[i].attempt);
+            assert_true(ms >= 0 && ms < cases[i].bound_ms);
+            longest = ms > longest ? ms : longest;
+        }
+        assert_true(longest > cases[i].bound_ms * 3 / 4);
+    }
+}
+
+static void test_a_receiver_is_waited_for_as_it_asks_but_no_longer_than_an_hour(void **state)
+{
+    enum { HOUR_MS = 3600000 };
+    struct rig *r = *state;
+    const int64_t asked_ms[] = {HOUR_MS / 2, HOUR_MS, HOUR_MS + 1000, 48 * (int64_t)HOUR_MS};
+    r->settings.webhooks_max_attempts = 100;
+    submit_with_callback(r, rig_new_client(r, NULL), "http://a/x");
+    for (size_t i = 0; i < LENGTH_OF(asked_ms); i++) {
+        struct claim_command *c = claim_all(r);
+        assert_int_equal(c->task_count, 1);
+        answer_later(r, &c->tasks[0], 503, asked_ms[i]);
+        rig_pass(r, (asked_ms[i] < HOUR_MS ? asked_ms[i] : HOUR_MS) - 1000);
+        assert_int_equal(claim_all(r)->task_count, 0);
+        rig_pass(r, 1001);
+    }
+}
+
 static void test_a_stale_sender_changes_nothing(void **state)
 {
     struct rig *r = *state;
@@ -157,6 +194,28 @@ static void test_the_breaker_closes_probes_and_opens(void **state)
     c = answer_all(r, probe, 200);
     assert_int_equal(c->task_count, 2); /* trusted again by and by */
     assert_int_equal(answer_all(r, c, 200)->task_count, 5);
+}
+
+/* However long it has failed: many streams wait for it, and each has its tries. */
+static void test_a_closed_receiver_is_tried_every_ten_seconds_at_least(void **state)
+{
+    struct rig *r = *state;
+    r->settings.webhooks_base_ms = 1000;
+    r->settings.webhooks_cap_ms = 3600000;
+    r->settings.webhooks_max_attempts = 1; /* so that no delivery has a pause of its own */
+    int64_t client = rig_new_client(r, NULL);
+    for (int i = 0; i < 30; i++)
+        submit_with_callback(r, client, "http://dead/x");
+    for (int i = 0; i < 20; i++) {
+        struct claim_command *c = claim_all(r);
+        assert_int_equal(c->task_count, 1);
+        answer(r, &c->tasks[0], 500);
+        if (i >= 10) {
+            rig_pass(r, 9900);
+            assert_int_equal(claim_all(r)->task_count, 0);
+        }
+        rig_pass(r, i >= 10 ? 101 : 10001);
+    }
 }
 
 /* All that was there was given up while the receiver was closed; what comes later is tried all the same. */
@@ -594,9 +653,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         RIG_TEST(test_events_of_a_job_are_sent_one_after_the_other),
         RIG_TEST(test_a_failure_backs_off_and_the_last_one_gives_up),
+        RIG_TEST(test_a_pause_is_bounded_and_uses_its_bound),
+        RIG_TEST(test_a_receiver_is_waited_for_as_it_asks_but_no_longer_than_an_hour),
         RIG_TEST(test_a_stale_sender_changes_nothing),
         RIG_TEST(test_a_receiver_has_so_many_slots_and_others_their_own),
         RIG_TEST(test_the_breaker_closes_probes_and_opens),
+        RIG_TEST(test_a_closed_receiver_is_tried_every_ten_seconds_at_least),
         RIG_TEST(test_a_closed_receiver_is_tried_by_what_comes_later),
         RIG_TEST(test_a_receiver_with_many_waiting_does_not_hold_up_others),
         RIG_TEST(test_slots_and_breaker_hold_over_all_nodes),

@@ -43,6 +43,20 @@ static void test_a_dead_letter_goes_its_own_way(void **state)
     }
 }
 
+static void test_a_webhook_sends_again_only_what_is_its_own(void **state)
+{
+    struct rig *r = *state;
+    int64_t client = rig_new_client(r, NULL), hook = new_webhook(r, client, "http://hook/1", "job.created");
+    int64_t other = new_webhook(r, client, "http://other/1", "job.created");
+    send_test(r, client, hook);
+    struct claim_command *c = claim_all(r);
+    int64_t letter = c->tasks[0].head;
+    answer(r, &c->tasks[0], 200);
+    assert_int_equal(try_ask(r, client, other, WEBHOOK_REDELIVER, letter), ERR_WEBHOOK_NOT_FOUND);
+    assert_int_equal(claim_letters(r)->task_count, 0);
+    assert_int_equal(row_of(r, letter).state, DELIVERY_DELIVERED);
+}
+
 /* Letters that nobody sends take nothing of the receiver from live deliveries, and the other way round.
  * [TOP-096] */
 static void test_dead_letters_and_live_deliveries_take_turns_apart(void **state)
@@ -77,6 +91,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         RIG_TEST(test_a_dead_letter_goes_its_own_way),
+        RIG_TEST(test_a_webhook_sends_again_only_what_is_its_own),
         RIG_TEST(test_dead_letters_and_live_deliveries_take_turns_apart),
     };
     return RIG_RUN_ALL(tests);

@@ -178,6 +178,27 @@ static void test_from_85_percent_on_low_priorities_are_refused_first(void **stat
     assert_int_equal(rig_submit(r, client, &normal).err.code, ERR_EXEC_QUEUE_FULL);
 }
 
+/* Where 85 % is no whole number of jobs, the last low one is that which reaches it. */
+static void test_85_percent_is_rounded_up(void **state)
+{
+    struct rig *r = *state;
+    const struct {
+        int64_t size, low_max;
+    } cases[] = {{10, 9}, {7, 6}, {3, 3}, {1, 1}};
+    for (size_t i = 0; i < LENGTH_OF(cases); i++) {
+        int64_t client = rig_new_client(r, NULL);
+        r->settings.jobs_queue_size = cases[i].size;
+        struct submit_item low = rig_item();
+        low.has_priority = true;
+        low.priority = 2;
+        for (int64_t n = 0; n < cases[i].low_max; n++)
+            assert_int_equal(rig_submit(r, client, &low).err.code, ERR_OK);
+        assert_int_equal(rig_submit(r, client, &low).err.code, ERR_EXEC_QUEUE_FULL);
+        for (int64_t n = 0; n < cases[i].low_max; n++)
+            rig_run(r, true);
+    }
+}
+
 static void test_items_of_a_list_stand_alone(void **state)
 {
     struct rig *r = *state;
@@ -387,6 +408,7 @@ int main(void)
         RIG_TEST(test_at_the_limit_of_unfinished_jobs_a_submit_is_refused),
         RIG_TEST(test_a_full_queue_refuses_instant_jobs_and_takes_scheduled_ones),
         RIG_TEST(test_from_85_percent_on_low_priorities_are_refused_first),
+        RIG_TEST(test_85_percent_is_rounded_up),
         RIG_TEST(test_items_of_a_list_stand_alone),
         RIG_TEST(test_a_job_without_a_kind_gets_one_drawn_from_its_receive_time),
         RIG_TEST(test_values_are_checked_and_the_field_is_named),

@@ -188,6 +188,81 @@ static void a_known_token_is_checked_for_all_that_can_change(void **state)
     strbuf_free(&fresh);
 }
 
+/* Remembers something else about the token than what verifying it gave. */
+static void remember(struct fixture *f, const struct strbuf *token, const struct known_token *what)
+{
+    known_tokens_keep(f->v.known, strbuf_str(token), what);
+}
+
+static void a_known_token_is_refused_when_its_kid_is_another_key_now(void **state)
+{
+    struct fixture *f = *state;
+    struct strbuf token = {0};
+    struct known_token what;
+    f->v.known = known_tokens_new();
+    mint(f, NOW, 3600, &token);
+    assert_int_equal(verify(f, &token, NOW), TOKEN_OK);
+    assert_true(known_tokens_find(f->v.known, strbuf_str(&token), f->a, &what));
+    what.key_print[TOKEN_KEY_PRINT_BYTES - 1] ^= 1;
+    remember(f, &token, &what);
+    assert_int_equal(verify(f, &token, NOW), TOKEN_SIGNATURE);
+    known_tokens_free(f->v.known);
+    strbuf_free(&token);
+}
+
+/* By each of the names that the list knows. */
+static void a_known_token_is_looked_for_in_the_blocklist_by_all_its_names(void **state)
+{
+    struct fixture *f = *state;
+    struct strbuf token = {0};
+    struct token_verdict verdict;
+    struct err err;
+    f->v.known = known_tokens_new();
+    mint(f, NOW, 3600, &token);
+    assert_int_equal(token_verify(&f->v, strbuf_str(&token), NOW, f->a, &verdict), TOKEN_OK);
+    const struct str names[BLOCK_KIND_COUNT] = {[BLOCK_JTI] = verdict.claims.jti,
+                                                [BLOCK_SUBJECT] = verdict.claims.subject,
+                                                [BLOCK_SESSION] = verdict.claims.session_id};
+    for (int kind = 0; kind < BLOCK_KIND_COUNT; kind++) {
+        struct arena *a = arena_new(1 << 12);
+        assert_true(names[kind].len);
+        assert_int_equal(token_verify(&f->v, strbuf_str(&token), NOW, a, &verdict), TOKEN_OK);
+        assert_int_equal(
+            blocklist_add(f->v.blocklist, (enum block_kind)kind, names[kind], NOW, NOW + 9, NOW, &err),
+            ERR_OK);
+        assert_int_equal(token_verify(&f->v, strbuf_str(&token), NOW, a, &verdict), TOKEN_BLOCKED);
+        blocklist_free(f->v.blocklist);
+        f->v.blocklist = blocklist_new(BLOCKLIST_MAX);
+        arena_free(a);
+    }
+    assert_true(known_tokens_hits(f->v.known) >= 2 * BLOCK_KIND_COUNT);
+    known_tokens_free(f->v.known);
+    strbuf_free(&token);
+}
+
+/* Its end alone is easily had: a signature goes with whatever is put before it. */
+static void a_token_is_known_by_all_its_bytes(void **state)
+{
+    struct known_tokens *k = known_tokens_new();
+    struct arena *a = arena_new(1 << 12);
+    struct known_token what = {.kid = STR("k")}, found;
+    char text[200];
+    (void)state;
+    memset(text, 'x', sizeof text);
+    struct str token = {text, sizeof text};
+    known_tokens_keep(k, token, &what);
+    assert_true(known_tokens_find(k, token, a, &found));
+    for (size_t i = 0; i < sizeof text; i++) {
+        text[i] = 'y';
+        assert_false(known_tokens_find(k, token, a, &found));
+        text[i] = 'x';
+    }
+    assert_false(known_tokens_find(k, (struct str){text + 1, sizeof text - 1}, a, &found));
+    assert_true(known_tokens_find(k, token, a, &found));
+    arena_free(a);
+    known_tokens_free(k);
+}
+
 /* --- tables ------------------------------------------------------------------------------------ */
 
 static enum token_reason bind(struct jti_table *t, struct str jti, struct str token, int64_t until,
@@ -196,6 +271,25 @@ static enum token_reason bind(struct jti_table *t, struct str jti, struct str to
     uint8_t digest[TOKEN_DIGEST_BYTES];
     token_digest("token", token, digest);
     return jti_table_bind(t, jti, digest, until, now);
+}
+
+/* While the token can be used, which the skew prolongs, another token of its jti is refused. [CTL-252] */
+static void a_jti_is_remembered_until_its_token_cannot_be_used(void **state)
+{
+    struct fixture *f = *state;
+    struct strbuf token = {0};
+    struct token_verdict verdict;
+    mint(f, NOW, 3600, &token);
+    assert_int_equal(token_verify(&f->v, strbuf_str(&token), NOW, f->a, &verdict), TOKEN_OK);
+    const struct {
+        int64_t now;
+        enum token_reason reason;
+    } cases[] = {
+        {NOW + 2, TOKEN_JTI_REUSED}, {NOW + 3600 + 119, TOKEN_JTI_REUSED}, {NOW + 3600 + 121, TOKEN_OK}};
+    for (size_t i = 0; i < LENGTH_OF(cases); i++)
+        assert_int_equal(bind(f->v.jtis, verdict.claims.jti, STR("another"), NOW + 9000, cases[i].now),
+                         cases[i].reason);
+    strbuf_free(&token);
 }
 
 /* Full of tokens that still live, it refuses; it never forgets one to take another. [CTL-252] */
@@ -493,6 +587,10 @@ int main(void)
         DISK_TEST(an_order_that_would_not_verify_is_not_minted),
         cmocka_unit_test(an_agents_template_cannot_raise_the_cap_of_four_hours),
         DISK_TEST(a_known_token_is_checked_for_all_that_can_change),
+        DISK_TEST(a_known_token_is_refused_when_its_kid_is_another_key_now),
+        DISK_TEST(a_known_token_is_looked_for_in_the_blocklist_by_all_its_names),
+        cmocka_unit_test(a_token_is_known_by_all_its_bytes),
+        DISK_TEST(a_jti_is_remembered_until_its_token_cannot_be_used),
         cmocka_unit_test(a_full_jti_table_refuses_new_tokens_and_keeps_the_old),
         cmocka_unit_test(a_full_blocklist_says_so_and_widening_needs_no_room),
         DISK_TEST(tokens_of_both_keys_are_good_while_a_rotation_is_under_way),

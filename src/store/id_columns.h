@@ -1,0 +1,19 @@
+/* store/id_columns.h - columns with numbers of unit_new_id(), of which none is ever given twice: a store that
+ * is opened goes on above the largest of them. One statement for both databases. */
+#ifndef WEIR_STORE_ID_COLUMNS_H
+#define WEIR_STORE_ID_COLUMNS_H
+
+#define STORE_ID_COLUMNS(X)                                                                                  \
+    X("jobs", "id")                                                                                          \
+    X("api_keys", "id")                                                                                      \
+    X("webhooks", "id")                                                                                      \
+    X("deliveries", "id")                                                                                    \
+    X("plans", "num")                                                                                        \
+    X("runs", "num")                                                                                         \
+    X("alerts", "id")                                                                                        \
+    X("signal_decisions", "id")
+#define STORE_LARGEST_OF(table, column) " UNION ALL SELECT max(" column ") FROM " table
+#define STORE_LAST_ID_SQL                                                                                    \
+    "SELECT max(n) FROM (SELECT 0 AS n" STORE_ID_COLUMNS(STORE_LARGEST_OF) ") AS largest"
+
+#endif
