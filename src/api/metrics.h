@@ -69,6 +69,9 @@ void metrics_slo_sum(const struct metrics *m, enum slo_id id, struct slo_tally *
 struct metrics_around {
     struct kernel_stats kernel;
     uint32_t connections;
+    bool has_tls; /* what follows is of TLS */
+    int64_t tls_expires_at;
+    uint64_t handshakes[HTTP_HANDSHAKE_END_COUNT];
     uint64_t log_dropped, spans, spans_dropped, inbox_taken, inbox_refused, policy_asked, policy_unanswered;
 };
 /* Announces a family; its samples follow. For those who add some of their own (ops/topology.c). */

@@ -24,8 +24,9 @@ struct command {
 
 /* Taken everywhere, so that an alias or a script may always give them. */
 #define FLAGS_COMMON                                                                                         \
-    (FLAG_BIT(URL) | FLAG_BIT(KEY) | FLAG_BIT(OUTPUT) | FLAG_BIT(DATA) | FLAG_BIT(CONFIG) | FLAG_BIT(SET) |  \
-     FLAG_BIT(QUIET) | FLAG_BIT(VERSION) | FLAG_BIT(HELP))
+    (FLAG_BIT(URL) | FLAG_BIT(CA) | FLAG_BIT(CLIENT_CERT) | FLAG_BIT(CLIENT_KEY) | FLAG_BIT(KEY) |           \
+     FLAG_BIT(OUTPUT) | FLAG_BIT(DATA) | FLAG_BIT(CONFIG) | FLAG_BIT(SET) | FLAG_BIT(QUIET) |                \
+     FLAG_BIT(VERSION) | FLAG_BIT(HELP))
 
 struct invocation {
     const struct command *command;

@@ -44,6 +44,7 @@ struct doctor {
     X(store, "database content")                                                                             \
     X(high_water, "high-water mark")                                                                         \
     X(token_keys, "token keys")                                                                              \
+    X(tls, "TLS certificate")                                                                                \
     X(policy_point, "policy point")                                                                          \
     X(lock, "data directory lock")                                                                           \
     X(server, "server")                                                                                      \

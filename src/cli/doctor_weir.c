@@ -194,7 +194,8 @@ struct finding doctor_server(const struct doctor *d)
     server_url(d->in, &url);
     size_t base = url.len;
     strbuf_add_text(&url, "/readyz");
-    struct http_call call = {.method = "GET", .url = url.ptr, .timeout_ms = SERVER_TIMEOUT_MS};
+    struct http_call call = {
+        .method = "GET", .url = url.ptr, .trust = server_trust(d->in), .timeout_ms = SERVER_TIMEOUT_MS};
     if (http_call(&call, &answer, &err) != ERR_OK) {
         bool held = lock_is_held(d->lock_path);
         return finding(held ? FINDING_FAIL : FINDING_WARN,

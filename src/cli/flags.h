@@ -76,6 +76,10 @@
     X(CONFIG, "config", 0, "FILE", "settings in YAML")                                                       \
     X(SET, "set", 0, "KEY=VALUE", "one setting; may be repeated")                                            \
     X(URL, "url", 0, "URL", "server; default WEIR_URL or http://127.0.0.1:8080")                             \
+    X(CA, "ca", 0, "FILE", "authority of an https server's certificate; default WEIR_CA or the system's")    \
+    X(CLIENT_CERT, "client-cert", 0, "FILE",                                                                 \
+      "certificate to show an https server; default WEIR_CLIENT_CERT")                                       \
+    X(CLIENT_KEY, "client-key", 0, "FILE", "its private key; default WEIR_CLIENT_KEY")                       \
     X(KEY, "key", 0, "API_KEY", "default WEIR_API_KEY")                                                      \
     X(OUTPUT, "output", 'o', "table|json", "how to print the answer")                                        \
     X(QUIET, "quiet", 'q', NULL, "no hints; only the answer itself")                                         \

@@ -100,6 +100,16 @@ static struct curl_slist *headers_of(const struct http_call *call)
     return list;
 }
 
+void http_trust_use(const struct http_trust *trust, void *curl)
+{
+    if (trust->ca)
+        curl_easy_setopt((CURL *)curl, CURLOPT_CAINFO, trust->ca);
+    if (trust->client_cert)
+        curl_easy_setopt((CURL *)curl, CURLOPT_SSLCERT, trust->client_cert);
+    if (trust->client_key)
+        curl_easy_setopt((CURL *)curl, CURLOPT_SSLKEY, trust->client_key);
+}
+
 static void set_up(CURL *c, struct transfer *t, struct curl_slist *headers, char *message)
 {
     const struct http_call *call = t->call;
@@ -115,6 +125,7 @@ static void set_up(CURL *c, struct transfer *t, struct curl_slist *headers, char
     curl_easy_setopt(c, CURLOPT_ERRORBUFFER, message);
     curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, take_bytes);
     curl_easy_setopt(c, CURLOPT_WRITEDATA, t);
+    http_trust_use(&call->trust, c);
     if (is_loopback(call->url))
         curl_easy_setopt(c, CURLOPT_NOPROXY, "*");
     if (call->on_idle) {
@@ -156,6 +167,14 @@ static enum err_code explain(const struct transfer *t, CURLcode rc, const char *
     case CURLE_COULDNT_RESOLVE_HOST:
         return err_set(err, ERR_STORAGE_UNAVAILABLE, "cannot find the host of %.*s; check --url",
                        STR_ARG(url));
+    case CURLE_PEER_FAILED_VERIFICATION:
+        return err_set(err, ERR_STORAGE_UNAVAILABLE,
+                       "%.*s is not trusted: %.80s; name the authority of its certificate with --ca FILE",
+                       STR_ARG(url), message);
+    case CURLE_SSL_CACERT_BADFILE:
+    case CURLE_SSL_CERTPROBLEM:
+        return err_set(err, ERR_CONFIG_INVALID, "--ca, --client-cert or --client-key cannot be used: %.120s",
+                       message);
     case CURLE_URL_MALFORMAT:
     case CURLE_UNSUPPORTED_PROTOCOL:
         return err_set(err, ERR_CONFIG_INVALID, "\"%.*s\" is no URL of a server; give --url http://HOST:PORT",

@@ -16,9 +16,15 @@ enum {
     HTTP_BODY_BYTES_MAX = 256 * 1024 * 1024,
 };
 
+/* Whom an https server is known by, and what we show it. PEM files; NULL: the system's authorities, none. */
+struct http_trust {
+    const char *ca, *client_cert, *client_key;
+};
+
 struct http_call {
     const char *method;
     const char *url;
+    struct http_trust trust;
     const char *bearer;                          /* NULL: no Authorization */
     const char *accept;                          /* NULL: application/json */
     const char *idempotency_key, *last_event_id; /* NULL: not sent */
@@ -43,6 +49,7 @@ struct http_answer {
 MUST_CHECK enum err_code http_call(const struct http_call *call, struct http_answer *ret_answer,
                                    struct err *err);
 void http_answer_free(struct http_answer *a);
+void http_trust_use(const struct http_trust *trust, void *curl); /* an easy handle of libcurl */
 
 /* Text that may stand in a path or query. */
 void http_escape(struct strbuf *out, struct str text);

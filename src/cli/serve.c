@@ -112,16 +112,19 @@ static int run_replay(const struct process_start *start)
     return run_sender(start, &config, PARTITION_OF_REPLAY);
 }
 
-/* An address to connect to: a wildcard is where to listen, not where to call. */
-static bool base_url(const struct settings *s, char *out, size_t size)
+/* An address to connect to: a wildcard is where to listen, not where to call. False: there is no such
+ * listener, or the system chooses its port. */
+static bool base_url(const struct settings *s, bool tls, char *out, size_t size)
 {
     char host[SETTINGS_HOST_MAX];
     uint16_t port;
-    if (!settings_listen_parts(s, host, sizeof host, &port) || !port)
+    bool set = tls ? settings_tls_listen_parts(s, host, sizeof host, &port)
+                   : settings_listen_parts(s, host, sizeof host, &port);
+    if (!set || !port)
         return false;
     bool any = strcmp(host, "0.0.0.0") == 0 || strcmp(host, "::") == 0;
     bool brackets = !any && strchr(host, ':');
-    snprintf(out, size, "http://%s%s%s:%u", brackets ? "[" : "", any ? "127.0.0.1" : host,
+    snprintf(out, size, "http%s://%s%s%s:%u", tls ? "s" : "", brackets ? "[" : "", any ? "127.0.0.1" : host,
              brackets ? "]" : "", port);
     return true;
 }
@@ -151,21 +154,25 @@ struct greeting {
 static void greet(void *self)
 {
     const struct greeting *g = self;
-    char url[SETTINGS_HOST_MAX + 16], store_url[SETTINGS_STORE_URL_MAX] = "";
+    char url[SETTINGS_HOST_MAX + 16], tls_url[SETTINGS_HOST_MAX + 16], store_url[SETTINGS_STORE_URL_MAX] = "";
     struct strbuf shown CLEANUP(strbuf_free) = {0};
     struct err err;
     if (settings_store_url(g->settings, store_url, sizeof store_url, &err) != ERR_OK)
         store_url[0] = 0;
     const char *file = store_url_file(str_of(store_url)).ptr;
     store_url_show(str_of(file ? file : store_url), &shown);
-    if (base_url(g->settings, url, sizeof url)) {
-        printf("weir " WEIR_VERSION " serves %s; data in %s (%s)\n", url, g->settings->data_dir, shown.ptr);
-        if (!g->quiet)
-            print_first_job(url, g->program);
-    } else { /* port 0: the port was chosen by the system and stands in core's log line */
-        printf("weir " WEIR_VERSION " serves %s; data in %s (%s)\n", g->settings->listen,
-               g->settings->data_dir, shown.ptr);
-    }
+    /* Port 0: the port was chosen by the system and stands in core's log line. */
+    const struct settings *s = g->settings;
+    bool plain = base_url(s, false, url, sizeof url), tls = base_url(s, true, tls_url, sizeof tls_url);
+    const char *tls_shown = tls ? tls_url : s->tls_listen;
+    bool off = strcmp(s->listen, "off") == 0;
+    printf("weir " WEIR_VERSION " serves %s%s%s; data in %s (%s)\n",
+           off     ? ""
+           : plain ? url
+                   : s->listen,
+           !off && tls_shown ? " and " : "", tls_shown ? tls_shown : "", s->data_dir, shown.ptr);
+    if (plain && !g->quiet)
+        print_first_job(url, g->program);
     fflush(stdout);
 }
 

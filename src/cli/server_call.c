@@ -28,6 +28,20 @@ void server_url(const struct invocation *in, struct strbuf *out)
         out->ptr[--out->len] = 0;
 }
 
+static const char *flag_or_variable(const struct invocation *in, enum flag_id flag, const char *name)
+{
+    return in->flags->value[flag] ? in->flags->value[flag] : variable(name);
+}
+
+struct http_trust server_trust(const struct invocation *in)
+{
+    return (struct http_trust){
+        .ca = flag_or_variable(in, FLAG_CA, "WEIR_CA"),
+        .client_cert = flag_or_variable(in, FLAG_CLIENT_CERT, "WEIR_CLIENT_CERT"),
+        .client_key = flag_or_variable(in, FLAG_CLIENT_KEY, "WEIR_CLIENT_KEY"),
+    };
+}
+
 const char *server_key(const struct invocation *in)
 {
     const char *key = in->flags->value[FLAG_KEY];
@@ -66,6 +80,7 @@ enum err_code server_ask(const struct invocation *in, const struct server_call *
     struct http_call http = {
         .method = call->method,
         .url = url.ptr,
+        .trust = server_trust(in),
         .bearer = call->bearer,
         .idempotency_key = call->idempotency_key,
         .accept = call->accept,

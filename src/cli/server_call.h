@@ -46,6 +46,8 @@ void server_print_json(const struct server_answer *a);
 
 /* "http://127.0.0.1:8080", without a slash at the end; into `out`. */
 void server_url(const struct invocation *in, struct strbuf *out);
+/* --ca, --client-cert, --client-key, or WEIR_CA, WEIR_CLIENT_CERT, WEIR_CLIENT_KEY */
+struct http_trust server_trust(const struct invocation *in);
 const char *server_key(const struct invocation *in);             /* --key or WEIR_API_KEY, or NULL */
 const char *server_operator_or_key(const struct invocation *in); /* the operator token first */
 bool server_key_is_flag(const struct invocation *in);            /* given by hand, not found around */

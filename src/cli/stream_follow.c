@@ -73,6 +73,7 @@ static int follow_once(struct stream_follower *f, struct err *ret_lost)
     struct http_call call = {
         .method = "GET",
         .url = url.ptr,
+        .trust = server_trust(f->in),
         .bearer = f->bearer(f->self),
         .accept = "text/event-stream",
         .last_event_id = f->stream.last_id.len ? f->stream.last_id.ptr : NULL,

@@ -64,8 +64,8 @@ MUST_CHECK enum err_code settings_load_file(struct settings *s, const char *path
 /* The same for bytes in memory; `name` stands for the file in messages. */
 MUST_CHECK enum err_code settings_load_text(struct settings *s, const char *name, struct str text,
                                             struct err *err);
-/* Reads WEIR_* for every key; an unknown WEIR_ variable is refused. Known beside the keys: WEIR_URL,
- * WEIR_API_KEY and WEIR_TOKEN of the command line, and what a cluster injects for a service named weir. */
+/* Reads WEIR_* for every key; an unknown WEIR_ variable is refused. Known beside the keys: those of
+ * the command line (WEIR_URL, WEIR_API_KEY, ...), and what a cluster injects for a service named weir. */
 MUST_CHECK enum err_code settings_load_environment(struct settings *s, char **environ_list, struct err *err);
 /* Secrets that are not given as values, after every other source: KEY_file, the file `KEY` in
  * `credentials_dir` (systemd's; may be NULL), and PGPASSWORD for store.password. ERR_CONFIG_INVALID when a
@@ -99,8 +99,11 @@ void settings_forget_environment(void);
 
 /* What several callers would otherwise each work out from the values. */
 enum { SETTINGS_HOST_MAX = 254 };
-/* server.listen in parts; brackets of an IPv6 address are taken off; port 0 = any free one. */
+/* server.listen in parts; brackets of an IPv6 address are taken off; port 0 = any free one. False: off. */
 bool settings_listen_parts(const struct settings *s, char *ret_host, size_t host_size, uint16_t *ret_port);
+/* The same of server.tls_listen; false when it is not set. */
+bool settings_tls_listen_parts(const struct settings *s, char *ret_host, size_t host_size,
+                               uint16_t *ret_port);
 enum { SETTINGS_STORE_URL_MAX = 4 * 4096 + 64 };
 /* store.url with store.password in it, or sqlite:DATA/weir.db. */
 MUST_CHECK enum err_code settings_store_url(const struct settings *s, char *ret_url, size_t url_size,

@@ -23,6 +23,21 @@ static enum err_code check_rotation(const struct settings *s, struct err *err)
     return ERR_OK;
 }
 
+static enum err_code check_listeners(const struct settings *s, struct err *err)
+{
+    if (s->tls_listen && !(s->tls_cert && s->tls_key))
+        return err_set(err, ERR_CONFIG_INVALID, "server.tls_listen needs server.tls_cert and server.tls_key");
+    if (!s->tls_listen && (s->tls_cert || s->tls_key || s->tls_client_ca))
+        return err_set(err, ERR_CONFIG_INVALID,
+                       "%s is set, but nothing is served over TLS: set server.tls_listen",
+                       s->tls_cert  ? "server.tls_cert"
+                       : s->tls_key ? "server.tls_key"
+                                    : "server.tls_client_ca");
+    if (!s->tls_listen && strcmp(s->listen, "off") == 0)
+        return err_set(err, ERR_CONFIG_INVALID, "server.listen is off: set server.tls_listen");
+    return ERR_OK;
+}
+
 enum err_code settings_check(const struct settings *s, struct err *err)
 {
     char url[SETTINGS_STORE_URL_MAX];
@@ -48,7 +63,7 @@ enum err_code settings_check(const struct settings *s, struct err *err)
             err, ERR_CONFIG_INVALID,
             "engine.pseudonymize needs operator.token: it is the key of the digests, and without one "
             "anybody could try names");
-    if (check_rotation(s, err) != ERR_OK)
+    if (check_rotation(s, err) != ERR_OK || check_listeners(s, err) != ERR_OK)
         return err->code;
     if (s->store_password && s->store_url && store_url_has_password(str_of(s->store_url)))
         return err_set(err, ERR_CONFIG_INVALID,
@@ -56,12 +71,13 @@ enum err_code settings_check(const struct settings *s, struct err *err)
     return settings_store_url(s, url, sizeof url, err);
 }
 
+/* Also one that is off. */
 static bool listens_on_loopback(const struct settings *s)
 {
     char host[SETTINGS_HOST_MAX];
     uint16_t port;
     if (!settings_listen_parts(s, host, sizeof host, &port))
-        return false;
+        return true;
     return str_starts(str_of(host), "127.") || strcmp(host, "::1") == 0 || strcmp(host, "localhost") == 0;
 }
 
@@ -111,6 +127,11 @@ void settings_warn(const struct settings *s, FILE *out)
 bool settings_listen_parts(const struct settings *s, char *ret_host, size_t host_size, uint16_t *ret_port)
 {
     return listen_parse(str_of(s->listen), ret_host, host_size, ret_port);
+}
+
+bool settings_tls_listen_parts(const struct settings *s, char *ret_host, size_t host_size, uint16_t *ret_port)
+{
+    return s->tls_listen && listen_parse(str_of(s->tls_listen), ret_host, host_size, ret_port);
 }
 
 enum err_code settings_store_url(const struct settings *s, char *ret_url, size_t url_size, struct err *err)

@@ -5,7 +5,8 @@
 #include "base/banned.h"
 
 /* Read by the command line, not settings of the server. */
-static const char *const command_line_names[] = {"WEIR_URL", "WEIR_API_KEY", "WEIR_TOKEN"};
+static const char *const command_line_names[] = {"WEIR_URL", "WEIR_API_KEY",     "WEIR_TOKEN",
+                                                 "WEIR_CA",  "WEIR_CLIENT_CERT", "WEIR_CLIENT_KEY"};
 
 /* A cluster that runs a service called "weir" injects WEIR_SERVICE_HOST, WEIR_PORT,
  * WEIR_PORT_80_TCP and the like into every container; refusing those would keep Weir from starting

@@ -203,6 +203,10 @@ bool setting_form_fits(enum setting_form form, struct str value)
         return one_of(value, "debug info warn error");
     case FORM_LISTEN:
         return is_listen(value);
+    case FORM_LISTEN_OR_OFF:
+        return str_is(value, "off") || is_listen(value);
+    case FORM_PATH:
+        return value.len > 0;
     case FORM_STORE:
         return is_store(value);
     case FORM_TYPES:

@@ -25,6 +25,8 @@
       "an http or https URL without user name or fragment, such as http://127.0.0.1:8181/v1/data/a")         \
     X(LEVEL, false, "debug, info, warn or error")                                                            \
     X(LISTEN, false, "HOST:PORT such as 127.0.0.1:8080, [::1]:8080 or localhost:0")                          \
+    X(LISTEN_OR_OFF, false, "HOST:PORT such as 127.0.0.1:8080, [::1]:8080 or localhost:0; or off")           \
+    X(PATH, false, "the path of a file")                                                                     \
     X(STORE, false, STORE_URL_FORM)                                                                          \
     X(TYPES, true, "a comma list out of EXECUTE, DEFERRED and EMIT_EVENT")                                   \
     X(OVERRIDES, true, "CLIENT_ID=REQUESTS_PER_MINUTE, several with commas between")                         \

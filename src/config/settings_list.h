@@ -17,7 +17,14 @@
            "password of the PostgreSQL user, unless store.url has it")                                       \
     INT(store_lanes, "store.lanes", 2, 1, 8, "commits at a time on PostgreSQL, a connection each")           \
     INT(store_timeout_ms, "store.timeout_ms", 2000, 10, 600000, "longest wait for the store")                \
-    TEXT(listen, "server.listen", LISTEN, "127.0.0.1:8080", "HOST:PORT of the HTTP API")                     \
+    TEXT(listen, "server.listen", LISTEN_OR_OFF, "127.0.0.1:8080",                                           \
+         "HOST:PORT of the HTTP API; off: only TLS")                                                         \
+    TEXT(tls_listen, "server.tls_listen", LISTEN, NULL, "HOST:PORT of the HTTP API over TLS")                \
+    TEXT(tls_cert, "server.tls_cert", PATH, NULL,                                                            \
+         "PEM file: the server's certificate, then the chain to its authority")                              \
+    TEXT(tls_key, "server.tls_key", PATH, NULL, "PEM file: its private key, without a passphrase")           \
+    TEXT(tls_client_ca, "server.tls_client_ca", PATH, NULL,                                                  \
+         "PEM file of authorities: over TLS only clients with a certificate of theirs are served")           \
     INT(server_threads, "server.threads", 0, 0, 256, "HTTP threads; 0 = online CPUs")                        \
     INT(body_max_bytes, "server.body_max_bytes", 1048576, 1024, 1073741824, "largest HTTP body")             \
     INT(bodies_max_bytes, "server.bodies_max_bytes", 268435456, 1048576, 1099511627776,                      \

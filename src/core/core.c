@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/store_url.h"
 #include "config/settings.h"
+#include "core/tls_watch.h"
 #include "jobs/inbox.h"
 #include "jobs/purge.h"
 #include "runtime/data_lock.h"
@@ -49,6 +50,7 @@ struct core {
     struct link_watch link; /* of the listener, its thread's */
     struct kernel *kernel;
     struct api *api;
+    struct tls_watch tls;
     struct http_server *server;
     struct purge purge;
     struct inbox inbox;
@@ -224,12 +226,17 @@ static void make_kernel(struct core *c)
 static enum err_code open_listeners(struct core *c, struct err *err)
 {
     const struct settings *s = c->start->settings;
-    char host[256];
-    uint16_t port;
-    if (!settings_listen_parts(s, host, sizeof host, &port))
-        return err_set(err, ERR_CONFIG_INVALID, "server.listen is not HOST:PORT");
-    struct http_config h = {.listen_host = host,
+    char host[SETTINGS_HOST_MAX], tls_host[SETTINGS_HOST_MAX];
+    uint16_t port = 0, tls_port = 0;
+    bool plain = settings_listen_parts(s, host, sizeof host, &port);
+    bool tls = settings_tls_listen_parts(s, tls_host, sizeof tls_host, &tls_port);
+    if (tls_watch_open(&c->tls, s, err) != ERR_OK)
+        return err->code;
+    struct http_config h = {.listen_host = plain ? host : NULL,
                             .listen_port = port,
+                            .tls_host = tls ? tls_host : NULL,
+                            .tls_port = tls_port,
+                            .tls = c->tls.tls,
                             .unix_path = c->start->socket_path,
                             .threads = (uint32_t)settings_http_threads(s),
                             .limits = {.connections_max = (uint32_t)s->connections_max,
@@ -240,7 +247,8 @@ static enum err_code open_listeners(struct core *c, struct err *err)
                                        .bodies_max_bytes = s->bodies_max_bytes,
                                        .request_read_ms = s->request_timeout_ms * 2,
                                        .idle_ms = s->idle_timeout_ms,
-                                       .write_ms = WRITE_MS},
+                                       .write_ms = WRITE_MS,
+                                       .handshake_ms = s->request_timeout_ms},
                             .clock = &clock_system,
                             .context = c->api,
                             .on_head = api_on_head,
@@ -320,6 +328,7 @@ static void watch_over(struct core *c)
     while (!process_wait_stop(heart_sleep_ms(OVERLOAD_TICK_MS))) {
         heart_beat(heart);
         api_tick(c->api, heart);
+        tls_watch_tick(&c->tls, process_reload_requested(), clock_mono_ms(&clock_system));
     }
     heart_close(heart); /* who stops is held to its time by root */
 }
@@ -353,6 +362,7 @@ static void close_all(struct core *c)
     store_listen_end(c->listener);
     api_stop(c->api);
     http_server_stop(c->server);
+    tls_watch_close(&c->tls);
     kernel_free(c->kernel);
     api_free(c->api);
     for (size_t i = 0; i < c->more_lane_count; i++)
@@ -379,8 +389,9 @@ int core_main(const struct process_start *process)
     if (c.store->loss.code != ERR_OK)
         log_line(LOG_ERROR, "loss_accepted", "error_code", LOG_TEXT(err_wire(c.store->loss.code)),
                  "error_message", LOG_TEXT(c.store->loss.detail), NULL);
-    log_line(LOG_INFO, "core_started", "port", LOG_INT(http_server_port(c.server)), "jobs_live",
-             LOG_INT(c.live_at_start), "epoch", LOG_INT(c.epoch), NULL);
+    log_line(LOG_INFO, "core_started", "port", LOG_INT(http_server_port(c.server)), "tls_port",
+             LOG_INT(http_server_tls_port(c.server)), "jobs_live", LOG_INT(c.live_at_start), "epoch",
+             LOG_INT(c.epoch), NULL);
     process_ready(process);
     watch_over(&c);
     drain(&c);

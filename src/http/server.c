@@ -184,6 +184,11 @@ uint32_t http_server_connections(const struct http_server *s)
     return http_server_connections_over(s, false) + http_server_connections_over(s, true);
 }
 
+const struct tls *http_server_tls(const struct http_server *s)
+{
+    return s->config.tls_host ? s->config.tls : NULL;
+}
+
 uint64_t http_server_handshakes(const struct http_server *s, enum http_handshake_end end)
 {
     uint64_t n = 0;

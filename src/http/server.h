@@ -173,6 +173,7 @@ uint32_t http_server_connections_over(const struct http_server *s, bool unix_soc
 #define X(name, label) HTTP_HANDSHAKE_##name,
 enum http_handshake_end { HTTP_HANDSHAKE_ENDS(X) HTTP_HANDSHAKE_END_COUNT };
 #undef X
+const struct tls *http_server_tls(const struct http_server *s); /* NULL: it has no TLS listener */
 uint64_t http_server_handshakes(const struct http_server *s, enum http_handshake_end end);
 int64_t http_server_held_bytes(const struct http_server *s); /* of requests, in memory */
 /* After drain: closes everything and joins the threads. Nobody may resume an exchange any more, so

@@ -16,7 +16,7 @@
 enum { ORPHAN_GRACE_SECONDS = 2 };
 
 /* One process, one stop: a signal handler can only reach statics. */
-static atomic_bool stop_requested;
+static atomic_bool stop_requested, reload_requested;
 static int stop_fd = -1;
 static pid_t root_pid;
 static unsigned orphan_seconds;
@@ -39,6 +39,12 @@ static void on_stop_signal(int number)
     errno = saved_errno;
 }
 
+static void on_reload_signal(int number)
+{
+    (void)number;
+    atomic_store(&reload_requested, true); /* who reads it looks several times a second */
+}
+
 void process_signals_install(const struct process_start *start)
 {
     root_pid = start->root_pid;
@@ -48,10 +54,13 @@ void process_signals_install(const struct process_start *start)
     MUST(stop_fd >= 0);
     struct sigaction stop = {.sa_handler = on_stop_signal, .sa_flags = SA_RESTART};
     struct sigaction ignore = {.sa_handler = SIG_IGN};
+    struct sigaction reload = {.sa_handler = start->kind->owns_store ? on_reload_signal : SIG_IGN,
+                               .sa_flags = SA_RESTART};
     sigemptyset(&stop.sa_mask);
     sigemptyset(&ignore.sa_mask);
+    sigemptyset(&reload.sa_mask);
     MUST(sigaction(SIGTERM, &stop, NULL) == 0 && sigaction(SIGINT, &stop, NULL) == 0);
-    MUST(sigaction(SIGPIPE, &ignore, NULL) == 0 && sigaction(SIGHUP, &ignore, NULL) == 0);
+    MUST(sigaction(SIGPIPE, &ignore, NULL) == 0 && sigaction(SIGHUP, &reload, NULL) == 0);
 }
 
 void process_ready(const struct process_start *start)
@@ -63,6 +72,11 @@ void process_ready(const struct process_start *start)
 bool process_stop_requested(void)
 {
     return atomic_load(&stop_requested);
+}
+bool process_reload_requested(void)
+{
+    return atomic_load_explicit(&reload_requested, memory_order_relaxed) &&
+           atomic_exchange(&reload_requested, false);
 }
 int process_stop_fd(void)
 {

@@ -4,8 +4,9 @@
  *   process_ready(start)            once, when it serves;
  *   process_stop_requested()        in its loop, or process_stop_fd() in its poll set;
  *   and returns its exit code. It never installs handlers of its own for SIGTERM and SIGINT.
- * SIGPIPE and SIGHUP are ignored. When root dies the kernel kills the child; the owner of the store gets
- * SIGTERM, and is ended by SIGALRM if it has not left runtime.drain_ms and a grace later. */
+ * SIGPIPE is ignored, and SIGHUP by all but the owner of the store. When root dies the kernel kills the
+ * child; the owner of the store gets SIGTERM, and is ended by SIGALRM if it has not left runtime.drain_ms
+ * and a grace later. */
 #ifndef WEIR_RUNTIME_PROCESS_SIGNALS_H
 #define WEIR_RUNTIME_PROCESS_SIGNALS_H
 
@@ -45,6 +46,7 @@ void process_signals_install(const struct process_start *start);
 void process_ready(const struct process_start *start); /* more than once does no harm */
 
 bool process_stop_requested(void);
+bool process_reload_requested(void);     /* SIGHUP came since the last call; the owner of the store only */
 int process_stop_fd(void);               /* readable from the first request on; never read it empty */
 bool process_wait_stop(int64_t wait_ms); /* true once stop is requested; < 0 waits without end */
 bool process_orphaned(void);             /* root is gone; there is nobody left to drain for */

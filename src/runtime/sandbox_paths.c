@@ -186,18 +186,33 @@ static void grant_postgres_files(struct rules *r, const char *url)
     }
 }
 
-/* SQLite makes files beside the database. */
-static void grant_directory_of(struct rules *r, char *path)
+static void grant_directory_of(struct rules *r, char *path, uint64_t rights)
 {
     char *slash = strrchr(path, '/');
     if (slash == path)
         slash++;
     if (slash)
         *slash = 0;
-    grant(r, slash ? path : ".", FOR_WRITING);
+    grant(r, slash ? path : ".", rights);
 }
 
-static void grant_store(struct rules *r, const struct settings *s)
+/* A file that is read again after others have replaced it: its directory, and that of the file which a link
+ * leads to. Not the root directory, which would be everything. */
+static void grant_replaced_file(struct rules *r, const char *path)
+{
+    char names[2][PATH_MAX];
+    if (!path || snprintf(names[0], PATH_MAX, "%s", path) >= PATH_MAX)
+        return;
+    if (!realpath(path, names[1]))
+        names[1][0] = 0;
+    for (size_t i = 0; i < LENGTH_OF(names); i++) {
+        grant(r, names[i], FOR_READING);
+        if (strrchr(names[i], '/') != names[i])
+            grant_directory_of(r, names[i], FOR_READING);
+    }
+}
+
+static void grant_core(struct rules *r, const struct settings *s)
 {
     char path[SETTINGS_STORE_URL_MAX];
     struct err ignored;
@@ -205,7 +220,10 @@ static void grant_store(struct rules *r, const struct settings *s)
     if (settings_store_is_postgres(s))
         grant_postgres_files(r, s->store_url);
     else if (settings_store_path(s, path, sizeof path, &ignored) == ERR_OK)
-        grant_directory_of(r, path);
+        grant_directory_of(r, path, FOR_WRITING); /* SQLite makes files beside the database */
+    grant_replaced_file(r, s->tls_cert);
+    grant_replaced_file(r, s->tls_key);
+    grant_replaced_file(r, s->tls_client_ca);
 }
 
 static void grant_all(struct rules *r, const struct settings *s)
@@ -217,7 +235,7 @@ static void grant_all(struct rules *r, const struct settings *s)
         if (is_for(r, variables[i].who))
             grant(r, getenv(variables[i].name), FOR_READING);
     if (is_for(r, BY_CORE))
-        grant_store(r, s);
+        grant_core(r, s);
     if (r->id == SANDBOX_ROOT)
         grant(r, scratch_dir(), FOR_WRITING);
     static const char *const sanitizer[] = {"/proc", "/proc/self/exe", "/usr/lib", "/lib"};

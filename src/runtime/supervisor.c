@@ -104,12 +104,22 @@ static int poll_timeout_ms(const struct supervisor *s)
 
 /* ---- events ---- */
 
+static void reload(struct supervisor *s)
+{
+    log_line(LOG_INFO, "reload_requested", NULL);
+    for (size_t i = 0; i < s->child_count; i++)
+        if (s->children[i].kind->owns_store && child_lives(&s->children[i]))
+            (void)kill(s->children[i].pid, SIGHUP);
+}
+
 static void on_signals(struct supervisor *s)
 {
     struct signalfd_siginfo info;
     while (read(s->signal_fd, &info, sizeof info) == (ssize_t)sizeof info) {
         if (info.ssi_signo == SIGCHLD)
             reap(s);
+        else if (info.ssi_signo == SIGHUP)
+            reload(s);
         else
             stop_on_signal(s, &info);
     }
@@ -167,14 +177,13 @@ static void run(struct supervisor *s)
 
 static void signals_open(struct supervisor *s)
 {
-    static const int numbers[] = {SIGCHLD, SIGTERM, SIGINT};
+    static const int numbers[] = {SIGCHLD, SIGTERM, SIGINT, SIGHUP};
     sigset_t handled;
     sigemptyset(&handled);
     for (size_t i = 0; i < LENGTH_OF(numbers); i++) {
         sigaddset(&handled, numbers[i]);
         signal(numbers[i], SIG_DFL); /* whoever started us may have ignored them */
     }
-    signal(SIGHUP, SIG_IGN);
     signal(SIGPIPE, SIG_IGN);
     MUST(sigprocmask(SIG_BLOCK, &handled, &s->outer_mask) == 0);
     for (size_t i = 0; i < LENGTH_OF(numbers); i++)

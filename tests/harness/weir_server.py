@@ -21,7 +21,7 @@ import time
 from collections import namedtuple
 from datetime import datetime, timedelta, timezone
 
-from harness import contract_statuses, postgres, processes, wire
+from harness import contract_statuses, postgres, processes, tls, wire
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 START_SECONDS_MAX = 30
@@ -75,7 +75,8 @@ class PortReservation:
 class Weir:
     """See the module's text. Not started by the constructor."""
 
-    def __init__(self, settings=None, args=(), env=None, data=None, program=None, store_url=None):
+    def __init__(self, settings=None, args=(), env=None, data=None, program=None, store_url=None,
+                 authority=None):
         self.settings = {**DEFAULT_SETTINGS, **(settings or {})}
         self.database = None  # of the session's PostgreSQL, dropped at the end
         if store_url:
@@ -94,6 +95,10 @@ class Weir:
         self.out_path = os.path.join(self.home, "stdout.log")
         self.reservation = PortReservation()
         self.port = self.reservation.port
+        self.context = None  # a client's side of TLS, when that is all it serves
+        if authority:
+            self.context = authority.context()
+            self.settings.update(authority.settings(self.port))
         self.process = None
 
     # ---- starting and ending
@@ -101,16 +106,19 @@ class Weir:
     @property
     def address(self):
         """(host, port)"""
+        if self.context:
+            return tls.SecureAddress("127.0.0.1", self.port, self.context)
         return "127.0.0.1", self.port
 
     @property
     def url(self):
-        """http://host:port"""
-        return f"http://127.0.0.1:{self.port}"
+        """http://host:port, or https"""
+        return f"http{'s' if self.context else ''}://127.0.0.1:{self.port}"
 
     def command(self):
         """The command line that starts it."""
-        line = self.program + ["serve", "--listen", f"127.0.0.1:{self.port}", "--data", self.data]
+        listen = "off" if self.context else f"127.0.0.1:{self.port}"
+        line = self.program + ["serve", "--listen", listen, "--data", self.data]
         for key, value in self.settings.items():
             text = str(value).lower() if isinstance(value, bool) else str(value)
             line += ["--set", f"{key}={text}"]

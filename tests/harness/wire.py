@@ -66,6 +66,14 @@ def encode(body):
     return json_module.dumps(body).encode("utf-8"), "application/json"
 
 
+def connect(address, timeout):
+    """A connection to (host, port), over TLS to a tls.SecureAddress."""
+    context = getattr(address, "context", None)
+    if context:
+        return http.client.HTTPSConnection(*address, timeout=timeout, context=context)
+    return http.client.HTTPConnection(*address, timeout=timeout)
+
+
 def call(address, method, path, body=None, key=None, headers=None, timeout=CALL_SECONDS_MAX):
     """One request to (host, port). `headers` beat what is made here; None leaves one out."""
     payload, content_type = encode(body)
@@ -80,7 +88,7 @@ def call(address, method, path, body=None, key=None, headers=None, timeout=CALL_
         sent.pop(next((n for n in sent if n.lower() == name.lower()), None), None)
         if value is not None:
             sent[name] = value
-    connection = http.client.HTTPConnection(*address, timeout=timeout)
+    connection = connect(address, timeout)
     try:
         connection.putrequest(method, path, skip_accept_encoding=True)
         if payload is not None and "content-length" not in [n.lower() for n in sent]:
@@ -118,7 +126,7 @@ def follow(address, path, key=None, headers=None, timeout=30):
     """Follows a text/event-stream; yields each message as {"event", "id", "data"}; data is parsed.
 
     Close the generator to end it. Waiting longer than `timeout` for the next byte raises."""
-    connection = http.client.HTTPConnection(*address, timeout=timeout)
+    connection = connect(address, timeout)
     try:
         sent = {"Accept": "text/event-stream", **(headers or {})}
         if key:

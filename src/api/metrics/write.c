@@ -287,6 +287,21 @@ static void write_store(const struct metrics *m, const struct kernel_stats *k, s
     gauge(out, "weir_wal_pages", "Pages in the write-ahead log", (uint64_t)k->wal_pages);
 }
 
+static void write_tls(const struct metrics_around *around, struct strbuf *out)
+{
+    static const char *const name = "weir_tls_handshakes_total";
+    static const char *const ends[] = {
+#define X(id, label) [HTTP_HANDSHAKE_##id] = label,
+        HTTP_HANDSHAKE_ENDS(X)
+#undef X
+    };
+    gauge(out, "weir_tls_certificate_expires_at_seconds",
+          "When the server's certificate expires, in seconds since 1970", (uint64_t)around->tls_expires_at);
+    metrics_head(out, name, "counter", "TLS handshakes by how they ended");
+    for (size_t i = 0; i < LENGTH_OF(ends); i++)
+        strbuf_addf(out, "%s{end=\"%s\"} %llu\n", name, ends[i], (unsigned long long)around->handshakes[i]);
+}
+
 void metrics_write(struct metrics *m, const struct metrics_around *around, struct strbuf *out)
 {
     write_jobs(m, out);
@@ -301,6 +316,8 @@ void metrics_write(struct metrics *m, const struct metrics_around *around, struc
     write_runs(m, out);
     write_store(m, &around->kernel, out);
     gauge(out, "weir_http_connections", "Open connections", around->connections);
+    if (around->has_tls)
+        write_tls(around, out);
     write_requests(m, out);
     write_latencies(m, out);
     write_problems(m, out);

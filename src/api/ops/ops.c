@@ -96,11 +96,21 @@ static void handle_ready(struct call *c)
     call_send(c);
 }
 
+static void look_at_server(const struct http_server *s, struct metrics_around *around)
+{
+    const struct tls *tls = http_server_tls(s);
+    around->connections = http_server_connections(s);
+    around->has_tls = tls != NULL;
+    around->tls_expires_at = tls ? tls_expires_at(tls) : 0;
+    for (int end = 0; end < HTTP_HANDSHAKE_END_COUNT; end++)
+        around->handshakes[end] = http_server_handshakes(s, (enum http_handshake_end)end);
+}
+
 static void handle_metrics(struct call *c)
 {
     struct metrics_around around = {.log_dropped = log_dropped()};
     if (c->api->server) /* not yet known to us in the first moment of its threads */
-        around.connections = http_server_connections(c->api->server);
+        look_at_server(c->api->server, &around);
     const struct inbox *inbox = c->api->config.inbox;
     if (inbox) {
         around.inbox_taken = inbox->taken;

@@ -9,7 +9,6 @@
 #include "base/heap.h"
 #include "base/must.h"
 #include "cli/event_stream.h"
-#include "cli/http_call.h"
 
 #include "base/banned.h"
 
@@ -37,6 +36,7 @@ struct call {
 struct sim_calls {
     char *base_url;
     CURLM *multi;
+    struct http_trust trust;
     struct arena *arena;
     struct heap waiting;
     TAILQ_HEAD(, call) idle, busy;
@@ -52,11 +52,12 @@ static int64_t now_ms(void)
     return clock_mono_ms(&clock_system);
 }
 
-struct sim_calls *sim_calls_new(const char *base_url)
+struct sim_calls *sim_calls_new(const char *base_url, struct http_trust trust)
 {
     MUST(curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK);
     struct sim_calls *c = must_alloc(sizeof *c);
     c->base_url = must_strdup(base_url);
+    c->trust = trust;
     c->multi = curl_multi_init();
     MUST(c->multi);
     curl_multi_setopt(c->multi, CURLMOPT_MAXCONNECTS, (long)CONNECTIONS_MAX);
@@ -180,6 +181,7 @@ static void set_up(struct call *call)
     SET(e, CURLOPT_NOPROXY, "*");
     SET(e, CURLOPT_PROTOCOLS_STR, "http,https");
     SET(e, CURLOPT_URL, call->url.ptr);
+    http_trust_use(&call->calls->trust, e);
     SET(e, CURLOPT_HTTPHEADER, call->headers);
     SET(e, CURLOPT_USERAGENT, "weir-simulate/" WEIR_VERSION);
     SET(e, CURLOPT_CONNECTTIMEOUT_MS, (long)HTTP_CONNECT_TIMEOUT_MS);

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/json.h"
+#include "cli/http_call.h"
 
 enum {
     SIM_CALLS_MAX = 64,
@@ -48,7 +49,7 @@ struct sim_request {
 
 struct sim_calls;
 
-struct sim_calls *sim_calls_new(const char *base_url);
+struct sim_calls *sim_calls_new(const char *base_url, struct http_trust trust);
 struct sim_calls *sim_calls_free(struct sim_calls *c); /* NULL is fine; no callback runs any more */
 void sim_calls_send(struct sim_calls *c, const struct sim_request *r);
 /* Sends, receives, calls back; waits at most timeout_ms for something to happen there or on `fd`. */

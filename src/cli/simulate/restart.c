@@ -27,9 +27,10 @@ enum {
 
 static const char look_local[] = "--restart DIR needs the data directory of the local server";
 
-static bool answers(const char *url)
+static bool answers(const struct simulation *s, const char *url)
 {
-    struct http_call call = {.method = "GET", .url = url, .timeout_ms = LOOK_MS};
+    struct http_call call = {
+        .method = "GET", .url = url, .trust = server_trust(s->in), .timeout_ms = LOOK_MS};
     struct http_answer answer;
     struct err err;
     bool ready = http_call(&call, &answer, &err) == ERR_OK && answer.status == 200;
@@ -115,7 +116,7 @@ static bool restart(struct simulation *s, int64_t *ret_killed_us, int64_t *ret_u
     server_url(s->in, &url);
     strbuf_add_text(&url, "/readyz");
     for (int64_t begun_ms = sim_now_ms(); sim_now_ms() - begun_ms < AWAY_MS_MAX; pause_ms(10))
-        if (answers(url.ptr)) {
+        if (answers(s, url.ptr)) {
             *ret_until_us = sim_server_us(s);
             return true;
         }

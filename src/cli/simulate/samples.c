@@ -20,8 +20,11 @@ static int64_t core_bytes(struct simulation *s)
     int64_t bytes = -1;
     server_url(s->in, &url);
     strbuf_add_text(&url, "/metrics");
-    struct http_call call = {
-        .method = "GET", .url = url.ptr, .accept = "text/plain", .timeout_ms = METRICS_MS_MAX};
+    struct http_call call = {.method = "GET",
+                             .url = url.ptr,
+                             .trust = server_trust(s->in),
+                             .accept = "text/plain",
+                             .timeout_ms = METRICS_MS_MAX};
     if (http_call(&call, &answer, &err) == ERR_OK && answer.status == 200 && answer.body.len) {
         const char *line = memmem(answer.body.ptr, answer.body.len, name, sizeof name - 1);
         struct str rest = {line ? line + sizeof name - 1 : NULL, 0};

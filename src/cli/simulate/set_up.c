@@ -365,6 +365,6 @@ int sim_set_up(struct simulation *s)
         code = find_scale(s, job_id);
     if (code == CLI_OK && s->receiver)
         code = find_deliveries(s, job_id, url.ptr);
-    s->calls = sim_calls_new(url.ptr);
+    s->calls = sim_calls_new(url.ptr, server_trust(s->in));
     return code;
 }
