@@ -74,7 +74,8 @@ struct api_config {
     const struct settings *settings;
     const struct clock *clock;
     const char *topology_path;
-    const struct inbox *inbox; /* its counters; may be NULL */
+    const struct inbox *inbox;            /* its counters; may be NULL */
+    const _Atomic int64_t *keys_expiring; /* jobs/purge.h; may be NULL */
 };
 
 /* One request on its way. In the exchange's arena. */

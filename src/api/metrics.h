@@ -72,6 +72,7 @@ struct metrics_around {
     bool has_tls; /* what follows is of TLS */
     int64_t tls_expires_at;
     uint64_t handshakes[HTTP_HANDSHAKE_END_COUNT];
+    int64_t keys_expiring; /* API keys; -1: not known here */
     uint64_t log_dropped, spans, spans_dropped, inbox_taken, inbox_refused, policy_asked, policy_unanswered;
 };
 /* Announces a family; its samples follow. For those who add some of their own (ops/topology.c). */

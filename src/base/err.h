@@ -30,7 +30,8 @@
       "send Authorization: Bearer <api_key>")                                                                \
     X(AUTH_TOKEN_EXPIRED, "RFA_AUTH_TOKEN_EXPIRED", 401, "Credentials expired",                              \
       "renew the key before it expires, or ask the operator for a new one")                                  \
-    X(AUTH_FORBIDDEN, "RFA_AUTH_FORBIDDEN", 403, "Forbidden", "use the owner's key")                         \
+    X(AUTH_FORBIDDEN, "RFA_AUTH_FORBIDDEN", 403, "Forbidden",                                                \
+      "use a key of the owner, with the scope and for the queue that the detail names")                      \
     X(AUTH_API_KEY_DISABLED, "RFA_AUTH_API_KEY_DISABLED", 403, "API key disabled or revoked",                \
       "use another key")                                                                                     \
     X(AUTH_KEY_NOT_FOUND, "RFA_AUTH_KEY_NOT_FOUND", 404, "No such API key", "check the key_id")              \

@@ -14,6 +14,7 @@
 #define LOCAL  (FLAG_BIT(DATA) | FLAG_BIT(STORE) | FLAG_BIT(CONFIG) | FLAG_BIT(SET) | FLAG_BIT(OUTPUT))
 #define TOKENS (FLAG_BIT(DATA) | FLAG_BIT(CONFIG) | FLAG_BIT(SET) | FLAG_BIT(OUTPUT) | FLAG_BIT(QUIET))
 #define KEYS   (SERVER | FLAG_BIT(OPERATOR_TOKEN))
+#define WISH   (FLAG_BIT(SCOPE) | FLAG_BIT(QUEUE) | FLAG_BIT(NAME) | FLAG_BIT(EXPIRES))
 #define RUNS                                                                                                 \
     (FLAG_BIT(URL) | FLAG_BIT(OUTPUT) | FLAG_BIT(QUIET) | FLAG_BIT(TOKEN) | FLAG_BIT(TENANT) |               \
      FLAG_BIT(ROLE) | FLAG_BIT(SUB) | FLAG_BIT(DATA))
@@ -29,9 +30,11 @@ const struct command command_table[] = {
     {"client create", "", "make a client; --with-key makes its first API key too",
      SERVER | FLAG_BIT(WITH_KEY) | FLAG_BIT(IDEMPOTENCY_KEY), 0, 0, command_client_create},
     {"client key create", "CLIENT_ID", "make an API key; shown once",
-     KEYS | FLAG_BIT(ROTATE) | FLAG_BIT(IDEMPOTENCY_KEY), 1, 1, command_client_key_create},
-    {"client key renew", "CLIENT_ID", "replace the key in use by a new one", KEYS, 1, 1,
-     command_client_key_renew},
+     KEYS | WISH | FLAG_BIT(ROTATE) | FLAG_BIT(IDEMPOTENCY_KEY), 1, 1, command_client_key_create},
+    {"client key list", "CLIENT_ID", "show the keys of a client, without secrets", KEYS, 1, 1,
+     command_client_key_list},
+    {"client key renew", "CLIENT_ID [KEY_ID]", "replace a key, the one in use unless named, by a new one",
+     KEYS | WISH, 1, 2, command_client_key_renew},
     {"client key revoke", "CLIENT_ID KEY_ID", "refuse a key from now on", KEYS, 2, 2,
      command_client_key_revoke},
 

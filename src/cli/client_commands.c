@@ -119,7 +119,10 @@ static int show_new_key(const struct invocation *in, const struct server_answer 
     else
         show_key(made->json);
     if (known)
-        cli_note(in, "\nThe client has this key already and it was shown then; --rotate makes a new one.");
+        cli_note(
+            in,
+            "\nThe client has such a key already and it was shown then; --rotate replaces it, --name makes "
+            "another.");
     else if (!in->json)
         cli_note(in, "\nThe key is shown only now. Next: export WEIR_API_KEY=...");
     return CLI_OK;
@@ -145,14 +148,63 @@ static int create_key(const struct invocation *in, struct server_call *call, str
     return code;
 }
 
+static void add_list(struct json_writer *w, const char *name, const char *value)
+{
+    struct str rest = value ? str_of(value) : STR_ABSENT;
+    if (!value)
+        return;
+    jw_key(w, name);
+    jw_array(w);
+    while (rest.len)
+        jw_str(w, str_trim(str_cut(&rest, ',')));
+    jw_array_end(w);
+}
+
+/* The body of a new key, or of one that is renewed (`key_id` may be NULL). False: told. */
+static bool add_wish(const struct invocation *in, const char *key_id, struct strbuf *out)
+{
+    const char *expires = in->flags->value[FLAG_EXPIRES];
+    int64_t life_ms = 0;
+    struct json_writer w;
+    if (expires && (!duration_parse(str_of(expires), &life_ms) || life_ms < 1000)) {
+        cli_fault("--expires needs a time such as 12h or 30d, not \"%.60s\"", expires);
+        return false;
+    }
+    jw_start(&w, out);
+    jw_object(&w);
+    if (flags_has(in->flags, FLAG_ROTATE)) {
+        jw_key(&w, "rotate");
+        jw_bool(&w, true);
+    }
+    if (key_id) {
+        jw_key(&w, "key_id");
+        jw_text(&w, key_id);
+    }
+    if (flags_has(in->flags, FLAG_NAME)) {
+        jw_key(&w, "name");
+        jw_text(&w, in->flags->value[FLAG_NAME]);
+    }
+    add_list(&w, "scopes", in->flags->value[FLAG_SCOPE]);
+    add_list(&w, "queues", in->flags->value[FLAG_QUEUE]);
+    if (expires) {
+        jw_key(&w, "expires_in_seconds");
+        jw_int(&w, life_ms / 1000);
+    }
+    jw_object_end(&w);
+    return true;
+}
+
 int command_client_key_create(const struct invocation *in)
 {
     struct server_answer made CLEANUP(server_answer_free) = {0};
+    struct strbuf body CLEANUP(strbuf_free) = {0};
+    if (!add_wish(in, NULL, &body))
+        return CLI_USAGE;
     struct arena *a = arena_new(512);
     struct server_call call = {
         .method = "POST",
         .path = keys_path(a, str_of(in->args[0]), ""),
-        .body = flags_has(in->flags, FLAG_ROTATE) ? STR("{\"rotate\":true}") : STR_ABSENT,
+        .body = strbuf_str(&body),
         .bearer = server_operator_or_key(in),
         .idempotency_key = in->flags->value[FLAG_IDEMPOTENCY_KEY],
     };
@@ -161,12 +213,55 @@ int command_client_key_create(const struct invocation *in)
     return code == CLI_OK ? show_new_key(in, &made) : code;
 }
 
+static void add_words(struct text_table *t, const struct json *list)
+{
+    struct strbuf text CLEANUP(strbuf_free) = {0};
+    for (const struct json *j = list ? list->child : NULL; j; j = j->next)
+        strbuf_addf(&text, "%s%.*s", text.len ? "," : "", STR_ARG(j->text));
+    text_table_add(t, text.len ? strbuf_str(&text) : STR("all"));
+}
+
+static void show_keys(const struct json *items)
+{
+    static const char *const headings[] = {"!KEY_ID", "NAME", "STATE", "SCOPES", "QUEUES", "EXPIRES_AT"};
+    struct text_table *t = text_table_new(headings, LENGTH_OF(headings));
+    for (const struct json *key = items ? items->child : NULL; key; key = key->next) {
+        text_table_add_json(t, json_get(key, "key_id"));
+        text_table_add_json(t, json_get(key, "name"));
+        text_table_add_json(t, json_get(key, "state"));
+        add_words(t, json_get(key, "scopes"));
+        add_words(t, json_get(key, "queues"));
+        text_table_add_json(t, json_get(key, "expires_at"));
+    }
+    text_table_show(t, stdout);
+    text_table_free(t);
+}
+
+int command_client_key_list(const struct invocation *in)
+{
+    struct server_answer found CLEANUP(server_answer_free) = {0};
+    struct arena *a = arena_new(512);
+    struct server_call call = {
+        .method = "GET", .path = keys_path(a, str_of(in->args[0]), ""), .bearer = server_operator_or_key(in)};
+    int code = server_call(in, &call, &found);
+    arena_free(a);
+    if (code == CLI_OK && in->json)
+        server_print_json(&found);
+    else if (code == CLI_OK)
+        show_keys(json_get(found.json, "items"));
+    return code;
+}
+
 int command_client_key_renew(const struct invocation *in)
 {
     struct server_answer made CLEANUP(server_answer_free) = {0};
+    struct strbuf body CLEANUP(strbuf_free) = {0};
+    if (!add_wish(in, in->arg_count > 1 ? in->args[1] : NULL, &body))
+        return CLI_USAGE;
     struct arena *a = arena_new(512);
     struct server_call call = {.method = "POST",
                                .path = keys_path(a, str_of(in->args[0]), "/renew"),
+                               .body = strbuf_str(&body),
                                .bearer = server_operator_or_key(in)};
     int code = server_call(in, &call, &made);
     arena_free(a);

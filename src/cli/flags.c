@@ -26,6 +26,7 @@ static const struct {
     enum flag_id id;
     const char *value, *help;
 } particular[] = {
+    {"client key", FLAG_QUEUE, "NAME[,NAME]", "jobs and tasks of these queues only; default every queue"},
     {"run get", FLAG_AT, "SEQ", "the run as of this record; 0 is before the first"},
     {"run events", FLAG_AFTER, "SEQ", "only records behind this one"},
     {"run events", FLAG_FOLLOW, NULL, "wait for more, until the run ends"},
@@ -193,7 +194,7 @@ bool duration_parse(struct str text, int64_t *ret_ms)
     static const struct {
         const char *unit;
         int64_t ms;
-    } units[] = {{"", 1000}, {"ms", 1}, {"s", 1000}, {"m", 60000}, {"h", 3600000}};
+    } units[] = {{"", 1000}, {"ms", 1}, {"s", 1000}, {"m", 60000}, {"h", 3600000}, {"d", 86400000}};
     enum { DIGITS_MAX = 11 };
     const int64_t year_ms = INT64_C(366) * 24 * 3600 * 1000;
     size_t digits = 0;

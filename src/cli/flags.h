@@ -36,7 +36,10 @@
     X(CURSOR, "cursor", 0, "CURSOR", "go on where an earlier page ended")                                    \
     X(ALL, "all", 0, NULL, "every page")                                                                     \
     X(WITH_KEY, "with-key", 0, NULL, "make an API key too, ready to export")                                 \
-    X(ROTATE, "rotate", 0, NULL, "make a new key and revoke the former one")                                 \
+    X(ROTATE, "rotate", 0, NULL, "make a new key; the one in use works on for keys.overlap_seconds")         \
+    X(SCOPE, "scope", 0, "SCOPE[,SCOPE]", "what it may do: submit, work, read, admin; default all")          \
+    X(NAME, "name", 0, "TEXT", "what people call it")                                                        \
+    X(EXPIRES, "expires", 0, "TIME", "its life, such as 12h or 30d; default and most keys.ttl_seconds")      \
     X(OPERATOR_TOKEN, "operator-token", 0, "TOKEN", "default WEIR_OPERATOR_TOKEN; for keys of any client")   \
     X(JOBS, "jobs", 0, "N", "how many jobs to send; default 1000")                                           \
     X(FOR, "for", 0, "TIME", "send for 10m, 1h, ... instead of a number of jobs")                            \
@@ -134,7 +137,7 @@ void flags_drop(char ***kept);            /* overwritten and freed */
 /* The flag's value as an integer; ERR_CONFIG_INVALID names the flag. Absent: *ret is left alone. */
 MUST_CHECK enum err_code flags_int(const struct flags *f, enum flag_id id, int64_t min, int64_t max,
                                    int64_t *ret, struct err *err);
-/* "1500ms", "30s", "5m", "2h", or plain seconds; at most a year. */
+/* "1500ms", "30s", "5m", "2h", "30d", or plain seconds; at most a year. */
 bool duration_parse(struct str text, int64_t *ret_ms);
 
 #endif

@@ -19,6 +19,13 @@ static int64_t now_ms(void)
     return clock_mono_ms(&clock_system);
 }
 
+/* Why the server ends the stream; asked again it says so as an answer. */
+static bool is_problem(const struct json *event)
+{
+    const struct json *type = json_get(event, "type");
+    return type && type->type == JSON_STRING && str_starts(type->text, "urn:weir:problem:");
+}
+
 static bool take_event(void *self, struct str id, struct str data)
 {
     struct stream_follower *f = self;
@@ -26,7 +33,7 @@ static bool take_event(void *self, struct str id, struct str data)
     const struct json *event;
     struct err err;
     (void)id;
-    if (json_parse(a, data, &event, &err) == ERR_OK) {
+    if (json_parse(a, data, &event, &err) == ERR_OK && !is_problem(event)) {
         f->heard = true;
         f->on_event(f->self, event, data);
         f->ended_since_ms = f->has_ended(f->self) ? now_ms() : 0;

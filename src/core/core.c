@@ -304,7 +304,8 @@ static enum err_code start(struct core *c, struct err *err)
     struct api_config a = {.settings = c->start->settings,
                            .clock = &clock_system,
                            .topology_path = c->start->topology_path,
-                           .inbox = &c->inbox};
+                           .inbox = &c->inbox,
+                           .keys_expiring = &c->purge.keys_expiring};
     c->stage = "api";
     if (api_new(&a, &c->api, err) != ERR_OK)
         return err->code;
@@ -372,7 +373,7 @@ static void close_all(struct core *c)
 
 int core_main(const struct process_start *process)
 {
-    struct core c = {.start = process, .inbox.fingerprint = body_fingerprint};
+    struct core c = {.start = process, .purge.keys_expiring = -1, .inbox.fingerprint = body_fingerprint};
     struct err err = {.code = ERR_OK};
     log_process("core");
     log_minimum(settings_log_level(process->settings));

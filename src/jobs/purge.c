@@ -304,7 +304,8 @@ static bool purge_rest(struct unit *u)
 /* --- keys -------------------------------------------------------------------------------------- */
 
 struct old_keys {
-    int64_t cutoff_ms;
+    int64_t cutoff_ms, now_ms;
+    int64_t expiring; /* of those that were seen */
     int64_t ids[KEYS_A_TURN];
     size_t count;
 };
@@ -315,6 +316,8 @@ static bool note_old_key(const void *row, void *arg)
     const struct api_key_row *key = row;
     if ((key->revoked_ms && key->revoked_ms < o->cutoff_ms) || key->expires_ms < o->cutoff_ms)
         o->ids[o->count++] = key->id;
+    int64_t left_ms = key->expires_ms - o->now_ms;
+    o->expiring += !key->revoked_ms && left_ms > 0 && left_ms < (int64_t)KEY_WARN_SECONDS * 1000;
     return o->count < KEYS_A_TURN;
 }
 
@@ -340,10 +343,11 @@ static void purge_key(struct unit *u, int64_t id)
     unit_delete(u, &table_api_key_row, &key);
 }
 
-static bool purge_keys(struct unit *u)
+static bool purge_keys(struct purge *p, struct unit *u)
 {
     struct err err;
-    struct old_keys o = {.cutoff_ms = u->now_ms - u->settings->keys_revoked_retention_seconds * 1000};
+    struct old_keys o = {.cutoff_ms = u->now_ms - u->settings->keys_revoked_retention_seconds * 1000,
+                         .now_ms = u->now_ms};
     if (u->reader->ops->reader_begin(u->reader, &err) != ERR_OK)
         return false;
     enum err_code code = u->reader->ops->reader_scan(u->reader, &table_api_key_row, note_old_key, &o, &err);
@@ -351,6 +355,8 @@ static bool purge_keys(struct unit *u)
     for (size_t i = 0; code == ERR_OK && i < o.count; i++)
         purge_key(u, o.ids[i]);
     u->keys_changed |= o.count != 0;
+    if (code == ERR_OK && o.count < KEYS_A_TURN)
+        atomic_store(&p->keys_expiring, o.expiring);
     return o.count == KEYS_A_TURN;
 }
 
@@ -372,7 +378,7 @@ bool purge_housekeep(void *self, struct unit *u)
     if (is_time(u, p->rest_checked_ms, u->settings->jobs_retention_seconds, SELDOM_MS) && !purge_rest(u))
         p->rest_checked_ms = u->now_ms;
     if (is_time(u, p->keys_checked_ms, u->settings->keys_revoked_retention_seconds, SELDOM_MS) &&
-        !purge_keys(u))
+        !purge_keys(p, u))
         p->keys_checked_ms = u->now_ms;
     return more;
 }

@@ -9,11 +9,16 @@
 #ifndef WEIR_JOBS_PURGE_H
 #define WEIR_JOBS_PURGE_H
 
+#include <stdatomic.h>
+
 #include "kernel/unit.h"
 
 struct purge {
     int64_t keys_checked_ms, rest_checked_ms, late_checked_ms;
     int64_t late_below; /* how far the look through LIST_LATE is; 0: it begins */
+    /* Active API keys that expire within KEY_WARN_SECONDS, as of the last look through them all, an hour ago
+     * at most; -1: this node has not looked, or another has the duties. Any thread may read it. */
+    _Atomic int64_t keys_expiring;
 };
 
 /* kernel_config.housekeep: a bounded part of the work; true when there is more. */

@@ -71,6 +71,37 @@ def test_keys_are_created_rotated_renewed_and_revoked(weir):
     assert "RFA_AUTH_API_KEY_DISABLED" in refused.stderr
 
 
+def test_keys_with_less_power_are_made_listed_and_renewed(weir, client):
+    """As a table and as JSON; what the server refuses is told with its words."""
+    create = ["client", "key", "create", client.client_id]
+    made = run_json(weir, *create, "--scope", "work,read", "--queue", "news,mail", "--name", "mailer",
+                    "--expires", "30d", key=client.api_key)
+    rows = run(weir, "client", "key", "list", client.client_id, key=client.api_key).stdout.splitlines()
+    assert rows[0].split() == ["KEY_ID", "NAME", "STATE", "SCOPES", "QUEUES", "EXPIRES_AT"]
+    assert rows[1].split()[:5] == [made["key_id"], "mailer", "active", "work,read", "mail,news"]
+    assert rows[2].split()[1:5] == ["-", "active", "submit,work,read,admin", "all"]
+    renewed = run_json(weir, "client", "key", "renew", client.client_id, made["key_id"], "--queue", "mail",
+                       key=client.api_key)
+    listed = run_json(weir, "client", "key", "list", client.client_id, key=client.api_key)["items"]
+    assert [(k["key_id"], k["state"], k["queues"]) for k in listed[:2]] == [
+        (renewed["key_id"], "active", ["mail"]), (made["key_id"], "replaced", ["mail", "news"])]
+    refused = run(weir, *create, "--name", "x", key=renewed["api_key"], code=4)
+    assert "the scope admin" in refused.stderr
+    run(weir, *create, "--scope", "root", key=client.api_key, code=1)
+    run(weir, *create, "--expires", "soon", key=client.api_key, code=2)
+
+
+def test_a_watch_ends_with_the_key_it_was_started_with(weir, client):
+    """Exit code 4, and why; the last message of the stream is not taken for an event."""
+    job_id = weir.submit(client.api_key, queue="outside")["job_id"]
+    made = run_json(weir, "client", "key", "create", client.client_id, "--name", "x", key=client.api_key)
+    with start(weir, "job", "watch", job_id, "-o", "json", key=made["api_key"]) as watch:
+        assert "job.created" in watch.stdout.readline() and "job.queued" in watch.stdout.readline()
+        run(weir, "client", "key", "revoke", client.client_id, made["key_id"], key=client.api_key)
+        rest, told = watch.communicate(timeout=60)
+    assert watch.returncode == 4 and rest == "" and "RFA_AUTH_API_KEY_DISABLED" in told
+
+
 def test_a_first_key_is_made_although_another_clients_key_lies_around(weir, client):
     """WEIR_API_KEY of another client does not stand in the way of a new one."""
     client_id = run(weir, "client", "create", "--quiet").stdout.strip()

@@ -6,6 +6,8 @@ from datetime import datetime, timedelta, timezone
 import pytest
 import yaml
 
+from harness.weir_server import wait_for
+
 METHODS = ("get", "put", "post", "delete", "patch")
 SCOPES = ("submit", "work", "read", "admin")
 # Bodies that would be taken, for operations whose body is checked before the handler sees it.
@@ -279,3 +281,21 @@ def test_a_key_that_ends_within_fourteen_days_is_warned_about(weir, client):
     told = weir.api("GET", "/v1/jobs", key=later).headers["weir-key-expires-at"]
     left = datetime.fromisoformat(told) - datetime.now(timezone.utc)
     assert timedelta(0) < left <= timedelta(hours=1)
+
+
+def test_keys_that_expire_soon_are_counted(fresh_weir):
+    """Active ones within 14 days, no revoked or replaced ones. A look each second here, else each hour."""
+    weir = fresh_weir(settings={"keys.revoked_retention_seconds": 2})
+
+    def counted():
+        lines = weir.api("GET", "/metrics").text.splitlines()
+        return [line for line in lines if line.startswith("weir_keys_expiring")]
+
+    client = weir.new_client()
+    wait_for(lambda: counted() == ["weir_keys_expiring 0"], 30, "a first look", weir)
+    for i, days in enumerate((1, 13, 15)):
+        make_key(weir, client, name=f"n{i}", expires_in_seconds=days * 86400)
+    wait_for(lambda: counted() == ["weir_keys_expiring 2"], 30, "two keys", weir)
+    weir.api("POST", keys_path(client.client_id, "revoke"), {"key_id": key_id_of(weir, client, "n0")},
+             client.api_key).expect(200)
+    wait_for(lambda: counted() == ["weir_keys_expiring 1"], 30, "the other one", weir)

@@ -311,6 +311,10 @@ void metrics_write(struct metrics *m, const struct metrics_around *around, struc
     counter(out, "weir_inbox_taken_total", "Rows of the inbox that became jobs", around->inbox_taken);
     counter(out, "weir_inbox_refused_total", "Rows of the inbox that stay with an error",
             around->inbox_refused);
+    if (around->kernel.leads && around->keys_expiring >= 0) /* one node looks for all */
+        gauge(out, "weir_keys_expiring",
+              "Active API keys that expire within 14 days, as of an hour ago at most",
+              (uint64_t)around->keys_expiring);
     write_webhooks(m, out);
     write_outbound(m, out);
     write_runs(m, out);

@@ -108,7 +108,9 @@ static void look_at_server(const struct http_server *s, struct metrics_around *a
 
 static void handle_metrics(struct call *c)
 {
-    struct metrics_around around = {.log_dropped = log_dropped()};
+    const _Atomic int64_t *expiring = c->api->config.keys_expiring;
+    struct metrics_around around = {.log_dropped = log_dropped(),
+                                    .keys_expiring = expiring ? atomic_load(expiring) : -1};
     if (c->api->server) /* not yet known to us in the first moment of its threads */
         look_at_server(c->api->server, &around);
     const struct inbox *inbox = c->api->config.inbox;

@@ -31,7 +31,8 @@ static double value_of(const struct strbuf *page, const char *series)
 
 static void write_page(struct metrics *m, struct strbuf *page)
 {
-    const struct metrics_around around = {.kernel = {.queued = 7, .storing = true}, .log_dropped = 3};
+    const struct metrics_around around = {
+        .kernel = {.queued = 7, .storing = true}, .keys_expiring = -1, .log_dropped = 3};
     strbuf_clear(page);
     metrics_write(m, &around, page);
 }

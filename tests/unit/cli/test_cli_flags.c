@@ -151,8 +151,10 @@ static void test_durations_have_a_unit_or_mean_seconds(void **state)
     static const struct {
         const char *text;
         int64_t ms;
-    } good[] = {{"30", 30000}, {"1500ms", 1500}, {"90s", 90000}, {"5m", 300000}, {"2h", 7200000}, {"0", 0}};
-    static const char *const bad[] = {"", "s", "1.5s", "-1", "5 s", "5d", "10000h", "99999999999999999999"};
+    } good[] = {{"30", 30000},   {"1500ms", 1500}, {"90s", 90000},   {"5m", 300000},
+                {"2h", 7200000}, {"0", 0},         {"5d", 432000000}};
+    static const char *const bad[] = {
+        "", "s", "1.5s", "-1", "5 s", "5w", "367d", "10000h", "99999999999999999999"};
     int64_t ms;
     (void)state;
     for (size_t i = 0; i < LENGTH_OF(good); i++) {
