@@ -186,5 +186,5 @@ double judge_scale_of(int64_t ran_ms, int64_t duration_ms)
     /* Two digits: what is behind them is the machine's delay, not the scale. */
     double scale = (double)ran_ms / (double)duration_ms;
     double unit = pow(10, floor(log10(scale)) - 1);
-    return floor(scale / unit) * unit;
+    return floor(scale / unit + 1e-6) * unit; /* 0.009 / 0.0001 is a little less than 90 */
 }

@@ -26,10 +26,12 @@ void pg_clock_learn(struct pg_clock *c, int64_t server_us, int64_t asked_us, int
         low = c->low_us - drift;
     if (agrees && high > c->high_us + drift)
         high = c->high_us + drift;
-    *c = (struct pg_clock){low, high, answered_us};
+    int64_t told = agrees ? c->told_us : low + (high - low) / 2;
+    told = told < low ? low : told > high ? high : told;
+    *c = (struct pg_clock){low, high, told, answered_us};
 }
 
 int64_t pg_clock_minus_mono_us(const struct pg_clock *c)
 {
-    return c->low_us + (c->high_us - c->low_us) / 2;
+    return c->told_us;
 }

@@ -428,6 +428,7 @@ static void test_a_scale_is_read_off_a_run(void **state)
     assert_float_equal(judge_scale_of(102, 10000), 0.01, 1e-9);
     assert_float_equal(judge_scale_of(251, 1000), 0.25, 1e-9);
     assert_float_equal(judge_scale_of(112, 110000), 0.001, 1e-9);
+    assert_float_equal(judge_scale_of(9, 1000), 0.009, 1e-9);
     assert_float_equal(judge_scale_of(0, 1000), 0, 1e-9);
 }
 
