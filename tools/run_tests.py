@@ -27,6 +27,9 @@ import subprocess
 import sys
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests"))
+from harness import machine  # noqa: E402  (needs the path above)
+
 PYTHON = "/usr/bin/python3"
 MESON = "/usr/bin/meson"
 CORES = os.cpu_count() + 0.5  # what runs at a time may want a little more than there is
@@ -104,7 +107,7 @@ def temporary_folder():
 
 
 SANITIZER_ENV = {
-    "ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1:detect_leaks=1",
+    "ASAN_OPTIONS": machine.without_leaks("detect_stack_use_after_return=1:strict_string_checks=1"),
     "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
     "TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1",
 }
@@ -193,6 +196,8 @@ def stages():
         build_of("build-asan"),
         Stage("conformance", [PYTHON, "tools/conformance.py"], cores=1),
         Stage("check", ["nice", "tools/check"], cores=1),
+        # Without it the sanitizer looks for no leaks when a program ends.
+        Stage("leaks", [PYTHON, "tests/harness/machine.py", "tracing"], cores=0),
         Stage("bare", ["tools/bare_system", "configure"]),
         build_of("build", name="build-release"),
         build_of("build-cuts", needs=["build-release"]),
@@ -272,6 +277,12 @@ def counted_by_pytest(said):
     return found.get("passed", 0), found.get("failed", 0) + found.get("error", 0), found.get("skipped", 0)
 
 
+def program_outputs(path):
+    """What each program of a meson log has printed."""
+    with open(path, encoding="utf-8") as log:
+        return [program.get("stdout", "") + program.get("stderr", "") for program in map(json.loads, log)]
+
+
 def counted_by_meson(path):
     """(passed, failed, skipped) of the tests inside the programs of a meson log; a program that does not say
     how many it has is one. What a program leaves out by itself, for the store it runs on, is neither."""
@@ -310,6 +321,8 @@ def finish(stage):
     stage.seconds = time.monotonic() - stage.started
     code = stage.process.returncode
     said = read_log(stage)
+    if stage.tests not in (None, "pytest") and os.path.exists(stage.tests):
+        said += "\n".join(program_outputs(stage.tests))
     stage.skipped = SKIPPED_LINE.findall(said)
     if code == SKIPPED:
         stage.skipped = [f"{stage.name}: {(said.strip().splitlines() or [''])[-1]}"]

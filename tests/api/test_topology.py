@@ -7,7 +7,7 @@ import time
 import pytest
 import yaml
 
-from harness import wire
+from harness import machine, wire
 from harness.engine_calls import UnixConnection
 from harness.weir_server import wait_for
 
@@ -71,6 +71,7 @@ def test_every_agent_is_a_worker_set_of_its_own(fresh_weir, count):
 def test_core_is_the_child_that_opens_the_store(weir):
     """[TOP-010] Listed under root, and of all processes the only one with the store open: that a store which
     does not open ends there is shown by tests/faults/test_supervision_domains.py."""
+    machine.need("looking_inside")
     processes = by_name(weir.api("GET", PATH).expect(200)["processes"])
     assert processes["core"]["domain"] == "root"
     path = os.path.realpath(os.path.join(weir.data, "weir.db"))

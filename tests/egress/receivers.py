@@ -13,9 +13,10 @@ import ssl
 import struct
 import subprocess
 import threading
-import time
 import zlib
 
+from harness import machine
+from harness.pace import Stopwatch
 from harness.weir_server import SANITIZER_REPORT, binary
 
 PIECE = b"x" * 65536
@@ -33,7 +34,7 @@ def probe(requests, *options, env=None, seconds=60):
     """Sends the requests; (results in the order they ended, summary)."""
     # Freed memory kept back by the sanitizer would count as the sender's.
     sanitizer = os.environ.get("ASAN_OPTIONS", "") + ":quarantine_size_mb=1"
-    sanitizer += ":thread_local_quarantine_size_kb=64"
+    sanitizer = machine.without_leaks(sanitizer + ":thread_local_quarantine_size_kb=64")
     done = subprocess.run([probe_path(), *options], input="".join(json.dumps(r) + "\n" for r in requests),
                           env={**os.environ, "ASAN_OPTIONS": sanitizer.strip(":"), **(env or {})},
                           capture_output=True, text=True, timeout=seconds, check=False)
@@ -245,6 +246,6 @@ def tls_context(pair):
 
 
 def seconds_of(function):
-    """(what it gave, how long it took)"""
-    started = time.monotonic()
-    return function(), time.monotonic() - started
+    """(what it gave, how long it took, as a quiet machine has it)"""
+    watch = Stopwatch()
+    return function(), watch.quiet()

@@ -5,6 +5,7 @@ import pytest
 
 from egress import receivers
 from egress.receivers import Receiver, answer, answering, answering_once, chunked, endless, probe, probe_one
+from harness.pace import Stopwatch
 
 OPEN = "--allow-private"
 MIB = 1 << 20
@@ -12,6 +13,11 @@ MIB = 1 << 20
 # (and as much again for the sanitizer's red zones).
 HOSTILE_AT_ONCE = 50
 GROWTH_KIB_MAX = 16 * 1024
+
+
+def late_ms(watch):
+    """What a busy machine may add to what a request took."""
+    return watch.stalled() * 1000
 
 
 def judged(character, times=1, **request):
@@ -28,18 +34,20 @@ def judged(character, times=1, **request):
     receivers.trickle_head], ids=lambda c: c.__name__)
 def test_a_receiver_that_takes_too_long_is_cut_off_at_the_timeout(character):
     """The attempt ends at its timeout, however bytes trickle."""
+    watch = Stopwatch()
     results, _ = judged(character, times=HOSTILE_AT_ONCE, timeout_ms=700)
     assert {r["failure"] for r in results} == {"timeout"}
-    assert all(700 <= r["duration_ms"] < 1700 for r in results)
+    assert all(700 <= r["duration_ms"] < 1700 + late_ms(watch) for r in results)
 
 
 def test_the_timeout_is_the_requests_own():
     """The cut-off follows what is asked for."""
+    watch = Stopwatch()
     with Receiver(receivers.hang) as receiver:
         requests = [{"url": receiver.url, "timeout_ms": ms, "label": str(ms)} for ms in (200, 1200)]
         results, _ = probe(requests, OPEN)
     took = {int(r["label"]): r["duration_ms"] for r in results}
-    assert 200 <= took[200] < 900 and 1200 <= took[1200] < 2000
+    assert 200 <= took[200] < 900 + late_ms(watch) and 1200 <= took[1200] < 2000 + late_ms(watch)
 
 
 @pytest.mark.parametrize("character, status", [
@@ -66,9 +74,10 @@ def test_a_port_where_nobody_listens_is_a_failed_connect():
                          ids=["fields", "one-line", "small", "1xx"])
 def test_an_endless_head_is_cut_off(piece):
     """Fields without end, one field without end, 1xx answers without end."""
+    watch = Stopwatch()
     results, receiver = judged(endless(b"HTTP/1.1 100 Continue\r\n", piece), times=HOSTILE_AT_ONCE)
     assert {r["failure"] for r in results} == {"too_large"} and {r["status"] for r in results} == {0}
-    assert all(r["duration_ms"] < 5000 for r in results)
+    assert all(r["duration_ms"] < 5000 + late_ms(watch) for r in results)
     assert receiver.bytes_sent < HOSTILE_AT_ONCE * 8 * MIB
 
 
@@ -76,6 +85,7 @@ def test_an_endless_head_is_cut_off(piece):
                          ids=["length", "until-close"])
 def test_an_endless_body_is_read_up_to_its_bound_and_the_status_counts(start):
     """1 GB is offered; what was sent is what the kernel's buffers took."""
+    watch = Stopwatch()
     flood = endless(b"HTTP/1.1 200 OK\r\n" + start, receivers.PIECE)
     results, receiver = judged(flood, times=HOSTILE_AT_ONCE)
     assert {(r["failure"], r["status"], r["cut"]) for r in results} == {("none", 200, True)}
@@ -166,10 +176,11 @@ def test_a_retry_after_of_a_trailer_or_of_a_1xx_answer_does_not_count():
 
 def test_fifty_hostile_receivers_of_each_kind_do_not_delay_a_healthy_one():
     """All in one sender, the healthy one asked last."""
+    watch = Stopwatch()
     flood = endless(b"HTTP/1.1 200 OK\r\n\r\n", receivers.PIECE)
     with Receiver(receivers.hang) as hanging, Receiver(receivers.trickle_body) as slow, \
             Receiver(flood) as big, Receiver(answering(answer(200))) as healthy:
         requests = [{"url": r.url, "times": 50, "timeout_ms": 3000} for r in (hanging, slow, big)]
         results, _ = probe(requests + [{"url": healthy.url, "label": "healthy", "times": 20}], OPEN)
     took = [r["duration_ms"] for r in results if r["label"] == "healthy" and r["status"] == 200]
-    assert len(took) == 20 and max(took) < 1500
+    assert len(took) == 20 and max(took) < 1500 + late_ms(watch)

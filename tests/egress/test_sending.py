@@ -7,6 +7,7 @@ import pytest
 from egress import receivers
 from egress.receivers import (Receiver, answer, answering, certificate, probe, probe_one, seconds_of,
                               tls_context)
+from harness.pace import Stopwatch
 
 OPEN = "--allow-private"
 
@@ -106,16 +107,18 @@ def test_connections_kept_are_bounded():
 
 def test_a_slow_lookup_delays_nobody_else(good):
     """Twenty names that take three seconds, given up after 0.3 s, beside a healthy receiver."""
+    watch = Stopwatch()
     requests = [{"url": "http://slow.test/", "times": 20, "connect_timeout_ms": 300, "label": "slow"},
                 {"url": good.url, "times": 20, "label": "good"}]
     results, summary = probe(requests, OPEN, "--resolve", "slow.test=3000:127.0.0.1")
     assert {r["failure"] for r in results if r["label"] == "slow"} == {"timeout"}
-    assert max(r["duration_ms"] for r in results if r["label"] == "good") < 1000
-    assert summary["seconds"] < 2, "giving up a lookup must not wait for it"
+    assert max(r["duration_ms"] for r in results if r["label"] == "good") < 1000 + watch.stalled() * 1000
+    assert summary["seconds"] < 2 + watch.stalled(), "giving up a lookup must not wait for it"
 
 
 def test_lookups_under_way_are_bounded(good):
     """The fifth of four fails at once and says why; hosts that need none are served."""
+    watch = Stopwatch()
     requests = [{"url": "http://slow.test/", "times": 6, "connect_timeout_ms": 500, "label": "slow"},
                 # Eight, one for each lane or nearly: which of them is served first is chance.
                 *({"url": f"http://127.0.0.{n}:{good.port}/", "label": "good"} for n in range(1, 9))]

@@ -13,6 +13,7 @@ import pytest
 
 from harness import processes
 from harness.history import check_chain, check_client, list_jobs
+from harness.pace import Stopwatch
 from harness.weir_server import wait_for
 from harness.worker_calls import Worker
 
@@ -42,11 +43,12 @@ def test_a_schedule_survives_a_kill_and_is_kept(fresh_weir):
     weir = fresh_weir()
     _, key = weir.new_client()
     job_id, due = deferred(weir, key, 2.0, work_kind="SUCCESS_FAST")
+    watch = Stopwatch()
     weir.kill9()
     weir.start()
     assert weir.job(key, job_id)["state"] == "CREATED"
     assert weir.wait_final(key, job_id)["state"] == "SUCCEEDED"
-    assert 0 <= (first_queued(weir, key, job_id) - due).total_seconds() <= 1
+    assert 0 <= (first_queued(weir, key, job_id) - due).total_seconds() <= 1 + watch.stalled()
     check_chain(weir, key, job_id)
 
 
@@ -171,10 +173,10 @@ def test_a_dead_workers_lease_ends_after_a_restart_of_core_too(fresh_weir):
     assert weir.tell("start", key, running)["ok"] is True
     weir.kill9()
     weir.start()
-    began = time.monotonic()
+    watch = Stopwatch()
     weir.wait_state(key, claimed["job_id"], "QUEUED", timeout=5)
     assert weir.wait_final(key, running["job_id"], timeout=5)["error"]["code"] == "worker_lost"
-    assert time.monotonic() - began <= 1 + 4
+    assert watch.quiet() <= 1 + 4
     assert weir.tell("finish", key, running, outcome="success")["code"] == "lease_lost"
 
 
@@ -193,10 +195,10 @@ def test_sigterm_lets_running_jobs_end_and_answers_what_is_under_way(fresh_weir)
                                                     "wait_ms": 20000}, key)))
     poll.start()
     wait_for(lambda: weir.metric("weir_http_connections") >= 2, 5, "the claim to wait", weir)
-    before = time.monotonic()
+    watch = Stopwatch()
     weir.process.send_signal(signal.SIGTERM)
     submitted = []
-    while weir.process.poll() is None and time.monotonic() - before < 10:
+    while weir.process.poll() is None and not watch.is_over(10):
         try:
             answer = weir.try_submit(key, queue="outside")
             assert answer.status in (202, 503), answer
@@ -204,11 +206,11 @@ def test_sigterm_lets_running_jobs_end_and_answers_what_is_under_way(fresh_weir)
         except OSError:
             pass  # refused or closed before it was read: not accepted
         time.sleep(0.01)
-    assert weir.process.wait(timeout=5) == 0
+    assert weir.process.wait(timeout=60) == 0
     weir.process = None
-    poll.join(timeout=5)
+    poll.join(timeout=60)
     assert answers["claim"].expect(200)["tasks"] == []
-    assert time.monotonic() - before < 4
+    assert watch.quiet() < 4
     weir.assert_no_sanitizer_report()
     weir.start()
     assert weir.job(key, running)["state"] == "SUCCEEDED"
@@ -223,9 +225,9 @@ def test_a_drain_that_takes_too_long_reports_the_job_as_shut_down(fresh_weir):
     _, key = weir.new_client()
     job_id = weir.submit(key, work_kind="RUNS_LONG")["job_id"]
     weir.wait_state(key, job_id, "RUNNING")
-    before = time.monotonic()
+    watch = Stopwatch()
     weir.stop()
-    assert time.monotonic() - before < 3
+    assert watch.quiet() < 3
     weir.start()
     job = weir.job(key, job_id)
     assert job["state"] == "FAILED"
@@ -243,10 +245,10 @@ def test_a_second_sigterm_ends_at_once_and_loses_nothing(fresh_weir):
     family = weir.pids()
     weir.process.send_signal(signal.SIGTERM)
     wait_for(lambda: weir.logs(event="draining"), 5, "the drain", weir)
-    before = time.monotonic()
+    watch = Stopwatch()
     weir.process.send_signal(signal.SIGTERM)
-    assert weir.process.wait(timeout=5) == 0
-    assert time.monotonic() - before < 2
+    assert weir.process.wait(timeout=60) == 0
+    assert watch.quiet() < 2
     weir.process = None
     assert not processes.wait_gone(family, 2)
     weir.start()
@@ -259,9 +261,9 @@ def test_a_half_sent_request_does_not_hold_up_the_stop(fresh_weir):
     with socket.create_connection(weir.address) as stalled:
         stalled.sendall(b"POST /v1/clients HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{")
         wait_for(lambda: weir.metric("weir_http_connections") >= 2, 5, "the connection", weir)
-        before = time.monotonic()
+        watch = Stopwatch()
         weir.stop()
-        assert time.monotonic() - before < 6
+        assert watch.quiet() < 6
 
 
 @pytest.mark.sqlite_only("asks SQLite to check its file")

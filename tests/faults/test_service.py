@@ -211,6 +211,7 @@ def test_signs_of_life_end_while_a_child_stands_still(fresh_weir, manager):
 
 def test_no_child_knows_the_manager(fresh_weir, manager):
     """The socket is root's alone, so a process that is taken over cannot speak for the service."""
+    machine.need("looking_inside")
     weir = fresh_weir(env=manager.environment())
     wait_for(lambda: "STATUS=4 of 4 processes ready" in manager.listen(), 10, "the status", weir)
     counts = {}

@@ -12,8 +12,10 @@ import pytest
 from conftest import end_server, start_server
 from harness import processes
 from harness.kept import Kept
+from harness.pace import Stopwatch
 from harness.weir_server import wait_for
 
+PATIENCE_SECONDS = 60
 FAST_SECONDS_MAX = 0.25  # a request beside the slow ones, on a shared machine under sanitizers
 IDLE_CONNECTIONS = 10000
 RSS_PER_CONNECTION_MAX = 2 << 10
@@ -48,14 +50,14 @@ def rss_bytes(weir):
 
 
 def longest_call(weir, key, count=30):
-    """The longest of some submits and reads by a well-behaved client, in seconds."""
+    """The longest of some submits and reads by a well-behaved client, in seconds of a quiet machine."""
     longest = 0
     with Kept(weir.address, key) as kept:
         for _ in range(count):
-            before = time.monotonic()
+            watch = Stopwatch()
             job = kept.call("POST", "/v1/jobs", {"type": "EXECUTE", "queue": "outside"}).expect(202)
             kept.call("GET", f"/v1/jobs/{job['job_id']}").expect(200)
-            longest = max(longest, (time.monotonic() - before) / 2)
+            longest = max(longest, watch.quiet() / 2)
     return longest
 
 
@@ -115,8 +117,9 @@ def test_connections_that_have_sent_half_a_head_are_bounded_too(weir, client):
     with connections(weir, 1000, half) as opened:
         grown = rss_bytes(weir) - before
         assert longest_call(weir, client.api_key, 10) <= FAST_SECONDS_MAX
-        deadline = time.monotonic() + READ_SECONDS + 4
-        assert all(closed_by_server(c, max(0.1, deadline - time.monotonic())) for c in opened)
+        watch = Stopwatch()
+        assert all(closed_by_server(connection, PATIENCE_SECONDS) for connection in opened)
+        assert watch.quiet() <= READ_SECONDS + 4
     assert grown <= 1000 * (16 << 10) + RSS_SLACK, f"grew by {grown >> 20} MiB"
 
 
@@ -124,8 +127,8 @@ def test_a_head_that_trickles_is_cut_off_and_others_do_not_wait(weir, client):
     """Slowloris: a byte every 50 ms keeps no connection beyond the limit for a request."""
     head = b"GET /healthz HTTP/1.1\r\nHost: x\r\n" + b"X-A: b\r\n" * 100
     with connections(weir, 50) as opened:
-        began, sent, gone = time.monotonic(), 0, set()
-        while len(gone) < len(opened) and time.monotonic() - began < READ_SECONDS + 4:
+        watch, sent, gone = Stopwatch(), 0, set()
+        while len(gone) < len(opened) and not watch.is_over(READ_SECONDS + 4):
             for connection in set(opened) - gone:
                 try:
                     connection.setblocking(False)
@@ -140,7 +143,7 @@ def test_a_head_that_trickles_is_cut_off_and_others_do_not_wait(weir, client):
                     gone.add(connection)  # an answer: it ends with it
             sent += 1
             time.sleep(0.05)
-        took = time.monotonic() - began
+        took = watch.seconds()
         assert longest_call(weir, client.api_key, 5) <= FAST_SECONDS_MAX
     assert len(gone) == 50 and took >= READ_SECONDS * 0.8
 
@@ -159,9 +162,9 @@ def test_a_body_that_never_comes_is_cut_off(weir):
     request = b"POST /v1/clients HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n" \
               b"Content-Length: 100\r\n\r\n{"
     with connections(weir, 20, request) as opened:
-        began = time.monotonic()
-        assert all(closed_by_server(connection, READ_SECONDS + 4) for connection in opened)
-        assert time.monotonic() - began <= READ_SECONDS + 4
+        watch = Stopwatch()
+        assert all(closed_by_server(connection, PATIENCE_SECONDS) for connection in opened)
+        assert watch.quiet() <= READ_SECONDS + 4
 
 
 @pytest.mark.parametrize("chunked", [False, True], ids=["length", "chunked"])
@@ -184,7 +187,7 @@ def test_a_boundless_body_is_refused_and_never_held(weir, client, chunked):
                 sent += len(piece)
         except OSError:
             pass  # it has closed: that is what we want
-        reader.join(timeout=10)
+        reader.join(timeout=60)
     assert sent < 64 << 20, "the server read on and on"
     assert answer and answer[0].startswith(b"HTTP/1.1 413"), answer
     assert rss_bytes(weir) - before <= RSS_SLACK

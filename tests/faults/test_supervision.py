@@ -10,6 +10,7 @@ import time
 import pytest
 
 from harness import processes
+from harness.pace import Stopwatch
 from harness.weir_server import Weir, server_environment, wait_for
 
 RESTART_SECONDS_MAX = 1.0
@@ -27,11 +28,11 @@ def test_a_crash_is_contained_and_the_process_is_back_within_a_second(fresh_weir
     kinds = {pid: "core" if pid in weir.pids("core") else "runner" for pid in weir.pids()}
     victim = weir.pids(kind)[0]
     others = set(kinds) - {victim}
-    before = time.monotonic()
+    watch = Stopwatch()
     os.kill(victim, number)
     new, = weir.wait_pids(kind, 1, other_than=kinds, timeout=3)
     weir.wait_ready()
-    assert time.monotonic() - before <= RESTART_SECONDS_MAX
+    assert watch.quiet() <= RESTART_SECONDS_MAX
     assert others <= set(weir.pids()), "another process was taken along"
     job_id = weir.submit(key, work_kind="SUCCESS_FAST")["job_id"]
     assert weir.wait_final(key, job_id)["state"] == "SUCCEEDED"
@@ -147,7 +148,7 @@ def test_a_core_that_keeps_dying_ends_the_program_and_says_so(fresh_weir):
         os.kill(old, signal.SIGKILL)
         if n < 3:
             weir.wait_pids("core", 1, other_than=[old])
-    assert weir.process.wait(timeout=10) == 1
+    assert weir.process.wait(timeout=60) == 1
     weir.process = None
     assert not processes.wait_gone(family, 5)
     assert "giving up" in weir.log_text()

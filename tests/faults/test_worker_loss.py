@@ -12,6 +12,7 @@ import pytest
 
 from conftest import end_server, start_server
 from harness.history import check_chain
+from harness.pace import Stopwatch
 from harness.weir_server import REPOSITORY
 from harness.worker_calls import Worker
 
@@ -80,14 +81,14 @@ def test_workers_lost_before_the_start_give_their_jobs_back(weir, client, outsid
     jobs = [weir.submit(client.api_key, queue="outside")["job_id"] for _ in range(2)]
     killed, first = outside_worker("hold")
     frozen, second = outside_worker("hold")
-    lost = time.monotonic()
+    lost = Stopwatch()
     killed.kill()
     frozen.send_signal(signal.SIGSTOP)
     with Worker(weir, client.api_key, worker_id="rescuer") as rescuer:
         again = []
         while len(again) < 2:
             again += rescuer.claim(most=2, wait_ms=8000)
-            assert time.monotonic() - lost <= FOUND_SECONDS_MAX
+            assert lost.quiet() <= FOUND_SECONDS_MAX
         assert sorted(task["job_id"] for task in again) == sorted(jobs)
         assert {task["attempt"] for task in again} == {1}
         assert min(int(t["token"]) for t in again) > max(int(first["token"]), int(second["token"]))
@@ -106,9 +107,9 @@ def test_a_worker_killed_in_the_run_fails_the_job_and_a_retry_succeeds(weir, cli
     time.sleep(LEASE_SECONDS + 0.5)
     assert weir.job(client.api_key, job_id)["state"] == "RUNNING"
     process.kill()
-    lost = time.monotonic()
+    lost = Stopwatch()
     job = weir.wait_final(client.api_key, job_id, timeout=8)
-    assert time.monotonic() - lost <= FOUND_SECONDS_MAX
+    assert lost.quiet() <= FOUND_SECONDS_MAX
     assert (job["state"], job["error"]["code"], job["error"]["retryable"]) == ("FAILED", "worker_lost", True)
     assert weir.events(client.api_key, job_id)[-1]["payload"]["reason"] == "worker_lost"
     assert weir.retry(client.api_key, job_id).expect(200)["attempt"] == 2
@@ -126,9 +127,9 @@ def test_a_frozen_worker_that_wakes_up_is_not_believed(weir, client, outside_wor
     job_id = weir.submit(client.api_key, queue="outside")["job_id"]
     process, _ = outside_worker("run")
     process.send_signal(signal.SIGSTOP)
-    stopped = time.monotonic()
+    stopped = Stopwatch()
     assert weir.wait_final(client.api_key, job_id, timeout=8)["error"]["code"] == "worker_lost"
-    assert time.monotonic() - stopped <= FOUND_SECONDS_MAX
+    assert stopped.quiet() <= FOUND_SECONDS_MAX
     weir.retry(client.api_key, job_id).expect(200)
     with Worker(weir, client.api_key, worker_id="rescuer") as rescuer:
         tasks = rescuer.claim(wait_ms=5000)
@@ -149,14 +150,14 @@ def test_lost_runners_are_found_and_their_jobs_can_be_retried(weir, client):
     for job_id in jobs:
         weir.wait_state(client.api_key, job_id, "RUNNING")
     killed, frozen = weir.wait_pids("runner", 2)
-    lost = time.monotonic()
+    lost = Stopwatch()
     os.kill(frozen, signal.SIGSTOP)
     os.kill(killed, signal.SIGKILL)
     try:
         for job_id in jobs:
             job = weir.wait_final(client.api_key, job_id, timeout=8)
             assert job["state"] == "FAILED" and job["error"]["code"] == "worker_lost"
-        assert time.monotonic() - lost <= FOUND_SECONDS_MAX
+        assert lost.quiet() <= FOUND_SECONDS_MAX
     finally:
         os.kill(frozen, signal.SIGCONT)
     for job_id in jobs:
@@ -172,9 +173,11 @@ def test_the_runner_beats_while_it_works(fresh_weir):
     weir = fresh_weir(settings={"queue.lease_ms": 500, "queue.heartbeat_ms": 100,
                                 "runner.time_scale": 0.0227})
     _, key = weir.new_client()
+    watch = Stopwatch()
     job_id = weir.submit(key, work_kind="RUNS_LONG")["job_id"]  # 2.5 s
     assert weir.wait_final(key, job_id)["state"] == "SUCCEEDED"
-    assert 15 <= weir.metric("weir_http_requests_total", operation="heartbeatTasks") <= 30
+    beats = weir.metric("weir_http_requests_total", operation="heartbeatTasks")
+    assert 15 <= beats <= 30 + watch.stalled() * 10
     defaults = weir.cli("config", "show").stdout.split()
     assert defaults[defaults.index("queue.heartbeat_ms") + 1] == "5000"
     assert defaults[defaults.index("queue.lease_ms") + 1] == "30000"

@@ -7,6 +7,7 @@ reason, and fails with WEIR_TEST_STRICT=1.
     machine.need("tracing")                    inside a test
 
     tests/harness/machine.py                   says what is not allowed here; ends with 0 when everything is
+    tests/harness/machine.py ABILITY           ends with 77 and the reason when that one is not allowed
 """
 import ctypes
 import functools
@@ -73,6 +74,27 @@ def probe_tracing():
         child.wait()
 
 
+def probe_looking_inside():
+    """Seeing the open files of a process that hides them, as ours do from other users."""
+    hides = "import ctypes, sys; ctypes.CDLL(None).prctl(4, 0); print(flush=True); sys.stdin.read()"
+    with subprocess.Popen([sys.executable, "-c", hides], stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE) as child:
+        child.stdout.readline()
+        try:
+            os.readlink(f"/proc/{child.pid}/fd/0")
+        except OSError as why:
+            return str(why)
+        finally:
+            child.stdin.close()
+    return ""
+
+
+def probe_unfiltered():
+    """Processes that have no seccomp filter but those of our own."""
+    with open("/proc/self/status", encoding="ascii") as file:
+        return "" if "\nSeccomp:\t0\n" in file.read() else "this process has a seccomp filter"
+
+
 def probe_ipv6():
     """Sockets of IPv6 on loopback."""
     try:
@@ -119,12 +141,22 @@ def needs(ability):
     return pytest.mark.skipif(bool(cannot(ability)), reason=cannot(ability) or ability)
 
 
+def without_leaks(asan_options):
+    """Sanitizer options for this machine: whoever looks for leaks at the end of a program traces it."""
+    return asan_options + ":detect_leaks=0" if cannot("tracing") else asan_options
+
+
 def alone():
     """The start of a command line that runs without any network."""
     return ["unshare", "-n"] if not fails(["unshare", "-n", "true"]) else ["unshare", "-Urn"]
 
 
+SKIPPED = 77
+
 if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        print(cannot(sys.argv[1]) or "allowed")
+        sys.exit(SKIPPED if cannot(sys.argv[1]) else 0)
     reasons = [cannot(ability) for ability in PROBES if cannot(ability)]
     print("\n".join(reasons or ["the machine allows everything that tests need"]))
     sys.exit(1 if reasons else 0)

@@ -2,6 +2,8 @@
 import os
 import time
 
+from harness.pace import Stopwatch
+
 
 def read_text(path):
     """A file of /proc as text; empty when the process is gone."""
@@ -51,9 +53,9 @@ def descendants(root):
 
 def wait_gone(pids, seconds):
     """Waits until none of the processes runs; gives those that still do."""
-    deadline = time.monotonic() + seconds
+    watch = Stopwatch()
     left = [pid for pid in pids if alive(pid)]
-    while left and time.monotonic() < deadline:
+    while left and not watch.is_over(seconds):
         time.sleep(0.01)
         left = [pid for pid in left if alive(pid)]
     return left

@@ -21,11 +21,12 @@ import time
 from collections import namedtuple
 from datetime import datetime, timedelta, timezone
 
-from harness import contract_statuses, postgres, processes, tls, wire
+from harness import contract_statuses, machine, postgres, processes, tls, wire
+from harness.pace import Stopwatch
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 START_SECONDS_MAX = 30
-STOP_SECONDS_MAX = 30
+STOP_SECONDS_MAX = 120
 ORPHAN_SECONDS_MAX = 5  # from the end of the root to the end of its last child
 POLL_SECONDS = 0.02
 FINAL_STATES = ("SUCCEEDED", "FAILED", "CANCELED")
@@ -51,6 +52,7 @@ def server_environment(extra=None):
     env.setdefault("UBSAN_OPTIONS", "print_stacktrace=1:halt_on_error=1")
     env.setdefault("TSAN_OPTIONS", "halt_on_error=1")
     env.update(extra or {})
+    env["ASAN_OPTIONS"] = machine.without_leaks(env["ASAN_OPTIONS"])
     return env
 
 
@@ -147,12 +149,12 @@ class Weir:
 
     def wait_ready(self, timeout=START_SECONDS_MAX):
         """Waits for /readyz; fails with the log when the server ends or takes too long."""
-        deadline = time.monotonic() + timeout
-        while time.monotonic() < deadline:
+        watch = Stopwatch()
+        while not watch.is_over(timeout):
             code = self.process.poll()
             assert code is None, f"the server ended with {code} at start:\n{self.log_tail()}"
             try:
-                if self.api("GET", "/readyz", timeout=5).status == 200:
+                if self.api("GET", "/readyz").status == 200:
                     return
             except OSError:
                 pass  # not listening yet
@@ -434,13 +436,14 @@ class Weir:
 
 
 def wait_for(condition, timeout, what, weir=None):
-    """Polls until condition() gives something true, and gives that; fails after `timeout` s."""
-    deadline = time.monotonic() + timeout
+    """Polls until condition() gives something true, and gives that; fails after `timeout` s, as a quiet
+    machine has them."""
+    watch = Stopwatch()
     while True:
         value = condition()
         if value:
             return value
-        if time.monotonic() >= deadline:
+        if watch.is_over(timeout):
             tail = "\n" + weir.log_tail(20) if weir else ""
-            raise AssertionError(f"waited {timeout} s for {what}{tail}")
+            raise AssertionError(f"waited {watch.seconds():.1f} s for {what}{tail}")
         time.sleep(POLL_SECONDS)

@@ -18,7 +18,7 @@
 
 #include "base/banned.h"
 
-enum { PATIENCE_MS = 10000 };
+enum { PATIENCE_MS = 60000 };
 
 static char dir[] = "/tmp/weir-exercise-XXXXXX";
 static struct exerciser *x;

@@ -17,7 +17,7 @@
 
 #include "base/banned.h"
 
-enum { PATIENCE_MS = 10000 };
+enum { PATIENCE_MS = 60000 };
 static const char definition[] = "{\"work_kind\":\"SUCCESS_FAST\",\"duration_ms\":1000,"
                                  "\"should_fail\":false,\"payload_size\":4096}";
 static const struct str default_queue = {"default", 7};
