@@ -15,7 +15,7 @@ MESON   := /usr/bin/meson
 export PYTHONDONTWRITEBYTECODE := 1
 comma   := ,
 
-.PHONY: help setup setup-run build run test test-quick test-long check bench conformance install install-service clean fmt fmt-check precommit fuzz \
+.PHONY: help setup setup-run build run test test-quick test-long check bench conformance install install-service clean fmt fmt-check precommit fuzz mutate \
         build-asan build-quick build-cuts build-tsan build-fuzz
 
 help: ## this list
@@ -56,6 +56,9 @@ bench: build ## Weir and its peers, measured on the release build (bench/README.
 fuzz: setup build-fuzz ## every fuzz target for FUZZ_SECONDS (default 60) from its saved corpus
 	@$(PYTHON) tools/fuzz.py --seconds $(or $(FUZZ_SECONDS),60)
 
+mutate: setup ## does a test fail when a rule is changed? ARGS="--count 300 --seed 7 --resume" (tools/mutate.py)
+	@$(PYTHON) tools/mutate.py $(ARGS)
+
 fmt: setup ## format every C file
 	@find src tests bench -name '*.[ch]' -print0 | xargs -0 clang-format -i
 
@@ -78,7 +81,7 @@ install: build ## copy build/weir to $(DESTDIR)$(PREFIX)/bin
 	@echo 'installed $(DESTDIR)$(PREFIX)/bin/weir'
 
 clean: ## remove all build directories; ./data stays
-	@rm -rf build build-asan build-tsan build-fuzz build-check
+	@rm -rf build build-asan build-tsan build-fuzz build-check build-mutate
 
 # The sanitizer builds. -O1: several times faster than -O0 and stacks stay readable; -g1: lines are enough for them.
 build-asan: setup build-asan/build.ninja
