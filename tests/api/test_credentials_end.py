@@ -6,8 +6,9 @@ import threading
 
 import pytest
 
-from harness import wire
+from harness import postgres, wire
 from harness.engine_calls import Engine, Outside, path_of
+from harness.nodes import Nodes
 from harness.weir_server import wait_for
 
 DISABLED, EXPIRED, INVALID = ("RFA_AUTH_API_KEY_DISABLED", "RFA_AUTH_TOKEN_EXPIRED",
@@ -240,3 +241,22 @@ def test_a_parked_claim_gets_no_task_after_the_key_of_its_token_was_revoked(fres
     engine.start("p")
     poll.end().expect_problem(401, INVALID)
     assert len(engine.worker().claim(wait_ms=20000)) == 1
+
+
+@pytest.mark.postgres_only
+def test_a_stream_and_a_claim_end_when_their_key_is_revoked_on_another_node():
+    """The nodes tell each other; a stream with another key goes on."""
+    with Nodes(postgres.session(), 2, {"runner.processes": 0}) as (first, second):
+        client = first.new_client()
+        job_id = first.submit(client.api_key, queue="other")["job_id"]
+        key_id, key = make_key(first, client, name="x")
+        poll = Poll(second, key)
+        with contextlib.closing(stream(second, key, job_id)) as ending, \
+                contextlib.closing(stream(second, client.api_key, job_id)) as other:
+            keys_call(first, client, "revoke", key_id=key_id)
+            assert [(m["event"], m["data"]["code"]) for m in ending] == [("end", DISABLED)]
+            waiting = first.submit(client.api_key, queue="outside")["job_id"]
+            poll.end().expect_problem(403, DISABLED)
+            assert first.job(client.api_key, waiting)["state"] == "QUEUED"
+            first.cancel(client.api_key, job_id).expect(200)
+            assert [message["event"] for message in other] == ["job.canceled"]
