@@ -19,6 +19,7 @@ A test is skipped for what the machine does not allow (harness/machine.py); each
 fails with WEIR_TEST_STRICT=1. What another run of the suite does (long, the other store) is no skip: it is
 left out.
 """
+import collections
 import os
 import signal
 import sys
@@ -35,7 +36,7 @@ STRICT = os.environ.get("WEIR_TEST_STRICT") == "1"
 KEEP = os.environ.get("WEIR_TEST_KEEP") == "1"
 STORE_VARIABLE = "WEIR_TEST_STORE"
 TIMES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "times.tsv")
-UNKNOWN_SECONDS = 5.0  # of a file that the table does not have
+UNKNOWN_SECONDS = 0.6  # of each test of a file that the table does not have
 taken = {}  # seconds by file
 running = []  # servers of the tests under way, for the report of a failure
 
@@ -76,7 +77,8 @@ def keep_part(config, items):
     part, parts = (int(number) for number in config.getoption("--part").split("/"))
     assert 1 <= part <= parts, "--part is I/N, I from 1 to N"
     known = seconds_of_files(config.getoption("--store"))
-    seconds = {path: known.get(path, UNKNOWN_SECONDS) for path in map(file_of, items)}
+    tests = collections.Counter(map(file_of, items))
+    seconds = {path: known.get(path, 1 + UNKNOWN_SECONDS * count) for path, count in tests.items()}
     load, chosen = [0.0] * parts, {}
     for path in sorted(seconds, key=lambda path: (-seconds[path], path)):
         chosen[path] = load.index(min(load))

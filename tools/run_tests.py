@@ -64,9 +64,9 @@ QUICK_ONLY = [f"tests/faults/test_{name}.py" for name in ("storm", "overload", "
 # What is installed has a tighter sandbox than sanitized builds have: a little of everything, inside it.
 ON_RELEASE = QUICK_ONLY + [f"tests/{name}.py" for name in (
     "faults/test_sandbox", "faults/test_service", "faults/test_restart", "api/test_policy_point",
-    "api/test_store_copy", "api/test_runs_execution", *(() if not LONG else (
-        "faults/test_supervision", "faults/test_disk_full", "api/test_webhook_delivery", "api/test_tokens",
-        "api/test_traces")))]
+    "api/test_runs_execution", *(() if not LONG else (
+        "api/test_store_copy", "faults/test_supervision", "faults/test_disk_full",
+        "api/test_webhook_delivery", "api/test_tokens", "api/test_traces")))]
 BUILT = ["build-asan", "build-cuts"]  # the second configures the release build once more
 PARTS = {"api": 3, "faults": 2, "postgres-api": 2}  # of a long black-box suite, run beside each other
 
@@ -201,6 +201,7 @@ def stages():
         Stage("bare", ["tools/bare_system", "configure"]),
         build_of("build", name="build-release"),
         build_of("build-cuts", needs=["build-release"]),
+        build_of("build-tsan"),
         *in_parts("api", ["tests"] + ignore, BUILT),
         *in_parts("faults", slow + left_out, BUILT),
         *in_parts("postgres-api", on_postgres, ["build-asan"]),
@@ -209,7 +210,6 @@ def stages():
                     needs=["build-asan"], cores=1.1),
         pytest_stage("release", ON_RELEASE, BUILT, "build"),
         meson_stage("cuts", "build", "--suite", "cuts", needs=["build-cuts"], cores=1),
-        build_of("build-tsan"),
         meson_stage("tsan", "build-tsan", "--suite", "tsan", needs=["build-tsan"], cores=1),
         pytest_stage("tsan-api", ["-m", "tsan"] + threaded, ["build-tsan"], "build-tsan"),
         pytest_stage("tsan-postgres", ["--store", "postgres", "-m", "tsan"] + threaded, ["build-tsan"],
