@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/must.h"
+#include "load/secure.h"
 
 #include "base/banned.h"
 
@@ -25,6 +26,7 @@ enum {
 struct conn {
     struct loop *loop;
     int fd;
+    SSL *ssl;     /* NULL: plain */
     bool waiting; /* a request is under way */
     struct str request;
     size_t sent;
@@ -39,6 +41,7 @@ struct conn {
 struct loop {
     int epoll_fd;
     struct sockaddr_in address;
+    struct secure secure;
     struct conn *conns[CONNECTIONS_MAX];
     uint32_t conn_count;
     bool stopped;
@@ -68,8 +71,8 @@ void give_up(const char *fmt, ...)
 static struct sockaddr_in address_of(const char *url)
 {
     struct str rest = str_of(url);
-    if (str_starts(rest, "http://"))
-        rest = str_of(url + 7);
+    if (str_starts(rest, "http://") || str_starts(rest, "https://"))
+        rest = str_of(strstr(url, "://") + 3);
     struct str host = str_cut(&rest, ':'), port_text = str_cut(&rest, '/');
     struct sockaddr_in address = {.sin_family = AF_INET};
     char text[INET_ADDRSTRLEN] = "";
@@ -86,6 +89,8 @@ struct loop *loop_new(const char *url)
 {
     struct loop *l = must_alloc(sizeof *l);
     l->address = address_of(url);
+    if (str_starts(str_of(url), "https://"))
+        secure_open(&l->secure);
     l->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     MUST(l->epoll_fd >= 0);
     return l;
@@ -94,20 +99,20 @@ struct loop *loop_new(const char *url)
 void loop_free(struct loop *l)
 {
     for (uint32_t i = 0; i < l->conn_count; i++) {
+        secure_end(l->conns[i]->ssl);
         if (l->conns[i]->fd >= 0)
             close(l->conns[i]->fd);
         strbuf_free(&l->conns[i]->in);
         free(l->conns[i]);
     }
+    secure_close(&l->secure);
     close(l->epoll_fd);
     free(l);
 }
 
-struct conn *loop_connect(struct loop *l, answer_fn on_answer, void *self)
+static void connect_now(struct conn *c)
 {
-    MUST(l->conn_count < CONNECTIONS_MAX);
-    struct conn *c = must_alloc(sizeof *c);
-    *c = (struct conn){.loop = l, .on_answer = on_answer, .self = self};
+    struct loop *l = c->loop;
     c->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     const int on = 1;
     if (c->fd < 0 || connect(c->fd, (const struct sockaddr *)&l->address, sizeof l->address) != 0 ||
@@ -115,6 +120,16 @@ struct conn *loop_connect(struct loop *l, answer_fn on_answer, void *self)
         give_up("cannot connect: %s", strerror(errno));
     struct epoll_event interest = {.events = EPOLLIN | EPOLLOUT | EPOLLET, .data.ptr = c};
     MUST(epoll_ctl(l->epoll_fd, EPOLL_CTL_ADD, c->fd, &interest) == 0);
+    if (l->secure.context)
+        c->ssl = secure_begin(&l->secure, c->fd);
+}
+
+struct conn *loop_connect(struct loop *l, answer_fn on_answer, void *self)
+{
+    MUST(l->conn_count < CONNECTIONS_MAX);
+    struct conn *c = must_alloc(sizeof *c);
+    *c = (struct conn){.loop = l, .on_answer = on_answer, .self = self};
+    connect_now(c);
     l->conns[l->conn_count++] = c;
     return c;
 }
@@ -122,8 +137,10 @@ struct conn *loop_connect(struct loop *l, answer_fn on_answer, void *self)
 static void flush(struct conn *c)
 {
     while (c->sent < c->request.len) {
+        const char *from = c->request.ptr + c->sent;
+        size_t left = c->request.len - c->sent;
         ssize_t n =
-            send(c->fd, c->request.ptr + c->sent, c->request.len - c->sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+            c->ssl ? secure_send(c->ssl, from, left) : send(c->fd, from, left, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (n < 0 && errno == EAGAIN)
             return;
         if (n < 0 && errno != EINTR)
@@ -145,8 +162,34 @@ void conn_send(struct conn *c, struct str request)
 void conn_hang_up(struct conn *c)
 {
     MUST(!c->waiting && c->fd >= 0);
+    c->ssl = secure_end(c->ssl);
     close(c->fd); /* epoll forgets it by itself */
     c->fd = -1;
+}
+
+void conn_settle(struct conn *c)
+{
+    if (c->ssl)
+        secure_settle(c->ssl, c->fd);
+}
+
+void conn_renew(struct conn *c)
+{
+    /* By a reset, which leaves no port behind in TIME_WAIT: there are not enough of them. */
+    const struct linger at_once = {.l_onoff = 1};
+    MUST(setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once) == 0);
+    conn_hang_up(c);
+    connect_now(c);
+}
+
+void loop_resume(struct loop *l)
+{
+    l->secure.resume = true;
+}
+
+bool conn_resumed(struct conn *c)
+{
+    return c->ssl && SSL_session_reused(c->ssl);
 }
 
 /* Status and length out of a complete head. */
@@ -202,7 +245,8 @@ static void receive(struct conn *c)
     for (;;) {
         strbuf_reserve(&c->in, READ_BYTES);
         size_t room = c->in.cap - c->in.len - 1;
-        ssize_t n = recv(c->fd, c->in.ptr + c->in.len, room, MSG_DONTWAIT);
+        char *to = c->in.ptr + c->in.len;
+        ssize_t n = c->ssl ? secure_recv(c->ssl, to, room) : recv(c->fd, to, room, MSG_DONTWAIT);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0 && errno == EAGAIN)
@@ -216,7 +260,7 @@ static void receive(struct conn *c)
             take_answer(c);
             return; /* the next answer rings again: its request has only just been sent */
         }
-        if ((size_t)n < room)
+        if (!c->ssl && (size_t)n < room) /* one read of TLS is one record: there may be more */
             return;
     }
 }

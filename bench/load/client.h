@@ -26,10 +26,15 @@ struct answer {
 
 typedef void (*answer_fn)(struct conn *c, const struct answer *a, void *self);
 
-struct loop *loop_new(const char *url); /* http://IPV4:PORT */
+struct loop *loop_new(const char *url); /* http://IPV4:PORT or https; certificates are not looked at */
 void loop_free(struct loop *l);
 struct conn *loop_connect(struct loop *l, answer_fn on_answer, void *self);
 void conn_send(struct conn *c, struct str request);
+void conn_settle(struct conn *c); /* waits until its handshake is over; nothing to do when it is plain */
+/* A new connection in place of this one, which has its answer; over TLS with a handshake of its own. */
+void conn_renew(struct conn *c);
+void loop_resume(struct loop *l);  /* from now on handshakes go on with an earlier session */
+bool conn_resumed(struct conn *c); /* this one did */
 void conn_hang_up(struct conn *c); /* it stays with the loop, but is never used again */
 /* Serves answers until loop_stop(), or until `until_ns` when it is not 0. */
 void loop_run(struct loop *l, int64_t until_ns);

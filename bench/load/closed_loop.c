@@ -1,4 +1,4 @@
-/* submit, batch, get, null: C connections, each sends its next request when it has its answer. */
+/* submit, batch, get, null, connect: C connections, each sends its next request when it has its answer. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -19,7 +19,7 @@ struct closed_loop {
     uint64_t choice;              /* state of the choice among requests */
     uint64_t first_key;           /* so that two runs share no idempotency key */
     uint32_t jobs_per_request;
-    bool keyed;
+    bool keyed, renews, resumes; /* renews: a connection of its own for each request */
     FILE *ids_out;
 };
 
@@ -76,9 +76,13 @@ static void on_answer(struct conn *c, const struct answer *a, void *self)
     count_jobs(l, a);
     if (l->ids_out)
         save_ids(l->ids_out, a->body);
-    if (!is_over(l))
+    if (l->resumes && !conn_resumed(c))
+        give_up("a session was not resumed");
+    if (!is_over(l)) {
+        if (l->renews)
+            conn_renew(c);
         send_next(l, c, lane->own);
-    else if (!l->on_way)
+    } else if (!l->on_way)
         loop_stop(l->run->loop);
 }
 
@@ -93,6 +97,8 @@ static void run_closed(struct closed_loop *l)
     for (uint32_t i = 0; i < connections; i++) {
         lanes[i] = (struct lane){l, i};
         conns[i] = loop_connect(r->loop, on_answer, &lanes[i]);
+        if (!l->renews)
+            conn_settle(conns[i]);
     }
     l->choice = random_u64();
     run_begin(r);
@@ -124,6 +130,21 @@ void mode_null(struct run *r)
 {
     struct closed_loop l = closed_loop(r, "healthz", 1);
     request_get(&l.requests[0], "/healthz", NULL);
+    run_closed(&l);
+    free_requests(&l);
+}
+
+void mode_connect(struct run *r)
+{
+    struct closed_loop l = closed_loop(r, "connect", 1);
+    request_get(&l.requests[0], "/healthz", NULL);
+    l.renews = true;
+    l.resumes = r->options.resume;
+    if (l.resumes) {
+        struct strbuf first = ask(r, strbuf_str(&l.requests[0])); /* brings the session */
+        strbuf_free(&first);
+        loop_resume(r->loop);
+    }
     run_closed(&l);
     free_requests(&l);
 }

@@ -16,17 +16,12 @@ static const struct mode {
     void (*run)(struct run *r);
     bool needs_key, reports;
 } modes[] = {
-    {"null", mode_null, false, true},
-    {"key", mode_key, true, false},
-    {"submit", mode_submit, true, true},
-    {"batch", mode_batch, true, true},
-    {"drain", mode_drain, true, true},
-    {"get", mode_get, true, true},
-    {"lifecycle", mode_lifecycle, true, true},
-    {"pickup", mode_pickup, true, true},
-    {"deliver", mode_deliver, true, true},
-    {"append", mode_append, true, true},
-    {"run", mode_run, true, true},
+    {"null", mode_null, false, true},    {"connect", mode_connect, false, true},
+    {"key", mode_key, true, false},      {"submit", mode_submit, true, true},
+    {"batch", mode_batch, true, true},   {"drain", mode_drain, true, true},
+    {"get", mode_get, true, true},       {"lifecycle", mode_lifecycle, true, true},
+    {"pickup", mode_pickup, true, true}, {"deliver", mode_deliver, true, true},
+    {"append", mode_append, true, true}, {"run", mode_run, true, true},
 };
 
 int main(int argc, char **argv)

@@ -24,7 +24,7 @@
     X('S', "steps", steps, "run: steps of each, one behind the other")                                       \
     X('B', "backlog", backlog, "lifecycle: unfinished jobs at most")
 #define TEXT_OPTIONS(X)                                                                                      \
-    X('u', "url", url, "http://IPV4:PORT of the server")                                                     \
+    X('u', "url", url, "http://IPV4:PORT of the server; https: its certificate is not looked at")            \
     X('k', "key", key, "API key, or token for append and run; without it a key is made")                     \
     X('q', "queue", queue, "queue name")                                                                     \
     X('i', "ids", ids, "file of job ids: batch writes it, get reads it")                                     \
@@ -33,15 +33,16 @@
 static _Noreturn void usage(const char *why)
 {
     fprintf(stderr, "weir-load: %s\n", why);
-    fputs(
-        "usage: weir-load null|key|submit|batch|drain|lifecycle|pickup|get|deliver|append|run [option]...\n",
-        stderr);
+    fputs("usage: weir-load null|connect|key|submit|batch|drain|lifecycle|pickup|get|deliver|append|run "
+          "[option]...\n",
+          stderr);
 #define X(letter, name, member, meaning) fprintf(stderr, "  -%c, --%-12s %s\n", letter, name, meaning);
     NUMBER_OPTIONS(X)
     TEXT_OPTIONS(X)
 #undef X
     fputs("  -s, --seconds      stop after so long\n"
-          "  -I, --idempotency  submit: an idempotency key per job\n",
+          "  -I, --idempotency  submit: an idempotency key per job\n"
+          "  -R, --resume       connect: handshakes of TLS go on with an earlier session\n",
           stderr);
     exit(2);
 }
@@ -75,6 +76,9 @@ static void take(struct options *o, int letter, const char *text)
     case 'I':
         o->idempotency = true;
         break;
+    case 'R':
+        o->resume = true;
+        break;
     default: /* letters are getopt's, not an enum of ours */
         usage("unknown option");
     }
@@ -102,6 +106,7 @@ void options_parse(struct options *o, int argc, char **argv)
 #undef X
             {"seconds", required_argument, NULL, 's'},
         {"idempotency", no_argument, NULL, 'I'},
+        {"resume", no_argument, NULL, 'R'},
         {0}};
     *o = (struct options){.url = "http://127.0.0.1:8080",
                           .queue = "bench",
@@ -115,7 +120,7 @@ void options_parse(struct options *o, int argc, char **argv)
                           .steps = 10,
                           .backlog = 20000};
     int letter;
-    while ((letter = getopt_long(argc, argv, "c:w:n:b:m:p:l:g:r:S:B:u:k:q:i:t:s:I", known, NULL)) != -1)
+    while ((letter = getopt_long(argc, argv, "c:w:n:b:m:p:l:g:r:S:B:u:k:q:i:t:s:IR", known, NULL)) != -1)
         take(o, letter, optarg);
     if (optind + 1 != argc)
         usage("exactly one mode is needed");

@@ -25,6 +25,7 @@ struct options {
     uint32_t steps;           /* run: of each, one behind the other */
     uint32_t backlog;         /* lifecycle: submitted but unfinished jobs at most */
     bool idempotency;         /* every single submit has a key of its own */
+    bool resume;              /* connect: TLS sessions */
 };
 
 void options_parse(struct options *o, int argc, char **argv); /* wrong use ends the process: 2 */

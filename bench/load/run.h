@@ -48,6 +48,7 @@ uint32_t count_text(struct str in, struct str what);
 void report_print(const struct run *r);
 
 void mode_null(struct run *r);
+void mode_connect(struct run *r);
 void mode_submit(struct run *r);
 void mode_batch(struct run *r);
 void mode_get(struct run *r);

@@ -131,6 +131,15 @@ def batch(subject, plan, folder):
     return rate(subject, lambda: subject.batch(jobs, None if keep else ids))
 
 
+def tls(subject, plan, _folder):
+    """Single submits over TLS; beside them, on the same server, connections made for one request each: plain,
+    with a full handshake, with a resumed one."""
+    row = rate(subject, lambda: subject.submit_tls(64, plan.seconds))
+    for key, secure, resume in (("plain", False, False), ("full", True, False), ("resumed", True, True)):
+        row[key] = subject.connect(16, plan.seconds / 2, secure, resume)["requests_per_second"]
+    return row
+
+
 def drain(subject, _plan, _folder):
     return rate(subject, subject.drain)
 
@@ -305,6 +314,13 @@ def pickup_p99_of(found):
     return found["pickup"] | {"value": found["pickup"]["calls"]["pickup"]["p99_us"] / 1000}
 
 
+def connections_of(kind):
+    """Connections a second of a kind, out of what the TLS row measured."""
+    def of(found):
+        return {"value": found["tls"][kind]} if "tls" in found else None
+    return of
+
+
 def disk_of(found):
     """What stays of a finished job, where it stays."""
     if "kept_per_job" not in found.get("written", {}):
@@ -381,24 +397,32 @@ MEMORY = Row("memory", f"memory of all processes, {FULL.stored_jobs:,} jobs stor
              f"{QUICK.stored_jobs:,})", "MB", memory, Base(2.5, "rest", "memory after start"), False)
 DELIVER = Row("deliver", f"webhook fan-out: deliveries to one receiver, {FULL.webhooks} webhooks",
               "per s", deliver, Base(0.18, "submit_64", "single submit"))
+TLS = Row("tls", "single submit over TLS, 64 in flight", "jobs/s", tls,
+          Base(0.4, "submit_64", "single submit"), latency_call="submit")
 WRITTEN = Row("written", "bytes written per whole life", "bytes", written, higher_is_better=False)
 REBUILD = Row("rebuild", "states of all runs rebuilt from their events and compared", "events/s", rebuild,
               Base(2.5, "append_batch_one", "batches to one run"))
 IDLE = Row("idle", "statements of an idle server", "per s", idle, higher_is_better=False)
 # Each with what its server is started with besides. Memory and statements are those of all of Weir as people
 # start it, its runners too.
-ALONE = [(MEMORY, {"runner.processes": 2}), (WRITTEN, {}), (DELIVER, {}), (REBUILD, {}),
+ALONE = [(MEMORY, {"runner.processes": 2}), (WRITTEN, {}), (DELIVER, {}), (REBUILD, {}), (TLS, {"tls": True}),
          (IDLE, {"runner.processes": 2, "statements_counted": True})]
 DERIVED = [
     CYCLE,
     Row("pickup_p99", "pickup by an idle worker, p99", "ms", None, None, False, peer_goal=1.0,
         latency_call="pickup", derive=pickup_p99_of, needs=("pickup",), in_turns=True),
+    Row("connect", "connections for one GET /healthz each, 16 at a time", "per s", None,
+        derive=connections_of("plain"), needs=("tls",)),
+    Row("connect_tls", "the same over TLS, full handshakes", "per s", None,
+        Base(0.01, "connect", "plain connections"), derive=connections_of("full"), needs=("tls",)),
+    Row("connect_resumed", "the same over TLS, resumed handshakes", "per s", None,
+        Base(0.01, "connect", "plain connections"), derive=connections_of("resumed"), needs=("tls",)),
     Row("disk", "disk per finished job", "bytes", None, None, False, derive=disk_of,
         needs=("written",)),
     Row("cpu", "server CPU per million whole lives", "s", None, None, False, derive=cpu_of,
         needs=("cycle", "batch", "drain")),
 ]
-ROWS = [START, REST] + TRAFFIC + [DERIVED[1], DELIVER, REBUILD, IDLE, MEMORY, WRITTEN] + DERIVED[2:]
+ROWS = [START, REST] + TRAFFIC + [DERIVED[1], DELIVER, REBUILD, TLS, IDLE, MEMORY, WRITTEN] + DERIVED[2:]
 
 # Subjects of ours that have goals of their own: {subject: {row: (base, times the best durable peer on the
 # same database)}}, on the empty store. Any other's are those of the rows, on every store.

@@ -24,7 +24,7 @@ class Weir:
     durable, peer, keeps_finished, database = True, False, True, None
     rows = {"start", "rest", "null", "submit_1", "submit_64", "submit_keyed", "batch", "drain",
             "lifecycle", "pickup", "get", "get_any", "deliver", "memory", "written",
-            *RUN_ROWS, "rebuild"}
+            *RUN_ROWS, "rebuild", "tls"}
     quick_rows = None
     growth_rows = rows - set(RUN_ROWS)  # what is stored there are jobs
     window = None  # of weir-load's modes only append has something to do before
@@ -35,7 +35,7 @@ class Weir:
         for path in (self.program, self.load_program):
             if not os.access(path, os.X_OK):
                 raise SystemExit(f"bench: {path} is not there; run `make bench`")
-        self.server = self.url = self.data = self.key = self.token = None
+        self.server = self.url = self.tls_url = self.data = self.key = self.token = None
 
     def version(self):
         """The program's own line: version, schema, SQLite, compiler."""
@@ -49,11 +49,23 @@ class Weir:
         self.url = f"http://127.0.0.1:{port}"
         command = [self.program, "serve", "--listen", f"127.0.0.1:{port}", "--data", self.data,
                    *self.store()]
+        if settings.pop("tls", False):
+            settings |= self.tls_settings(folder)
         for key, value in (MEASURED | settings).items():
             command += ["--set", f"{key}={value}"]
         self.server = server.Server(command, os.path.join(folder, "server.log"), self.is_ready)
         self.take_key(folder)
         return self.server.start_s
+
+    def tls_settings(self, folder):
+        """A TLS listener beside the plain one, with a certificate of its own authority: P-256."""
+        cert, key = (os.path.join(folder, name) for name in ("tls.pem", "tls.key"))
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
+                        "-nodes", "-days", "2", "-subj", "/CN=bench", "-keyout", key, "-out", cert],
+                       check=True, capture_output=True)
+        address = f"127.0.0.1:{server.free_port()}"
+        self.tls_url = f"https://{address}"
+        return {"server.tls_listen": address, "server.tls_cert": cert, "server.tls_key": key}
 
     def store(self):
         """Where the jobs are, for the command line: in a file in the data folder."""
@@ -111,13 +123,13 @@ class Weir:
 
     # --- steps: each is one run of weir-load ------------------------------------------------------
 
-    def run_load(self, mode, *options):
+    def run_load(self, mode, *options, url=None):
         """Runs the load generator; its errors end the benchmark."""
-        command = [self.load_program, mode, "--url", self.url, *map(str, options)]
+        command = [self.load_program, mode, "--url", url or self.url, *map(str, options)]
         if mode in ("append", "run"):
             self.token = self.token or self.take_token()
             command += ["--key", self.token]
-        elif self.key and mode not in ("key", "null"):
+        elif self.key and mode not in ("key", "null", "connect"):
             command += ["--key", self.key]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as load:
             if mode == "append" and load.stdout.readline() == "ready\n" and self.window:
@@ -127,9 +139,9 @@ class Weir:
             raise SystemExit(f"bench: weir-load {mode} failed: {errors}{said}")
         return said
 
-    def step(self, mode, *options):
+    def step(self, mode, *options, url=None):
         """The line weir-load prints, read."""
-        return json.loads(self.run_load(mode, *options))
+        return json.loads(self.run_load(mode, *options, url=url))
 
     def null(self, seconds):
         """The load generator's own ceiling: GET /healthz."""
@@ -139,6 +151,15 @@ class Weir:
         """Single submits, one in flight on each connection."""
         return self.step("submit", "-c", connections, "-s", seconds, "-n", count,
                          *(["-I"] if keyed else []))
+
+    def submit_tls(self, connections, seconds):
+        """The same over TLS."""
+        return self.step("submit", "-c", connections, "-s", seconds, url=self.tls_url)
+
+    def connect(self, connections, seconds, secure, resume):
+        """A connection for each GET /healthz, so many at a time."""
+        return self.step("connect", "-c", connections, "-s", seconds, *(["-R"] if resume else []),
+                         url=self.tls_url if secure else self.url)
 
     def batch_jobs(self, plan):
         """Jobs of one batch row."""

@@ -179,7 +179,7 @@ ssize_t tls_send(struct tls_conn *t, const struct iovec *iov, int count)
 {
     if (count > 1 && !iov[0].iov_len)
         iov++, count--;
-    char record[RECORD_BYTES_MAX];
+    static _Thread_local char record[RECORD_BYTES_MAX]; /* on the stack it would be zeroed each time */
     const void *from = iov[0].iov_base;
     size_t n, size = iov[0].iov_len;
     begin(t);
