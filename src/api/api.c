@@ -18,7 +18,7 @@
 #include "base/banned.h"
 
 enum {
-    ROUTES_MAX = 64,
+    ROUTES_MAX = 128,
     RECENT_READY_MAX = 1000, /* ready tasks up to which new jobs are remembered for their claim */
 };
 

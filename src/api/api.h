@@ -37,11 +37,12 @@ struct api;
 struct call;
 
 enum auth_need {
-    AUTH_NONE,     /* open to anyone */
-    AUTH_OPTIONAL, /* a bad key is refused, no key is the handler's decision */
-    AUTH_CLIENT,   /* an API key */
-    AUTH_KEEPER,   /* an API key or the operator token */
-    AUTH_OPERATOR, /* in dev anyone on this machine; else the operator token, or a token */
+    AUTH_NONE,          /* open to anyone */
+    AUTH_OPTIONAL,      /* a bad key is refused, no key is the handler's decision */
+    AUTH_CLIENT,        /* an API key */
+    AUTH_KEEPER,        /* an API key or the operator token */
+    AUTH_OPERATOR,      /* in dev anyone on this machine; else the operator token, or a token */
+    AUTH_ADMINISTRATOR, /* operators of all clients: the same, but no token of a tenant; needs the store */
     AUTH_WORKER,   /* an API key, a token with the role Worker, or the Unix socket of a built-in domain */
     AUTH_TOKEN,    /* a token of any role */
     AUTH_ENGINEER, /* a token with one of the roles that dispatch.c lists; so for the next two */

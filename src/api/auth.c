@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "base/must.h"
 #include "base/random.h"
+#include "lifecycle/client_lifecycle.h"
 
 #include "base/banned.h"
 
@@ -26,6 +27,7 @@ struct cached_key {
     unsigned scopes;
     uint8_t queues_len; /* 0: every queue */
     char queues[QUEUES_CACHED_MAX];
+    bool suspended;
     uint8_t hash[KEY_HASH_BYTES];
     struct uuid client_id;
 };
@@ -145,6 +147,21 @@ static struct cached_key *slot_of(struct auth *a, int64_t id)
     return &cache[hash_mix((uint64_t)id) % CACHE_SLOTS];
 }
 
+/* Keys of a deleted client are gone with it; one that was made meanwhile is as unknown. */
+static enum err_code look_up_state(struct reader *r, struct arena *arena, struct cached_key *slot,
+                                   bool *ret_found, struct err *err)
+{
+    struct client_state_row row = {.client = slot->client};
+    bool found;
+    if (r->ops->reader_row(r, &table_client_state_row, &row, arena, &found, err) != ERR_OK)
+        return err->code;
+    slot->suspended = found && row.state == CLIENT_SUSPENDED;
+    *ret_found = !found || row.state != CLIENT_DELETED;
+    if (!*ret_found)
+        slot->id = 0;
+    return ERR_OK;
+}
+
 /* After the generation was looked at: the snapshot then has every key change that raised it (api/reads.h). */
 static enum err_code look_up(struct reads *reads, struct arena *arena, int64_t id, struct cached_key *slot,
                              struct str *ret_queues, bool *ret_found, struct err *err)
@@ -172,7 +189,7 @@ static enum err_code look_up(struct reads *reads, struct arena *arena, int64_t i
         return err_set(err, ERR_STORE_CORRUPT, "an API key row is damaged");
     memcpy(slot->hash, row.hash.ptr, KEY_HASH_BYTES);
     memcpy(slot->client_id.bytes, row.client_uuid.ptr, sizeof slot->client_id.bytes);
-    return ERR_OK;
+    return look_up_state(r, arena, slot, ret_found, err);
 }
 
 static bool is_operator(const struct auth *a, struct str token)
@@ -216,6 +233,8 @@ static enum err_code check_key(struct auth *a, struct reads *reads, struct arena
         return err_set(err, ERR_AUTH_API_KEY_DISABLED, "this API key was revoked or replaced");
     if (slot->expires_ms <= now_ms)
         return err_set(err, ERR_AUTH_TOKEN_EXPIRED, "this API key has expired");
+    if (slot->suspended)
+        return err_set(err, ERR_AUTH_CLIENT_SUSPENDED, "an operator has suspended this client");
     ret_who->kind = PRINCIPAL_KEY;
     ret_who->key = id;
     ret_who->power = (struct key_power){.scopes = slot->scopes, .queues = queues};

@@ -42,7 +42,7 @@ enum err_code credential_check(struct call *c, struct arena *scratch, int64_t wa
     int64_t ends_ms = INT64_MAX;
     if (c->claims) {
         const struct token_claims *claims;
-        code = token_auth_check(a->token_auth, header, wall_ms, scratch, &claims, err);
+        code = token_auth_check(a->token_auth, header, wall_ms, scratch, false, &claims, err);
         ends_ms = c->claims->expires_at * 1000;
     } else if (c->who.kind == PRINCIPAL_KEY) {
         struct principal who;

@@ -195,11 +195,11 @@ static bool check_route(struct call *c)
     return false;
 }
 
-/* Routes of ops/ need no store to answer. */
+/* Routes of ops/ need no store to answer, but for those about clients and jobs. */
 static bool check_open(struct call *c)
 {
-    if (atomic_load(&c->api->opened) ||
-        c->route_number >= job_route_count + worker_route_count + engine_route_count)
+    bool is_ops = c->route_number >= job_route_count + worker_route_count + engine_route_count;
+    if (atomic_load(&c->api->opened) || (is_ops && c->info->auth != AUTH_ADMINISTRATOR))
         return true;
     struct err err;
     err_set(&err, ERR_STORAGE_UNAVAILABLE, "the server waits for its database; nothing was done");
@@ -217,6 +217,7 @@ static const struct {
     {AUTH_TOKEN, {NULL, NULL}},
     {AUTH_ENGINEER, {"Engineer", "Admin"}},
     {AUTH_OPERATOR, {"owner", "Admin"}},
+    {AUTH_ADMINISTRATOR, {"owner", "Admin"}},
     {AUTH_ENGINE, {"Engine", "Admin"}},
     {AUTH_ADMIN, {"Admin", NULL}},
     {AUTH_SIGNAL, {NULL, NULL}},
@@ -245,22 +246,24 @@ static enum err_code find_tenant(struct call *c, struct err *err)
     return ERR_OK;
 }
 
-static bool check_token(struct call *c)
+/* For a call that needs `need`. */
+static bool check_token(struct call *c, enum auth_need need)
 {
     struct err err = {.code = ERR_OK};
+    bool needs_tenant = need != AUTH_OPERATOR && need != AUTH_ADMINISTRATOR;
     if (token_auth_check(c->api->token_auth, http_header(c->x, "Authorization"), c->x->received_us / 1000,
-                         c->x->arena, &c->claims, &err) != ERR_OK) {
+                         c->x->arena, needs_tenant, &c->claims, &err) != ERR_OK) {
         call_problem(c, &err);
         return false;
     }
     for (size_t i = 0; i < LENGTH_OF(token_needs); i++)
-        if (token_needs[i].need == c->info->auth && !has_role(c, token_needs[i].roles)) {
+        if (token_needs[i].need == need && !has_role(c, token_needs[i].roles)) {
             const char *const *roles = token_needs[i].roles;
             call_fail(c, ERR_AUTHZ_DENIED, "this call needs the role %s%s%s", roles[0],
                       roles[1] ? " or " : "", roles[1] ? roles[1] : "");
             return false;
         }
-    if (c->info->auth == AUTH_WORKER && find_tenant(c, &err) != ERR_OK) {
+    if (need == AUTH_WORKER && find_tenant(c, &err) != ERR_OK) {
         call_problem(c, &err);
         return false;
     }
@@ -277,9 +280,41 @@ static bool check_operator(struct call *c)
         return true;
     }
     if (token_auth_is_token(header))
-        return check_token(c);
+        return check_token(c, AUTH_OPERATOR);
     call_fail(c, ERR_AUTH_INVALID_CREDENTIALS,
               "this call needs the operator token, or a token with the role owner or Admin");
+    return false;
+}
+
+/* A token that stands for the operator: a tenant's own Admin does not. */
+static bool check_administrator_token(struct call *c)
+{
+    if (!check_token(c, AUTH_ADMINISTRATOR))
+        return false;
+    if (c->claims->tenant_id.ptr) {
+        call_fail(c, ERR_AUTHZ_TENANT_FORBIDDEN,
+                  "this call is not a tenant's: use a token without tenant_id");
+        return false;
+    }
+    c->who.kind = PRINCIPAL_OPERATOR;
+    return true;
+}
+
+/* In dev the machine's own user needs no credentials; but a page in the user's browser, which names its
+ * Origin, is somebody else. Credentials that are sent are judged. */
+static bool check_administrator(struct call *c)
+{
+    struct str header = http_header(c->x, "Authorization");
+    bool dev = strcmp(c->api->config.settings->environment, "dev") == 0;
+    if (auth_is_operator(c->api->auth, header) ||
+        (dev && c->x->peer_is_loopback && !header.ptr && !http_header(c->x, "Origin").ptr)) {
+        c->who.kind = PRINCIPAL_OPERATOR;
+        return true;
+    }
+    if (token_auth_is_token(header))
+        return check_administrator_token(c);
+    call_fail(c, ERR_AUTH_INVALID_CREDENTIALS,
+              "this call needs the operator token, or a token with the role owner or Admin and no tenant");
     return false;
 }
 
@@ -292,13 +327,17 @@ static bool check_auth(struct call *c)
     credential_note(c);
     if (c->info->auth == AUTH_OPERATOR)
         return check_operator(c);
+    if (c->info->auth == AUTH_ADMINISTRATOR)
+        return check_administrator(c);
     if ((c->info->auth == AUTH_WORKER || c->info->auth == AUTH_SIGNAL) && c->x->over_unix_socket) {
         c->who.kind = PRINCIPAL_DOMAIN;
         return true;
     }
-    if (c->info->auth >= AUTH_TOKEN ||
-        (c->info->auth == AUTH_WORKER && token_auth_is_token(http_header(c->x, "Authorization"))))
-        return check_token(c);
+    bool is_token = token_auth_is_token(http_header(c->x, "Authorization"));
+    if (c->info->auth >= AUTH_TOKEN || (c->info->auth == AUTH_WORKER && is_token))
+        return check_token(c, c->info->auth);
+    if ((c->info->auth == AUTH_OPTIONAL || c->info->auth == AUTH_KEEPER) && is_token)
+        return check_administrator_token(c);
     if (auth_check(a->auth, a->reads, c->x->arena, http_header(c->x, "Authorization"),
                    c->x->received_us / 1000, &c->who, &err) == ERR_OK) {
         if (c->who.kind == PRINCIPAL_KEY)

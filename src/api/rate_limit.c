@@ -10,7 +10,7 @@
 
 #include "base/banned.h"
 
-enum { SHARDS = 16, CLIENTS_A_SHARD_MAX = 65536, SAVED_A_TURN = 512 };
+enum { SHARDS = 16, CLIENTS_A_SHARD_MAX = 65536, CLIENTS_A_SHARD_SWEPT = 256, SAVED_A_TURN = 512 };
 
 /* The texts are those of the headers, around their numbers. */
 static const struct {
@@ -46,6 +46,7 @@ struct shard {
     pthread_mutex_t lock;
     struct map windows;
     struct window *unsaved; /* whose day has changed */
+    size_t sweep_at;        /* windows at which idle ones are looked for */
 };
 
 struct rate_limit {
@@ -59,8 +60,10 @@ struct rate_limit *rate_limit_new(const struct settings *s)
 {
     struct rate_limit *r = must_alloc(sizeof *r);
     r->settings = s;
-    for (int i = 0; i < SHARDS; i++)
+    for (int i = 0; i < SHARDS; i++) {
         pthread_mutex_init(&r->shards[i].lock, NULL);
+        r->shards[i].sweep_at = CLIENTS_A_SHARD_SWEPT;
+    }
     return r;
 }
 
@@ -111,9 +114,41 @@ static struct window *find(const struct shard *shard, int64_t client)
     return NULL;
 }
 
-static struct window *add(struct rate_limit *r, struct shard *shard, const struct request_day_row *stored,
-                          const struct uuid *client_id)
+struct sweeping {
+    struct window **idle;
+    size_t count;
+    int64_t now_s;
+};
+
+/* Its minute is over, and the store knows what it has used of its day. */
+static void note_idle(struct map_node *n, void *arg)
 {
+    struct sweeping *s = arg;
+    struct window *w = CONTAINER_OF(n, struct window, node);
+    if (w->spans[RATE_MINUTE].number != s->now_s / spans[RATE_MINUTE].seconds && !w->is_listed && !w->unsaved)
+        s->idle[s->count++] = w;
+}
+
+/* Clients that have called in the last minute stay, and as many again may come before the next sweep. */
+static void sweep(struct shard *shard, int64_t now_s)
+{
+    struct sweeping s = {.idle = must_alloc((shard->windows.count + 1) * sizeof *s.idle), .now_s = now_s};
+    map_each(&shard->windows, note_idle, &s);
+    for (size_t i = 0; i < s.count; i++) {
+        map_remove(&shard->windows, &s.idle[i]->node);
+        free(s.idle[i]);
+    }
+    free(s.idle);
+    shard->sweep_at = 2 * shard->windows.count;
+    if (shard->sweep_at < CLIENTS_A_SHARD_SWEPT)
+        shard->sweep_at = CLIENTS_A_SHARD_SWEPT;
+}
+
+static struct window *add(struct rate_limit *r, struct shard *shard, const struct request_day_row *stored,
+                          const struct uuid *client_id, int64_t now_s)
+{
+    if (shard->windows.count >= shard->sweep_at)
+        sweep(shard, now_s);
     if (shard->windows.count >= CLIENTS_A_SHARD_MAX) { /* rather than grow for ever */
         map_drain(&shard->windows, free_window, NULL);
         shard->unsaved = NULL;
@@ -142,7 +177,7 @@ static enum err_code read_day(struct reads *reads, struct arena *arena, struct r
 /* The client's window, with the lock of its shard held; NULL with err set, and without it. */
 static struct window *lock_window(struct rate_limit *r, struct shard *shard, struct reads *reads,
                                   struct arena *arena, int64_t client, const struct uuid *client_id,
-                                  struct err *err)
+                                  int64_t now_s, struct err *err)
 {
     pthread_mutex_lock(&shard->lock);
     struct window *w = find(shard, client);
@@ -156,7 +191,7 @@ static struct window *lock_window(struct rate_limit *r, struct shard *shard, str
         pthread_mutex_lock(&shard->lock);
         w = find(shard, client); /* another thread may have been quicker */
     }
-    return w ? w : add(r, shard, &stored, client_id);
+    return w ? w : add(r, shard, &stored, client_id, now_s);
 }
 
 /* --- a request ------------------------------------------------------------------------------------- */
@@ -218,7 +253,7 @@ enum err_code rate_limit_take(struct rate_limit *r, struct reads *reads, struct 
     enum rate_span full = RATE_MINUTE;
     int64_t now_s = now_ms / 1000;
     struct shard *shard = &r->shards[(uint64_t)client % SHARDS];
-    struct window *w = lock_window(r, shard, reads, arena, client, client_id, err);
+    struct window *w = lock_window(r, shard, reads, arena, client, client_id, now_s, err);
     if (!w)
         return err->code;
     bool room = has_room(w, now_s, &full);
@@ -351,4 +386,15 @@ void rate_limit_saved(struct rate_limit *r, bool stored)
         pthread_mutex_unlock(&shard->lock);
     }
     r->saving_count = 0;
+}
+
+size_t rate_limit_clients(struct rate_limit *r)
+{
+    size_t n = 0;
+    for (int i = 0; i < SHARDS; i++) {
+        pthread_mutex_lock(&r->shards[i].lock);
+        n += r->shards[i].windows.count;
+        pthread_mutex_unlock(&r->shards[i].lock);
+    }
+    return n;
 }

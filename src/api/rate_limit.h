@@ -9,6 +9,8 @@
  *          and learns the sum, so a client can pass its day by what it does at the other nodes in a second.
  * Cost:    a lock that a sixteenth of the clients share, for a look into a hash table; the store is read
  *          once per client, and only when there is a limit per day.
+ * Memory:  clients that have called within a minute, and at most as many again; a part holds 256 before idle
+ *          ones are looked for. Their days are read back when they call again.
  * Bounded: CLIENTS_A_SHARD_MAX in each of 16 parts. One more, and its part begins anew: minutes are
  *          forgotten, days are read back. */
 #ifndef WEIR_API_RATE_LIMIT_H
@@ -50,5 +52,6 @@ void rate_limit_headers(const struct rate_standing *s, struct strbuf *headers);
  * whether that was stored: what was not is registered again. */
 bool rate_limit_save(struct rate_limit *r, struct unit *u);
 void rate_limit_saved(struct rate_limit *r, bool stored);
+size_t rate_limit_clients(struct rate_limit *r); /* in memory now */
 
 #endif

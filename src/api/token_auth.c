@@ -23,7 +23,7 @@ enum err_code token_auth_new(const struct settings *s, struct key_ring *keys, st
         .known = known_tokens_new(),
         .policy = {.issuer = str_of(a->issuer),
                    .audiences = str_of(s->tokens_audience),
-                   .required = TOKEN_FOR_ENGINE,
+                   .required = TOKEN_FOR_ANY,
                    .skew_seconds = s->tokens_skew_seconds,
                    .ttl_seconds_max = s->tokens_max_ttl_seconds},
     };
@@ -63,13 +63,15 @@ bool token_auth_is_token(struct str header)
 }
 
 enum err_code token_auth_check(struct token_auth *a, struct str header, int64_t now_ms, struct arena *arena,
-                               const struct token_claims **ret_claims, struct err *err)
+                               bool needs_tenant, const struct token_claims **ret_claims, struct err *err)
 {
     struct token_verdict *v = ARENA_NEW(arena, struct token_verdict);
     struct str token = header.ptr ? bearer(header) : STR_ABSENT;
     if (!token.len)
         return err_set(err, ERR_AUTH_INVALID_CREDENTIALS, "this call needs a token; see `weir token mint`");
     enum token_reason reason = token_verify(&a->verifier, token, now_ms / 1000, arena, v);
+    if (reason == TOKEN_OK && needs_tenant && !v->claims.tenant_id.ptr)
+        reason = TOKEN_CLAIM_MISSING;
     if (reason == TOKEN_OK) {
         *ret_claims = &v->claims;
         return ERR_OK;

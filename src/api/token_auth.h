@@ -14,8 +14,8 @@ MUST_CHECK enum err_code token_auth_new(const struct settings *s, struct key_rin
 struct token_auth *token_auth_free(struct token_auth *a); /* NULL is fine; always returns NULL */
 /* `header` is the Authorization value. AUTH_INVALID_CREDENTIALS, AUTH_TOKEN_EXPIRED. Claims in the arena. */
 MUST_CHECK enum err_code token_auth_check(struct token_auth *a, struct str header, int64_t now_ms,
-                                          struct arena *arena, const struct token_claims **ret_claims,
-                                          struct err *err);
+                                          struct arena *arena, bool needs_tenant,
+                                          const struct token_claims **ret_claims, struct err *err);
 /* Looks like one: three parts. An API key has none. */
 bool token_auth_is_token(struct str header);
 

@@ -34,10 +34,13 @@
       "use a key of the owner, with the scope and for the queue that the detail names")                      \
     X(AUTH_API_KEY_DISABLED, "RFA_AUTH_API_KEY_DISABLED", 403, "API key disabled or revoked",                \
       "use another key")                                                                                     \
+    X(AUTH_CLIENT_SUSPENDED, "RFA_AUTH_CLIENT_SUSPENDED", 403, "Client suspended",                           \
+      "ask the operator to resume the client")                                                               \
     X(AUTH_KEY_NOT_FOUND, "RFA_AUTH_KEY_NOT_FOUND", 404, "No such API key", "check the key_id")              \
     X(AUTH_KEY_CONFLICT, "RFA_AUTH_KEY_CONFLICT", 409, "API key conflict",                                   \
       "create a key first, or read the keys again")                                                          \
     X(CLIENT_NOT_FOUND, "RFA_CLIENT_NOT_FOUND", 404, "No such client", "check the client_id")                \
+    X(CLIENT_CONFLICT, "RFA_CLIENT_CONFLICT", 409, "Client has unfinished jobs", "purge its jobs first")     \
     X(JOB_VALIDATION_FAILED, "RFA_JOB_VALIDATION_FAILED", 400, "Job validation failed",                      \
       "fix the field named in detail")                                                                       \
     X(JOB_NOT_FOUND, "RFA_JOB_NOT_FOUND", 404, "No such job", "check the job_id")                            \
@@ -48,6 +51,8 @@
     X(WEBHOOK_CONFLICT, "RFA_WEBHOOK_CONFLICT", 409, "Webhook conflict",                                     \
       "delete another one first, or change url or events")                                                   \
     X(EXEC_QUEUE_FULL, "RFA_EXEC_QUEUE_FULL", 503, "Queue full", "retry later")                              \
+    X(EXEC_CLIENT_LIMIT, "RFA_EXEC_CLIENT_LIMIT", 429, "Client has its share",                               \
+      "wait until jobs of this client end, or cancel some")                                                  \
     X(EXEC_TIMEOUT, "RFA_EXEC_TIMEOUT", 504, "Operation timed out", "retry later")                           \
     X(EXEC_IDEMPOTENCY_CONFLICT, "RFA_EXEC_IDEMPOTENCY_CONFLICT", 409,                                       \
       "Idempotency key reused with another body", "send the first body again or use a new key")              \

@@ -10,11 +10,12 @@
 
 #include "base/banned.h"
 
-#define SERVER (FLAG_BIT(URL) | FLAG_BIT(KEY) | FLAG_BIT(OUTPUT) | FLAG_BIT(QUIET))
-#define LOCAL  (FLAG_BIT(DATA) | FLAG_BIT(STORE) | FLAG_BIT(CONFIG) | FLAG_BIT(SET) | FLAG_BIT(OUTPUT))
-#define TOKENS (FLAG_BIT(DATA) | FLAG_BIT(CONFIG) | FLAG_BIT(SET) | FLAG_BIT(OUTPUT) | FLAG_BIT(QUIET))
-#define KEYS   (SERVER | FLAG_BIT(OPERATOR_TOKEN))
-#define WISH   (FLAG_BIT(SCOPE) | FLAG_BIT(QUEUE) | FLAG_BIT(NAME) | FLAG_BIT(EXPIRES))
+#define SERVER   (FLAG_BIT(URL) | FLAG_BIT(KEY) | FLAG_BIT(OUTPUT) | FLAG_BIT(QUIET))
+#define LOCAL    (FLAG_BIT(DATA) | FLAG_BIT(STORE) | FLAG_BIT(CONFIG) | FLAG_BIT(SET) | FLAG_BIT(OUTPUT))
+#define TOKENS   (FLAG_BIT(DATA) | FLAG_BIT(CONFIG) | FLAG_BIT(SET) | FLAG_BIT(OUTPUT) | FLAG_BIT(QUIET))
+#define KEYS     (SERVER | FLAG_BIT(OPERATOR_TOKEN))
+#define WISH     (FLAG_BIT(SCOPE) | FLAG_BIT(QUEUE) | FLAG_BIT(NAME) | FLAG_BIT(EXPIRES))
+#define OPERATOR (FLAG_BIT(URL) | FLAG_BIT(OUTPUT) | FLAG_BIT(QUIET) | FLAG_BIT(OPERATOR_TOKEN))
 #define RUNS                                                                                                 \
     (FLAG_BIT(URL) | FLAG_BIT(OUTPUT) | FLAG_BIT(QUIET) | FLAG_BIT(TOKEN) | FLAG_BIT(TENANT) |               \
      FLAG_BIT(ROLE) | FLAG_BIT(SUB) | FLAG_BIT(DATA))
@@ -28,7 +29,16 @@ const struct command command_table[] = {
      0, 0, command_serve},
 
     {"client create", "", "make a client; --with-key makes its first API key too",
-     SERVER | FLAG_BIT(WITH_KEY) | FLAG_BIT(IDEMPOTENCY_KEY), 0, 0, command_client_create},
+     KEYS | FLAG_BIT(WITH_KEY) | FLAG_BIT(IDEMPOTENCY_KEY), 0, 0, command_client_create},
+    {"client list", "", "show all clients, the oldest first", OPERATOR | PAGES | FLAG_BIT(STATE), 0, 0,
+     command_client_list},
+    {"client suspend", "CLIENT_ID", "refuse its keys and hand out none of its work", OPERATOR, 1, 1,
+     command_client_suspend},
+    {"client resume", "CLIENT_ID", "let a suspended client go on", OPERATOR, 1, 1, command_client_resume},
+    {"client purge-jobs", "CLIENT_ID", "cancel all its unfinished jobs", OPERATOR, 1, 1,
+     command_client_purge_jobs},
+    {"client delete", "CLIENT_ID", "remove its keys, secret and webhooks for good", OPERATOR, 1, 1,
+     command_client_delete},
     {"client key create", "CLIENT_ID", "make an API key; shown once",
      KEYS | WISH | FLAG_BIT(ROTATE) | FLAG_BIT(IDEMPOTENCY_KEY), 1, 1, command_client_key_create},
     {"client key list", "CLIENT_ID", "show the keys of a client, without secrets", KEYS, 1, 1,

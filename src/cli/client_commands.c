@@ -73,7 +73,8 @@ static int add_first_key(const struct invocation *in, const struct json *client)
     struct server_answer made CLEANUP(server_answer_free) = {0};
     struct arena *a = arena_new(512);
     const struct json *id = json_get(client, "client_id");
-    struct server_call call = {.method = "POST", .path = keys_path(a, id ? id->text : STR(""), "")};
+    struct server_call call = {
+        .method = "POST", .path = keys_path(a, id ? id->text : STR(""), ""), .bearer = server_operator(in)};
     int code = server_call(in, &call, &made);
     if (code == CLI_OK)
         show_client_with_key(in, client, made.json);
@@ -88,6 +89,7 @@ int command_client_create(const struct invocation *in)
     struct server_answer made CLEANUP(server_answer_free) = {0};
     struct server_call call = {.method = "POST",
                                .path = STR("/v1/clients"),
+                               .bearer = server_operator(in),
                                .idempotency_key = in->flags->value[FLAG_IDEMPOTENCY_KEY]};
     int code = server_call(in, &call, &made);
     if (code != CLI_OK)

@@ -69,7 +69,8 @@ MUST_CHECK enum err_code cli_settings_load(const struct invocation *in, struct s
 /* What the table of cli.c calls. */
 command_fn command_serve, command_help, command_version, command_config_show, command_config_markdown;
 command_fn command_client_create, command_client_key_create, command_client_key_list,
-    command_client_key_renew, command_client_key_revoke;
+    command_client_key_renew, command_client_key_revoke, command_client_list, command_client_suspend,
+    command_client_resume, command_client_purge_jobs, command_client_delete;
 command_fn command_job_submit, command_job_get, command_job_list, command_job_cancel, command_job_retry,
     command_job_report, command_job_watch, command_job_explain;
 command_fn command_verify, command_backup, command_restore, command_store_copy, command_store_events,

@@ -40,7 +40,7 @@
     X(SCOPE, "scope", 0, "SCOPE[,SCOPE]", "what it may do: submit, work, read, admin; default all")          \
     X(NAME, "name", 0, "TEXT", "what people call it")                                                        \
     X(EXPIRES, "expires", 0, "TIME", "its life, such as 12h or 30d; default and most keys.ttl_seconds")      \
-    X(OPERATOR_TOKEN, "operator-token", 0, "TOKEN", "default WEIR_OPERATOR_TOKEN; for keys of any client")   \
+    X(OPERATOR_TOKEN, "operator-token", 0, "TOKEN", "default WEIR_OPERATOR_TOKEN; for clients and keys")     \
     X(JOBS, "jobs", 0, "N", "how many jobs to send; default 1000")                                           \
     X(FOR, "for", 0, "TIME", "send for 10m, 1h, ... instead of a number of jobs")                            \
     X(RATE, "rate", 0, "R", "jobs a second; default as fast as they end")                                    \

@@ -48,6 +48,12 @@ const char *server_key(const struct invocation *in)
     return key ? key : variable("WEIR_API_KEY");
 }
 
+const char *server_operator(const struct invocation *in)
+{
+    const char *token = in->flags->value[FLAG_OPERATOR_TOKEN];
+    return token ? token : variable("WEIR_OPERATOR_TOKEN");
+}
+
 const char *server_operator_or_key(const struct invocation *in)
 {
     if (in->flags->value[FLAG_OPERATOR_TOKEN])

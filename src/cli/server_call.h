@@ -48,7 +48,8 @@ void server_print_json(const struct server_answer *a);
 void server_url(const struct invocation *in, struct strbuf *out);
 /* --ca, --client-cert, --client-key, or WEIR_CA, WEIR_CLIENT_CERT, WEIR_CLIENT_KEY */
 struct http_trust server_trust(const struct invocation *in);
-const char *server_key(const struct invocation *in);             /* --key or WEIR_API_KEY, or NULL */
+const char *server_key(const struct invocation *in);      /* --key or WEIR_API_KEY, or NULL */
+const char *server_operator(const struct invocation *in); /* --operator-token, WEIR_OPERATOR_TOKEN, or NULL */
 const char *server_operator_or_key(const struct invocation *in); /* the operator token first */
 bool server_key_is_flag(const struct invocation *in);            /* given by hand, not found around */
 

@@ -115,7 +115,9 @@ bool settings_store_is_postgres(const struct settings *s);
 enum { SETTINGS_ISSUER_MAX = 257 };
 /* tokens.issuer, or weir-ENVIRONMENT. */
 void settings_tokens_issuer(const struct settings *s, char ret_issuer[SETTINGS_ISSUER_MAX]);
-bool settings_is_on(const char *value);                   /* of a SWITCH */
+bool settings_is_on(const char *value); /* of a SWITCH */
+/* clients.registration; unset: open in dev. */
+bool settings_registration_is_open(const struct settings *s);
 bool settings_webhooks_private(const struct settings *s); /* webhooks.allow_private; unset: dev */
 int64_t settings_http_threads(const struct settings *s);  /* server.threads, or the online CPUs */
 enum log_level settings_log_level(const struct settings *s);

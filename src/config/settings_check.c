@@ -177,6 +177,13 @@ bool settings_is_on(const char *value)
     return strcmp(value, "on") == 0;
 }
 
+bool settings_registration_is_open(const struct settings *s)
+{
+    if (s->clients_registration)
+        return strcmp(s->clients_registration, "open") == 0;
+    return is_environment(s, "dev");
+}
+
 bool settings_webhooks_private(const struct settings *s)
 {
     if (s->webhooks_allow_private)

@@ -191,6 +191,8 @@ bool setting_form_fits(enum setting_form form, struct str value)
         return one_of(value, "true false");
     case FORM_SWITCH:
         return one_of(value, "on off");
+    case FORM_REGISTRATION:
+        return one_of(value, "open operator");
     case FORM_SANDBOX:
         return one_of(value, "enforce log off");
     case FORM_FALLBACK:

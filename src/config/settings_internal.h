@@ -18,6 +18,7 @@
     X(ENVIRONMENT, false, "dev, stage or prod")                                                              \
     X(BOOLEAN, false, "true or false")                                                                       \
     X(SWITCH, false, "on or off")                                                                            \
+    X(REGISTRATION, false, "open or operator")                                                               \
     X(SANDBOX, false, "enforce, log or off")                                                                 \
     X(FALLBACK, false, "deny, allow_with_flag or builtin")                                                   \
     X(SIGNALS, true, "signal types such as UPDATE_PARAMS or EMERGENCY_STOP, several with commas between")    \

@@ -51,6 +51,11 @@
     REAL(jobs_failure_probability, "jobs.failure_probability", 0.2, 0, 1,                                    \
          "share of failing kinds among drawn ones")                                                          \
     TEXT(jobs_types, "jobs.types", TYPES, "EXECUTE,DEFERRED,EMIT_EVENT", "job types accepted")               \
+    TEXT(clients_registration, "clients.registration", REGISTRATION, NULL,                                   \
+         "who makes clients and their first keys: open = anybody, operator; unset = open in dev, else "      \
+         "operator")                                                                                         \
+    INT(clients_keyless_ttl_seconds, "clients.keyless_ttl_seconds", 3600, 1, 3153600000,                     \
+        "a client that never got a key is dropped after this long")                                          \
     INT(keys_ttl_seconds, "keys.ttl_seconds", 7776000, 1, 3153600000, "life of an API key, at most")         \
     INT(keys_overlap_seconds, "keys.overlap_seconds", 3600, 0, 7776000,                                      \
         "a key that was rotated or renewed still works so long; 0 = not at all")                             \

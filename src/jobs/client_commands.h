@@ -32,8 +32,9 @@ struct create_once {
 
 struct create_client_command {
     struct command base;
-    struct create_once once;
-    struct uuid client_id; /* proposed; replaced by the first one's on a replay */
+    bool by_operator;
+    struct create_once once; /* the operator's only: what others send is not for this */
+    struct uuid client_id;   /* proposed; replaced by the first one's on a replay */
     uint8_t webhook_secret[WEBHOOK_SECRET_BYTES];
     bool replayed;
     int64_t created_ms;

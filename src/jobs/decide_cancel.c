@@ -19,10 +19,7 @@ static enum err_code decide_cancel(struct unit *u, struct command *base, struct 
     if (owned_job_find(u, c, &job, &t, &end, err) != ERR_OK)
         return err->code;
     if (t) {
-        unit_task_touch(u, t);
-        if (t->phase == TASK_LEASED || t->phase == TASK_RUNNING)
-            task_leave_ghost(u, t);
-        MUST(job_move(u, t, JOB_ON_CANCEL, STR_ABSENT, NULL)); /* every live state has this move */
+        job_cancel(u, t, NULL);
         c->changed = true;
     }
     owned_job_answer(c, t, end); /* the task's memory lives until the batch is published */

@@ -1,14 +1,56 @@
-/* Clients: open to anyone (AJ-07); the row never changes afterwards. */
+/* Clients: open to anyone, or the operator's to make (AJ-07, clients.registration); the row never changes
+ * afterwards. */
 #include "base/must.h"
+#include "jobs/client_state.h"
 #include "jobs/creates.h"
 
 #include "base/banned.h"
 
-static const struct str scope = {"clients", 7};
+/* Only the operator's keys are remembered: those of unauthenticated callers would be one space for all of
+ * them, and whoever guesses one would be given another's client. */
+static const struct str scope = {"clients:operator", 16};
+
+static struct client_row client_of(const struct create_row *former)
+{
+    return (struct client_row){.uuid = former->uuid};
+}
 
 static void load_create(struct unit *u, struct command *base)
 {
-    creates_want(u, scope, &((struct create_client_command *)base)->once);
+    const struct create_client_command *c = (const struct create_client_command *)base;
+    creates_want(u, scope, &c->once);
+    struct err err = {.code = ERR_OK};
+    const struct create_row *former =
+        u->load_err.code == ERR_OK ? creates_find(u, scope, &c->once, &err) : NULL;
+    if (!former)
+        return;
+    struct client_row key = client_of(former);
+    unit_want(u, &table_client_row, &key);
+}
+
+/* The client that the first call made. One that never got a key may have been dropped since: the key is free
+ * again. */
+static const struct create_row *find_former(struct unit *u, const struct create_client_command *c,
+                                            struct err *err)
+{
+    const struct create_row *former = creates_find(u, scope, &c->once, err);
+    if (!former || err->code != ERR_OK)
+        return NULL;
+    struct client_row key = client_of(former);
+    if (!unit_knows(u, &table_client_row, &key) || unit_row(u, &table_client_row, &key))
+        return former;
+    unit_delete(u, &table_create_row, former);
+    return NULL;
+}
+
+static enum err_code check_registration(const struct unit *u, const struct create_client_command *c,
+                                        struct err *err)
+{
+    if (c->by_operator || settings_registration_is_open(u->settings))
+        return ERR_OK;
+    return err_set(err, ERR_AUTH_FORBIDDEN,
+                   "only the operator makes clients here: send the operator token, or set "
+                   "clients.registration to open");
 }
 
 static struct str bytes_in(struct unit *u, const void *bytes, size_t len)
@@ -19,7 +61,9 @@ static struct str bytes_in(struct unit *u, const void *bytes, size_t len)
 static enum err_code decide_create(struct unit *u, struct command *base, struct err *err)
 {
     struct create_client_command *c = (struct create_client_command *)base;
-    const struct create_row *former = creates_find(u, scope, &c->once, err);
+    if (check_registration(u, c, err) != ERR_OK)
+        return err->code;
+    const struct create_row *former = find_former(u, c, err);
     if (err->code != ERR_OK)
         return err->code;
     if (former) {
@@ -37,6 +81,7 @@ static enum err_code decide_create(struct unit *u, struct command *base, struct 
                                   .num = num,
                                   .created_ms = u->now_ms};
     unit_insert(u, &table_client_row, client);
+    client_number_insert(u, client, true);
     struct client_secret_row *secret = ARENA_NEW(u->arena, struct client_secret_row);
     *secret = (struct client_secret_row){.client = num,
                                          .secret = bytes_in(u, c->webhook_secret, sizeof c->webhook_secret)};
@@ -79,7 +124,7 @@ static enum err_code decide_rotate(struct unit *u, struct command *base, struct 
     struct rotate_secret_command *c = (struct rotate_secret_command *)base;
     struct client_row key = client_key(&c->client_id);
     const struct client_row *client = unit_row(u, &table_client_row, &key);
-    if (!client)
+    if (!client || client_state_of(u, client->num) == CLIENT_DELETED)
         return err_set(err, ERR_CLIENT_NOT_FOUND, "no client has this id");
     if (c->who.kind == PRINCIPAL_KEY && c->who.client != client->num)
         return err_set(err, ERR_AUTH_FORBIDDEN, "the client is another one");

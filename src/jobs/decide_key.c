@@ -1,6 +1,8 @@
-/* API keys: create (with rotation), renew, revoke. Who may: nobody needs to authenticate for a client's
- * first key (its id is unguessable, AJ-07); later a valid key of that client or the operator. */
+/* API keys: create (with rotation), renew, revoke. Who may: where registration is open nobody needs to
+ * authenticate for a client's first key (its id is unguessable, AJ-07); else the operator makes it. Later a
+ * valid key of that client or the operator. */
 #include "base/must.h"
+#include "jobs/client_state.h"
 #include "jobs/creates.h"
 #include "lifecycle/key_list.h"
 
@@ -48,9 +50,12 @@ static void load_key(struct unit *u, struct command *base)
         want_key(u, c->named_id);
     if (u->load_err.code != ERR_OK)
         return;
-    struct key_list list = keys_of(unit_row(u, &table_key_head_row, &head_key));
+    const struct key_head_row *head = unit_row(u, &table_key_head_row, &head_key);
+    struct key_list list = keys_of(head);
     for (size_t i = 0; i < list.count; i++)
         want_key(u, list.ids[i]);
+    if (!head)
+        unit_want(u, &table_client_number_row, &(struct client_number_row){.keyless = 1, .num = client->num});
 }
 
 /* --- the keys of a client ------------------------------------------------------------------------- */
@@ -125,8 +130,12 @@ static enum err_code check_allowed(struct unit *u, const struct key_command *c,
     case PRINCIPAL_NONE:
         break;
     }
-    if (c->action == KEY_CREATE && !head)
+    if (c->action == KEY_CREATE && !head && settings_registration_is_open(u->settings))
         return ERR_OK;
+    if (c->action == KEY_CREATE && !head)
+        return err_set(err, ERR_AUTH_FORBIDDEN,
+                       "only the operator makes a client's first key here: send the operator token, or set "
+                       "clients.registration to open");
     return err_set(err, ERR_AUTH_INVALID_CREDENTIALS, "this client has had a key; send one that is valid");
 }
 
@@ -192,10 +201,12 @@ static void add_to_head(struct unit *u, const struct client_row *client, struct 
     list_key(u, &list, id);
     head->active = id;
     head->listed = key_list_text(&list, u->arena);
-    if (first)
+    if (first) {
         unit_insert(u, &table_key_head_row, head);
-    else
+        client_number_has_key(u, client);
+    } else {
         unit_update(u, &table_key_head_row, head);
+    }
 }
 
 static void answer(struct key_command *c, const struct api_key_row *key)
@@ -368,8 +379,11 @@ static enum err_code decide_key(struct unit *u, struct command *base, struct err
     struct key_command *c = (struct key_command *)base;
     struct client_row key = client_key(c);
     const struct client_row *client = unit_row(u, &table_client_row, &key);
-    if (!client)
+    enum client_state state = client ? client_state_of(u, client->num) : CLIENT_DELETED;
+    if (state == CLIENT_DELETED)
         return err_set(err, ERR_CLIENT_NOT_FOUND, "no client has this id");
+    if (state == CLIENT_SUSPENDED && c->who.kind != PRINCIPAL_OPERATOR)
+        return err_set(err, ERR_AUTH_CLIENT_SUSPENDED, "an operator has suspended this client");
     struct key_head_row *head =
         unit_row(u, &table_key_head_row, &(struct key_head_row){.client = client->num});
     if (check_allowed(u, c, client, head, err) != ERR_OK)

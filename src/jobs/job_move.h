@@ -19,6 +19,10 @@ struct job_ending {
 bool job_move(struct unit *u, struct task *t, enum job_trigger on, struct str extra,
               const struct job_ending *ending);
 
+/* Cancels an unfinished job, whoever wants it; a worker that has it hears of it with its next heartbeat. The
+ * reason goes into the event; NULL: none, its client asked. */
+void job_cancel(struct unit *u, struct task *t, const char *reason);
+
 /* The part of a task that its job decides; state, attempt, token and history are the caller's. */
 struct task_row job_task_row(const struct job_row *job);
 

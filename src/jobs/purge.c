@@ -1,5 +1,6 @@
 #include "jobs/purge.h"
 
+#include "jobs/client_state.h"
 #include "lifecycle/delivery_lifecycle.h"
 #include "lifecycle/key_list.h"
 
@@ -380,5 +381,8 @@ bool purge_housekeep(void *self, struct unit *u)
     if (is_time(u, p->keys_checked_ms, u->settings->keys_revoked_retention_seconds, SELDOM_MS) &&
         !purge_keys(p, u))
         p->keys_checked_ms = u->now_ms;
+    if (is_time(u, p->clients_checked_ms, u->settings->clients_keyless_ttl_seconds, LATE_MS) &&
+        !drop_keyless_clients(u))
+        p->clients_checked_ms = u->now_ms;
     return more;
 }

@@ -341,6 +341,44 @@ void unit_idem_drop(struct unit *u, uint64_t hash, int64_t job)
     idem_remove(&u->store->idem, hash, job);
 }
 
+/* As the store has them; of a shared one none: there a batch counts what it adds. */
+static struct client_counts stored_counts(struct unit *u, int64_t client)
+{
+    struct client_counts counts = {0};
+    const struct client_counts *known = counts_find(&u->store->counts, client);
+    if (known || u->store->shared)
+        return known ? *known : counts;
+    struct stats_row row = {.client = client};
+    struct err err;
+    bool found = false;
+    if (u->store->ops->fetch(u->store, &table_stats_row, &row, u->arena, &found, &err) != ERR_OK) {
+        if (u->load_err.code == ERR_OK)
+            u->load_err = err;
+    } else if (found) {
+        counts_from_bytes(&counts, row.counts);
+    }
+    return counts;
+}
+
+void unit_read_counts(struct unit *u, int64_t client, struct client_counts *ret)
+{
+    struct stats_row key = {.client = client};
+    const struct unit_row *r = unit_find_row(u, &table_stats_row, &key);
+    struct err err;
+    bool found = false;
+    if (r)
+        counts_from_bytes(ret, r->exists ? ((const struct stats_row *)r->row)->counts : STR(""));
+    else
+        *ret = stored_counts(u, client);
+    if (!u->store->shared)
+        return;
+    if (u->store->ops->fetch(u->store, &table_stats_row, &key, u->arena, &found, &err) != ERR_OK &&
+        u->load_err.code == ERR_OK)
+        u->load_err = err;
+    if (found)
+        counts_add(ret, key.counts);
+}
+
 struct client_counts *unit_counts(struct unit *u, int64_t client)
 {
     struct stats_row key = {.client = client};
@@ -348,11 +386,11 @@ struct client_counts *unit_counts(struct unit *u, int64_t client)
     if (!r) {
         struct stats_row *row = ARENA_NEW(u->arena, struct stats_row);
         struct client_counts *copy = ARENA_NEW(u->arena, struct client_counts);
-        *copy = *counts_of(&u->store->counts, client);
+        *copy = stored_counts(u, client);
         row->client = client;
         row->counts = counts_bytes(copy);
         r = unit_add_row(u, &table_stats_row, row);
-        r->stored = r->exists = true; /* inserted with the client, never deleted */
+        r->stored = r->exists = true; /* inserted with the client, deleted with one that did nothing */
     }
     r->dirty = true;
     return (struct client_counts *)(uintptr_t)((struct stats_row *)r->row)->counts.ptr;

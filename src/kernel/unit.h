@@ -199,6 +199,9 @@ void unit_list(struct unit *u, int64_t client, uint8_t bucket, int64_t id, bool 
 void unit_idem_add(struct unit *u, uint64_t hash, int64_t job);
 void unit_idem_drop(struct unit *u, uint64_t hash, int64_t job);
 struct client_counts *unit_counts(struct unit *u, int64_t client);
+/* How many jobs the client has as this batch sees it. Of a shared store: what was committed, with what this
+ * batch adds; it costs a query. */
+void unit_read_counts(struct unit *u, int64_t client, struct client_counts *ret);
 /* A job of this client moves; JOB_NO_STATE: it is new, or purged. */
 void unit_count_move(struct unit *u, int64_t client, enum job_state from, enum job_state to);
 struct notice *unit_notice(struct unit *u);

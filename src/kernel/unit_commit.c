@@ -2,6 +2,7 @@
  * it is undone. */
 #include "base/hash.h"
 #include "base/must.h"
+#include "lifecycle/client_lifecycle.h"
 #include "kernel/unit_internal.h"
 #include "store/row_rules.h"
 
@@ -88,6 +89,24 @@ static void note_made(struct unit *u, const struct task *t)
         u->nearest_timer_ms = t->row.due_ms;
 }
 
+/* A new client without jobs costs no memory. */
+static void publish_counts(struct unit *u, const struct unit_row *r)
+{
+    const struct stats_row *row = r->row;
+    struct client_counts counts;
+    counts_from_bytes(&counts, row->counts);
+    if (!is_inserted(r) || counts_unfinished(&counts))
+        *counts_of(&u->store->counts, row->client) = counts;
+}
+
+/* A client that was resumed may have work that parked claims wait for. */
+static void publish_client_state(struct unit *u, const struct client_state_row *row)
+{
+    live_suspend(u->store->live, row->client, row->state == CLIENT_SUSPENDED);
+    if (row->state == CLIENT_ACTIVE)
+        u->made_ready = UINT64_MAX;
+}
+
 static void publish(struct unit *u)
 {
     if (u->census)
@@ -101,12 +120,13 @@ static void publish(struct unit *u)
     }
     for (const struct unit_row *r = u->row_list; r; r = r->next) {
         if (r->table == &table_stats_row && r->dirty && r->exists) {
-            const struct stats_row *row = r->row;
-            counts_from_bytes(counts_of(&u->store->counts, row->client), row->counts);
+            publish_counts(u, r);
         } else if (r->table == &table_webhook_row && r->exists && (r->dirty || is_inserted(r))) {
             hooks_put(&u->store->hooks, r->row);
         } else if (r->table == &table_webhook_row && r->stored && !r->exists) {
             hooks_remove(&u->store->hooks, r->row);
+        } else if (r->table == &table_client_state_row && r->exists && (r->dirty || is_inserted(r))) {
+            publish_client_state(u, r->row);
         }
     }
 }

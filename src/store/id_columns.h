@@ -11,7 +11,8 @@
     X("plans", "num")                                                                                        \
     X("runs", "num")                                                                                         \
     X("alerts", "id")                                                                                        \
-    X("signal_decisions", "id")
+    X("signal_decisions", "id")                                                                              \
+    X("operator_actions", "-back")
 #define STORE_LARGEST_OF(table, column) " UNION ALL SELECT max(" column ") FROM " table
 #define STORE_LAST_ID_SQL                                                                                    \
     "SELECT max(n) FROM (SELECT 0 AS n" STORE_ID_COLUMNS(STORE_LARGEST_OF) ") AS largest"

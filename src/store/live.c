@@ -194,7 +194,7 @@ struct task *live_best(const struct live *l, const struct live_claim *claim)
         const struct ready_list *list = claim->client ? ready_find_list(q, claim->client)
                                         : first       ? CONTAINER_OF(first, struct ready_list, place)
                                                       : NULL;
-        struct heap_node *task = list ? heap_first(&list->tasks) : NULL;
+        struct heap_node *task = list && !list->suspended ? heap_first(&list->tasks) : NULL;
         if (task && (!best || task->key < best->key))
             best = task;
     }
@@ -311,6 +311,7 @@ struct live *live_free(struct live *l)
         return NULL;
     map_drain(&l->by_id, drain_task, l);
     live_workers_free(l);
+    live_suspended_free(l);
     targets_free(&l->targets);
     map_free(&l->by_id);
     map_free(&l->queues);

@@ -14,6 +14,8 @@ struct ready_list {
     struct heap tasks;
     struct ready_queue *queue;
     int64_t client;
+    bool delivers;  /* its tasks are deliveries */
+    bool suspended; /* it stands in the queue's map and not in its heap */
 };
 
 struct ready_queue {
@@ -24,7 +26,7 @@ struct ready_queue {
 };
 
 struct live {
-    struct map by_id, queues, workers;
+    struct map by_id, queues, workers, suspended;
     struct heap wall_timers, steady_timers;
     struct targets targets;
     uint32_t phase_counts[TASK_OWNER_COUNT][TASK_ENDED + 1];
@@ -51,8 +53,12 @@ void ready_put(struct live *l, struct task *t);
 void ready_remove(struct live *l, struct task *t);
 void ready_claimed(struct live *l, struct task *t); /* holds a slot of its target, whatever the limit */
 void ready_admit(struct live *l, struct target *x); /* slots are free again */
+void ready_list_changed(struct live *l, struct ready_list *list); /* it may be gone afterwards */
 struct ready_queue *ready_find_queue(const struct live *l, struct str name);
 struct ready_list *ready_find_list(const struct ready_queue *q, int64_t client);
+
+/* live_suspended.c */
+void live_suspended_free(struct live *l);
 
 /* live_workers.c */
 void live_workers_free(struct live *l);

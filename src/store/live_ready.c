@@ -27,35 +27,39 @@ struct ready_list *ready_find_list(const struct ready_queue *q, int64_t client)
     return NULL;
 }
 
-static struct ready_list *need_list(struct live *l, struct str queue, int64_t client)
+static struct ready_list *need_list(struct live *l, const struct task_row *row)
 {
+    struct str queue = row->queue;
     struct ready_queue *q = ready_find_queue(l, queue);
     if (!q) {
         q = must_alloc(sizeof *q);
         q->name = (char *)(uintptr_t)live_copy_str(queue).ptr;
         map_put(&l->queues, &q->node, live_text_hash(l, queue));
     }
-    struct ready_list *list = ready_find_list(q, client);
+    struct ready_list *list = ready_find_list(q, row->client);
     if (!list) {
         list = must_alloc(sizeof *list);
         list->queue = q;
-        list->client = client;
-        map_put(&q->by_client, &list->node, live_id_hash(client));
+        list->client = row->client;
+        list->delivers = row->owner == TASK_OWNER_DELIVERY;
+        list->suspended = !list->delivers && live_is_suspended(l, row->client);
+        map_put(&q->by_client, &list->node, live_id_hash(row->client));
     }
     return list;
 }
 
 /* The list's place among its queue's lists follows its first task; an empty list and an empty queue go
  * away, so names invented by clients cost nothing once their jobs are gone. */
-static void list_changed(struct live *l, struct ready_list *list)
+void ready_list_changed(struct live *l, struct ready_list *list)
 {
     struct ready_queue *q = list->queue;
     struct heap_node *first = heap_first(&list->tasks);
-    if (first) {
+    if (first && !list->suspended)
         heap_put(&q->lists, &list->place, first->key);
+    else
+        heap_remove(&q->lists, &list->place);
+    if (first)
         return;
-    }
-    heap_remove(&q->lists, &list->place);
     map_remove(&q->by_client, &list->node);
     heap_free(&list->tasks);
     free(list);
@@ -84,10 +88,10 @@ static uint64_t ready_key(const struct task *t)
 
 static void enter_list(struct live *l, struct task *t)
 {
-    t->list = need_list(l, t->row.queue, t->row.client);
+    t->list = need_list(l, &t->row);
     l->replays_ready += task_is_replay(&t->row);
     heap_put(&t->list->tasks, &t->ready, ready_key(t));
-    list_changed(l, t->list);
+    ready_list_changed(l, t->list);
 }
 
 /* --- targets: their tasks take turns ------------------------------------------------------------- */
@@ -134,7 +138,7 @@ void ready_remove(struct live *l, struct task *t)
         return;
     l->replays_ready -= task_is_replay(&t->row);
     heap_remove(&t->list->tasks, &t->ready);
-    list_changed(l, t->list);
+    ready_list_changed(l, t->list);
     t->list = NULL;
 }
 

@@ -1,5 +1,5 @@
 /* store/load.h - what a batch asks of a shared store, all in one round trip; and what the holder of the
- * duties is told. A part of store/store.h. */
+ * duties is told; how nodes hear of each other. A part of store/store.h. */
 #ifndef WEIR_STORE_LOAD_H
 #define WEIR_STORE_LOAD_H
 
@@ -54,5 +54,14 @@ struct store_duties {
     int64_t next_due_ms, next_lapse_ms;
     int64_t given_anew; /* leases, see `lead` */
 };
+
+/* Who listens to other nodes. Both are called on the listener's thread and must be quick. */
+struct store_listening {
+    void (*hint)(void *self, unsigned what); /* enum store_hint, or'ed */
+    /* Each failed try to listen, also that the connection was lost; and that it is there. May be NULL. */
+    void (*link)(void *self, bool works, const char *why);
+    void *self;
+};
+enum store_hint { HINT_READY = 1, HINT_KEYS = 2, HINT_EVENTS = 4, HINT_TIMER = 8, HINT_INBOX = 16 };
 
 #endif

@@ -16,6 +16,15 @@
 #define CURRENT_ROW client_row
 COLUMNS(client_row, CLIENT_COLUMNS)
 #undef CURRENT_ROW
+#define CURRENT_ROW client_state_row
+COLUMNS(client_state_row, CLIENT_STATE_COLUMNS)
+#undef CURRENT_ROW
+#define CURRENT_ROW client_number_row
+COLUMNS(client_number_row, CLIENT_NUMBER_COLUMNS)
+#undef CURRENT_ROW
+#define CURRENT_ROW operator_action_row
+COLUMNS(operator_action_row, OPERATOR_ACTION_COLUMNS)
+#undef CURRENT_ROW
 #define CURRENT_ROW client_secret_row
 COLUMNS(client_secret_row, CLIENT_SECRET_COLUMNS)
 #undef CURRENT_ROW

@@ -12,40 +12,9 @@
 #ifndef WEIR_STORE_ROWS_H
 #define WEIR_STORE_ROWS_H
 
+#include "store/client_columns.h"
 #include "store/run_columns.h"
 #include "store/table.h"
-
-/* A client of the Jobs API. Its row never changes; keys and secrets live apart. */
-#define CLIENT_COLUMNS(INT, TEXT, BLOB)                                                                      \
-    BLOB(uuid) /* client_id, v4 */                                                                           \
-    INT(num)   /* small number used in every other row */                                                    \
-    INT(created_ms)
-
-/* The signing secrets of a client's callbacks: the current one and, during rotation, the former. */
-#define CLIENT_SECRET_COLUMNS(INT, TEXT, BLOB)                                                               \
-    INT(client)                                                                                              \
-    BLOB(secret)                                                                                             \
-    BLOB(former)                                                                                             \
-    INT(rotated_ms)
-
-#define API_KEY_COLUMNS(INT, TEXT, BLOB)                                                                     \
-    INT(id)                                                                                                  \
-    INT(low)                                                                                                 \
-    INT(client)                                                                                              \
-    BLOB(client_uuid) /* client_id, so that auth is one read */                                              \
-    BLOB(hash)        /* SHA-256 of the secret part */                                                       \
-    INT(created_ms)                                                                                          \
-    INT(expires_ms)                                                                                          \
-    INT(revoked_ms) /* from then on it is refused; ahead: it was replaced; 0: neither */                     \
-    INT(scopes)     /* enum key_scope_bits; 0: all */                                                        \
-    TEXT(queues)    /* that it is limited to (lifecycle/key_power.h); absent: none */                        \
-    TEXT(name)      /* absent: it has none */
-
-/* The keys of a client. Absent: the client never had one. */
-#define KEY_HEAD_COLUMNS(INT, TEXT, BLOB)                                                                    \
-    INT(client)                                                                                              \
-    INT(active)  /* the newest that is neither revoked nor replaced; 0: none */                              \
-    BLOB(listed) /* ids, oldest first (lifecycle/key_list.h); absent: `active` */
 
 #define WEBHOOK_COLUMNS(INT, TEXT, BLOB)                                                                     \
     INT(id)                                                                                                  \
@@ -199,6 +168,8 @@
 /* X(struct name, SQL name, column list, key columns, fixed columns) */
 #define STORE_TABLES(X)                                                                                      \
     X(client_row, "clients", CLIENT_COLUMNS, 1, 3)                                                           \
+    X(client_state_row, "client_states", CLIENT_STATE_COLUMNS, 1, 1)                                         \
+    X(client_number_row, "client_numbers", CLIENT_NUMBER_COLUMNS, 2, 3)                                      \
     X(client_secret_row, "client_secrets", CLIENT_SECRET_COLUMNS, 1, 1)                                      \
     X(api_key_row, "api_keys", API_KEY_COLUMNS, 1, 7)                                                        \
     X(key_head_row, "key_heads", KEY_HEAD_COLUMNS, 1, 1)                                                     \
@@ -214,6 +185,7 @@
     X(delivery_row, "deliveries", DELIVERY_COLUMNS, 1, 7)                                                    \
     X(request_day_row, "request_days", REQUEST_DAY_COLUMNS, 1, 1)                                            \
     X(inbox_row, "weir_inbox", INBOX_COLUMNS, 2, 15)                                                         \
+    X(operator_action_row, "operator_actions", OPERATOR_ACTION_COLUMNS, 2, 8)                                \
     RUN_TABLES(X)
 
 /* Clients have smaller numbers. */

@@ -33,6 +33,7 @@
 #include "store/live.h"
 #include "store/load.h"
 #include "store/log.h"
+#include "store/queue_sum.h"
 #include "store/rows.h"
 
 struct store;
@@ -114,6 +115,13 @@ struct store_ops {
      * this snapshot: look before you tell. Not for readers beside a server. */
     enum err_code (*reader_live)(struct reader *r, const struct list_query *q, int64_t state,
                                  int64_t *ret_ids, size_t *ret_count, struct err *err);
+    /* Jobs of all clients (q->client is not asked), newest first. state >= 0: unfinished ones in it. */
+    enum err_code (*reader_jobs)(struct reader *r, const struct list_query *q, int64_t state,
+                                 int64_t *ret_ids, size_t *ret_count, struct err *err);
+    /* Each queue that has unfinished jobs, of all clients, by name; at most `max`. A look at every unfinished
+     * job: for operators. NULL of the memory store. */
+    enum err_code (*reader_queues)(struct reader *r, size_t max, store_queue_fn *fn, void *arg,
+                                   struct err *err);
     /* All rows of a table in key order; all chunks from `from` on. */
     enum err_code (*reader_scan)(struct reader *r, const struct table *t, store_row_fn *fn, void *arg,
                                  struct err *err);
@@ -135,15 +143,6 @@ struct store_ops {
     /* The backend's own check of its file: one line per fault. NULL where there is no file. */
     enum err_code (*reader_check)(struct reader *r, store_check_fn *fn, void *arg, struct err *err);
 };
-
-/* Who listens to other nodes. Both are called on the listener's thread and must be quick. */
-struct store_listening {
-    void (*hint)(void *self, unsigned what); /* enum store_hint, or'ed */
-    /* Each failed try to listen, also that the connection was lost; and that it is there. May be NULL. */
-    void (*link)(void *self, bool works, const char *why);
-    void *self;
-};
-enum store_hint { HINT_READY = 1, HINT_KEYS = 2, HINT_EVENTS = 4, HINT_TIMER = 8, HINT_INBOX = 16 };
 
 enum { STORE_ID_SLOTS = 64 }; /* lanes that give ids at the same time, in all nodes together */
 
@@ -205,7 +204,7 @@ struct sqlite_options {
     enum checkpoint_control control;
     enum high_water_mode high_water;
 };
-enum { STORE_SCHEMA_VERSION = 12 };
+enum { STORE_SCHEMA_VERSION = 13 };
 
 MUST_CHECK enum err_code store_open_sqlite(const struct sqlite_options *options, struct store **ret_store,
                                            struct err *err);

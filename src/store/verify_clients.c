@@ -1,5 +1,6 @@
 /* Clients and what belongs to them: secrets, API keys, webhooks. */
 #include "base/hash.h"
+#include "lifecycle/client_lifecycle.h"
 #include "lifecycle/delivery_lifecycle.h"
 #include "lifecycle/key_list.h"
 #include "store/row_rules.h"
@@ -55,6 +56,51 @@ static bool note_client(const void *row, void *arg)
         verify_say(v, "client %lld: two clients have this number", (long long)r->num);
     c->has_row = true;
     return true;
+}
+
+static bool note_state(const void *row, void *arg)
+{
+    struct verify *v = ((struct client_pass *)arg)->v;
+    const struct client_state_row *r = row;
+    struct checked_client *c = verify_client(v, r->client);
+    verify_seen(v);
+    if (!c->has_row || r->state < 0 || r->state >= CLIENT_STATE_COUNT)
+        verify_say(v, "client %lld: has a state but %s", (long long)r->client,
+                   c->has_row ? "it is none" : "does not exist");
+    c->is_deleted = r->state == CLIENT_DELETED;
+    return true;
+}
+
+static bool note_number(const void *row, void *arg)
+{
+    struct verify *v = ((struct client_pass *)arg)->v;
+    const struct client_number_row *r = row;
+    struct checked_client *c = verify_client(v, r->num);
+    struct str uuid = {(const char *)c->uuid, sizeof c->uuid};
+    verify_seen(v);
+    c->numbers = c->numbers ? 2 : 1;
+    if (!c->has_row || !str_equal(uuid, r->uuid) || (r->keyless != 0 && r->keyless != 1))
+        verify_say(v, "client %lld: its number leads to another client or to none", (long long)r->num);
+    return true;
+}
+
+static bool note_action(const void *row, void *arg)
+{
+    struct verify *v = ((struct client_pass *)arg)->v;
+    const struct operator_action_row *r = row;
+    verify_seen(v);
+    if (r->part || r->back >= 0 || r->client.len != 16 || !r->actor.ptr || r->action < 0 ||
+        r->action >= OPERATOR_ACTION_COUNT)
+        verify_say(v, "operator action %lld: is damaged", (long long)-r->back);
+    return true;
+}
+
+static void check_number(struct map_node *n, void *arg)
+{
+    const struct checked_client *c = CONTAINER_OF(n, struct checked_client, node);
+    if (c->has_row && c->numbers != 1)
+        verify_say(arg, "client %lld: %s by its number", (long long)c->num,
+                   c->numbers ? "is found twice" : "is not found");
 }
 
 static bool note_secret(const void *row, void *arg)
@@ -163,19 +209,19 @@ enum err_code verify_clients(struct verify *v, struct err *err)
     const struct {
         const struct table *table;
         store_row_fn *note;
-    } scans[] = {{&table_client_row, note_client},
-                 {&table_client_secret_row, note_secret},
-                 {&table_api_key_row, note_key},
-                 {&table_key_head_row, note_head},
-                 {&table_webhook_row, note_webhook},
-                 {&table_webhook_key_row, note_guard},
-                 {&table_request_day_row, note_request_day}};
+    } scans[] = {{&table_client_row, note_client},        {&table_client_state_row, note_state},
+                 {&table_client_number_row, note_number}, {&table_operator_action_row, note_action},
+                 {&table_client_secret_row, note_secret}, {&table_api_key_row, note_key},
+                 {&table_key_head_row, note_head},        {&table_webhook_row, note_webhook},
+                 {&table_webhook_key_row, note_guard},    {&table_request_day_row, note_request_day}};
     struct client_pass p = {.v = v};
     enum err_code code = ERR_OK;
     for (size_t i = 0; code == ERR_OK && i < sizeof scans / sizeof *scans; i++)
         code = v->reader->ops->reader_scan(v->reader, scans[i].table, scans[i].note, &p, err);
-    if (code == ERR_OK)
+    if (code == ERR_OK) {
         map_each(&p.webhooks, check_guarded, v);
+        map_each(&v->clients, check_number, v);
+    }
     map_free(&p.keys);
     map_free(&p.webhooks);
     return code;

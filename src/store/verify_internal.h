@@ -38,7 +38,8 @@ struct checked_client {
     int64_t num;
     uint8_t uuid[16];
     struct client_counts counts;
-    bool has_row, has_stats, has_secret;
+    bool has_row, has_stats, has_secret, is_deleted;
+    uint8_t numbers; /* rows of client_numbers that lead to it */
 };
 
 /* A live task of a run, until the runs are known. */

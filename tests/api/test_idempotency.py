@@ -9,6 +9,7 @@ from harness.together import at_once
 from harness.weir_server import wait_for
 
 CONFLICT = "RFA_EXEC_IDEMPOTENCY_CONFLICT"
+OPERATOR = "operator-secret"
 
 
 def new_key():
@@ -178,11 +179,13 @@ def test_a_batch_shares_the_scope_of_single_submits(weir, client):
     assert weir.total(client.api_key) == 2
 
 
-def test_every_creating_call_takes_the_header(weir):
-    """[JOB-078] Client, key, job and webhook: the same resource id, secrets not shown twice."""
+def test_every_creating_call_takes_the_header(fresh_weir):
+    """[JOB-078] Client (of the operator, AJ-07), key, job and webhook: the same resource id, secrets not
+    shown twice."""
+    weir = fresh_weir(settings={"operator.token": OPERATOR})
     headers = {"Idempotency-Key": new_key()}
-    one = weir.api("POST", "/v1/clients", headers=headers)
-    two = weir.api("POST", "/v1/clients", {}, headers=headers)
+    one = weir.api("POST", "/v1/clients", key=OPERATOR, headers=headers)
+    two = weir.api("POST", "/v1/clients", {}, OPERATOR, headers)
     assert one.expect(201)["client_id"] == two.expect(201)["client_id"] and replayed(two)
     assert one.json["webhook_secret"] and two.json["webhook_secret"] is None
     path = f"/v1/clients/{one.json['client_id']}/keys"
@@ -207,9 +210,9 @@ def test_every_creating_call_takes_the_header(weir):
 
 def test_keys_outlive_a_stop_and_a_kill(fresh_weir):
     """[JOB-070 JOB-071] Replays after SIGTERM and after kill -9, of jobs, clients and webhooks."""
-    weir = fresh_weir(settings={"runner.processes": 0})
+    weir = fresh_weir(settings={"runner.processes": 0, "operator.token": OPERATOR})
     maker = {"Idempotency-Key": new_key()}
-    client_id = weir.api("POST", "/v1/clients", headers=maker).expect(201)["client_id"]
+    client_id = weir.api("POST", "/v1/clients", key=OPERATOR, headers=maker).expect(201)["client_id"]
     api_key = weir.api("POST", f"/v1/clients/{client_id}/keys").expect(201)["api_key"]
     keys = [new_key() for _ in range(30)]
     first = [weir.submit(api_key, idempotency_key=k) for k in keys]
@@ -222,7 +225,7 @@ def test_keys_outlive_a_stop_and_a_kill(fresh_weir):
     weir.start()
     assert [weir.submit(api_key, idempotency_key=k) for k in keys] == first
     weir.try_submit(api_key, idempotency_key=keys[0], priority=9).expect_problem(409, CONFLICT)
-    assert weir.api("POST", "/v1/clients", headers=maker).expect(201)["client_id"] == client_id
+    assert weir.api("POST", "/v1/clients", key=OPERATOR, headers=maker).expect(201)["client_id"] == client_id
     again = weir.api("POST", "/v1/webhooks", hook, api_key, maker).expect(201)
     assert again["webhook_id"] == hooked
     assert weir.total(api_key) == len(keys) + 1 and fresh["job_id"]

@@ -31,6 +31,9 @@ FOREIGN = {
     "enableWebhook": (None, 403, "RFA_AUTH_FORBIDDEN"),
     "rotateSecretOfWebhook": (None, 403, "RFA_AUTH_FORBIDDEN"),
 }
+# Operators only: a client's key is none of the credentials they take, whosever the id is.
+OPERATORS_ONLY = {"listClients", "suspendClient", "resumeClient", "purgeJobsOfClient", "deleteClient",
+                  "listJobsOfAll", "listQueuesOfAll", "listOperatorActions"}
 # Answer with the caller's own things only.
 OWN_ONLY = {"listJobs", "listReports", "getReportSummary", "listWebhooks"}
 # Make a thing of the caller's own, or are nobody's.
@@ -109,12 +112,28 @@ def stranger(weir):
 
 def test_the_matrix_knows_every_operation(operations):
     """A new route has to say here how it treats strangers."""
-    known = set(FOREIGN) | OWN_ONLY | OPEN | WORKER
+    known = set(FOREIGN) | OWN_ONLY | OPEN | WORKER | OPERATORS_ONLY
     served = {operation for operation, _, _ in operations}
     assert served == known
     for operation, _, path in operations:
         has_id = set(re.findall(r"{(\w+)}", path)) - {"name"}
-        assert bool(has_id) == (operation in FOREIGN), f"{operation} {path}"
+        if operation not in OPERATORS_ONLY:
+            assert bool(has_id) == (operation in FOREIGN), f"{operation} {path}"
+
+
+def test_no_clients_key_opens_an_operators_route(weir, operations, owner, stranger):
+    """Not even for the client's own id."""
+    before, tried = owner.everything(), 0
+    for operation, method, path in operations:
+        if operation not in OPERATORS_ONLY:
+            continue
+        for key in (owner.key, stranger.key):
+            answer = weir.api(method, path.replace("{client_id}", owner.client_id), key=key)
+            answer.expect_problem(401, "RFA_AUTH_INVALID_CREDENTIALS")
+            owner.assert_hidden(answer, asked=(owner.client_id,))
+            tried += 1
+    assert tried == 2 * len(OPERATORS_ONLY)
+    assert owner.everything() == before
 
 
 def body_for(operation, victim):

@@ -4,6 +4,7 @@
 #include <sqlite3.h>
 #include <stdio.h>
 
+#include "lifecycle/client_lifecycle.h"
 #include "lifecycle/delivery_lifecycle.h"
 #include "lifecycle/key_list.h"
 #include "lifecycle/run_lifecycle.h"
@@ -80,6 +81,7 @@ static void test_the_checks_of_the_schema_are_those_of_the_lifecycles(void **sta
         {&table_run_row, 0, RUN_STATUS_COUNT - 1},
         {&table_run_step_row, 0, STEP_STATUS_COUNT - 1},
         {&table_decision_row, 0, SIGNAL_DECISION_COUNT - 1},
+        {&table_client_state_row, 0, CLIENT_STATE_COUNT - 1},
     };
     for (int s = 0; s < JOB_STATE_COUNT; s++)
         assert_int_equal(job_state_is_final((enum job_state)s), s >= JOB_SUCCEEDED);
@@ -175,9 +177,24 @@ static void open_all(struct bench *b)
     assert_int_equal(b->store->ops->reader_open(b->store, &b->reader, &err), ERR_OK);
 }
 
+/* Without states of clients. */
+static void run_back_to_version_12(struct bench *b)
+{
+    run_raw(b, "DROP TABLE client_states;DROP TABLE client_numbers;DROP TABLE operator_actions;"
+               "PRAGMA user_version=12");
+}
+
+/* Without the tenant of a foreign actor. */
+static void run_back_to_version_11(struct bench *b)
+{
+    run_back_to_version_12(b);
+    run_raw(b, "ALTER TABLE signal_decisions DROP COLUMN actor_tenant; PRAGMA user_version=11");
+}
+
 /* One key of a client at a time, which may do all. */
 static void run_back_to_version_10(struct bench *b)
 {
+    run_back_to_version_11(b);
     run_raw(b, "ALTER TABLE api_keys DROP COLUMN scopes; ALTER TABLE api_keys DROP COLUMN queues;"
                "ALTER TABLE api_keys DROP COLUMN name; ALTER TABLE key_heads DROP COLUMN listed;"
                "PRAGMA user_version=10");

@@ -54,8 +54,11 @@ static void client_created(struct call *c)
 void handle_create_client(struct call *c)
 {
     struct create_client_command *command = ARENA_NEW(c->x->arena, struct create_client_command);
+    command->by_operator = c->who.kind == PRINCIPAL_OPERATOR;
     if (!call_create_once(c, &command->once))
         return;
+    if (!command->by_operator)
+        command->once.name = STR_ABSENT; /* whose it would be nobody can tell (jobs/decide_client.c) */
     command->client_id = uuid_v4();
     random_bytes(command->webhook_secret, sizeof command->webhook_secret);
     call_post(c, &command->base, &create_client_command_type, 0, client_created);

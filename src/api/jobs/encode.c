@@ -38,8 +38,14 @@ static void raw_or_null(struct json_writer *w, const char *key, struct str json)
 
 void encode_job(struct json_writer *w, const struct job_view *v)
 {
-    const struct job_row *j = &v->job;
     jw_object(w);
+    encode_job_members(w, v);
+    jw_object_end(w);
+}
+
+void encode_job_members(struct json_writer *w, const struct job_view *v)
+{
+    const struct job_row *j = &v->job;
     encode_uuid_v7(w, "job_id", j->id, (uint64_t)j->low);
     jw_key(w, "type");
     jw_text(w, job_type_text((enum job_type)j->type));
@@ -67,7 +73,6 @@ void encode_job(struct json_writer *w, const struct job_view *v)
     encode_definition(w, j);
     raw_or_null(w, "payload", j->payload);
     raw_or_null(w, "error", v->error);
-    jw_object_end(w);
 }
 
 int64_t job_ran_ms(const struct job_view *v)

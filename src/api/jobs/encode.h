@@ -9,6 +9,7 @@
 
 void encode_definition(struct json_writer *w, const struct job_row *job); /* null when it is missing */
 void encode_job(struct json_writer *w, const struct job_view *v);
+void encode_job_members(struct json_writer *w, const struct job_view *v);
 int64_t job_ran_ms(const struct job_view *v); /* of a final job; 0 when it never ran */
 /* job_id, outcome, started_at, finished_at, duration_ms; null what an unfinished job does not know yet. */
 void encode_report_members(struct json_writer *w, const struct job_view *v);

@@ -1,11 +1,12 @@
-/* GET /v1/jobs, GET /v1/reports (JSON and CSV), GET /v1/reports/summary.
+/* GET /v1/jobs, GET /v1/reports (JSON and CSV), GET /v1/reports/summary; GET /ops/v1/jobs for operators.
  *
- * Newest first, the caller's only. State filters are answered from the listing of that state; the other
- * filters look at rows one by one, at most LOOK_MAX of them, so a page may be short and still have a
- * next_cursor: a call never scans a whole history. */
+ * Newest first, the caller's only; an operator's are those of one client, or of all. State filters are
+ * answered from the listing of that state; the other filters look at rows one by one, at most LOOK_MAX of
+ * them, so a page may be short and still have a next_cursor: a call never scans a whole history. */
 #include "api/jobs/encode.h"
 #include "api/jobs/handlers.h"
 #include "api/jobs/list_filter.h"
+#include "api/ops/operators.h"
 #include "base/time_text.h"
 #include "lifecycle/work_kinds.h"
 
@@ -46,12 +47,16 @@ static bool read_filter(struct call *c, struct list_filter *ret)
     return false;
 }
 
+/* client 0: of all of them. */
 static enum err_code read_ids(struct reader *r, int64_t client, const struct list_filter *f, int64_t below,
                               int64_t *ids, size_t *ret_count, struct err *err)
 {
     struct list_query q = {
         .client = client, .below_id = below, .from_id = f->from_id, .limit = IDS_A_READ, .bucket = LIST_ALL};
-    if (f->has_state && !job_state_is_final(f->state))
+    bool is_live = f->has_state && !job_state_is_final(f->state);
+    if (!client)
+        return r->ops->reader_jobs(r, &q, is_live ? (int64_t)f->state : -1, ids, ret_count, err);
+    if (is_live)
         return r->ops->reader_live(r, &q, f->state, ids, ret_count, err);
     if (f->has_state)
         q.bucket = (uint8_t)(1 + f->state);
@@ -100,6 +105,15 @@ static bool list(struct call *c, struct page *ret)
     return false;
 }
 
+static void end_page(struct call *c, struct json_writer *w, const struct page *p)
+{
+    jw_array_end(w);
+    jw_key(w, "next_cursor");
+    jw_str(w, p->next_below ? list_cursor_text(c->x->arena, p->next_below) : STR_ABSENT);
+    jw_object_end(w);
+    call_send(c);
+}
+
 static void send_page(struct call *c, const struct page *p,
                       void (*encode)(struct json_writer *w, const struct job_view *v))
 {
@@ -110,11 +124,48 @@ static void send_page(struct call *c, const struct page *p,
     jw_array(&w);
     for (size_t i = 0; i < p->count; i++)
         encode(&w, &p->views[i]);
-    jw_array_end(&w);
-    jw_key(&w, "next_cursor");
-    jw_str(&w, p->next_below ? list_cursor_text(c->x->arena, p->next_below) : STR_ABSENT);
-    jw_object_end(&w);
-    call_send(c);
+    end_page(c, &w, p);
+}
+
+/* --- of all clients --------------------------------------------------------------------------------- */
+
+static void encode_job_of_client(struct json_writer *w, const struct job_view *v, struct call *c,
+                                 struct reader *r, struct err *err)
+{
+    jw_object(w);
+    if (encode_client_id(w, r, c->x->arena, v->job.client, err) != ERR_OK)
+        return;
+    encode_job_members(w, v);
+    jw_object_end(w);
+}
+
+void handle_ops_jobs(struct call *c)
+{
+    struct list_filter f;
+    struct page p;
+    struct json_writer w;
+    struct err err = {.code = ERR_OK};
+    int64_t client;
+    if (!read_filter(c, &f))
+        return;
+    struct reader *r = api_read_begin(c->api, &err);
+    if (r && !call_query_client(c, r, &client))
+        return;
+    if (!r || read_page(r, c->x->arena, client, &f, &p, &err) != ERR_OK) {
+        call_problem(c, &err);
+        return;
+    }
+    call_json(c, 200, &w);
+    jw_object(&w);
+    jw_key(&w, "items");
+    jw_array(&w);
+    for (size_t i = 0; i < p.count && err.code == ERR_OK; i++)
+        encode_job_of_client(&w, &p.views[i], c, r, &err);
+    if (err.code != ERR_OK) {
+        call_problem(c, &err);
+        return;
+    }
+    end_page(c, &w, &p);
 }
 
 void handle_list_jobs(struct call *c)

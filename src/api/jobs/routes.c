@@ -6,7 +6,7 @@
 /* A table reads best as a table. */
 /* clang-format off */
 const struct route job_routes[] = {
-    ROUTE(POST,   "/v1/clients",                                   createClient,        AUTH_NONE,     0,                         "create_client",   ACCEPT_JSON, false, handle_create_client)
+    ROUTE(POST,   "/v1/clients",                                   createClient,        AUTH_OPTIONAL, SCOPE_ADMIN,               "create_client",   ACCEPT_JSON, false, handle_create_client)
     ROUTE(POST,   "/v1/clients/{client_id}/keys",                  createKey,           AUTH_OPTIONAL, SCOPE_ADMIN,               "create_key",      ACCEPT_JSON, true,  handle_create_key)
     ROUTE(GET,    "/v1/clients/{client_id}/keys",                  listKeys,            AUTH_KEEPER,   SCOPE_ADMIN,               "list_keys",       ACCEPT_JSON, true,  handle_list_keys)
     ROUTE(POST,   "/v1/clients/{client_id}/keys/renew",            renewKey,            AUTH_KEEPER,   SCOPE_ADMIN,               "renew_key",       ACCEPT_JSON, true,  handle_renew_key)

@@ -3,6 +3,7 @@
 
 #include "api/engine/policy_point.h"
 #include "api/jobs/encode.h"
+#include "api/ops/operators.h"
 #include "base/log.h"
 #include "base/must.h"
 #include "jobs/inbox.h"
@@ -169,6 +170,14 @@ const struct route ops_routes[] = {
     ROUTE(GET, "/startupz",       getStartup,   AUTH_NONE, 0, "startup",  ACCEPT_JSON | ACCEPT_TEXT, false, handle_startup)
     ROUTE(GET, "/metrics",        getMetrics,   AUTH_NONE, 0, "metrics",  ACCEPT_TEXT,               false, handle_metrics)
     ROUTE(GET, "/ops/v1/topology", getTopology, AUTH_OPERATOR, 0, "topology", ACCEPT_JSON,           false, handle_topology)
+    ROUTE(GET,  "/ops/v1/clients",                        listClients,       AUTH_ADMINISTRATOR, 0, "list_clients",   ACCEPT_JSON, false, handle_ops_clients)
+    ROUTE(POST, "/ops/v1/clients/{client_id}:suspend",    suspendClient,     AUTH_ADMINISTRATOR, 0, "suspend_client", ACCEPT_JSON, false, handle_ops_suspend)
+    ROUTE(POST, "/ops/v1/clients/{client_id}:resume",     resumeClient,      AUTH_ADMINISTRATOR, 0, "resume_client",  ACCEPT_JSON, false, handle_ops_resume)
+    ROUTE(POST, "/ops/v1/clients/{client_id}:purge-jobs", purgeJobsOfClient, AUTH_ADMINISTRATOR, 0, "purge_jobs",     ACCEPT_JSON, false, handle_ops_purge_jobs)
+    ROUTE(POST, "/ops/v1/clients/{client_id}:delete",     deleteClient,      AUTH_ADMINISTRATOR, 0, "delete_client",  ACCEPT_JSON, false, handle_ops_delete)
+    ROUTE(GET,  "/ops/v1/jobs",                           listJobsOfAll,     AUTH_ADMINISTRATOR, 0, "list_jobs_of_all", ACCEPT_JSON, false, handle_ops_jobs)
+    ROUTE(GET,  "/ops/v1/queues",                         listQueuesOfAll,   AUTH_ADMINISTRATOR, 0, "list_queues_of_all", ACCEPT_JSON, false, handle_ops_queues)
+    ROUTE(GET,  "/ops/v1/audit",                          listOperatorActions, AUTH_ADMINISTRATOR, 0, "audit",        ACCEPT_JSON, false, handle_ops_audit)
     ROUTE(GET, "/openapi/{name}", getContract,  AUTH_NONE, 0, "contract", ACCEPT_YAML | ACCEPT_TEXT, false, handle_contract)
     ROUTE(GET, "/.well-known/jwks.json", getKeySet, AUTH_NONE, 0, "key_set", ACCEPT_JSON | ACCEPT_TEXT, false, handle_jwks)
 };

@@ -65,6 +65,8 @@ enum err_code memory_reader_list(struct reader *r, const struct list_query *q, i
                                  size_t *ret_count, struct err *err);
 enum err_code memory_reader_live(struct reader *r, const struct list_query *q, int64_t state,
                                  int64_t *ret_ids, size_t *ret_count, struct err *err);
+enum err_code memory_reader_jobs(struct reader *r, const struct list_query *q, int64_t state,
+                                 int64_t *ret_ids, size_t *ret_count, struct err *err);
 enum err_code memory_reader_scan(struct reader *r, const struct table *t, store_row_fn *fn, void *arg,
                                  struct err *err);
 enum err_code memory_reader_of_client(struct reader *r, const struct table *t, int64_t client,

@@ -108,6 +108,26 @@ enum err_code memory_reader_live(struct reader *r, const struct list_query *q, i
     return ERR_OK;
 }
 
+enum err_code memory_reader_jobs(struct reader *r, const struct list_query *q, int64_t state,
+                                 int64_t *ret_ids, size_t *ret_count, struct err *err)
+{
+    (void)err;
+    struct map *m = &of(r)->rows[state < 0 ? TABLE_NUMBER_job_row : TABLE_NUMBER_task_row];
+    int64_t *all = must_alloc((m->count + 1) * sizeof *all);
+    size_t n = 0;
+    for (size_t i = 0; i < m->slot_count; i++)
+        for (struct map_node *node = m->slots[i]; node; node = node->next) {
+            const void *row = CONTAINER_OF(node, struct memory_row, node)->row;
+            const struct task_row *t = state < 0 ? NULL : row;
+            int64_t id = t ? t->id : ((const struct job_row *)row)->id;
+            if (id < q->below_id && id >= q->from_id &&
+                (!t || (t->owner == TASK_OWNER_JOB && t->state == state)))
+                all[n++] = id;
+        }
+    keep_newest(all, n, q, ret_ids, ret_count);
+    return ERR_OK;
+}
+
 static _Thread_local const struct table *sort_table;
 
 static int by_key(const void *a, const void *b)

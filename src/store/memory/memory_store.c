@@ -363,6 +363,7 @@ const struct store_ops store_memory_ops = {
     .reader_chunk = memory_reader_chunk,
     .reader_list = memory_reader_list,
     .reader_live = memory_reader_live,
+    .reader_jobs = memory_reader_jobs,
     .reader_scan = memory_reader_scan,
     .range = memory_range,
     .reader_range = memory_reader_range,

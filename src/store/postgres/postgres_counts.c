@@ -43,7 +43,7 @@ static void params_of_clients(struct pg_params *p, const struct fold *f)
     params_array(p, COLUMN_INT, f->clients.made_count + 1);
     params_add_int(p, 0);
     for (size_t i = 0; i < f->clients.made_count; i++)
-        params_add_int(p, f->clients.made[i]);
+        params_add_int(p, f->clients.made[i]->client);
     params_array_end(p);
 }
 
@@ -70,7 +70,7 @@ static enum err_code write_sums(struct pg_link *l, struct fold *f, struct err *e
     params_array(p, COLUMN_BLOB, f->clients.made_count + 1);
     params_add_bytes(p, counts_bytes(&f->all));
     for (size_t i = 0; i < f->clients.made_count; i++)
-        params_add_bytes(p, counts_bytes(counts_of(&f->clients, f->clients.made[i])));
+        params_add_bytes(p, counts_bytes(&f->clients.made[i]->counts));
     params_array_end(p);
     link_send_sql(l, "UPDATE client_stats s SET counts=u.counts FROM unnest($1::bigint[],$2::bytea[]) "
                      "AS u(client,counts) WHERE s.client=u.client");

@@ -1,4 +1,5 @@
-/* Rows by key, for writers and readers; and what memory holds that is not the batch's own: webhooks. */
+/* Rows by key, for writers and readers; and what memory holds that is not the batch's own: webhooks,
+ * and which clients are suspended. */
 #include "base/must.h"
 #include "store/postgres/postgres_internal.h"
 
@@ -106,8 +107,22 @@ void postgres_abandon(struct store *base)
     s->load_now_ms = 0;
 }
 
+static enum err_code read_suspended(struct postgres_store *s, struct err *err)
+{
+    link_params(&s->link);
+    size_t n = link_send_sql(&s->link, "SELECT client FROM client_states WHERE state=1");
+    if (link_run(&s->link, "client_states", err) != ERR_OK)
+        return err->code;
+    const PGresult *r = link_result(&s->link, n);
+    live_resume_all(s->base.live);
+    for (int i = 0; i < PQntuples(r); i++)
+        live_suspend(s->base.live, value_int(r, i, 0), true);
+    link_clear(&s->link);
+    return ERR_OK;
+}
+
 /* Webhooks are few and every batch needs them: all are in memory, and a number that every change of one
- * raises tells when to read them again. */
+ * raises tells when to read them again. So it is with suspended clients. */
 enum err_code postgres_read_hooks(struct postgres_store *s, int64_t version, struct err *err)
 {
     struct strbuf sql = {0};
@@ -127,6 +142,8 @@ enum err_code postgres_read_hooks(struct postgres_store *s, int64_t version, str
         hooks_put(&s->base.hooks, &row);
     }
     link_clear(&s->link);
+    if (read_suspended(s, err) != ERR_OK)
+        return err->code;
     s->hooks_version = version;
     return ERR_OK;
 }

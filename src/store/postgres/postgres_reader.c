@@ -181,3 +181,35 @@ enum err_code postgres_reader_live(struct reader *base, const struct list_query 
     return list_ids(r, state < 0 ? PG_LIVE : PG_LIVE_IN_STATE, q, state < 0 ? NULL : &state, ret_ids,
                     ret_count, err);
 }
+
+enum err_code postgres_reader_jobs(struct reader *base, const struct list_query *q, int64_t state,
+                                   int64_t *ret_ids, size_t *ret_count, struct err *err)
+{
+    struct pg_reader *r = (struct pg_reader *)base;
+    return list_ids(r, state < 0 ? PG_ALL_JOBS : PG_ALL_LIVE, q, state < 0 ? NULL : &state, ret_ids,
+                    ret_count, err);
+}
+
+enum err_code postgres_reader_queues(struct reader *base, size_t max, store_queue_fn *fn, void *arg,
+                                     struct err *err)
+{
+    struct pg_reader *r = (struct pg_reader *)base;
+    if (postgres_reader_ready(r, err) != ERR_OK)
+        return err->code;
+    params_int(link_params(&r->link), (int64_t)max);
+    size_t n = link_send(&r->link, PG_QUEUES);
+    if (link_run(&r->link, "queues", err) != ERR_OK)
+        return err->code;
+    const PGresult *found = link_result(&r->link, n);
+    for (int i = 0; i < PQntuples(found); i++) {
+        struct queue_sum sum = {.queue = value_bytes(found, i, 0),
+                                .queued = value_int(found, i, 1),
+                                .running = value_int(found, i, 2),
+                                .scheduled = value_int(found, i, 3),
+                                .oldest_us = value_int(found, i, 4)};
+        if (!fn(&sum, arg))
+            break;
+    }
+    link_clear(&r->link);
+    return ERR_OK;
+}

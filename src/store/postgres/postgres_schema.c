@@ -6,6 +6,7 @@
 
 #include "base/hash.h"
 #include "base/must.h"
+#include "lifecycle/client_lifecycle.h"
 #include "lifecycle/delivery_lifecycle.h"
 #include "lifecycle/run_lifecycle.h"
 #include "lifecycle/signals.h"
@@ -76,6 +77,10 @@ static const char *const behind[] = {
     "CREATE INDEX IF NOT EXISTS tasks_due ON tasks(due_ms) WHERE phase=0",
     "CREATE INDEX IF NOT EXISTS tasks_held ON tasks(id) WHERE phase=2",
     "CREATE INDEX IF NOT EXISTS tasks_target ON tasks(target,phase,place) WHERE target<>0 AND phase>1",
+    "CREATE INDEX IF NOT EXISTS client_states_suspended ON client_states(client) WHERE state=1",
+    "INSERT INTO client_numbers(keyless,num,uuid) SELECT (NOT EXISTS(SELECT 1 FROM key_heads k "
+    "WHERE k.client=c.num))::int,c.num,c.uuid FROM clients c WHERE NOT EXISTS(SELECT 1 FROM client_numbers n "
+    "WHERE n.num=c.num AND n.keyless IN (0,1))",
     "INSERT INTO marks(name,value) VALUES('hooks',0) ON CONFLICT DO NOTHING",
     /* The sum of all clients. */
     "INSERT INTO client_stats(client,counts) VALUES(0,'') ON CONFLICT DO NOTHING",
@@ -178,9 +183,13 @@ static const struct {
     bool (*may_be)(int state);
     int state_count;
 } checks[] = {
-    {&table_task_row, is_live, JOB_STATE_COUNT},         {&table_end_row, is_final, JOB_STATE_COUNT},
-    {&table_delivery_row, is_any, DELIVERY_STATE_COUNT}, {&table_run_row, is_any, RUN_STATUS_COUNT},
-    {&table_run_step_row, is_any, STEP_STATUS_COUNT},    {&table_decision_row, is_any, SIGNAL_DECISION_COUNT},
+    {&table_task_row, is_live, JOB_STATE_COUNT},
+    {&table_end_row, is_final, JOB_STATE_COUNT},
+    {&table_delivery_row, is_any, DELIVERY_STATE_COUNT},
+    {&table_run_row, is_any, RUN_STATUS_COUNT},
+    {&table_run_step_row, is_any, STEP_STATUS_COUNT},
+    {&table_decision_row, is_any, SIGNAL_DECISION_COUNT},
+    {&table_client_state_row, is_any, CLIENT_STATE_COUNT},
 };
 
 static void collect(struct statements *s)

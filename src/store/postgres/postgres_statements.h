@@ -7,6 +7,7 @@
 #define WEIR_STORE_POSTGRES_STATEMENTS_H
 
 #include "store/rows.h"
+#include "store/queue_sum.h"
 
 /* Ids that one statement of a pipeline has found and a later one needs: a setting of the transaction carries
  * them, so that no round trip does. The later statement sees what was committed before the locks of the
@@ -29,6 +30,11 @@
             " ORDER BY priority DESC,place LIMIT $2::bigint*2+32) c ORDER BY priority DESC,place "           \
             "LIMIT $2::bigint*2+32) b JOIN tasks x ON x.id=b.id WHERE x.phase+0=1 "                          \
             "ORDER BY b.priority DESC,b.place LIMIT $2::bigint FOR UPDATE OF x SKIP LOCKED")
+
+/* Work of suspended clients is not handed out (store/live.h); deliveries (owner 1) are. The subquery is run
+ * once a statement. */
+#define PG_NOT_SUSPENDED                                                                                     \
+    "(owner=1 OR client<>ALL(ARRAY(SELECT s.client FROM client_states s WHERE s.state=1)))"
 
 /* Each statement can use one index only, whatever the planner believes of the tables: a plan that is made
  * while they are empty stays when they are full. That is what the conditions are for which seem to say
@@ -59,13 +65,15 @@
                 "keyed", "k") " SELECT k.client,k.idem_key,k.id FROM k,noted")                               \
     X(TASKS, "SELECT @ FROM tasks t WHERE t.owner=0 AND t.id=ANY($1::bigint[]||" PG_FOUND(                   \
                  "keyed") ") ORDER BY t.id FOR UPDATE")                                                      \
-    X(CLAIM, PG_PICK("SELECT * FROM tasks WHERE queue=$1 AND phase=1 ORDER BY priority DESC,place "          \
+    X(CLAIM, PG_PICK("SELECT * FROM tasks WHERE queue=$1 AND phase=1 AND " PG_NOT_SUSPENDED                  \
+                     " ORDER BY priority DESC,place "                                                        \
                      "LIMIT $2::bigint FOR UPDATE SKIP LOCKED"))                                             \
-    X(CLAIM_OF_CLIENT, PG_PICK("SELECT * FROM tasks WHERE queue=$1 AND " PG_READY_OF_CLIENT                  \
-                               " AND client=$3 ORDER BY priority DESC,place LIMIT $2::bigint "               \
-                               "FOR UPDATE SKIP LOCKED"))                                                    \
-    X(CLAIM_MANY, PG_PICK_MANY("phase=1"))                                                                   \
-    X(CLAIM_MANY_OF_CLIENT, PG_PICK_MANY(PG_READY_OF_CLIENT " AND client=$3"))                               \
+    X(CLAIM_OF_CLIENT,                                                                                       \
+      PG_PICK("SELECT * FROM tasks WHERE queue=$1 AND " PG_READY_OF_CLIENT                                   \
+              " AND client=$3 AND " PG_NOT_SUSPENDED " ORDER BY priority DESC,place LIMIT $2::bigint "       \
+              "FOR UPDATE SKIP LOCKED"))                                                                     \
+    X(CLAIM_MANY, PG_PICK_MANY("phase=1 AND " PG_NOT_SUSPENDED))                                             \
+    X(CLAIM_MANY_OF_CLIENT, PG_PICK_MANY(PG_READY_OF_CLIENT " AND client=$3 AND " PG_NOT_SUSPENDED))         \
     X(DUE, PG_PICK("SELECT * FROM tasks WHERE phase=0 AND due_ms<=$1 ORDER BY due_ms LIMIT $2::bigint "      \
                    "FOR UPDATE SKIP LOCKED"))                                                                \
     X(NEXT_DUE, "SELECT min(due_ms) FROM tasks WHERE phase=0 AND due_ms>$1")                                 \
@@ -131,7 +139,13 @@
     X(LIVE, "SELECT id FROM tasks WHERE id>0 AND (client,id)<($1,$2) AND (client,id)>=($1,$3) AND owner=0 "  \
             "ORDER BY client DESC,id DESC LIMIT $4::bigint")                                                 \
     X(LIVE_IN_STATE, "SELECT id FROM tasks WHERE id>0 AND (client,id)<($1,$2) AND (client,id)>=($1,$3) "     \
-                     "AND owner=0 AND state=$5 ORDER BY client DESC,id DESC LIMIT $4::bigint")
+                     "AND owner=0 AND state=$5 ORDER BY client DESC,id DESC LIMIT $4::bigint")               \
+    X(ALL_JOBS, "SELECT id FROM jobs WHERE id<$2 AND id>=$3 AND $1::bigint IS NOT NULL ORDER BY id DESC "    \
+                "LIMIT $4::bigint")                                                                          \
+    X(ALL_LIVE, "SELECT id FROM tasks WHERE id<$2 AND id>=$3 AND owner=0 AND state=$5 AND "                  \
+                "$1::bigint IS NOT NULL ORDER BY id DESC LIMIT $4::bigint")                                  \
+    X(QUEUES, "SELECT queue,a::bigint,b::bigint,c::bigint,d::bigint FROM (" STORE_QUEUES_SQL                 \
+              " LIMIT $1::bigint) AS x(queue,a,b,c,d)")
 
 #define X(name, sql) PG_##name,
 enum pg_statement {

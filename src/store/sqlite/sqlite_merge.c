@@ -130,11 +130,27 @@ enum err_code merge_or_ride(struct sqlite_store *s, const struct change_set *c, 
     return ERR_OK;
 }
 
+/* Counters that lie beside the log are in memory until they are merged, so the writer never looks there. */
+static void remember_counts(struct sqlite_store *s, const struct change_set *c)
+{
+    for (size_t i = 0; i < c->row_count; i++) {
+        const struct stats_row *row = c->rows[i].row;
+        if (c->rows[i].table != &table_stats_row)
+            continue;
+        if (c->rows[i].op == ROW_DELETE)
+            counts_remove(&s->base.counts, row->client);
+        else if (c->rows[i].op == ROW_UPDATE || counts_find(&s->base.counts, row->client))
+            counts_from_bytes(counts_of(&s->base.counts, row->client), row->counts);
+    }
+}
+
 void merge_committed(struct sqlite_store *s, const struct change_set *c)
 {
-    if (s->merges)
+    remember_counts(s, c);
+    if (s->merges) {
         s->unmerged_commits = s->unmerged_entries = 0;
-    else if (s->aside.len) {
+        counts_drop_idle(&s->base.counts); /* the table has the counters of all */
+    } else if (s->aside.len) {
         s->unmerged_commits++;
         s->unmerged_entries += c->list_count;
     }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/must.h"
+#include "lifecycle/client_lifecycle.h"
 #include "store/id_columns.h"
 #include "store/row_rules.h"
 #include "store/sqlite/sqlite_internal.h"
@@ -41,6 +42,13 @@ static bool load_hook(const void *row, void *arg)
     return true;
 }
 
+static bool load_state(const void *row, void *arg)
+{
+    const struct client_state_row *r = row;
+    live_suspend(((struct loading *)arg)->store->base.live, r->client, r->state == CLIENT_SUSPENDED);
+    return true;
+}
+
 static bool load_counts(const void *row, void *arg)
 {
     struct loading *l = arg;
@@ -50,8 +58,25 @@ static bool load_counts(const void *row, void *arg)
         l->broken_id = r->client;
         return false;
     }
-    counts_from_bytes(counts_of(&l->store->base.counts, r->client), r->counts);
+    struct client_counts counts;
+    counts_from_bytes(&counts, r->counts);
+    if (counts_unfinished(&counts) && !counts_find(&l->store->base.counts, r->client))
+        *counts_of(&l->store->base.counts, r->client) = counts;
     return true;
+}
+
+/* A later word than the table's: it lies beside the log. */
+static void load_word(int64_t client, struct str bytes, void *arg)
+{
+    counts_from_bytes(counts_of(&((struct loading *)arg)->store->base.counts, client), bytes);
+}
+
+static enum err_code load_all_counts(struct loading *l, struct err *err)
+{
+    const struct aside_visitor v = {.counts = load_word, .arg = l};
+    if (aside_each(l->store->writer.db, l->store->asides, &v, NULL, err) != ERR_OK)
+        return err->code;
+    return rows_scan(&l->store->writer, &table_stats_row, load_counts, l, err);
 }
 
 static enum err_code load_idem(struct sqlite_store *s, struct err *err)
@@ -90,10 +115,11 @@ static enum err_code load(struct sqlite_store *s, int64_t wall_ms, struct err *e
         load_number(s, "SELECT coalesce(max(num),0)+1 FROM clients", &b->next_client, err) != ERR_OK ||
         load_number(s, "SELECT max(coalesce(max(num),0)+1,1073741824) FROM tenants", &b->next_tenant, err) !=
             ERR_OK ||
+        rows_scan(&s->writer, &table_client_state_row, load_state, &l, err) != ERR_OK ||
         rows_scan(&s->writer, &table_task_row, load_task, &l, err) != ERR_OK ||
         rows_scan(&s->writer, &table_webhook_row, load_hook, &l, err) != ERR_OK ||
-        counts_scan(&s->writer, s->asides, load_counts, &l, err) != ERR_OK || load_idem(s, err) != ERR_OK ||
-        merge_load(s, err) != ERR_OK || marks_load(s, err) != ERR_OK || events_load(s, err) != ERR_OK)
+        load_all_counts(&l, err) != ERR_OK || load_idem(s, err) != ERR_OK || merge_load(s, err) != ERR_OK ||
+        marks_load(s, err) != ERR_OK || events_load(s, err) != ERR_OK)
         return err->code;
     if (l.broken)
         return err_set(err, ERR_STORE_CORRUPT,

@@ -197,6 +197,51 @@ static enum err_code reader_live(struct reader *base, const struct list_query *q
     return ERR_OK;
 }
 
+static enum err_code reader_jobs(struct reader *base, const struct list_query *q, int64_t state,
+                                 int64_t *ret_ids, size_t *ret_count, struct err *err)
+{
+    sqlite3 *db = ((struct sqlite_reader *)base)->connection.db;
+    sqlite3_stmt *s = NULL;
+    const char *sql = state < 0 ? "SELECT id FROM jobs WHERE id<?1 AND id>=?2 ORDER BY id DESC LIMIT ?3"
+                                : "SELECT id FROM tasks WHERE id<?1 AND id>=?2 AND owner=0 AND state=?4 "
+                                  "ORDER BY id DESC LIMIT ?3";
+    int rc;
+    if (sqlite_prepare(db, sql, &s, err) != ERR_OK)
+        return err->code;
+    sqlite3_bind_int64(s, 1, q->below_id);
+    sqlite3_bind_int64(s, 2, q->from_id);
+    sqlite3_bind_int64(s, 3, (int64_t)q->limit);
+    if (state >= 0)
+        sqlite3_bind_int64(s, 4, state);
+    for (*ret_count = 0; (rc = sqlite3_step(s)) == SQLITE_ROW && *ret_count < q->limit;)
+        ret_ids[(*ret_count)++] = sqlite3_column_int64(s, 0);
+    sqlite3_finalize(s);
+    return rc == SQLITE_DONE ? ERR_OK : sqlite_err(db, rc, "jobs", err);
+}
+
+static enum err_code reader_queues(struct reader *base, size_t max, store_queue_fn *fn, void *arg,
+                                   struct err *err)
+{
+    sqlite3 *db = ((struct sqlite_reader *)base)->connection.db;
+    sqlite3_stmt *s = NULL;
+    int rc = SQLITE_DONE;
+    bool goes_on = true;
+    if (sqlite_prepare(db, STORE_QUEUES_SQL " LIMIT ?1", &s, err) != ERR_OK)
+        return err->code;
+    sqlite3_bind_int64(s, 1, (int64_t)max);
+    while (goes_on && (rc = sqlite3_step(s)) == SQLITE_ROW) {
+        struct queue_sum sum = {
+            .queue = {(const char *)sqlite3_column_text(s, 0), (size_t)sqlite3_column_bytes(s, 0)},
+            .queued = sqlite3_column_int64(s, 1),
+            .running = sqlite3_column_int64(s, 2),
+            .scheduled = sqlite3_column_int64(s, 3),
+            .oldest_us = sqlite3_column_int64(s, 4)};
+        goes_on = fn(&sum, arg);
+    }
+    sqlite3_finalize(s);
+    return rc == SQLITE_DONE || rc == SQLITE_ROW ? ERR_OK : sqlite_err(db, rc, "queues", err);
+}
+
 static enum err_code read_all(struct sqlite_reader *r, const struct table *t, store_row_fn *fn, void *arg,
                               struct err *err)
 {
@@ -288,6 +333,18 @@ static enum err_code reader_check(struct reader *base, store_check_fn *fn, void 
     return rc == SQLITE_DONE ? ERR_OK : sqlite_err(r->connection.db, rc, "check", err);
 }
 
+/* What memory has is the latest word; a client that is not there has its counters in the table. */
+static enum err_code counts_of_writer(struct sqlite_store *s, struct stats_row *row, struct arena *a,
+                                      bool *ret_found, struct err *err)
+{
+    const struct client_counts *known = counts_find(&s->base.counts, row->client);
+    if (!known)
+        return rows_fetch(&s->writer, &table_stats_row, row, a, ret_found, err);
+    row->counts = arena_str(a, counts_bytes(known));
+    *ret_found = true;
+    return ERR_OK;
+}
+
 static enum err_code store_fetch(struct store *base, const struct table *t, void *row, struct arena *a,
                                  bool *ret_found, struct err *err)
 {
@@ -298,7 +355,7 @@ static enum err_code store_fetch(struct store *base, const struct table *t, void
     if (sqlite_begin(s, err) != ERR_OK)
         return err->code;
     if (t == &table_stats_row)
-        return counts_fetch(&s->writer, s->asides, row, a, ret_found, err);
+        return counts_of_writer(s, row, a, ret_found, err);
     if (t == &table_run_mark_row)
         return marks_of_writer(s, row, ret_found, err);
     if (t == &table_run_event_row)
@@ -349,6 +406,8 @@ const struct store_ops store_sqlite_ops = {
     .reader_chunk = reader_chunk,
     .reader_list = list_read,
     .reader_live = reader_live,
+    .reader_jobs = reader_jobs,
+    .reader_queues = reader_queues,
     .reader_scan = reader_scan,
     .range = sqlite_range,
     .reader_range = reader_range,

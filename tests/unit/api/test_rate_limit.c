@@ -54,6 +54,20 @@ static void expect_headers(const struct bench *b, const char *wanted)
     strbuf_free(&text);
 }
 
+/* --- memory ------------------------------------------------------------------------------------------ */
+
+/* Ten thousand clients call once each, ten a minute: those of the last minutes are in memory, no more. */
+static void clients_that_are_idle_leave_memory(void **state)
+{
+    struct bench b = bench_up(*state, 10, 0);
+    for (int64_t i = 0; i < 10000; i++) {
+        b.client = 1000 + i;
+        assert_int_equal(take(&b, START_MS + i / 10 * MINUTE_MS), ERR_OK);
+    }
+    assert_true(rate_limit_clients(b.limit) <= 16 * 256);
+    bench_down(&b);
+}
+
 /* --- counting --------------------------------------------------------------------------------------- */
 
 /* [JOB-191] [JOB-286] A refused request does not count, and the next minute begins with a full share. */
@@ -285,6 +299,7 @@ static void threads_share_one_count(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        RIG_TEST(clients_that_are_idle_leave_memory),
         RIG_TEST(a_minute_has_its_share_and_the_next_one_too),
         RIG_TEST(a_day_has_its_share_whatever_the_minutes_do),
         RIG_TEST(without_limits_nothing_is_counted_or_told),

@@ -1,0 +1,95 @@
+"""Who makes clients, what becomes of those that nobody uses, and whose an Idempotency-Key is."""
+import pytest
+from harness.weir_server import wait_for
+
+TOKEN = "operator-secret"
+SETTINGS = {"operator.token": TOKEN, "runner.processes": "0", "limits.requests_per_minute": "0"}
+
+
+def clients(weir):
+    """client_id of every client there is, those without a key last."""
+    found, cursor = [], ""
+    while True:
+        page = weir.api("GET", f"/ops/v1/clients?limit=200{cursor}", key=TOKEN).expect(200)
+        found += [c["client_id"] for c in page["items"]]
+        if not page["next_cursor"]:
+            return found
+        cursor = "&cursor=" + page["next_cursor"]
+
+
+def create(weir, key=None, **headers):
+    """POST /v1/clients."""
+    return weir.api("POST", "/v1/clients", key=key, headers=headers)
+
+
+@pytest.mark.parametrize("settings, is_open", [
+    ({}, True), ({"environment": "stage"}, False), ({"environment": "prod"}, False),
+    ({"clients.registration": "operator"}, False),
+    ({"environment": "stage", "clients.registration": "open"}, True)])
+def test_registration_is_open_in_dev_and_the_operators_elsewhere(fresh_weir, settings, is_open):
+    """A client and its first key need the same."""
+    weir = fresh_weir(settings={**SETTINGS, **settings})
+    client = create(weir, TOKEN).expect(201)["client_id"]
+    first_key = weir.api("POST", f"/v1/clients/{client}/keys", {})
+    if is_open:
+        create(weir).expect(201)
+        first_key.expect(201)
+        return
+    for answer in (create(weir), first_key):
+        problem = answer.expect_problem(403, "RFA_AUTH_FORBIDDEN")
+        assert "operator" in problem["detail"] and "clients.registration" in problem["detail"]
+    create(weir, "wrong").expect_problem(401, "RFA_AUTH_INVALID_CREDENTIALS")
+    key = weir.api("POST", f"/v1/clients/{client}/keys", {}, TOKEN).expect(201)["api_key"]
+    weir.submit(key, queue="outside")
+    renewed = weir.api("POST", f"/v1/clients/{client}/keys/renew", {}, key).expect(200)["api_key"]
+    weir.api("GET", "/v1/jobs", key=renewed).expect(200)
+    create(weir, renewed).expect_problem(403, "RFA_AUTH_FORBIDDEN")
+
+
+def test_the_command_line_registers_with_the_operator_token(fresh_weir):
+    weir = fresh_weir(settings={**SETTINGS, "clients.registration": "operator"})
+    assert weir.cli("client", "create", "--with-key").returncode != 0
+    done = weir.cli("client", "create", "--with-key", "--operator-token", TOKEN)
+    assert done.returncode == 0 and "export WEIR_API_KEY=" in done.stdout, done.stderr
+
+
+def test_an_idempotency_key_without_credentials_is_ignored(fresh_weir):
+    """Whoever guesses another's key gets a client of its own, not the other's."""
+    weir = fresh_weir(settings=SETTINGS)
+    one, two = (create(weir, **{"Idempotency-Key": "deploy-1"}) for _ in range(2))
+    assert one.expect(201)["client_id"] != two.expect(201)["client_id"]
+    assert two.json["webhook_secret"] and "idempotency-replayed" not in two.headers
+    theirs, other = (create(weir, TOKEN, **{"Idempotency-Key": "deploy-1"}) for _ in range(2))
+    assert theirs.expect(201)["client_id"] not in (one.json["client_id"], two.json["client_id"])
+    assert other.expect(201)["client_id"] == theirs.json["client_id"]
+    assert other.headers["idempotency-replayed"] == "true" and other.json["webhook_secret"] is None
+    guess = create(weir, **{"Idempotency-Key": "deploy-1"}).expect(201)
+    assert guess["client_id"] != theirs.json["client_id"]
+
+
+def test_a_client_that_never_got_a_key_is_dropped_with_all_its_rows(fresh_weir):
+    weir = fresh_weir(settings={**SETTINGS, "clients.keyless_ttl_seconds": "1"})
+    used = weir.new_client()
+    made = create(weir, TOKEN, **{"Idempotency-Key": "k"}).expect(201)["client_id"]
+    for _ in range(20):
+        create(weir).expect(201)
+    wait_for(lambda: clients(weir) == [used.client_id], 60, "the others are dropped", weir)
+    weir.api("POST", f"/v1/clients/{made}/keys", {}).expect_problem(404, "RFA_CLIENT_NOT_FOUND")
+    again = create(weir, TOKEN, **{"Idempotency-Key": "k"}).expect(201)
+    assert again["client_id"] != made and again["webhook_secret"], "its key is free again"
+    weir.submit(used.api_key, queue="outside")
+    weir.restart()
+    assert used.client_id in clients(weir)
+    weir.stop()
+    done = weir.cli("verify")
+    assert done.returncode == 0, done.stdout
+
+
+def test_a_client_that_has_a_key_is_kept_whatever_its_age(fresh_weir):
+    weir = fresh_weir(settings={**SETTINGS, "clients.keyless_ttl_seconds": "1"})
+    used, revoked = weir.new_client(), weir.new_client()
+    key_id = weir.api("POST", f"/v1/clients/{revoked.client_id}/keys", {}, TOKEN).expect(201)["key_id"]
+    weir.api("POST", f"/v1/clients/{revoked.client_id}/keys/revoke", {"key_id": key_id}, TOKEN).expect(200)
+    create(weir).expect(201)
+    wait_for(lambda: len(clients(weir)) == 2, 60, "the one without a key is dropped", weir)
+    assert set(clients(weir)) == {used.client_id, revoked.client_id}
