@@ -7,6 +7,7 @@ import http.client
 import threading
 import time
 
+from harness.pace import Stopwatch
 from harness.kept import Kept
 from harness.together import Crew
 
@@ -85,7 +86,8 @@ class Again(Crew):
 
 
 class Look:
-    """Reads a job list again and again; `gaps` are the times (since when, how long) without an answer."""
+    """Reads a job list again and again; `gaps` are the times without an answer: since when, how long, and how
+    long as a quiet machine has it."""
 
     def __init__(self, weir, key):
         self.weir, self.key, self.gaps, self.answers = weir, key, [], 0
@@ -94,15 +96,15 @@ class Look:
 
     def run(self):
         """The thread."""
-        heard = time.monotonic()
+        heard = Stopwatch()
         while not self.stopping.is_set():
             try:
                 with Kept(self.weir.address, self.key, timeout=LOOK_TIMEOUT_SECONDS) as kept:
                     while not self.stopping.is_set():
                         asked = time.monotonic()
                         if kept.call("GET", "/v1/jobs?limit=1").status == 200:
-                            self.gaps.append((heard, time.monotonic() - heard))
-                            heard = time.monotonic()
+                            self.gaps.append((heard.began, heard.seconds(), heard.quiet()))
+                            heard = Stopwatch()
                             self.answers += 1
                         time.sleep(max(0.0, LOOK_SECONDS - (time.monotonic() - asked)))
             except CUT:
