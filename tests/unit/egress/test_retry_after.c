@@ -81,6 +81,33 @@ static void dates_are_read_in_all_three_forms(void **state)
             fail_msg("\"%s\"", rows[i].value);
 }
 
+/* The week and the months of 1995, from one instant to the next. */
+static void every_day_and_month_has_its_names(void **state)
+{
+    static const struct {
+        const char *value;
+        int64_t days;
+    } rows[] = {
+        {"Mon, 07 Nov 1994 08:49:37 GMT", 1},     {"Tue, 08 Nov 1994 08:49:37 GMT", 2},
+        {"Wed, 09 Nov 1994 08:49:37 GMT", 3},     {"Thu, 10 Nov 1994 08:49:37 GMT", 4},
+        {"Fri, 11 Nov 1994 08:49:37 GMT", 5},     {"Sat, 12 Nov 1994 08:49:37 GMT", 6},
+        {"Monday, 07-Nov-94 08:49:37 GMT", 1},    {"Tuesday, 08-Nov-94 08:49:37 GMT", 2},
+        {"Wednesday, 09-Nov-94 08:49:37 GMT", 3}, {"Thursday, 10-Nov-94 08:49:37 GMT", 4},
+        {"Friday, 11-Nov-94 08:49:37 GMT", 5},    {"Saturday, 12-Nov-94 08:49:37 GMT", 6},
+        {"Mon Nov  7 08:49:37 1994", 1},          {"Thu Nov 10 08:49:37 1994", 4},
+        {"Tue, 06 Dec 1994 08:49:37 GMT", 30},    {"Fri, 06 Jan 1995 08:49:37 GMT", 61},
+        {"Mon, 06 Feb 1995 08:49:37 GMT", 92},    {"Mon, 06 Mar 1995 08:49:37 GMT", 120},
+        {"Thu, 06 Apr 1995 08:49:37 GMT", 151},   {"Sat, 06 May 1995 08:49:37 GMT", 181},
+        {"Tue, 06 Jun 1995 08:49:37 GMT", 212},   {"Thu, 06 Jul 1995 08:49:37 GMT", 242},
+        {"Sun, 06 Aug 1995 08:49:37 GMT", 273},   {"Wed, 06 Sep 1995 08:49:37 GMT", 304},
+        {"Fri, 06 Oct 1995 08:49:37 GMT", 334},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        assert_int_equal(retry_after_ms(str_of(rows[i].value), EXAMPLE_MS + rows[i].days * 86400000 - 90500),
+                         90500);
+}
+
 static void dates_are_measured_from_now(void **state)
 {
     (void)state;
@@ -100,6 +127,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(seconds_are_read),
         cmocka_unit_test(dates_are_read_in_all_three_forms),
+        cmocka_unit_test(every_day_and_month_has_its_names),
         cmocka_unit_test(dates_are_measured_from_now),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

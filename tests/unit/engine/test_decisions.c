@@ -579,6 +579,27 @@ static void test_an_engine_outside_processes_what_was_accepted(void **state)
     assert_int_equal(processed(r, "run", &denied->signal_id, true, NULL)->refusal.code, ERR_SIGNAL_DUPLICATE);
 }
 
+/* What an engine outside calls its failure is told in so many bytes, and no character is cut through. */
+static void test_a_long_error_code_is_cut_between_characters(void **state)
+{
+    struct rig *r = *state;
+    append_good(r, "run", "RunStarted", NULL, 1);
+    for (size_t plain = SIGNAL_ERROR_CODE_MAX - 3; plain <= SIGNAL_ERROR_CODE_MAX + 1; plain++) {
+        struct sent s = {.run = "run", .type = SIGNAL_PAUSE, .signal_id = uuid_v4()};
+        char code[SIGNAL_ERROR_CODE_MAX + 4];
+        (void)send_signal(r, &s);
+        memset(code, 'x', plain);
+        snprintf(code + plain, sizeof code - plain, "%s", "\xc3\xbc"); /* one letter of two bytes */
+        (void)processed(r, "run", &s.signal_id, false, code);
+        size_t whole = plain + 2, told = whole <= SIGNAL_ERROR_CODE_MAX  ? whole
+                                         : plain < SIGNAL_ERROR_CODE_MAX ? plain
+                                                                         : SIGNAL_ERROR_CODE_MAX;
+        const char *heard = send_signal(r, &s)->answer.error_code;
+        assert_int_equal(strlen(heard), told);
+        assert_memory_equal(heard, code, told);
+    }
+}
+
 /* The projected state forbids there too; escalations are ours. */
 static void test_the_state_of_a_run_outside_forbids_as_well(void **state)
 {
@@ -640,6 +661,7 @@ int main(void)
         RIG_TEST(test_a_policy_decision_point_decides_instead_of_the_table),
         RIG_TEST(test_only_the_runs_tenant_says_what_was_processed),
         RIG_TEST(test_an_engine_outside_processes_what_was_accepted),
+        RIG_TEST(test_a_long_error_code_is_cut_between_characters),
         RIG_TEST(test_the_state_of_a_run_outside_forbids_as_well),
         RIG_TEST(test_an_escalation_is_never_taken_for_an_event_that_is_there),
     };

@@ -371,6 +371,23 @@ static void test_gone_and_long_failure_disable_a_webhook(void **state)
     assert_int_equal(claim_all(r)->task_count, 0); /* nothing is recorded for it */
 }
 
+/* The time that counts is that without any answer. */
+static void test_a_webhook_that_answers_begins_anew(void **state)
+{
+    struct rig *r = *state;
+    r->settings.webhooks_disable_after_seconds = 60;
+    r->settings.webhooks_max_attempts = 1;
+    int64_t client = rig_new_client(r, NULL), hook = new_webhook(r, client, "http://hook/1", "job.created");
+    const int64_t statuses[] = {500, 200, 500, 500};
+    for (size_t i = 0; i < LENGTH_OF(statuses); i++) {
+        rig_submit_default(r, client);
+        answer(r, &claim_all(r)->tasks[0], statuses[i]);
+        assert_int_equal(webhook_of(r, hook).failing_since_ms != 0, statuses[i] == 500);
+        assert_int_equal(webhook_of(r, hook).enabled, 1);
+        rig_pass(r, i < 2 ? 60001 : 59000);
+    }
+}
+
 static void test_other_webhooks_that_want_to_know_hear_of_a_disabled_one(void **state)
 {
     struct rig *r = *state;
@@ -665,6 +682,7 @@ int main(void)
         RIG_TEST(test_a_stream_is_in_the_slot_of_its_receiver_and_job),
         RIG_TEST(test_webhooks_hear_of_their_events_only),
         RIG_TEST(test_gone_and_long_failure_disable_a_webhook),
+        RIG_TEST(test_a_webhook_that_answers_begins_anew),
         RIG_TEST(test_other_webhooks_that_want_to_know_hear_of_a_disabled_one),
         RIG_TEST(test_attempts_are_told_to_whoever_asks),
         RIG_TEST(test_attempts_cost_nothing_when_nobody_asks),

@@ -254,7 +254,7 @@ static void test_a_job_that_runs_past_its_limit_is_timed_out_and_its_worker_told
     assert_int_equal(rig_last_event(r, job.id).event, JOB_EVENT_TIMED_OUT);
     struct worker_item beat = rig_work(r, &heartbeat_command_type, &task);
     assert_int_equal(beat.code, ERR_OK);
-    assert_true(beat.cancel);
+    assert_true(beat.cancel && beat.lease_expires_ms > 0);
     assert_int_equal(rig_work(r, &finish_command_type, &task).code, ERR_LEASE_LOST);
 }
 

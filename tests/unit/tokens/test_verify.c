@@ -96,6 +96,24 @@ static void a_minted_token_verifies(void **state)
     strbuf_free(&token);
 }
 
+/* An hour, or what the policy allows when that is less. */
+static void a_token_lives_an_hour_unless_something_else_is_said(void **state)
+{
+    struct fixture *f = *state;
+    const struct {
+        int64_t asked, max, lives;
+    } cases[] = {{0, 28800, 3600}, {0, 3601, 3600}, {0, 3600, 3600}, {0, 3599, 3599}, {60, 28800, 60}};
+    for (size_t i = 0; i < LENGTH_OF(cases); i++) {
+        struct strbuf token = {0};
+        struct token_verdict verdict;
+        f->v.policy.ttl_seconds_max = cases[i].max;
+        mint(f, NOW, cases[i].asked, &token);
+        assert_int_equal(token_verify(&f->v, strbuf_str(&token), NOW, f->a, &verdict), TOKEN_OK);
+        assert_int_equal(verdict.claims.expires_at, NOW + cases[i].lives);
+        strbuf_free(&token);
+    }
+}
+
 static void an_order_that_would_not_verify_is_not_minted(void **state)
 {
     struct fixture *f = *state;
@@ -586,6 +604,7 @@ int main(void)
         DISK_TEST(a_minted_token_verifies),
         DISK_TEST(an_order_that_would_not_verify_is_not_minted),
         cmocka_unit_test(an_agents_template_cannot_raise_the_cap_of_four_hours),
+        DISK_TEST(a_token_lives_an_hour_unless_something_else_is_said),
         DISK_TEST(a_known_token_is_checked_for_all_that_can_change),
         DISK_TEST(a_known_token_is_refused_when_its_kid_is_another_key_now),
         DISK_TEST(a_known_token_is_looked_for_in_the_blocklist_by_all_its_names),
