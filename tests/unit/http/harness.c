@@ -464,6 +464,8 @@ static struct client connect_to(uint16_t port)
     MUST(c.fd >= 0 && connect(c.fd, (struct sockaddr *)&to, sizeof to) == 0);
     int on = 1;
     setsockopt(c.fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    const struct timeval patience = {.tv_sec = PATIENCE_MS / 1000};
+    setsockopt(c.fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     return c;
 }
 

@@ -346,6 +346,24 @@ static void key_updates_are_answered_between_requests(void **state)
     client_close(&c);
 }
 
+/* They lie in the socket all at once: more than one call takes. The rest is found without a further event. */
+static void many_key_updates_do_not_hide_the_request_behind_them(void **state)
+{
+    struct harness *h = *state;
+    struct client c = client_tls(h, NULL);
+    client_text(&c, GET("/hold"));
+    struct http_exchange *x = harness_held(h); /* nothing is read meanwhile */
+    for (int i = 0; i < 4000; i++) {
+        assert_int_equal(SSL_key_update(c.ssl, SSL_KEY_UPDATE_NOT_REQUESTED), 1);
+        assert_int_equal(SSL_do_handshake(c.ssl), 1);
+    }
+    client_text(&c, GET("/echo"));
+    harness_release(h, x);
+    assert_answer(&c, 200, "GET /hold||");
+    assert_answer(&c, 200, "GET /echo||");
+    client_close(&c);
+}
+
 /* ---- ends ---- */
 
 static void the_end_is_said_before_the_connection_closes(void **state)
@@ -504,6 +522,7 @@ int main(void)
         SHARED(a_client_that_sends_byte_by_byte_is_served),
         cmocka_unit_test(a_record_that_does_not_become_whole_is_a_late_request),
         SHARED(key_updates_are_answered_between_requests),
+        SHARED(many_key_updates_do_not_hide_the_request_behind_them),
         SHARED(the_end_is_said_before_the_connection_closes),
         SHARED(a_truncated_request_is_not_served),
         cmocka_unit_test(a_drain_ends_handshakes_that_do_not_go_on),
