@@ -29,7 +29,7 @@ import pytest
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from harness.pace import Stopwatch  # noqa: E402
 from harness.receiver import Receiver  # noqa: E402
-from harness.weir_server import REPOSITORY, Weir  # noqa: E402  (needs the path above)
+from harness.weir_server import REPOSITORY, Weir, is_sanitized  # noqa: E402  (needs the path above)
 
 TEST_SECONDS_MAX = 300  # nothing is judged by it: it ends what hangs, on a busy machine too
 LONG = os.environ.get("WEIR_TEST_LONG") == "1"
@@ -55,6 +55,7 @@ def pytest_configure(config):
     os.environ[STORE_VARIABLE] = config.getoption("--store")  # harness/weir_server.py reads it
     config.addinivalue_line("markers", "sqlite_only(why): not with --store postgres")
     config.addinivalue_line("markers", "postgres_only: only with --store postgres")
+    config.addinivalue_line("markers", "release_only(why): not with a sanitizer; a stage of make test has it")
     config.addinivalue_line("markers", "long: only in make test-long")
     config.addinivalue_line("markers", "tsan: also runs against the ThreadSanitizer build")
     config.addinivalue_line("markers", "limit(seconds): how long the test may take")
@@ -96,7 +97,8 @@ def left_out(item, on_postgres):
     """Whether this run is not the one that has the test."""
     return (not LONG and item.get_closest_marker("long")
             or on_postgres and item.get_closest_marker("sqlite_only")
-            or not on_postgres and item.get_closest_marker("postgres_only"))
+            or not on_postgres and item.get_closest_marker("postgres_only")
+            or item.get_closest_marker("release_only") and is_sanitized())
 
 
 def pytest_collection_modifyitems(config, items):

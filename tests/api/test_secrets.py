@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from harness import memory, postgres, processes
+from harness import machine, memory, postgres, processes
 from harness.weir_server import REPOSITORY, Weir, binary, server_environment, wait_for
 
 TOKEN = "marker-of-the-operator-Qm7xY2"
@@ -53,11 +53,9 @@ def family(weir):
 
 def holders(weir, *markers):
     """For each marker the names of the processes that have it in their memory."""
-    try:
-        found = {name: memory.found_in(pid, markers) for name, pid in family(weir).items()}
-        return [{name for name, has in found.items() if marker in has} for marker in markers]
-    except PermissionError:
-        return pytest.skip("this user may not read the memory of processes that are not dumpable")
+    machine.need("looking_inside")
+    found = {name: memory.found_in(pid, markers) for name, pid in family(weir).items()}
+    return [{name for name, has in found.items() if marker in has} for marker in markers]
 
 
 def assert_not_public(weir, *markers):

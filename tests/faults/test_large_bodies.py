@@ -80,14 +80,7 @@ def test_bodies_without_credentials_take_no_memory_and_those_with_a_key_a_bounde
     weir.submit(key, queue="outside")
 
 
-def is_sanitized():
-    """An address space of its size is what a sanitizer takes before it begins."""
-    with open(binary(), "rb") as program:
-        text = program.read()
-    return b"__asan_init" in text or b"__tsan_init" in text
-
-
-@pytest.mark.skipif(is_sanitized(), reason="a sanitizer needs more address space than the test gives")
+@pytest.mark.release_only("a sanitizer needs more address space than the test gives")
 def test_core_survives_both_floods_where_memory_is_short(fresh_weir):
     """600 MB of address space, as `ulimit -v 600000` gives: nobody is restarted, work goes on."""
     weir = fresh_weir(settings={"runner.processes": 0},

@@ -9,6 +9,7 @@
 stop() fails the test when the server does not end by itself, ends with another code than 0, leaves
 a process behind, or when any of its processes wrote a sanitizer report; kill9() judges the reports.
 """
+import functools
 import json
 import os
 import re
@@ -43,6 +44,14 @@ Client = namedtuple("Client", "client_id api_key")
 def binary():
     """The program under test: $WEIR_BIN, else the release build."""
     return os.environ.get("WEIR_BIN") or os.path.join(REPOSITORY, "build", "weir")
+
+
+@functools.cache
+def is_sanitized():
+    """Whether the program under test was built with a sanitizer."""
+    with open(binary(), "rb") as program:
+        text = program.read()
+    return b"__asan_init" in text or b"__tsan_init" in text
 
 
 def server_environment(extra=None):
