@@ -113,7 +113,8 @@ enum err_code api_new(const struct api_config *config, struct api **ret_api, str
                                                .environment = config->settings->environment});
     if (load_contracts(a, err) != ERR_OK || bind_operations(a, err) != ERR_OK ||
         signal_schemas_new(embedded_signal_schemas, &a->signal_schemas, err) != ERR_OK ||
-        token_auth_new(config->settings, a->keys, &a->token_auth, err) != ERR_OK) {
+        token_auth_new(config->settings, a->keys, clock_wall_ms(config->clock), &a->token_auth, err) !=
+            ERR_OK) {
         api_free(a);
         return err->code;
     }

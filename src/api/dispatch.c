@@ -4,6 +4,7 @@
 
 #include "api/api.h"
 #include "api/engine/policy_point.h"
+#include "api/issuer_fetches.h"
 #include "base/digest.h"
 #include "base/hash.h"
 #include "base/log.h"
@@ -523,7 +524,7 @@ static bool is_internal(const struct http_exchange *x)
 static bool serve_internal(struct api *a, struct http_exchange *x)
 {
     return is_internal(x) && (traces_serve(a->traces, x) || policy_point_serve(a->policy_point, x) ||
-                              overload_serve(a->overload, x));
+                              issuer_fetches_serve(a, x) || overload_serve(a->overload, x));
 }
 
 /* Everything that the head tells; false: refused and answered. */

@@ -9,10 +9,37 @@
 struct token_auth {
     struct token_verifier verifier;
     char issuer[SETTINGS_ISSUER_MAX];
+    struct strbuf known_roles;
 };
 
-enum err_code token_auth_new(const struct settings *s, struct key_ring *keys, struct token_auth **ret_auth,
-                             struct err *err)
+/* The agents' have one: a shorter life. */
+static void add_agent_roles(struct token_auth *a)
+{
+    strbuf_add_text(&a->known_roles, TOKEN_KNOWN_ROLES);
+    for (size_t i = 0; i < a->verifier.policy.agent_count; i++) {
+        strbuf_add_char(&a->known_roles, ',');
+        strbuf_add_str(&a->known_roles, a->verifier.policy.agents[i].role);
+    }
+    a->verifier.known_roles = strbuf_str(&a->known_roles);
+}
+
+static enum err_code open_issuers(struct token_auth *a, const struct settings *s, int64_t now,
+                                  struct err *err)
+{
+    struct issuer_rules rules = {.data_dir = s->data_dir,
+                                 .refresh_seconds = s->tokens_jwks_refresh_seconds,
+                                 .max_age_seconds = s->tokens_jwks_max_age_seconds};
+    a->verifier.outside_jtis = jti_table_new(JTI_TABLE_MAX);
+    return issuer_keys_open(s->tokens_issuers, str_of(a->issuer), &rules, now, &a->verifier.outside, err);
+}
+
+struct issuer_keys *token_auth_issuers(struct token_auth *a)
+{
+    return a->verifier.outside;
+}
+
+enum err_code token_auth_new(const struct settings *s, struct key_ring *keys, int64_t now_ms,
+                             struct token_auth **ret_auth, struct err *err)
 {
     struct token_auth *a = must_alloc(sizeof *a);
     settings_tokens_issuer(s, a->issuer);
@@ -27,10 +54,12 @@ enum err_code token_auth_new(const struct settings *s, struct key_ring *keys, st
                    .skew_seconds = s->tokens_skew_seconds,
                    .ttl_seconds_max = s->tokens_max_ttl_seconds},
     };
-    if (token_agents_parse(str_of(s->tokens_agent_roles), &a->verifier.policy, err) != ERR_OK) {
+    if (token_agents_parse(str_of(s->tokens_agent_roles), &a->verifier.policy, err) != ERR_OK ||
+        open_issuers(a, s, now_ms / 1000, err) != ERR_OK) {
         token_auth_free(a);
         return err->code;
     }
+    add_agent_roles(a);
     *ret_auth = a;
     return ERR_OK;
 }
@@ -42,6 +71,9 @@ struct token_auth *token_auth_free(struct token_auth *a)
     blocklist_free(a->verifier.blocklist);
     jti_table_free(a->verifier.jtis);
     known_tokens_free(a->verifier.known);
+    issuer_keys_free(a->verifier.outside);
+    jti_table_free(a->verifier.outside_jtis);
+    strbuf_free(&a->known_roles);
     free(a);
     return NULL;
 }

@@ -8,10 +8,11 @@
 
 struct token_auth;
 
-/* The keys are borrowed. ERR_CONFIG_INVALID: tokens.agent_roles is none. */
-MUST_CHECK enum err_code token_auth_new(const struct settings *s, struct key_ring *keys,
+/* The keys are borrowed. ERR_CONFIG_INVALID: tokens.agent_roles is none, or the file of tokens.issuers. */
+MUST_CHECK enum err_code token_auth_new(const struct settings *s, struct key_ring *keys, int64_t now_ms,
                                         struct token_auth **ret_auth, struct err *err);
-struct token_auth *token_auth_free(struct token_auth *a); /* NULL is fine; always returns NULL */
+struct issuer_keys *token_auth_issuers(struct token_auth *a); /* NULL: no outside ones */
+struct token_auth *token_auth_free(struct token_auth *a);     /* NULL is fine; always returns NULL */
 /* `header` is the Authorization value. AUTH_INVALID_CREDENTIALS, AUTH_TOKEN_EXPIRED. Claims in the arena. */
 MUST_CHECK enum err_code token_auth_check(struct token_auth *a, struct str header, int64_t now_ms,
                                           struct arena *arena, bool needs_tenant,

@@ -43,6 +43,7 @@ struct doctor {
     X(schema, "database schema")                                                                             \
     X(store, "database content")                                                                             \
     X(high_water, "high-water mark")                                                                         \
+    X(issuers, "outside issuers")                                                                            \
     X(token_keys, "token keys")                                                                              \
     X(tls, "TLS certificate")                                                                                \
     X(policy_point, "policy point")                                                                          \

@@ -3,6 +3,8 @@
 
 #include "base/clock.h"
 #include "cli/doctor.h"
+#include "cli/token_internal.h"
+#include "tokens/issuer_keys.h"
 #include "tokens/key_files.h"
 
 #include "base/banned.h"
@@ -45,4 +47,35 @@ struct finding doctor_token_keys(const struct doctor *d)
     if (code == ERR_AUTH_KEY_NOT_FOUND)
         return finding(FINDING_OK, "", "none yet; `weir token mint` makes one");
     return finding(FINDING_FAIL, "restore DATA/keys from your copy", "%.240s", err.detail);
+}
+
+/* What the server kept of its last fetches, and the files. */
+struct finding doctor_issuers(const struct doctor *d)
+{
+    int64_t now = clock_wall_ms(&clock_system) / 1000;
+    struct strbuf text CLEANUP(strbuf_free) = {0};
+    struct issuer_keys *k;
+    bool all = true;
+    struct err err;
+    if (!d->settings.tokens_issuers)
+        return finding(FINDING_OK, "", "%s", "");
+    if (token_issuers_open(&d->settings, now, &k, &err) != ERR_OK)
+        return finding(FINDING_FAIL, "no server starts with it", "%.240s", err.detail);
+    for (size_t i = 0; i < issuer_keys_count(k); i++) {
+        struct issuer_state s;
+        issuer_keys_state(k, i, now, &s);
+        all = all && s.fresh;
+        strbuf_addf(&text, "%s%.60s: ", i ? "; " : "", s.issuer.ptr);
+        if (s.age_seconds < 0)
+            strbuf_add_text(&text, "no keys were fetched yet");
+        else if (s.from_url)
+            strbuf_addf(&text, "%zu keys, %" PRId64 " s old%s", s.key_count, s.age_seconds,
+                        s.fresh ? "" : ", too old");
+        else
+            strbuf_addf(&text, "%zu keys in a file", s.key_count);
+    }
+    issuer_keys_free(k);
+    return finding(all ? FINDING_OK : FINDING_WARN,
+                   all ? "" : "is the server running, and does the issuer answer? its tokens are refused",
+                   "%s", text.ptr);
 }

@@ -9,6 +9,7 @@
 #include "base/must.h"
 #include "base/store_url.h"
 #include "cli/command.h"
+#include "cli/token_internal.h"
 #include "core/core.h"
 #include "domains/replay/replay.h"
 #include "domains/runner/runner.h"
@@ -98,7 +99,8 @@ static int run_gateway(const struct process_start *start)
                                     .in_flight_max = (uint32_t)s->gateway_in_flight,
                                     .otlp_endpoint = otlp_endpoint(),
                                     .otlp_headers = otlp_headers(),
-                                    .policy_url = s->engine_policy_url};
+                                    .policy_url = s->engine_policy_url,
+                                    .fetches_keys = s->tokens_issuers != NULL};
     return run_sender(start, &config, PARTITION_OF_OUTBOUND);
 }
 
@@ -218,6 +220,12 @@ static int read_settings(const struct invocation *in, int public_fd, int secret_
         failure_boot_config_invalid("serve", err.detail, "settings");
         return cli_err(&err);
     }
+    struct issuer_keys *issuers;
+    if (token_issuers_open(&s, clock_wall_ms(&clock_system) / 1000, &issuers, &err) != ERR_OK) {
+        failure_boot_config_invalid("serve", err.detail, "issuers");
+        return cli_err(&err);
+    }
+    issuer_keys_free(issuers);
     settings_warn(&s, stderr);
     return settings_hand_over(&s, public_fd, secret_fd, &err) == ERR_OK ? CLI_OK : cli_err(&err);
 }

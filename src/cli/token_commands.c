@@ -194,14 +194,23 @@ int command_token_verify(const struct invocation *in)
     int code = token_tool_open(in, &t);
     if (code != CLI_OK)
         return code;
+    struct issuer_keys *issuers;
+    struct err err;
+    if (token_issuers_open(&t.settings, t.now, &issuers, &err) != ERR_OK)
+        return cli_err(&err);
     struct token_verifier v = {.keys = key_ring_new(&t.place),
                                .blocklist = blocklist_new(1), /* a server's own; none is lasting */
                                .jtis = jti_table_new(1),
+                               .outside = issuers,
+                               .outside_jtis = jti_table_new(1),
+                               .known_roles = STR(TOKEN_KNOWN_ROLES),
                                .policy = t.policy};
     token_verify(&v, read_token(buffer, sizeof buffer), t.now, a, &verdict);
     show_verdict(in, &verdict, a);
     key_ring_free(v.keys);
     blocklist_free(v.blocklist);
     jti_table_free(v.jtis);
+    jti_table_free(v.outside_jtis);
+    issuer_keys_free(issuers);
     return (int)exit_code_of_status(token_reason_status(verdict.reason));
 }

@@ -4,6 +4,7 @@
 
 #include "cli/command.h"
 #include "tokens/claims.h"
+#include "tokens/issuer_keys.h"
 #include "tokens/key_files.h"
 
 enum { TOKEN_ACTOR_MAX = KEY_ACTOR_MAX + 1 };
@@ -20,5 +21,8 @@ struct token_tool {
 /* On a fault: told, and its exit code is given. Free with token_tool_free in both cases. */
 int token_tool_open(const struct invocation *in, struct token_tool *ret_tool);
 void token_tool_free(struct token_tool *t);
+/* Outside issuers with the keys there are on this machine; NULL: none are named. ERR_CONFIG_INVALID. */
+MUST_CHECK enum err_code token_issuers_open(const struct settings *s, int64_t now,
+                                            struct issuer_keys **ret_keys, struct err *err);
 
 #endif

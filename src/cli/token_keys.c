@@ -27,6 +27,17 @@ void token_tool_free(struct token_tool *t)
     settings_free(&t->settings);
 }
 
+enum err_code token_issuers_open(const struct settings *s, int64_t now, struct issuer_keys **ret_keys,
+                                 struct err *err)
+{
+    char own[SETTINGS_ISSUER_MAX];
+    struct issuer_rules rules = {.data_dir = s->data_dir,
+                                 .refresh_seconds = s->tokens_jwks_refresh_seconds,
+                                 .max_age_seconds = s->tokens_jwks_max_age_seconds};
+    settings_tokens_issuer(s, own);
+    return issuer_keys_open(s->tokens_issuers, str_of(own), &rules, now, ret_keys, err);
+}
+
 int token_tool_open(const struct invocation *in, struct token_tool *ret_tool)
 {
     struct token_tool *t = ret_tool;

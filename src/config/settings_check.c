@@ -65,6 +65,11 @@ enum err_code settings_check(const struct settings *s, struct err *err)
             "anybody could try names");
     if (check_rotation(s, err) != ERR_OK || check_listeners(s, err) != ERR_OK)
         return err->code;
+    if (s->tokens_jwks_max_age_seconds < s->tokens_jwks_refresh_seconds)
+        return err_set(
+            err, ERR_CONFIG_INVALID,
+            "tokens.jwks_max_age_seconds (%lld) must be at least tokens.jwks_refresh_seconds (%lld)",
+            (long long)s->tokens_jwks_max_age_seconds, (long long)s->tokens_jwks_refresh_seconds);
     if (s->store_password && s->store_url && store_url_has_password(str_of(s->store_url)))
         return err_set(err, ERR_CONFIG_INVALID,
                        "store.url has a password and store.password is set: keep one");

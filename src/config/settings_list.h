@@ -148,6 +148,12 @@
          "issuer of the tokens signed and trusted here; unset = weir-ENVIRONMENT")                           \
     TEXT(tokens_audience, "tokens.audience", NAMES, "weir",                                                  \
          "tokens for one of these pass; the first is minted")                                                \
+    TEXT(tokens_issuers, "tokens.issuers", ANY, NULL,                                                        \
+         "JSON file of outside issuers whose tokens pass, too; docs/tokens.md")                              \
+    INT(tokens_jwks_refresh_seconds, "tokens.jwks_refresh_seconds", 300, 1, 86400,                           \
+        "keys of an outside issuer are fetched this often; after an unknown kid ten times as often at most") \
+    INT(tokens_jwks_max_age_seconds, "tokens.jwks_max_age_seconds", 86400, 60, 2592000,                      \
+        "while an issuer does not answer, its last keys count this long")                                    \
     INT(tokens_skew_seconds, "tokens.skew_seconds", 120, 0, 120,                                             \
         "how far a token's iat may lead our clock; nbf likewise, 60 at most")                                \
     INT(tokens_max_ttl_seconds, "tokens.max_ttl_seconds", 28800, 60, 28800, "longest life of a token")       \

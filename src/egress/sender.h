@@ -76,6 +76,7 @@ struct egress_request {
     const struct str *headers;  /* "name: value"; not those that frame or route the message */
     size_t header_count;        /* at most EGRESS_HEADERS_MAX */
     struct str body;            /* at most EGRESS_BODY_BYTES_MAX; may be empty */
+    bool get;                   /* a GET, without the body */
     int64_t timeout_ms;         /* whole; 1 to EGRESS_TIMEOUT_MS_MAX */
     int64_t connect_timeout_ms; /* lookup, connect and TLS; the same bounds */
     struct strbuf *answer; /* emptied, then gets the body (unless cut: `cut` tells); NULL: only an excerpt */

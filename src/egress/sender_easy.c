@@ -217,6 +217,10 @@ void transfer_easy_aim(struct egress_transfer *t, const struct egress_request *r
     SET(t->easy, CURLOPT_HTTPHEADER, t->headers);
     SET(t->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)t->body.len);
     SET(t->easy, CURLOPT_POSTFIELDS, t->body.ptr ? t->body.ptr : "");
+    if (request->get) /* behind the line above, which makes a POST of it */
+        SET(t->easy, CURLOPT_HTTPGET, 1L);
+    else
+        SET(t->easy, CURLOPT_POST, 1L);
     SET(t->easy, CURLOPT_TIMEOUT_MS, (long)request->timeout_ms);
     SET(t->easy, CURLOPT_CONNECTTIMEOUT_MS, (long)request->connect_timeout_ms);
 }

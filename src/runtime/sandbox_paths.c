@@ -224,6 +224,7 @@ static void grant_core(struct rules *r, const struct settings *s)
     grant_replaced_file(r, s->tls_cert);
     grant_replaced_file(r, s->tls_key);
     grant_replaced_file(r, s->tls_client_ca);
+    grant_replaced_file(r, s->tokens_issuers); /* and the keys of issuers beside it */
 }
 
 static void grant_all(struct rules *r, const struct settings *s)

@@ -1,6 +1,7 @@
 #include "tokens/claims.h"
 
 #include "base/must.h"
+#include "tokens/claims_internal.h"
 
 #include "base/banned.h"
 
@@ -87,7 +88,7 @@ static bool read_roles(struct arena *a, const struct json *j, struct token_claim
            (!role.ptr || claims_has_role(c, role));
 }
 
-static bool read_claim(struct arena *a, enum token_claim claim, const struct json *j, struct token_claims *c)
+bool claim_read(struct arena *a, enum token_claim claim, const struct json *j, struct token_claims *c)
 {
     switch (claim) {
     case CLAIM_SUB:
@@ -141,7 +142,7 @@ enum token_reason claims_read(struct arena *a, const struct json *payload, unsig
         *ret_claim = claim_names[i];
         if (!value && (required & 1U << i))
             return TOKEN_CLAIM_MISSING;
-        if (value && !read_claim(a, (enum token_claim)i, value, ret_claims))
+        if (value && !claim_read(a, (enum token_claim)i, value, ret_claims))
             return TOKEN_CLAIM_SHAPE;
     }
     if (!json_get(payload, "role") && !json_get(payload, "roles")) {

@@ -1,9 +1,9 @@
 /* tokens/jti_table.h - each jti belongs to the one token that used it first (AMB-18).
  *
  * The same token may come again; other bytes with the same jti are refused, until exp + skew. Kept in
- * memory: after a restart the first token that shows up owns its jti again. All tokens of this table come
- * from one issuer, and are verified before they are bound, so nobody outside can fill it with inventions.
- * Threads: any; one lock, held for a look-up. */
+ * memory: after a restart the first token that shows up owns its jti again. All tokens of a table come
+ * from issuers that are trusted, and are verified before they are bound, so nobody outside can fill it with
+ * inventions. Threads: any; one lock, held for a look-up. */
 #ifndef WEIR_TOKENS_JTI_TABLE_H
 #define WEIR_TOKENS_JTI_TABLE_H
 

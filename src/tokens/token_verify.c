@@ -11,8 +11,9 @@ struct check {
     int64_t now;
     struct arena *a;
     struct jws jws;
-    const struct json *payload; /* NULL: the token is known */
-    struct known_token facts;   /* all but the claims from the second check on, they from the third */
+    const struct issuer *issuer; /* NULL: our own */
+    const struct json *payload;  /* NULL: the token is known */
+    struct known_token facts;    /* all but the claims from the second check on, they from the third */
     struct token_verdict *verdict;
 };
 
@@ -72,7 +73,8 @@ static enum token_reason check_signature(struct check *c)
         return reason;
     c->verdict->kid = c->facts.kid = header.kid;
     c->verdict->alg = c->facts.alg = header.alg;
-    reason = key_ring_find(c->v->keys, header.kid, c->now, &key);
+    reason = c->issuer ? issuer_keys_find(c->v->outside, c->issuer, header.kid, c->now, &key)
+                       : key_ring_find(c->v->keys, header.kid, c->now, &key);
     if (reason != TOKEN_OK)
         return reason;
     if (header.alg != key.alg)
@@ -84,23 +86,60 @@ static enum token_reason check_signature(struct check *c)
                                                                                          : TOKEN_SIGNATURE;
 }
 
+static enum token_reason read_claims(struct check *c)
+{
+    const char **claim = &c->verdict->claim;
+    if (c->issuer)
+        return claims_read_outside(c->a, c->payload, &c->issuer->paths, c->v->known_roles, &c->facts.claims,
+                                   claim);
+    return claims_read(c->a, c->payload, c->v->policy.required, &c->facts.claims, claim);
+}
+
+/* Times are judged alike; whose token it has to be is the issuer's own. */
+static enum token_reason check_policy(struct check *c)
+{
+    if (!c->issuer)
+        return claims_check(&c->verdict->claims, &c->v->policy, c->now);
+    struct token_policy theirs = c->v->policy;
+    theirs.issuer = c->issuer->name;
+    theirs.audiences = c->issuer->audiences;
+    return claims_check(&c->verdict->claims, &theirs, c->now);
+}
+
 static enum token_reason check_claims(struct check *c)
 {
-    struct token_verdict *verdict = c->verdict;
     begin(c, TOKEN_STEP_CLAIMS);
-    enum token_reason reason = TOKEN_OK;
-    if (c->payload)
-        reason = claims_read(c->a, c->payload, c->v->policy.required, &c->facts.claims, &verdict->claim);
-    verdict->claims = c->facts.claims;
-    return reason == TOKEN_OK ? claims_check(&verdict->claims, &c->v->policy, c->now) : reason;
+    enum token_reason reason = c->payload ? read_claims(c) : TOKEN_OK;
+    c->verdict->claims = c->facts.claims;
+    return reason == TOKEN_OK ? check_policy(c) : reason;
 }
 
 static enum token_reason check_jti(struct check *c)
 {
     const struct token_claims *claims = &c->verdict->claims;
     begin(c, TOKEN_STEP_JTI);
-    return jti_table_bind(c->v->jtis, claims->jti, c->facts.digest,
-                          claims->expires_at + c->v->policy.skew_seconds, c->now);
+    int64_t until = claims->expires_at + c->v->policy.skew_seconds;
+    if (!c->issuer)
+        return jti_table_bind(c->v->jtis, claims->jti, c->facts.digest, until, c->now);
+    if (!claims->jti.ptr)
+        return TOKEN_OK; /* not every provider gives one */
+    /* Two issuers may use the same; a name has no line end in it, so the pair is one text. */
+    size_t len = c->issuer->name.len + 1 + claims->jti.len;
+    char *both = arena_alloc(c->a, len);
+    memcpy(both, c->issuer->name.ptr, c->issuer->name.len);
+    both[c->issuer->name.len] = '\n';
+    memcpy(both + c->issuer->name.len + 1, claims->jti.ptr, claims->jti.len);
+    return jti_table_bind(c->v->outside_jtis, (struct str){both, len}, c->facts.digest, until, c->now);
+}
+
+static const struct issuer *outside_issuer(const struct check *c)
+{
+    if (!c->v->outside)
+        return NULL;
+    const struct json *name = c->payload ? json_get(c->payload, "iss") : NULL;
+    if (!c->payload)
+        return issuer_keys_issuer(c->v->outside, c->facts.claims.issuer);
+    return name && name->type == JSON_STRING ? issuer_keys_issuer(c->v->outside, name->text) : NULL;
 }
 
 static enum token_reason run(struct check *c)
@@ -113,6 +152,7 @@ static enum token_reason run(struct check *c)
     bool known = c->v->known && known_tokens_find(c->v->known, c->token, c->a, &c->facts);
     if (!known)
         c->payload = jws_object(c->a, c->jws.payload, TOKEN_PAYLOAD, &reason);
+    c->issuer = reason == TOKEN_OK ? outside_issuer(c) : NULL;
     for (size_t i = 0; i < LENGTH_OF(checks) && reason == TOKEN_OK; i++)
         reason = checks[i](c);
     if (reason == TOKEN_OK && c->v->known && !known)

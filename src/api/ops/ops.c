@@ -2,6 +2,7 @@
 #include <stdatomic.h>
 
 #include "api/engine/policy_point.h"
+#include "api/issuer_fetches.h"
 #include "api/jobs/encode.h"
 #include "api/ops/operators.h"
 #include "base/log.h"
@@ -124,6 +125,7 @@ static void handle_metrics(struct call *c)
     policy_point_counts(c->api->policy_point, &around.policy_asked, &around.policy_unanswered);
     metrics_write(c->api->metrics, &around, &c->x->reply_body);
     topology_metrics(c->api->topology, &c->x->reply_body);
+    issuer_metrics(c->api, &c->x->reply_body);
     overload_write_metrics(c->api->overload, &c->x->reply_body);
     c->x->status = 200;
     c->x->content_type = "text/plain; version=0.0.4; charset=utf-8";

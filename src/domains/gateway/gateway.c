@@ -37,6 +37,8 @@ static void request_over(void *gateway, const struct egress_result *result)
         span_export_over(g->spans, result);
     else if (policy_asker_owns(g->policy, result->owner))
         policy_asker_over(g->policy, result);
+    else if (key_fetcher_owns(g->keys, result->owner))
+        key_fetcher_over(g->keys, result);
     else
         sending_over(g, result);
     outbound_room(g);
@@ -56,12 +58,12 @@ static void open_gateway(struct gateway *g, const struct gateway_config *config)
     allow_descriptors(in_flight_max);
     g->client = worker_client_new(&(struct worker_client_config){.socket_path = config->socket_path,
                                                                  .timeout_ms = CALL_TIMEOUT_MS,
-                                                                 .calls_max = g->loop_count + 9,
+                                                                 .calls_max = g->loop_count + 10,
                                                                  .clock = g->clock,
                                                                  .link = gateway_link,
                                                                  .link_self = g});
     g->egress = egress_new(&(struct egress_config){.policy = config->policy,
-                                                   .in_flight_max = in_flight_max + 1 + POLICY_ASKED_MAX,
+                                                   .in_flight_max = in_flight_max + 2 + POLICY_ASKED_MAX,
                                                    .connections_max = EGRESS_CONNECTIONS_MAX,
                                                    .lookups_max = EGRESS_LOOKUPS_MAX,
                                                    .bytes_max = EGRESS_BYTES_MAX,
@@ -78,6 +80,8 @@ static void open_gateway(struct gateway *g, const struct gateway_config *config)
                                                                .egress = g->egress,
                                                                .clock = g->clock,
                                                                .instance = config->instance});
+    g->keys = key_fetcher_new(&(struct key_fetcher_config){
+        .on = config->fetches_keys, .client = g->client, .egress = g->egress, .clock = g->clock});
 }
 
 static void free_list(struct sending_list *list)
@@ -106,6 +110,7 @@ static void close_gateway(struct gateway *g)
     worker_client_free(g->client);
     span_export_free(g->spans);
     policy_asker_free(g->policy);
+    key_fetcher_free(g->keys);
     free_batch(&g->finish);
     free_batch(&g->release);
     free_list(&g->done);

@@ -1,5 +1,6 @@
-/* domains/gateway/gateway.h - sends deliveries to receivers that clients named, trace spans to the collector
- * and questions to the policy decision point that the operator named. The only process that calls out.
+/* domains/gateway/gateway.h - sends deliveries to receivers that clients named, trace spans to the collector,
+ * questions to the policy decision point and fetches of keys that the operator named. The only process that
+ * calls out.
  *
  * Process:   `weir: gateway`. Holds no truth: it leases deliveries from core (worker_client/), sends each
  *            with egress/, and reports what came of it. Core decides order, retries, pauses and when to
@@ -50,6 +51,7 @@ struct gateway_config {
     const char *otlp_endpoint;   /* OTEL_EXPORTER_OTLP_ENDPOINT; NULL: no spans are sent */
     const char *otlp_headers;    /* OTEL_EXPORTER_OTLP_HEADERS; NULL: none */
     const char *policy_url;      /* engine.policy_url; NULL: nobody is asked */
+    bool fetches_keys;           /* tokens.issuers is set: core may want keys of outside issuers */
     bool (*stop_requested)(void);
     int stop_fd; /* readable once a stop is wanted; -1: none */
 };

@@ -128,6 +128,7 @@ void gateway_pump(struct gateway *g, int64_t now_ms)
     gateway_report(g, now_ms);
     span_export_pump(g->spans, now_ms);
     policy_asker_pump(g->policy, now_ms);
+    key_fetcher_pump(g->keys, now_ms);
 }
 
 static int64_t earlier(int64_t at_ms, int64_t other_ms, int64_t now_ms)
@@ -142,6 +143,7 @@ int64_t gateway_next_at_ms(const struct gateway *g, int64_t now_ms)
     int64_t spans = span_export_next_at_ms(g->spans), outbound = outbound_next_at_ms(g, now_ms);
     int64_t at = earlier(outbound, worker_client_ready_at_ms(g->client), now_ms);
     at = earlier(at, policy_asker_next_at_ms(g->policy), now_ms);
+    at = earlier(at, key_fetcher_next_at_ms(g->keys), now_ms);
     if (egress_in_flight(g->egress) && !g->heartbeat.call)
         at = earlier(at, g->beat_at_ms, now_ms);
     if (!g->report)

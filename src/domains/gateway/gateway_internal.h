@@ -13,6 +13,7 @@
 #include <sys/queue.h>
 
 #include "domains/gateway/gateway.h"
+#include "domains/gateway/key_fetcher.h"
 #include "domains/gateway/policy_asker.h"
 #include "domains/gateway/span_export.h"
 #include "egress/sender.h"
@@ -108,6 +109,7 @@ struct gateway {
     struct egress *egress;
     struct span_export *spans;   /* NULL: no collector */
     struct policy_asker *policy; /* NULL: no policy decision point */
+    struct key_fetcher *keys;    /* NULL: no outside issuers */
     struct actors *actors;       /* one a partition */
     struct outbound *partitions;
     uint32_t partition_count, partition_room;

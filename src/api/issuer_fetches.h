@@ -1,0 +1,18 @@
+/* api/issuer_fetches.h - keys of outside issuers by URL, fetched by a gateway, for core does not connect out.
+ *
+ * The gateway's side, over the Unix socket and in no contract: it is between processes of one program.
+ * POST .../issuers:take {} gives {"fetches":[{"id","url"}]}, one at most; what is due is decided here
+ * (tokens/issuer_keys.h), so it does not matter how many gateways ask, or how often.
+ * POST .../issuers:answer {"id","body"} or {"id","error"} gives {}. */
+#ifndef WEIR_API_ISSUER_FETCHES_H
+#define WEIR_API_ISSUER_FETCHES_H
+
+#include "api/api.h"
+
+#define ISSUERS_TAKE_PATH   "/internal/v1/issuers:take"
+#define ISSUERS_ANSWER_PATH "/internal/v1/issuers:answer"
+/* False: the request is neither. */
+bool issuer_fetches_serve(struct api *a, struct http_exchange *x);
+void issuer_metrics(struct api *a, struct strbuf *out); /* one sample an issuer, of each family */
+
+#endif
