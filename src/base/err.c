@@ -18,7 +18,7 @@ enum err_code err_set(struct err *err, enum err_code code, const char *fmt, ...)
     va_list ap;
     err->code = code;
     err->retry_after_s = 0;
-    err->conflict = err->for_log = false;
+    err->conflict = err->for_log = err->no_room = false;
     va_start(ap, fmt);
     vsnprintf(err->detail, sizeof err->detail, fmt, ap);
     va_end(ap);

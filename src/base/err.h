@@ -103,6 +103,7 @@ struct err {
     enum err_code code;
     int retry_after_s; /* 0: none; else sent as Retry-After */
     bool conflict;     /* of a shared store: others were faster; load and decide again */
+    bool no_room;      /* the disk is full: it may be tried again when there is room */
     bool for_log; /* detail may name hosts and users behind us: for the log, not for answers (err_told) */
     char detail[256];
 };

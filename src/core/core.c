@@ -262,13 +262,16 @@ static enum err_code open_listeners(struct core *c, struct err *err)
     return ERR_OK;
 }
 
-/* A database on another machine comes and goes without us; a file that cannot be opened does not get
- * better. */
+/* A database on another machine comes and goes without us, and so does room on the disk under a server that
+ * has run before: restarts would be used up in seconds and bring nothing. Any other file that cannot be
+ * opened does not get better. */
 static bool is_outage(const struct core *c, const struct err *err)
 {
     char url[SETTINGS_STORE_URL_MAX];
     enum store_kind kind;
     struct err ignored;
+    if (err->no_room)
+        return c->start->was_ready;
     return settings_store_url(c->start->settings, url, sizeof url, &ignored) == ERR_OK &&
            store_url_kind(str_of(url), &kind) && kind == STORE_POSTGRES &&
            (err->code == ERR_STORAGE_UNAVAILABLE || err->conflict);

@@ -18,7 +18,10 @@ enum { NUMBER_DIGITS = 19, LINE_BYTES = sizeof LINE_HEAD - 1 + 2 * (NUMBER_DIGIT
 
 static enum err_code failed(const char *doing, struct err *err)
 {
-    return err_set(err, ERR_STORAGE_UNAVAILABLE, "the high-water mark: %s: %s", doing, strerror(errno));
+    int why = errno;
+    err_set(err, ERR_STORAGE_UNAVAILABLE, "the high-water mark: %s: %s", doing, strerror(why));
+    err->no_room = why == ENOSPC || why == EDQUOT;
+    return err->code;
 }
 
 /* weir.db: weir.mark. Any other name: with the ending behind it. */

@@ -1,6 +1,7 @@
 """The disk fills under a running server: no success without durability, reads go on, and it heals
 by itself."""
 import os
+import signal
 
 import pytest
 
@@ -99,3 +100,26 @@ def test_a_start_on_a_full_disk_says_so_and_a_later_one_works(fresh_weir):
         assert {job["job_id"] for job in list_jobs(weir, key)} == set(ids)
         weir.stop()
         assert os.path.exists(os.path.join(disk.path, "weir.db"))
+
+
+def test_a_core_that_dies_on_a_full_disk_costs_one_restart(fresh_weir):
+    """[JOB-175] What can be opened without room serves reads; with room everything is served again. (A store that
+    cannot be opened so: test_store_failures.py.)"""
+    with small_disk(DISK_BYTES) as disk:
+        weir = fresh_weir(data=str(disk.path), settings=NOBODY)
+        _, key = weir.new_client()
+        kept = [weir.submit(key, queue="outside", payload={"n": n})["job_id"] for n in range(5)]
+        core, = weir.pids("core")
+        disk.fill()
+        os.kill(core, signal.SIGKILL)
+        weir.wait_pids("core", 1, other_than=[core], timeout=30)
+        wait_for(lambda: weir.logs(event="store_awaited") or len(weir.logs(event="core_started")) == 2, 60,
+                 "the next core to serve, or to wait for room", weir)
+        disk.free()
+        weir.wait_ready(timeout=60)
+        starts = [line for line in weir.logs(event="process_started") if line["name"] == "core"]
+        assert len(starts) == 2, starts
+        assert {job["job_id"] for job in list_jobs(weir, key)} == set(kept)
+        weir.submit(key, queue="outside")
+        weir.stop()
+        assert weir.cli("verify").returncode == 0

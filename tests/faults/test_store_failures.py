@@ -5,6 +5,7 @@ The shim (fail_io.c) with nothing armed is the negative control of this file."""
 import errno
 import http.client
 import os
+import signal
 import sqlite3
 
 import pytest
@@ -228,3 +229,42 @@ def test_a_key_that_cannot_be_renewed_or_revoked_stays_as_it_was(weir, io):
     weir.api("POST", f"{path}/revoke", {"key_id": made["key_id"]}, key).expect(200)
     weir.try_submit(key).expect_problem(403, "RFA_AUTH_API_KEY_DISABLED")
     weir.submit(renewed["api_key"], queue="outside")
+
+
+@pytest.mark.parametrize("reason", [errno.ENOSPC, errno.EDQUOT], ids=["full", "quota"])
+def test_a_core_that_dies_without_room_waits_for_it_and_goes_on(fresh_weir, io, reason):
+    """[JOB-175] One restart, no more: probes answer, everything else is 503, and with room it serves again."""
+    weir = fresh_weir(env=io.environment(), settings={"runner.processes": 0})
+    key = weir.new_client().api_key
+    kept = [weir.submit(key, queue="outside", payload={"n": n})["job_id"] for n in range(5)]
+    core, = weir.pids("core")
+    root = weir.process.pid
+    io.write_errno = reason
+    os.kill(core, signal.SIGKILL)
+    wait_for(lambda: weir.logs(event="store_awaited"), 60, "the next core to wait for room", weir)
+    for _ in range(10):
+        assert weir.process.poll() is None, weir.log_tail()
+        assert weir.api("GET", "/healthz").status == 200
+        assert weir.api("GET", "/readyz").status == 503
+        assert weir.try_submit(key, queue="outside").status == 503
+        time.sleep(0.2)
+    starts = [line for line in weir.logs(event="process_started") if line["name"] == "core"]
+    assert len(starts) == 2, starts  # the first one, and one after the kill: none is used up by waiting
+    io.heal()
+    weir.wait_ready(timeout=60)
+    assert weir.process.pid == root and weir.logs(event="store_found")
+    assert {job["job_id"] for job in list_jobs(weir, key)} == set(kept)
+    weir.submit(key, queue="outside")
+    verified(weir)
+
+
+def test_control_another_failure_of_writes_uses_up_the_restarts(fresh_weir, io):
+    """The negative control: a disk that is broken, not full, does not get better by waiting."""
+    weir = fresh_weir(env=io.environment(), settings={"runner.processes": 0})
+    weir.submit(weir.new_client().api_key, queue="outside")
+    core, = weir.pids("core")
+    io.write_errno = errno.EIO
+    os.kill(core, signal.SIGKILL)
+    assert weir.process.wait(timeout=120) == 1
+    weir.process = None
+    assert not weir.logs(event="store_awaited")

@@ -4,6 +4,7 @@
  * checkpoint thread; never both at a time (sqlite_checkpoint.c says why that is safe with SQLite before
  * 3.51.3). All other connections, those of `weir verify`, `backup`, `doctor` and the like in other processes
  * too, are read-only and make no checkpoint, not even when they are the last one to close. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,17 +14,27 @@
 
 enum { WRITER_CACHE_KIB = 8192, READER_CACHE_KIB = 2048 };
 
+/* Not only writes need room: to open a WAL its index is made first. */
+static bool is_full(sqlite3 *db, int rc)
+{
+    int kind = rc & 0xFF;
+    int reason = db && (kind == SQLITE_IOERR || kind == SQLITE_CANTOPEN) ? sqlite3_system_errno(db) : 0;
+    return kind == SQLITE_FULL || reason == ENOSPC || reason == EDQUOT;
+}
+
 enum err_code sqlite_err(sqlite3 *db, int rc, const char *doing, struct err *err)
 {
     int extended = db ? sqlite3_extended_errcode(db) : rc;
     const char *text = db ? sqlite3_errmsg(db) : sqlite3_errstr(rc);
     if (extended == SQLITE_IOERR_FSYNC || extended == SQLITE_IOERR_DIR_FSYNC)
         return err_set(err, ERR_STORE_FSYNC, "%s: the disk refused to sync", doing);
-    switch (rc & 0xFF) {
-    case SQLITE_FULL:
+    if (is_full(db, rc)) {
         err_set(err, ERR_STORAGE_DB_ERROR, "the disk is full; nothing was written");
         err->retry_after_s = 5;
+        err->no_room = true;
         return err->code;
+    }
+    switch (rc & 0xFF) {
     case SQLITE_BUSY:
         return err_set(err, ERR_STORAGE_DB_ERROR, "%s: the database is locked by another program", doing);
     case SQLITE_CORRUPT:
