@@ -371,6 +371,8 @@ static bool is_time(struct unit *u, int64_t checked_ms, int64_t retention_s, int
 bool purge_housekeep(void *self, struct unit *u)
 {
     struct purge *p = self;
+    if (!u->may_delete)
+        return false;
     bool more = purge_log(u);
     if (p->late_below || is_time(u, p->late_checked_ms, u->settings->jobs_retention_seconds, LATE_MS)) {
         more = purge_late(p, u) || more;

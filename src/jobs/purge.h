@@ -6,7 +6,8 @@
  * whose events are all past retention is dropped; jobs in it that ended long enough ago are deleted; events
  * of jobs that live on are copied to `kept` first. Unfinished jobs are never touched. A job that has
  * something to deliver lives on too, and is put down for later (LIST_LATE), so that a receiver that is away
- * holds up its own jobs and not the log. Deliveries of no job (tests) leave by their own age. */
+ * holds up its own jobs and not the log. Deliveries of no job (tests) leave by their own age. While the wall
+ * clock is in doubt nothing leaves (kernel/wall_guard.h). */
 #ifndef WEIR_JOBS_PURGE_H
 #define WEIR_JOBS_PURGE_H
 

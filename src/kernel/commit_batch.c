@@ -215,13 +215,35 @@ static size_t answer(struct lane *l, struct command_list *decided)
     return n;
 }
 
+/* The first lane's: it alone has duties. A jump is told once, and when it is over. */
+static void look_at_wall(struct lane *l)
+{
+    struct kernel *k = l->kernel;
+    struct unit *u = &l->unit;
+    enum wall_state before = k->wall.state;
+    int64_t wall_us = u->now_us, mono_us = clock_mono_us(k->config.clock);
+    if (atomic_exchange(&k->accepts_wall, false))
+        wall_guard_accept(&k->wall, wall_us, mono_us);
+    int64_t now_us = wall_guard_look(&k->wall, wall_us, mono_us);
+    if (!is_shared(l)) /* there the database says what time it is */
+        u->now_us = now_us;
+    u->may_delete = wall_guard_may_delete(&k->wall, mono_us);
+    if (k->wall.state != before)
+        log_line(k->wall.state == WALL_RIGHT ? LOG_INFO : LOG_ERROR, "clock", "state",
+                 LOG_TEXT(wall_state_text(k->wall.state)), "off_by_ms",
+                 LOG_INT((wall_us - mono_us - k->wall.offset_us) / 1000), "deletes", LOG_INT(u->may_delete),
+                 NULL);
+}
+
 void lane_start_unit(struct lane *l)
 {
-    const struct kernel *k = l->kernel;
+    struct kernel *k = l->kernel;
     struct unit *u = &l->unit;
     unit_start(u);
     int64_t steady_us = steady_now_us(k);
     u->now_us = is_shared(l) ? steady_us : clock_wall_us(k->config.clock);
+    if (l == &k->lanes[0])
+        look_at_wall(l);
     u->now_ms = u->held_ms = u->now_us / 1000;
     u->steady_ms = steady_us / 1000;
     u->steady_up_ms = (steady_us + 999) / 1000;

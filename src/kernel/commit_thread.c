@@ -27,7 +27,7 @@ static int64_t timers_idle_ms(const struct lane *l, int64_t ms, int64_t steady)
     int64_t next_wall = live_next_wall(live);
     ms = earlier(ms, live_next_steady(live), steady);
     if (next_wall < INT64_MAX) {
-        ms = earlier(ms, next_wall, clock_wall_ms(l->kernel->config.clock));
+        ms = earlier(ms, next_wall, wall_now_ms(l->kernel));
         if (ms > LOOK_AGAIN_MS)
             ms = LOOK_AGAIN_MS;
     }

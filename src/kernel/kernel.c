@@ -42,7 +42,7 @@ static void regrant(struct task *t, void *arg)
     struct kernel *k = arg;
     if (t->phase != TASK_LEASED && t->phase != TASK_RUNNING)
         return;
-    int64_t steady = (steady_now_us(k) + 999) / 1000, wall = clock_wall_ms(k->config.clock);
+    int64_t steady = (steady_now_us(k) + 999) / 1000, wall = wall_now_ms(k);
     t->row.lease_ms = steady + k->config.settings->queue_lease_ms;
     if (t->phase == TASK_RUNNING) {
         int64_t left = task_runtime_limit_ms(k->config.settings, t) - (wall - t->row.started_ms);
@@ -72,7 +72,7 @@ static void regrant_leases(struct kernel *k)
         struct task *t = p.tasks[i], *about = t->row.subject ? live_find(live, t->row.subject) : NULL;
         if (about && t->row.target < 0)
             about->has_callback = true;
-        live_place(live, t, clock_wall_ms(k->config.clock));
+        live_place(live, t, wall_now_ms(k));
     }
     free(p.tasks);
 }
@@ -105,7 +105,9 @@ struct kernel *kernel_new(const struct kernel_config *config)
 {
     struct kernel *k = must_alloc(sizeof *k);
     k->config = *config;
-    k->wall_minus_mono_us = clock_wall_us(config->clock) - clock_mono_us(config->clock);
+    wall_guard_start(&k->wall, raw_wall_us(k), clock_mono_us(config->clock),
+                     uuid_v7_ms(config->store->last_id) * 1000);
+    k->wall_minus_mono_us = k->wall.offset_us;
     census_init(&k->census);
     k->lane_count = 1 + config->more_lane_count;
     k->lanes = must_alloc(k->lane_count * sizeof *k->lanes);
@@ -221,6 +223,11 @@ bool kernel_post_in_round(struct kernel *k, struct command *c)
 {
     struct lane *none;
     return queue_up(k, c, false, &none);
+}
+
+void kernel_accept_clock(struct kernel *k)
+{
+    atomic_store(&k->accepts_wall, true);
 }
 
 void kernel_set_pressure(struct kernel *k, bool refuses_low, bool puts_off)

@@ -119,6 +119,9 @@ void kernel_round_end(struct kernel *k);
 size_t kernel_step(struct kernel *k);
 /* From the next batch on: new work of the low class is refused; what can wait does. Any thread. */
 void kernel_set_pressure(struct kernel *k, bool refuses_low, bool puts_off);
+/* An operator says that the wall clock is right, wherever it has jumped (kernel/wall_guard.h). From the next
+ * batch on. Any thread. */
+void kernel_accept_clock(struct kernel *k);
 /* Another node has news (enum store_hint, or'ed). Any thread. */
 void kernel_hint(struct kernel *k, unsigned what);
 
@@ -133,6 +136,7 @@ struct kernel_stats {
     int64_t commands_waiting_bytes;
     uint64_t refused;       /* commands that found no room to wait */
     int64_t last_commit_us; /* duration of the last commit */
+    bool clock_in_doubt;    /* the wall clock has jumped, or is not known to be right: nothing is deleted */
     bool storing;           /* false after a failed commit until a write succeeds */
     int64_t wal_pages;
 };

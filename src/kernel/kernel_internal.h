@@ -16,6 +16,7 @@
 #include "kernel/ghosts.h"
 #include "kernel/kernel.h"
 #include "kernel/waiting.h"
+#include "kernel/wall_guard.h"
 
 /* Commands are for any lane, or for the first one only. */
 enum lane_kind { FOR_ANY, FOR_FIRST, LANE_KINDS };
@@ -51,6 +52,8 @@ struct lane {
 
 struct kernel {
     struct kernel_config config;
+    struct wall_guard wall;     /* the first lane's */
+    _Atomic bool accepts_wall;  /* an operator has said that the clock is right */
     int64_t wall_minus_mono_us; /* fixed at start: steady = mono + this, unless the store is shared */
     struct lane *lanes;
     size_t lane_count;
@@ -85,6 +88,18 @@ static inline int64_t steady_now_us(const struct kernel *k)
 static inline int64_t steady_now(const struct kernel *k)
 {
     return steady_now_us(k) / 1000;
+}
+
+/* The wall clock as it is, of a shared store the database's. */
+static inline int64_t raw_wall_us(const struct kernel *k)
+{
+    return k->config.store->shared ? steady_now_us(k) : clock_wall_us(k->config.clock);
+}
+
+/* The time that a batch of the first lane would have now. In its turn. */
+static inline int64_t wall_now_ms(const struct kernel *k)
+{
+    return wall_guard_now(&k->wall, raw_wall_us(k), clock_mono_us(k->config.clock)) / 1000;
 }
 
 static inline enum lane_kind kind_of(const struct kernel *k, const struct command *c)

@@ -84,11 +84,12 @@ struct unit {
     const struct settings *settings;
     struct uuid_v7_source *ids;
     struct reader *reader;  /* housekeeping's own snapshot reader; may be NULL in tests */
-    int64_t now_us, now_ms; /* wall clock, one instant for the whole batch */
+    int64_t now_us, now_ms; /* wall clock as far as it is right, one instant for the whole batch */
     int64_t held_ms;        /* wall clock when the rows were in hand, never before now_ms: of a shared store a
                              * batch waits for those who hold them, so what they wrote has an earlier time */
-    int64_t steady_ms;      /* wall clock that never jumps, cut to ms: what has passed is asked of it */
-    int64_t steady_up_ms;   /* the same, rounded up: deadlines are counted from it, so none is early */
+    bool may_delete;      /* false while the wall clock is in doubt (kernel/wall_guard.h): retention waits */
+    int64_t steady_ms;    /* wall clock that never jumps, cut to ms: what has passed is asked of it */
+    int64_t steady_up_ms; /* the same, rounded up: deadlines are counted from it, so none is early */
 
     struct log_builder log;
     struct map rows;

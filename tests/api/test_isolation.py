@@ -38,7 +38,7 @@ OPERATORS_ONLY = {"listClients", "suspendClient", "resumeClient", "purgeJobsOfCl
 OWN_ONLY = {"listJobs", "listReports", "getReportSummary", "listWebhooks"}
 # Make a thing of the caller's own, or are nobody's.
 OPEN = {"createClient", "submitJob", "submitJobBatch", "createWebhook", "getHealth", "getReadiness",
-        "getStartup", "getMetrics", "getContract", "getKeySet", "getTopology"}
+        "getStartup", "getMetrics", "getContract", "getKeySet", "getTopology", "acceptClock"}
 # Ids are in the body and refusals in the items.
 WORKER = {"claimTasks", "startTasks", "heartbeatTasks", "finishTasks", "releaseTasks"}
 
@@ -239,3 +239,4 @@ def test_public_pages_show_no_clients_data(weir, owner):
     for path in ("/metrics", "/healthz", "/readyz", "/startupz", "/openapi/jobs.yaml",
                  "/.well-known/jwks.json", "/ops/v1/topology"):
         owner.assert_hidden(weir.api("GET", path))
+    owner.assert_hidden(weir.api("POST", "/ops/v1/clock:accept"))

@@ -192,6 +192,15 @@ def test_outside_of_dev_it_takes_a_credential(strict, weir):
         assert answer.status == status, (role, answer.text)
 
 
+def test_only_an_operator_may_say_that_the_clock_is_right(strict, weir):
+    """POST /ops/v1/clock:accept takes what the topology takes."""
+    path = "/ops/v1/clock:accept"
+    strict.api("POST", path).expect_problem(401, "RFA_AUTH_INVALID_CREDENTIALS")
+    strict.api("POST", path, key="junk").expect_problem(401, "RFA_AUTH_INVALID_CREDENTIALS")
+    assert strict.api("POST", path, key=OPERATOR).expect(200)["status"] == "accepted"
+    assert weir.api("POST", path).expect(200)["status"] == "accepted"
+
+
 def test_the_answer_is_what_the_contract_says(weir):
     contract = yaml.safe_load(weir.api("GET", "/openapi/ops.yaml").text)["components"]["schemas"]
     told = weir.api("GET", PATH).expect(200)

@@ -1,6 +1,7 @@
 """The wall clock of a running server jumps; the shim of fail_io.c shifts what it reads.
 
-Retention, expiry and far schedules are proved so, and leases are shown not to care."""
+Retention, expiry and far schedules are proved so, and leases are shown not to care. A jump ahead counts only
+when an operator says so, or an hour later (kernel/wall_guard.h)."""
 import time
 from datetime import datetime, timedelta, timezone
 
@@ -29,6 +30,12 @@ def weir(fresh_weir, io):
         "keys.revoked_retention_seconds": 90 * 86400})
 
 
+def shift(weir, io, shift_ms):
+    """The clock is set, and an operator says that it is right."""
+    io.clock_shift_ms = shift_ms
+    weir.api("POST", "/ops/v1/clock:accept").expect(200)
+
+
 def ahead(**delta):
     """A moment from now on the wire."""
     return (datetime.now(timezone.utc) + timedelta(**delta)).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -39,10 +46,10 @@ def test_a_job_a_year_ahead_runs_when_its_time_comes(weir, io, client):
     SUCCEEDS."""
     job_id = weir.submit(client.api_key, type="DEFERRED", work_kind="SCHEDULED_FAR_FUTURE",
                          execution_at=ahead(days=365))["job_id"]
-    io.clock_shift_ms = 364 * DAY_MS
-    time.sleep(0.7)  # the server looks at the clock every half second
+    shift(weir, io, 364 * DAY_MS)
+    time.sleep(1.5)  # the server looks at the clock once a second
     assert weir.job(client.api_key, job_id)["state"] == "CREATED"
-    io.clock_shift_ms = 365 * DAY_MS + 2000
+    shift(weir, io, 365 * DAY_MS + 2000)
     assert weir.wait_final(client.api_key, job_id)["state"] == "SUCCEEDED"
     check_chain(weir, client.api_key, job_id)
 
@@ -90,10 +97,10 @@ def test_final_jobs_live_thirty_days_and_unfinished_ones_for_ever(weir, io, clie
     final = weir.submit(key, work_kind="SUCCESS_FAST")["job_id"]
     waiting = weir.submit(key, queue="outside")["job_id"]
     report = weir.wait_final(key, final) and weir.report(key, final)
-    io.clock_shift_ms = 29 * DAY_MS
+    shift(weir, io, 29 * DAY_MS)
     time.sleep(1.5)  # the purge looks once a second
     assert weir.report(key, final) == report
-    io.clock_shift_ms = 30 * DAY_MS + HOUR_MS
+    shift(weir, io, 30 * DAY_MS + HOUR_MS)
     wait_for(lambda: weir.api("GET", f"/v1/jobs/{final}", key=key).status == 404, 10, "purge", weir)
     for path in ("", "/report", "/events"):
         weir.api("GET", f"/v1/jobs/{final}{path}", key=key).expect_problem(404, "RFA_JOB_NOT_FOUND")
@@ -147,9 +154,53 @@ def test_a_revoked_key_is_remembered_ninety_days(weir, io):
     replaced = weir.api("GET", path, key=key).expect(200)["items"][1]["key_id"]
     weir.api("POST", f"{path}/revoke", {"key_id": replaced}, key).expect(200)
     weir.try_submit(key).expect_problem(403, "RFA_AUTH_API_KEY_DISABLED")
-    io.clock_shift_ms = 89 * DAY_MS
+    shift(weir, io, 89 * DAY_MS)
     time.sleep(1.5)
     weir.try_submit(key).expect_problem(403, "RFA_AUTH_API_KEY_DISABLED")
-    io.clock_shift_ms = 90 * DAY_MS + HOUR_MS
+    shift(weir, io, 90 * DAY_MS + HOUR_MS)
     wait_for(lambda: weir.try_submit(key).status == 401, 10, "the key to be forgotten", weir)
     weir.submit(rotated["api_key"], queue="outside")
+
+
+def clock_states(weir):
+    """What the log says about the clock."""
+    return [line["state"] for line in weir.logs(event="clock")]
+
+
+def test_a_clock_eighty_days_ahead_for_a_moment_deletes_nothing_and_is_told(weir, io, client):
+    """The log, a metric, /readyz and doctor tell it while it lasts; a job due in a month is not early."""
+    key = client.api_key
+    final = weir.submit(key, work_kind="SUCCESS_FAST")["job_id"]
+    weir.wait_final(key, final)
+    month = weir.submit(key, type="DEFERRED", execution_at=ahead(days=30))["job_id"]
+    io.clock_shift_ms = 80 * DAY_MS
+    wait_for(lambda: clock_states(weir) == ["ahead"], 30, "the jump to be seen", weir)
+    time.sleep(2.5)  # the purge would have looked twice
+    ready = weir.api("GET", "/readyz").expect(200)
+    assert ready["checks"]["clock"] == "warn"
+    assert weir.metrics()["weir_clock_in_doubt"] == 1
+    told = weir.cli("doctor", "--url", weir.url)
+    assert "clock:accept" in told.stdout + told.stderr
+    io.clock_shift_ms = 0
+    wait_for(lambda: clock_states(weir) == ["ahead", "right"], 30, "its return to be seen", weir)
+    assert "clock" not in weir.api("GET", "/readyz").expect(200)["checks"]
+    assert weir.job(key, final)["state"] == "SUCCEEDED"
+    assert weir.job(key, month)["state"] == "CREATED"
+    check_chain(weir, key, final)
+
+
+def test_a_clock_before_1970_fires_nothing(weir, io, client):
+    """Neither while the server runs nor when it starts with it; what comes meanwhile has sound times."""
+    key = client.api_key
+    far = weir.submit(key, type="DEFERRED", execution_at="2030-01-01T00:00:00Z")["job_id"]
+    io.clock_shift_ms = -int(time.time() * 1000) - DAY_MS
+    wait_for(lambda: clock_states(weir) == ["too_early"], 30, "the clock to be seen", weir)
+    new = weir.submit(key, work_kind="SUCCESS_FAST")["job_id"]
+    assert weir.wait_final(key, new)["state"] == "SUCCEEDED"
+    assert weir.job(key, new)["created_at"] > "2026"
+    assert weir.job(key, far)["state"] == "CREATED"
+    weir.restart()
+    time.sleep(1.5)
+    assert weir.job(key, far)["state"] == "CREATED"
+    weir.stop()
+    assert weir.cli("verify").returncode == 0

@@ -103,8 +103,8 @@ def test_a_start_on_a_full_disk_says_so_and_a_later_one_works(fresh_weir):
 
 
 def test_a_core_that_dies_on_a_full_disk_costs_one_restart(fresh_weir):
-    """[JOB-175] What can be opened without room serves reads; with room everything is served again. (A store that
-    cannot be opened so: test_store_failures.py.)"""
+    """[JOB-175] What can be opened without room serves reads; with room everything is served again. (A store
+    that cannot be opened so: test_store_failures.py.)"""
     with small_disk(DISK_BYTES) as disk:
         weir = fresh_weir(data=str(disk.path), settings=NOBODY)
         _, key = weir.new_client()

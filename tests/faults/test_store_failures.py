@@ -233,7 +233,7 @@ def test_a_key_that_cannot_be_renewed_or_revoked_stays_as_it_was(weir, io):
 
 @pytest.mark.parametrize("reason", [errno.ENOSPC, errno.EDQUOT], ids=["full", "quota"])
 def test_a_core_that_dies_without_room_waits_for_it_and_goes_on(fresh_weir, io, reason):
-    """[JOB-175] One restart, no more: probes answer, everything else is 503, and with room it serves again."""
+    """[JOB-175] One restart, no more: probes answer, all else is 503, and with room it serves again."""
     weir = fresh_weir(env=io.environment(), settings={"runner.processes": 0})
     key = weir.new_client().api_key
     kept = [weir.submit(key, queue="outside", payload={"n": n})["job_id"] for n in range(5)]

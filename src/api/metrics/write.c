@@ -284,6 +284,8 @@ static void write_store(const struct metrics *m, const struct kernel_stats *k, s
               &m->commit_seconds);
     counter(out, "weir_store_errors_total", "Commits that failed", k->commit_errors);
     gauge(out, "weir_store_writable", "1 while commits go through", k->storing);
+    gauge(out, "weir_clock_in_doubt", "1 while the wall clock has jumped and nothing is deleted",
+          k->clock_in_doubt);
     gauge(out, "weir_wal_pages", "Pages in the write-ahead log", (uint64_t)k->wal_pages);
 }
 

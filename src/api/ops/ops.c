@@ -88,6 +88,10 @@ static void handle_ready(struct call *c)
     jw_text(&w, stats.workers ? "ok" : "degraded");
     jw_key(&w, "pressure");
     jw_text(&w, pressure_level_text(overload_worst(c->api->overload)));
+    if (stats.clock_in_doubt) {
+        jw_key(&w, "clock");
+        jw_text(&w, "warn");
+    }
     if (draining) {
         jw_key(&w, "server");
         jw_text(&w, "down");
@@ -106,6 +110,21 @@ static void look_at_server(const struct http_server *s, struct metrics_around *a
     around->tls_expires_at = tls ? tls_expires_at(tls) : 0;
     for (int end = 0; end < HTTP_HANDSHAKE_END_COUNT; end++)
         around->handshakes[end] = http_server_handshakes(s, (enum http_handshake_end)end);
+}
+
+/* The kernel takes it up with its next batch, within a second. */
+static void handle_accept_clock(struct call *c)
+{
+    struct json_writer w;
+    log_line(LOG_WARN, "clock_accepted", NULL);
+    kernel_accept_clock(c->api->kernel);
+    call_json(c, 200, &w);
+    jw_object(&w);
+    jw_key(&w, "status");
+    jw_text(&w, "accepted");
+    timestamp(c, &w);
+    jw_object_end(&w);
+    call_send(c);
 }
 
 static void handle_metrics(struct call *c)
@@ -180,6 +199,7 @@ const struct route ops_routes[] = {
     ROUTE(GET,  "/ops/v1/jobs",                           listJobsOfAll,     AUTH_ADMINISTRATOR, 0, "list_jobs_of_all", ACCEPT_JSON, false, handle_ops_jobs)
     ROUTE(GET,  "/ops/v1/queues",                         listQueuesOfAll,   AUTH_ADMINISTRATOR, 0, "list_queues_of_all", ACCEPT_JSON, false, handle_ops_queues)
     ROUTE(GET,  "/ops/v1/audit",                          listOperatorActions, AUTH_ADMINISTRATOR, 0, "audit",        ACCEPT_JSON, false, handle_ops_audit)
+    ROUTE(POST, "/ops/v1/clock:accept",                   acceptClock,       AUTH_ADMINISTRATOR, 0, "accept_clock",   ACCEPT_JSON, false, handle_accept_clock)
     ROUTE(GET, "/openapi/{name}", getContract,  AUTH_NONE, 0, "contract", ACCEPT_YAML | ACCEPT_TEXT, false, handle_contract)
     ROUTE(GET, "/.well-known/jwks.json", getKeySet, AUTH_NONE, 0, "key_set", ACCEPT_JSON | ACCEPT_TEXT, false, handle_jwks)
 };

@@ -171,6 +171,26 @@ static void test_a_job_older_than_the_log_keeps_its_history_across_a_restart_and
     assert_int_equal(rows_of(r, &table_kept_row), 2); /* the later one's only */
 }
 
+/* A clock that is wrong for a moment deletes nothing; one that an operator calls right does. */
+static void test_a_clock_that_jumps_ahead_deletes_nothing_before_it_is_accepted(void **state)
+{
+    struct rig *r = *state;
+    int64_t client = rig_new_client(r, NULL);
+    struct submit_item job = rig_submit_default(r, client);
+    struct job_view v;
+    rig_run(r, true);
+    rig_set_wall(r, 3 * RETENTION_MS);
+    purge(r);
+    assert_true(rig_find(r, job.id, &v));
+    rig_set_wall(r, -3 * RETENTION_MS);
+    purge(r);
+    assert_true(rig_find(r, job.id, &v));
+    rig_set_wall(r, 3 * RETENTION_MS);
+    kernel_accept_clock(r->kernel);
+    purge(r);
+    assert_false(rig_find(r, job.id, &v));
+}
+
 /* Some jobs of a chunk live on while others go. */
 static void test_neighbours_in_the_log_do_not_hold_each_other(void **state)
 {
@@ -339,6 +359,7 @@ int main(void)
         RIG_TEST(test_the_retention_time_is_the_setting),
         RIG_TEST(test_unfinished_jobs_stay_with_their_whole_history),
         RIG_TEST(test_a_job_older_than_the_log_keeps_its_history_across_a_restart_and_ends_well),
+        RIG_TEST_UNSHARED(test_a_clock_that_jumps_ahead_deletes_nothing_before_it_is_accepted, RIG_OWN_CLOCK),
         RIG_TEST(test_neighbours_in_the_log_do_not_hold_each_other),
         RIG_TEST(test_a_purge_that_cannot_commit_is_undone_and_done_later),
         RIG_TEST(test_a_purge_that_cannot_read_a_row_is_undone_whole),

@@ -62,7 +62,7 @@ static void test_many_schedules_fire_in_order_of_their_times(void **state)
     }
 }
 
-static void test_a_clock_set_forward_brings_schedules_forward_and_ends_no_lease(void **state)
+static void test_a_clock_set_forward_moves_no_schedule_and_ends_no_lease(void **state)
 {
     struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
@@ -71,6 +71,9 @@ static void test_a_clock_set_forward_brings_schedules_forward_and_ends_no_lease(
     rig_work(r, &start_command_type, &b);
     struct submit_item scheduled = rig_submit_deferred(r, client, HOUR_MS);
     rig_set_wall(r, DAY_MS);
+    rig_step(r);
+    assert_int_equal(rig_state(r, scheduled.id), JOB_CREATED);
+    kernel_accept_clock(r->kernel);
     rig_step(r);
     assert_int_equal(rig_state(r, scheduled.id), JOB_QUEUED);
     assert_int_equal(rig_state(r, assigned.id), JOB_ASSIGNED);
@@ -115,6 +118,25 @@ static void test_a_clock_set_back_delays_schedules_and_ends_leases_in_time(void 
     rig_pass(r, 1);
     rig_step(r);
     assert_int_equal(rig_state(r, scheduled.id), JOB_QUEUED);
+}
+
+/* One before 1970 moves nothing, for as long as it lasts. */
+static void test_a_clock_before_1970_fires_nothing_and_time_goes_on(void **state)
+{
+    struct rig *r = *state;
+    int64_t client = rig_new_client(r, NULL);
+    struct submit_item far = rig_submit_deferred(r, client, 10 * DAY_MS);
+    struct submit_item soon = rig_submit_deferred(r, client, 2 * HOUR_MS);
+    rig_set_wall(r, -r->wall_us / 1000 - DAY_MS);
+    kernel_accept_clock(r->kernel);
+    rig_pass(r, HOUR_MS);
+    rig_step(r);
+    assert_int_equal(rig_state(r, far.id), JOB_CREATED);
+    assert_int_equal(rig_state(r, soon.id), JOB_CREATED);
+    rig_pass(r, HOUR_MS);
+    rig_step(r);
+    assert_int_equal(rig_state(r, far.id), JOB_CREATED);
+    assert_int_equal(rig_state(r, soon.id), JOB_QUEUED);
 }
 
 /* Event times rise per job whatever the clock does; the check at the end of every test proves it. */
@@ -262,8 +284,9 @@ int main(void)
         RIG_TEST(test_a_scheduled_job_is_queued_when_due_and_not_a_millisecond_earlier),
         RIG_TEST(test_a_schedule_between_two_milliseconds_is_rounded_up),
         RIG_TEST(test_many_schedules_fire_in_order_of_their_times),
-        RIG_TEST_UNSHARED(test_a_clock_set_forward_brings_schedules_forward_and_ends_no_lease, RIG_OWN_CLOCK),
+        RIG_TEST_UNSHARED(test_a_clock_set_forward_moves_no_schedule_and_ends_no_lease, RIG_OWN_CLOCK),
         RIG_TEST_UNSHARED(test_a_clock_set_back_delays_schedules_and_ends_leases_in_time, RIG_OWN_CLOCK),
+        RIG_TEST_UNSHARED(test_a_clock_before_1970_fires_nothing_and_time_goes_on, RIG_OWN_CLOCK),
         RIG_TEST(test_event_times_rise_while_the_clock_runs_backwards),
         RIG_TEST(test_ids_rise_while_the_clock_runs_backwards),
         RIG_TEST(test_a_due_job_that_meets_a_full_queue_stays_created_and_is_tried_each_second),
