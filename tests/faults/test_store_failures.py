@@ -7,6 +7,7 @@ import http.client
 import os
 import signal
 import sqlite3
+import time
 
 import pytest
 
