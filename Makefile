@@ -65,8 +65,7 @@ fmt: setup ## format every C file
 fmt-check: setup ## is every C file as `make fmt` would leave it?
 	@tools/check_format
 
-precommit: setup ## before a commit: format and doc gates, conformance, build with warnings as errors, unit tests
-	@$(PYTHON) tools/run_tests.py check conformance build-release unit
+precommit: test-quick ## the same, before a commit: format and doc gates, conformance, build with warnings as errors, tests
 
 install-service: install ## the same, and the systemd unit and its user (deploy/README.md)
 	@install -D -m 644 deploy/systemd/weir.sysusers '$(DESTDIR)$(PREFIX)/lib/sysusers.d/weir.conf'

@@ -412,6 +412,12 @@ def keep_times():
         file.writelines("\t".join((*key, found[key])) for key in sorted(found))
 
 
+def named(arguments):
+    """The names of stages that the command line asks for; --quick stands for its own."""
+    quick = ["conformance", *(stage.name for stage in quick_stages())] if "--quick" in arguments else []
+    return quick + [name for name in arguments if name not in ("--quick", "-k")]
+
+
 def main():
     """Command line."""
     os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
@@ -420,9 +426,7 @@ def main():
     if names == ["--times"]:
         keep_times()
         return
-    if "--quick" in names:
-        names = [stage.name for stage in quick_stages()] + [name for name in names if name != "--quick"]
-    todo = chosen(stages(), [name for name in names if name != "-k"])
+    todo = chosen(stages(), named(names))
     failed = run(todo, keep_going="-k" in names)
     report(todo, failed, time.monotonic() - started)
     sys.exit(1 if failed else 0)

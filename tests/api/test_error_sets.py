@@ -6,9 +6,10 @@ from harness import contract_statuses
 pytestmark = pytest.mark.sqlite_only("what the contract lists does not depend on the store")
 ON_EVERY_CALL = {405, 406, 413, 415, 429, 504}  # on top of the lists (AJ-17)
 BODY = {400}  # of a call that takes no body and gets one, or one that is no JSON (AJ-17)
+OPERATOR = {401, 403}  # where registration is the operator's: not in dev (AJ-07)
 KEYS = "/v1/clients/1/keys"
 SETS = {
-    "[JOB-080]": ("POST", "/v1/clients", {500, 503} | BODY),
+    "[JOB-080]": ("POST", "/v1/clients", {500, 503} | BODY | OPERATOR),
     "[JOB-082]": ("POST", KEYS, {400, 401, 403, 404, 409, 500, 503}),
     "[JOB-084]": ("POST", KEYS + "/renew", {400, 401, 403, 404, 409, 500, 503}),
     "[JOB-086]": ("POST", KEYS + "/revoke", {400, 401, 403, 404, 409, 500, 503}),
