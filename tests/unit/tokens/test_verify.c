@@ -102,7 +102,8 @@ static void a_token_lives_an_hour_unless_something_else_is_said(void **state)
     struct fixture *f = *state;
     const struct {
         int64_t asked, max, lives;
-    } cases[] = {{0, 28800, 3600}, {0, 3601, 3600}, {0, 3600, 3600}, {0, 3599, 3599}, {60, 28800, 60}};
+    } cases[] = {{0, 28800, 3600}, {0, 3601, 3600}, {0, 3600, 3600},
+                 {0, 3599, 3599},  {60, 28800, 60}, {1, 28800, 1}};
     for (size_t i = 0; i < LENGTH_OF(cases); i++) {
         struct strbuf token = {0};
         struct token_verdict verdict;
