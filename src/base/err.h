@@ -26,6 +26,8 @@
       "wait for Retry-After seconds, then retry")                                                            \
     X(REQUEST_ROUTE_NOT_FOUND, "RFA_REQUEST_ROUTE_NOT_FOUND", 404, "No such route",                          \
       "see /openapi/jobs.yaml, worker.yaml, engine.yaml and ops.yaml for the routes")                        \
+    X(REQUEST_HOST_UNKNOWN, "RFA_REQUEST_HOST_UNKNOWN", 421, "Not a name of this server",                    \
+      "use localhost or the address, or add the name to server.hosts")                                       \
     X(AUTH_INVALID_CREDENTIALS, "RFA_AUTH_INVALID_CREDENTIALS", 401, "Missing or invalid credentials",       \
       "send Authorization: Bearer <api_key>")                                                                \
     X(AUTH_TOKEN_EXPIRED, "RFA_AUTH_TOKEN_EXPIRED", 401, "Credentials expired",                              \

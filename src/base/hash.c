@@ -2,7 +2,21 @@
 
 #include <string.h>
 
+#include "base/random.h"
+
 #include "base/banned.h"
+
+static uint64_t secret[2];
+
+__attribute__((constructor)) static void draw_secret(void)
+{
+    random_bytes(secret, sizeof secret);
+}
+
+void hash_secret_set(const uint64_t key[2])
+{
+    memcpy(secret, key, sizeof secret);
+}
 
 static uint64_t rotl(uint64_t x, int b)
 {
@@ -48,6 +62,11 @@ uint64_t hash_sip(const uint64_t key[2], const void *bytes, size_t len)
     for (int i = 0; i < 4; i++)
         sip_round(v);
     return v[0] ^ v[1] ^ v[2] ^ v[3];
+}
+
+uint64_t hash_secret(const void *bytes, size_t len)
+{
+    return hash_sip(secret, bytes, len);
 }
 
 uint64_t hash_fnv1a(uint64_t start, const void *bytes, size_t len)

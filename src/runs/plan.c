@@ -111,8 +111,7 @@ struct named {
 
 static uint64_t name_hash(struct str name)
 {
-    static const uint64_t key[2] = {UINT64_C(0x7765697200706c61), UINT64_C(0x6e5f73746570735f)};
-    return hash_sip(key, name.ptr, name.len);
+    return hash_secret(name.ptr, name.len);
 }
 
 static const struct named *find(const struct map *names, struct str id)

@@ -17,9 +17,15 @@ uint64_t idem_hash(int64_t client, struct str key)
     return h <= SLOT_REMOVED ? h + 2 : h;
 }
 
+/* Whoever knows the fixed key could choose keys that all fall on one slot, so a secret decides. */
+static size_t slot_of(uint64_t hash, size_t slot_count)
+{
+    return hash_secret(&hash, sizeof hash) & (slot_count - 1);
+}
+
 static void insert(struct idem_slot *slots, size_t slot_count, uint64_t hash, int64_t job)
 {
-    size_t i = hash & (slot_count - 1);
+    size_t i = slot_of(hash, slot_count);
     while (slots[i].hash != SLOT_FREE)
         i = (i + 1) & (slot_count - 1);
     slots[i] = (struct idem_slot){hash, job};
@@ -53,7 +59,7 @@ void idem_remove(struct idem_index *x, uint64_t hash, int64_t job)
 {
     if (!x->slot_count)
         return;
-    for (size_t i = hash & (x->slot_count - 1); x->slots[i].hash != SLOT_FREE;
+    for (size_t i = slot_of(hash, x->slot_count); x->slots[i].hash != SLOT_FREE;
          i = (i + 1) & (x->slot_count - 1))
         if (x->slots[i].hash == hash && x->slots[i].job == job) {
             x->slots[i] = (struct idem_slot){SLOT_REMOVED, 0};
@@ -66,7 +72,7 @@ int64_t idem_find(const struct idem_index *x, uint64_t hash, size_t *cursor)
 {
     if (!x->slot_count)
         return 0;
-    size_t i = *cursor ? *cursor - 1 : hash & (x->slot_count - 1);
+    size_t i = *cursor ? *cursor - 1 : slot_of(hash, x->slot_count);
     for (; x->slots[i].hash != SLOT_FREE; i = (i + 1) & (x->slot_count - 1))
         if (x->slots[i].hash == hash) {
             *cursor = ((i + 1) & (x->slot_count - 1)) + 1;

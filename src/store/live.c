@@ -14,7 +14,6 @@ enum { REFS_FIRST = 8 * sizeof(uint64_t) }; /* most jobs have fewer events in th
 struct live *live_new(void)
 {
     struct live *l = must_alloc(sizeof *l);
-    l->seed[0] = UINT64_C(0x77656972); /* names are bounded and few: no need for secrecy here */
     l->targets.slots = UINT32_MAX;
     return l;
 }

@@ -32,7 +32,6 @@ struct live {
     uint32_t phase_counts[TASK_OWNER_COUNT][TASK_ENDED + 1];
     uint32_t replays_ready;
     uint64_t deliveries;
-    uint64_t seed[2];
 };
 
 static inline uint64_t live_id_hash(int64_t id)
@@ -40,9 +39,9 @@ static inline uint64_t live_id_hash(int64_t id)
     return hash_mix((uint64_t)id);
 }
 
-static inline uint64_t live_text_hash(const struct live *l, struct str s)
+static inline uint64_t live_text_hash(struct str s)
 {
-    return hash_sip(l->seed, s.ptr, s.len);
+    return hash_secret(s.ptr, s.len);
 }
 
 struct str live_copy_str(struct str s);

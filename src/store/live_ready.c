@@ -9,7 +9,7 @@
 
 struct ready_queue *ready_find_queue(const struct live *l, struct str name)
 {
-    for (struct map_node *n = map_first(&l->queues, live_text_hash(l, name)); n; n = map_next(n)) {
+    for (struct map_node *n = map_first(&l->queues, live_text_hash(name)); n; n = map_next(n)) {
         struct ready_queue *q = CONTAINER_OF(n, struct ready_queue, node);
         if (str_is(name, q->name))
             return q;
@@ -34,7 +34,7 @@ static struct ready_list *need_list(struct live *l, const struct task_row *row)
     if (!q) {
         q = must_alloc(sizeof *q);
         q->name = (char *)(uintptr_t)live_copy_str(queue).ptr;
-        map_put(&l->queues, &q->node, live_text_hash(l, queue));
+        map_put(&l->queues, &q->node, live_text_hash(queue));
     }
     struct ready_list *list = ready_find_list(q, row->client);
     if (!list) {

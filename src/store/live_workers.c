@@ -8,7 +8,7 @@
 
 struct worker_seen *live_worker(struct live *l, struct str id, int64_t steady_ms)
 {
-    uint64_t hash = live_text_hash(l, id);
+    uint64_t hash = live_text_hash(id);
     for (struct map_node *n = map_first(&l->workers, hash); n; n = map_next(n)) {
         struct worker_seen *w = CONTAINER_OF(n, struct worker_seen, node);
         if (str_equal(w->id, id)) {

@@ -1,6 +1,8 @@
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -64,14 +66,37 @@ static void mix_spreads_neighbours(void **state)
         assert_true(seen[i] > 0);
 }
 
-int main(void)
+/* A program that is started twice hashes differently; a test may choose. */
+static void the_secret_is_drawn_anew_by_each_program(void **state)
 {
+    (void)state;
+    char first[32] = "", second[32] = "";
+    char *const texts[] = {first, second};
+    for (int i = 0; i < 2; i++) {
+        FILE *again = popen("/proc/$PPID/exe --show", "r");
+        assert_non_null(again);
+        assert_non_null(fgets(texts[i], sizeof first, again));
+        pclose(again);
+    }
+    assert_string_not_equal(first, second);
+    const uint64_t key[2] = {1, 2};
+    hash_secret_set(key);
+    assert_true(hash_secret("a", 1) == hash_sip(key, "a", 1));
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1 && strcmp(argv[1], "--show") == 0) {
+        printf("%016llx\n", (unsigned long long)hash_secret("a", 1));
+        return 0;
+    }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(siphash_gives_the_reference_vectors),
         cmocka_unit_test(siphash_depends_on_its_key),
         cmocka_unit_test(siphash_reads_unaligned_bytes_alike),
         cmocka_unit_test(fnv1a_gives_the_published_values_and_continues),
         cmocka_unit_test(mix_spreads_neighbours),
+        cmocka_unit_test(the_secret_is_drawn_anew_by_each_program),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
