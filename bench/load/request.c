@@ -12,7 +12,7 @@ static const char keyed[] = "\"idempotency_key\":\"";
 static void add_head(struct strbuf *out, const char *method, const char *path, const char *key)
 {
     strbuf_clear(out);
-    strbuf_addf(out, "%s %s HTTP/1.1\r\nHost: bench\r\n", method, path);
+    strbuf_addf(out, "%s %s HTTP/1.1\r\nHost: localhost\r\n", method, path);
     if (key)
         strbuf_addf(out, "Authorization: Bearer %s\r\n", key);
 }

@@ -101,6 +101,7 @@ enum err_code api_new(const struct api_config *config, struct api **ret_api, str
     a->router = router_new(all_routes, route_count);
     a->auth = auth_new(config->settings);
     a->rate_limit = rate_limit_new(config->settings);
+    a->address_limits = address_limits_new(config->settings, config->clock);
     a->metrics = metrics_new(route_pointers, route_count);
     a->overload = overload_new(config->settings, config->clock, a->metrics);
     a->signal_limits = signal_limits_new(config->settings);
@@ -151,6 +152,7 @@ struct api *api_free(struct api *a)
     router_free(a->router);
     auth_free(a->auth);
     rate_limit_free(a->rate_limit);
+    address_limits_free(a->address_limits);
     signal_limits_free(a->signal_limits);
     policy_point_free(a->policy_point);
     overload_free(a->overload);
@@ -320,6 +322,7 @@ static void measure(struct api *a, const struct kernel_stats *stats)
     struct overload_queues q = {.kernel = *stats};
     if (a->server) {
         q.connections = http_server_connections(a->server);
+        q.connections_max = http_server_connections_max(a->server);
         q.held_bytes = http_server_held_bytes(a->server);
     }
     policy_point_depth(a->policy_point, &q.policy_questions, &q.policy_capacity);
@@ -345,6 +348,7 @@ void api_tick(struct api *a, struct heart *heart)
     topology_cascades(a->topology, &cascades);
     heart_waits(heart, false);
     overload_tick(a->overload, &cascades);
+    address_limits_tick(a->address_limits);
 }
 
 static void count_batch(struct api *a)

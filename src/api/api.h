@@ -8,6 +8,7 @@
 #ifndef WEIR_API_API_H
 #define WEIR_API_API_H
 
+#include "api/address_limits.h"
 #include "api/auth.h"
 #include "api/client_ids.h"
 #include "api/credential.h"
@@ -37,7 +38,8 @@ struct api;
 struct call;
 
 enum auth_need {
-    AUTH_NONE,          /* open to anyone */
+    AUTH_NONE,          /* open to anyone, so often a minute from one address */
+    AUTH_PROBE,         /* the same, counted apart; a probe of this machine is not counted */
     AUTH_OPTIONAL,      /* a bad key is refused, no key is the handler's decision */
     AUTH_CLIENT,        /* an API key */
     AUTH_KEEPER,        /* an API key or the operator token */
@@ -114,6 +116,7 @@ struct api {
     struct signal_limits *signal_limits;
     struct policy_point *policy_point; /* NULL: none is asked */
     struct rate_limit *rate_limit;
+    struct address_limits *address_limits;
     struct metrics *metrics;
     struct overload *overload;
     struct traces *traces; /* NULL: off */
@@ -176,6 +179,8 @@ static inline bool call_has_queue(const struct call *c, struct str queue)
 {
     return key_queues_have(c->who.power.queues, queue);
 }
+/* One request of a caller without credentials; false: its address has had its share, which was answered. */
+bool call_take_from_address(struct call *c, enum address_budget budget);
 /* Idempotency-Key header, at most 255 visible characters; false: answered. */
 bool call_idempotency_key(struct call *c, struct str *ret_key);
 void call_body_fingerprint(const struct json *body, const char *skip_key, uint8_t out[16]);

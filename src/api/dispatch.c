@@ -4,6 +4,7 @@
 
 #include "api/api.h"
 #include "api/engine/policy_point.h"
+#include "api/host_check.h"
 #include "api/issuer_fetches.h"
 #include "base/digest.h"
 #include "base/hash.h"
@@ -15,12 +16,28 @@
 
 enum { ANONYMOUS_BODY_MAX = 16 * 1024 };
 
+static bool is_of_credentials(enum err_code code)
+{
+    return code == ERR_AUTH_INVALID_CREDENTIALS || code == ERR_AUTH_TOKEN_EXPIRED ||
+           code == ERR_AUTH_API_KEY_DISABLED;
+}
+
+/* Whoever tries credentials is told how good they are only so often. */
+static struct err limited(const struct call *c, const struct err *err)
+{
+    struct err instead;
+    bool counts = is_of_credentials(err->code) && !c->x->over_unix_socket;
+    bool may = !counts || address_limits_take(c->api->address_limits, &c->x->peer, ADDRESS_ANONYMOUS,
+                                              &instead) == ERR_OK;
+    return may ? *err : instead;
+}
+
 void call_problem(struct call *c, const struct err *err)
 {
-    c->err = *err;
-    struct err shown = *err;
-    metrics_problem(c->api->metrics, err->code);
-    if (err_http_status(err->code) >= 500)
+    struct err shown = limited(c, err);
+    c->err = shown;
+    metrics_problem(c->api->metrics, shown.code);
+    if (err_http_status(shown.code) >= 500)
         reads_end(c->api->reads); /* it may have been a read that failed: the next one begins anew */
     if (shown.code == ERR_STORE_FSYNC)
         shown.code = ERR_STORAGE_DB_ERROR; /* the catalog's codes and words; the log has the exact ones */
@@ -172,7 +189,36 @@ void call_body_fingerprint(const struct json *body, const char *skip_key, uint8_
     strbuf_free(&text);
 }
 
+bool call_take_from_address(struct call *c, enum address_budget budget)
+{
+    struct err err;
+    if (c->x->over_unix_socket ||
+        address_limits_take(c->api->address_limits, &c->x->peer, budget, &err) == ERR_OK)
+        return true;
+    call_problem(c, &err);
+    return false;
+}
+
 /* --- the checks, in order -------------------------------------------------------------------------- */
+
+static bool is_dev(const struct call *c)
+{
+    return strcmp(c->api->config.settings->environment, "dev") == 0;
+}
+
+/* See host_check.h. HTTP/1.0 needs no Host, and no browser speaks it. */
+static bool check_host(struct call *c)
+{
+    if (!c->x->peer_is_loopback || c->x->over_unix_socket || !is_dev(c))
+        return true;
+    struct str host = http_header(c->x, "Host");
+    if (!host.ptr || host_is_known(c->api->config.settings, host))
+        return true;
+    api_routes(&c->route_number); /* counts as "none" */
+    call_fail(c, ERR_REQUEST_HOST_UNKNOWN, "in dev a caller on this machine may not call the server %.*s",
+              (int)(host.len < 100 ? host.len : 100), host.ptr);
+    return false;
+}
 
 static bool check_route(struct call *c)
 {
@@ -187,6 +233,8 @@ static bool check_route(struct call *c)
         return true;
     }
     api_routes(&c->route_number); /* counts as "none" */
+    if (!call_take_from_address(c, ADDRESS_ANONYMOUS))
+        return false;
     if (c->match.path_known) {
         http_reply_header(x, "Allow", str_of(c->match.allow));
         call_fail(c, ERR_REQUEST_METHOD_NOT_ALLOWED, "this path takes %s", c->match.allow);
@@ -275,8 +323,7 @@ static bool check_token(struct call *c, enum auth_need need)
 static bool check_operator(struct call *c)
 {
     struct str header = http_header(c->x, "Authorization");
-    bool dev = strcmp(c->api->config.settings->environment, "dev") == 0;
-    if ((dev && c->x->peer_is_loopback) || auth_is_operator(c->api->auth, header)) {
+    if ((is_dev(c) && c->x->peer_is_loopback) || auth_is_operator(c->api->auth, header)) {
         c->who.kind = PRINCIPAL_OPERATOR;
         return true;
     }
@@ -306,9 +353,8 @@ static bool check_administrator_token(struct call *c)
 static bool check_administrator(struct call *c)
 {
     struct str header = http_header(c->x, "Authorization");
-    bool dev = strcmp(c->api->config.settings->environment, "dev") == 0;
     if (auth_is_operator(c->api->auth, header) ||
-        (dev && c->x->peer_is_loopback && !header.ptr && !http_header(c->x, "Origin").ptr)) {
+        (is_dev(c) && c->x->peer_is_loopback && !header.ptr && !http_header(c->x, "Origin").ptr)) {
         c->who.kind = PRINCIPAL_OPERATOR;
         return true;
     }
@@ -324,7 +370,9 @@ static bool check_auth(struct call *c)
     struct api *a = c->api;
     struct err err = {.code = ERR_OK};
     if (c->info->auth == AUTH_NONE)
-        return true;
+        return call_take_from_address(c, ADDRESS_ANONYMOUS);
+    if (c->info->auth == AUTH_PROBE)
+        return c->x->peer_is_loopback || call_take_from_address(c, ADDRESS_PROBES);
     credential_note(c);
     if (c->info->auth == AUTH_OPERATOR)
         return check_operator(c);
@@ -343,6 +391,8 @@ static bool check_auth(struct call *c)
                    c->x->received_us / 1000, &c->who, &err) == ERR_OK) {
         if (c->who.kind == PRINCIPAL_KEY)
             client_ids_note(a->client_ids, c->who.client, &c->who.client_id);
+        if (c->who.kind == PRINCIPAL_NONE && c->info->auth == AUTH_OPTIONAL)
+            return call_take_from_address(c, ADDRESS_ANONYMOUS);
         if (c->who.kind == PRINCIPAL_KEY || c->info->auth == AUTH_OPTIONAL ||
             (c->info->auth == AUTH_KEEPER && c->who.kind == PRINCIPAL_OPERATOR))
             return true;
@@ -538,8 +588,8 @@ static bool check_head(struct http_exchange *x)
     enum pressure_level level = overload_level(a->overload);
     if (level >= PRESSURE_WARN)
         http_reply_header(x, "Weir-Pressure", str_of(pressure_level_text(level)));
-    return check_route(c) && check_open(c) && check_auth(c) && check_rate(c) && check_scope(c) &&
-           check_accept(c) && check_body_head(c);
+    return check_host(c) && check_route(c) && check_open(c) && check_auth(c) && check_rate(c) &&
+           check_scope(c) && check_accept(c) && check_body_head(c);
 }
 
 static void callback_ends(struct api *a)
@@ -557,10 +607,11 @@ void api_on_head(struct http_exchange *x)
         callback_ends(x->context);
 }
 
-/* A key may have been revoked, or have expired, while the body was on its way. */
+/* A key may have been revoked, or have expired, while the body was on its way. Who has none was counted. */
 static bool check_again(struct call *c)
 {
-    return (c->x->body_arrived || check_auth(c)) && (c->x->body_declared >= 0 || check_body_head(c));
+    return (c->x->body_arrived || is_anonymous(c) || check_auth(c)) &&
+           (c->x->body_declared >= 0 || check_body_head(c));
 }
 
 void api_on_request(struct http_exchange *x)
@@ -582,12 +633,13 @@ void api_on_bad_request(struct http_exchange *x, int status, const struct err *w
     problem_reply_status(x, status, why);
 }
 
-static void log_request(const struct call *c, int64_t duration_us)
+static void log_request(struct call *c, int64_t duration_us)
 {
     bool failed = c->err.code != ERR_OK;
     /* A probe that says 503 has done what it is for. */
     enum log_level level = !failed ? LOG_DEBUG : c->x->status >= 500 ? LOG_ERROR : LOG_INFO;
-    if (!log_enabled(level))
+    if (!log_enabled(level) ||
+        (failed && is_anonymous(c) && !address_limits_may_log(c->api->address_limits, &c->x->peer)))
         return;
     char request_id[UUID_TEXT_LEN + 1], client_id[UUID_TEXT_LEN + 1];
     uuid_text(&c->x->request_id, request_id);
@@ -595,8 +647,8 @@ static void log_request(const struct call *c, int64_t duration_us)
     log_line(level, "request", "request_id", LOG_TEXT(request_id), "client_id",
              LOG_TEXT(c->who.client ? client_id : NULL), "job_id", LOG_STR(c->job_id), "action",
              LOG_TEXT(c->info ? c->info->action : "none"), "method", LOG_STR(c->x->method_text), "path",
-             LOG_STR(c->x->path), "status", LOG_INT(c->x->status), "error_code",
-             LOG_TEXT(failed ? err_wire(c->err.code) : NULL), "error_message",
+             LOG_STR(c->x->path), "peer", LOG_STR(http_peer(c->x)), "status", LOG_INT(c->x->status),
+             "error_code", LOG_TEXT(failed ? err_wire(c->err.code) : NULL), "error_message",
              LOG_TEXT(failed ? c->err.detail : NULL), "duration_us", LOG_INT(duration_us), NULL);
 }
 

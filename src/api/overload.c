@@ -100,7 +100,7 @@ void overload_measure(struct overload *o, const struct overload_queues *q)
                  by_bytes ? k->commands_waiting_bytes : k->commands_waiting,
                  by_bytes ? s->commands_max_bytes : s->commands_max);
     pressure_set(o->board, PRESSURE_OF_CRITICAL, 0, k->critical_waiting, s->connections_max);
-    pressure_set(o->board, PRESSURE_OF_CONNECTIONS, 0, q->connections, s->connections_max);
+    pressure_set(o->board, PRESSURE_OF_CONNECTIONS, 0, q->connections, q->connections_max);
     pressure_set(o->board, PRESSURE_OF_BODIES, 0, q->held_bytes, s->bodies_max_bytes);
     pressure_set(o->board, PRESSURE_OF_TASKS, 0, k->queued, s->jobs_queue_size);
     pressure_set(o->board, PRESSURE_OF_ACTIVE, 0, k->live, s->jobs_max_active);
@@ -257,7 +257,7 @@ static void write_gauges(struct overload *o, struct strbuf *out)
     const struct pressure_gauge *g = pressure_gauges(o->board, &count);
     metrics_head(out, "weir_pressure_ratio", "gauge", "How full a queue is");
     for (size_t i = 0; i < count; i++)
-        strbuf_addf(out, "weir_pressure_ratio{component=\"%s\",partition=\"%u\"} %.6g\n",
+        strbuf_addf(out, "weir_pressure_ratio{component=\"%s\",partition=\"%u\"} %.6f\n",
                     pressure_component_text(g[i].component), g[i].partition, pressure_ratio(&g[i]));
     metrics_head(out, "weir_pressure_level", "gauge", "0 normal, 1 warn, 2 degraded, 3 shed");
     for (size_t i = 0; i < count; i++)

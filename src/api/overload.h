@@ -40,8 +40,8 @@ enum pressure_level overload_worst(struct overload *o);
 /* What others count; 0 as capacity: there is no such queue here. */
 struct overload_queues {
     struct kernel_stats kernel;
-    int64_t connections, held_bytes, policy_questions, policy_capacity, spans, span_capacity, inbox,
-        inbox_capacity;
+    int64_t connections, connections_max, held_bytes, policy_questions, policy_capacity, spans, span_capacity,
+        inbox, inbox_capacity;
 };
 void overload_measure(struct overload *o, const struct overload_queues *q);
 /* Restarts that left their domain, since root began, and when the last of them were, oldest first. */

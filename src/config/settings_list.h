@@ -32,12 +32,20 @@
     INT(request_timeout_ms, "server.request_timeout_ms", 5000, 100, 600000,                                  \
         "a request that takes longer is answered 504")                                                       \
     INT(connections_max, "server.connections_max", 16384, 16, 1000000, "open connections of clients")        \
+    INT(connections_per_address, "server.connections_per_address", 1024, 1, 1000000,                         \
+        "of them from one address, IPv6 by /64; one more closes the longest idle")                           \
+    INT(unauthenticated_per_minute, "server.unauthenticated_per_minute", 600, 0, 1000000000,                 \
+        "requests without good credentials from one address, IPv6 by /64; 0 = off; probes count apart")      \
+    TEXT(hosts, "server.hosts", NAMES, NULL,                                                                 \
+         "NAME,... that a loopback caller may use as Host in dev, besides localhost and addresses")          \
     INT(commands_max, "server.commands_max", 8192, 16, 1000000,                                              \
         "changes that wait for the commit loop; more are answered 503")                                      \
     INT(commands_max_bytes, "server.commands_max_bytes", 67108864, 65536, 17179869184,                       \
         "their bodies together; one alone always fits")                                                      \
     INT(idle_timeout_ms, "server.idle_timeout_ms", 60000, 100, 3600000, "idle connection closed")            \
     SECRET(operator_token, "operator.token", WORD, "secret that may manage any client's keys")               \
+    INT(clients_per_address_minute, "clients.per_address_minute", 60, 0, 1000000000,                         \
+        "clients made from one address without the operator token; 0 = off")                                 \
     INT(jobs_max_active, "jobs.max_active", 10000, 1, 100000000, "unfinished jobs, all clients")             \
     INT(jobs_queue_size, "jobs.queue_size", 10000, 1, 100000000, "QUEUED jobs, all queues")                  \
     INT(jobs_max_runtime_ms, "jobs.max_runtime_ms", 125000, 1, 86400000, "longest run of a job")             \

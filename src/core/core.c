@@ -33,8 +33,10 @@ enum {
     WAL_AHEAD_SHARE = 64, /* of the free space: one part of so many */
     CORE_LANES_MAX = 8,
     UNIX_CONNECTIONS_MAX = 8192, /* more than the built-in processes open, as many as there may be */
-    OWN_DESCRIPTORS_MAX = 1024,  /* files, sockets and pipes besides the connections of clients */
-    AWAIT_FIRST_MS = 100,        /* between looks for a database that is away */
+    OWN_DESCRIPTORS_MIN = 48,    /* where there are few */
+    CONNECTIONS_MIN = 8,
+    OWN_DESCRIPTORS_MAX = 1024, /* files, sockets and pipes besides the connections of clients */
+    AWAIT_FIRST_MS = 100,       /* between looks for a database that is away */
     AWAIT_MAX_MS = 2000,
     PURGE_WAITS_MS = 60000,
 };
@@ -223,6 +225,20 @@ static void make_kernel(struct core *c)
     api_open(c->api, c->store, c->kernel);
 }
 
+/* So many that the store, the log and whatever else core opens still find a descriptor. */
+static uint32_t connection_limit(const struct settings *s)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return (uint32_t)s->connections_max;
+    rlim_t own = limit.rlim_cur / 8;
+    own = own < OWN_DESCRIPTORS_MIN   ? OWN_DESCRIPTORS_MIN
+          : own > OWN_DESCRIPTORS_MAX ? OWN_DESCRIPTORS_MAX
+                                      : own;
+    rlim_t left = limit.rlim_cur > own + CONNECTIONS_MIN ? limit.rlim_cur - own : CONNECTIONS_MIN;
+    return left < (rlim_t)s->connections_max ? (uint32_t)left : (uint32_t)s->connections_max;
+}
+
 static enum err_code open_listeners(struct core *c, struct err *err)
 {
     const struct settings *s = c->start->settings;
@@ -239,7 +255,8 @@ static enum err_code open_listeners(struct core *c, struct err *err)
                             .tls = c->tls.tls,
                             .unix_path = c->start->socket_path,
                             .threads = (uint32_t)settings_http_threads(s),
-                            .limits = {.connections_max = (uint32_t)s->connections_max,
+                            .limits = {.connections_max = connection_limit(s),
+                                       .connections_per_address = (uint32_t)s->connections_per_address,
                                        .unix_max = UNIX_CONNECTIONS_MAX,
                                        .head_bytes_max = HEAD_BYTES_MAX,
                                        .headers_max = HEADERS_MAX,

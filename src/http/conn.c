@@ -13,13 +13,15 @@
 /* Edge-triggered with every interest from the start: no epoll_ctl() for the rest of its life. */
 enum { CONN_EVENTS = EPOLLIN | EPOLLOUT | EPOLLRDHUP };
 
-struct http_conn *conn_open(struct http_loop *l, int fd, bool is_unix, bool is_loopback)
+struct http_conn *conn_open(struct http_loop *l, int fd, bool is_unix, const struct http_address *peer)
 {
     struct http_conn *c = must_alloc(sizeof *c);
     c->loop = l;
     c->fd = fd;
     c->over_unix_socket = is_unix;
-    c->peer_is_loopback = is_loopback;
+    c->peer = *peer;
+    c->peer_is_loopback = is_unix || address_is_loopback(peer);
+    conn_idle(c, l->now_ms);
     struct epoll_event ev = {.events = CONN_EVENTS | EPOLLET, .data.ptr = c};
     if (epoll_ctl(l->epoll_fd, EPOLL_CTL_ADD, fd, &ev) < 0) { /* ENOMEM, ENOSPC: as if never accepted */
         close(fd);
@@ -52,8 +54,11 @@ void conn_close_socket(struct http_conn *c)
         (void)tls_end(c->tls);
         c->tls = tls_conn_free(c->tls);
     }
+    peers_remove(c);
     close(c->fd);
     c->fd = -1;
+    if (c->verdict != PEERS_ADMITTED)
+        atomic_fetch_sub(&c->loop->server->refused_count, 1);
     count_add(&c->loop->conn_counts[c->over_unix_socket], -1);
 }
 

@@ -55,6 +55,7 @@ static void request_begins(struct http_conn *c)
     if (c->started)
         return;
     c->started = true;
+    conn_idle(c, PEERS_NOT_IDLE);
     conn_deadline(c, c->loop->now_ms + loop_limits(c->loop)->request_read_ms);
 }
 

@@ -107,6 +107,7 @@ void conn_exchange_ends(struct http_conn *c)
         conn_hang_up(c, more_input);
     } else {
         c->state = CONN_HEAD;
+        conn_idle(c, l->now_ms);
         conn_deadline(c, l->now_ms + loop_limits(l)->idle_ms);
     }
 }

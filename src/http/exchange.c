@@ -1,6 +1,4 @@
-#include <arpa/inet.h>
 #include <stdlib.h>
-#include <sys/socket.h>
 
 #include "base/must.h"
 #include "http/http_internal.h"
@@ -34,10 +32,12 @@ struct exchange *exchange_take(struct http_conn *c)
     x->conn = c;
     x->context = l->server->config.context;
     x->method = HTTP_OTHER;
+    x->peer = c->peer;
     x->over_unix_socket = c->over_unix_socket;
     x->peer_is_loopback = c->peer_is_loopback;
     x->request_id = uuid_v4();
     c->x = ex;
+    conn_idle(c, PEERS_NOT_IDLE);
     count_add(&l->busy_count, 1);
     return ex;
 }
@@ -166,20 +166,4 @@ void http_resume(struct http_exchange *x)
     do
         x->next_resumed = first;
     while (!atomic_compare_exchange_weak(&l->resumed, &first, x));
-}
-
-struct str http_peer(struct http_exchange *x)
-{
-    struct sockaddr_storage address;
-    socklen_t len = sizeof address;
-    char text[INET6_ADDRSTRLEN];
-    const void *at = &((const struct sockaddr_in *)(const void *)&address)->sin_addr;
-    if (x->over_unix_socket || x->conn->fd < 0 ||
-        getpeername(x->conn->fd, (struct sockaddr *)(void *)&address, &len) < 0)
-        return STR_ABSENT;
-    if (address.ss_family == AF_INET6)
-        at = &((const struct sockaddr_in6 *)(const void *)&address)->sin6_addr;
-    if (!inet_ntop(address.ss_family, at, text, sizeof text))
-        return STR_ABSENT;
-    return arena_str(x->arena, str_of(text));
 }

@@ -73,7 +73,7 @@ static void done(struct http_conn *c)
     count(l, HTTP_HANDSHAKE_DONE);
     handshake_ends(c);
     c->state = CONN_HEAD;
-    if (c->over_limit) {
+    if (c->verdict != PEERS_ADMITTED) {
         listen_refuse(c);
         return;
     }

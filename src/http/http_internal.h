@@ -30,6 +30,7 @@
 #include "http/heavy.h"
 #include "http/held.h"
 #include "http/listen.h"
+#include "http/peers.h"
 #include "http/server.h"
 #include "http/stand_in.h"
 #include "http/stream.h"
@@ -49,7 +50,7 @@ enum {
     STREAM_UNSENT_MAX = 1024 * 1024,
     ACCEPT_PAUSE_MS = 100,        /* out of file descriptors: look again later */
     DRAIN_FRESH_MS = 250,         /* a connection accepted while draining may still ask once */
-    REFUSED_CONNECTIONS_MAX = 64, /* beyond the limit: told 503; beyond these: just closed */
+    REFUSED_CONNECTIONS_MAX = 64, /* told why at a time; beyond these: 503 without a word, and closed */
     LISTENERS_MAX = 4,            /* of a name, for each kind */
 };
 
@@ -60,12 +61,6 @@ enum exchange_phase {
     EXCHANGE_ANSWERED, /* http_answer() was called */
     EXCHANGE_STREAM,
     EXCHANGE_OWED, /* timed out and answered; kept until its resume comes */
-};
-
-enum stream_state {
-    STREAM_OPEN,
-    STREAM_ENDING, /* ended by us: what is unsent still goes out */
-    STREAM_LOST,   /* the client is gone or too slow: on_stream_end, then close */
 };
 
 struct exchange {
@@ -119,21 +114,24 @@ struct http_conn {
     uint32_t lingered_bytes;
     int fd; /* -1: the client is gone while the exchange is still under way */
     enum conn_state state;
+    struct http_address peer;
+    struct conn_place place;
+    _Atomic int64_t idle_since_ms; /* or PEERS_NOT_IDLE; written by its loop */
+    enum peers_verdict verdict;    /* not admitted: it is there to be told 503 */
     bool over_unix_socket, peer_is_loopback;
-    bool over_limit; /* accepted to be told 503 */
-    bool readable;   /* edge-triggered: there may be more to recv() */
-    bool peer_shut;  /* the client will send no more */
-    bool started;    /* a request has begun: the deadline is its own */
-    bool asked;      /* had at least one request */
-    bool queued;     /* in the loop's todo list, or among the heavy */
+    bool readable;  /* edge-triggered: there may be more to recv() */
+    bool peer_shut; /* the client will send no more */
+    bool started;   /* a request has begun: the deadline is its own */
+    bool asked;     /* had at least one request */
+    bool queued;    /* in the loop's todo list, or among the heavy */
     struct heavy_conn heavy;
 };
 
 struct http_loop {
     struct http_server *server;
     uint32_t number;
-    struct heart *heart; /* beaten by whoever serves it */
-    int epoll_fd, wake_fd;
+    struct heart *heart;             /* beaten by whoever serves it */
+    int epoll_fd, wake_fd, spare_fd; /* the last is let go to refuse a connection when there is no other */
     struct listener listeners[2 * LISTENERS_MAX + 1];
     uint32_t listener_count;
     bool listening;
@@ -157,7 +155,8 @@ struct http_loop {
 
     /* touched by other threads */
     _Alignas(64) _Atomic(struct http_exchange *) resumed;
-    _Atomic bool sleeping, ticked;
+    _Atomic bool sleeping, ticked, evicts;
+    struct http_conn *evicted;                                 /* guarded by the lock of peers */
     _Atomic int64_t waits_since_ms;                            /* the end of its round does; 0: it does not */
     _Atomic uint32_t busy_count, stream_count, conn_counts[2]; /* by the loop only; [1]: Unix socket */
     _Atomic uint64_t handshake_ends[HTTP_HANDSHAKE_END_COUNT]; /* likewise */
@@ -175,6 +174,8 @@ struct http_server {
     int unix_fd;
     char *unix_path;
     ino_t unix_inode;
+    struct peers *peers;
+    _Atomic uint32_t refused_count; /* connections that are told so */
     _Atomic bool draining, stopping;
 };
 
@@ -189,6 +190,10 @@ static inline const struct http_limits *loop_limits(const struct http_loop *l)
 static inline int64_t loop_wall_us(const struct http_loop *l)
 {
     return clock_wall_us(l->server->config.clock);
+}
+static inline void conn_idle(struct http_conn *c, int64_t since_ms)
+{
+    atomic_store_explicit(&c->idle_since_ms, since_ms, memory_order_relaxed);
 }
 static inline void count_add(_Atomic uint32_t *counter, int by) /* one writer: nothing is locked */
 {
@@ -208,7 +213,7 @@ void reply_write_head(struct exchange *ex, bool stream);
 void reply_bad_request(struct exchange *ex, int status, const struct err *why);
 
 /* conn.c: life and deadlines. NULL when the kernel has no room for it; fd is closed then. */
-struct http_conn *conn_open(struct http_loop *l, int fd, bool is_unix, bool is_loopback);
+struct http_conn *conn_open(struct http_loop *l, int fd, bool is_unix, const struct http_address *peer);
 void conn_close(struct http_conn *c);
 void conn_close_socket(struct http_conn *c);             /* the exchange, if any, lives on */
 void conn_hang_up(struct http_conn *c, bool more_input); /* after the last answer */

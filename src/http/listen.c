@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -219,52 +220,100 @@ void listen_close(struct http_loop *l)
     l->listener_count = 0;
 }
 
-static bool is_loopback(const struct sockaddr_storage *peer)
+/* Without a connection of ours: there is no room for more of those that are told why. */
+static void refuse_at_once(const struct listener *from, int fd)
 {
-    if (peer->ss_family == AF_UNIX)
+    static const char text[] = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\n"
+                               "Connection: close\r\n\r\n";
+    char request[2048]; /* what is left unread when we close makes the kernel take the answer back */
+    (void)!recv(fd, request, sizeof request, MSG_DONTWAIT);
+    if (!from->is_tls)
+        (void)!send(fd, text, sizeof text - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+    (void)shutdown(fd, SHUT_WR);
+    close(fd);
+}
+
+/* Out of descriptors. An idle connection closes for the new one. Where none is idle the new one is refused
+ * by means of the descriptor kept for that; nobody waits in the kernel's queue for an answer that never
+ * comes. */
+static bool make_do_without(struct http_loop *l, const struct listener *from)
+{
+    if (peers_close_one(l))
         return true;
-    if (peer->ss_family == AF_INET) {
-        const struct sockaddr_in *v4 = (const void *)peer;
-        return ntohl(v4->sin_addr.s_addr) >> 24 == 127;
-    }
-    const struct in6_addr *v6 = &((const struct sockaddr_in6 *)(const void *)peer)->sin6_addr;
-    return IN6_IS_ADDR_LOOPBACK(v6) || (IN6_IS_ADDR_V4MAPPED(v6) && v6->s6_addr[12] == 127);
+    close(l->spare_fd);
+    int fd = accept4(from->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd >= 0)
+        refuse_at_once(from, fd);
+    l->spare_fd = fcntl(l->wake_fd, F_DUPFD_CLOEXEC, 0);
+    if (fd < 0 || l->spare_fd < 0)
+        listen_pause(l); /* the queue stays readable: without a pause this would spin */
+    return fd >= 0 && l->spare_fd >= 0;
+}
+
+static bool accept_failed(struct http_loop *l, const struct listener *from, int why)
+{
+    if ((why == EMFILE || why == ENFILE) && !l->drain_begun && l->spare_fd >= 0)
+        return make_do_without(l, from);
+    bool short_of_something = why == EMFILE || why == ENFILE || why == ENOBUFS || why == ENOMEM;
+    if (short_of_something && !l->drain_begun)
+        listen_pause(l);
+    return why == EINTR || why == ECONNABORTED;
+}
+
+static enum peers_verdict ask_for_room(struct http_loop *l, const struct listener *from,
+                                       const struct http_address *peer)
+{
+    if (!from->is_unix)
+        return peers_ask(l, peer);
+    bool full = http_server_connections_over(l->server, true) >= loop_limits(l)->unix_max;
+    return full ? PEERS_ALL_FULL : PEERS_ADMITTED;
 }
 
 void listen_refuse(struct http_conn *c)
 {
-    struct err why;
     const struct http_limits *limits = loop_limits(c->loop);
-    uint32_t limit = c->over_unix_socket ? limits->unix_max : limits->connections_max;
-    (void)err_set(&why, ERR_EXEC_QUEUE_FULL, "the server has %u connections, which is its limit", limit);
+    struct err why;
+    if (c->verdict == PEERS_ADDRESS_FULL)
+        (void)err_set(&why, ERR_EXEC_QUEUE_FULL,
+                      "your address has %u connections, which is the limit, and none of them is idle",
+                      limits->connections_per_address);
+    else
+        (void)err_set(&why, ERR_EXEC_QUEUE_FULL,
+                      "the server has %u connections, which is its limit, and none of them is idle",
+                      c->over_unix_socket ? limits->unix_max : limits->connections_max);
     conn_refuse(c, 503, &why);
+}
+
+static void open_conn(struct http_loop *l, const struct listener *from, int fd,
+                      const struct http_address *peer, enum peers_verdict verdict)
+{
+    struct http_conn *c = conn_open(l, fd, from->is_unix, peer);
+    if (!c)
+        return;
+    c->verdict = verdict;
+    if (verdict != PEERS_ADMITTED)
+        atomic_fetch_add(&l->server->refused_count, 1);
+    else if (!from->is_unix)
+        peers_add(c);
+    if (from->is_tls)
+        handshake_begin(c);
+    else if (verdict != PEERS_ADMITTED)
+        listen_refuse(c);
 }
 
 static bool accept_one(struct http_loop *l, const struct listener *from)
 {
-    struct sockaddr_storage peer = {.ss_family = AF_UNIX};
-    socklen_t len = sizeof peer;
-    int fd = accept4(from->fd, (struct sockaddr *)&peer, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    if (fd < 0) {
-        bool short_of_something = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
-        if (short_of_something && !l->drain_begun)
-            listen_pause(l); /* the queue stays readable: without a pause this would spin */
-        return errno == EINTR || errno == ECONNABORTED;
-    }
-    uint32_t limit = from->is_unix ? loop_limits(l)->unix_max : loop_limits(l)->connections_max;
-    uint32_t now = http_server_connections_over(l->server, from->is_unix);
-    if (now >= limit + REFUSED_CONNECTIONS_MAX) {
-        close(fd);
-        return true;
-    }
-    struct http_conn *c = conn_open(l, fd, from->is_unix, is_loopback(&peer));
-    if (!c)
-        return true;
-    c->over_limit = now >= limit;
-    if (from->is_tls)
-        handshake_begin(c);
-    else if (c->over_limit)
-        listen_refuse(c);
+    struct sockaddr_storage from_where = {.ss_family = AF_UNIX};
+    socklen_t len = sizeof from_where;
+    int fd = accept4(from->fd, (struct sockaddr *)&from_where, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd < 0)
+        return accept_failed(l, from, errno);
+    struct http_address peer = address_of(&from_where);
+    enum peers_verdict verdict = ask_for_room(l, from, &peer);
+    if (verdict != PEERS_ADMITTED && atomic_load(&l->server->refused_count) >= REFUSED_CONNECTIONS_MAX)
+        refuse_at_once(from, fd);
+    else
+        open_conn(l, from, fd, &peer, verdict);
     return true;
 }
 

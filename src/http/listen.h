@@ -4,7 +4,10 @@
 
 #include <stdbool.h>
 
+#include <sys/socket.h>
+
 #include "base/err.h"
+#include "http/server.h"
 
 struct http_conn;
 struct http_loop;
@@ -22,5 +25,9 @@ void listen_start(struct http_loop *l);
 void listen_pause(struct http_loop *l);
 void listen_close(struct http_loop *l);
 void listen_unlink(struct http_server *s);
+
+/* address.c */
+struct http_address address_of(const struct sockaddr_storage *peer);
+bool address_is_loopback(const struct http_address *a);
 
 #endif

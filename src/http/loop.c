@@ -157,8 +157,8 @@ static int prepare_sleep(struct http_loop *l)
         return 0;
     atomic_store(&l->sleeping, true);
     const struct http_server *s = l->server;
-    bool more = atomic_load(&l->resumed) || atomic_load(&l->ticked) || atomic_load(&s->stopping) ||
-                (atomic_load(&s->draining) && !l->drain_begun);
+    bool more = atomic_load(&l->resumed) || atomic_load(&l->ticked) || atomic_load(&l->evicts) ||
+                atomic_load(&s->stopping) || (atomic_load(&s->draining) && !l->drain_begun);
     return more ? 0 : ms;
 }
 
@@ -173,6 +173,7 @@ static void run_round(struct http_loop *l, int event_count)
         atomic_store(&l->ticked, false);
         stream_tick_all(l);
     }
+    peers_close_evicted(l);
     run_todo(l);
     heavy_run(l);
     run_timers(l);

@@ -30,6 +30,7 @@
     X(413, "Content Too Large")                                                                              \
     X(415, "Unsupported Media Type")                                                                         \
     X(417, "Expectation Failed")                                                                             \
+    X(421, "Misdirected Request")                                                                            \
     X(422, "Unprocessable Content")                                                                          \
     X(429, "Too Many Requests")                                                                              \
     X(431, "Request Header Fields Too Large")                                                                \

@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +19,8 @@ static void default_limits(struct http_limits *limits)
 {
     if (!limits->connections_max)
         limits->connections_max = 20000;
+    if (!limits->connections_per_address)
+        limits->connections_per_address = 1024;
     if (!limits->unix_max)
         limits->unix_max = 1024;
     if (!limits->head_bytes_max)
@@ -50,6 +53,7 @@ static enum err_code open_loop(struct http_server *s, uint32_t i, struct err *er
     l->now_ms = clock_mono_ms(s->config.clock);
     l->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     l->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    l->spare_fd = fcntl(l->wake_fd, F_DUPFD_CLOEXEC, 0);
     l->scratch = must_alloc(READ_BYTES);
     l->events = must_alloc(EVENTS_PER_ROUND * sizeof *l->events);
     struct epoll_event ev = {.events = EPOLLIN | EPOLLET, .data.ptr = l};
@@ -90,12 +94,14 @@ static struct http_server *server_free(struct http_server *s)
         listen_close(&s->loops[i]);
         close_fd(s->loops[i].epoll_fd);
         close_fd(s->loops[i].wake_fd);
+        close_fd(s->loops[i].spare_fd);
         pthread_mutex_destroy(&s->loops[i].own);
         free(s->loops[i].scratch);
         free(s->loops[i].events);
     }
     stand_in_destroy(&s->stand_in);
     free(s->threads);
+    peers_free(s->peers);
     close_fd(s->unix_fd);
     listen_unlink(s);
     free(s->unix_path);
@@ -125,7 +131,8 @@ enum err_code http_server_start(const struct http_config *config, struct http_se
     MUST(s->loops);
     memset(s->loops, 0, s->loop_count * sizeof *s->loops);
     for (uint32_t i = 0; i < s->loop_count; i++)
-        s->loops[i].epoll_fd = s->loops[i].wake_fd = -1;
+        s->loops[i].epoll_fd = s->loops[i].wake_fd = s->loops[i].spare_fd = -1;
+    s->peers = peers_new(s->config.limits.connections_max, s->config.limits.connections_per_address);
     s->threads = must_alloc((s->loop_count + 1) * sizeof *s->threads);
     stand_in_init(&s->stand_in);
     if (open_all(s, err) != ERR_OK || start_threads(s, err) != ERR_OK) {
@@ -169,6 +176,11 @@ uint32_t http_server_connections_over(const struct http_server *s, bool unix_soc
     for (uint32_t i = 0; i < s->loop_count; i++)
         n += atomic_load_explicit(&s->loops[i].conn_counts[unix_socket], memory_order_relaxed);
     return n;
+}
+
+uint32_t http_server_connections_max(const struct http_server *s)
+{
+    return s->config.limits.connections_max;
 }
 
 int64_t http_server_held_bytes(const struct http_server *s)

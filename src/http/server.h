@@ -46,12 +46,24 @@ struct http_header {
     struct str name, value;
 };
 
+/* An IPv6 address, or an IPv4 one mapped into it; all zero: the Unix socket. */
+struct http_address {
+    uint8_t bytes[16];
+};
+enum { HTTP_ADDRESS_TEXT_MAX = 64 };
+/* Whom limits by address take for one: an IPv4 address, the /64 of an IPv6 one. */
+struct http_address http_address_network(const struct http_address *a);
+struct str http_address_text(const struct http_address *a, char out[HTTP_ADDRESS_TEXT_MAX]);
+
 struct http_server;
 struct http_loop;
 struct http_conn;
 
-struct http_limits {          /* 0 = the default in brackets */
-    uint32_t connections_max; /* [20000] over all loops; more are accepted, told 503 and closed */
+struct http_limits { /* 0 = the default in brackets */
+    uint32_t
+        connections_max; /* [20000] over all loops; one more closes the longest idle one (http/peers.h), or
+                                 is told 503 and closed where none is idle */
+    uint32_t connections_per_address; /* [1024] likewise; IPv6 by /64 */
     uint32_t unix_max;        /* [1024] of those over the Unix socket, counted apart: clients who fill the
                                  house do not keep our own processes out */
     uint32_t head_bytes_max;  /* [16 KiB] request line + headers; more: 431 and close */
@@ -82,11 +94,12 @@ struct http_exchange {
     int64_t body_max;      /* body_bytes_max; on_head may lower it, which then binds a chunked body */
     bool body_arrived;     /* in on_head: all of it came with the head, on_request follows at once */
     bool body_too_large;
-    bool over_unix_socket;  /* came through the Unix listener: a built-in domain */
-    bool peer_is_loopback;  /* 127/8, ::1, or the Unix socket */
-    struct uuid request_id; /* v4, made by the server; echoed as X-Request-Id on every answer */
-    int64_t received_us;    /* wall clock at the last byte of the request; in on_head: of the head */
-    struct arena *arena;    /* for anything that dies with the exchange */
+    struct http_address peer; /* who sent it */
+    bool over_unix_socket;    /* came through the Unix listener: a built-in domain */
+    bool peer_is_loopback;    /* 127/8, ::1, or the Unix socket */
+    struct uuid request_id;   /* v4, made by the server; echoed as X-Request-Id on every answer */
+    int64_t received_us;      /* wall clock at the last byte of the request; in on_head: of the head */
+    struct arena *arena;      /* for anything that dies with the exchange */
 
     /* answer */
     int status;
@@ -175,7 +188,8 @@ enum http_handshake_end { HTTP_HANDSHAKE_ENDS(X) HTTP_HANDSHAKE_END_COUNT };
 #undef X
 const struct tls *http_server_tls(const struct http_server *s); /* NULL: it has no TLS listener */
 uint64_t http_server_handshakes(const struct http_server *s, enum http_handshake_end end);
-int64_t http_server_held_bytes(const struct http_server *s); /* of requests, in memory */
+uint32_t http_server_connections_max(const struct http_server *s); /* over TCP */
+int64_t http_server_held_bytes(const struct http_server *s);       /* of requests, in memory */
 /* After drain: closes everything and joins the threads. Nobody may resume an exchange any more, so
  * first wait until nothing is busy, or stop those who resume. NULL is fine. */
 struct http_server *http_server_stop(struct http_server *s);
@@ -189,7 +203,7 @@ MUST_CHECK enum err_code http_query(struct http_exchange *x, const char *name, s
 
 /* Control bytes in the value become spaces. */
 void http_reply_header(struct http_exchange *x, const char *name, struct str value);
-/* The address of who sent the request, without a port; absent over the Unix socket, and once it is gone. */
+/* The address of who sent the request, without a port; absent over the Unix socket. */
 struct str http_peer(struct http_exchange *x);
 /* Sends status, headers and body once the callback returns. Only from a callback of this exchange;
  * exactly once per exchange. */

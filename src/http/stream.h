@@ -5,6 +5,12 @@
 struct http_conn;
 struct http_loop;
 
+enum stream_state {
+    STREAM_OPEN,
+    STREAM_ENDING, /* ended by us: what is unsent still goes out */
+    STREAM_LOST,   /* the client is gone or too slow: on_stream_end, then close */
+};
+
 void stream_start(struct http_conn *c);
 void stream_on_turn(struct http_conn *c);
 void stream_on_deadline(struct http_conn *c);

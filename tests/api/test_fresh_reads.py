@@ -31,7 +31,7 @@ class Pipe:
         """The bytes of a request."""
         content = b"" if body is None else json.dumps(body).encode()
         kind = f"Content-Type: application/json\r\nContent-Length: {len(content)}\r\n" if content else ""
-        return (f"{method} {path} HTTP/1.1\r\nHost: weir\r\n"
+        return (f"{method} {path} HTTP/1.1\r\nHost: localhost\r\n"
                 f"Authorization: Bearer {self.key}\r\n{kind}\r\n").encode() + content
 
     def answer(self):

@@ -18,7 +18,7 @@ def statuses(received):
 
 def head_of(method, path, key=None, extra="", close=True):
     """A request head without the empty line."""
-    lines = [f"{method} {path} HTTP/1.1", "Host: test"]
+    lines = [f"{method} {path} HTTP/1.1", "Host: localhost"]
     if key:
         lines.append(f"Authorization: Bearer {key}")
     if close:
@@ -82,7 +82,7 @@ def test_an_error_answer_keeps_the_connection_usable(weir, client):
 def test_http_1_0_is_answered_and_closed(weir, client):
     received = raw(weir, f"GET /v1/jobs HTTP/1.0\r\nAuthorization: Bearer {client.api_key}\r\n\r\n")
     assert statuses(received) == [200] and received.endswith(b"}")
-    assert raw(weir, "GET /healthz HTTP/2.0\r\nHost: x\r\n\r\n").split(b" ")[1] == b"505"
+    assert raw(weir, "GET /healthz HTTP/2.0\r\nHost: localhost\r\n\r\n").split(b" ")[1] == b"505"
 
 
 def test_a_chunked_body_is_read(weir, client):
@@ -203,6 +203,6 @@ def test_half_closed_clients_get_their_answer(weir, client):
 def test_a_slow_request_is_ended(fresh_weir):
     """A head that never ends is 408 or a closed connection, within twice the request timeout."""
     weir = fresh_weir(settings={"server.request_timeout_ms": 200, "runner.processes": 0})
-    received = raw(weir, "POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Le", timeout=5)
+    received = raw(weir, "POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Le", timeout=5)
     assert statuses(received) in ([408], [])
     weir.api("GET", "/healthz").expect(200)

@@ -386,7 +386,8 @@ def raw_signals(engine, run, count):
     for _ in range(count):
         body = json.dumps({"signalId": str(uuid.uuid4()), "signalType": "PAUSE", "payload": {}})
         wire = socket.create_connection(engine.weir.address, timeout=60)
-        wire.sendall((f"POST /engine/v1/runs/{run}/signals HTTP/1.1\r\nHost: weir\r\nConnection: close\r\n"
+        wire.sendall((f"POST /engine/v1/runs/{run}/signals HTTP/1.1\r\nHost: localhost\r\n"
+                      "Connection: close\r\n"
                       f"Authorization: Bearer {token}\r\nContent-Type: application/json\r\n"
                       f"Content-Length: {len(body)}\r\n\r\n{body}").encode())
         sockets.append(wire)

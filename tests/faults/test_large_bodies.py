@@ -62,7 +62,7 @@ def statuses(connections):
 
 def test_bodies_without_credentials_take_no_memory_and_those_with_a_key_a_bounded_part(fresh_weir):
     """The second part is the control: the same bytes with a key are kept, up to the limit."""
-    weir = fresh_weir(settings={"runner.processes": 0})
+    weir = fresh_weir(settings={"runner.processes": 0, "server.connections_per_address": 4000})
     key = weir.new_client().api_key
     before = peak_bytes(weir)
     with flood(weir) as connections:
@@ -83,7 +83,7 @@ def test_bodies_without_credentials_take_no_memory_and_those_with_a_key_a_bounde
 @pytest.mark.release_only("a sanitizer needs more address space than the test gives")
 def test_core_survives_both_floods_where_memory_is_short(fresh_weir):
     """600 MB of address space, as `ulimit -v 600000` gives: nobody is restarted, work goes on."""
-    weir = fresh_weir(settings={"runner.processes": 0},
+    weir = fresh_weir(settings={"runner.processes": 0, "server.connections_per_address": 4000},
                       program=["/usr/bin/prlimit", f"--as={ADDRESS_SPACE}", binary()])
     key = weir.new_client().api_key
     core = weir.pids("core")

@@ -259,7 +259,7 @@ def test_a_half_sent_request_does_not_hold_up_the_stop(fresh_weir):
     """A client that stalls in the middle of its body: the server still ends in time with 0."""
     weir = fresh_weir(settings=NOBODY)
     with socket.create_connection(weir.address) as stalled:
-        stalled.sendall(b"POST /v1/clients HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{")
+        stalled.sendall(b"POST /v1/clients HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n{")
         wait_for(lambda: weir.metric("weir_http_connections") >= 2, 5, "the connection", weir)
         watch = Stopwatch()
         weir.stop()

@@ -32,7 +32,8 @@ def weir():
     descriptors."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (1024, hard))
-    server = start_server(settings={"runner.processes": 0, "server.request_timeout_ms": 500},
+    server = start_server(settings={"runner.processes": 0, "server.request_timeout_ms": 500,
+                                    "server.connections_per_address": 2 * IDLE_CONNECTIONS},
                           env=HONEST_MEMORY).start()
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, IDLE_CONNECTIONS + 2000)), hard))
     yield server
@@ -113,7 +114,7 @@ def test_connections_that_have_sent_half_a_head_are_bounded_too(weir, client):
     is over."""
     longest_call(weir, client.api_key)
     before = rss_bytes(weir)
-    half = b"GET /v1/jobs HTTP/1.1\r\nHost: x\r\nX-Filling: " + b"y" * 8000
+    half = b"GET /v1/jobs HTTP/1.1\r\nHost: localhost\r\nX-Filling: " + b"y" * 8000
     with connections(weir, 1000, half) as opened:
         grown = rss_bytes(weir) - before
         assert longest_call(weir, client.api_key, 10) <= FAST_SECONDS_MAX
@@ -125,7 +126,7 @@ def test_connections_that_have_sent_half_a_head_are_bounded_too(weir, client):
 
 def test_a_head_that_trickles_is_cut_off_and_others_do_not_wait(weir, client):
     """Slowloris: a byte every 50 ms keeps no connection beyond the limit for a request."""
-    head = b"GET /healthz HTTP/1.1\r\nHost: x\r\n" + b"X-A: b\r\n" * 100
+    head = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n" + b"X-A: b\r\n" * 100
     with connections(weir, 50) as opened:
         watch, sent, gone = Stopwatch(), 0, set()
         while len(gone) < len(opened) and not watch.is_over(READ_SECONDS + 4):
@@ -159,7 +160,7 @@ def test_the_control_a_head_that_arrives_in_pieces_in_time_is_answered(weir):
 
 def test_a_body_that_never_comes_is_cut_off(weir):
     """Content-Length promised, one byte sent: the connection ends within the limit."""
-    request = b"POST /v1/clients HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n" \
+    request = b"POST /v1/clients HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n" \
               b"Content-Length: 100\r\n\r\n{"
     with connections(weir, 20, request) as opened:
         watch = Stopwatch()
@@ -172,7 +173,7 @@ def test_a_boundless_body_is_refused_and_never_held(weir, client, chunked):
     """A gigabyte announced, or endless chunks: 413 and the end of the connection; memory
     does not follow."""
     before, sent = rss_bytes(weir), 0
-    head = f"POST /v1/jobs HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {client.api_key}\r\n" \
+    head = f"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {client.api_key}\r\n" \
            "Content-Type: application/json\r\n"
     head += "Transfer-Encoding: chunked\r\n\r\n" if chunked else "Content-Length: 1073741824\r\n\r\n"
     piece = b"10000\r\n" + b"x" * 65536 + b"\r\n" if chunked else b"x" * 65536
@@ -211,7 +212,7 @@ def test_clients_that_do_not_read_their_answers_hold_up_nobody(weir, client):
         job = kept.call("POST", "/v1/jobs", {"type": "EXECUTE", "queue": "slow",
                                              "payload": {"x": "y" * 200000}}).expect(202)
     before = rss_bytes(weir)
-    ask = f"GET /v1/jobs/{job['job_id']} HTTP/1.1\r\nHost: x\r\n" \
+    ask = f"GET /v1/jobs/{job['job_id']} HTTP/1.1\r\nHost: localhost\r\n" \
           f"Authorization: Bearer {client.api_key}\r\n\r\n".encode()
     with connections(weir, 50, ask * 4, receive_bytes=4096):
         # Making fifty large answers takes a moment of both CPUs; from then on they only wait.
@@ -250,7 +251,7 @@ def test_idle_connections_end_and_a_full_house_turns_the_next_away(fresh_weir):
         assert len(turned_away) >= 8
         inside = next(c for c in reversed(opened) if c not in turned_away)
         inside.settimeout(5)
-        inside.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+        inside.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert inside.recv(4096).startswith(b"HTTP/1.1 200")
         assert all(closed_by_server(c, 5) for c in opened if c not in turned_away)
     assert weir.api("GET", "/healthz").status == 200

@@ -35,8 +35,9 @@ SANITIZER_REPORT = re.compile(
     r"ERROR: AddressSanitizer|ERROR: LeakSanitizer|WARNING: ThreadSanitizer|runtime error:"
     r"|AddressSanitizer:DEADLYSIGNAL|broken promise:")
 
-# What a test gets unless it says otherwise: no rate limit, catalog work a hundred times faster.
-DEFAULT_SETTINGS = {"limits.requests_per_minute": 0, "runner.time_scale": 0.01}
+# What a test gets unless it says otherwise: no rate limits, catalog work a hundred times faster.
+DEFAULT_SETTINGS = {"limits.requests_per_minute": 0, "server.unauthenticated_per_minute": 0,
+                    "clients.per_address_minute": 0, "runner.time_scale": 0.01}
 
 Client = namedtuple("Client", "client_id api_key")
 

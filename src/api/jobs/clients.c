@@ -54,6 +54,8 @@ static void client_created(struct call *c)
 void handle_create_client(struct call *c)
 {
     struct create_client_command *command = ARENA_NEW(c->x->arena, struct create_client_command);
+    if (c->who.kind == PRINCIPAL_NONE && !call_take_from_address(c, ADDRESS_CLIENTS))
+        return;
     command->by_operator = c->who.kind == PRINCIPAL_OPERATOR;
     if (!call_create_once(c, &command->once))
         return;

@@ -186,10 +186,10 @@ static void handle_jwks(struct call *c)
 /* A table reads best as a table. */
 /* clang-format off */
 const struct route ops_routes[] = {
-    ROUTE(GET, "/healthz",        getHealth,    AUTH_NONE, 0, "health",   ACCEPT_JSON | ACCEPT_TEXT, false, handle_health)
-    ROUTE(GET, "/readyz",         getReadiness, AUTH_NONE, 0, "ready",    ACCEPT_JSON | ACCEPT_TEXT, false, handle_ready)
-    ROUTE(GET, "/startupz",       getStartup,   AUTH_NONE, 0, "startup",  ACCEPT_JSON | ACCEPT_TEXT, false, handle_startup)
-    ROUTE(GET, "/metrics",        getMetrics,   AUTH_NONE, 0, "metrics",  ACCEPT_TEXT,               false, handle_metrics)
+    ROUTE(GET, "/healthz",        getHealth,    AUTH_PROBE,0, "health",   ACCEPT_JSON | ACCEPT_TEXT, false, handle_health)
+    ROUTE(GET, "/readyz",         getReadiness, AUTH_PROBE,0, "ready",    ACCEPT_JSON | ACCEPT_TEXT, false, handle_ready)
+    ROUTE(GET, "/startupz",       getStartup,   AUTH_PROBE,0, "startup",  ACCEPT_JSON | ACCEPT_TEXT, false, handle_startup)
+    ROUTE(GET, "/metrics",        getMetrics,   AUTH_OPERATOR, 0, "metrics",  ACCEPT_TEXT,               false, handle_metrics)
     ROUTE(GET, "/ops/v1/topology", getTopology, AUTH_OPERATOR, 0, "topology", ACCEPT_JSON,           false, handle_topology)
     ROUTE(GET,  "/ops/v1/clients",                        listClients,       AUTH_ADMINISTRATOR, 0, "list_clients",   ACCEPT_JSON, false, handle_ops_clients)
     ROUTE(POST, "/ops/v1/clients/{client_id}:suspend",    suspendClient,     AUTH_ADMINISTRATOR, 0, "suspend_client", ACCEPT_JSON, false, handle_ops_suspend)

@@ -161,12 +161,22 @@ static void an_answer_nobody_takes_is_given_up(void **state)
     harness_stop(h);
 }
 
-static void beyond_the_limit_a_connection_is_told_503(void **state)
+/* A part of a head: what has sent one is not idle. */
+static void send_half(struct harness *h, struct client *c)
+{
+    uint32_t before = (uint32_t)http_server_held_bytes(h->server);
+    client_text(c, "GET /echo HTTP/1.1\r\nHo");
+    assert_true(harness_await(holds_at_least, h, before + 1));
+}
+
+static void beyond_the_limit_a_connection_is_told_503_where_none_is_idle(void **state)
 {
     (void)state;
     struct harness *h = harness_start(1, &(struct http_limits){.connections_max = 2});
     struct client a = client_tcp(h), b = client_tcp(h);
     assert_true(harness_await(connections_are, h, 2));
+    send_half(h, &a);
+    send_half(h, &b);
     struct client c = client_tcp(h);
     struct answer refused = client_answer(&c);
     char value[256];
@@ -191,6 +201,7 @@ static void a_full_house_has_room_for_the_unix_socket_which_has_a_limit_of_its_o
     struct harness *h = harness_start(1, &(struct http_limits){.connections_max = 1, .unix_max = 1});
     struct client outside = client_tcp(h);
     assert_true(harness_await(connections_are, h, 1));
+    send_half(h, &outside);
     struct client own = client_unix(h);
     client_text(&own, GET("/echo"));
     assert_int_equal(client_answer(&own).status, 200);
@@ -341,7 +352,7 @@ int main(void)
         cmocka_unit_test(large_bodies_are_read_behind_small_requests),
         cmocka_unit_test(an_idle_connection_is_closed_without_a_word),
         cmocka_unit_test(an_answer_nobody_takes_is_given_up),
-        cmocka_unit_test(beyond_the_limit_a_connection_is_told_503),
+        cmocka_unit_test(beyond_the_limit_a_connection_is_told_503_where_none_is_idle),
         cmocka_unit_test(a_full_house_has_room_for_the_unix_socket_which_has_a_limit_of_its_own),
         cmocka_unit_test(a_draining_server_finishes_what_it_has_and_takes_nothing_new),
         cmocka_unit_test(a_request_half_read_when_draining_begins_is_still_answered),

@@ -1,0 +1,144 @@
+/* Connections by source address: at a limit the longest idle one closes for the new one. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/must.h"
+#include "harness.h"
+
+#include "base/banned.h"
+
+#define GET(path) "GET " path " HTTP/1.1\r\nHost: a\r\n\r\n"
+
+enum { LIMIT = 4 };
+
+static void expect_served(struct client *c)
+{
+    client_text(c, GET("/canary"));
+    assert_int_equal(client_answer(c).status, 200);
+}
+
+static void let_a_moment_pass(void)
+{
+    usleep(3000); /* idleness is measured in milliseconds */
+}
+
+/* LIMIT connections; the second is the one that has been idle longest. */
+static void fill(struct harness *h, struct client clients[LIMIT])
+{
+    static const int order[LIMIT] = {1, 3, 0, 2};
+    for (int i = 0; i < LIMIT; i++)
+        clients[i] = client_tcp(h);
+    for (int i = 0; i < LIMIT; i++)
+        expect_served(&clients[i]);
+    for (int i = 0; i < LIMIT; i++) {
+        let_a_moment_pass();
+        expect_served(&clients[order[i]]);
+    }
+    let_a_moment_pass();
+}
+
+static void the_longest_idle_closes_for_a_new_one(uint32_t threads, const struct http_limits *limits)
+{
+    struct harness *h = harness_start(threads, limits);
+    struct client clients[LIMIT], fifth, sixth;
+    fill(h, clients);
+    fifth = client_tcp(h);
+    expect_served(&fifth);
+    assert_true(client_at_end(&clients[1]));
+    sixth = client_tcp(h);
+    expect_served(&sixth);
+    assert_true(client_at_end(&clients[3]));
+    expect_served(&clients[0]);
+    expect_served(&clients[2]);
+    expect_served(&fifth);
+    assert_int_equal(h->bad_requests, 0);
+    for (int i = 0; i < LIMIT; i++)
+        client_close(&clients[i]);
+    client_close(&fifth);
+    client_close(&sixth);
+    harness_stop(h);
+}
+
+static void at_the_limit_of_an_address_its_longest_idle_connection_closes(void **state)
+{
+    (void)state;
+    the_longest_idle_closes_for_a_new_one(1, &(struct http_limits){.connections_per_address = LIMIT});
+}
+
+static void also_when_it_belongs_to_another_loop(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 5; i++) /* the kernel spreads them by chance */
+        the_longest_idle_closes_for_a_new_one(3, &(struct http_limits){.connections_per_address = LIMIT});
+}
+
+static void at_the_limit_of_the_server_the_longest_idle_connection_of_all_closes(void **state)
+{
+    (void)state;
+    the_longest_idle_closes_for_a_new_one(2, &(struct http_limits){.connections_max = LIMIT});
+}
+
+static void where_none_is_idle_the_new_one_is_refused(void **state)
+{
+    (void)state;
+    struct harness *h = harness_start(1, &(struct http_limits){.connections_per_address = 2});
+    struct client parked = client_tcp(h), half = client_tcp(h), third, own = client_unix(h);
+    client_text(&parked, GET("/hold"));
+    struct http_exchange *held = harness_held(h);
+    client_text(&half, "GET /canary HTTP/1.1\r\nHo");
+    assert_true(harness_await(holds_at_least, h, 1));
+    expect_served(&own);
+    third = client_tcp(h);
+    struct answer a = client_answer(&third);
+    assert_int_equal(a.status, 503);
+    assert_true(a.closes);
+    assert_non_null(strstr(a.body, "your address has 2 connections"));
+    harness_release(h, held);
+    assert_int_equal(client_answer(&parked).status, 200);
+    int status =
+        503; /* the one that was parked is idle now; it is looked for again after a few milliseconds */
+    for (int tries = 0; status == 503 && tries < 1000; tries++) {
+        let_a_moment_pass();
+        client_close(&third);
+        third = client_tcp(h);
+        client_text(&third, GET("/canary"));
+        status = client_answer(&third).status;
+    }
+    assert_int_equal(status, 200);
+    assert_true(client_at_end(&parked));
+    client_close(&parked);
+    client_close(&half);
+    client_close(&third);
+    client_close(&own);
+    harness_stop(h);
+}
+
+static void networks_are_ipv4_addresses_and_halves_of_ipv6_addresses(void **state)
+{
+    (void)state;
+    static const struct http_address v4 = {{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 192, 0, 2, 7}};
+    static const struct http_address v6 = {{0x20, 0x01, 0x0d, 0xb8, 0, 1, 0, 2, 3, 4, 5, 6, 7, 8, 9, 10}};
+    char text[HTTP_ADDRESS_TEXT_MAX];
+    struct http_address network = http_address_network(&v4);
+    assert_true(str_is(http_address_text(&network, text), "192.0.2.7"));
+    network = http_address_network(&v6);
+    assert_true(str_is(http_address_text(&network, text), "2001:db8:1:2::"));
+    assert_true(str_is(http_address_text(&v6, text), "2001:db8:1:2:304:506:708:90a"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(at_the_limit_of_an_address_its_longest_idle_connection_closes),
+        cmocka_unit_test(also_when_it_belongs_to_another_loop),
+        cmocka_unit_test(at_the_limit_of_the_server_the_longest_idle_connection_of_all_closes),
+        cmocka_unit_test(where_none_is_idle_the_new_one_is_refused),
+        cmocka_unit_test(networks_are_ipv4_addresses_and_halves_of_ipv6_addresses),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
