@@ -116,6 +116,8 @@ enum { SETTINGS_ISSUER_MAX = 257 };
 /* tokens.issuer, or weir-ENVIRONMENT. */
 void settings_tokens_issuer(const struct settings *s, char ret_issuer[SETTINGS_ISSUER_MAX]);
 bool settings_is_on(const char *value); /* of a SWITCH */
+/* The part of `whole` (jobs.max_active, jobs.queue_size) that one client may have; at least 1. */
+int64_t settings_share_of_client(const struct settings *s, int64_t whole);
 /* clients.registration; unset: open in dev. */
 bool settings_registration_is_open(const struct settings *s);
 bool settings_webhooks_private(const struct settings *s); /* webhooks.allow_private; unset: dev */

@@ -182,6 +182,15 @@ bool settings_is_on(const char *value)
     return strcmp(value, "on") == 0;
 }
 
+int64_t settings_share_of_client(const struct settings *s, int64_t whole)
+{
+    int64_t own = s->jobs_max_active_per_client, all = s->jobs_max_active;
+    int64_t share = !own         ? whole - (whole + 3) / 4
+                    : own >= all ? whole
+                                 : whole / all * own + whole % all * own / all;
+    return share > 0 ? share : 1;
+}
+
 bool settings_registration_is_open(const struct settings *s)
 {
     if (s->clients_registration)

@@ -46,8 +46,12 @@
     SECRET(operator_token, "operator.token", WORD, "secret that may manage any client's keys")               \
     INT(clients_per_address_minute, "clients.per_address_minute", 60, 0, 1000000000,                         \
         "clients made from one address without the operator token; 0 = off")                                 \
-    INT(jobs_max_active, "jobs.max_active", 10000, 1, 100000000, "unfinished jobs, all clients")             \
-    INT(jobs_queue_size, "jobs.queue_size", 10000, 1, 100000000, "QUEUED jobs, all queues")                  \
+    INT(jobs_max_active, "jobs.max_active", 100000, 1, 100000000, "unfinished jobs, all clients")            \
+    INT(jobs_max_active_per_client, "jobs.max_active_per_client", 0, 0, 100000000,                           \
+        "unfinished jobs of one client, which has the same share of the queue; 0 = three quarters of all")   \
+    INT(jobs_queue_size, "jobs.queue_size", 100000, 1, 100000000, "QUEUED jobs, all queues")                 \
+    INT(jobs_queue_ttl_seconds, "jobs.queue_ttl_seconds", 0, 0, 31536000,                                    \
+        "a job that nobody claims so long after it was QUEUED is CANCELED, `expired`; 0 = off")              \
     INT(jobs_max_runtime_ms, "jobs.max_runtime_ms", 125000, 1, 86400000, "longest run of a job")             \
     INT(jobs_payload_max_bytes, "jobs.payload_max_bytes", 262144, 0, 104857600, "largest payload")           \
     INT(jobs_retry_max, "jobs.retry_max", 3, 0, 1000, "retries of a failed job")                             \

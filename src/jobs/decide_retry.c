@@ -4,6 +4,7 @@
 #include "base/backoff.h"
 #include "jobs/deliver.h"
 #include "jobs/job_move.h"
+#include "jobs/job_room.h"
 #include "jobs/owned_job.h"
 
 #include "base/banned.h"
@@ -26,13 +27,12 @@ static enum err_code refuse(struct unit *u, const struct job_row *job, const str
     if (end->attempt > job->max_retries)
         return err_set(err, ERR_JOB_CONFLICT, "all %lld retries of this job are used",
                        (long long)job->max_retries);
-    struct room room = {u->settings->jobs_max_active, u->settings->jobs_queue_size, 0, 0};
-    if (!unit_take_room(u, &room)) {
+    struct job_room room = {.client = job->client, .is_new = true, .queue_max = u->settings->jobs_queue_size};
+    if (job_room_take(u, &room, err) == ERR_REQUEST_RATE_LIMITED || err->code == ERR_EXEC_QUEUE_FULL) {
         err_set(err, ERR_EXEC_QUEUE_FULL, "the queue is full; the job stays FAILED");
         err->retry_after_s = 1;
-        return err->code;
     }
-    return ERR_OK;
+    return err->code;
 }
 
 static void archive(struct unit *u, const struct end_row *end)

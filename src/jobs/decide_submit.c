@@ -4,6 +4,7 @@
 #include "jobs/deliver.h"
 #include "jobs/job_commands.h"
 #include "jobs/job_move.h"
+#include "jobs/job_room.h"
 #include "jobs/submit_values.h"
 
 #include "base/banned.h"
@@ -53,8 +54,9 @@ static void replay(struct unit *u, const struct job_row *former, struct submit_i
     item->replayed = true;
 }
 
-/* Limits of seed 001 section 17 and the classes under pressure. */
-static enum err_code check_room(struct unit *u, const struct submit_values *v, struct err *err)
+/* Limits of seed 001 section 17, the client's share of them, and the classes under pressure. */
+static enum err_code check_room(struct unit *u, int64_t client, const struct submit_values *v,
+                                struct err *err)
 {
     const struct settings *s = u->settings;
     bool is_low = v->priority <= JOB_PRIORITY_LOW_MAX;
@@ -65,20 +67,8 @@ static enum err_code check_room(struct unit *u, const struct submit_values *v, s
     }
     /* Of low ones so many that the queue is 85 % full: the first number of jobs that is 85 % or more. */
     int64_t queue_max = is_low ? (s->jobs_queue_size * 85 + 99) / 100 : s->jobs_queue_size;
-    struct room room = {.live_max = s->jobs_max_active, .ready_max = v->execution_ms ? -1 : queue_max};
-    if (unit_take_room(u, &room))
-        return ERR_OK;
-    if (room.live >= s->jobs_max_active)
-        err_set(err, ERR_REQUEST_RATE_LIMITED, "%lld jobs are unfinished, the most allowed (jobs.max_active)",
-                (long long)room.live);
-    else
-        err_set(err, ERR_EXEC_QUEUE_FULL,
-                room.ready >= s->jobs_queue_size
-                    ? "the queue holds %lld jobs, the most allowed (jobs.queue_size)"
-                    : "the queue holds %lld jobs and takes no priority 0 to 2 until it is shorter",
-                (long long)room.ready);
-    err->retry_after_s = 1;
-    return err->code;
+    struct job_room room = {.client = client, .is_new = true, .queue_max = v->execution_ms ? -1 : queue_max};
+    return job_room_take(u, &room, err);
 }
 
 static struct job_row *new_job_row(struct unit *u, int64_t client, const struct submit_item *item,
@@ -99,6 +89,7 @@ static struct job_row *new_job_row(struct unit *u, int64_t client, const struct 
                             .payload_size = v->definition.payload_size,
                             .max_runtime_ms = v->max_runtime_ms,
                             .max_retries = v->max_retries,
+                            .queue_ttl_ms = v->queue_ttl_ms,
                             .queue = v->queue,
                             .callback = item->callback,
                             .idem_key = item->idem_key,
@@ -153,7 +144,7 @@ static enum err_code decide_item(struct unit *u, int64_t client, struct submit_i
     if (former)
         return err_set(err, ERR_EXEC_IDEMPOTENCY_CONFLICT,
                        "this idempotency key was used before with another body");
-    if (check_room(u, &v, err) != ERR_OK)
+    if (check_room(u, client, &v, err) != ERR_OK)
         return err->code;
     accept(u, client, item, &v, seed);
     return ERR_OK;

@@ -14,6 +14,7 @@ enum {
     JOB_PRIORITY_LOW_MAX = 2, /* the class refused first under pressure */
     JOB_QUEUE_NAME_MAX = 64,
     JOB_FINGERPRINT_BYTES = 16,
+    JOB_QUEUE_TTL_SECONDS_MAX = 31536000,
 };
 
 #define JOB_QUEUE_DEFAULT "default"
@@ -22,8 +23,8 @@ enum {
 struct submit_item {
     /* asked */
     struct str type, work_kind, execution_at, callback, queue;
-    int64_t priority, max_runtime_ms, max_retries;
-    bool has_priority, has_max_runtime, has_max_retries;
+    int64_t priority, max_runtime_ms, max_retries, queue_ttl_seconds;
+    bool has_priority, has_max_runtime, has_max_retries, has_queue_ttl;
     struct str payload; /* JSON object text */
     struct str idem_key;
     uint8_t fingerprint[JOB_FINGERPRINT_BYTES]; /* of the canonical body */

@@ -69,6 +69,7 @@ struct task_row job_task_row(const struct job_row *job)
                              .created_ms = job->created_ms,
                              .max_runtime_ms = job->max_runtime_ms,
                              .max_retries = job->max_retries,
+                             .queue_ttl_ms = job->queue_ttl_ms,
                              .queue = job->queue};
 }
 
@@ -123,6 +124,13 @@ static void write_end(struct unit *u, struct task *t, const struct job_ending *e
     unit_task_end(u, t);
 }
 
+/* Each time a job becomes QUEUED its time begins anew. */
+static int64_t queue_deadline_ms(const struct unit *u, const struct task *t)
+{
+    int64_t ttl_ms = t->row.queue_ttl_ms ? t->row.queue_ttl_ms : u->settings->jobs_queue_ttl_seconds * 1000;
+    return ttl_ms ? u->steady_up_ms + ttl_ms : 0;
+}
+
 bool job_move(struct unit *u, struct task *t, enum job_trigger on, struct str extra,
               const struct job_ending *ending)
 {
@@ -134,6 +142,7 @@ bool job_move(struct unit *u, struct task *t, enum job_trigger on, struct str ex
     if (prev == JOB_NO_STATE)
         unit_counts(u, t->row.client)->by_kind[t->row.kind]++;
     t->row.state = move->to;
+    t->row.expire_ms = move->to == JOB_QUEUED ? queue_deadline_ms(u, t) : 0;
     append(u, t, move->event, prev, move->to, extra);
     if (!job_state_is_final(move->to))
         return true;

@@ -2,17 +2,20 @@
 #include "base/json.h"
 #include "base/must.h"
 #include "jobs/job_move.h"
+#include "jobs/job_room.h"
 #include "lifecycle/work_kinds.h"
 
 #include "base/banned.h"
 
-/* A due job that meets a full queue stays CREATED and is tried again each second (AJ-16). */
+/* A due job that meets a full queue, or one of which its client has its share, stays CREATED and is tried
+ * again each second (AJ-16). */
 enum { QUEUE_FULL_RETRY_MS = 1000 };
 
 static void job_due(struct unit *u, struct task *t)
 {
-    struct room room = {.live_max = -1, .ready_max = u->settings->jobs_queue_size};
-    if (!unit_take_room(u, &room)) {
+    struct err err;
+    struct job_room room = {.client = t->row.client, .queue_max = u->settings->jobs_queue_size};
+    if (job_room_take(u, &room, &err) != ERR_OK) {
         t->row.due_ms = u->now_ms + QUEUE_FULL_RETRY_MS;
         return;
     }
@@ -100,6 +103,11 @@ static void job_timed_out(struct unit *u, struct task *t)
             STR("it ran longer than max_runtime_ms"), true);
 }
 
+static void job_expired(struct unit *u, struct task *t)
+{
+    job_cancel(u, t, "expired");
+}
+
 const struct task_owner job_task_owner = {
     .due = job_due,
     .assigned = job_assigned,
@@ -108,4 +116,5 @@ const struct task_owner job_task_owner = {
     .lease_expired = job_lease_expired,
     .worker_lost = job_worker_lost,
     .timed_out = job_timed_out,
+    .expired = job_expired,
 };

@@ -92,8 +92,11 @@ static enum err_code check_numbers(const struct settings *s, const struct submit
         check_range("max_runtime_ms", item->has_max_runtime, item->max_runtime_ms, 1, s->jobs_max_runtime_ms,
                     s->jobs_max_runtime_ms, &v->max_runtime_ms, err) != ERR_OK ||
         check_range("max_retries", item->has_max_retries, item->max_retries, 0, s->jobs_retry_max,
-                    s->jobs_retry_max, &v->max_retries, err) != ERR_OK)
+                    s->jobs_retry_max, &v->max_retries, err) != ERR_OK ||
+        check_range("queue_ttl_seconds", item->has_queue_ttl, item->queue_ttl_seconds, 1,
+                    JOB_QUEUE_TTL_SECONDS_MAX, 0, &v->queue_ttl_ms, err) != ERR_OK)
         return err->code;
+    v->queue_ttl_ms *= 1000;
     return ERR_OK;
 }
 

@@ -8,6 +8,7 @@ struct submit_values {
     enum job_type type;
     enum work_kind kind;
     int64_t priority, max_runtime_ms, max_retries;
+    int64_t queue_ttl_ms; /* 0: not given */
     int64_t execution_ms; /* 0: instant; rounded up, never early */
     struct str queue;
     struct work_definition definition;

@@ -42,6 +42,16 @@ bool census_take(struct census *c, struct census_part *p, struct room *r)
     return fits;
 }
 
+void census_give_back(struct census *c, struct census_part *p, const struct room *r)
+{
+    pthread_mutex_lock(&c->lock);
+    p->taken_live -= r->live_max >= 0;
+    p->taken_ready -= r->ready_max >= 0;
+    c->taken_live -= r->live_max >= 0;
+    c->taken_ready -= r->ready_max >= 0;
+    pthread_mutex_unlock(&c->lock);
+}
+
 void census_begin(struct census *c, struct census_part *p)
 {
     MUST(!p->begun);

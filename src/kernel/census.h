@@ -55,6 +55,8 @@ void census_free(struct census *c);
 
 /* False: there is no room, nothing is taken. */
 bool census_take(struct census *c, struct census_part *p, struct room *r);
+void census_give_back(struct census *c, struct census_part *p,
+                      const struct room *r); /* what was taken for r */
 void census_begin(struct census *c, struct census_part *p);
 void census_end(struct census *c, struct census_part *p, bool committed);
 

@@ -29,6 +29,8 @@ struct task_owner {
     void (*lease_expired)(struct unit *u, struct task *t, const char *reason); /* before it started */
     void (*worker_lost)(struct unit *u, struct task *t);                       /* lease ended while running */
     void (*timed_out)(struct unit *u, struct task *t);                         /* runtime limit passed */
+    void (*expired)(struct unit *u,
+                    struct task *t); /* nobody claimed it before its expire_ms, if it has one */
 };
 
 /* Filled by each owner's library; index enum task_owner_kind. */

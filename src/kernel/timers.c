@@ -1,17 +1,20 @@
-/* Timers: a due schedule or backoff (wall clock), an ended lease or runtime limit (steady clock). Never
- * early: a task fires only once its column lies in the past of the clock that column belongs to. */
+/* Timers: a due schedule or backoff (wall clock), an ended lease, runtime limit or time in the queue (steady
+ * clock). Never early: a task fires only once its column lies in the past of the clock that column belongs
+ * to. */
 #include "base/must.h"
 #include "kernel/kernel_internal.h"
 #include "kernel/task_owner.h"
 
 #include "base/banned.h"
 
-static void lease_or_limit(struct unit *u, struct task *t)
+static void ended_time(struct unit *u, struct task *t)
 {
     if (task_owner_of(t)->load)
         task_owner_of(t)->load(u, t);
     unit_task_touch(u, t);
-    if (t->phase == TASK_LEASED) {
+    if (t->phase == TASK_READY) {
+        task_owner_of(t)->expired(u, t);
+    } else if (t->phase == TASK_LEASED) {
         task_owner_of(t)->lease_expired(u, t, "lease expired");
         unit_task_place(u, t);
     } else if (u->steady_ms >= t->run_until_ms) {
@@ -42,7 +45,7 @@ size_t timers_decide(struct unit *u, size_t max)
     size_t n = 0;
     struct task *t;
     for (; n < max && (t = live_due_steady(u->store->live, u->steady_ms)); n++)
-        lease_or_limit(u, t);
+        ended_time(u, t);
     for (; n < max && (t = live_due_wall(u->store->live, u->now_ms)); n++) {
         if (u->puts_off && can_wait(t)) {
             put_off(u, t);

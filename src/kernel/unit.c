@@ -360,23 +360,33 @@ static struct client_counts stored_counts(struct unit *u, int64_t client)
     return counts;
 }
 
+/* Of a shared store, read once a batch for the client that is asked about. */
+static const struct client_counts *committed_counts(struct unit *u, int64_t client)
+{
+    struct stats_row row = {.client = client};
+    struct err err;
+    bool found = false;
+    if (u->known_counts && u->known_client == client)
+        return u->known_counts;
+    if (u->store->ops->fetch(u->store, &table_stats_row, &row, u->arena, &found, &err) != ERR_OK &&
+        u->load_err.code == ERR_OK)
+        u->load_err = err;
+    u->known_client = client;
+    u->known_counts = ARENA_NEW(u->arena, struct client_counts);
+    counts_from_bytes(u->known_counts, found ? row.counts : STR(""));
+    return u->known_counts;
+}
+
 void unit_read_counts(struct unit *u, int64_t client, struct client_counts *ret)
 {
     struct stats_row key = {.client = client};
     const struct unit_row *r = unit_find_row(u, &table_stats_row, &key);
-    struct err err;
-    bool found = false;
     if (r)
         counts_from_bytes(ret, r->exists ? ((const struct stats_row *)r->row)->counts : STR(""));
     else
         *ret = stored_counts(u, client);
-    if (!u->store->shared)
-        return;
-    if (u->store->ops->fetch(u->store, &table_stats_row, &key, u->arena, &found, &err) != ERR_OK &&
-        u->load_err.code == ERR_OK)
-        u->load_err = err;
-    if (found)
-        counts_add(ret, key.counts);
+    if (u->store->shared)
+        counts_add(ret, counts_bytes(committed_counts(u, client)));
 }
 
 struct client_counts *unit_counts(struct unit *u, int64_t client)

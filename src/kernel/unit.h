@@ -115,14 +115,16 @@ struct unit {
     bool keys_changed;     /* API keys were written: caches must be refreshed before answers go out */
     struct census *census; /* NULL unless the store is shared */
     struct census_part counted;
-    uint64_t made_ready;          /* queues (queue_bit) with a committed task that can be claimed */
-    int64_t nearest_timer_ms;     /* that a committed task waits for; INT64_MAX: none */
-    uint32_t delivered, given_up; /* deliveries that ended in this batch */
-    int64_t oldest_us;            /* wall clock when the first of its requests was complete; 0: it has none */
-    bool refuses_low;             /* under pressure: new work of the low class is refused ... */
-    bool puts_off;                /* ... and what can wait does (deliveries again, the purge) */
-    struct err load_err;          /* the first failure of the load phase */
-    bool believes;                /* what cannot be was found again and again: unit_suspect does nothing */
+    int64_t known_client;               /* shared: whose committed counters this batch has read ... */
+    struct client_counts *known_counts; /* ... and these are */
+    uint64_t made_ready;                /* queues (queue_bit) with a committed task that can be claimed */
+    int64_t nearest_timer_ms;           /* that a committed task waits for; INT64_MAX: none */
+    uint32_t delivered, given_up;       /* deliveries that ended in this batch */
+    int64_t oldest_us;   /* wall clock when the first of its requests was complete; 0: it has none */
+    bool refuses_low;    /* under pressure: new work of the low class is refused ... */
+    bool puts_off;       /* ... and what can wait does (deliveries again, the purge) */
+    struct err load_err; /* the first failure of the load phase */
+    bool believes;       /* what cannot be was found again and again: unit_suspect does nothing */
     struct unit_asked asked;
 };
 
@@ -196,12 +198,13 @@ int64_t unit_new_id_at(struct unit *u, int64_t at_ms); /* the same, of a time th
 /* Whether there is room for one more unfinished job, and one more that waits to be claimed (census.h). On a
  * shared store the room is this batch's from here on, until it ends: call it once for each job. */
 bool unit_take_room(struct unit *u, struct room *r);
+void unit_give_room_back(struct unit *u, const struct room *r); /* the job is refused after all */
 void unit_list(struct unit *u, int64_t client, uint8_t bucket, int64_t id, bool removed);
 void unit_idem_add(struct unit *u, uint64_t hash, int64_t job);
 void unit_idem_drop(struct unit *u, uint64_t hash, int64_t job);
 struct client_counts *unit_counts(struct unit *u, int64_t client);
-/* How many jobs the client has as this batch sees it. Of a shared store: what was committed, with what this
- * batch adds; it costs a query. */
+/* How many jobs the client has as this batch sees it. Of a shared store: what was committed when the
+ * batch first asked, with what it adds; that costs a query, and batches beside it are not counted. */
 void unit_read_counts(struct unit *u, int64_t client, struct client_counts *ret);
 /* A job of this client moves; JOB_NO_STATE: it is new, or purged. */
 void unit_count_move(struct unit *u, int64_t client, enum job_state from, enum job_state to);

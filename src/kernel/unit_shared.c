@@ -182,3 +182,9 @@ bool unit_take_room(struct unit *u, struct room *r)
     r->ready = live_phase_count(u->store->live, TASK_READY);
     return (r->live_max < 0 || r->live < r->live_max) && (r->ready_max < 0 || r->ready < r->ready_max);
 }
+
+void unit_give_room_back(struct unit *u, const struct room *r)
+{
+    if (u->census)
+        census_give_back(u->census, &u->counted, r);
+}

@@ -103,16 +103,16 @@ struct str copy_refs(const struct chunk_numbers *n, struct str refs, struct aren
     return (struct str){(const char *)moved, count * sizeof *moved};
 }
 
-#define REFS_ARE_LAST(row) (offsetof(struct row, refs) + sizeof(struct str) == sizeof(struct row))
-_Static_assert(REFS_ARE_LAST(end_row) && REFS_ARE_LAST(task_row),
-               "both tables hold them in their last column");
-
 const struct column *copy_refs_column(const struct table *t, const void *row)
 {
     /* a stream's refs are its deliveries */
     bool has_refs = t == &table_end_row ||
                     (t == &table_task_row && ((const struct task_row *)row)->owner == TASK_OWNER_JOB);
-    return has_refs ? &t->columns[t->column_count - 1] : NULL;
+    size_t refs = t == &table_end_row ? offsetof(struct end_row, refs) : offsetof(struct task_row, refs);
+    for (unsigned i = 0; has_refs && i < t->column_count; i++)
+        if (t->columns[i].offset == refs)
+            return &t->columns[i];
+    return NULL;
 }
 
 /* --- digests ------------------------------------------------------------------------------------ */

@@ -155,6 +155,8 @@ void live_place(struct live *l, struct task *t, int64_t wall_ms)
         heap_put(&l->wall_timers, &t->timer, (uint64_t)(t->row.due_ms < 0 ? 0 : t->row.due_ms));
     } else {
         ready_put(l, t);
+        if (t->row.expire_ms)
+            heap_put(&l->steady_timers, &t->timer, (uint64_t)(t->row.expire_ms < 0 ? 0 : t->row.expire_ms));
     }
     if (t->target)
         ready_admit(l, t->target);

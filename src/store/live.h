@@ -4,8 +4,8 @@
  * Owns:      struct task. The durable image is the `tasks` table; at start it is read back once.
  * Process:   core, whoever holds the kernel's turn; no locks.
  * Order:     a claim gives the smallest (9 - priority, id): priority first, then creation order (AJ-21).
- * Time:      due_ms is wall time (schedules, backoff); lease_ms and run_until_ms are steady time, a wall
- *            clock that does not jump (kernel/kernel.h), so that setting the clock never ends a lease.
+ * Time:      due_ms is wall time (schedules, backoff); lease_ms, expire_ms and run_until_ms are steady time,
+ *            a wall clock that does not jump (kernel/kernel.h), so that setting the clock never ends a lease.
  * Changes:   the unit of work (kernel/unit.h) remembers a before-image of each task it touches and undoes
  *            through live_place()/live_take() when a commit fails. */
 #ifndef WEIR_STORE_LIVE_H
@@ -98,7 +98,7 @@ int64_t task_row_order(const struct task_row *row);
 
 struct task *live_find(const struct live *l, int64_t id);
 struct task *live_best(const struct live *l, const struct live_claim *claim);
-/* First task whose wall timer (schedule or backoff) or steady timer (lease, runtime) has passed. */
+/* First task whose wall timer (schedule or backoff) or steady timer (lease, runtime, expiry) has passed. */
 struct task *live_due_wall(const struct live *l, int64_t wall_ms);
 struct task *live_due_steady(const struct live *l, int64_t steady_ms);
 /* When to look again; INT64_MAX when nothing waits. */

@@ -23,7 +23,7 @@ const char *job_broken_rule(const struct job_row *j)
         return "the work kind is a known one";
     if (j->priority < 0 || j->priority > 9)
         return "the priority is 0 to 9";
-    if (j->max_retries < 0 || j->max_runtime_ms < 1)
+    if (j->max_retries < 0 || j->max_runtime_ms < 1 || j->queue_ttl_ms < 0)
         return "the limits are not negative";
     if (!j->queue.len)
         return "the queue has a name";

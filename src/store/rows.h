@@ -65,7 +65,8 @@
     TEXT(idem_key)                                                                                           \
     BLOB(idem_fingerprint)                                                                                   \
     TEXT(payload)                                                                                            \
-    TEXT(traceparent)
+    TEXT(traceparent)                                                                                        \
+    INT(queue_ttl_ms) /* unclaimed for so long it expires; 0: as jobs.queue_ttl_seconds says */
 
 /* Written in the transaction that finishes a job: outcome and report. Deleted again by a retry. */
 #define END_COLUMNS(INT, TEXT, BLOB)                                                                         \
@@ -116,7 +117,9 @@
     INT(last_us)                                                                                             \
     INT(seq)                                                                                                 \
     TEXT(worker)                                                                                             \
-    BLOB(refs) /* a job's events in the log; a stream's deliveries, `seq` of which are done */
+    BLOB(refs)        /* a job's events in the log; a stream's deliveries, `seq` of which are done */        \
+    INT(queue_ttl_ms) /* of its job; never changes */                                                        \
+    INT(expire_ms)    /* steady time: expires unless it was claimed before; 0: never */
 
 /* Counters kept in the transaction: no statistic scans a table. */
 #define STATS_COLUMNS(INT, TEXT, BLOB)                                                                       \
@@ -176,7 +179,7 @@
     X(webhook_row, "webhooks", WEBHOOK_COLUMNS, 1, 6)                                                        \
     X(webhook_key_row, "webhook_keys", WEBHOOK_KEY_COLUMNS, 2, 3)                                            \
     X(create_row, "creates", CREATE_COLUMNS, 2, 5)                                                           \
-    X(job_row, "jobs", JOB_COLUMNS, 1, 20)                                                                   \
+    X(job_row, "jobs", JOB_COLUMNS, 1, 21)                                                                   \
     X(end_row, "ends", END_COLUMNS, 1, 13)                                                                   \
     X(archive_row, "archives", ARCHIVE_COLUMNS, 2, 6)                                                        \
     X(task_row, "tasks", TASK_COLUMNS, 1, 13)                                                                \

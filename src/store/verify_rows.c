@@ -16,8 +16,8 @@ static bool note_job(const void *row, void *arg)
 {
     struct verify *v = arg;
     const struct job_row *r = row;
-    const int64_t shared[] = {r->low,      r->client,     r->type,           r->kind,
-                              r->priority, r->created_ms, r->max_runtime_ms, r->max_retries};
+    const int64_t shared[] = {r->low,        r->client,         r->type,        r->kind,        r->priority,
+                              r->created_ms, r->max_runtime_ms, r->max_retries, r->queue_ttl_ms};
     verify_seen(v);
     v->result->jobs++;
     struct checked_job *j = verify_add_job(v, r->id);
@@ -67,8 +67,8 @@ static bool note_task(const void *row, void *arg)
 {
     struct verify *v = arg;
     const struct task_row *r = row;
-    const int64_t shared[] = {r->low,      r->client,     r->type,           r->kind,
-                              r->priority, r->created_ms, r->max_runtime_ms, r->max_retries};
+    const int64_t shared[] = {r->low,        r->client,         r->type,        r->kind,        r->priority,
+                              r->created_ms, r->max_runtime_ms, r->max_retries, r->queue_ttl_ms};
     verify_seen(v);
     if (r->owner == TASK_OWNER_DELIVERY) {
         verify_stream(v, r);

@@ -416,7 +416,7 @@ def test_doctor_finds_a_healthy_server_healthy(weir):
     assert not [check for check in done["checks"] if check["result"] == "fail"]
     assert f"held by process {weir.process.pid}" in found["data directory lock"]["found"]
     assert found["server"]["found"].startswith("ready: ")
-    assert found["database schema"]["found"] == "version 13"
+    assert found["database schema"]["found"] == "version 14"
 
 
 def test_doctor_fails_on_a_bad_setting_and_an_unwritable_directory(weir, tmp_path):

@@ -70,6 +70,11 @@ void encode_job_members(struct json_writer *w, const struct job_view *v)
     jw_int(w, j->max_runtime_ms);
     jw_key(w, "max_retries");
     jw_int(w, j->max_retries);
+    jw_key(w, "queue_ttl_seconds");
+    if (j->queue_ttl_ms)
+        jw_int(w, j->queue_ttl_ms / 1000);
+    else
+        jw_null(w);
     encode_definition(w, j);
     raw_or_null(w, "payload", j->payload);
     raw_or_null(w, "error", v->error);

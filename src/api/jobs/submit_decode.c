@@ -31,6 +31,7 @@ void submit_decode(const struct json *body, struct submit_item *item)
     item->has_priority = number_of(body, "priority", &item->priority);
     item->has_max_runtime = number_of(body, "max_runtime_ms", &item->max_runtime_ms);
     item->has_max_retries = number_of(body, "max_retries", &item->max_retries);
+    item->has_queue_ttl = number_of(body, "queue_ttl_seconds", &item->queue_ttl_seconds);
     const struct json *payload = json_get(body, "payload");
     item->payload = payload && payload->type == JSON_OBJECT ? payload->source : STR_ABSENT;
 }

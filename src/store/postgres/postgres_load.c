@@ -16,7 +16,7 @@ enum { BLOCK_AGE_MS = 1000 };
 
 /* Which results of the pipeline are what. */
 struct load_plan {
-    size_t hooks, block, keys, tasks, due, next_due, lapsed, streams;
+    size_t hooks, block, keys, tasks, due, next_due, lapsed, expired, streams;
     bool has_block, has_keys, has_tasks, has_due, has_streams;
     struct pg_claims *claims;
     struct pg_row_groups rows;
@@ -111,6 +111,7 @@ static void send_all(struct postgres_store *s, const struct load_set *l, struct 
         params_int(link_params(link), l->now_ms);
         plan->next_due = link_send(link, PG_NEXT_DUE);
         plan->lapsed = send_timers(s, l, PG_LAPSED);
+        plan->expired = send_timers(s, l, PG_EXPIRED);
     }
     send_streams(s, l, plan);
     plan->rows = (struct pg_row_groups){.locks = true, .bytes_max = l->row_bytes_max};
@@ -207,11 +208,13 @@ static void take_keys(struct postgres_store *s, size_t result)
 static enum err_code take_timers(struct postgres_store *s, struct load_set *l, const struct load_plan *plan,
                                  struct err *err)
 {
-    if (take_due(s, plan->due, err) != ERR_OK || take_tasks(s, plan->lapsed, err) != ERR_OK)
+    if (take_due(s, plan->due, err) != ERR_OK || take_tasks(s, plan->lapsed, err) != ERR_OK ||
+        take_tasks(s, plan->expired, err) != ERR_OK)
         return err->code;
     const PGresult *next = link_result(&s->link, plan->next_due);
     bool more = PQntuples(link_result(&s->link, plan->due)) >= (int)l->due_max ||
-                PQntuples(link_result(&s->link, plan->lapsed)) >= (int)l->due_max;
+                PQntuples(link_result(&s->link, plan->lapsed)) >= (int)l->due_max ||
+                PQntuples(link_result(&s->link, plan->expired)) >= (int)l->due_max;
     l->next_due_ms = more ? l->now_ms : PQgetisnull(next, 0, 0) ? INT64_MAX : value_int(next, 0, 0);
     return ERR_OK;
 }

@@ -76,6 +76,7 @@ static const char *const behind[] = {
     "CREATE INDEX IF NOT EXISTS tasks_subject ON tasks(subject) WHERE subject<>0",
     "CREATE INDEX IF NOT EXISTS tasks_due ON tasks(due_ms) WHERE phase=0",
     "CREATE INDEX IF NOT EXISTS tasks_held ON tasks(id) WHERE phase=2",
+    "CREATE INDEX IF NOT EXISTS tasks_expire ON tasks(expire_ms) WHERE phase=1 AND expire_ms>0",
     "CREATE INDEX IF NOT EXISTS tasks_target ON tasks(target,phase,place) WHERE target<>0 AND phase>1",
     "CREATE INDEX IF NOT EXISTS client_states_suspended ON client_states(client) WHERE state=1",
     "INSERT INTO client_numbers(keyless,num,uuid) SELECT (NOT EXISTS(SELECT 1 FROM key_heads k "

@@ -79,6 +79,8 @@
     X(NEXT_DUE, "SELECT min(due_ms) FROM tasks WHERE phase=0 AND due_ms>$1")                                 \
     X(LAPSED, PG_PICK("SELECT * FROM tasks WHERE phase=2 AND (lease_ms<=$1 OR (state=3 AND "                 \
                       "started_ms<=$1-max_runtime_ms)) LIMIT $2::bigint FOR UPDATE SKIP LOCKED"))            \
+    X(EXPIRED, PG_PICK("SELECT * FROM tasks WHERE phase=1 AND expire_ms>0 AND expire_ms<=$1 "                \
+                       "ORDER BY expire_ms LIMIT $2::bigint FOR UPDATE SKIP LOCKED"))                        \
     X(STREAMS,                                                                                               \
       "SELECT @ FROM tasks t WHERE t.id IN (SELECT s.id FROM unnest($1::bigint[]) AS u(id) "                 \
       "JOIN tasks s ON s.id=u.id AND s.owner<>0 UNION SELECT s.id FROM unnest(" PG_LOADED ") AS u(id) "      \
