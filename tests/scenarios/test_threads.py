@@ -80,7 +80,8 @@ def guarded(work, *args):
 @pytest.mark.limit(120)
 def test_every_kind_of_call_at_once_leaves_a_sound_server(fresh_weir):
     """No race report, no refused call that should work, and the store verifies."""
-    weir = fresh_weir(settings={"runner.time_scale": 0.01, "limits.requests_per_minute": 0})
+    weir = fresh_weir(settings={"runner.time_scale": 0.01, "limits.requests_per_minute": 0,
+                                "keys.overlap_seconds": 0})
     stop, errors, threads = threading.Event(), [], []
     for _ in range(THREADS):
         client, key = weir.new_client()

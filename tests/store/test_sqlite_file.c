@@ -204,7 +204,8 @@ static void run_back_to_version_10(struct bench *b)
 {
     run_back_to_version_11(b);
     run_raw(b, "ALTER TABLE api_keys DROP COLUMN scopes; ALTER TABLE api_keys DROP COLUMN queues;"
-               "ALTER TABLE api_keys DROP COLUMN name; ALTER TABLE key_heads DROP COLUMN listed;"
+               "ALTER TABLE api_keys DROP COLUMN name; ALTER TABLE api_keys DROP COLUMN ends_ms;"
+               "ALTER TABLE key_heads DROP COLUMN listed;"
                "PRAGMA user_version=10");
 }
 

@@ -364,7 +364,7 @@ static const struct damage damages[] = {
     {"queues of a key out of order", "UPDATE api_keys SET queues='b,a'", "its queues are names in order"},
     {"a key without a name that has one", "UPDATE api_keys SET name=''", "its name is not too long"},
     {"a key that never worked", "UPDATE api_keys SET expires_ms=created_ms", "made before it expires"},
-    {"a listed key is gone", "DELETE FROM api_keys WHERE revoked_ms>0", "lists a key twice, or one that is"},
+    {"a listed key is gone", "DELETE FROM api_keys WHERE ends_ms>0", "lists a key twice, or one that is"},
     {"a list of keys that is cut", "UPDATE key_heads SET listed=substr(listed,1,12)", "list of keys is none"},
     {"a list without the active key", "UPDATE key_heads SET listed=substr(listed,1,8)", "is not in its list"},
     {"a list that names a key twice", "UPDATE key_heads SET listed=listed||listed", "lists a key twice"},

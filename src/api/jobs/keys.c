@@ -165,11 +165,11 @@ void handle_revoke_key(struct call *c)
 
 static const char *state_of(const struct api_key_row *key, int64_t now_ms)
 {
-    if (key->revoked_ms && key->revoked_ms <= now_ms)
+    if (key->revoked_ms || (key->ends_ms && key->ends_ms <= now_ms))
         return "revoked";
     if (key->expires_ms <= now_ms)
         return "expired";
-    return key->revoked_ms ? "replaced" : "active";
+    return key->ends_ms ? "replaced" : "active";
 }
 
 static void encode_scopes(struct json_writer *w, unsigned scopes)
@@ -207,7 +207,7 @@ static void encode_listed(struct json_writer *w, const struct api_key_row *key, 
     encode_queues(w, key->queues);
     encode_time_ms(w, "created_at", key->created_ms);
     encode_time_ms(w, "expires_at", key->expires_ms);
-    encode_time_ms(w, "revoked_at", key->revoked_ms);
+    encode_time_ms(w, "revoked_at", key->revoked_ms ? key->revoked_ms : key->ends_ms);
     jw_object_end(w);
 }
 
@@ -251,7 +251,7 @@ void handle_list_keys(struct call *c)
     struct err err = {.code = ERR_OK};
     struct load_row rows[KEYS_LISTED_MAX];
     size_t count = 0;
-    int64_t client;
+    int64_t client = 0;
     struct reader *r = api_read_begin(c->api, &err);
     if (!r || find_client(c, r, &client, &err) != ERR_OK ||
         read_keys(c, r, client, rows, &count, &err) != ERR_OK) {

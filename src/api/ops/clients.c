@@ -80,7 +80,8 @@ static bool count_key(const void *row, void *arg)
 {
     struct usable_keys *k = arg;
     const struct api_key_row *key = row;
-    k->count += (!key->revoked_ms || key->revoked_ms > k->now_ms) && key->expires_ms > k->now_ms;
+    k->count +=
+        !key->revoked_ms && (!key->ends_ms || key->ends_ms > k->now_ms) && key->expires_ms > k->now_ms;
     return true;
 }
 

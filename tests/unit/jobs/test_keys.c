@@ -117,8 +117,9 @@ static void test_creating_again_gives_the_same_key_and_rotating_replaces_it(void
     struct key_command *rotated = rotate_now(r, &client, holder(&client, first));
     assert_true(rotated->fresh);
     assert_int_not_equal(rotated->key_id, first->key_id);
-    assert_int_equal(key_row(r, first->key_id).revoked_ms, r->wall_us / 1000 + OVERLAP_MS);
-    assert_int_equal(key_row(r, rotated->key_id).revoked_ms, 0);
+    assert_int_equal(key_row(r, first->key_id).ends_ms, r->wall_us / 1000 + OVERLAP_MS);
+    assert_int_equal(key_row(r, first->key_id).revoked_ms, 0);
+    assert_int_equal(key_row(r, rotated->key_id).ends_ms, 0);
     assert_true(
         str_equal(key_row(r, rotated->key_id).client_uuid, (struct str){(char *)client.id.bytes, 16}));
 }
@@ -160,8 +161,8 @@ static void test_renewing_replaces_the_presenting_key(void **state)
     assert_int_equal(renewed->base.result, ERR_OK);
     assert_true(renewed->fresh && renewed->expires_ms > first->expires_ms);
     assert_int_equal(raced->base.result, ERR_AUTH_KEY_CONFLICT); /* one winner */
-    assert_true(key_row(r, first->key_id).revoked_ms != 0);
-    assert_int_equal(key_row(r, renewed->key_id).revoked_ms, 0);
+    assert_true(key_row(r, first->key_id).ends_ms != 0);
+    assert_int_equal(key_row(r, renewed->key_id).ends_ms, 0);
 }
 
 /* Requests that were let in together: the key is checked again where it counts. */
@@ -347,7 +348,7 @@ static void test_keys_that_work_are_bounded_and_ended_ones_make_room(void **stat
     }
     revoke_now(r, &client, operator, last);
     assert_true(key_now(r, &client, KEY_RENEW, operator)->fresh);
-    assert_int_not_equal(key_row(r, kept->key_id).revoked_ms, 0);
+    assert_int_not_equal(key_row(r, kept->key_id).ends_ms, 0);
 }
 
 static void test_without_an_active_key_there_is_nothing_to_renew(void **state)
@@ -412,8 +413,8 @@ static void test_create_rotate_revoke_in_one_batch_end_in_one_state(void **state
     rig_step(r);
     assert_true(a->fresh && b->fresh && c->fresh && !d->fresh);
     assert_int_equal(d->key_id, c->key_id);
-    assert_true(key_row(r, a->key_id).revoked_ms && key_row(r, b->key_id).revoked_ms);
-    assert_int_equal(key_row(r, c->key_id).revoked_ms, 0);
+    assert_true(key_row(r, a->key_id).ends_ms && key_row(r, b->key_id).ends_ms);
+    assert_int_equal(key_row(r, c->key_id).ends_ms, 0);
 }
 
 static void test_an_idempotent_client_is_created_once(void **state)

@@ -319,8 +319,10 @@ static void test_expired_keys_leave_as_revoked_ones_do_with_their_place_in_the_l
     struct key_head_row head = {.client = client};
     struct err err;
     bool found = false;
-    assert_int_equal(r->store->ops->fetch(r->store, &table_key_head_row, &head, r->arena, &found, &err),
-                     ERR_OK);
+    assert_int_equal(r->reader->ops->reader_begin(r->reader, &err), ERR_OK);
+    assert_int_equal(
+        r->reader->ops->reader_row(r->reader, &table_key_head_row, &head, r->arena, &found, &err), ERR_OK);
+    r->reader->ops->reader_end(r->reader);
     assert_true(found && !head.active && !head.listed.len);
     struct key_command open = {.action = KEY_CREATE,
                                .client_id = id}; /* it has had one: the door stays shut */
