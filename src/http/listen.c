@@ -241,7 +241,9 @@ static bool make_do_without(struct http_loop *l, const struct listener *from)
     if (peers_close_one(l))
         return true;
     close(l->spare_fd);
-    int fd = accept4(from->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    struct sockaddr_storage peer;
+    socklen_t peer_len = sizeof peer;
+    int fd = accept4(from->fd, (struct sockaddr *)&peer, &peer_len, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd >= 0)
         refuse_at_once(from, fd);
     l->spare_fd = fcntl(l->wake_fd, F_DUPFD_CLOEXEC, 0);

@@ -74,11 +74,13 @@ def test_the_connection_of_a_stream_that_was_ended_is_closed(weir, client):
     job_id = weir.submit(client.api_key, queue="outside")["job_id"]
     key_id, key = make_key(weir, client, name="x")
     with socket.create_connection(weir.address, timeout=60) as connection:
-        connection.sendall(f"GET /v1/jobs/{job_id}/events HTTP/1.1\r\nHost: x\r\n"
+        connection.sendall(f"GET /v1/jobs/{job_id}/events HTTP/1.1\r\nHost: localhost\r\n"
                            f"Authorization: Bearer {key}\r\nAccept: text/event-stream\r\n\r\n".encode())
         received = b""
         while b"job.queued" not in received:
-            received += connection.recv(65536)
+            chunk = connection.recv(65536)
+            assert chunk, received
+            received += chunk
         keys_call(weir, client, "revoke", key_id=key_id)
         while chunk := connection.recv(65536):
             received += chunk
