@@ -58,6 +58,15 @@ static struct str bytes_in(struct unit *u, const void *bytes, size_t len)
     return (struct str){arena_copy(u->arena, bytes, len), len};
 }
 
+/* Of a shared store: another lane gave the number, and jobs or the first key of that client are in this
+ * batch. */
+static bool is_given(struct unit *u, int64_t num)
+{
+    return unit_knows(u, &table_stats_row, &(struct stats_row){.client = num}) ||
+           unit_knows(u, &table_client_number_row, &(struct client_number_row){.keyless = 1, .num = num}) ||
+           unit_knows(u, &table_client_number_row, &(struct client_number_row){.num = num});
+}
+
 static enum err_code decide_create(struct unit *u, struct command *base, struct err *err)
 {
     struct create_client_command *c = (struct create_client_command *)base;
@@ -73,9 +82,8 @@ static enum err_code decide_create(struct unit *u, struct command *base, struct 
         return ERR_OK;
     }
     int64_t num = u->store->next_client++; /* a failed commit leaves a gap, nothing more */
-    while (unit_knows(u, &table_stats_row, &(struct stats_row){.client = num}))
-        num = u->store
-                  ->next_client++; /* of a shared store: another lane gave it, its jobs move in this batch */
+    while (is_given(u, num))
+        num = u->store->next_client++;
     struct client_row *client = ARENA_NEW(u->arena, struct client_row);
     *client = (struct client_row){.uuid = bytes_in(u, c->client_id.bytes, sizeof c->client_id.bytes),
                                   .num = num,

@@ -222,8 +222,8 @@ def test_the_system_itself_is_not_judged(judged):
                        "payload": {"level": "P1"}})
     with socket.socket(socket.AF_UNIX) as wire:
         wire.connect(os.path.join(engine.weir.data, "core.sock"))
-        wire.sendall((f"POST /engine/v1/runs/{run}/signals HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
-                      "Content-Type: application/json\r\n"
+        wire.sendall((f"POST /engine/v1/runs/{run}/signals HTTP/1.1\r\nHost: localhost\r\n"
+                      "Connection: close\r\nContent-Type: application/json\r\n"
                       f"Content-Length: {len(body)}\r\n\r\n{body}").encode())
         answer = b"".join(iter(lambda: wire.recv(65536), b""))
     assert answer.startswith(b"HTTP/1.1 200 ") and not point.calls, answer

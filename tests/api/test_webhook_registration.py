@@ -107,7 +107,9 @@ def test_a_client_has_so_many_webhooks_and_no_more(fresh_weir):
 def test_registration_needs_a_valid_key(weir, client):
     """[JOB-104] No key 401, revoked key 403."""
     register(weir, None).expect_problem(401, "RFA_AUTH_INVALID_CREDENTIALS")
-    weir.api("POST", f"/v1/clients/{client.client_id}/keys/renew", {}, client.api_key).expect(200)
+    keys = f"/v1/clients/{client.client_id}/keys"
+    key_id = weir.api("GET", keys, key=client.api_key).expect(200)["items"][0]["key_id"]
+    weir.api("POST", f"{keys}/revoke", {"key_id": key_id}, client.api_key).expect(200)
     register(weir, client.api_key).expect_problem(403, "RFA_AUTH_API_KEY_DISABLED")
 
 

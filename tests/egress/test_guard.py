@@ -141,7 +141,8 @@ def test_redirects_are_answers_and_not_followed(good, status, inside):
     with Receiver(answering(answer(status, "Location: " + to))) as receiver:
         result = probe_one(receiver.url, "--allow-private")
         assert (result["failure"], result["status"]) == ("none", status)
-    assert good.connections == 0
+        assert receiver.connections == 1
+    assert not good.requests
 
 
 def test_proxies_of_the_environment_are_ignored(good):
