@@ -65,7 +65,7 @@ static void operations_carry_method_path_and_body(void **state)
     struct contract *c = load("jobs");
     size_t count;
     contract_operations(c, &count);
-    assert_int_equal(count, 25);
+    assert_int_equal(count, 26);
     const struct contract_operation *op = contract_find(c, "submitJob");
     assert_non_null(op);
     assert_string_equal(op->method, "POST");

@@ -49,12 +49,17 @@ struct store *bench_open_again(struct bench *b, enum err_code *ret_code, struct 
  * between. */
 int64_t bench_file_number(struct bench *b, const char *sql);
 void bench_file_run(struct bench *b, const char *sql);
+/* Takes back what later migrations have added to the file of a closed store. */
+void bench_back_to_version_13(struct bench *b);
+void bench_back_to_version_12(struct bench *b);
+void bench_back_to_version_11(struct bench *b);
+void bench_back_to_version_10(struct bench *b);
 void bench_close(struct bench *b);
 void bench_open(struct bench *b);
 
 uint64_t bench_draw(struct bench *b, uint64_t below);
-/* Are its rows read back as they were written? Not the counters of a shared store: each write is a
- * difference, what is read is their sum (test_listing.c). */
+/* Are its rows read back as they were written? Not the counters: what is read is a row with all that was
+ * written beside it since (test_listing.c). */
 bool bench_keeps_rows(const struct bench *b, const struct table *t);
 
 /* Row number `n` of a table, the same every time; `version` changes what an UPDATE writes. In the arena. */

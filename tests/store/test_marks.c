@@ -191,6 +191,7 @@ static void test_marks_of_the_eighth_schema_are_found(void **state)
     assert_int_equal(bench_change(b, &table_run_mark_row, ROW_DELETE, &gone), ERR_OK);
     bench_close(b);
     assert_int_equal(bench_file_number(b, "SELECT count(*) FROM run_marks"), m->count);
+    bench_back_to_version_10(b);
     bench_file_run(b, "DROP TABLE mark_packs; DROP TABLE event_packs; PRAGMA user_version=8");
     bench_open(b);
     expect_all(b, m);

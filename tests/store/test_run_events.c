@@ -287,6 +287,7 @@ static void test_events_of_the_ninth_schema_are_found(void **state)
     m.last[2]--;
     bench_close(b);
     assert_int_equal(bench_file_number(b, "SELECT count(*) FROM event_packs"), 0);
+    bench_back_to_version_10(b);
     bench_file_run(b, "DROP TABLE event_packs; PRAGMA user_version=9");
     bench_open(b);
     expect_all(b, &m);

@@ -177,42 +177,10 @@ static void open_all(struct bench *b)
     assert_int_equal(b->store->ops->reader_open(b->store, &b->reader, &err), ERR_OK);
 }
 
-/* Without an end of the time in the queue. */
-static void run_back_to_version_13(struct bench *b)
-{
-    run_raw(b, "ALTER TABLE jobs DROP COLUMN queue_ttl_ms; ALTER TABLE tasks DROP COLUMN queue_ttl_ms;"
-               "ALTER TABLE tasks DROP COLUMN expire_ms; PRAGMA user_version=13");
-}
-
-/* Without states of clients. */
-static void run_back_to_version_12(struct bench *b)
-{
-    run_back_to_version_13(b);
-    run_raw(b, "DROP TABLE client_states;DROP TABLE client_numbers;DROP TABLE operator_actions;"
-               "PRAGMA user_version=12");
-}
-
-/* Without the tenant of a foreign actor. */
-static void run_back_to_version_11(struct bench *b)
-{
-    run_back_to_version_12(b);
-    run_raw(b, "ALTER TABLE signal_decisions DROP COLUMN actor_tenant; PRAGMA user_version=11");
-}
-
-/* One key of a client at a time, which may do all. */
-static void run_back_to_version_10(struct bench *b)
-{
-    run_back_to_version_11(b);
-    run_raw(b, "ALTER TABLE api_keys DROP COLUMN scopes; ALTER TABLE api_keys DROP COLUMN queues;"
-               "ALTER TABLE api_keys DROP COLUMN name; ALTER TABLE api_keys DROP COLUMN ends_ms;"
-               "ALTER TABLE key_heads DROP COLUMN listed;"
-               "PRAGMA user_version=10");
-}
-
 /* Without runs. */
 static void run_back_to_version_7(struct bench *b)
 {
-    run_back_to_version_10(b);
+    bench_back_to_version_10(b);
     run_raw(b, "DROP TABLE event_packs;DROP TABLE mark_packs;DROP TABLE tenants;DROP TABLE plans;DROP TABLE "
                "plan_steps;"
                "DROP TABLE run_ids;"
@@ -591,7 +559,7 @@ static void test_a_key_of_the_tenth_schema_keeps_its_power_and_is_listed(void **
 {
     struct bench *b = *state;
     close_all(b);
-    run_back_to_version_10(b);
+    bench_back_to_version_10(b);
     run_raw(b, "INSERT INTO api_keys VALUES(7,8,1,x'00',x'01',5,6,0); INSERT INTO key_heads VALUES(1,7)");
     open_all(b);
     const struct api_key_row *key = bench_fetch(b, &table_api_key_row, &(struct api_key_row){.id = 7});
