@@ -246,7 +246,6 @@ def test_a_parked_claim_gets_no_task_after_the_key_of_its_token_was_revoked(fres
 
 
 @pytest.mark.postgres_only
-@pytest.mark.long  # fails: the stream on the other node goes on
 def test_a_stream_and_a_claim_end_when_their_key_is_revoked_on_another_node():
     """The nodes tell each other; a stream with another key goes on."""
     with Nodes(postgres.session(), 2, {"runner.processes": 0}) as (first, second):

@@ -242,11 +242,12 @@ enum err_code postgres_lead(struct store *base, struct store_duties *ret_duties,
 }
 
 /* In a transaction of its own: a NOTIFY in a batch's would let all batches commit one after the other. It is
- * only a hint, so its commit waits for no disk. */
+ * only a hint, so its commit waits for no disk. A change of keys is told even where no other node is known:
+ * one that has just joined would go by what it remembers of them. */
 void postgres_hint(struct store *base, unsigned what)
 {
     struct postgres_store *s = (struct postgres_store *)base;
-    if (!s->others || s->link.in_transaction || !link_is_open(&s->link))
+    if ((!s->others && !(what & HINT_KEYS)) || s->link.in_transaction || !link_is_open(&s->link))
         return;
     char payload[48];
     snprintf(payload, sizeof payload, "%u:%lld", what, (long long)postgres_node());
