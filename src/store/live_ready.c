@@ -73,12 +73,13 @@ void ready_list_changed(struct live *l, struct ready_list *list)
 }
 
 /* Streams come in the order of what they have to send, not of their own ids, which are no times. One that has
- * nothing to send stands nowhere. */
+ * nothing to send stands nowhere. Ids of jobs and steps are times, but for the bit that tells them apart:
+ * with it a queue that always has jobs would never come to its steps. */
 int64_t task_row_order(const struct task_row *row)
 {
     bool sends =
         row->owner == TASK_OWNER_DELIVERY && row->seq >= 0 && (uint64_t)row->seq < log_ref_count(row->refs);
-    return sends ? (int64_t)log_ref_at(row->refs, (size_t)row->seq) : row->id;
+    return sends ? (int64_t)log_ref_at(row->refs, (size_t)row->seq) : row->id & ~(int64_t)TASK_ID_OF_STREAM;
 }
 
 static uint64_t ready_key(const struct task *t)

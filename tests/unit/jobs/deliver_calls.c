@@ -15,7 +15,7 @@ static void name_queues(const char *kind)
     }
 }
 
-struct claim_command *claim_from(struct rig *r, const char *kind, uint32_t max)
+struct claim_command *claim_unstarted(struct rig *r, const char *kind, uint32_t max)
 {
     struct claim_command *c = ARENA_NEW(r->arena, struct claim_command);
     c->worker_id = str_of(kind);
@@ -26,6 +26,12 @@ struct claim_command *claim_from(struct rig *r, const char *kind, uint32_t max)
     name_queues(kind);
     rig_post(r, &c->base, &claim_command_type);
     rig_step(r);
+    return c;
+}
+
+struct claim_command *claim_from(struct rig *r, const char *kind, uint32_t max)
+{
+    struct claim_command *c = claim_unstarted(r, kind, max);
     for (uint32_t i = 0; i < c->task_count; i++)
         rig_post_work(r, &start_command_type, &c->tasks[i], true);
     rig_step(r);

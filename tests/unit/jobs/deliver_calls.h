@@ -8,6 +8,8 @@
 
 enum { CLAIMED_MAX = 256 };
 
+/* Claims alone: the sender never begins. */
+struct claim_command *claim_unstarted(struct rig *r, const char *kind, uint32_t max);
 /* Claims and starts what can be sent, so many at most: live deliveries, or dead letters. */
 struct claim_command *claim_from(struct rig *r, const char *kind, uint32_t max);
 struct claim_command *claim_some(struct rig *r, uint32_t max);

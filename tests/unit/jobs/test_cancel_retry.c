@@ -352,6 +352,65 @@ static void test_a_result_that_is_too_large_fails_the_job(void **state)
     assert_int_equal(v.state, JOB_FAILED);
     assert_true(str_starts(v.error, "{\"code\":\"output_too_large\""));
     assert_null(v.result.ptr);
+    job = rig_submit_default(r, client);
+    task = rig_claim(r, "w");
+    rig_work(r, &start_command_type, &task);
+    r->settings.jobs_payload_max_bytes = 7; /* as long as it is */
+    rig_work(r, &finish_command_type, &task);
+    assert_int_equal(rig_state(r, job.id), JOB_SUCCEEDED);
+}
+
+static struct submit_item failed_with(struct rig *r, int64_t client, struct str code, struct str message)
+{
+    struct submit_item job = rig_submit_default(r, client);
+    struct claimed_task task = rig_claim(r, "w");
+    rig_work(r, &start_command_type, &task);
+    struct worker_command *c = rig_post_work(r, &finish_command_type, &task, false);
+    c->items[0].outcome.error_code = code;
+    c->items[0].outcome.error_message = message;
+    rig_step(r);
+    return job;
+}
+
+/* Of a code the event has 128 bytes at most, the report a thousand. */
+static void test_what_a_worker_says_of_a_failure_is_in_the_event_and_in_the_report(void **state)
+{
+    struct rig *r = *state;
+    int64_t client = rig_new_client(r, NULL);
+    char letters[1002];
+    memset(letters, 'c', sizeof letters);
+    static const int lengths[] = {1, 127, 128, 129, 999, 1000, 1001};
+    struct submit_item job = failed_with(r, client, STR_ABSENT, STR_ABSENT);
+    assert_true(str_is(rig_last_event(r, job.id).extra,
+                       "{\"reason\":\"failed\",\"message\":\"the worker reported a failure\"}"));
+    for (size_t i = 0; i < LENGTH_OF(lengths); i++) {
+        int len = lengths[i], in_event = len < 128 ? len : 128, in_report = len < 1000 ? len : 1000;
+        job = failed_with(r, client, (struct str){letters, (size_t)len}, STR("it \"broke\""));
+        struct str extra = arena_printf(r->arena, "{\"reason\":\"%.*s\",\"message\":\"it \\\"broke\\\"\"}",
+                                        in_event, letters);
+        struct str error =
+            arena_printf(r->arena, "{\"code\":\"%.*s\",\"message\":\"it \\\"broke\\\"\",\"retryable\":true}",
+                         in_report, letters);
+        assert_true(str_equal(rig_last_event(r, job.id).extra, extra));
+        assert_true(str_equal(rig_view(r, job.id).error, error));
+    }
+}
+
+/* It is as if nobody had had it, but for the token: what the first one says later is not heard. */
+static void test_a_lease_that_ends_unstarted_leaves_no_trace_of_its_worker(void **state)
+{
+    struct rig *r = *state;
+    struct submit_item job = rig_submit_default(r, rig_new_client(r, NULL));
+    struct claimed_task task = rig_claim(r, "w");
+    assert_true(str_is(rig_task(r, job.id).worker, "w"));
+    rig_pass(r, r->settings.queue_lease_ms + 1);
+    rig_step(r);
+    struct task_row row = rig_task(r, job.id);
+    assert_null(row.worker.ptr);
+    assert_int_equal(row.lease_ms, 0);
+    assert_int_equal(row.due_ms, 0);
+    assert_int_equal(row.token, task.token + 1);
+    assert_int_equal(rig_work(r, &start_command_type, &task).code, ERR_LEASE_LOST);
 }
 
 /* Words from workers go into events and reports, cut to fit and never in the middle of a character. */
@@ -479,6 +538,8 @@ int main(void)
         RIG_TEST(test_the_report_of_each_retried_attempt_is_archived),
         RIG_TEST(test_a_retry_that_meets_a_full_queue_is_refused_and_the_job_stays_failed),
         RIG_TEST(test_a_result_that_is_too_large_fails_the_job),
+        RIG_TEST(test_what_a_worker_says_of_a_failure_is_in_the_event_and_in_the_report),
+        RIG_TEST(test_a_lease_that_ends_unstarted_leaves_no_trace_of_its_worker),
         RIG_TEST(test_an_error_of_any_length_is_cut_to_fit),
         RIG_TEST(test_a_command_makes_a_move_of_the_list_or_changes_nothing),
     };

@@ -388,6 +388,71 @@ static void a_time_that_has_come_meanwhile_is_now(void **state)
     assert_int_equal(rig_claim_count(r, "w", 10), 1);
 }
 
+/* To the millisecond: what is due now was to come when it was written, and what was not is refused. */
+static void a_time_that_comes_this_moment_is_now(void **state)
+{
+    struct rig *r = *state;
+    int64_t number;
+    if (r->shared)
+        skip(); /* the clock of the database is not turned here */
+    struct inbox_row row = row_of(r, new_client(r, &number), 1);
+    row.execution_ms = row.created_ms + 5000;
+    put(r, &row);
+    row.id = 2;
+    row.created_ms = row.execution_ms;
+    put(r, &row);
+    rig_pass(r, 5000);
+    drain(r);
+    assert_int_equal(jobs_of(r).count, 1);
+    assert_int_equal(count_rows(r).failed, 1);
+    assert_int_equal(count_rows(r).id, 2);
+}
+
+/* A job that could go into no queue yet would overtake those before it. */
+static void rows_are_taken_in_their_order_also_while_the_queue_is_full(void **state)
+{
+    struct rig *r = *state;
+    int64_t number;
+    if (r->shared)
+        skip(); /* all nodes together are counted once a second: the limit is not kept to the row */
+    struct str client = new_client(r, &number);
+    r->settings.jobs_queue_size = 1;
+    for (int64_t id = 1; id <= 3; id++) {
+        struct inbox_row row = row_of(r, client, id);
+        row.execution_ms = id == 3 ? row.created_ms + 100000 : 0;
+        put(r, &row);
+    }
+    drain(r);
+    assert_false(there_is_more);
+    assert_int_equal(jobs_of(r).count, 1);
+    assert_int_equal(count_rows(r).waiting, 2);
+    rig_run(r, true);
+    drain(r);
+    assert_int_equal(jobs_of(r).count, 3);
+}
+
+/* A key of 255 bytes is one, also in UTF-8; a longer one, or one that is no text, is none. */
+static void an_idempotency_key_has_its_bounds(void **state)
+{
+    struct rig *r = *state;
+    int64_t number;
+    struct str client = new_client(r, &number);
+    char longest[INBOX_KEY_BYTES_MAX + 1];
+    memset(longest, 'k', sizeof longest);
+    const struct str keys[] = {
+        {longest, 1}, {longest, INBOX_KEY_BYTES_MAX}, {longest, INBOX_KEY_BYTES_MAX + 1}, STR("k\xff")};
+    for (size_t i = 0; i < LENGTH_OF(keys); i++) {
+        struct inbox_row row = row_of(r, client, (int64_t)i + 1);
+        if (r->shared && !str_is_utf8(keys[i]))
+            continue; /* the database takes no such text */
+        row.idempotency_key = keys[i];
+        put(r, &row);
+        drain(r);
+        assert_int_equal(jobs_of(r).count, i < 2 ? i + 1 : 2);
+        assert_int_equal(count_rows(r).failed, i < 2 ? 0 : i - 1);
+    }
+}
+
 static void many_rows_are_taken_in_turns_whatever_failed_before(void **state)
 {
     struct rig *r = *state;
@@ -422,6 +487,9 @@ int main(void)
         INBOX_TEST(a_key_counts_with_the_time_that_was_asked_for),
         INBOX_TEST(rows_wait_while_the_queue_is_full),
         INBOX_TEST(a_time_that_has_come_meanwhile_is_now),
+        INBOX_TEST(a_time_that_comes_this_moment_is_now),
+        INBOX_TEST(rows_are_taken_in_their_order_also_while_the_queue_is_full),
+        INBOX_TEST(an_idempotency_key_has_its_bounds),
         INBOX_TEST(many_rows_are_taken_in_turns_whatever_failed_before),
     };
     return RIG_RUN_ALL(tests);

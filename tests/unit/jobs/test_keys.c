@@ -1,9 +1,7 @@
-/* Clients, API keys, callback secrets and webhooks. On both stores. */
+/* Clients, API keys and callback secrets. On both stores. */
 #include "unit/kernel/rig.h"
 
 #include <stdio.h>
-
-#include "jobs/webhook_fingerprint.h"
 
 #include "base/banned.h"
 
@@ -248,6 +246,34 @@ static void test_a_key_lives_as_long_as_asked_and_no_longer_than_the_setting(voi
     assert_int_equal(wish_now(r, &client, operator, too_long)->base.result, ERR_OK);
 }
 
+/* A setting that was made smaller holds for the next key of a long one. */
+static void test_a_renewed_key_lives_no_longer_than_the_setting_of_now(void **state)
+{
+    struct rig *r = *state;
+    struct keys_client client = new_client(r);
+    struct key_command *key = key_now(r, &client, KEY_CREATE, nobody);
+    const int64_t settings_s[] = {TTL_MS / 1000 + 60, 7200, 3600, 7200};
+    const int64_t lives_ms[] = {TTL_MS, 7200000, 3600000, 3600000};
+    for (size_t i = 0; i < LENGTH_OF(settings_s); i++) {
+        r->settings.keys_ttl_seconds = settings_s[i];
+        key = key_now(r, &client, KEY_RENEW, holder(&client, key));
+        assert_int_equal(key->base.result, ERR_OK);
+        assert_int_equal(key->expires_ms - key->created_ms, lives_ms[i]);
+    }
+}
+
+static void test_a_key_is_renewed_until_it_expires_and_no_later(void **state)
+{
+    struct rig *r = *state;
+    for (int64_t late_ms = -1; late_ms <= 1; late_ms++) {
+        struct keys_client client = new_client(r);
+        struct key_command *key = wish_now(r, &client, operator,(struct key_wish){.life_seconds = 60});
+        rig_pass(r, 60000 + late_ms);
+        assert_int_equal(renew_named(r, &client, operator, key)->base.result,
+                         late_ms < 0 ? ERR_OK : ERR_AUTH_KEY_CONFLICT);
+    }
+}
+
 static void test_no_key_makes_or_renews_one_with_more_power(void **state)
 {
     struct rig *r = *state;
@@ -431,6 +457,7 @@ static void test_an_idempotent_client_is_created_once(void **state)
     rig_step(r);
     assert_true(!c[0].replayed && c[1].replayed);
     assert_memory_equal(c[0].client_id.bytes, c[1].client_id.bytes, 16);
+    assert_int_equal(c[1].created_ms, c[0].created_ms);
     assert_int_equal(c[2].base.result, ERR_EXEC_IDEMPOTENCY_CONFLICT);
     assert_int_equal(r->store->next_client, 2);
 }
@@ -474,83 +501,6 @@ static void test_a_rotated_callback_secret_keeps_the_former_one(void **state)
     assert_int_equal(foreign.base.result, ERR_AUTH_FORBIDDEN);
 }
 
-/* --- webhooks ---------------------------------------------------------------------------------- */
-
-static struct create_webhook_command *post_hook(struct rig *r, int64_t client, const char *url,
-                                                const char *events)
-{
-    struct create_webhook_command *c = ARENA_NEW(r->arena, struct create_webhook_command);
-    c->client = client;
-    c->url = str_of(url);
-    c->events = str_of(events);
-    webhook_fingerprint(c->url, c->events, c->fingerprint);
-    rig_post(r, &c->base, &create_webhook_command_type);
-    return c;
-}
-
-static struct delete_webhook_command *post_unhook(struct rig *r, int64_t client,
-                                                  const struct create_webhook_command *hook)
-{
-    struct delete_webhook_command *c = ARENA_NEW(r->arena, struct delete_webhook_command);
-    c->client = client;
-    c->id = hook->id;
-    c->low = hook->low;
-    rig_post(r, &c->base, &delete_webhook_command_type);
-    return c;
-}
-
-static void test_the_same_url_and_events_again_are_a_conflict(void **state)
-{
-    struct rig *r = *state;
-    int64_t client = rig_new_client(r, NULL), other = rig_new_client(r, NULL);
-    struct create_webhook_command *first = post_hook(r, client, "http://a", "job.failed");
-    struct create_webhook_command *same = post_hook(r, client, "http://a", "job.failed");
-    struct create_webhook_command *more = post_hook(r, client, "http://a", "job.failed,job.queued");
-    struct create_webhook_command *theirs = post_hook(r, other, "http://a", "job.failed");
-    rig_step(r);
-    assert_int_equal(first->base.result, ERR_OK);
-    assert_int_equal(same->base.result, ERR_WEBHOOK_CONFLICT);
-    assert_int_equal(more->base.result, ERR_OK);
-    assert_int_equal(theirs->base.result, ERR_OK);
-    same = post_hook(r, client, "http://a", "job.failed");
-    rig_step(r);
-    assert_int_equal(same->base.result, ERR_WEBHOOK_CONFLICT);
-}
-
-static void test_a_deleted_webhook_frees_its_url_also_within_one_batch(void **state)
-{
-    struct rig *r = *state;
-    int64_t client = rig_new_client(r, NULL), other = rig_new_client(r, NULL);
-    struct create_webhook_command *hook = post_hook(r, client, "http://a", "*");
-    rig_step(r);
-    struct delete_webhook_command *foreign = post_unhook(r, other, hook);
-    rig_step(r);
-    assert_int_equal(foreign->base.result, ERR_AUTH_FORBIDDEN);
-    struct delete_webhook_command *gone = post_unhook(r, client, hook), *twice = post_unhook(r, client, hook);
-    struct create_webhook_command *again = post_hook(r, client, "http://a", "*");
-    rig_step(r);
-    assert_int_equal(gone->base.result, ERR_OK);
-    assert_int_equal(twice->base.result, ERR_WEBHOOK_NOT_FOUND);
-    assert_int_equal(again->base.result, ERR_OK);
-    assert_int_not_equal(again->id, hook->id);
-}
-
-static void test_an_idempotent_webhook_is_registered_once(void **state)
-{
-    struct rig *r = *state;
-    int64_t client = rig_new_client(r, NULL);
-    struct create_webhook_command *c[2];
-    for (int i = 0; i < 2; i++) {
-        c[i] = post_hook(r, client, "http://a", "*");
-        c[i]->once.name = STR("once");
-        rig_step(r);
-        assert_int_equal(c[i]->base.result, ERR_OK);
-    }
-    assert_true(c[1]->replayed);
-    assert_int_equal(c[1]->id, c[0]->id);
-    assert_int_equal(c[1]->low, c[0]->low);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -561,6 +511,8 @@ int main(void)
         RIG_TEST(test_a_key_revoked_by_an_earlier_command_of_its_batch_manages_no_keys),
         RIG_TEST(test_keys_that_differ_in_name_scopes_or_queues_stand_beside_each_other),
         RIG_TEST(test_a_key_lives_as_long_as_asked_and_no_longer_than_the_setting),
+        RIG_TEST(test_a_renewed_key_lives_no_longer_than_the_setting_of_now),
+        RIG_TEST(test_a_key_is_renewed_until_it_expires_and_no_later),
         RIG_TEST(test_no_key_makes_or_renews_one_with_more_power),
         RIG_TEST(test_a_replaced_key_hands_on_its_power_and_works_until_the_overlap_is_over),
         RIG_TEST(test_revoking_ends_a_replaced_key_at_once),
@@ -573,9 +525,6 @@ int main(void)
         RIG_TEST(test_an_idempotent_client_is_created_once),
         RIG_TEST(test_a_new_client_gets_no_number_whose_jobs_move_in_its_batch),
         RIG_TEST(test_a_rotated_callback_secret_keeps_the_former_one),
-        RIG_TEST(test_the_same_url_and_events_again_are_a_conflict),
-        RIG_TEST(test_a_deleted_webhook_frees_its_url_also_within_one_batch),
-        RIG_TEST(test_an_idempotent_webhook_is_registered_once),
     };
     return RIG_RUN_ALL(tests);
 }

@@ -3,6 +3,7 @@
 
 #include "jobs/client_state.h"
 #include "jobs/operator_commands.h"
+#include "jobs/webhook_fingerprint.h"
 
 #include "base/banned.h"
 
@@ -154,6 +155,80 @@ static void test_a_client_with_jobs_in_its_own_batch_is_not_deleted(void **state
     assert_int_equal(operate(r, &client, OPERATOR_SUSPEND)->base.result, ERR_CLIENT_NOT_FOUND);
 }
 
+static int64_t new_key(struct rig *r, const struct a_client *client, const char *name)
+{
+    struct key_command *key = ARENA_NEW(r->arena, struct key_command);
+    key->client_id = client->id;
+    key->who.kind = PRINCIPAL_OPERATOR;
+    key->wish = (struct key_wish){.has_name = true, .name = str_of(name)};
+    rig_post(r, &key->base, &key_command_type);
+    rig_step(r);
+    assert_true(key->fresh);
+    return key->key_id;
+}
+
+static void new_hook(struct rig *r, const struct a_client *client)
+{
+    struct create_webhook_command *c = ARENA_NEW(r->arena, struct create_webhook_command);
+    c->client = client->num;
+    c->url = STR("http://hook/1");
+    c->events = STR("*");
+    webhook_fingerprint(c->url, c->events, c->fingerprint);
+    rig_post(r, &c->base, &create_webhook_command_type);
+    rig_step(r);
+    assert_int_equal(c->base.result, ERR_OK);
+}
+
+/* The answer says what went; asked again nothing does. Whatever else the call names is not touched. */
+static void test_a_deleted_client_leaves_with_its_keys_and_webhooks(void **state)
+{
+    struct rig *r = *state;
+    struct a_client client = new_client(r), other = new_client(r);
+    int64_t ids[] = {new_key(r, &client, "a"), new_key(r, &other, "theirs"), new_key(r, &client, "b"), 4711};
+    new_hook(r, &client);
+    new_hook(r, &other);
+    for (int again = 0; again < 2; again++) {
+        struct operator_command *c = post(r, &client, OPERATOR_DELETE);
+        c->ids = ids;
+        c->id_count = LENGTH_OF(ids);
+        rig_step(r);
+        assert_int_equal(c->base.result, ERR_OK);
+        assert_int_equal(c->state, CLIENT_DELETED);
+        assert_int_equal(c->moved, !again);
+        assert_int_equal(c->changed, again ? 0 : 3);
+        assert_int_equal(rows_of(r, &table_api_key_row), 1);
+        assert_int_equal(rows_of(r, &table_key_head_row), 1);
+        assert_int_equal(rows_of(r, &table_webhook_row), 1);
+        assert_int_equal(rows_of(r, &table_webhook_key_row), 1);
+        assert_int_equal(rows_of(r, &table_client_secret_row), 1);
+        assert_int_equal(rows_of(r, &table_operator_action_row), 1);
+    }
+}
+
+static void test_purging_jobs_cancels_those_of_the_client_and_no_others(void **state)
+{
+    struct rig *r = *state;
+    struct a_client client = new_client(r), other = new_client(r);
+    int64_t done = rig_submit_default(r, client.num).id;
+    rig_run(r, true);
+    int64_t ids[] = {done, rig_submit_default(r, client.num).id, rig_submit_default(r, other.num).id,
+                     rig_submit_deferred(r, client.num, 60 * SECONDS).id};
+    static const enum job_state after[] = {JOB_SUCCEEDED, JOB_CANCELED, JOB_QUEUED, JOB_CANCELED};
+    for (int again = 0; again < 2; again++) {
+        struct operator_command *c = post(r, &client, OPERATOR_PURGE_JOBS);
+        c->ids = ids;
+        c->id_count = LENGTH_OF(ids);
+        rig_step(r);
+        assert_int_equal(c->changed, again ? 0 : 2);
+        assert_false(c->moved);
+        assert_int_equal(c->state, CLIENT_ACTIVE);
+        assert_int_equal(rows_of(r, &table_operator_action_row), 1);
+        for (size_t i = 0; i < LENGTH_OF(ids); i++)
+            assert_int_equal(rig_state(r, ids[i]), after[i]);
+    }
+    assert_true(str_is(rig_last_event(r, ids[1]).extra, "{\"reason\":\"purged\"}"));
+}
+
 /* --- clients that do nothing --------------------------------------------------------------------------- */
 
 static void test_a_client_without_unfinished_jobs_costs_no_memory(void **state)
@@ -218,6 +293,54 @@ static void test_clients_that_never_got_a_key_are_dropped_with_their_rows(void *
     assert_int_equal(operate(r, &late, OPERATOR_SUSPEND)->state, CLIENT_SUSPENDED);
 }
 
+/* An application may send jobs for a client that never asked for a key, an operator may have touched it. */
+static void test_a_client_without_a_key_that_is_in_use_stays(void **state)
+{
+    struct rig *r = *state;
+    r->settings.clients_keyless_ttl_seconds = 3600;
+    r->settings.jobs_retention_seconds = 86400;
+    struct a_client scheduled = new_client(r), queued = new_client(r), canceled = new_client(r),
+                    touched = new_client(r);
+    new_client(r); /* the only one that goes */
+    rig_submit_deferred(r, scheduled.num, 86400 * SECONDS);
+    struct submit_item job = rig_submit_default(r, canceled.num);
+    rig_cancel(r, canceled.num, &job);
+    rig_submit_default(r, queued.num);
+    operate(r, &touched, OPERATOR_SUSPEND);
+    operate(r, &touched, OPERATOR_RESUME);
+    for (int i = 0; i < 3; i++) {
+        rig_pass(r, 3600 * SECONDS);
+        rig_step(r);
+    }
+    assert_int_equal(rows_of(r, &table_client_row), 4);
+    assert_int_equal(rows_of(r, &table_client_number_row), 4);
+    rig_submit_default(r, queued.num);
+    assert_int_equal(operate(r, &touched, OPERATOR_SUSPEND)->state, CLIENT_SUSPENDED);
+}
+
+/* A client is dropped when its time is over and not before; its idempotency key is free again then. */
+static void test_an_operator_makes_a_client_anew_that_was_dropped(void **state)
+{
+    struct rig *r = *state;
+    struct create_client_command c[4] = {0};
+    static const bool replayed[] = {false, true, false, true};
+    r->settings.clients_keyless_ttl_seconds = 3600;
+    for (size_t i = 0; i < LENGTH_OF(c); i++) {
+        c[i].once.name = STR("n");
+        c[i].by_operator = true;
+        c[i].client_id = uuid_v4();
+        rig_post(r, &c[i].base, &create_client_command_type);
+        rig_step(r);
+        assert_int_equal(c[i].base.result, ERR_OK);
+        assert_int_equal(c[i].replayed, replayed[i]);
+        assert_int_equal(c[i].created_ms, c[i - replayed[i]].created_ms);
+        assert_memory_equal(&c[i].client_id, &c[i - replayed[i]].client_id, sizeof c[i].client_id);
+        rig_pass(r, i == 1 ? 3541 * SECONDS : 60 * SECONDS);
+        rig_step(r);
+    }
+    assert_int_equal(rows_of(r, &table_client_row), 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -227,10 +350,14 @@ int main(void)
         RIG_TEST(test_a_failed_commit_suspends_nobody_and_records_nothing),
         RIG_TEST(test_each_change_is_recorded_once),
         RIG_TEST(test_a_client_with_jobs_in_its_own_batch_is_not_deleted),
+        RIG_TEST(test_a_deleted_client_leaves_with_its_keys_and_webhooks),
+        RIG_TEST(test_purging_jobs_cancels_those_of_the_client_and_no_others),
         RIG_TEST(test_a_client_without_unfinished_jobs_costs_no_memory),
         RIG_TEST_UNSHARED(test_counters_are_exact_for_clients_that_come_and_go,
                           "memory holds the batch's alone"),
         RIG_TEST(test_clients_that_never_got_a_key_are_dropped_with_their_rows),
+        RIG_TEST(test_a_client_without_a_key_that_is_in_use_stays),
+        RIG_TEST(test_an_operator_makes_a_client_anew_that_was_dropped),
     };
     return RIG_RUN_ALL(tests);
 }

@@ -184,7 +184,7 @@ static void test_85_percent_is_rounded_up(void **state)
     struct rig *r = *state;
     const struct {
         int64_t size, low_max;
-    } cases[] = {{10, 9}, {7, 6}, {3, 3}, {1, 1}};
+    } cases[] = {{10, 9}, {7, 6}, {3, 3}, {1, 1}, {101, 86}};
     for (size_t i = 0; i < LENGTH_OF(cases); i++) {
         int64_t client = rig_new_client(r, NULL);
         r->settings.jobs_queue_size = cases[i].size;
@@ -307,13 +307,31 @@ static void test_values_are_checked_and_the_field_is_named(void **state)
     }
 }
 
+/* Nobody fills our answers with what was sent. */
+static void test_a_refusal_repeats_forty_letters_of_a_type_at_most(void **state)
+{
+    struct rig *r = *state;
+    static const char letters[] = "\"ABCDEFGHIJABCDEFGHIJABCDEFGHIJABCDEFGHIJKLM";
+    for (size_t len = 39; len <= 43; len++) {
+        struct submit_item item = rig_item();
+        struct submit_values v;
+        struct err err = {.code = ERR_OK};
+        item.type = (struct str){letters + 1, len};
+        assert_int_equal(submit_check_values(&r->settings, &item, r->wall_us, 1, &v, &err),
+                         ERR_JOB_VALIDATION_FAILED);
+        struct str told = arena_printf(r->arena, "%.*s\"", (int)(1 + (len < 40 ? len : 40)), letters);
+        assert_non_null(strstr(err.detail, told.ptr));
+    }
+}
+
 static enum err_code check_number(const struct rig *r, int field, int64_t value)
 {
     struct submit_item item = rig_item();
     item.has_priority = field == 0;
     item.has_max_runtime = field == 1;
     item.has_max_retries = field == 2;
-    item.priority = item.max_runtime_ms = item.max_retries = value;
+    item.has_queue_ttl = field == 3;
+    item.priority = item.max_runtime_ms = item.max_retries = item.queue_ttl_seconds = value;
     struct submit_values v;
     struct err err = {.code = ERR_OK};
     return submit_check_values(&r->settings, &item, r->wall_us, 1, &v, &err);
@@ -325,7 +343,7 @@ static void test_numbers_are_accepted_exactly_within_their_bounds(void **state)
     const struct {
         int field;
         int64_t min, max;
-    } bounds[] = {{0, 0, 9}, {1, 1, 125000}, {2, 0, 3}};
+    } bounds[] = {{0, 0, 9}, {1, 1, 125000}, {2, 0, 3}, {3, 1, JOB_QUEUE_TTL_SECONDS_MAX}};
     for (size_t i = 0; i < LENGTH_OF(bounds); i++) {
         assert_int_equal(check_number(r, bounds[i].field, bounds[i].min), ERR_OK);
         assert_int_equal(check_number(r, bounds[i].field, bounds[i].max), ERR_OK);
@@ -412,6 +430,7 @@ int main(void)
         RIG_TEST(test_items_of_a_list_stand_alone),
         RIG_TEST(test_a_job_without_a_kind_gets_one_drawn_from_its_receive_time),
         RIG_TEST(test_values_are_checked_and_the_field_is_named),
+        RIG_TEST(test_a_refusal_repeats_forty_letters_of_a_type_at_most),
         RIG_TEST(test_numbers_are_accepted_exactly_within_their_bounds),
         RIG_TEST(test_execution_at_must_lie_in_the_future),
         RIG_TEST(test_payload_size_and_allowed_types_follow_the_settings),

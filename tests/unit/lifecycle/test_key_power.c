@@ -65,6 +65,22 @@ static void test_queues_are_sorted_and_stand_once(void **state)
     arena_free(a);
 }
 
+/* One that begins like another comes before it; and there are so many of them at most. */
+static void test_a_list_of_queues_is_sound_up_to_its_bound(void **state)
+{
+    (void)state;
+    assert_true(key_queues_are_sound(STR("a")) && key_queues_are_sound(STR("a,ab,b")));
+    assert_false(key_queues_are_sound(STR("ab,a")) || key_queues_are_sound(STR("a,c,b")) ||
+                 key_queues_are_sound(STR(",a")) || key_queues_are_sound(STR("a,b,a")));
+    for (int count = KEY_QUEUES_MAX - 1; count <= KEY_QUEUES_MAX + 1; count++) {
+        struct strbuf text = {0};
+        for (int i = 0; i < count; i++)
+            strbuf_addf(&text, "%sq%02d", i ? "," : "", i);
+        assert_int_equal(key_queues_are_sound(strbuf_str(&text)), count <= KEY_QUEUES_MAX);
+        strbuf_free(&text);
+    }
+}
+
 static void test_all_scopes_are_stored_as_none_so_that_new_ones_are_among_them(void **state)
 {
     (void)state;
@@ -91,14 +107,30 @@ static void test_a_row_without_a_list_lists_its_active_key(void **state)
     arena_free(a);
 }
 
+static void test_a_list_of_keys_is_read_up_to_its_bound(void **state)
+{
+    (void)state;
+    int64_t ids[KEYS_LISTED_MAX + 2];
+    for (size_t i = 0; i < sizeof ids / sizeof ids[0]; i++)
+        ids[i] = 100 + (int64_t)i;
+    for (size_t count = KEYS_LISTED_MAX - 1; count <= KEYS_LISTED_MAX + 2; count++) {
+        struct key_list list = key_list_read((struct str){(const char *)ids, count * sizeof ids[0]}, 7);
+        size_t read = count < KEYS_LISTED_MAX ? count : KEYS_LISTED_MAX;
+        assert_int_equal(list.count, read);
+        assert_memory_equal(list.ids, ids, read * sizeof ids[0]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_no_power_is_given_that_the_holder_has_not),
         cmocka_unit_test(test_a_queue_is_had_by_its_whole_name),
         cmocka_unit_test(test_queues_are_sorted_and_stand_once),
+        cmocka_unit_test(test_a_list_of_queues_is_sound_up_to_its_bound),
         cmocka_unit_test(test_all_scopes_are_stored_as_none_so_that_new_ones_are_among_them),
         cmocka_unit_test(test_a_row_without_a_list_lists_its_active_key),
+        cmocka_unit_test(test_a_list_of_keys_is_read_up_to_its_bound),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
