@@ -70,7 +70,7 @@ static enum err_code decide_claim(struct unit *u, struct command *base, struct e
     (void)err;
     struct claim_command *c = (struct claim_command *)base;
     struct live_claim want = {c->queues, c->queue_count, c->client};
-    if (!c->wait_until_ms)
+    if (!c->wait_until_ms || c->wait_until_ms > u->steady_ms + c->wait_ms) /* it may get shorter on the way */
         c->wait_until_ms = u->steady_ms + c->wait_ms;
     live_worker(u->store->live, c->worker_id, u->steady_ms)->is_domain =
         c->queue_count && queue_is_of_domain(c->queues[0]);

@@ -233,6 +233,19 @@ def test_a_parked_claim_does_not_wait_beyond_the_end_of_its_key(fresh_weir):
     assert weir.job(client.api_key, job_id)["state"] == "QUEUED"
 
 
+def test_a_parked_claim_does_not_wait_beyond_the_overlap_of_its_key(brisk):
+    """The key was replaced while the claim waited, so it ends sooner than it did then."""
+    client = brisk.new_client()
+    key_id, key = make_key(brisk, client, name="x")
+    poll = Poll(brisk, key, "overlap")
+    keys_call(brisk, client, "renew", key_id=key_id)
+    wait_for(lambda: brisk.api("GET", "/v1/jobs", key=key).status == 403, 30, "the overlap to end", brisk)
+    job_id = brisk.submit(client.api_key, queue="overlap")["job_id"]
+    answer = poll.end()
+    assert answer.status == 403 or answer.expect(200)["tasks"] == []
+    assert brisk.job(client.api_key, job_id)["state"] == "QUEUED"
+
+
 def test_a_parked_claim_gets_no_task_after_the_key_of_its_token_was_revoked(fresh_weir):
     weir = fresh_weir(settings={"runner.processes": 0})
     engine = Engine(weir, "acme")

@@ -142,14 +142,23 @@ static bool still_admitted(struct call *c)
     return false;
 }
 
+/* It does not wait beyond the end of its key or token. */
+static void wait_for_task(struct call *c, struct claim_command *command)
+{
+    int64_t left_ms = c->credential.look_at_ms - clock_wall_ms(c->api->config.clock);
+    if (command->wait_ms > left_ms)
+        command->wait_ms = left_ms > 0 ? left_ms : 0;
+    call_post(c, &command->base, &claim_command_type, command->wait_ms, claimed);
+}
+
 /* Keys have changed while it waited, so it was asked for nothing: is it to wait on? True: it does, or was
- * answered. */
+ * answered. A key that was replaced meanwhile ends sooner than when the wait began. */
 static bool waits_on(struct call *c, struct claim_command *command)
 {
     if (command->task_count || !command->wait_ms || atomic_load(&c->x->gone) || !credential_is_stale(c))
         return false;
     if (still_admitted(c))
-        call_post(c, &command->base, &claim_command_type, command->wait_ms, claimed);
+        wait_for_task(c, command);
     return true;
 }
 
@@ -232,12 +241,9 @@ static void handle_claim(struct call *c)
     if (overload_level(c->api->overload) >= PRESSURE_DEGRADED && command->wait_ms > PRESSED_WAIT_MS)
         command->wait_ms = PRESSED_WAIT_MS;
     credential_begin(c);
-    int64_t left_ms = c->credential.look_at_ms - c->x->received_us / 1000;
-    if (command->wait_ms > left_ms) /* it does not wait beyond the end of its key or token */
-        command->wait_ms = left_ms;
     command->tasks = ARENA_ARRAY(c->x->arena, struct claimed_task, command->max);
     command->base.for_first_lane = command->queue_count && queue_is_of_domain(names[0]);
-    call_post(c, &command->base, &claim_command_type, command->wait_ms, claimed);
+    wait_for_task(c, command);
 }
 
 /* --- the others -------------------------------------------------------------------------------------- */
