@@ -51,7 +51,7 @@ const struct command command_table[] = {
     {"job submit", "", "hand in a job",
      SERVER | FLAG_BIT(TYPE) | FLAG_BIT(KIND) | FLAG_BIT(AT) | FLAG_BIT(QUEUE) | FLAG_BIT(PAYLOAD) |
          FLAG_BIT(PRIORITY) | FLAG_BIT(CALLBACK) | FLAG_BIT(IDEMPOTENCY_KEY) | FLAG_BIT(MAX_RUNTIME_MS) |
-         FLAG_BIT(MAX_RETRIES) | FLAG_BIT(WAIT) | FLAG_BIT(TIMEOUT),
+         FLAG_BIT(MAX_RETRIES) | FLAG_BIT(QUEUE_TTL) | FLAG_BIT(WAIT) | FLAG_BIT(TIMEOUT),
      0, 0, command_job_submit},
     {"job get", "JOB_ID", "show a job", SERVER, 1, 1, command_job_get},
     {"job list", "", "show jobs, newest first",

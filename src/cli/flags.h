@@ -23,6 +23,7 @@
     X(IDEMPOTENCY_KEY, "idempotency-key", 0, "TEXT", "makes the call safe to repeat")                        \
     X(MAX_RUNTIME_MS, "max-runtime-ms", 0, "N", "longest run of one attempt")                                \
     X(MAX_RETRIES, "max-retries", 0, "N", "how often a failed job may be retried")                           \
+    X(QUEUE_TTL, "queue-ttl", 0, "SECONDS", "CANCELED, reason expired, when nobody claims it for so long")   \
     X(WAIT, "wait", 0, NULL, "follow the job until it is final, as `job watch` does")                        \
     X(TIMEOUT, "timeout", 0, "TIME", "stop waiting after 30s, 5m, ... with exit code 6")                     \
     X(STATE, "state", 0, "STATE", "only jobs in this state")                                                 \

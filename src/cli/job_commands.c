@@ -49,9 +49,10 @@ static int call_and_show(const struct invocation *in, const char *method, const 
 int command_job_get(const struct invocation *in)
 {
     static const char *const names[] = {
-        "job_id",     "type",           "state",       "outcome",      "attempt",    "work_kind",
-        "queue",      "priority",       "created_at",  "execution_at", "updated_at", "callback",
-        "definition", "max_runtime_ms", "max_retries", "payload",      "result",     "error",
+        "job_id",     "type",           "state",       "outcome",           "attempt",    "work_kind",
+        "queue",      "priority",       "created_at",  "execution_at",      "updated_at", "callback",
+        "definition", "max_runtime_ms", "max_retries", "queue_ttl_seconds", "payload",    "result",
+        "error",
     };
     struct server_answer job CLEANUP(server_answer_free) = {0};
     return call_and_show(in, "GET", "", names, LENGTH_OF(names), &job);

@@ -61,7 +61,8 @@ static enum err_code write_job(const struct flags *f, struct strbuf *out, struct
     add_text(&w, "idempotency_key", f->value[FLAG_IDEMPOTENCY_KEY]);
     if (add_int(&w, "priority", f, FLAG_PRIORITY, err) != ERR_OK ||
         add_int(&w, "max_runtime_ms", f, FLAG_MAX_RUNTIME_MS, err) != ERR_OK ||
-        add_int(&w, "max_retries", f, FLAG_MAX_RETRIES, err) != ERR_OK)
+        add_int(&w, "max_retries", f, FLAG_MAX_RETRIES, err) != ERR_OK ||
+        add_int(&w, "queue_ttl_seconds", f, FLAG_QUEUE_TTL, err) != ERR_OK)
         return err->code;
     if (flags_has(f, FLAG_AT) && add_time(&w, f->value[FLAG_AT], err) != ERR_OK)
         return err->code;

@@ -126,12 +126,23 @@ def test_submit_sends_every_flag(weir, client):
     """What the flags say is what the job has."""
     job_id = run(weir, "job", "submit", "--quiet", "--queue", "outside", "--kind", "SUCCESS_FAST",
                  "--payload", '{"n": [1, 2]}', "--priority", "7", "--max-runtime-ms", "5000",
-                 "--max-retries", "1", "--callback", "http://127.0.0.1:9/hook",
+                 "--max-retries", "1", "--queue-ttl", "600", "--callback", "http://127.0.0.1:9/hook",
                  key=client.api_key).stdout.strip()
     job = run_json(weir, "job", "get", job_id, key=client.api_key)
     assert (job["type"], job["queue"], job["work_kind"]) == ("EXECUTE", "outside", "SUCCESS_FAST")
     assert (job["priority"], job["max_runtime_ms"], job["max_retries"]) == (7, 5000, 1)
+    assert job["queue_ttl_seconds"] == 600
+    assert re.search(r"queue_ttl_seconds +600\n", run(weir, "job", "get", job_id, key=client.api_key).stdout)
     assert job["payload"] == {"n": [1, 2]} and job["callback"] == "http://127.0.0.1:9/hook"
+
+
+def test_a_job_that_expired_says_so(weir, client):
+    """The one who submitted it learns why nobody worked on it."""
+    job_id = run(weir, "job", "submit", "-q", "--queue", "nobody", "--queue-ttl", "1",
+                 key=client.api_key).stdout.strip()
+    for verb, code in (("watch", 1), ("report", 0)):
+        seen = run(weir, "job", verb, job_id, key=client.api_key, code=code).stdout
+        assert re.search(r"job.canceled .*CANCELED +expired", seen), seen
 
 
 def test_a_payload_may_come_from_a_file(weir, client, tmp_path):
