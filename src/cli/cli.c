@@ -125,6 +125,8 @@ const struct command command_table[] = {
      LOCAL | FLAG_BIT(LIMIT) | FLAG_BIT(QUIET), 0, 0, command_store_inbox},
     {"doctor", "", "check this machine, its data directory and the server", LOCAL | FLAG_BIT(URL), 0, 0,
      command_doctor},
+    {"clock accept", "", "say that the server's clock, which has jumped, is right", OPERATOR, 0, 0,
+     command_clock_accept},
     {"top", "", "watch processes, queues, pressure, rates and latencies of a server",
      SERVER | FLAG_BIT(OPERATOR_TOKEN) | FLAG_BIT(TOKEN) | FLAG_BIT(INTERVAL) | FLAG_BIT(ONCE), 0, 0,
      command_top},

@@ -6,16 +6,6 @@
 
 #include "base/banned.h"
 
-/* `--key` and WEIR_API_KEY are a client's, which is no operator: they are not sent. */
-static const char *advice(long status, struct str code)
-{
-    (void)code;
-    return status == 401 || status == 403
-               ? "give --operator-token or set WEIR_OPERATOR_TOKEN; a token of the "
-                 "role owner or Admin without tenant is one, too"
-               : NULL;
-}
-
 /* ---- client list ---- */
 
 static struct str text_of(const struct json *object, const char *name)
@@ -39,7 +29,7 @@ static int get_page(void *invocation, struct str path, struct server_answer *ret
 {
     const struct invocation *in = invocation;
     struct server_call call = {
-        .method = "GET", .path = path, .bearer = server_operator(in), .advice = advice};
+        .method = "GET", .path = path, .bearer = server_operator(in), .advice = server_advice_operator};
     return server_call(in, &call, ret_page);
 }
 
@@ -72,8 +62,10 @@ static int operate(const struct invocation *in, const char *verb, struct server_
     strbuf_add_text(&path, "/ops/v1/clients/");
     http_escape(&path, str_of(in->args[0]));
     strbuf_addf(&path, ":%s", verb);
-    struct server_call call = {
-        .method = "POST", .path = strbuf_str(&path), .bearer = server_operator(in), .advice = advice};
+    struct server_call call = {.method = "POST",
+                               .path = strbuf_str(&path),
+                               .bearer = server_operator(in),
+                               .advice = server_advice_operator};
     return server_call(in, &call, ret_done);
 }
 

@@ -74,7 +74,7 @@ command_fn command_client_create, command_client_key_create, command_client_key_
 command_fn command_job_submit, command_job_get, command_job_list, command_job_cancel, command_job_retry,
     command_job_report, command_job_watch, command_job_explain;
 command_fn command_verify, command_backup, command_restore, command_store_copy, command_store_events,
-    command_store_inbox, command_doctor, command_simulate, command_top;
+    command_store_inbox, command_doctor, command_clock_accept, command_simulate, command_top;
 command_fn command_run_plan_put, command_run_plan_get, command_run_start, command_run_get, command_run_list,
     command_run_events, command_run_watch, command_run_signal, command_run_signals, command_run_decision,
     command_run_approve, command_run_reject, command_run_alerts;

@@ -214,11 +214,10 @@ struct finding doctor_server(const struct doctor *d)
         return finding(FINDING_FAIL, "it starts, drains or lost its store; read its log",
                        "not ready, status %ld: %s", answer.status, checks);
     if (strstr(checks, "clock warn"))
-        return finding(
-            FINDING_WARN,
-            "the machine's clock has jumped, and nothing is deleted for an hour: set it right, or POST "
-            "/ops/v1/clock:accept if it is",
-            "ready: %s", checks);
+        return finding(FINDING_WARN,
+                       "the machine's clock has jumped, and nothing is deleted for an hour: set it right, or "
+                       "`weir clock accept` if it is",
+                       "ready: %s", checks);
     return finding(degraded ? FINDING_WARN : FINDING_OK,
                    "no worker is connected: check runner.processes, or start one", "ready: %s", checks);
 }

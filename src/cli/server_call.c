@@ -160,6 +160,15 @@ const char *server_advice_no_key(long status, struct str code)
                                 : NULL;
 }
 
+const char *server_advice_operator(long status, struct str code)
+{
+    (void)code;
+    return status == 401 || status == 403
+               ? "give --operator-token or set WEIR_OPERATOR_TOKEN; a token of the "
+                 "role owner or Admin without tenant is one, too"
+               : NULL;
+}
+
 int server_judge(const struct server_answer *answer, server_advice_fn *advice)
 {
     long status = answer->http.status;

@@ -39,6 +39,7 @@ int server_try(const struct invocation *in, const struct server_call *call, stru
 /* Tells the problem, if it is one; gives the exit code of its status. */
 int server_judge(const struct server_answer *answer, server_advice_fn *advice);
 server_advice_fn server_advice_key, server_advice_no_key;
+server_advice_fn server_advice_operator; /* of calls that take no client's key: --key is not sent with them */
 void server_answer_free(struct server_answer *a);
 
 /* The answer as it came, one line. */

@@ -232,7 +232,7 @@ static void look_at_wall(struct lane *l)
         log_line(k->wall.state == WALL_RIGHT ? LOG_INFO : LOG_ERROR, "clock", "state",
                  LOG_TEXT(wall_state_text(k->wall.state)), "off_by_ms",
                  LOG_INT((wall_us - mono_us - k->wall.offset_us) / 1000), "deletes", LOG_INT(u->may_delete),
-                 NULL);
+                 "advice", LOG_TEXT(wall_advice(k->wall.state)), NULL);
 }
 
 void lane_start_unit(struct lane *l)

@@ -6,7 +6,15 @@
 
 const char *wall_state_text(enum wall_state s)
 {
-#define X(name, text) [WALL_##name] = text,
+#define X(name, text, advice) [WALL_##name] = text,
+    static const char *const texts[] = {WALL_STATES(X)};
+#undef X
+    return texts[s];
+}
+
+const char *wall_advice(enum wall_state s)
+{
+#define X(name, text, advice) [WALL_##name] = advice,
     static const char *const texts[] = {WALL_STATES(X)};
 #undef X
     return texts[s];

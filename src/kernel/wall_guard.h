@@ -28,16 +28,17 @@
 #define WALL_DOWN_US   (86400 * INT64_C(1000000))
 #define WALL_SANE_US   (1577836800 * INT64_C(1000000)) /* 2020-01-01 */
 
-/* X(name, text in logs) */
+/* X(name, text in logs, what an operator does about it) */
 #define WALL_STATES(X)                                                                                       \
-    X(RIGHT, "right")                                                                                        \
-    X(AHEAD, "ahead")                                                                                        \
-    X(BACK, "back")                                                                                          \
-    X(TOO_EARLY, "too_early")
-#define X(name, text) WALL_##name,
+    X(RIGHT, "right", NULL)                                                                                  \
+    X(AHEAD, "ahead", "set the clock right, or `weir clock accept` if it is")                                \
+    X(BACK, "back", "set the clock right, or `weir clock accept` if it is")                                  \
+    X(TOO_EARLY, "too_early", "set the clock right")
+#define X(name, text, advice) WALL_##name,
 enum wall_state { WALL_STATES(X) WALL_STATE_COUNT };
 #undef X
 const char *wall_state_text(enum wall_state s);
+const char *wall_advice(enum wall_state s); /* NULL: nothing to do */
 
 struct wall_guard {
     enum wall_state state;

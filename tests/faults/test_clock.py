@@ -180,13 +180,27 @@ def test_a_clock_eighty_days_ahead_for_a_moment_deletes_nothing_and_is_told(weir
     assert ready["checks"]["clock"] == "warn"
     assert weir.metrics()["weir_clock_in_doubt"] == 1
     told = weir.cli("doctor", "--url", weir.url)
-    assert "clock:accept" in told.stdout + told.stderr
+    assert "weir clock accept" in told.stdout + told.stderr
+    assert "weir clock accept" in weir.logs(event="clock")[0]["advice"]
     io.clock_shift_ms = 0
     wait_for(lambda: clock_states(weir) == ["ahead", "right"], 30, "its return to be seen", weir)
     assert "clock" not in weir.api("GET", "/readyz").expect(200)["checks"]
     assert weir.job(key, final)["state"] == "SUCCEEDED"
     assert weir.job(key, month)["state"] == "CREATED"
     check_chain(weir, key, final)
+
+
+def test_an_operator_says_by_a_command_that_the_clock_is_right(fresh_weir, io):
+    """weir clock accept: with the operator's token, and what is said without it."""
+    weir = fresh_weir(env=io.environment(), settings={
+        "environment": "stage", "operator.token": "operator-secret", "runner.processes": 0})
+    io.clock_shift_ms = 80 * DAY_MS
+    wait_for(lambda: clock_states(weir) == ["ahead"], 30, "the jump to be seen", weir)
+    refused = weir.cli("clock", "accept", key="no-operator")
+    assert refused.returncode == 4 and "--operator-token" in refused.stderr
+    done = weir.cli("clock", "accept", "--operator-token", "operator-secret")
+    assert done.returncode == 0, done.stderr
+    wait_for(lambda: clock_states(weir) == ["ahead", "right"], 30, "the clock to count", weir)
 
 
 def test_a_clock_before_1970_fires_nothing(weir, io, client):
