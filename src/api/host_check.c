@@ -48,5 +48,8 @@ bool host_is_known(const struct settings *s, struct str host)
     while (more.len)
         if (str_equal_nocase(name, str_trim(str_cut(&more, ','))))
             return true;
-    return settings_listen_parts(s, listen, sizeof listen, &port) && str_equal_nocase(name, str_of(listen));
+    if (settings_listen_parts(s, listen, sizeof listen, &port) && str_equal_nocase(name, str_of(listen)))
+        return true;
+    return settings_tls_listen_parts(s, listen, sizeof listen, &port) &&
+           str_equal_nocase(name, str_of(listen));
 }

@@ -9,7 +9,7 @@
 #include "config/settings.h"
 
 /* `host` as in the header, with or without a port. True: an address, localhost or a name below it, the host
- * of server.listen, or one of server.hosts. */
+ * of server.listen or server.tls_listen, or one of server.hosts. */
 bool host_is_known(const struct settings *s, struct str host);
 
 #endif
