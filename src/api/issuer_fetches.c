@@ -87,6 +87,18 @@ bool issuer_fetches_serve(struct api *a, struct http_exchange *x)
     return true;
 }
 
+void issuers_reload(struct api *a)
+{
+    struct issuer_keys *k = token_auth_issuers(a->token_auth);
+    for (size_t i = 0; i < issuer_keys_count(k); i++) {
+        struct err err;
+        bool is_read;
+        enum err_code code = issuer_keys_read(k, i, now_of(a), &is_read, &err);
+        if (is_read)
+            tell(a, k, i, code == ERR_OK ? NULL : &err);
+    }
+}
+
 /* --- metrics --------------------------------------------------------------------------------------- */
 
 static int64_t usable_keys(const struct issuer_state *s)

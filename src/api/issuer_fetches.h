@@ -1,4 +1,5 @@
-/* api/issuer_fetches.h - keys of outside issuers by URL, fetched by a gateway, for core does not connect out.
+/* api/issuer_fetches.h - keys of outside issuers: those of a URL are fetched by a gateway, for core does not
+ * connect out; either kind when an operator asks (SIGHUP).
  *
  * The gateway's side, over the Unix socket and in no contract: it is between processes of one program.
  * POST .../issuers:take {} gives {"fetches":[{"id","url"}]}, one at most; what is due is decided here
@@ -13,6 +14,8 @@
 #define ISSUERS_ANSWER_PATH "/internal/v1/issuers:answer"
 /* False: the request is neither. */
 bool issuer_fetches_serve(struct api *a, struct http_exchange *x);
+/* Each outcome of a file is a line of log: issuer_keys_read or issuer_keys_not_read. */
+void issuers_reload(struct api *a);
 void issuer_metrics(struct api *a, struct strbuf *out); /* one sample an issuer, of each family */
 
 #endif

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "api/api.h"
+#include "api/issuer_fetches.h"
 #include "base/heart.h"
 #include "base/log.h"
 #include "base/store_url.h"
@@ -349,7 +350,10 @@ static void watch_over(struct core *c)
     while (!process_wait_stop(heart_sleep_ms(OVERLOAD_TICK_MS))) {
         heart_beat(heart);
         api_tick(c->api, heart);
-        tls_watch_tick(&c->tls, process_reload_requested(), clock_mono_ms(&clock_system));
+        bool asked = process_reload_requested();
+        tls_watch_tick(&c->tls, asked, clock_mono_ms(&clock_system));
+        if (asked)
+            issuers_reload(c->api);
     }
     heart_close(heart); /* who stops is held to its time by root */
 }

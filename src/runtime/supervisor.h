@@ -8,7 +8,7 @@
  *            starts afresh. One too many for root ends the program.
  * Stop:      SIGTERM or SIGINT: all but core get SIGTERM and runtime.drain_ms, then core does.
  *            Stragglers are killed. A second signal kills at once.
- * Reload:    SIGHUP goes on to core, which reads its TLS files again.
+ * Reload:    SIGHUP goes on to core, which reads its TLS files and the keys of outside issuers again.
  * Returns:   the exit code: 0 stopped as asked, 1 could not start or gave up, 78 a child ended
  *            with PROCESS_EXIT_CONFIG. Every failure has been told on stderr by then.
  * Writes:    DATA/topology.json on every change, for core and `weir doctor`. */

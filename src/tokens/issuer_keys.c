@@ -256,6 +256,24 @@ enum err_code issuer_keys_put(struct issuer_keys *k, size_t index, struct str bo
     return code;
 }
 
+enum err_code issuer_keys_read(struct issuer_keys *k, size_t index, int64_t now, bool *ret_read,
+                               struct err *err)
+{
+    enum err_code code = ERR_OK;
+    struct slot *s = &k->slots[index];
+    pthread_mutex_lock(&k->lock);
+    *ret_read = s->issuer->jwks_file != NULL;
+    if (*ret_read) {
+        s->bytes = -1; /* no file looks like this */
+        code = look_at_file(s, now, err);
+        s->failures += code != ERR_OK;
+    } else if (!s->under_way) {
+        s->tried_at = 0;
+    }
+    pthread_mutex_unlock(&k->lock);
+    return code;
+}
+
 size_t issuer_keys_count(const struct issuer_keys *k)
 {
     return k ? k->issuers.count : 0;

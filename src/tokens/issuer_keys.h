@@ -1,13 +1,14 @@
 /* tokens/issuer_keys.h - the keys of outside issuers as verifiers see them: always in memory.
  *
  * A file is looked at once a second at most, when a token of its issuer comes: a change counts within a
- * second. The keys of a URL are brought by somebody else (core connects to nobody): issuer_keys_due() says
- * what to fetch, issuer_keys_put() takes what came. Fetched every `refresh_seconds`; sooner, but not more
- * often than a tenth of that (at most 30 s), when a kid is not known or the last try failed: a flood of
- * invented kids costs the provider no more than that. Keys outlive a provider that does not answer, for
- * `max_age_seconds`; then every token of it is refused (keys_unreadable). They also outlive a restart, in
- * DATA/issuers. A kid belongs to its issuer: equal kids of two are two keys. A set that is refused
- * (tokens/jwks.h) changes nothing. Threads: any; one lock. */
+ * second, or at once when issuer_keys_read() asks. The keys of a URL are brought by somebody else (core
+ * connects to nobody): issuer_keys_due() says what to fetch, issuer_keys_put() takes what came. Fetched
+ * every `refresh_seconds`; sooner, but not more often than a tenth of that (at most 30 s), when a kid is
+ * not known or the last try failed: a flood of invented kids costs the provider no more than that. Keys
+ * outlive a provider that does not answer, for `max_age_seconds`; then every token of it is refused
+ * (keys_unreadable). They also outlive a restart, in DATA/issuers. A kid belongs to its issuer: equal
+ * kids of two are two keys. A set that is refused (tokens/jwks.h) changes nothing. Threads: any; one
+ * lock. */
 #ifndef WEIR_TOKENS_ISSUER_KEYS_H
 #define WEIR_TOKENS_ISSUER_KEYS_H
 
@@ -52,6 +53,11 @@ bool issuer_keys_due(struct issuer_keys *k, int64_t now, size_t *ret_index, cons
  * than the last time, so it is worth a line in the log. */
 MUST_CHECK enum err_code issuer_keys_put(struct issuer_keys *k, size_t index, struct str body, struct str why,
                                          int64_t now, bool *ret_told, struct err *err);
+
+/* Somebody asks for it: a file is read, whether it looks changed or not, and a URL is due. `ret_read` is
+ * false for a URL. ERR_CONFIG_INVALID: the file holds no keys; the former ones stay. */
+MUST_CHECK enum err_code issuer_keys_read(struct issuer_keys *k, size_t index, int64_t now, bool *ret_read,
+                                          struct err *err);
 
 size_t issuer_keys_count(const struct issuer_keys *k); /* of issuers; NULL: 0 */
 void issuer_keys_state(struct issuer_keys *k, size_t index, int64_t now, struct issuer_state *ret);

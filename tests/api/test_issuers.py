@@ -1,6 +1,7 @@
 """Tokens of an outside issuer (tokens.issuers): an OIDC provider's are taken where our own are."""
 import json
 import os
+import signal
 import stat
 import subprocess
 import time
@@ -254,6 +255,40 @@ def test_a_file_of_keys_is_read_again_when_it_changes(fresh_weir, tmp_path):
         assert not passes(weir, first) and provider.fetches == 0
         keys.write_text("{", encoding="utf-8")
         assert passes(weir, provider.token())
+
+
+def test_sighup_reads_a_file_of_keys_at_once(fresh_weir, tmp_path):
+    """Also one that looks as before: size, inode and time of change are kept. A bad one is told and changes
+    nothing."""
+    with Issuer() as provider:
+        keys = tmp_path / "keys.json"
+        keys.write_text(json.dumps(provider.jwks()), encoding="utf-8")
+        times = os.stat(keys).st_atime_ns, os.stat(keys).st_mtime_ns
+        entry = provider.entry(jwks_file="keys.json")
+        del entry["jwks_url"]
+        weir = fresh_weir(settings={"tokens.issuers": write_issuers(tmp_path, [entry])})
+        first = provider.token()
+        assert passes(weir, first)
+        provider.rotate(keep=False)
+        keys.write_text(json.dumps(provider.jwks()), encoding="utf-8")
+        os.utime(keys, ns=times)
+        weir.process.send_signal(signal.SIGHUP)
+        assert weir.wait_log(event="issuer_keys_read", timeout=60)["issuer"] == provider.name
+        assert passes(weir, provider.token()) and not passes(weir, first)
+        keys.write_text("{", encoding="utf-8")
+        weir.process.send_signal(signal.SIGHUP)
+        assert "keys.json" in weir.wait_log(event="issuer_keys_not_read", timeout=60)["error_message"]
+        assert passes(weir, provider.token())
+
+
+def test_sighup_asks_a_provider_for_its_keys(fresh_weir, tmp_path):
+    """Long before they are due."""
+    with Issuer() as provider:
+        weir = fresh_weir(settings={"tokens.issuers": provider.write(tmp_path)})
+        wait_passes(weir, provider.token())
+        asked = provider.fetches
+        weir.process.send_signal(signal.SIGHUP)
+        wait_for(lambda: provider.fetches > asked, 60, "the keys to be fetched again", weir)
 
 
 @pytest.mark.parametrize("text, word", [
