@@ -106,7 +106,7 @@ const struct command command_table[] = {
      command_token_revoke_key},
 
     {"simulate", "", "send a mix of all work kinds and check every outcome; exit code 1 on a surprise",
-     SERVER | FLAG_BIT(JOBS) | FLAG_BIT(FOR) | FLAG_BIT(RATE) | FLAG_BIT(MIX) | FLAG_BIT(SEED) |
+     KEYS | FLAG_BIT(JOBS) | FLAG_BIT(FOR) | FLAG_BIT(RATE) | FLAG_BIT(MIX) | FLAG_BIT(SEED) |
          FLAG_BIT(TIME_SCALE) | FLAG_BIT(SLACK) | FLAG_BIT(RESTART) | FLAG_BIT(EXPECT),
      0, 0, command_simulate},
 

@@ -199,6 +199,15 @@ static enum err_code check_headers(const struct http_call *call, struct err *err
     return ERR_OK;
 }
 
+static int64_t retry_after_s(CURL *c)
+{
+    struct curl_header *h;
+    int64_t seconds = 0;
+    if (curl_easy_header(c, "Retry-After", 0, CURLH_HEADER, -1, &h) == CURLHE_OK)
+        (void)!str_to_int(str_trim(str_of(h->value)), 0, INT32_MAX, &seconds);
+    return seconds;
+}
+
 enum err_code http_call(const struct http_call *call, struct http_answer *ret_answer, struct err *err)
 {
     char message[CURL_ERROR_SIZE] = "";
@@ -212,6 +221,7 @@ enum err_code http_call(const struct http_call *call, struct http_answer *ret_an
     set_up(t.curl, &t, headers, message);
     CURLcode rc = curl_easy_perform(t.curl);
     curl_easy_getinfo(t.curl, CURLINFO_RESPONSE_CODE, &ret_answer->status);
+    ret_answer->retry_after_s = retry_after_s(t.curl);
     curl_slist_free_all(headers);
     curl_easy_cleanup(t.curl);
     if (rc == CURLE_OK || ret_answer->stopped)

@@ -40,8 +40,9 @@ struct http_call {
 
 struct http_answer {
     long status;
-    struct strbuf body; /* free with http_answer_free */
-    bool stopped;       /* by on_bytes or on_idle */
+    struct strbuf body;    /* free with http_answer_free */
+    int64_t retry_after_s; /* 0: it did not say */
+    bool stopped;          /* by on_bytes or on_idle */
 };
 
 /* STORAGE_UNAVAILABLE: nobody there; DEPENDENCY_TIMEOUT: too slow; CONFIG_INVALID: not a URL. The

@@ -300,6 +300,41 @@ def test_a_client_that_is_sent_away_waits_and_goes_on(fresh_weir):
     assert result["waited_429"] > 0 and result["surprise_count"] == 0
 
 
+ONE_CLIENT = {**SETTINGS, "clients.per_address_minute": 1, "operator.token": "operator-secret"}
+TWO_CLIENTS = ("--jobs", "120", "--mix", "SUCCESS_FAST")  # a client has a hundred
+
+
+def test_the_operator_s_token_makes_clients_without_a_wait(fresh_weir):
+    """Whatever an address may make a minute."""
+    weir = fresh_weir(settings=ONE_CLIENT)
+    result = simulate_json(weir, *TWO_CLIENTS, "--operator-token", "operator-secret")
+    assert result["surprise_count"] == 0 and result["waited_429"] == 0 and result["judged"] == 120
+
+
+def test_whoever_may_make_no_client_now_is_told_when(fresh_weir):
+    """And waits; an interrupt ends it."""
+    weir = fresh_weir(settings=ONE_CLIENT)
+    weir.api("POST", "/v1/clients").expect(201)
+    process = start_simulate(weir, *TWO_CLIENTS)
+    said = process.stderr.readline()
+    assert re.match(r"a client may be made in [0-9]+ s .*clients.per_address_minute", said), said
+    assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+
+
+@pytest.mark.long
+@pytest.mark.limit(600)
+def test_clients_by_the_minute_are_waited_for(fresh_weir):
+    """The first one and the next; the progress says for what. Nothing is a surprise."""
+    weir = fresh_weir(settings=ONE_CLIENT)
+    weir.api("POST", "/v1/clients").expect(201)
+    done = simulate(weir, *TWO_CLIENTS, timeout=500)
+    assert done.returncode == 0, (done.stdout, done.stderr)
+    assert "a client may be made in" in done.stderr and "100/120 judged" in done.stderr
+    assert re.search(r"the next client in [0-9]+ s", done.stderr)
+
+
 @pytest.mark.long
 @pytest.mark.limit(600)
 def test_a_server_that_is_gone_is_said_early_and_given_up_after_a_minute(fresh_weir):

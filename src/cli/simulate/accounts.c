@@ -1,5 +1,6 @@
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "base/must.h"
 #include "base/time_text.h"
@@ -24,12 +25,29 @@ static void copy_text(char *out, size_t size, const struct json *object, const c
     snprintf(out, size, "%.*s", STR_ARG(text));
 }
 
+/* Waits for the next minute where this address has used up its clients: others of it make some, too. */
+static int register_client(struct simulation *s, const struct server_call *call, struct server_answer *ret)
+{
+    for (;;) {
+        int code = server_try(s->in, call, ret);
+        int64_t wait_s = ret->http.retry_after_s;
+        if (code != CLI_OK || ret->http.status != 429 || !wait_s || wait_s > SIM_RETRY_AFTER_S_MAX)
+            return code == CLI_OK ? server_judge(ret, server_advice_operator) : code;
+        server_answer_free(ret);
+        cli_note(s->in,
+                 "a client may be made in %lld s (clients.per_address_minute, none with --operator-token)",
+                 (long long)wait_s);
+        (void)!nanosleep(&(struct timespec){.tv_sec = wait_s}, NULL);
+    }
+}
+
 static int make_client(struct simulation *s, struct sim_account *a)
 {
     struct server_answer answer;
     char path[80], client_id[UUID_TEXT_LEN + 1];
-    struct server_call call = {.method = "POST", .path = STR("/v1/clients")};
-    int code = server_call(s->in, &call, &answer);
+    s->registrar.token = server_operator(s->in);
+    struct server_call call = {.method = "POST", .path = STR("/v1/clients"), .bearer = s->registrar.token};
+    int code = register_client(s, &call, &answer);
     if (code == CLI_OK) {
         copy_text(client_id, sizeof client_id, answer.json, "client_id");
         copy_text(a->secret, sizeof a->secret, answer.json, "webhook_secret");
@@ -39,7 +57,7 @@ static int make_client(struct simulation *s, struct sim_account *a)
         return code;
     snprintf(path, sizeof path, "/v1/clients/%s/keys", client_id);
     call.path = str_of(path);
-    code = server_call(s->in, &call, &answer);
+    code = register_client(s, &call, &answer);
     if (code == CLI_OK)
         copy_text(a->caller.key, sizeof a->caller.key, answer.json, "api_key");
     server_answer_free(&answer);
@@ -110,10 +128,11 @@ static void client_came(void *self, const struct sim_answer *answer)
     struct str id = judge_text(answer->json, "client_id");
     snprintf(path, sizeof path, "/v1/clients/%.*s/keys", (int)(id.len < 40 ? id.len : 40),
              id.ptr ? id.ptr : "");
-    sim_calls_send(
-        a->sim->calls,
-        &(struct sim_request){
-            .caller = &a->caller, .method = "POST", .path = str_of(path), .done = key_came, .self = a});
+    sim_calls_send(a->sim->calls, &(struct sim_request){.caller = &a->sim->registrar,
+                                                        .method = "POST",
+                                                        .path = str_of(path),
+                                                        .done = key_came,
+                                                        .self = a});
 }
 
 void sim_account_change(struct simulation *s)
@@ -128,7 +147,7 @@ void sim_account_change(struct simulation *s)
         return;
     }
     s->ordered = account_new(s);
-    sim_calls_send(s->calls, &(struct sim_request){.caller = &s->ordered->caller,
+    sim_calls_send(s->calls, &(struct sim_request){.caller = &s->registrar,
                                                    .method = "POST",
                                                    .path = STR("/v1/clients"),
                                                    .done = client_came,

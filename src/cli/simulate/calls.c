@@ -163,8 +163,9 @@ static void set_headers(struct call *call)
     add_header(call, call->r.event ? "Accept: text/event-stream" : "Accept: application/json");
     add_header(call, "Expect:");
     add_header(call, call->body.len ? "Content-Type: application/json" : "Content-Type:");
-    if (call->r.caller->key[0]) {
-        strbuf_addf(&line, "Authorization: Bearer %s", call->r.caller->key);
+    const char *bearer = call->r.caller->token ? call->r.caller->token : call->r.caller->key;
+    if (*bearer) {
+        strbuf_addf(&line, "Authorization: Bearer %s", bearer);
         add_header(call, line.ptr);
     }
 }

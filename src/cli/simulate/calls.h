@@ -25,6 +25,7 @@ enum {
 /* Whose key it is, and how long the server asked it to wait. */
 struct sim_caller {
     char key[256];
+    const char *token; /* sent instead of the key, unless NULL; borrowed */
     int64_t blocked_until_ms;
     int64_t refusals; /* 429 so far */
 };

@@ -38,17 +38,27 @@ static const char *time_left(const struct simulation *s, int64_t ran_ms, double 
     return out;
 }
 
+/* ", the next client in 12 s": why nothing more is sent; "" while there is one. */
+static const char *wait_for_client(const struct simulation *s, char out[48])
+{
+    int64_t wait_ms = s->registrar.blocked_until_ms - sim_now_ms();
+    out[0] = 0;
+    if (s->ordered && !s->stopping && s->current->cases >= SIM_ACCOUNT_CASES_MAX && wait_ms > 0)
+        snprintf(out, 48, ", the next client in %lld s", (long long)(wait_ms + 999) / 1000);
+    return out;
+}
+
 static void write_state(const struct simulation *s, char *out, size_t size)
 {
     int64_t ran_ms = sim_now_ms() - s->started_ms;
     double rate = ran_ms > 0 ? (double)s->judged * 1000 / (double)ran_ms : 0;
-    char of[32] = "", left[32];
+    char of[32] = "", left[32], client[48];
     if (!s->for_ms)
         snprintf(of, sizeof of, "/%lld", (long long)s->jobs);
     time_left(s, ran_ms, share_done(s, ran_ms), left);
-    snprintf(out, size, "%lld%s judged, %lld in flight, %lld surprise%s, %.*f/s%s", (long long)s->judged, of,
-             (long long)s->in_flight, (long long)s->surprise_count, s->surprise_count == 1 ? "" : "s",
-             rate < 10 ? 1 : 0, rate, left);
+    snprintf(out, size, "%lld%s judged, %lld in flight, %lld surprise%s, %.*f/s%s%s", (long long)s->judged,
+             of, (long long)s->in_flight, (long long)s->surprise_count, s->surprise_count == 1 ? "" : "s",
+             rate < 10 ? 1 : 0, rate, left, wait_for_client(s, client));
 }
 
 /* As wide as fits beside the text: a line that wraps cannot be drawn over. */

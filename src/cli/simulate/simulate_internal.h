@@ -125,6 +125,7 @@ struct simulation {
     int64_t account_count;
     struct sim_account *current; /* takes new cases */
     struct sim_account *ordered; /* the next one; NULL: none is on its way */
+    struct sim_caller registrar; /* makes clients: the operator, or nobody, who may make so many a minute */
     struct heap timers;
     int64_t drawn, in_flight, judged, number;
     int64_t started_ms, last_moved_ms, next_send_us;
