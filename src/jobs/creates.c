@@ -42,3 +42,44 @@ void creates_add(struct unit *u, struct str scope, const struct create_once *onc
     row->created_ms = u->now_ms;
     unit_insert(u, &table_create_row, row);
 }
+
+/* --- retention ------------------------------------------------------------------------------------- */
+
+enum { CREATES_A_TURN = 200 };
+
+struct old_creates {
+    struct arena *arena;
+    int64_t cutoff_ms;
+    struct create_row keys[CREATES_A_TURN];
+    size_t count;
+};
+
+static bool note_old(const void *stored, void *arg)
+{
+    struct old_creates *o = arg;
+    const struct create_row *row = stored;
+    if (row->created_ms < o->cutoff_ms)
+        o->keys[o->count++] = (struct create_row){.scope = arena_str(o->arena, row->scope),
+                                                  .name = arena_str(o->arena, row->name)};
+    return o->count < CREATES_A_TURN;
+}
+
+bool creates_drop_old(struct unit *u)
+{
+    struct err err;
+    struct old_creates o = {.arena = u->arena,
+                            .cutoff_ms = u->now_ms - u->settings->jobs_retention_seconds * 1000};
+    if (u->reader->ops->reader_begin(u->reader, &err) != ERR_OK)
+        return false;
+    enum err_code code = u->reader->ops->reader_scan(u->reader, &table_create_row, note_old, &o, &err);
+    u->reader->ops->reader_end(u->reader);
+    if (code != ERR_OK)
+        return false;
+    for (size_t i = 0; i < o.count; i++)
+        unit_want(u, &table_create_row, &o.keys[i]);
+    unit_load_wanted(u);
+    for (size_t i = 0; i < o.count && u->load_err.code == ERR_OK; i++)
+        if (unit_row(u, &table_create_row, &o.keys[i]))
+            unit_delete(u, &table_create_row, &o.keys[i]);
+    return o.count == CREATES_A_TURN;
+}

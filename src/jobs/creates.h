@@ -1,4 +1,5 @@
-/* jobs/creates.h - Idempotency-Key of creates other than jobs: the first one's id is given again. */
+/* jobs/creates.h - Idempotency-Key of creates other than jobs: the first one's id is given again, for
+ * jobs.retention_seconds. */
 #ifndef WEIR_JOBS_CREATES_H
 #define WEIR_JOBS_CREATES_H
 
@@ -10,5 +11,7 @@ void creates_want(struct unit *u, struct str scope, const struct create_once *on
 const struct create_row *creates_find(struct unit *u, struct str scope, const struct create_once *once,
                                       struct err *err);
 void creates_add(struct unit *u, struct str scope, const struct create_once *once, const struct uuid *id);
+/* A bounded part of those that are older leaves; true when there is more. */
+bool creates_drop_old(struct unit *u);
 
 #endif

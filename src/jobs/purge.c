@@ -1,6 +1,7 @@
 #include "jobs/purge.h"
 
 #include "jobs/client_state.h"
+#include "jobs/creates.h"
 #include "lifecycle/delivery_lifecycle.h"
 #include "lifecycle/key_list.h"
 
@@ -388,5 +389,11 @@ bool purge_housekeep(void *self, struct unit *u)
     if (is_time(u, p->clients_checked_ms, u->settings->clients_keyless_ttl_seconds, LATE_MS) &&
         !drop_keyless_clients(u))
         p->clients_checked_ms = u->now_ms;
+    if (is_time(u, p->creates_checked_ms, u->settings->jobs_retention_seconds, SELDOM_MS)) {
+        bool more_creates = creates_drop_old(u);
+        if (!more_creates)
+            p->creates_checked_ms = u->now_ms;
+        more = more || more_creates;
+    }
     return more;
 }

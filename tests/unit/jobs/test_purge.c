@@ -331,6 +331,33 @@ static void test_expired_keys_leave_as_revoked_ones_do_with_their_place_in_the_l
     assert_int_equal(open.base.result, ERR_AUTH_INVALID_CREDENTIALS);
 }
 
+/* More than leave in a turn; one that is younger stays and gives its client again. */
+static void test_idempotency_keys_of_clients_leave_after_the_retention_time(void **state)
+{
+    enum { OLD = 450 };
+    struct rig *r = *state;
+    struct create_client_command *c = ARENA_ARRAY(r->arena, struct create_client_command, OLD + 2);
+    for (int i = 0; i < OLD + 2; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "n%d", i < OLD ? i : OLD);
+        c[i] = (struct create_client_command){.by_operator = true, .client_id = uuid_v4()};
+        c[i].once.name = arena_str(r->arena, str_of(name));
+        if (i == OLD) {
+            rig_step(r);
+            rig_pass(r, RETENTION_MS - DAY_MS);
+        }
+        rig_post(r, &c[i].base, &create_client_command_type);
+    }
+    r->settings.clients_keyless_ttl_seconds = INT64_C(2000) * 86400;
+    purge(r);
+    assert_int_equal(rows_of(r, &table_create_row), OLD + 1);
+    assert_true(!c[OLD].replayed && c[OLD + 1].replayed);
+    rig_pass(r, DAY_MS);
+    purge(r);
+    assert_int_equal(rows_of(r, &table_create_row), 1);
+    assert_int_equal(rows_of(r, &table_client_row), OLD + 1);
+}
+
 /* JOB-240, the store's side: damage in the log leaves the job readable. */
 static void test_a_history_with_a_purged_chunk_and_no_copy_is_told_without_it(void **state)
 {
@@ -368,6 +395,7 @@ int main(void)
         RIG_TEST(test_commands_of_the_same_turn_do_not_suffer_from_a_failing_purge),
         RIG_TEST(test_revoked_keys_stay_90_days_and_active_ones_for_ever),
         RIG_TEST(test_expired_keys_leave_as_revoked_ones_do_with_their_place_in_the_list),
+        RIG_TEST(test_idempotency_keys_of_clients_leave_after_the_retention_time),
         RIG_TEST(test_a_history_with_a_purged_chunk_and_no_copy_is_told_without_it),
     };
     return RIG_RUN_ALL(tests);
