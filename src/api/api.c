@@ -99,7 +99,8 @@ enum err_code api_new(const struct api_config *config, struct api **ret_api, str
     add_routes(engine_routes, engine_route_count);
     add_routes(ops_routes, ops_route_count);
     a->router = router_new(all_routes, route_count);
-    a->auth = auth_new(config->settings);
+    a->key_uses = key_uses_new();
+    a->auth = auth_new(config->settings, a->key_uses);
     a->rate_limit = rate_limit_new(config->settings);
     a->address_limits = address_limits_new(config->settings, config->clock);
     a->metrics = metrics_new(route_pointers, route_count);
@@ -152,6 +153,7 @@ struct api *api_free(struct api *a)
     router_free(a->router);
     auth_free(a->auth);
     rate_limit_free(a->rate_limit);
+    key_uses_free(a->key_uses);
     address_limits_free(a->address_limits);
     signal_limits_free(a->signal_limits);
     policy_point_free(a->policy_point);

@@ -115,6 +115,7 @@ struct api {
     struct token_auth *token_auth;
     struct signal_limits *signal_limits;
     struct policy_point *policy_point; /* NULL: none is asked */
+    struct key_uses *key_uses;
     struct rate_limit *rate_limit;
     struct address_limits *address_limits;
     struct metrics *metrics;

@@ -18,12 +18,14 @@ enum { CACHE_SLOTS = 256, SECRET_TEXT_LEN = 43, NUMBER_TEXT_LEN = 16, QUEUES_CAC
 
 struct auth {
     const struct settings *settings;
+    struct key_uses *uses;
     _Atomic uint64_t generation;
 };
 
 /* One per HTTP thread: direct-mapped, so it is bounded and never needs a sweep. */
 struct cached_key {
     int64_t id, client, expires_ms, ends_ms;
+    int64_t used_ms; /* as it was noted, or stored */
     bool revoked;
     unsigned scopes;
     uint8_t queues_len; /* 0: every queue */
@@ -35,10 +37,11 @@ struct cached_key {
 static _Thread_local struct cached_key cache[CACHE_SLOTS];
 static _Thread_local uint64_t cache_generation;
 
-struct auth *auth_new(const struct settings *s)
+struct auth *auth_new(const struct settings *s, struct key_uses *uses)
 {
     struct auth *a = must_alloc(sizeof *a);
     a->settings = s;
+    a->uses = uses;
     a->generation = 1;
     return a;
 }
@@ -178,6 +181,7 @@ static enum err_code look_up(struct reads *reads, struct arena *arena, int64_t i
                                 .client = row.client,
                                 .expires_ms = row.expires_ms,
                                 .ends_ms = row.ends_ms ? row.ends_ms : INT64_MAX,
+                                .used_ms = row.used_ms,
                                 .revoked = row.revoked_ms != 0,
                                 .scopes = key_scopes_of_stored(row.scopes)};
     *ret_queues = row.queues;
@@ -237,6 +241,8 @@ static enum err_code check_key(struct auth *a, struct reads *reads, struct arena
         return err_set(err, ERR_AUTH_TOKEN_EXPIRED, "this API key has expired");
     if (slot->suspended)
         return err_set(err, ERR_AUTH_CLIENT_SUSPENDED, "an operator has suspended this client");
+    if (key_use_is_news(slot->used_ms, now_ms) && key_uses_note(a->uses, id, now_ms))
+        slot->used_ms = now_ms;
     ret_who->kind = PRINCIPAL_KEY;
     ret_who->key = id;
     ret_who->power = (struct key_power){.scopes = slot->scopes, .queues = queues};

@@ -7,6 +7,7 @@
 #ifndef WEIR_API_AUTH_H
 #define WEIR_API_AUTH_H
 
+#include "api/key_uses.h"
 #include "api/reads.h"
 #include "jobs/client_commands.h"
 #include "store/store.h"
@@ -14,7 +15,7 @@
 enum { API_KEY_TEXT_MAX = 80 };
 
 struct auth;
-struct auth *auth_new(const struct settings *s);
+struct auth *auth_new(const struct settings *s, struct key_uses *uses); /* borrowed */
 struct auth *auth_free(struct auth *a);
 void auth_keys_changed(struct auth *a); /* commit thread, before answers go out */
 /* Rises whenever a key that exists was changed; never 0. Any thread. */

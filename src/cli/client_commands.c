@@ -225,7 +225,8 @@ static void add_words(struct text_table *t, const struct json *list)
 
 static void show_keys(const struct json *items)
 {
-    static const char *const headings[] = {"!KEY_ID", "NAME", "STATE", "SCOPES", "QUEUES", "EXPIRES_AT"};
+    static const char *const headings[] = {"!KEY_ID", "NAME",       "STATE",       "SCOPES",
+                                           "QUEUES",  "EXPIRES_AT", "LAST_USED_AT"};
     struct text_table *t = text_table_new(headings, LENGTH_OF(headings));
     for (const struct json *key = items ? items->child : NULL; key; key = key->next) {
         text_table_add_json(t, json_get(key, "key_id"));
@@ -234,6 +235,7 @@ static void show_keys(const struct json *items)
         add_words(t, json_get(key, "scopes"));
         add_words(t, json_get(key, "queues"));
         text_table_add_json(t, json_get(key, "expires_at"));
+        text_table_add_json(t, json_get(key, "last_used_at"));
     }
     text_table_show(t, stdout);
     text_table_free(t);

@@ -23,6 +23,7 @@ static void add_row(struct text_table *t, const struct json *client)
     text_table_add_json(t, json_get(client, "active_jobs"));
     text_table_add_json(t, json_get(client, "queued_jobs"));
     text_table_add_json(t, json_get(client, "created_at"));
+    text_table_add_json(t, json_get(client, "last_seen_at"));
 }
 
 static int get_page(void *invocation, struct str path, struct server_answer *ret_page)
@@ -35,7 +36,8 @@ static int get_page(void *invocation, struct str path, struct server_answer *ret
 
 int command_client_list(const struct invocation *in)
 {
-    static const char *const headings[] = {"!CLIENT ID", "!STATE", ">KEYS", ">ACTIVE", ">QUEUED", "CREATED"};
+    static const char *const headings[] = {"!CLIENT ID", "!STATE",  ">KEYS",    ">ACTIVE",
+                                           ">QUEUED",    "CREATED", "LAST SEEN"};
     struct strbuf path CLEANUP(strbuf_free) = {0};
     strbuf_add_text(&path, "/ops/v1/clients");
     if (flags_has(in->flags, FLAG_STATE)) {

@@ -195,12 +195,16 @@ static bool housekeep(void *self, struct unit *u)
 
 static bool save(void *self, struct unit *u)
 {
-    return rate_limit_save(((struct core *)self)->api->rate_limit, u);
+    struct api *a = ((struct core *)self)->api;
+    bool more = rate_limit_save(a->rate_limit, u);
+    return key_uses_save(a->key_uses, u) || more;
 }
 
 static void saved(void *self, bool stored)
 {
-    rate_limit_saved(((struct core *)self)->api->rate_limit, stored);
+    struct api *a = ((struct core *)self)->api;
+    rate_limit_saved(a->rate_limit, stored);
+    key_uses_saved(a->key_uses, stored);
 }
 
 static void make_kernel(struct core *c)

@@ -51,7 +51,8 @@
     INT(scopes)     /* enum key_scope_bits; 0: all */                                                        \
     TEXT(queues)    /* that it is limited to (lifecycle/key_power.h); absent: none */                        \
     TEXT(name)      /* absent: it has none */                                                                \
-    INT(ends_ms)    /* it was replaced and is refused from then on; 0: it was not */
+    INT(ends_ms)    /* it was replaced and is refused from then on; 0: it was not */                         \
+    INT(used_ms)    /* last use that was saved, at most one a minute (api/key_uses.h); 0: none */
 
 /* The keys of a client. Absent: the client never had one. */
 #define KEY_HEAD_COLUMNS(INT, TEXT, BLOB)                                                                    \

@@ -77,7 +77,7 @@ def test_keys_with_less_power_are_made_listed_and_renewed(weir, client):
     made = run_json(weir, *create, "--scope", "work,read", "--queue", "news,mail", "--name", "mailer",
                     "--expires", "30d", key=client.api_key)
     rows = run(weir, "client", "key", "list", client.client_id, key=client.api_key).stdout.splitlines()
-    assert rows[0].split() == ["KEY_ID", "NAME", "STATE", "SCOPES", "QUEUES", "EXPIRES_AT"]
+    assert rows[0].split() == ["KEY_ID", "NAME", "STATE", "SCOPES", "QUEUES", "EXPIRES_AT", "LAST_USED_AT"]
     assert rows[1].split()[:5] == [made["key_id"], "mailer", "active", "work,read", "mail,news"]
     assert rows[2].split()[1:5] == ["-", "active", "submit,work,read,admin", "all"]
     renewed = run_json(weir, "client", "key", "renew", client.client_id, made["key_id"], "--queue", "mail",
@@ -427,7 +427,7 @@ def test_doctor_finds_a_healthy_server_healthy(weir):
     assert not [check for check in done["checks"] if check["result"] == "fail"]
     assert f"held by process {weir.process.pid}" in found["data directory lock"]["found"]
     assert found["server"]["found"].startswith("ready: ")
-    assert found["database schema"]["found"] == "version 14"
+    assert found["database schema"]["found"] == "version 15"
 
 
 def test_doctor_fails_on_a_bad_setting_and_an_unwritable_directory(weir, tmp_path):

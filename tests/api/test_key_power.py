@@ -116,6 +116,26 @@ def test_a_key_is_listed_with_what_it_may_do_and_without_its_secret(weir, client
     weir.api("GET", keys_path(client.client_id)).expect_problem(401, "RFA_AUTH_INVALID_CREDENTIALS")
 
 
+def test_a_key_tells_when_it_was_last_used(weir, client):
+    """To a minute. One that nobody has used says so."""
+    made = make_key(weir, client, name="used", scopes=["read"])
+    make_key(weir, client, name="unused")
+
+    def last_use(name):
+        items = weir.api("GET", keys_path(client.client_id), key=client.api_key).expect(200)["items"]
+        return next(k["last_used_at"] for k in items if k["name"] == name)
+
+    before = datetime.now(timezone.utc) - timedelta(seconds=1)
+    weir.api("GET", "/v1/jobs", key=made).expect(200)
+    used = wait_for(lambda: last_use("used"), 30, "its use to be stored", weir)
+    assert before <= datetime.fromisoformat(used) <= datetime.now(timezone.utc)
+    assert last_use("unused") is None
+    weir.api("GET", "/v1/jobs", key=made).expect(200)
+    assert last_use("used") == used, "once a minute"
+    shown = weir.cli("client", "key", "list", client.client_id, key=client.api_key).stdout
+    assert "LAST_USED_AT" in shown and used in shown
+
+
 def test_several_keys_work_at_a_time_and_revoking_one_leaves_the_others(weir, client):
     keys = [make_key(weir, client, name=f"n{i}") for i in range(3)]
     weir.api("POST", keys_path(client.client_id, "revoke"), {"key_id": key_id_of(weir, client, "n1")},

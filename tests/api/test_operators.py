@@ -166,8 +166,22 @@ def test_the_list_of_clients_counts_keys_and_jobs(server):
     assert (shown["state"], shown["keys"], shown["active_jobs"], shown["queued_jobs"]) == ("active", 1, 3, 2)
     keyless = server.api("POST", "/v1/clients").expect(201)["client_id"]
     shown = pages(server, "/ops/v1/clients")
-    assert shown[-1]["client_id"] == keyless and shown[-1]["keys"] == 0
+    assert shown[-1]["client_id"] == keyless and shown[-1]["keys"] == 0 and shown[-1]["last_seen_at"] is None
     assert len({c["client_id"] for c in shown}) == len(shown)
+
+
+def test_the_list_of_clients_says_who_was_seen_last(server):
+    """The last use of any of its keys."""
+    client = server.new_client()
+    path = f"/v1/clients/{client.client_id}/keys"
+    other = server.api("POST", path, {"name": "other"}, client.api_key).expect(201)["api_key"]
+    first = wait_for(lambda: known(server, client)["last_seen_at"], 30, "the first use to be stored", server)
+    server.submit(other, queue="seen")
+    later = wait_for(lambda: known(server, client)["last_seen_at"] != first and known(server, client), 30,
+                     "the use of the other key to be stored", server)["last_seen_at"]
+    assert first < later
+    listed = server.cli("client", "list", "--all", "--operator-token", TOKEN).stdout
+    assert "LAST SEEN" in listed and later in listed
 
 
 def test_jobs_of_all_clients_are_listed_with_their_client(server):

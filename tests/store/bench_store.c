@@ -297,9 +297,16 @@ void bench_file_run(struct bench *b, const char *sql)
     sqlite3_close(db);
 }
 
+/* Without the last use of a key. */
+static void back_to_version_14(struct bench *b)
+{
+    bench_file_run(b, "ALTER TABLE api_keys DROP COLUMN used_ms; PRAGMA user_version=14");
+}
+
 /* Without an end of the time in the queue. */
 void bench_back_to_version_13(struct bench *b)
 {
+    back_to_version_14(b);
     bench_file_run(b, "ALTER TABLE jobs DROP COLUMN queue_ttl_ms; ALTER TABLE tasks DROP COLUMN queue_ttl_ms;"
                       "ALTER TABLE tasks DROP COLUMN expire_ms; PRAGMA user_version=13");
 }

@@ -550,7 +550,7 @@ static void test_a_key_of_the_tenth_schema_keeps_its_power_and_is_listed(void **
     struct bench *b = *state;
     PGconn *look = bench_session(&b->schema);
     bench_sql(look, "ALTER TABLE api_keys DROP COLUMN scopes, DROP COLUMN queues, DROP COLUMN name, "
-                    "DROP COLUMN ends_ms");
+                    "DROP COLUMN ends_ms, DROP COLUMN used_ms");
     bench_sql(look, "ALTER TABLE key_heads DROP COLUMN listed");
     bench_sql(look, "INSERT INTO api_keys VALUES(7,8,1,'a','b',5,6,0)");
     bench_sql(look, "INSERT INTO key_heads VALUES(1,7)");

@@ -208,6 +208,7 @@ static void encode_listed(struct json_writer *w, const struct api_key_row *key, 
     encode_time_ms(w, "created_at", key->created_ms);
     encode_time_ms(w, "expires_at", key->expires_ms);
     encode_time_ms(w, "revoked_at", key->revoked_ms ? key->revoked_ms : key->ends_ms);
+    encode_time_ms(w, "last_used_at", key->used_ms);
     jw_object_end(w);
 }
 

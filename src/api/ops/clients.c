@@ -73,7 +73,7 @@ struct client_page {
 };
 
 struct usable_keys {
-    int64_t now_ms, count;
+    int64_t now_ms, count, used_ms;
 };
 
 static bool count_key(const void *row, void *arg)
@@ -82,6 +82,7 @@ static bool count_key(const void *row, void *arg)
     const struct api_key_row *key = row;
     k->count +=
         !key->revoked_ms && (!key->ends_ms || key->ends_ms > k->now_ms) && key->expires_ms > k->now_ms;
+    k->used_ms = key->used_ms > k->used_ms ? key->used_ms : k->used_ms;
     return true;
 }
 
@@ -89,7 +90,7 @@ struct client_facts {
     struct client_row client;
     struct client_state_row state;
     struct client_counts counts;
-    int64_t keys;
+    int64_t keys, seen_ms;
     bool is_there;
 };
 
@@ -113,6 +114,7 @@ static enum err_code read_facts(struct client_page *p, const struct client_numbe
         r->ops->reader_of_client(r, &table_api_key_row, number->num, count_key, &keys, &p->err) != ERR_OK)
         return p->err.code;
     f->keys = keys.count;
+    f->seen_ms = keys.used_ms;
     counts_from_bytes(&f->counts, counted ? stats.counts : STR(""));
     return ERR_OK;
 }
@@ -131,6 +133,7 @@ static void encode_client(struct json_writer *w, const struct client_facts *f)
     jw_text(w, client_state_text((enum client_state)f->state.state));
     encode_time_ms(w, "created_at", f->client.created_ms);
     encode_time_ms(w, "changed_at", f->state.changed_ms);
+    encode_time_ms(w, "last_seen_at", f->seen_ms);
     jw_key(w, "keys");
     jw_int(w, f->keys);
     jw_key(w, "active_jobs");
