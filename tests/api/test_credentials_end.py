@@ -11,8 +11,8 @@ from harness.engine_calls import Engine, Outside, path_of
 from harness.nodes import Nodes
 from harness.weir_server import wait_for
 
-DISABLED, EXPIRED, INVALID = ("RFA_AUTH_API_KEY_DISABLED", "RFA_AUTH_TOKEN_EXPIRED",
-                              "RFA_AUTH_INVALID_CREDENTIALS")
+DISABLED, EXPIRED, INVALID, SUSPENDED = ("RFA_AUTH_API_KEY_DISABLED", "RFA_AUTH_TOKEN_EXPIRED",
+                                         "RFA_AUTH_INVALID_CREDENTIALS", "RFA_AUTH_CLIENT_SUSPENDED")
 
 
 @pytest.fixture(scope="module", name="brisk")
@@ -258,8 +258,20 @@ def test_a_parked_claim_gets_no_task_after_the_key_of_its_token_was_revoked(fres
     assert len(engine.worker().claim(wait_ms=20000)) == 1
 
 
+def end_by_suspension(first, second):
+    """A client's stream and claim on one node, ended by an operator on the other."""
+    client = first.new_client()
+    job_id = first.submit(client.api_key, queue="other")["job_id"]
+    poll = Poll(second, client.api_key)
+    with contextlib.closing(stream(second, client.api_key, job_id)) as ending:
+        first.api("POST", f"/ops/v1/clients/{client.client_id}:suspend").expect(200)
+        assert [(m["event"], m["data"]["code"]) for m in ending] == [("end", SUSPENDED)]
+    poll.end().expect_problem(403, SUSPENDED)
+    first.api("POST", f"/ops/v1/clients/{client.client_id}:resume").expect(200)
+
+
 @pytest.mark.postgres_only
-def test_a_stream_and_a_claim_end_when_their_key_is_revoked_on_another_node():
+def test_a_stream_and_a_claim_end_when_another_node_revokes_their_key_or_suspends_their_client():
     """The nodes tell each other; a stream with another key goes on."""
     with Nodes(postgres.session(), 2, {"runner.processes": 0}) as (first, second):
         client = first.new_client()
@@ -270,6 +282,7 @@ def test_a_stream_and_a_claim_end_when_their_key_is_revoked_on_another_node():
                 contextlib.closing(stream(second, client.api_key, job_id)) as other:
             keys_call(first, client, "revoke", key_id=key_id)
             assert [(m["event"], m["data"]["code"]) for m in ending] == [("end", DISABLED)]
+            end_by_suspension(first, second)
             waiting = first.submit(client.api_key, queue="outside")["job_id"]
             poll.end().expect_problem(403, DISABLED)
             assert first.job(client.api_key, waiting)["state"] == "QUEUED"
