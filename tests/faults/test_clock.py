@@ -204,7 +204,8 @@ def test_an_operator_says_by_a_command_that_the_clock_is_right(fresh_weir, io):
 
 
 def test_a_clock_before_1970_fires_nothing(weir, io, client):
-    """Neither while the server runs nor when it starts with it; what comes meanwhile has sound times."""
+    """Neither while the server runs nor when it starts with it; what comes meanwhile has sound times. Claims
+    wait for work as ever, those of the runners, too, and are not sent away to ask again at once."""
     key = client.api_key
     far = weir.submit(key, type="DEFERRED", execution_at="2030-01-01T00:00:00Z")["job_id"]
     io.clock_shift_ms = -int(time.time() * 1000) - DAY_MS
@@ -212,9 +213,13 @@ def test_a_clock_before_1970_fires_nothing(weir, io, client):
     new = weir.submit(key, work_kind="SUCCESS_FAST")["job_id"]
     assert weir.wait_final(key, new)["state"] == "SUCCEEDED"
     assert weir.job(key, new)["created_at"] > "2026"
+    with Worker(weir, key) as worker:
+        watch = Stopwatch()
+        assert worker.claim(wait_ms=300) == [] and watch.seconds() >= 0.3
     assert weir.job(key, far)["state"] == "CREATED"
     weir.restart()
     time.sleep(1.5)
     assert weir.job(key, far)["state"] == "CREATED"
+    assert weir.metric("weir_http_requests_total", operation="claimTasks") < 50  # each waits for 20 s
     weir.stop()
     assert weir.cli("verify").returncode == 0

@@ -142,12 +142,13 @@ static bool still_admitted(struct call *c)
     return false;
 }
 
-/* It does not wait beyond the end of its key or token. */
+/* It does not wait beyond the end of its key or token, which may be never: before 1970 what is left of that
+ * is no number. */
 static void wait_for_task(struct call *c, struct claim_command *command)
 {
-    int64_t left_ms = c->credential.look_at_ms - clock_wall_ms(c->api->config.clock);
-    if (command->wait_ms > left_ms)
-        command->wait_ms = left_ms > 0 ? left_ms : 0;
+    int64_t now_ms = clock_wall_ms(c->api->config.clock), ends_ms = c->credential.look_at_ms;
+    if (now_ms > ends_ms - command->wait_ms)
+        command->wait_ms = ends_ms > now_ms ? ends_ms - now_ms : 0;
     call_post(c, &command->base, &claim_command_type, command->wait_ms, claimed);
 }
 
