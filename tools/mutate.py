@@ -3,10 +3,11 @@
 
 One small change at a time (a mutant) is made to a copy of the tree under build-mutate/: a condition
 negated, a comparison moved by one, a number changed, a call or an assignment dropped, && for ||, a bound
-removed. The object is compiled, the unit tests of its folder are linked and run one after the other
-until one fails (or hangs, or crashes): the mutant is killed. With --api the black-box tests of the
-folder follow for what the unit tests let live. A mutant whose object is byte for byte the original one
-is no change, one that does not compile is none either; neither counts.
+removed. The object is compiled, the C tests near it are linked and run one after the other until one
+fails (or hangs, or crashes): the mutant is killed. What they let live has to pass the same programs on
+PostgreSQL, where the machine has one, and the black-box tests near it; --no-api leaves both out. A mutant
+whose object is byte for byte the original one is no change, one that does not compile is none either;
+neither counts. Every test has passed on what is not mutated before it may kill.
 
 Survivors that change nothing anybody can notice are explained in tools/mutants_explained.txt, one a line
 with tabs between: path, the line before, the line after, why. At the end there are a table and the
@@ -36,22 +37,32 @@ import time
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PLACE = os.path.join(ROOT, "build-mutate")
 TREE, BUILD = os.path.join(PLACE, "tree"), os.path.join(PLACE, "build")
-RESULTS, EXPLAINED = os.path.join(PLACE, "results.tsv"), os.path.join(ROOT, "tools", "mutants_explained.txt")
-WALL_SECONDS = 300  # of one test program; a busy machine must not kill a mutant
+RESULTS, PASSED = os.path.join(PLACE, "results.tsv"), os.path.join(PLACE, "passed.tsv")
+EXPLAINED = os.path.join(ROOT, "tools", "mutants_explained.txt")
+WALL_SECONDS = 60  # more than a C test waits, beside what it takes: a busy machine must not kill a mutant
 API_SECONDS = 600
 
-# Folder: the unit tests that may kill, nearest first, and black-box tests.
+# Folder: the C tests that may kill, by name, nearest first; those of them that run on PostgreSQL, too; and
+# black-box tests, below tests/.
 FOLDERS = {
-    "src/lifecycle": (["lifecycle", "engine", "jobs"], ["test_signals.py", "test_runs_append.py"]),
-    "src/tokens": (["tokens"], ["test_tokens.py", "test_runs_tokens.py"]),
-    "src/egress": (["egress"], ["test_webhook_delivery.py"]),
-    "src/kernel": (["kernel", "jobs", "engine"], ["test_submit.py", "test_limits.py", "test_pressure.py"]),
-    "src/jobs": (["jobs", "kernel"], ["test_submit.py", "test_submit_values.py", "test_cancel_retry.py",
-                                      "test_clients_and_keys.py", "test_webhook_registration.py",
-                                      "test_webhook_delivery.py"]),
-    "src/engine": (["engine"], ["test_signals.py", "test_signals_authorization.py", "test_policy_point.py",
-                                "test_runs_execution.py", "test_runs_append.py", "test_runs_plans.py"]),
+    "src/lifecycle": (["lifecycle_*", "engine_*", "jobs_*"], [],
+                      ["api/test_signals.py", "api/test_runs_append.py"]),
+    "src/tokens": (["tokens_*", "key_files_faults"], [],
+                   ["api/test_tokens.py", "api/test_runs_tokens.py", "api/test_issuers.py"]),
+    "src/egress": (["egress_*"], [], ["egress/test_sending.py", "egress/test_guard.py",
+                                      "egress/test_hostile.py", "api/test_webhook_delivery.py"]),
+    "src/kernel": (["kernel_*", "jobs_*"], ["kernel_*"],
+                   ["api/test_submit.py", "api/test_limits.py", "api/test_pressure.py",
+                    "scenarios/test_worker_protocol.py"]),
+    "src/jobs": (["jobs_*", "kernel_*"], ["jobs_submit", "jobs_deliver", "jobs_share"],
+                 ["api/test_submit.py", "api/test_submit_values.py", "api/test_cancel_retry.py",
+                  "api/test_clients_and_keys.py", "api/test_webhook_registration.py",
+                  "api/test_webhook_delivery.py"]),
+    "src/engine": (["engine_*"], [],
+                   ["api/test_signals.py", "api/test_signals_authorization.py", "api/test_policy_point.py",
+                    "api/test_runs_execution.py", "api/test_runs_append.py", "api/test_runs_plans.py"]),
 }
+API_TARGETS = ("weir", "tests/egress/egress_probe")  # what black-box tests run
 
 Mutant = collections.namedtuple("Mutant", "path line before after operator")
 
@@ -111,8 +122,17 @@ SWAP = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "==", "&&"
         "true": "false", "false": "true"}
 
 
+# No rules: a buffer that is one larger; a descriptor is never 0 here, standard input being open; what makes
+# room ahead of need; what wipes memory that nobody looks at again.
+ROOM = re.compile(r"^ +(?!return|else|case)(?:static |const |unsigned )*(?:struct )?\w+ \w+\[[^\]]*\]"
+                  r"|\barena_new\([^()]*\)|^ +strbuf_reserve\(.*|^ +OPENSSL_cleanse\(.*")
+DESCRIPTOR = re.compile(r"\b(?:\w*fd|lock) (?:<|>=) 0")
+
+
 def changes(code):
     """(operator, edits) of one line of masked code."""
+    for pattern in (ROOM, DESCRIPTOR):
+        code = pattern.sub(lambda match: "_" * len(match.group(0)), code)
     yield from negated(code)
     yield from replaced(code, r"(?<=\w|\)|\]) (?:<=|>=|<|>)(?= [\w(*&-])", lambda w: " " + SWAP[w[1:]],
                         "relation")
@@ -197,8 +217,9 @@ def set_up():
     """The copy, and a build of it without warnings as errors, with the tests that are linked to it."""
     copy_tree()
     if not os.path.exists(os.path.join(BUILD, "build.ninja")):
+        # As the tests are built, but for what writes the places of the source into the object.
         failed = quiet(["meson", "setup", BUILD, TREE, "-Doptimization=1", "-Ddebug=false", "-Dwerror=false",
-                        "-Db_lundef=false", "-Dtests=true"])
+                        "-Db_lundef=false", "-Db_sanitize=address", "-Dtests=true"])
         if failed:
             sys.exit(failed)
     ninja("build.ninja")  # what tests there are is read from it
@@ -210,33 +231,75 @@ def ninja(*targets):
 
 
 class Program:
-    """A unit test program: how to run it, and how many CPU seconds it takes unmutated."""
+    """A C test program: how to run it, and how many CPU seconds it takes unmutated. On PostgreSQL it is
+    another test, which has the name of the first behind `postgres_`."""
     def __init__(self, test):
         self.target = os.path.relpath(test["cmd"][0], BUILD)
         self.command, self.env = test["cmd"], test["env"]
-        self.folder = os.path.basename(os.path.dirname(self.target))
+        self.name = test["name"].removeprefix("postgres_")
+        self.on_postgres = any(suite.endswith("postgres") for suite in test["suite"])
         self.seconds = 0
 
+    def may_kill_in(self, folder):
+        """Whether it is among the tests of a folder of src/."""
+        return any(fnmatch.fnmatch(self.name, name) for name in FOLDERS[folder][self.on_postgres])
 
-def programs():
-    """Unit test programs by folder, quickest first; each has passed once on what is not mutated."""
+    def limits(self):
+        """Seconds of CPU, and of the wall, after which it hangs."""
+        return 10 * self.seconds + 5, 30 * self.seconds + WALL_SECONDS
+
+
+def files_print(*paths):
+    """Of what is in files."""
+    digest = hashlib.sha256()
+    for path in paths:
+        with open(path, "rb") as file:
+            digest.update(hashlib.sha256(file.read()).digest())
+    return digest.hexdigest()[:16]
+
+
+def unmutated(what, key, *command, **options):
+    """CPU seconds of a test on what is not mutated; ends the program when it fails. Remembered: a test of
+    the same files is not run again."""
+    if os.path.exists(PASSED):
+        with open(PASSED, encoding="utf-8") as lines:
+            for line in lines:
+                if line.split("\t")[:2] == [what, key]:
+                    return float(line.split("\t")[2])
+    verdict, seconds = run(*command, **options)
+    if verdict:
+        sys.exit(f"{what} fails without a change: {verdict}")
+    with open(PASSED, "a", encoding="utf-8") as file:
+        file.write(f"{what}\t{key}\t{seconds:.2f}\n")
+    return seconds
+
+
+def programs(folders, postgres):
+    """The C test programs of the folders, quickest first; each has passed once on what is not mutated."""
     told = subprocess.run(["meson", "introspect", "--tests", BUILD], capture_output=True, text=True,
                           check=True)
-    wanted = {folder for units, _ in FOLDERS.values() for folder in units}
-    units = [test for test in json.loads(told.stdout) if f"{BUILD}/tests/unit/" in test["cmd"][0]
-             and not any(suite.endswith("postgres") for suite in test["suite"])]
-    found = [program for program in map(Program, units) if program.folder in wanted]
+    found = [program for program in map(Program, json.loads(told.stdout))
+             if (postgres or not program.on_postgres) and any(map(program.may_kill_in, folders))]
     failed = ninja(*[program.target for program in found])
     if failed:
         sys.exit(failed)
     for program in found:
-        verdict, program.seconds = run(program.command, 600, env=program.env)
-        if verdict:
-            sys.exit(f"{program.target} fails without a change: {verdict}")
+        program.env = {**program.env, **(postgres if program.on_postgres else {})}
+        where = " on PostgreSQL" if program.on_postgres else ""
+        program.seconds = unmutated(program.name + where, files_print(*program.command), program.command, 600,
+                                    API_SECONDS, env=program.env)
     return sorted(found, key=lambda program: program.seconds)
 
 
-def run(command, cpu_seconds, wall_seconds=WALL_SECONDS, env=None, cwd=BUILD):
+def black_box(names):
+    """How to run the black-box tests of some files: command, and options of run()."""
+    return (([sys.executable, "-m", "pytest", "-q", "-x", *[os.path.join("tests", name) for name in names]],
+             API_SECONDS, API_SECONDS),
+            {"cwd": ROOT,
+             "env": {"WEIR_BIN": os.path.join(BUILD, "weir"), "TMPDIR": "/tmp", "WEIR_TEST_STORE": "sqlite"}})
+
+
+def run(command, cpu_seconds, wall_seconds, env=None, cwd=BUILD):
     """(how it failed or None, CPU seconds). In memory alone where a program knows several stores."""
     def limit():
         resource.setrlimit(resource.RLIMIT_CPU, (int(cpu_seconds), int(cpu_seconds) + 1))
@@ -262,19 +325,40 @@ def run(command, cpu_seconds, wall_seconds=WALL_SECONDS, env=None, cwd=BUILD):
 
 def first_failure(output, status):
     """The name of the test that failed, or how the program ended."""
-    match = re.search(r"\[  FAILED  \] (\w+)$|^FAILED (\S+)", output, flags=re.M)
+    match = re.search(r"\[  FAILED  \] (\w+)$|^FAILED (\S+)|^SUMMARY: (\w+: [a-z][\w-]+|.* leaked)", output,
+                      flags=re.M)
     if match and not (match.group(1) or "").isdigit():
-        return match.group(1) or match.group(2)
+        return next(filter(None, match.groups()))
     return "ends by signal %d" % -status if status < 0 else "fails"
 
 
 # ---- one mutant
 
+def postgres_url():
+    """What leads test programs to a PostgreSQL that lives as long as we do; {}: there is none here."""
+    sys.path.insert(0, os.path.join(ROOT, "tests"))
+    from harness.postgres import NoPostgres, session  # pylint: disable=import-outside-toplevel
+    try:
+        return {"WEIR_TEST_POSTGRES": session().url()}
+    except NoPostgres as why:
+        print(f"without PostgreSQL: {why}")
+        return {}
+
+
 class Workshop:
     """Tries mutants in the copy."""
-    def __init__(self, api):
+    def __init__(self, folders, api):
         set_up()
-        self.programs, self.api = programs(), api
+        self.programs, self.api = programs(folders, postgres_url() if api else {}), api
+        for folder in folders if api else ():
+            names = FOLDERS[folder][2]
+            failed = ninja(*API_TARGETS)
+            if failed:
+                sys.exit(failed)
+            command, options = black_box(names)
+            files = [os.path.join(BUILD, name) for name in API_TARGETS]
+            files += [os.path.join(ROOT, "tests", name) for name in names]
+            unmutated(f"black-box tests of {folder}", files_print(*files), *command, **options)
 
     def object_of(self, path):
         """The object a source file becomes."""
@@ -303,22 +387,26 @@ class Workshop:
         finally:
             write(target, original)
 
+    def near(self, folder):
+        """The programs that may kill in a folder: nearest first, those on PostgreSQL behind all others."""
+        for on_postgres in (False, True):
+            for name in FOLDERS[folder][on_postgres]:
+                for program in self.programs:
+                    if program.on_postgres == on_postgres and fnmatch.fnmatch(program.name, name):
+                        yield program
+
     def kill(self, mutant):
         """Runs what may kill it."""
-        units, black_box = FOLDERS[os.path.dirname(mutant.path)]
-        for folder in units:
-            for program in self.programs:
-                if program.folder != folder:
-                    continue
-                if ninja(program.target):
-                    return "broken", ""
-                verdict, _ = run(program.command, 10 * program.seconds + 5, env=program.env)
-                if verdict:
-                    return "killed", f"{program.target.split('/')[-1]}: {verdict}"
-        if self.api and not ninja("weir"):
-            files = [os.path.join("tests", "api", name) for name in black_box]
-            verdict, _ = run([sys.executable, "-m", "pytest", "-q", "-x", *files], API_SECONDS, API_SECONDS,
-                             {"WEIR_BIN": os.path.join(BUILD, "weir"), "TMPDIR": "/tmp"}, ROOT)
+        folder = os.path.dirname(mutant.path)
+        for program in self.near(folder):
+            if ninja(program.target):
+                return "broken", ""
+            verdict, _ = run(program.command, *program.limits(), env=program.env)
+            if verdict:
+                return "killed", f"{program.name}{' on PostgreSQL' * program.on_postgres}: {verdict}"
+        if self.api and not ninja(*API_TARGETS):
+            command, options = black_box(FOLDERS[folder][2])
+            verdict, _ = run(*command, **options)
             if verdict:
                 return "killed", f"api: {verdict}"
         return "alive", ""
@@ -380,7 +468,7 @@ def arguments():
     parser.add_argument("--seed", type=int, default=1, help="of the draw")
     parser.add_argument("--file", action="append", default=[], help="a file, folder or pattern; repeatable")
     parser.add_argument("--resume", action="store_true", help="keep the results of earlier runs")
-    parser.add_argument("--api", action="store_true", help="black-box tests for what unit tests let live")
+    parser.add_argument("--no-api", action="store_true", help="C tests without PostgreSQL alone")
     parser.add_argument("--goal", type=float, default=95.0, help="percent to be killed or explained")
     parser.add_argument("--minutes", type=float, default=0, help="start no mutant after so long; 0: no end")
     parser.add_argument("--list", action="store_true", help="only list them")
@@ -403,6 +491,7 @@ def main():
     if not asked.resume and os.path.exists(RESULTS):
         os.remove(RESULTS)
     done, results, workshop = earlier(), [], None
+    folders = sorted({os.path.dirname(mutant.path) for mutant in found})
     began = time.monotonic()
     for number, mutant in enumerate(found, 1):
         name = name_of(mutant)
@@ -410,7 +499,7 @@ def main():
             if asked.minutes and time.monotonic() - began > 60 * asked.minutes:
                 print(f"{asked.minutes} minutes are over: {len(found) - number + 1} mutants were not tried")
                 break
-            workshop = workshop or Workshop(asked.api)
+            workshop = workshop or Workshop(folders, not asked.no_api)
             done[name] = workshop.judge(mutant)
             with open(RESULTS, "a", encoding="utf-8") as file:
                 file.write("\t".join((name, *done[name], f"{mutant.path}:{mutant.line}")) + "\n")
