@@ -14,6 +14,11 @@ void census_free(struct census *c)
     pthread_mutex_destroy(&c->lock);
 }
 
+static int64_t above_none(int64_t n)
+{
+    return n > 0 ? n : 0;
+}
+
 static bool has_room(int64_t there, int64_t max)
 {
     return max < 0 || there < max;
@@ -58,8 +63,8 @@ void census_begin(struct census *c, struct census_part *p)
     p->begun = true;
     pthread_mutex_lock(&c->lock);
     for (int i = 0; i < JOB_STATE_COUNT; i++) {
-        c->states[i].coming += p->moved[i] > 0 ? p->moved[i] : 0;
-        c->states[i].going -= p->moved[i] < 0 ? p->moved[i] : 0;
+        c->states[i].coming += above_none(p->moved[i]);
+        c->states[i].going += above_none(-p->moved[i]);
     }
     pthread_mutex_unlock(&c->lock);
 }
@@ -70,8 +75,8 @@ void census_end(struct census *c, struct census_part *p, bool committed)
     c->taken_live -= p->taken_live;
     c->taken_ready -= p->taken_ready;
     for (int i = 0; p->begun && i < JOB_STATE_COUNT; i++) {
-        c->states[i].came += p->moved[i] > 0 ? p->moved[i] : 0;
-        c->states[i].went -= p->moved[i] < 0 ? p->moved[i] : 0;
+        c->states[i].came += above_none(p->moved[i]);
+        c->states[i].went += above_none(-p->moved[i]);
         c->states[i].own += committed ? p->moved[i] : 0;
     }
     pthread_mutex_unlock(&c->lock);
@@ -112,5 +117,5 @@ int64_t census_jobs(struct census *c, enum job_state state)
     pthread_mutex_lock(&c->lock);
     int64_t n = c->states[state].others + c->states[state].own;
     pthread_mutex_unlock(&c->lock);
-    return n > 0 ? n : 0;
+    return above_none(n);
 }

@@ -6,8 +6,7 @@
 #include "base/banned.h"
 
 enum {
-    BATCH_COMMANDS_MAX = 2048,
-    BATCH_WEIGHT_MAX = 1000,     /* items of bulk calls: what comes meanwhile does not wait for long */
+    BATCH_WEIGHT_MAX = 1000,     /* commands, or items of bulk calls: what comes meanwhile waits not long */
     BATCH_CRITICAL_PERCENT = 75, /* the most that critical ones get while others wait */
     BATCH_TRIES_MAX = 12,        /* of one that meets others' changes */
     SUSPECT_TRIES_MAX = 5,       /* and of what looks like damage, before it is taken for it */
@@ -16,21 +15,18 @@ enum {
     FAILURE_LOG_MS = 1000,
 };
 
-static const struct batch_room whole_batch = {BATCH_COMMANDS_MAX, UNIT_BYTES_MAX, BATCH_WEIGHT_MAX};
+static const struct batch_room whole_batch = {UNIT_BYTES_MAX, BATCH_WEIGHT_MAX};
 
 /* More waits than a batch holds: critical commands first; the others get a quarter of the batch at least. */
 static void take_in_turn(struct lane *l, struct batch_room *room, struct command_list *batch)
 {
     struct kernel *k = l->kernel;
-    struct batch_room urgent = {room->commands * BATCH_CRITICAL_PERCENT / 100,
-                                room->bytes * BATCH_CRITICAL_PERCENT / 100,
+    struct batch_room urgent = {room->bytes * BATCH_CRITICAL_PERCENT / 100,
                                 room->weight * BATCH_CRITICAL_PERCENT / 100};
-    room->commands -= urgent.commands;
     room->bytes -= urgent.bytes;
     room->weight -= urgent.weight;
     for (int kind = kinds_of(l); kind-- > 0;)
         waiting_take(&k->queue[kind][CRITICAL], &urgent, batch);
-    room->commands += urgent.commands;
     room->bytes += urgent.bytes;
     room->weight += urgent.weight;
     for (int kind = kinds_of(l); kind-- > 0;)

@@ -96,7 +96,7 @@ static struct command *take_in_turn(struct waiting *w)
 
 static bool is_full(const struct batch_room *room)
 {
-    return room->commands <= 0 || room->bytes <= 0 || room->weight <= 0;
+    return room->bytes <= 0 || room->weight <= 0;
 }
 
 static bool is_plain(const struct waiting *w)
@@ -107,14 +107,12 @@ static bool is_plain(const struct waiting *w)
 /* All that waits fits, as one list. */
 static bool takes_all(const struct waiting *w, const struct batch_room *room)
 {
-    return is_plain(w) && (int64_t)w->fresh.count <= room->commands && w->new_bytes <= room->bytes &&
-           w->new_weight <= room->weight;
+    return is_plain(w) && w->new_bytes <= room->bytes && w->new_weight <= room->weight;
 }
 
 static void move(struct waiting *w, struct command *c, struct batch_room *room, struct command_list *batch)
 {
     count(w, c, -1);
-    room->commands--;
     room->bytes -= (int64_t)c->bytes;
     room->weight -= command_weight(c);
     list_add(batch, c);
@@ -139,8 +137,8 @@ void waiting_take(struct waiting *w, struct batch_room *room, struct command_lis
 bool waiting_take_both(struct waiting *a, struct waiting *b, struct batch_room *room,
                        struct command_list *batch)
 {
-    if (!is_plain(a) || !is_plain(b) || (int64_t)(a->fresh.count + b->fresh.count) > room->commands ||
-        a->new_bytes + b->new_bytes > room->bytes || a->new_weight + b->new_weight > room->weight)
+    if (!is_plain(a) || !is_plain(b) || a->new_bytes + b->new_bytes > room->bytes ||
+        a->new_weight + b->new_weight > room->weight)
         return false;
     while (a->fresh.first || b->fresh.first) {
         bool from_b = b->fresh.first && (!a->fresh.first || b->fresh.first->number < a->fresh.first->number);

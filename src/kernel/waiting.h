@@ -47,9 +47,10 @@ struct waiting {
     int64_t new_weight;
 };
 
-/* What a batch can still take. It is full when one of them is used up; the last command may go beyond. */
+/* What a batch can still take. It is full when one of them is used up; the last command may go beyond. Every
+ * command weighs something, so the weight bounds their number, too. */
 struct batch_room {
-    int64_t commands, bytes, weight;
+    int64_t bytes, weight;
 };
 
 void waiting_init(struct waiting *w);

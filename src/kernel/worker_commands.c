@@ -74,7 +74,6 @@ static enum err_code decide_claim(struct unit *u, struct command *base, struct e
         c->wait_until_ms = u->steady_ms + c->wait_ms;
     live_worker(u->store->live, c->worker_id, u->steady_ms)->is_domain =
         c->queue_count && queue_is_of_domain(c->queues[0]);
-    base->waits_for = 0;
     for (size_t i = 0; i < c->queue_count; i++)
         base->waits_for |= queue_bit(c->queues[i]);
     struct task *t;

@@ -90,11 +90,11 @@ void key_set_write(const struct key_set *s, struct strbuf *out)
 
 /* --- in ---------------------------------------------------------------------------------------- */
 
+/* Into a record that is all zero: what is null stays so. */
 static bool read_time(const struct json *record, const char *name, int64_t *ret)
 {
     const struct json *j = json_get(record, name);
     int64_t us;
-    *ret = 0;
     if (!j || j->type == JSON_NULL)
         return j != NULL;
     if (j->type != JSON_STRING || !time_parse_us(j->text, &us))
@@ -106,7 +106,6 @@ static bool read_time(const struct json *record, const char *name, int64_t *ret)
 static bool read_text(const struct json *record, const char *name, char *out, size_t size)
 {
     const struct json *j = json_get(record, name);
-    out[0] = 0;
     if (!j || j->type == JSON_NULL)
         return j != NULL;
     if (j->type != JSON_STRING || j->text.len >= size || memchr(j->text.ptr, 0, j->text.len))

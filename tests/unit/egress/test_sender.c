@@ -152,6 +152,19 @@ static void a_loop_of_the_callers_own_drives_it(void **state)
     rig_stop(&rig);
 }
 
+/* A request that gets no answer has a timer of 20 seconds; who does not want to wait is not kept until it. */
+static void a_poll_of_no_time_waits_for_no_timer(void **state)
+{
+    (void)state;
+    struct rig rig = {0};
+    rig_start(&rig, true, 8);
+    assert_int_equal(send_one(&rig), ERR_OK);
+    for (int i = 0; i < 20; i++)
+        egress_poll(rig.egress, 0);
+    assert_int_equal(rig.done, 0);
+    rig_stop(&rig);
+}
+
 static void *wake_later(void *egress)
 {
     usleep(50 * 1000);
@@ -239,6 +252,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(done_may_send_the_next_request),
         cmocka_unit_test(a_loop_of_the_callers_own_drives_it),
+        cmocka_unit_test(a_poll_of_no_time_waits_for_no_timer),
         cmocka_unit_test(a_wakeup_from_another_thread_ends_the_wait),
         cmocka_unit_test(cancelling_ends_every_request_and_takes_none_meanwhile),
         cmocka_unit_test(cancelling_some_leaves_the_others),

@@ -120,6 +120,8 @@ static void what_other_nodes_did_is_learned_from_the_next_count(void **state)
     assert_int_equal(census_jobs(&census, JOB_QUEUED), 3);
     commit(&p, -3);
     assert_int_equal(census_jobs(&census, JOB_QUEUED), 0);
+    commit(&p, -1); /* one that no count has told of: there are never less than none */
+    assert_int_equal(census_jobs(&census, JOB_QUEUED), 0);
 }
 
 /* --- lanes ------------------------------------------------------------------------------------------ */

@@ -1,6 +1,8 @@
 /* Under pressure: what is critical goes first, what is low is refused, what can wait does. On both stores. */
 #include "unit/kernel/rig.h"
 
+#include "kernel/kernel_internal.h"
+
 #include "base/banned.h"
 
 enum { FLOOD = 5000 };
@@ -128,6 +130,122 @@ static void test_waiting_bodies_are_bounded_but_one_alone_always_fits(void **sta
     step_all(r);
 }
 
+/* --- how much a batch holds ------------------------------------------------------------------------ */
+
+static size_t critical_done;
+
+static enum err_code decide_nothing(struct unit *u, struct command *c, struct err *err)
+{
+    (void)u, (void)c, (void)err;
+    return ERR_OK;
+}
+
+static void count_critical(struct command *c)
+{
+    critical_done += c->type->critical;
+}
+
+static const struct command_type light_type = {.name = "light", .decide = decide_nothing};
+static const struct command_type urgent_type = {.name = "urgent", .decide = decide_nothing, .critical = true};
+
+static void post_many(struct rig *r, const struct command_type *type, size_t count, int64_t weight,
+                      size_t bytes)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct command *c = ARENA_NEW(r->arena, struct command);
+        *c = (struct command){.type = type,
+                              .done = count_critical,
+                              .weight = weight,
+                              .bytes = bytes,
+                              .received_us = r->wall_us};
+        assert_true(kernel_post(r->kernel, c));
+    }
+}
+
+/* 1000 items, each command being one at least; 8 MiB of bodies. */
+static void test_a_batch_holds_so_much_and_no_more(void **state)
+{
+    struct rig *r = *state;
+    static const struct {
+        size_t posted;
+        int64_t weight;
+        size_t bytes, first, second;
+    } rows[] = {
+        {1000, 0, 0, 1000, 0}, {1001, 0, 0, 1000, 1}, {101, 10, 0, 100, 1}, {3, 500, 0, 2, 1},
+        {9, 1, 1 << 20, 8, 1}, {8, 1, 1 << 20, 8, 0}, {2, 2000, 0, 1, 1},
+    };
+    r->settings.commands_max_bytes = 64 << 20;
+    for (size_t i = 0; i < LENGTH_OF(rows); i++) {
+        post_many(r, &light_type, rows[i].posted, rows[i].weight, rows[i].bytes);
+        assert_int_equal(rig_step(r), rows[i].first);
+        assert_int_equal(rig_step(r), rows[i].second);
+    }
+}
+
+/* Three quarters, while others wait; what they leave is for the others. */
+static void test_critical_commands_get_three_quarters_of_a_batch(void **state)
+{
+    struct rig *r = *state;
+    struct kernel_stats s;
+    critical_done = 0;
+    post_many(r, &urgent_type, 900, 0, 0);
+    post_many(r, &light_type, 900, 0, 0);
+    assert_int_equal(rig_step(r), 1000);
+    assert_int_equal(critical_done, 750);
+    kernel_stats(r->kernel, &s);
+    assert_true(s.critical_waiting == 150 && s.commands_waiting == 650);
+    assert_int_equal(rig_step(r), 800);
+    assert_int_equal(critical_done, 900);
+    kernel_stats(r->kernel, &s);
+    assert_int_equal(s.commands, 1800);
+    assert_true(!s.critical_waiting && !s.commands_waiting && !s.commands_waiting_bytes);
+}
+
+static void let_a_millisecond_pass(struct rig *r)
+{
+    rig_pass(r, 1);
+}
+
+/* Below a millisecond; and what writes nothing says nothing about it. */
+static void test_a_disk_is_quick_by_the_last_commit(void **state)
+{
+    struct rig *r = *state;
+    struct kernel_stats s;
+    int64_t client = rig_new_client(r, NULL);
+    assert_true(r->kernel->disk_is_quick);
+    r->before_commit = let_a_millisecond_pass;
+    rig_submit_default(r, client);
+    assert_false(r->kernel->disk_is_quick);
+    kernel_stats(r->kernel, &s);
+    assert_int_equal(s.last_commit_us, 1000);
+    post_many(r, &light_type, 1, 0, 0);
+    rig_step(r);
+    assert_false(r->kernel->disk_is_quick);
+    rig_submit_default(r, client);
+    assert_true(r->kernel->disk_is_quick);
+    struct submit_item item = rig_item();
+    r->failures = 1;
+    rig_submit(r, client, &item);
+    assert_false(r->kernel->disk_is_quick);
+}
+
+static void test_bodies_fit_up_to_the_bound(void **state)
+{
+    struct rig *r = *state;
+    struct kernel_stats s;
+    r->settings.commands_max_bytes = 65536;
+    post_many(r, &light_type, 1, 0, 65000);
+    struct command more = {.type = &light_type, .done = count_critical, .bytes = 537};
+    assert_false(kernel_post(r->kernel, &more));
+    assert_int_equal(more.result, ERR_EXEC_QUEUE_FULL);
+    post_many(r, &light_type, 1, 0, 536);
+    kernel_stats(r->kernel, &s);
+    assert_true(s.commands_waiting == 2 && s.commands_waiting_bytes == 65536 && s.refused == 1);
+    rig_step(r);
+    kernel_stats(r->kernel, &s);
+    assert_int_equal(s.commands_waiting_bytes, 0);
+}
+
 static struct submit_item submit_with(struct rig *r, int64_t client, int64_t priority)
 {
     struct submit_item item = rig_item();
@@ -168,6 +286,10 @@ int main(void)
         RIG_TEST(test_critical_commands_leave_room_for_the_rest),
         RIG_TEST(test_a_full_queue_of_commands_refuses_all_but_critical_ones),
         RIG_TEST(test_waiting_bodies_are_bounded_but_one_alone_always_fits),
+        RIG_TEST(test_a_batch_holds_so_much_and_no_more),
+        RIG_TEST(test_critical_commands_get_three_quarters_of_a_batch),
+        RIG_TEST(test_a_disk_is_quick_by_the_last_commit),
+        RIG_TEST(test_bodies_fit_up_to_the_bound),
         RIG_TEST(test_under_pressure_only_low_work_is_refused_and_replays_are_not),
     };
     return RIG_RUN_BOTH(tests);

@@ -28,12 +28,13 @@ static void is_done(struct command *c)
 
 /* One round of a thread that serves: it brings one job and waits until it is stored. True: it stored it
  * itself. */
-static bool round_with_one_job(struct kernel *k, int64_t client, enum err_code expected)
+static bool round_with(struct kernel *k, int64_t client, int64_t weight, enum err_code expected)
 {
     struct waited w = {.c = {.client = client, .item_count = 1}, .item = rig_item()};
     w.c.items = &w.item;
     w.c.base.type = &submit_command_type;
     w.c.base.done = is_done;
+    w.c.base.weight = weight;
     sem_init(&w.done, 0, 0);
     assert_true(kernel_post_in_round(k, &w.c.base));
     kernel_round_end(k);
@@ -41,6 +42,11 @@ static bool round_with_one_job(struct kernel *k, int64_t client, enum err_code e
     sem_destroy(&w.done);
     assert_int_equal(w.c.base.result, expected);
     return pthread_equal(w.by, pthread_self());
+}
+
+static bool round_with_one_job(struct kernel *k, int64_t client, enum err_code expected)
+{
+    return round_with(k, client, 1, expected);
 }
 
 static atomic_int told; /* fatal was called, not by the thread of the test */
@@ -67,14 +73,19 @@ static void start(struct rig *r, bool lends)
 }
 
 /* Brings jobs until one was committed here: the commit thread has to be asleep for that. */
-static void borrow_a_turn(struct rig *r, int64_t client)
+static void borrow_for(struct rig *r, int64_t client, int64_t weight)
 {
     for (int i = 0; i < TRIES; i++) {
         usleep(200); /* one that asks again at once finds it awake */
-        if (round_with_one_job(r->kernel, client, ERR_OK))
+        if (round_with(r->kernel, client, weight, ERR_OK))
             return;
     }
     fail_msg("no turn was lent in %d rounds", TRIES);
+}
+
+static void borrow_a_turn(struct rig *r, int64_t client)
+{
+    borrow_for(r, client, 1);
 }
 
 static void test_a_lone_command_is_committed_by_who_brought_it(void **state)
@@ -97,6 +108,21 @@ static void test_no_turn_is_lent_where_only_one_thread_serves(void **state)
     start(r, false);
     for (int i = 0; i < 50; i++)
         assert_false(round_with_one_job(r->kernel, client, ERR_OK));
+    kernel_stop_thread(r->kernel);
+}
+
+/* A bulk call of more than 64 items would keep a serving thread for long. */
+static void test_a_heavy_command_is_left_to_the_commit_thread(void **state)
+{
+    struct rig *r = *state;
+    int64_t client = rig_new_client(r, NULL);
+    start(r, true);
+    borrow_for(r, client, 64);
+    for (int i = 0; i < 50; i++) {
+        usleep(200);
+        assert_false(round_with(r->kernel, client, 65, ERR_OK));
+    }
+    borrow_for(r, client, 64);
     kernel_stop_thread(r->kernel);
 }
 
@@ -235,6 +261,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         RIG_TEST(test_a_lone_command_is_committed_by_who_brought_it),
         RIG_TEST(test_no_turn_is_lent_where_only_one_thread_serves),
+        RIG_TEST(test_a_heavy_command_is_left_to_the_commit_thread),
         RIG_TEST(test_a_slow_disk_gets_no_borrowers),
         RIG_TEST(test_a_timer_made_in_a_lent_turn_is_on_time),
         RIG_TEST(test_a_lost_store_is_told_by_the_commit_thread),

@@ -40,9 +40,9 @@ static struct command *add(struct bench *b, int64_t client, int64_t weight)
     return c;
 }
 
-static void take(struct bench *b, int64_t commands, int64_t weight, struct command_list *batch)
+static void take(struct bench *b, int64_t weight, struct command_list *batch)
 {
-    struct batch_room room = {commands, 1 << 20, weight};
+    struct batch_room room = {1 << 20, weight};
     list_init(batch);
     waiting_take(&b->w, &room, batch);
 }
@@ -63,13 +63,105 @@ static void what_a_batch_can_take_whole_keeps_its_order(void **state)
     struct command_list batch;
     for (int i = 0; i < 100; i++)
         add(b, i % 3, 1);
-    take(b, 100, 100, &batch);
+    take(b, 100, &batch);
     assert_int_equal(batch.count, 100);
     for (size_t i = 0; i < 100; i++)
         assert_int_equal(place_of(&batch, &b->commands[i]), i + 1);
     assert_int_equal(b->w.count, 0);
     assert_int_equal(b->w.bytes, 0);
     assert_int_equal(b->w.new_weight, 0);
+}
+
+/* A batch is full by either. What fits to the last keeps the order in which it came; else clients
+ * take turns, and here one of them is all there is time for. */
+static void a_batch_is_full_by_bytes_or_weight(void **state)
+{
+    static const struct {
+        struct batch_room room;
+        size_t taken;
+    } rows[] = {{{1000, 30}, 10}, {{999, 30}, 10}, {{900, 30}, 9}, {{1000, 29}, 10},
+                {{1000, 27}, 9},  {{0, 30}, 0},    {{1000, 0}, 0}};
+    struct bench *b = *state;
+    for (size_t i = 0; i < LENGTH_OF(rows); i++) {
+        struct command_list batch;
+        struct batch_room room = rows[i].room;
+        list_init(&batch);
+        b->w = (struct waiting){.ring_first = NULL};
+        waiting_init(&b->w);
+        b->used = 0;
+        for (int n = 0; n < 10; n++)
+            add(b, n % 2 ? FLOOD : QUIET, 3);
+        waiting_take(&b->w, &room, &batch);
+        assert_int_equal(batch.count, rows[i].taken);
+        assert_int_equal(b->w.count, 10 - rows[i].taken);
+        assert_int_equal(b->w.bytes, 100 * (10 - (int64_t)rows[i].taken));
+        assert_int_equal(room.bytes, rows[i].room.bytes - 100 * (int64_t)rows[i].taken);
+        assert_int_equal(room.weight, rows[i].room.weight - 3 * (int64_t)rows[i].taken);
+        if (!rows[i].taken)
+            continue;
+        bool in_order = i == 0; /* the only one that has room for all */
+        assert_ptr_equal(batch.first, &b->commands[0]);
+        assert_ptr_equal(batch.first->next, &b->commands[in_order ? 1 : 2]);
+    }
+}
+
+/* Two queues are taken as one, in the order of their numbers, if a batch has room for both; else none is. */
+static void two_queues_are_taken_together_or_not_at_all(void **state)
+{
+    static const struct {
+        struct batch_room room;
+        bool fits;
+    } rows[] = {{{1000, 30}, true}, {{999, 30}, false}, {{1000, 29}, false}};
+    struct bench *b = *state;
+    struct waiting *other = must_alloc(sizeof *other);
+    for (size_t i = 0; i < LENGTH_OF(rows); i++) {
+        struct command_list batch;
+        struct batch_room room = rows[i].room;
+        list_init(&batch);
+        b->w = *other = (struct waiting){.ring_first = NULL};
+        waiting_init(&b->w);
+        waiting_init(other);
+        for (int n = 0; n < 10; n++) {
+            struct command *c = &b->commands[n];
+            *c = (struct command){.client = n, .weight = 3, .bytes = 100, .number = (uint64_t)n + 1};
+            waiting_add(n % 3 ? other : &b->w, c);
+        }
+        assert_int_equal(waiting_take_both(&b->w, other, &room, &batch), rows[i].fits);
+        assert_int_equal(batch.count, rows[i].fits ? 10 : 0);
+        assert_int_equal(b->w.count + other->count, rows[i].fits ? 0 : 10);
+        assert_int_equal(b->w.bytes + other->bytes, rows[i].fits ? 0 : 1000);
+        for (size_t n = 0; rows[i].fits && n < 10; n++)
+            assert_int_equal(place_of(&batch, &b->commands[n]), n + 1);
+        assert_true(!rows[i].fits ||
+                    (!b->w.new_bytes && !b->w.new_weight && !other->new_bytes && !other->new_weight));
+    }
+    free(other);
+}
+
+/* What was put back, or sorted in before, is not overtaken. */
+static void what_a_batch_did_not_get_to_comes_first(void **state)
+{
+    struct bench *b = *state;
+    struct command_list batch, rest;
+    struct waiting *other = must_alloc(sizeof *other);
+    struct batch_room room = {100000, 100};
+    waiting_init(other);
+    list_init(&rest);
+    for (int i = 0; i < 3; i++)
+        add(b, QUIET, 1);
+    take(b, 3, &batch);
+    for (struct command *c; (c = list_take(&batch));)
+        list_add(&rest, c);
+    waiting_put_back(&b->w, &rest);
+    assert_null(rest.first);
+    add(b, FLOOD, 1);
+    assert_false(waiting_take_both(&b->w, other, &room, &batch));
+    assert_false(waiting_take_both(other, &b->w, &room, &batch));
+    take(b, 100, &batch);
+    assert_int_equal(batch.count, 4);
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(place_of(&batch, &b->commands[i]), i + 1);
+    free(other);
 }
 
 /* The client that comes last, behind a flood of another's, is in the next batch; the flood's own last is not:
@@ -81,7 +173,7 @@ static void a_flood_by_one_client_does_not_delay_the_other(void **state)
     for (int i = 0; i < 5000; i++)
         add(b, FLOOD, 1);
     const struct command *quiet = add(b, QUIET, 1), *control = add(b, FLOOD, 1);
-    take(b, 1000, 1000, &batch);
+    take(b, 1000, &batch);
     assert_int_equal(batch.count, 1000);
     assert_in_range(place_of(&batch, quiet), 1, 2 * WAITING_QUANTUM + 1);
     assert_int_equal(place_of(&batch, control), 0);
@@ -96,7 +188,7 @@ static void bulk_calls_count_by_their_items(void **state)
         add(b, FLOOD, 1000);
     for (int i = 0; i < 200; i++)
         quiet[i] = add(b, QUIET, 1);
-    take(b, 2048, 2048, &batch);
+    take(b, 2048, &batch);
     size_t heavy = batch.count;
     for (int i = 0; i < 200; i++) {
         heavy -= place_of(&batch, quiet[i]) != 0;
@@ -115,7 +207,7 @@ static void everybody_gets_the_same_share(void **state)
     for (int64_t client = 1; client < 8; client++)
         for (int i = 0; i < 2000; i++)
             add(b, client, 1);
-    take(b, 4096, 4096, &batch);
+    take(b, 4096, &batch);
     for (const struct command *c = batch.first; c; c = c->next)
         share[c->client]++;
     for (int client = 0; client < 8; client++)
@@ -134,12 +226,12 @@ static void commands_of_one_client_stay_in_order(void **state)
     for (int round = 0; served < 15000; round++) {
         for (int i = 0; b->used < 15000 && i < 700; i++)
             add(b, rand() % 50, 1 + rand() % 300)->received_us = (int64_t)b->used;
-        take(b, 300, 20000, &batch);
+        take(b, 20000, &batch);
         struct command *c;
         struct command_list back;
         list_init(&back);
         for (size_t n = 0; (c = list_take(&batch)); n++) {
-            if (n >= 280 && round % 3 == 0) { /* this batch did not get to them */
+            if (n >= 100 && round % 3 == 0) { /* this batch did not get to them */
                 list_add(&back, c);
                 continue;
             }
@@ -162,7 +254,7 @@ static void more_clients_than_places_are_all_served(void **state)
     for (int i = 0; i < 10000; i++)
         add(b, i, 1);
     for (int i = 0; i < 10; i++) {
-        take(b, 1000, 1000, &batch);
+        take(b, 1000, &batch);
         served += batch.count;
     }
     assert_int_equal(served, 10000);
@@ -174,6 +266,9 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(what_a_batch_can_take_whole_keeps_its_order),
+        TEST(a_batch_is_full_by_bytes_or_weight),
+        TEST(two_queues_are_taken_together_or_not_at_all),
+        TEST(what_a_batch_did_not_get_to_comes_first),
         TEST(a_flood_by_one_client_does_not_delay_the_other),
         TEST(bulk_calls_count_by_their_items),
         TEST(everybody_gets_the_same_share),

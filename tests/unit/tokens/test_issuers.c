@@ -230,7 +230,7 @@ static void keys_are_fetched_when_due_and_unknown_kids_bring_that_forward_a_litt
 {
     (void)state;
     struct issuer_keys *k = open_keys(NULL);
-    bool told;
+    bool told = false;
     assert_int_equal(find(k, "one", NOW), TOKEN_KEYS_UNREADABLE);
     assert_true(due(k, NOW));
     assert_false(due(k, NOW + 1));                   /* under way */

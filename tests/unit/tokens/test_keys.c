@@ -126,6 +126,42 @@ static void a_passphrase_encrypts_a_private_key(void **state)
     token_key_free(&key);
 }
 
+/* As long as OpenSSL's own buffer: to the last byte it counts. */
+static void every_byte_of_a_long_passphrase_counts(void **state)
+{
+    struct token_key key = make_key(TOKEN_ALG_ES256), read = {0};
+    struct strbuf pem = {0};
+    struct err err;
+    char phrase[1024];
+    struct str whole = {phrase, sizeof phrase};
+    (void)state;
+    memset(phrase, 'p', sizeof phrase);
+    token_key_write_pem(&key, whole, &pem);
+    assert_int_equal(token_key_read_pem(strbuf_str(&pem), whole, TOKEN_ALG_ES256, &read, &err), ERR_OK);
+    token_key_free(&read);
+    phrase[sizeof phrase - 1] = 'q';
+    assert_int_equal(token_key_read_pem(strbuf_str(&pem), whole, TOKEN_ALG_ES256, &read, &err),
+                     ERR_CONFIG_INVALID);
+    strbuf_free(&pem);
+    token_key_free(&key);
+}
+
+static void a_kid_is_a_file_name_of_1_to_64_letters(void **state)
+{
+    static const char *const good[] = {"a", "Z9._-", "-", "_."}, *const bad[] = {"",    ".",   ".a",
+                                                                                 "a/b", "a b", "\xc3"};
+    char kid[KEY_ID_MAX + 1];
+    (void)state;
+    for (size_t i = 0; i < LENGTH_OF(good); i++)
+        assert_true(key_id_is_sound(str_of(good[i])));
+    for (size_t i = 0; i < LENGTH_OF(bad); i++)
+        assert_false(key_id_is_sound(str_of(bad[i])));
+    memset(kid, 'k', sizeof kid);
+    assert_true(key_id_is_sound((struct str){kid, KEY_ID_MAX}));
+    assert_false(key_id_is_sound((struct str){kid, KEY_ID_MAX + 1}));
+    assert_false(key_id_is_sound((struct str){"a", 2})); /* no zero byte either */
+}
+
 /* --- the set ----------------------------------------------------------------------------------- */
 
 struct fixture {
@@ -272,6 +308,13 @@ static void a_full_set_refuses_another_key(void **state)
         assert_int_equal(key_set_add(&f->set, &f->key, STR("t"), &rules, false, NOW, &made, &err), ERR_OK);
     assert_int_equal(key_set_add(&f->set, &f->key, STR("t"), &rules, false, NOW, &made, &err),
                      ERR_AUTH_KEY_CONFLICT);
+    struct strbuf text = {0};
+    struct key_set read;
+    key_set_write(&f->set, &text); /* and can be read back */
+    assert_int_equal(key_set_read(strbuf_str(&text), "dev", &read, &err), ERR_OK);
+    assert_int_equal(read.count, KEY_SET_MAX);
+    key_set_free(&read);
+    strbuf_free(&text);
 }
 
 /* Kids carry the environment, and a manifest is taken by its own only. [EVT-139] [EVT-140] */
@@ -459,6 +502,8 @@ int main(void)
         cmocka_unit_test(base64url_has_one_text_for_one_value),
         cmocka_unit_test(a_key_signs_and_its_public_part_verifies),
         cmocka_unit_test(a_passphrase_encrypts_a_private_key),
+        cmocka_unit_test(every_byte_of_a_long_passphrase_counts),
+        cmocka_unit_test(a_kid_is_a_file_name_of_1_to_64_letters),
         SET_TEST(a_rotated_key_verifies_through_its_overlap_and_not_a_second_longer),
         SET_TEST(a_revoked_key_is_refused_at_once_and_says_who_and_why),
         SET_TEST(a_revoked_pending_key_has_a_successor_that_goes_on),

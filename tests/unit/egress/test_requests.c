@@ -1,0 +1,415 @@
+/* What a request may be, what is in flight, and what of an answer is told, at the bounds. What goes over the
+ * wire and hostile receivers: tests/egress. */
+#include <netinet/in.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/must.h"
+#include "egress/sender.h"
+
+#include "base/banned.h"
+
+/* A clock that stands until the test turns it: times are what the test made them. */
+static int64_t hand_us;
+
+static int64_t hand_mono_us(void *self)
+{
+    (void)self;
+    return hand_us;
+}
+
+static int64_t hand_mono_ms(void *self)
+{
+    (void)self;
+    return hand_us / 1000;
+}
+
+static const struct clock hand_clock = {hand_mono_us, hand_mono_ms, NULL, hand_mono_us};
+
+struct rig {
+    int fd;
+    pthread_t thread;
+    struct str answer; /* of the receiver, to everybody; absent: none */
+    char url[64];
+    struct egress *egress;
+    struct egress_result last;
+    bool guarded; /* no private addresses */
+    char error[EGRESS_ERROR_BYTES];
+    char excerpt[EGRESS_EXCERPT_BYTES];
+    int done;
+};
+
+static void *serve(void *self)
+{
+    const struct rig *rig = self;
+    char request[4096];
+    for (int c; (c = accept(rig->fd, NULL, NULL)) >= 0; close(c)) {
+        if (rig->answer.ptr && recv(c, request, sizeof request, 0) > 0)
+            (void)!send(c, rig->answer.ptr, rig->answer.len, MSG_NOSIGNAL);
+        shutdown(c, SHUT_WR);
+        while (recv(c, request, sizeof request, 0) > 0)
+            continue;
+    }
+    return NULL;
+}
+
+static void on_done(void *self, const struct egress_result *result)
+{
+    struct rig *rig = self;
+    rig->last = *result;
+    snprintf(rig->error, sizeof rig->error, "%s", result->error);
+    memcpy(rig->excerpt, result->excerpt.ptr, result->excerpt.len);
+    rig->done++;
+}
+
+static void rig_start(struct rig *rig, size_t bytes_max, const struct clock *clock)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof address;
+    rig->fd = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(bind(rig->fd, (struct sockaddr *)&address, len), 0);
+    assert_int_equal(listen(rig->fd, 64), 0);
+    assert_int_equal(getsockname(rig->fd, (struct sockaddr *)&address, &len), 0);
+    snprintf(rig->url, sizeof rig->url, "http://127.0.0.1:%d/", ntohs(address.sin_port));
+    assert_int_equal(pthread_create(&rig->thread, NULL, serve, rig), 0);
+    struct egress_config config = {.policy = {.allow_private = !rig->guarded},
+                                   .in_flight_max = 4,
+                                   .connections_max = 4,
+                                   .lookups_max = 4,
+                                   .bytes_max = bytes_max,
+                                   .clock = clock,
+                                   .done = on_done,
+                                   .self = rig};
+    rig->egress = egress_new(&config);
+}
+
+static void rig_stop(struct rig *rig)
+{
+    assert_null(egress_free(rig->egress));
+    shutdown(rig->fd, SHUT_RDWR);
+    pthread_join(rig->thread, NULL);
+    close(rig->fd);
+}
+
+static struct egress_request request_to(const struct rig *rig)
+{
+    return (struct egress_request){
+        .url = str_of(rig->url), .timeout_ms = 20000, .connect_timeout_ms = 20000, .owner = NULL};
+}
+
+static enum err_code try(struct rig *rig, const struct egress_request *request)
+{
+    struct err err;
+    enum err_code code = egress_send(rig->egress, request, &err);
+    egress_cancel_all(rig->egress);
+    return code;
+}
+
+static void a_request_at_a_bound_is_taken_and_one_beyond_it_refused(void **state)
+{
+    (void)state;
+    static char body[EGRESS_BODY_BYTES_MAX + 1];
+    struct str headers[EGRESS_HEADERS_MAX + 1];
+    struct rig rig = {0};
+    for (size_t i = 0; i < LENGTH_OF(headers); i++)
+        headers[i] = STR("a: b");
+    static const struct {
+        size_t headers, body;
+        int64_t timeout_ms, connect_timeout_ms;
+        bool taken;
+    } rows[] = {
+        {0, 0, 1, 1, true},
+        {0, 0, 0, 1, false},
+        {0, 0, 1, 0, false},
+        {0, 0, EGRESS_TIMEOUT_MS_MAX, EGRESS_TIMEOUT_MS_MAX, true},
+        {0, 0, EGRESS_TIMEOUT_MS_MAX + 1, 1, false},
+        {0, 0, 1, EGRESS_TIMEOUT_MS_MAX + 1, false},
+        {EGRESS_HEADERS_MAX, EGRESS_BODY_BYTES_MAX, 1000, 1000, true},
+        {EGRESS_HEADERS_MAX + 1, 0, 1000, 1000, false},
+        {0, EGRESS_BODY_BYTES_MAX + 1, 1000, 1000, false},
+    };
+    rig_start(&rig, 64 << 20, &clock_system);
+    for (size_t i = 0; i < LENGTH_OF(rows); i++) {
+        struct egress_request request = request_to(&rig);
+        request.headers = headers;
+        request.header_count = rows[i].headers;
+        request.body = (struct str){body, rows[i].body};
+        request.timeout_ms = rows[i].timeout_ms;
+        request.connect_timeout_ms = rows[i].connect_timeout_ms;
+        assert_int_equal(try(&rig, &request), rows[i].taken ? ERR_OK : ERR_REQUEST_MALFORMED);
+    }
+    headers[EGRESS_HEADERS_MAX - 1] = STR("host: b"); /* the last is looked at too */
+    struct egress_request request = request_to(&rig);
+    request.headers = headers;
+    request.header_count = EGRESS_HEADERS_MAX;
+    assert_int_equal(try(&rig, &request), ERR_REQUEST_MALFORMED);
+    rig_stop(&rig);
+}
+
+/* Of URL, headers and body. What ends gives them back. */
+static void bytes_in_flight_are_bounded_together(void **state)
+{
+    (void)state;
+    enum { MAX = 1000 };
+    static char body[MAX];
+    const struct str headers[] = {STR("a: b"), STR("c: de")};
+    struct rig rig = {0};
+    struct err err;
+    rig_start(&rig, MAX, &clock_system);
+    struct egress_request request = request_to(&rig);
+    request.headers = headers;
+    request.header_count = LENGTH_OF(headers);
+    size_t rest = MAX - request.url.len - headers[0].len - headers[1].len;
+    for (int round = 0; round < 2; round++) {
+        request.body = (struct str){body, rest + 1};
+        assert_int_equal(egress_send(rig.egress, &request, &err), ERR_EXEC_QUEUE_FULL);
+        request.body.len = rest;
+        assert_int_equal(egress_send(rig.egress, &request, &err), ERR_OK);
+        struct egress_request small = {.url = STR("http://h/"), .timeout_ms = 1, .connect_timeout_ms = 1};
+        assert_int_equal(egress_send(rig.egress, &small, &err), ERR_EXEC_QUEUE_FULL);
+        egress_cancel_all(rig.egress);
+    }
+    rig_stop(&rig);
+}
+
+static void headers_are_names_and_values_that_frame_nothing(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line;
+        bool good;
+    } rows[] = {
+        {"a: b", true},
+        {"a:b", true},
+        {"azAZ09-_: b", true},
+        {"a: b\tc", true},
+        {"a: \x20~\x80", true},
+        {"a: b:c", true},
+        {"hosts: b", true},
+        {"x-te: b", true},
+        {"", false},
+        {"a", false},
+        {":", false},
+        {": b", false},
+        {"a:", false},
+        {"a: ", false},
+        {"a: \t", false},
+        {"a;", false},
+        {"a b: c", false},
+        {"a\x7f: c", false},
+        {"`: c", false},
+        {"{: c", false},
+        {"@: c", false},
+        {"[: c", false},
+        {"/: c", false},
+        {"a.b: c", false},
+        {"a: b\nc: d", false},
+        {"a: b\r", false},
+        {"a: \x1f", false},
+        {"a: b\x7f", false},
+        {"a: \x01z", false},
+        {"Host: b", false},
+        {"TE: b", false},
+        {"content-length: 1", false},
+        {"Expect: b", false},
+        {"Connection: b", false},
+        {"Upgrade: b", false},
+        {"Trailer: b", false},
+        {"Transfer-Encoding: b", false},
+    };
+    for (size_t i = 0; i < LENGTH_OF(rows); i++) {
+        struct err err;
+        enum err_code wanted = rows[i].good ? ERR_OK : ERR_REQUEST_MALFORMED;
+        if (egress_header_check(str_of(rows[i].line), &err) != wanted)
+            fail_msg("\"%s\"", rows[i].line);
+    }
+    /* It is named, and of a long one the beginning; its value is a secret. */
+    struct err err;
+    char line[80];
+    assert_int_equal(egress_header_check(STR("host: secret"), &err), ERR_REQUEST_MALFORMED);
+    assert_string_equal(err.detail, "\"host\" is no header that may be sent");
+    snprintf(line, sizeof line, "%61s: secret", "");
+    memset(line, '.', 61);
+    assert_int_equal(egress_header_check(str_of(line), &err), ERR_REQUEST_MALFORMED);
+    assert_null(strstr(err.detail, "secret"));
+    assert_int_equal(strspn(err.detail + 1, "."), 60);
+}
+
+/* Sends one request to a receiver with this answer and waits for what becomes of it. */
+static void ask(struct rig *rig, struct str answer, struct strbuf *all)
+{
+    struct err err;
+    rig->answer = answer;
+    rig_start(rig, 1 << 20, &hand_clock);
+    struct egress_request request = request_to(rig);
+    request.answer = all;
+    assert_int_equal(egress_send(rig->egress, &request, &err), ERR_OK);
+    hand_us += 7003999;
+    while (!rig->done)
+        egress_poll(rig->egress, -1);
+    rig_stop(rig);
+}
+
+static void ask_for_body(struct rig *rig, size_t len, struct strbuf *all)
+{
+    struct strbuf text CLEANUP(strbuf_free) = {0};
+    strbuf_addf(&text,
+                "HTTP/1.1 503 No\r\nretry-after: 9\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n", len);
+    for (size_t i = 0; i < len; i++)
+        strbuf_add_char(&text, (char)('a' + i % 23));
+    ask(rig, strbuf_str(&text), all);
+}
+
+static void an_answer_is_told_with_its_beginning_and_whole_to_who_has_room(void **state)
+{
+    (void)state;
+    static const size_t lens[] = {0,
+                                  1,
+                                  EGRESS_EXCERPT_BYTES,
+                                  EGRESS_EXCERPT_BYTES + 1,
+                                  EGRESS_ANSWER_BYTES_MAX,
+                                  EGRESS_ANSWER_BYTES_MAX + 1};
+    for (size_t i = 0; i < LENGTH_OF(lens); i++) {
+        struct rig rig = {0};
+        struct strbuf all CLEANUP(strbuf_free) = {0};
+        strbuf_add_text(&all, "of an earlier answer");
+        ask_for_body(&rig, lens[i], &all);
+        size_t excerpt = lens[i] < EGRESS_EXCERPT_BYTES ? lens[i] : EGRESS_EXCERPT_BYTES;
+        assert_int_equal(rig.last.failure, EGRESS_NONE);
+        assert_int_equal(rig.last.status, 503);
+        assert_int_equal(rig.last.retry_after_ms, 9000);
+        assert_int_equal(rig.last.duration_ms, 7003);
+        assert_int_equal(rig.last.excerpt.len, excerpt);
+        assert_true(!excerpt || rig.excerpt[excerpt - 1] == (char)('a' + (excerpt - 1) % 23));
+        assert_int_equal(rig.last.cut, lens[i] > EGRESS_ANSWER_BYTES_MAX);
+        assert_true(rig.last.cut ? all.len < lens[i] : all.len == lens[i]);
+        for (size_t at = 0; at < all.len; at++)
+            assert_int_equal(all.ptr[at], 'a' + at % 23);
+    }
+}
+
+static void a_head_is_bounded_in_lines_and_bytes(void **state)
+{
+    (void)state;
+    static const struct {
+        int lines;
+        size_t bytes; /* of one more line */
+        enum egress_failure failure;
+    } rows[] = {
+        {EGRESS_HEAD_LINES_MAX - 3, 0, EGRESS_NONE}, /* beside the status, the length and the empty line */
+        {EGRESS_HEAD_LINES_MAX - 2, 0, EGRESS_TOO_LARGE},
+        {0, EGRESS_HEAD_BYTES_MAX, EGRESS_NONE},
+        {0, EGRESS_HEAD_BYTES_MAX + 1, EGRESS_TOO_LARGE},
+    };
+    for (size_t i = 0; i < LENGTH_OF(rows); i++) {
+        struct rig rig = {0};
+        struct strbuf text CLEANUP(strbuf_free) = {0};
+        strbuf_add_text(&text, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n");
+        for (int line = 0; line < rows[i].lines; line++)
+            strbuf_add_text(&text, "a: b\r\n");
+        while (text.len + strlen("x: \r\n\r\n") < rows[i].bytes) { /* in lines that curl takes */
+            size_t left = rows[i].bytes - text.len - strlen("x: \r\n\r\n");
+            strbuf_add_text(&text, "x: ");
+            for (size_t n = left < 9000 ? left : 8000; n > 0; n--)
+                strbuf_add_char(&text, 'y');
+            strbuf_add_text(&text, "\r\n");
+        }
+        strbuf_add_text(&text, "\r\n");
+        ask(&rig, strbuf_str(&text), NULL);
+        assert_int_equal(rig.last.failure, rows[i].failure);
+        assert_int_equal(rig.last.status, rows[i].failure == EGRESS_NONE ? 200 : 0);
+    }
+}
+
+static void a_1xx_answer_and_a_trailer_are_not_the_answer(void **state)
+{
+    (void)state;
+    struct rig rig = {0};
+    ask(&rig,
+        STR("HTTP/1.1 103 Early\r\nRetry-After: 9\r\n\r\nHTTP/1.1 200 OK\r\nTransfer-Encoding: "
+            "chunked\r\n\r\n"
+            "1\r\nx\r\n0\r\nRetry-After: 9\r\n\r\n"),
+        NULL);
+    assert_int_equal(rig.last.failure, EGRESS_NONE);
+    assert_int_equal(rig.last.status, 200);
+    assert_int_equal(rig.last.retry_after_ms, -1);
+}
+
+/* An answer of the class 2xx or not: its status is told. Without a whole one there is none. */
+static void what_became_of_a_request_is_told(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *answer;
+        enum egress_failure failure;
+        int status;
+        const char *error;
+    } rows[] = {
+        {"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", EGRESS_NONE, 200, ""},
+        {"HTTP/1.1 200 OK\r\nContent-Le", EGRESS_CLOSED, 0, "the connection ended before"},
+        {"HTTP/1.1 404 No\r\nContent-Length: 9\r\n\r\nabc", EGRESS_CLOSED, 404,
+         "the connection ended before"},
+        {"", EGRESS_CLOSED, 0, "the connection ended before"},
+        {"SSH-2.0-OpenSSH_9.2p1 Debian\r\n\r\n\r\n", EGRESS_PROTOCOL, 0, "HTTP/0.9"},
+    };
+    for (size_t i = 0; i < LENGTH_OF(rows); i++) {
+        struct rig rig = {0};
+        ask(&rig, str_of(rows[i].answer), NULL);
+        assert_int_equal(rig.last.failure, rows[i].failure);
+        assert_int_equal(rig.last.status, rows[i].status);
+        assert_int_equal(
+            strncmp(rig.error, rows[i].error, strlen(rows[i].error)) && !strstr(rig.error, rows[i].error), 0);
+        assert_int_equal(*rig.error == 0, rows[i].failure == EGRESS_NONE);
+    }
+}
+
+/* No byte goes there, and the reason is told without the address. */
+static void a_denied_address_is_told_by_its_kind(void **state)
+{
+    (void)state;
+    struct rig rig = {.guarded = true};
+    ask(&rig, STR("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"), NULL);
+    assert_int_equal(rig.last.failure, EGRESS_POLICY);
+    assert_int_equal(rig.last.status, 0);
+    assert_string_equal(rig.error, "the host's address is not allowed: loopback");
+}
+
+/* A moment within a millisecond is over when that is. */
+static void the_deadline_is_not_before_the_timer(void **state)
+{
+    (void)state;
+    struct rig rig = {0};
+    struct err err;
+    rig_start(&rig, 1 << 20, &hand_clock);
+    for (int us = 0; us < 3; us++) {
+        hand_us = 5000000 + us;
+        struct egress_request request = request_to(&rig);
+        assert_int_equal(egress_send(rig.egress, &request, &err), ERR_OK);
+        assert_int_equal(egress_deadline_ms(rig.egress), us ? 5001 : 5000);
+        egress_cancel_all(rig.egress);
+        egress_poll(rig.egress, 0);
+    }
+    rig_stop(&rig);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_request_at_a_bound_is_taken_and_one_beyond_it_refused),
+        cmocka_unit_test(bytes_in_flight_are_bounded_together),
+        cmocka_unit_test(headers_are_names_and_values_that_frame_nothing),
+        cmocka_unit_test(an_answer_is_told_with_its_beginning_and_whole_to_who_has_room),
+        cmocka_unit_test(a_head_is_bounded_in_lines_and_bytes),
+        cmocka_unit_test(a_1xx_answer_and_a_trailer_are_not_the_answer),
+        cmocka_unit_test(what_became_of_a_request_is_told),
+        cmocka_unit_test(a_denied_address_is_told_by_its_kind),
+        cmocka_unit_test(the_deadline_is_not_before_the_timer),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,329 @@
+/* What a lane does by itself: retention, saving, probing, counting; how long it may sleep until then; and
+ * whom it remembers how long. */
+#include "unit/kernel/rig.h"
+
+#include "kernel/kernel_internal.h"
+
+#include "base/banned.h"
+
+enum { SECOND_MS = 1000, AGAIN_MS = 20, MINUTE_MS = 60000 };
+
+/* What is asked of a kernel besides commands, counted. */
+static struct {
+    int kept, saves, stored, lost, watched;
+    bool more, more_to_save, fails, gone;
+} chores;
+
+static bool keep(void *self, struct unit *u)
+{
+    (void)self;
+    chores.kept++;
+    if (chores.fails)
+        err_set(&u->load_err, ERR_STORAGE_DB_ERROR, "told to fail");
+    return chores.more;
+}
+
+static bool save(void *self, struct unit *u)
+{
+    (void)self, (void)u;
+    chores.saves++;
+    return chores.more_to_save;
+}
+
+static void saved(void *self, bool stored)
+{
+    (void)self;
+    chores.stored += stored;
+    chores.lost += !stored;
+}
+
+static enum err_code watch(struct store *s, struct err *err)
+{
+    (void)s;
+    chores.watched++;
+    return chores.gone ? err_set(err, ERR_STORAGE_UNAVAILABLE, "told to be gone") : ERR_OK;
+}
+
+static void open_with(struct rig *r, bool keeps, bool saves)
+{
+    struct kernel_config config = {.store = r->store,
+                                   .settings = &r->settings,
+                                   .clock = &r->clock,
+                                   .housekeep = keeps ? keep : NULL,
+                                   .save = saves ? save : NULL,
+                                   .saved = saved};
+    memset(&chores, 0, sizeof chores);
+    kernel_free(r->kernel);
+    r->kernel = kernel_new(&config);
+}
+
+static int64_t idle_ms(const struct rig *r)
+{
+    return lane_idle_ms(&r->kernel->lanes[0]);
+}
+
+static void step_after(struct rig *r, int64_t ms)
+{
+    rig_pass(r, ms);
+    rig_step(r);
+}
+
+static void test_retention_and_saving_come_once_a_second_and_soon_again_while_there_is_more(void **state)
+{
+    struct rig *r = *state;
+    open_with(r, true, true);
+    rig_step(r);
+    assert_true(chores.kept == 1 && chores.saves == 1 && chores.stored == 1);
+    assert_int_equal(idle_ms(r), SECOND_MS);
+    step_after(r, SECOND_MS - 1);
+    assert_true(chores.kept == 1 && chores.saves == 1);
+    assert_int_equal(idle_ms(r), 1);
+    chores.more = true;
+    step_after(r, 1);
+    assert_true(chores.kept == 2 && chores.saves == 2);
+    assert_int_equal(idle_ms(r), AGAIN_MS);
+    step_after(r, AGAIN_MS - 1);
+    assert_int_equal(chores.kept, 2);
+    chores.more = false;
+    step_after(r, 1);
+    assert_true(chores.kept == 3 && chores.saves == 2); /* each by its own time */
+    chores.more_to_save = true;
+    step_after(r, SECOND_MS);
+    assert_true(chores.kept == 4 && chores.saves == 3 && chores.stored == 3);
+    assert_int_equal(idle_ms(r), AGAIN_MS);
+    step_after(r, AGAIN_MS);
+    assert_true(chores.kept == 4 && chores.saves == 4);
+}
+
+static void test_a_failed_batch_of_chores_is_told_and_tried_again_in_a_second(void **state)
+{
+    struct rig *r = *state;
+    struct kernel_stats s;
+    open_with(r, true, true);
+    chores.more = chores.more_to_save = chores.fails = true;
+    rig_step(r);
+    assert_true(chores.kept == 1 && chores.saves == 1 && chores.lost == 1 && !chores.stored);
+    kernel_stats(r->kernel, &s);
+    assert_int_equal(s.commit_errors, 1);
+    step_after(r, SECOND_MS - 1);
+    assert_int_equal(chores.kept, 1);
+    step_after(r, 1);
+    assert_true(chores.kept == 2 && chores.lost == 2);
+}
+
+static void test_nothing_is_kept_or_saved_where_nobody_asked_for_it(void **state)
+{
+    struct rig *r = *state;
+    open_with(r, false, true);
+    rig_step(r);
+    assert_true(!chores.kept && chores.saves == 1);
+    assert_int_equal(idle_ms(r), SECOND_MS);
+    open_with(r, true, false);
+    rig_step(r);
+    assert_true(chores.kept == 1 && !chores.saves && !chores.stored);
+    assert_int_equal(idle_ms(r), SECOND_MS);
+}
+
+static void test_a_lane_sleeps_until_the_next_that_happens_by_itself(void **state)
+{
+    struct rig *r = *state;
+    int64_t client = rig_new_client(r, NULL);
+    open_with(r, false, false);
+    rig_step(r);
+    assert_int_equal(idle_ms(r), MINUTE_MS); /* nothing will: it looks all the same */
+    rig_submit_deferred(r, client, 5000);
+    assert_int_equal(idle_ms(r), 500); /* somebody may set the clock by which it is due */
+    rig_pass(r, 4600);
+    assert_int_equal(idle_ms(r), 400);
+    rig_pass(r, 400);
+    assert_int_equal(idle_ms(r), 0);
+    rig_step(r); /* queued: its time is over */
+    assert_int_equal(idle_ms(r), MINUTE_MS);
+    rig_claim(r, "w");
+    int64_t lease = r->settings.queue_lease_ms;
+    assert_true(lease > 1000 && lease < MINUTE_MS);
+    assert_int_equal(idle_ms(r), lease);
+    struct claim_command *c = rig_post_claim(r, "v", 1, 700);
+    rig_step(r);
+    assert_int_equal(idle_ms(r), 700); /* until a long poll is answered */
+    step_after(r, 700);
+    assert_true(rig_is_done(&c->base));
+    assert_int_equal(idle_ms(r), lease - 700);
+}
+
+/* What is due meanwhile waits with the others. */
+static void test_after_a_failed_commit_nothing_is_tried_for_a_moment(void **state)
+{
+    struct rig *r = *state;
+    int64_t client = rig_new_client(r, NULL);
+    open_with(r, false, false);
+    rig_submit_deferred(r, client, 100);
+    struct submit_item item = rig_item();
+    r->failures = 1;
+    rig_submit(r, client, &item);
+    assert_int_equal(idle_ms(r), 200);
+    rig_pass(r, 150);
+    assert_int_equal(idle_ms(r), 50);
+    rig_step(r);
+    struct kernel_stats s;
+    kernel_stats(r->kernel, &s);
+    assert_int_equal(s.waiting, 1);
+    step_after(r, 50);
+    kernel_stats(r->kernel, &s);
+    assert_int_equal(s.queued, 1);
+}
+
+static void test_a_store_that_failed_is_asked_once_a_second(void **state)
+{
+    struct rig *r = *state;
+    int64_t client = rig_new_client(r, NULL);
+    struct submit_item item = rig_item();
+    struct kernel_stats s;
+    r->failures = 1;
+    r->probe_fails = true;
+    rig_submit(r, client, &item);
+    rig_step(r); /* asks */
+    r->probe_fails = false;
+    step_after(r, SECOND_MS - 1);
+    kernel_stats(r->kernel, &s);
+    assert_false(s.storing);
+    step_after(r, 1);
+    kernel_stats(r->kernel, &s);
+    assert_true(s.storing);
+}
+
+static void test_the_files_of_the_store_are_looked_for_once_a_second(void **state)
+{
+    struct rig *r = *state;
+    struct kernel_stats s;
+    r->ops.watch = watch;
+    open_with(r, false, false);
+    rig_step(r);
+    step_after(r, SECOND_MS - 1);
+    assert_int_equal(chores.watched, 1);
+    chores.gone = r->probe_fails = true;
+    step_after(r, 1);
+    assert_int_equal(chores.watched, 2);
+    kernel_stats(r->kernel, &s);
+    assert_false(s.storing);
+    chores.gone = r->probe_fails = false;
+    step_after(r, 2 * SECOND_MS);
+    kernel_stats(r->kernel, &s);
+    assert_true(s.storing);
+}
+
+static uint32_t counted_workers(struct rig *r)
+{
+    struct kernel_stats s;
+    kernel_stats(r->kernel, &s);
+    return s.workers;
+}
+
+/* Of those that were heard of within the longest long poll. Counted ten times a second at most. */
+static void test_workers_are_counted_while_they_are_heard_of(void **state)
+{
+    struct rig *r = *state;
+    open_with(r, false, false);
+    rig_claim_count(r, "w", 1);
+    assert_int_equal(counted_workers(r), 1);
+    rig_pass(r, 99);
+    rig_claim_count(r, "v", 1);
+    assert_int_equal(counted_workers(r), 1);
+    step_after(r, 1);
+    assert_int_equal(counted_workers(r), 2);
+    step_after(r, 40001 - 100);
+    assert_int_equal(counted_workers(r), 1); /* the first one is over */
+    rig_claim_count(r, "w", 1);
+    step_after(r, 40000);
+    assert_int_equal(counted_workers(r), 1); /* to the millisecond: not yet */
+    step_after(r, 100);
+    assert_int_equal(counted_workers(r), 0);
+}
+
+static uint32_t known_workers(const struct rig *r)
+{
+    return live_worker_count(r->store->live, INT64_MIN);
+}
+
+static void test_workers_that_are_silent_for_ten_minutes_are_forgotten(void **state)
+{
+    struct rig *r = *state;
+    open_with(r, false, false);
+    rig_claim_count(r, "w", 1);
+    step_after(r, 10 * MINUTE_MS); /* to the millisecond: not yet */
+    assert_int_equal(known_workers(r), 1);
+    step_after(r, MINUTE_MS - 1); /* looked through once a minute */
+    assert_int_equal(known_workers(r), 1);
+    step_after(r, 1);
+    assert_int_equal(known_workers(r), 0);
+}
+
+static void test_a_store_of_ones_own_leaves_one_the_duties(void **state)
+{
+    struct rig *r = *state;
+    struct kernel_stats s;
+    kernel_stats(r->kernel, &s);
+    assert_true(s.leads && s.storing);
+    rig_step(r);
+    kernel_stats(r->kernel, &s);
+    assert_true(s.leads && !s.clock_in_doubt && !s.deliveries);
+}
+
+/* --- ghosts ---------------------------------------------------------------------------------------- */
+
+static void test_a_ghost_is_found_by_task_and_token_until_its_time_is_over(void **state)
+{
+    (void)state;
+    struct ghosts g = {0};
+    ghosts_add(&g, 1, 7, 50, 1000);
+    ghosts_add(&g, 1, 8, 51, 999);
+    ghosts_add(&g, 2, 7, 52, 1001);
+    assert_int_equal(ghosts_find(&g, 1, 7)->client, 50);
+    assert_int_equal(ghosts_find(&g, 1, 8)->client, 51);
+    assert_int_equal(ghosts_find(&g, 2, 7)->client, 52);
+    assert_null(ghosts_find(&g, 2, 8));
+    assert_null(ghosts_find(&g, 3, 7));
+    ghosts_forget(&g, 998);
+    assert_non_null(ghosts_find(&g, 1, 8));
+    ghosts_forget(&g, 1000);
+    assert_null(ghosts_find(&g, 1, 7));
+    assert_null(ghosts_find(&g, 1, 8));
+    assert_non_null(ghosts_find(&g, 2, 7));
+    ghosts_free(&g);
+}
+
+/* A hundred thousand: of more, those that end first go early. */
+static void test_ghosts_are_bounded(void **state)
+{
+    (void)state;
+    enum { MOST = 100000 };
+    struct ghosts g = {0};
+    for (int64_t i = 0; i < MOST; i++)
+        ghosts_add(&g, i, 1, 1, 1000 + i);
+    assert_non_null(ghosts_find(&g, 0, 1));
+    ghosts_add(&g, MOST, 1, 1, 10);
+    assert_null(ghosts_find(&g, 0, 1));
+    assert_non_null(ghosts_find(&g, 1, 1));
+    assert_non_null(ghosts_find(&g, MOST, 1));
+    assert_int_equal(g.by_end.count, MOST);
+    ghosts_free(&g);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        RIG_TEST(test_retention_and_saving_come_once_a_second_and_soon_again_while_there_is_more),
+        RIG_TEST(test_a_failed_batch_of_chores_is_told_and_tried_again_in_a_second),
+        RIG_TEST(test_nothing_is_kept_or_saved_where_nobody_asked_for_it),
+        RIG_TEST(test_a_lane_sleeps_until_the_next_that_happens_by_itself),
+        RIG_TEST(test_after_a_failed_commit_nothing_is_tried_for_a_moment),
+        RIG_TEST(test_a_store_that_failed_is_asked_once_a_second),
+        RIG_TEST(test_the_files_of_the_store_are_looked_for_once_a_second),
+        RIG_TEST(test_workers_are_counted_while_they_are_heard_of),
+        RIG_TEST(test_workers_that_are_silent_for_ten_minutes_are_forgotten),
+        RIG_TEST(test_a_store_of_ones_own_leaves_one_the_duties),
+        cmocka_unit_test(test_a_ghost_is_found_by_task_and_token_until_its_time_is_over),
+        cmocka_unit_test(test_ghosts_are_bounded),
+    };
+    return RIG_RUN_BOTH(tests);
+}

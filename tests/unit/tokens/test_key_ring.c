@@ -1,0 +1,132 @@
+/* The keys that verify, as a change of their list on disk reaches them. */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/must.h"
+#include "tokens/key_ring.h"
+
+#include "base/banned.h"
+
+enum { NOW = 1800000000 };
+
+struct fixture {
+    char path[64], list[128], kid[KEY_ID_MAX + 1];
+    struct key_place place;
+    struct stat at_first;
+};
+
+static int set_up(void **state)
+{
+    struct fixture *f = must_alloc(sizeof *f);
+    struct key_record made;
+    struct err err;
+    snprintf(f->path, sizeof f->path, "/tmp/weir-key-ring-XXXXXX");
+    assert_non_null(mkdtemp(f->path));
+    f->place = (struct key_place){.data_dir = f->path,
+                                  .environment = "dev",
+                                  .rules = {KEY_OVERLAP_SECONDS_MIN, KEY_HISTORY_SECONDS_MIN}};
+    assert_int_equal(key_files_rotate(&f->place, TOKEN_ALG_ES256, STR("t"), NOW, &made, &err), ERR_OK);
+    snprintf(f->list, sizeof f->list, "%s/keys/manifest.json", f->path);
+    snprintf(f->kid, sizeof f->kid, "%s", made.kid);
+    assert_int_equal(stat(f->list, &f->at_first), 0);
+    *state = f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *f = *state;
+    char command[128];
+    snprintf(command, sizeof command, "rm -rf %s", f->path);
+    assert_int_equal(system(command), 0);
+    free(f);
+    return 0;
+}
+
+/* The list in a file: that of one new key, or of as many. Its kid is that of the last. */
+static void write_list(struct fixture *f, const char *path, int keys, long later_ns)
+{
+    struct key_set s = {0};
+    struct token_key key CLEANUP(token_key_free) = {0};
+    struct strbuf text CLEANUP(strbuf_free) = {0};
+    const struct key_record *made;
+    struct err err;
+    snprintf(s.environment, sizeof s.environment, "dev");
+    assert_int_equal(token_key_generate(TOKEN_ALG_ES256, &key, &err), ERR_OK);
+    for (int i = 0; i < keys; i++) {
+        assert_int_equal(key_set_add(&s, &key, STR("t"), &f->place.rules, false, NOW, &made, &err), ERR_OK);
+        snprintf(f->kid, sizeof f->kid, "%s", made->kid);
+    }
+    key_set_write(&s, &text);
+    key_set_free(&s);
+    FILE *file = fopen(path, "we");
+    assert_non_null(file);
+    assert_int_equal(fwrite(text.ptr, 1, text.len, file), text.len);
+    fclose(file);
+    struct timespec times[2] = {f->at_first.st_mtim, f->at_first.st_mtim};
+    times[1].tv_nsec = (times[1].tv_nsec + later_ns) % 1000000000;
+    assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+}
+
+static enum token_reason find(struct key_ring *ring, const char *kid, int64_t now)
+{
+    struct token_key key CLEANUP(token_key_free) = {0};
+    return key_ring_find(ring, str_of(kid), now, &key);
+}
+
+/* By its time, its length or its number; looked at once a second. */
+static void a_list_that_is_another_by_anything_is_read_again(void **state)
+{
+    struct fixture *f = *state;
+    struct key_ring *ring = key_ring_new(&f->place);
+    char other[160], first[KEY_ID_MAX + 1];
+    snprintf(first, sizeof first, "%s", f->kid);
+    assert_int_equal(find(ring, first, NOW), TOKEN_OK);
+    write_list(f, f->list, 1, 1); /* a nanosecond later */
+    assert_int_equal(find(ring, f->kid, NOW), TOKEN_KEY_UNKNOWN);
+    assert_int_equal(find(ring, f->kid, NOW + 1), TOKEN_OK);
+    assert_int_equal(find(ring, first, NOW + 1), TOKEN_KEY_UNKNOWN);
+    write_list(f, f->list, 2, 1); /* longer */
+    assert_int_equal(find(ring, f->kid, NOW + 2), TOKEN_OK);
+    snprintf(other, sizeof other, "%s.new", f->list);
+    write_list(f, other, 2, 1); /* another file with all else the same */
+    assert_int_equal(rename(other, f->list), 0);
+    assert_int_equal(find(ring, f->kid, NOW + 3), TOKEN_OK);
+    key_ring_free(ring);
+}
+
+static void keys_that_cannot_be_read_any_more_count_for_a_while(void **state)
+{
+    struct fixture *f = *state;
+    struct key_ring *ring = key_ring_new(&f->place);
+    struct strbuf out CLEANUP(strbuf_free) = {0};
+    struct err err;
+    assert_int_equal(find(ring, f->kid, NOW), TOKEN_OK);
+    assert_int_equal(unlink(f->list), 0);
+    assert_int_equal(find(ring, f->kid, NOW + KEY_RING_STALE_SECONDS), TOKEN_OK);
+    assert_int_equal(key_ring_jwks(ring, NOW + KEY_RING_STALE_SECONDS, &out, &err), ERR_OK);
+    assert_non_null(strstr(out.ptr, f->kid));
+    assert_int_equal(find(ring, f->kid, NOW + KEY_RING_STALE_SECONDS + 1), TOKEN_KEYS_UNREADABLE);
+    assert_int_equal(key_ring_jwks(ring, NOW + KEY_RING_STALE_SECONDS + 1, &out, &err),
+                     ERR_AUTH_KEY_NOT_FOUND);
+    assert_non_null(strstr(err.detail, f->list));
+    key_ring_free(ring);
+}
+
+#define RING_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        RING_TEST(a_list_that_is_another_by_anything_is_read_again),
+        RING_TEST(keys_that_cannot_be_read_any_more_count_for_a_while),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
