@@ -210,7 +210,9 @@ def stages():
         *in_parts("api", ["tests"] + ignore, BUILT),
         *in_parts("faults", slow + left_out, BUILT, env=ENDS_UNSEARCHED),
         *in_parts("postgres-api", on_postgres, ["build-asan"], env=ENDS_UNSEARCHED),
-        meson_stage("unit", "build-asan", "--no-suite", "postgres", needs=["build-asan"], cores=1.1),
+        # Power cuts have a stage of their own; with sanitizers they take long.
+        meson_stage("unit", "build-asan", "--no-suite", "postgres", *([] if LONG else ["--no-suite", "cuts"]),
+                    needs=["build-asan"], cores=1.1),
         meson_stage("postgres", "build-asan", "--suite", "postgres", *short, before=["tools/with_postgres"],
                     needs=["build-asan"], cores=1.1),
         pytest_stage("release", ON_RELEASE, BUILT, "build"),

@@ -304,7 +304,7 @@ def test_no_secret_of_a_key_is_in_the_servers_log_or_answers(fresh_weir):
     answer = weir.api("GET", "/.well-known/jwks.json")
     answer.expect_problem(503, "RFA_CONFIG_INVALID")
     assert weir.data not in answer.text and secret not in answer.text and secret not in weir.log_text()
-    assert weir.logs(event="keys_unreadable")
+    assert weir.logs(at_least=1, event="keys_unreadable")
 
 
 def test_the_other_implementation_sees_a_forgery(tool):

@@ -178,7 +178,7 @@ def test_counters_and_log_lines_tell_of_every_attempt(fresh_weir, receiver):
     done = wait_done(weir, key, job_id, "delivered", 2)
     assert weir.metric("webhook_deliveries_total") == 2
     assert weir.metric("webhook_failures_total") == 1
-    lines = weir.logs(event="weir.outbound.result")
+    lines = weir.logs(at_least=3, event="weir.outbound.result")
     assert [(e["delivery_id"], e["status"]) for e in lines] == [
         (done[0]["delivery_id"], 500), (done[0]["delivery_id"], 200), (done[1]["delivery_id"], 200)]
     assert all(e["job_id"] == job_id and "duration_ms" in e for e in lines)

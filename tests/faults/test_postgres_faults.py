@@ -26,7 +26,7 @@ from nodes_load import OUTSIDE, NodesLoad, Workers, outside_half
 
 LONG = os.environ.get("WEIR_TEST_LONG") == "1"
 # How often the database crashes, and in which order things go wrong: both can be given by hand.
-RESTARTS = int(os.environ.get("WEIR_TEST_RESTARTS", "2000" if LONG else "50"))
+RESTARTS = int(os.environ.get("WEIR_TEST_RESTARTS", "2000" if LONG else "25"))
 SEED = int(os.environ.get("WEIR_TEST_SEED", "11"))
 LIMIT_SECONDS = 300 + 12 * RESTARTS
 DRAIN_SECONDS_MAX = 300
@@ -295,7 +295,7 @@ def test_duties_go_on_when_their_holder_is_paused_or_killed(database, way):
         paused = holder.kill9_kind("core", signal.SIGSTOP) if way == "paused" else holder.kill9() or []
         for job_id in jobs:
             other.wait_state(key, job_id, "QUEUED", timeout=before + TAKEOVER_SECONDS_MAX - time.monotonic())
-        assert other.logs(event="duties_taken")
+        assert other.logs(at_least=1, event="duties_taken")
         for pid in paused:
             os.kill(pid, signal.SIGCONT)
         if way == "killed":

@@ -253,7 +253,7 @@ def test_a_core_that_dies_without_room_waits_for_it_and_goes_on(fresh_weir, io, 
     assert len(starts) == 2, starts  # the first one, and one after the kill: none is used up by waiting
     io.heal()
     weir.wait_ready(timeout=60)
-    assert weir.process.pid == root and weir.logs(event="store_found")
+    assert weir.process.pid == root and weir.logs(at_least=1, event="store_found")
     assert {job["job_id"] for job in list_jobs(weir, key)} == set(kept)
     weir.submit(key, queue="outside")
     verified(weir)

@@ -61,7 +61,7 @@ def accepted(weir):
     weir.args = ["--accept-loss"]
     weir.start()
     weir.args = []
-    told, = weir.logs(event="loss_accepted")
+    told = weir.wait_log(event="loss_accepted")
     return told["error_message"]
 
 
@@ -194,9 +194,10 @@ def test_files_that_go_under_a_running_server_end_its_writes(fresh_weir, name):
     key = weir.new_client().api_key
     jobs = submit(weir, key, 3)
     os.rename(path(weir, name), path(weir, "moved"))
-    wait_for(lambda: weir.api("GET", "/readyz").status == 503, 30, "the loss to be seen", weir)
+    wait_for(lambda: weir.try_submit(key, queue="outside").status == 503, 30, "the loss to be seen", weir)
     weir.try_submit(key, queue="outside").expect_problem(503, "RFA_STORAGE_LOST")
-    assert weir.logs(event="store_files_gone")
+    assert weir.api("GET", "/readyz").status == 503
+    assert weir.logs(at_least=1, event="store_files_gone")
     assert {weir.job(key, job)["state"] for job in jobs} == {"QUEUED"}
     assert weir.cli("doctor").returncode == 1
     os.rename(path(weir, "moved"), path(weir, name))

@@ -24,9 +24,13 @@ def status_fields(pid):
 
 
 def alive(pid):
-    """True while the process runs; a zombie has ended."""
-    state, _ = status_fields(pid)
-    return state not in (None, "Z", "X")
+    """True while a thread of the process runs. The first thread may be a zombie while others, and with them
+    the files and locks of the process, are still there."""
+    try:
+        threads = os.listdir(f"/proc/{pid}/task")
+    except OSError:
+        return False
+    return any(status_fields(f"{pid}/task/{thread}")[0] not in (None, "Z", "X") for thread in threads)
 
 
 def title(pid):

@@ -271,8 +271,11 @@ class Weir:
         """The end of it, for messages."""
         return "\n".join(self.log_text().splitlines()[-lines:])
 
-    def logs(self, **fields):
-        """Log lines as dicts, those whose fields have these values."""
+    def logs(self, at_least=0, **fields):
+        """Log lines as dicts, those whose fields have these values. A process writes its lines a moment after
+        what they tell: whoever knows that there are some waits for `at_least` so many."""
+        if at_least:
+            wait_for(lambda: len(self.logs(**fields)) >= at_least, 30, f"{at_least} log lines {fields}", self)
         found = []
         for line in self.log_text().split("\n"):
             try:

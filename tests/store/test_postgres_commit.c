@@ -285,6 +285,7 @@ static void test_webhooks_are_not_read_again_while_they_are_walked(void **state)
     assert_non_null(walked);
     assert_int_equal(s->ops->fetch(s, &table_job_row, &job, b->arena, &found, &err), ERR_OK);
     assert_false(found);
+    assert_int_equal(bench_load_shared(s, &nothing, b->arena), ERR_OK); /* in the same batch */
     assert_int_equal(walked->count, 1); /* read from freed memory, if they were */
     assert_int_equal(walked->hooks[0].id, 1);
     shared_abandon(s);

@@ -243,7 +243,8 @@ static enum err_code take_all(struct postgres_store *s, struct load_set *l, cons
 enum err_code postgres_load(struct store *base, struct load_set *l, struct arena *a, struct err *err)
 {
     struct postgres_store *s = (struct postgres_store *)base;
-    if (!s->link.in_transaction) { /* a batch begins */
+    bool begins = !s->link.in_transaction;
+    if (begins) {
         s->batch_broken = false;
         s->batch_since_ms = pg_mono_ms();
     }
@@ -262,7 +263,8 @@ enum err_code postgres_load(struct store *base, struct load_set *l, struct arena
     const PGresult *hooks = link_result(&s->link, plan.hooks);
     int64_t version = PQntuples(hooks) ? value_int(hooks, 0, 0) : 0;
     link_clear(&s->link);
-    if (version != s->hooks_version && postgres_read_hooks(s, version, err) != ERR_OK)
+    /* Not in the middle of a batch: somebody may be walking over them. The next one sees what changed. */
+    if (begins && version != s->hooks_version && postgres_read_hooks(s, version, err) != ERR_OK)
         return postgres_failed(s, err);
     if (postgres_load_targets(s, err) != ERR_OK)
         return postgres_failed(s, err);
