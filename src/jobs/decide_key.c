@@ -40,8 +40,6 @@ static void load_key(struct unit *u, struct command *base)
         return;
     struct key_head_row head_key = {.client = client->num};
     unit_want(u, &table_key_head_row, &head_key);
-    if (c->who.kind == PRINCIPAL_KEY)
-        want_key(u, c->who.key);
     if (c->action == KEY_CREATE)
         creates_want(u, scope_of(u, client->num), &c->once);
     if (c->action == KEY_REVOKE)
@@ -51,7 +49,7 @@ static void load_key(struct unit *u, struct command *base)
     if (u->load_err.code != ERR_OK)
         return;
     const struct key_head_row *head = unit_row(u, &table_key_head_row, &head_key);
-    struct key_list list = keys_of(head);
+    struct key_list list = keys_of(head); /* a key that works is in it, the presented one too */
     for (size_t i = 0; i < list.count; i++)
         want_key(u, list.ids[i]);
     if (!head)

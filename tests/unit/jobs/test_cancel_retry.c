@@ -396,6 +396,40 @@ static void test_what_a_worker_says_of_a_failure_is_in_the_event_and_in_the_repo
     }
 }
 
+static void expect_notice(const struct rig *r, enum job_event event, int64_t waited_ms, int64_t ran_ms)
+{
+    assert_int_equal(r->last_notice.event.event, event);
+    assert_int_equal(r->last_notice.waited_ms, waited_ms);
+    assert_int_equal(r->last_notice.ran_ms, ran_ms);
+}
+
+/* How long a job could have been claimed, was claimed and not begun, and ran: what metrics are made of. */
+static void test_times_that_are_told_of_a_job_are_those_that_passed(void **state)
+{
+    struct rig *r = *state;
+    int64_t client = rig_new_client(r, NULL);
+    r->settings.jobs_retry_base_ms = 1000;
+    r->settings.jobs_retry_jitter = 0;
+    struct submit_item job = rig_submit_default(r, client);
+    rig_pass(r, 300);
+    struct claimed_task task = rig_claim(r, "w");
+    expect_notice(r, JOB_EVENT_ASSIGNED, 300, -1);
+    rig_pass(r, 40);
+    rig_work(r, &start_command_type, &task);
+    expect_notice(r, JOB_EVENT_RUNNING, 40, -1);
+    rig_pass(r, 5000);
+    rig_fail(r, &task);
+    expect_notice(r, JOB_EVENT_FAILED, 5000, 5000);
+    rig_pass(r, 77);
+    rig_retry(r, client, &job);
+    rig_pass(r, 1600); /* of which a second was its backoff */
+    task = rig_claim(r, "w");
+    expect_notice(r, JOB_EVENT_ASSIGNED, 600, -1);
+    rig_pass(r, 7);
+    rig_cancel(r, client, &job); /* it was never begun */
+    expect_notice(r, JOB_EVENT_CANCELED, 7, -1);
+}
+
 /* It is as if nobody had had it, but for the token: what the first one says later is not heard. */
 static void test_a_lease_that_ends_unstarted_leaves_no_trace_of_its_worker(void **state)
 {
@@ -539,6 +573,7 @@ int main(void)
         RIG_TEST(test_a_retry_that_meets_a_full_queue_is_refused_and_the_job_stays_failed),
         RIG_TEST(test_a_result_that_is_too_large_fails_the_job),
         RIG_TEST(test_what_a_worker_says_of_a_failure_is_in_the_event_and_in_the_report),
+        RIG_TEST(test_times_that_are_told_of_a_job_are_those_that_passed),
         RIG_TEST(test_a_lease_that_ends_unstarted_leaves_no_trace_of_its_worker),
         RIG_TEST(test_an_error_of_any_length_is_cut_to_fit),
         RIG_TEST(test_a_command_makes_a_move_of_the_list_or_changes_nothing),

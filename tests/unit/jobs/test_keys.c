@@ -5,8 +5,8 @@
 
 #include "base/banned.h"
 
-enum { DAY_MS = 86400000, TTL_MS_DAYS = 90, OVERLAP_MS = 3600000 };
-static const int64_t TTL_MS = (int64_t)TTL_MS_DAYS * DAY_MS;
+enum { DAY_MS = 86400000, OVERLAP_MS = 3600000 };
+static const int64_t TTL_MS = (int64_t)90 * DAY_MS;
 
 struct keys_client {
     struct uuid id;
@@ -95,8 +95,8 @@ static void test_the_first_key_needs_no_credentials_and_later_ones_do(void **sta
     assert_int_equal(key_now(r, &other, KEY_CREATE, holder(&client, first))->base.result, ERR_AUTH_FORBIDDEN);
     assert_int_equal(revoke_now(r, &client, operator, first)->base.result, ERR_OK);
     assert_int_equal(key_now(r, &client, KEY_CREATE, nobody)->base.result, ERR_AUTH_INVALID_CREDENTIALS);
-    struct keys_client unknown = {.id = uuid_v4()};
-    assert_int_equal(key_now(r, &unknown, KEY_CREATE, nobody)->base.result, ERR_CLIENT_NOT_FOUND);
+    other.id = uuid_v4();
+    assert_int_equal(key_now(r, &other, KEY_CREATE, nobody)->base.result, ERR_CLIENT_NOT_FOUND);
 }
 
 /* AJ-08 [JOB-074] */
@@ -413,6 +413,73 @@ static void test_revoking_is_idempotent_and_foreign_keys_are_not_found(void **st
     assert_int_equal(key_row(r, theirs->key_id).revoked_ms, 0);
 }
 
+static struct key_head_row head_of(struct rig *r, int64_t client)
+{
+    struct key_head_row row = {.client = client};
+    struct err err;
+    bool found = false;
+    assert_int_equal(r->reader->ops->reader_begin(r->reader, &err), ERR_OK);
+    assert_int_equal(r->reader->ops->reader_row(r->reader, &table_key_head_row, &row, r->arena, &found, &err),
+                     ERR_OK);
+    r->reader->ops->reader_end(r->reader);
+    assert_true(found);
+    return row;
+}
+
+/* The newest one that nobody has ended or replaced; ended ones stay in the list for a while. */
+static void test_the_active_key_of_a_client_is_the_newest_that_is_left(void **state)
+{
+    struct rig *r = *state;
+    struct keys_client client = new_client(r);
+    struct key_command *keys[3];
+    for (int i = 0; i < 3; i++) {
+        keys[i] = make_numbered(r, &client, i);
+        assert_int_equal(head_of(r, client.num).active, keys[i]->key_id);
+    }
+    revoke_now(r, &client, operator, keys[1]); /* not the newest: nothing changes */
+    assert_int_equal(head_of(r, client.num).active, keys[2]->key_id);
+    revoke_now(r, &client, operator, keys[2]);
+    assert_int_equal(head_of(r, client.num).active, keys[0]->key_id);
+    assert_int_equal(head_of(r, client.num).listed.len, 3 * sizeof(int64_t));
+}
+
+/* Where registration is closed the operator alone makes clients and their first keys. */
+static void test_where_registration_is_closed_the_operator_opens_the_door(void **state)
+{
+    struct rig *r = *state;
+    struct err err;
+    struct keys_client client = new_client(r);
+    assert_int_equal(settings_set(&r->settings, "clients.registration", "operator", ORIGIN_FLAG, &err),
+                     ERR_OK);
+    for (int by_operator = 0; by_operator < 2; by_operator++) {
+        struct create_client_command c = {.client_id = uuid_v4(), .by_operator = by_operator};
+        rig_post(r, &c.base, &create_client_command_type);
+        rig_step(r);
+        assert_int_equal(c.base.result, by_operator ? ERR_OK : ERR_AUTH_FORBIDDEN);
+        assert_int_equal(key_now(r, &client, KEY_CREATE, by_operator ? operator: nobody)->base.result,
+                         by_operator ? ERR_OK : ERR_AUTH_FORBIDDEN);
+    }
+}
+
+/* A create that is repeated long afterwards names the key it made, though it has gone. */
+static void test_a_repeated_create_names_a_key_that_has_gone(void **state)
+{
+    struct rig *r = *state;
+    struct keys_client client = new_client(r);
+    struct key_command *made[2];
+    for (int i = 0; i < 2; i++) { /* it is purged after each */
+        made[i] = post_key(r, &client, KEY_CREATE, operator);
+        made[i]->once.name = STR("once");
+        made[i]->wish.life_seconds = 60;
+        rig_step(r);
+        rig_pass(r, (int64_t)100 * DAY_MS);
+        rig_step(r);
+    }
+    assert_true(made[1]->replayed && made[1]->key_id == made[0]->key_id);
+    assert_true(made[1]->key_low == made[0]->key_low && made[1]->created_ms == made[0]->created_ms);
+    assert_int_equal(made[1]->expires_ms, made[0]->created_ms + TTL_MS);
+}
+
 /* JOB-158 and JOB-159, the part behind the API: nothing changes when the store refuses. */
 static void test_a_failed_commit_leaves_keys_as_they_were(void **state)
 {
@@ -520,6 +587,9 @@ int main(void)
         RIG_TEST(test_keys_that_work_are_bounded_and_ended_ones_make_room),
         RIG_TEST(test_without_an_active_key_there_is_nothing_to_renew),
         RIG_TEST(test_revoking_is_idempotent_and_foreign_keys_are_not_found),
+        RIG_TEST(test_the_active_key_of_a_client_is_the_newest_that_is_left),
+        RIG_TEST(test_where_registration_is_closed_the_operator_opens_the_door),
+        RIG_TEST(test_a_repeated_create_names_a_key_that_has_gone),
         RIG_TEST(test_a_failed_commit_leaves_keys_as_they_were),
         RIG_TEST(test_create_rotate_revoke_in_one_batch_end_in_one_state),
         RIG_TEST(test_an_idempotent_client_is_created_once),

@@ -1,4 +1,5 @@
-/* What one client may have of the server, and jobs that nobody claims. On all stores. */
+/* What one client may have of the server, what a key may touch, and jobs that nobody claims.
+ * On all stores. */
 #include "unit/kernel/rig.h"
 
 #include "base/banned.h"
@@ -218,6 +219,27 @@ static void test_a_commit_that_fails_expires_nobody(void **state)
     expect_expired(r, job.id);
 }
 
+/* --- jobs of queues that a key is not for ----------------------------------------------------------- */
+
+static void test_a_key_for_other_queues_cancels_and_retries_nothing(void **state)
+{
+    struct rig *r = *state;
+    int64_t client = rig_new_client(r, NULL);
+    for (int retry = 0; retry < 2; retry++) {
+        struct submit_item job = rig_submit_default(r, client);
+        if (retry)
+            rig_run(r, false);
+        for (int has = 0; has < 2; has++) {
+            struct job_command *c =
+                rig_post_job(r, retry ? &retry_command_type : &cancel_command_type, client, &job);
+            c->queues = has ? STR("default,mail") : STR("mail,news");
+            rig_step(r);
+            assert_int_equal(c->base.result, has ? ERR_OK : ERR_AUTH_FORBIDDEN);
+            assert_int_equal(c->changed, has);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -232,6 +254,7 @@ int main(void)
         RIG_TEST(test_a_retry_begins_the_time_anew),
         RIG_TEST(test_a_job_expires_after_a_restart_too),
         RIG_TEST(test_a_commit_that_fails_expires_nobody),
+        RIG_TEST(test_a_key_for_other_queues_cancels_and_retries_nothing),
     };
     return RIG_RUN_ALL(tests);
 }

@@ -185,6 +185,64 @@ static void test_a_disabled_webhook_is_tested_after_it_was_enabled(void **state)
     assert_int_equal(claim_all(r)->task_count, 1);
 }
 
+/* Nor does one that was disabled; those that are left hear of it once each. */
+static void test_a_deleted_webhook_hears_of_nothing(void **state)
+{
+    struct rig *r = *state;
+    int64_t client = rig_new_client(r, NULL);
+    struct create_webhook_command *stays = post_hook(r, client, "http://a", "*"),
+                                  *goes = post_hook(r, client, "http://b", "*");
+    rig_step(r);
+    struct delete_webhook_command *c = post_unhook(r, client, goes);
+    rig_step(r);
+    assert_int_equal(c->base.result, ERR_OK);
+    rig_submit_default(r, client);
+    struct claim_command *sent = claim_all(r);
+    assert_int_equal(sent->task_count, 1);
+    assert_int_equal(row_of(r, sent->tasks[0].head).webhook, stays->id);
+    answer(r, &sent->tasks[0], 410);
+    rig_pass(r, 100000);
+    assert_int_equal(claim_all(r)->task_count, 1); /* what stood behind it; and nobody is told of its end */
+    rig_submit_default(r, client);
+    assert_int_equal(claim_all(r)->task_count, 0);
+}
+
+/* Enabling one that works but has failed of late forgives it; one that has not, has nothing to be written. */
+static void test_enabling_forgives_what_failed_so_far(void **state)
+{
+    struct rig *r = *state;
+    int64_t client = rig_new_client(r, NULL), hook = new_webhook(r, client, "http://hook/1", "job.created");
+    size_t commits = r->commits;
+    ask(r, client, hook, WEBHOOK_ENABLE, 0);
+    assert_int_equal(r->commits, commits);
+    send_test(r, client, hook);
+    answer(r, &claim_all(r)->tasks[0], 500);
+    assert_int_not_equal(webhook_of(r, hook).failing_since_ms, 0);
+    ask(r, client, hook, WEBHOOK_ENABLE, 0);
+    assert_int_equal(webhook_of(r, hook).failing_since_ms, 0);
+    assert_int_equal(webhook_of(r, hook).enabled, 1);
+}
+
+/* A delivery is asked for by its whole id. */
+static void test_a_delivery_of_half_an_id_is_not_sent_again(void **state)
+{
+    struct rig *r = *state;
+    int64_t client = rig_new_client(r, NULL);
+    struct webhook_row hook = webhook_of(r, new_webhook(r, client, "http://hook/1", "job.created"));
+    send_test(r, client, hook.id);
+    struct claim_command *c = claim_all(r);
+    struct delivery_row letter = row_of(r, c->tasks[0].head);
+    answer(r, &c->tasks[0], 200);
+    for (int half = 1; half >= 0; half--) {
+        struct webhook_command *again = post_ask(r, client, &hook, WEBHOOK_REDELIVER);
+        again->delivery_id = letter.id;
+        again->delivery_low = (uint64_t)letter.low ^ (uint64_t)half;
+        rig_step(r);
+        assert_int_equal(again->base.result, half ? ERR_WEBHOOK_NOT_FOUND : ERR_OK);
+        assert_int_equal(claim_letters(r)->task_count, !half);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -196,6 +254,9 @@ int main(void)
         RIG_TEST(test_only_its_owner_asks_anything_of_a_webhook),
         RIG_TEST(test_a_rotated_webhook_secret_keeps_the_former_one),
         RIG_TEST(test_a_disabled_webhook_is_tested_after_it_was_enabled),
+        RIG_TEST(test_a_deleted_webhook_hears_of_nothing),
+        RIG_TEST(test_enabling_forgives_what_failed_so_far),
+        RIG_TEST(test_a_delivery_of_half_an_id_is_not_sent_again),
     };
     return RIG_RUN_ALL(tests);
 }

@@ -148,6 +148,8 @@ static void committed(void *self, const struct unit *u)
 {
     struct rig *r = self;
     r->notices = u->notice_count;
+    if (u->notice_count)
+        r->last_notice = u->notices[u->notice_count - 1];
     r->attempts += u->attempt_count;
     if (u->attempt_count) {
         r->last_attempt = u->attempts[u->attempt_count - 1];

@@ -47,6 +47,7 @@ struct rig {
     size_t writes[TABLE_COUNT];           /* row changes of the last commit */
     size_t fetches[TABLE_COUNT];          /* rows read, found or not */
     size_t notices;                       /* of the last committed batch */
+    struct notice last_notice;            /* the last that had any: numbers only, texts are gone with it */
     bool tells_attempts;                  /* from the next rig_restart on */
     size_t attempts;                      /* told of so far */
     struct attempt_notice last_attempt;   /* numbers and error only: its rows are gone with the batch */
