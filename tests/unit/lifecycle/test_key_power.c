@@ -35,6 +35,8 @@ static void test_no_power_is_given_that_the_holder_has_not(void **state)
             assert_int_equal(key_power_lacks(&h, &w, &what, &name), (wanted & ~holder) != 0);
         }
     assert_true(lacks((struct key_power){.scopes = SCOPE_READ | SCOPE_ADMIN}, all, "the scope submit"));
+    struct key_power unknown = {.scopes = 1u << KEY_SCOPE_COUNT}; /* nobody can say what it would be */
+    assert_false(lacks((struct key_power){.scopes = SCOPE_READ}, unknown, ""));
     assert_true(lacks(mail, all, "every queue"));
     assert_true(lacks(mail, (struct key_power){.queues = STR("mail,other")}, "the queue other"));
     assert_false(lacks(mail, (struct key_power){.scopes = SCOPE_WORK, .queues = STR("news")}, ""));
@@ -62,6 +64,22 @@ static void test_queues_are_sorted_and_stand_once(void **state)
     assert_true(key_queues_are_sound(made) && key_queues_are_sound(STR_ABSENT));
     assert_false(key_queues_are_sound(STR("b,a")) || key_queues_are_sound(STR("a,a")) ||
                  key_queues_are_sound(STR("a,,b")) || key_queues_are_sound(STR("")));
+    arena_free(a);
+}
+
+/* Names are cut out of other texts: what stands behind one is not part of it. */
+static void test_names_are_sorted_by_their_own_letters(void **state)
+{
+    (void)state;
+    struct arena *a = arena_new(256);
+    for (int turned = 0; turned < 2; turned++) {
+        struct str names[] = {{"ba", 2}, {"bz", 1}, {"bb", 2}};
+        if (turned) {
+            names[0] = (struct str){"bz", 1};
+            names[1] = (struct str){"ba", 2};
+        }
+        assert_true(str_is(key_queues_of(a, names, 3), "b,ba,bb"));
+    }
     arena_free(a);
 }
 
@@ -127,6 +145,7 @@ int main(void)
         cmocka_unit_test(test_no_power_is_given_that_the_holder_has_not),
         cmocka_unit_test(test_a_queue_is_had_by_its_whole_name),
         cmocka_unit_test(test_queues_are_sorted_and_stand_once),
+        cmocka_unit_test(test_names_are_sorted_by_their_own_letters),
         cmocka_unit_test(test_a_list_of_queues_is_sound_up_to_its_bound),
         cmocka_unit_test(test_all_scopes_are_stored_as_none_so_that_new_ones_are_among_them),
         cmocka_unit_test(test_a_row_without_a_list_lists_its_active_key),
