@@ -2,6 +2,7 @@
 #include "unit/engine/engine_rig.h"
 
 #include "base/uuid.h"
+#include "engine/run_marks.h"
 
 #include "base/banned.h"
 
@@ -222,6 +223,21 @@ static void test_a_tenant_with_the_id_of_a_client_is_that_client(void **state)
     assert_int_equal(numbers[0], client);
 }
 
+/* --- marks ---------------------------------------------------------------------------------------------- */
+
+/* Events, their ids and steps of an older version are found by them. */
+static void test_marks_that_are_stored_stay_what_they_are(void **state)
+{
+    char bytes[DIGEST_BYTES];
+    (void)state;
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = (char)(i + 1);
+    assert_int_equal(run_mark_hash(MARK_KEY, (struct str){bytes, sizeof bytes}), 0x807060504030201);
+    assert_int_equal((uint64_t)run_mark_hash(MARK_EVENT_ID, (struct str){bytes, 16}),
+                     UINT64_C(0xf38b31dfeeabfb5c));
+    assert_int_equal((uint64_t)run_mark_hash(MARK_STEP, STR("a")), UINT64_C(0xcabd1bca128197c8));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -234,6 +250,7 @@ int main(void)
         RIG_TEST(test_a_run_that_is_stopped_waits_for_its_grace_and_no_longer),
         RIG_TEST(test_a_run_that_ends_before_its_grace_leaves_no_timer),
         RIG_TEST(test_a_tenant_with_the_id_of_a_client_is_that_client),
+        RIG_TEST(test_marks_that_are_stored_stay_what_they_are),
     };
     return RIG_RUN_ALL(tests);
 }
