@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "base/log.h"
 #include "base/must.h"
 #include "kernel/kernel_internal.h"
 #include "kernel/task_owner.h"
@@ -101,12 +102,25 @@ static void lane_init(struct kernel *k, struct lane *l, struct store *store)
     live_target_slots(store->live, (uint32_t)k->config.settings->webhooks_slots);
 }
 
+/* A clock that may be wrong at the start is told as one that jumps later is. */
+static void start_wall(struct kernel *k)
+{
+    int64_t wall_us = raw_wall_us(k), mono_us = clock_mono_us(k->config.clock);
+    int64_t known_us = uuid_v7_ms(k->config.store->last_id) * 1000;
+    wall_guard_start(&k->wall, wall_us, mono_us, known_us);
+    bool is_right = k->wall.state == WALL_RIGHT; /* as far as one can tell */
+    if (!is_right || !wall_guard_may_delete(&k->wall, mono_us))
+        log_line(LOG_ERROR, "clock", "state",
+                 LOG_TEXT(is_right ? "ahead_of_store" : wall_state_text(k->wall.state)), "off_by_ms",
+                 LOG_INT((wall_us - known_us) / 1000), "deletes", LOG_INT(0), "advice",
+                 LOG_TEXT(wall_advice(is_right ? WALL_AHEAD : k->wall.state)), NULL);
+}
+
 struct kernel *kernel_new(const struct kernel_config *config)
 {
     struct kernel *k = must_alloc(sizeof *k);
     k->config = *config;
-    wall_guard_start(&k->wall, raw_wall_us(k), clock_mono_us(config->clock),
-                     uuid_v7_ms(config->store->last_id) * 1000);
+    start_wall(k);
     k->wall_minus_mono_us = k->wall.offset_us;
     census_init(&k->census);
     k->lane_count = 1 + config->more_lane_count;

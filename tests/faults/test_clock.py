@@ -223,3 +223,15 @@ def test_a_clock_before_1970_fires_nothing(weir, io, client):
     assert weir.metric("weir_http_requests_total", operation="claimTasks") < 50  # each waits for 20 s
     weir.stop()
     assert weir.cli("verify").returncode == 0
+
+
+@pytest.mark.parametrize("shift_ms, state", [(2 * DAY_MS, "ahead_of_store"), (-100 * 365 * DAY_MS, "too_early")])
+def test_a_doubtful_clock_of_a_start_is_told_and_deletes_nothing(weir, io, client, shift_ms, state):
+    """Down for days or wrong: who starts it learns of it from the log too, before anything is deleted."""
+    weir.submit(client.api_key, queue="outside")
+    weir.stop()
+    io.clock_shift_ms = shift_ms
+    weir.start()
+    (line,) = weir.logs(event="clock")
+    assert (line["state"], line["level"], line["deletes"]) == (state, "error", 0)
+    assert weir.api("GET", "/readyz").expect(200)["checks"]["clock"] == "warn"
