@@ -175,6 +175,8 @@ void call_post(struct call *c, struct command *command, const struct command_typ
 /* The {job_id} of the path. Malformed: 404 on GET, 400 on POST. False: answered. */
 bool call_job_id(struct call *c, int64_t *ret_key, uint64_t *ret_low);
 bool call_uuid_param(struct call *c, const char *name, struct uuid *ret);
+/* Of an operator's call, for the record: the token's subject, or the one operator there is. */
+struct str call_actor(const struct call *c);
 /* May the caller's key touch jobs of this queue? */
 static inline bool call_has_queue(const struct call *c, struct str queue)
 {

@@ -633,11 +633,23 @@ void api_on_bad_request(struct http_exchange *x, int status, const struct err *w
     problem_reply_status(x, status, why);
 }
 
+struct str call_actor(const struct call *c)
+{
+    if (c->claims)
+        return c->claims->subject;
+    return http_header(c->x, "Authorization").ptr ? STR("operator") : STR("local");
+}
+
 static void log_request(struct call *c, int64_t duration_us)
 {
     bool failed = c->err.code != ERR_OK;
+    /* Who looks at what is every client's leaves a trace, as who changes it does. */
+    bool by_operator = !failed && c->info && c->info->auth == AUTH_ADMINISTRATOR;
     /* A probe that says 503 has done what it is for. */
-    enum log_level level = !failed ? LOG_DEBUG : c->x->status >= 500 ? LOG_ERROR : LOG_INFO;
+    enum log_level level = by_operator           ? LOG_INFO
+                           : !failed             ? LOG_DEBUG
+                           : c->x->status >= 500 ? LOG_ERROR
+                                                 : LOG_INFO;
     if (!log_enabled(level) ||
         (failed && is_anonymous(c) && !address_limits_may_log(c->api->address_limits, &c->x->peer)))
         return;
@@ -647,8 +659,9 @@ static void log_request(struct call *c, int64_t duration_us)
     log_line(level, "request", "request_id", LOG_TEXT(request_id), "client_id",
              LOG_TEXT(c->who.client ? client_id : NULL), "job_id", LOG_STR(c->job_id), "action",
              LOG_TEXT(c->info ? c->info->action : "none"), "method", LOG_STR(c->x->method_text), "path",
-             LOG_STR(c->x->path), "peer", LOG_STR(http_peer(c->x)), "status", LOG_INT(c->x->status),
-             "error_code", LOG_TEXT(failed ? err_wire(c->err.code) : NULL), "error_message",
+             LOG_STR(c->x->path), "peer", LOG_STR(http_peer(c->x)), "actor",
+             LOG_STR(by_operator ? call_actor(c) : STR_ABSENT), "status", LOG_INT(c->x->status), "error_code",
+             LOG_TEXT(failed ? err_wire(c->err.code) : NULL), "error_message",
              LOG_TEXT(failed ? c->err.detail : NULL), "duration_us", LOG_INT(duration_us), NULL);
 }
 

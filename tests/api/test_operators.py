@@ -230,6 +230,21 @@ def test_every_change_of_an_operator_is_recorded_once(fresh_weir):
     assert done.returncode == 0, done.stdout
 
 
+def test_a_look_of_an_operator_leaves_a_line_in_the_log(fresh_weir):
+    """Who looked at what, and from where; refused calls name nobody."""
+    weir = fresh_weir(settings=SETTINGS)
+    paths = ("/ops/v1/clients", "/ops/v1/jobs", "/ops/v1/queues", "/ops/v1/audit")
+    admin = token(weir, "--role", "Admin")
+    for path in paths:
+        weir.api("GET", path, key=admin).expect(200)
+        weir.api("GET", path, key="nonsense").expect(401)
+    weir.api("POST", "/ops/v1/clock:accept", key=admin).expect(200)
+    lines = [line for line in weir.logs(event="request") if "actor" in line]
+    assert [(line["path"], line["actor"]) for line in lines] == [
+        *((path, "ada") for path in paths), ("/ops/v1/clock:accept", "ada")]
+    assert {(line["status"], line["peer"]) for line in lines} == {(200, "127.0.0.1")}
+
+
 def test_a_token_is_an_operator_only_by_its_role_and_without_a_tenant(server):
     client = server.new_client()
     for args, code in ((("--role", "Admin", "--tenant", client.client_id), "AUTHZ_TENANT_FORBIDDEN"),

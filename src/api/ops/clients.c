@@ -240,14 +240,6 @@ void handle_ops_clients(struct call *c)
 
 /* --- one of them --------------------------------------------------------------------------------- */
 
-/* Who acts, for the record: the token's subject, or the one operator there is. */
-static struct str actor_of(const struct call *c)
-{
-    if (c->claims)
-        return c->claims->subject;
-    return http_header(c->x, "Authorization").ptr ? STR("operator") : STR("local");
-}
-
 static void acted(struct call *c)
 {
     const struct operator_command *command = (const struct operator_command *)c->command;
@@ -312,7 +304,7 @@ static void act(struct call *c, enum operator_action action)
     struct operator_command *command = ARENA_NEW(c->x->arena, struct operator_command);
     struct err err = {.code = ERR_OK};
     command->action = action;
-    command->actor = actor_of(c);
+    command->actor = call_actor(c);
     if (!call_uuid_param(c, "client_id", &command->client_id)) {
         call_fail(c, ERR_CLIENT_NOT_FOUND, "no client has this id");
         return;
