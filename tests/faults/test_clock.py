@@ -225,7 +225,8 @@ def test_a_clock_before_1970_fires_nothing(weir, io, client):
     assert weir.cli("verify").returncode == 0
 
 
-@pytest.mark.parametrize("shift_ms, state", [(2 * DAY_MS, "ahead_of_store"), (-100 * 365 * DAY_MS, "too_early")])
+@pytest.mark.parametrize("shift_ms, state", [(2 * DAY_MS, "ahead_of_store"),
+                                             (-100 * 365 * DAY_MS, "too_early")])
 def test_a_doubtful_clock_of_a_start_is_told_and_deletes_nothing(weir, io, client, shift_ms, state):
     """Down for days or wrong: who starts it learns of it from the log too, before anything is deleted."""
     weir.submit(client.api_key, queue="outside")
