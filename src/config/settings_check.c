@@ -117,8 +117,13 @@ void settings_warn(const struct settings *s, FILE *out)
     if (dev)
         return;
     if (!s->operator_token)
-        fprintf(out, "weir: warning: operator.token is not set, so nobody can manage another "
-                     "client's keys\n");
+        fprintf(out, "weir: warning: operator.token is not set, so clients are made and managed only with a "
+                     "token of the role owner or Admin without tenant\n");
+    if (settings_registration_is_open(s))
+        fprintf(out,
+                "weir: warning: clients.registration is open in %s, so anybody who reaches the server makes "
+                "clients and keys\n",
+                s->environment);
     if (settings_webhooks_private(s))
         fprintf(out,
                 "weir: warning: webhooks.allow_private is true in %s, so webhooks reach the "

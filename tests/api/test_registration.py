@@ -93,3 +93,14 @@ def test_a_client_that_has_a_key_is_kept_whatever_its_age(fresh_weir):
     create(weir).expect(201)
     wait_for(lambda: len(clients(weir)) == 2, 60, "the one without a key is dropped", weir)
     assert set(clients(weir)) == {used.client_id, revoked.client_id}
+
+
+@pytest.mark.parametrize("settings, says", [
+    ({}, "warning: operator.token is not set, so clients are made"),
+    ({"clients.registration": "open"}, "warning: clients.registration is open in prod"),
+])
+def test_the_start_outside_dev_warns_of_who_may_register_clients(fresh_weir, settings, says):
+    """Nobody with a plain token, or everybody; with the operator's alone there is nothing to tell."""
+    weir = fresh_weir(settings={"environment": "prod", **settings})
+    assert says in weir.log_text()
+    assert ("registration is open" in weir.log_text()) == bool(settings)
