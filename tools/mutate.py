@@ -295,7 +295,7 @@ def black_box(names):
     """How to run the black-box tests of some files: command, and options of run()."""
     return (([sys.executable, "-m", "pytest", "-q", "-x", *[os.path.join("tests", name) for name in names]],
              API_SECONDS, API_SECONDS),
-            {"cwd": ROOT,
+            {"cwd": TREE,
              "env": {"WEIR_BIN": os.path.join(BUILD, "weir"), "TMPDIR": "/tmp", "WEIR_TEST_STORE": "sqlite"}})
 
 
@@ -357,7 +357,7 @@ class Workshop:
                 sys.exit(failed)
             command, options = black_box(names)
             files = [os.path.join(BUILD, name) for name in API_TARGETS]
-            files += [os.path.join(ROOT, "tests", name) for name in names]
+            files += [os.path.join(TREE, "tests", name) for name in names]
             unmutated(f"black-box tests of {folder}", files_print(*files), *command, **options)
 
     def object_of(self, path):

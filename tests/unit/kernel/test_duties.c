@@ -111,6 +111,34 @@ static void test_a_failed_batch_of_chores_is_told_and_tried_again_in_a_second(vo
     assert_true(chores.kept == 2 && chores.lost == 2);
 }
 
+static const struct store_ops *real;
+static bool no_reader;
+
+static enum err_code open_reader(struct store *s, struct reader **ret_reader, struct err *err)
+{
+    return no_reader ? err_set(err, ERR_STORAGE_UNAVAILABLE, "told to fail")
+                     : real->reader_open(s, ret_reader, err);
+}
+
+/* Retention reads; it waits for a reader, and commands do not. */
+static void test_without_a_reader_chores_wait_and_nothing_else_does(void **state)
+{
+    struct rig *r = *state;
+    int64_t client = rig_new_client(r, NULL);
+    real = r->real;
+    r->ops.reader_open = open_reader;
+    no_reader = true;
+    open_with(r, true, true);
+    rig_submit_default(r, client);
+    assert_true(!chores.kept && !chores.saves);
+    assert_int_equal(idle_ms(r), SECOND_MS);
+    no_reader = false;
+    step_after(r, SECOND_MS - 1);
+    assert_true(!chores.kept && !chores.saves);
+    step_after(r, 1);
+    assert_true(chores.kept == 1 && chores.saves == 1);
+}
+
 static void test_nothing_is_kept_or_saved_where_nobody_asked_for_it(void **state)
 {
     struct rig *r = *state;
@@ -314,6 +342,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         RIG_TEST(test_retention_and_saving_come_once_a_second_and_soon_again_while_there_is_more),
         RIG_TEST(test_a_failed_batch_of_chores_is_told_and_tried_again_in_a_second),
+        RIG_TEST(test_without_a_reader_chores_wait_and_nothing_else_does),
         RIG_TEST(test_nothing_is_kept_or_saved_where_nobody_asked_for_it),
         RIG_TEST(test_a_lane_sleeps_until_the_next_that_happens_by_itself),
         RIG_TEST(test_after_a_failed_commit_nothing_is_tried_for_a_moment),

@@ -201,6 +201,19 @@ static void test_critical_commands_get_three_quarters_of_a_batch(void **state)
     assert_true(!s.critical_waiting && !s.commands_waiting && !s.commands_waiting_bytes);
 }
 
+/* By bytes as by their number. */
+static void test_critical_bodies_get_three_quarters_of_a_batch(void **state)
+{
+    struct rig *r = *state;
+    r->settings.commands_max_bytes = 64 << 20;
+    critical_done = 0;
+    post_many(r, &urgent_type, 200, 1, 49152); /* 128 of them are 6 MiB */
+    post_many(r, &light_type, 200, 1, 49152);  /* 43 are just above 2 MiB */
+    assert_int_equal(rig_step(r), 128 + 43);
+    assert_int_equal(critical_done, 128);
+    step_all(r);
+}
+
 static void let_a_millisecond_pass(struct rig *r)
 {
     rig_pass(r, 1);
@@ -288,6 +301,7 @@ int main(void)
         RIG_TEST(test_waiting_bodies_are_bounded_but_one_alone_always_fits),
         RIG_TEST(test_a_batch_holds_so_much_and_no_more),
         RIG_TEST(test_critical_commands_get_three_quarters_of_a_batch),
+        RIG_TEST(test_critical_bodies_get_three_quarters_of_a_batch),
         RIG_TEST(test_a_disk_is_quick_by_the_last_commit),
         RIG_TEST(test_bodies_fit_up_to_the_bound),
         RIG_TEST(test_under_pressure_only_low_work_is_refused_and_replays_are_not),
