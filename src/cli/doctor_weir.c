@@ -127,6 +127,9 @@ struct finding doctor_high_water(const struct doctor *d)
     if (high_water_judge(&mark, &position, &err) != ERR_OK)
         return finding(FINDING_FAIL, "put the files back, restore a backup, or `weir serve --accept-loss`",
                        "%s", err.detail);
+    if (!mark.store && position.store)
+        return finding(FINDING_WARN, "nothing to do: the next `weir serve` makes it anew",
+                       "the mark is missing or damaged, so nobody can tell whether commits are missing");
     if (!mark.store)
         return finding(FINDING_OK, "", "no mark yet; `weir serve` makes it");
     return finding(FINDING_OK, "", "%" PRId64 " commits, all there", mark.commits);

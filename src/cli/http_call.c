@@ -175,6 +175,14 @@ static enum err_code explain(const struct transfer *t, CURLcode rc, const char *
     case CURLE_SSL_CERTPROBLEM:
         return err_set(err, ERR_CONFIG_INVALID, "--ca, --client-cert or --client-key cannot be used: %.120s",
                        message);
+    case CURLE_SSL_CONNECT_ERROR:
+    case CURLE_RECV_ERROR: /* TLS 1.3: the server judges a certificate after the client's side is done */
+        if (!strstr(message, " alert "))
+            break;
+        return err_set(
+            err, ERR_AUTH_FORBIDDEN,
+            "%.*s wants another certificate, or any (--client-cert FILE, --client-key FILE): %.120s",
+            STR_ARG(url), message);
     case CURLE_URL_MALFORMAT:
     case CURLE_UNSUPPORTED_PROTOCOL:
         return err_set(err, ERR_CONFIG_INVALID, "\"%.*s\" is no URL of a server; give --url http://HOST:PORT",

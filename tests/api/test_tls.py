@@ -301,7 +301,7 @@ def test_the_command_line_calls_a_server_over_tls(secure, authority):
     untrusted = weir.cli("job", "list", "--url", url, key=key)
     assert untrusted.returncode == 1 and "--ca FILE" in untrusted.stderr
     bare = weir.cli("job", "list", "--url", url, "--ca", authority.cert("ca"), key=key)
-    assert bare.returncode == 1
+    assert bare.returncode == 4 and "--client-cert FILE" in bare.stderr
     wrong = weir.cli("job", "list", "--url", url, "--ca", authority.cert("nobody"), key=key)
     assert wrong.returncode == 2 and "cannot be used" in wrong.stderr
 

@@ -224,3 +224,17 @@ def test_a_database_replaced_under_a_running_server_is_left_alone(fresh_weir):
     with open(path(weir, "weir.db"), "rb") as file:
         assert file.read() == before
     assert os.path.getsize(path(weir, "weir.db-wal")) > 0
+
+
+@pytest.mark.parametrize("damage", (b"", b"weir-mark 1 garbage\n"))
+def test_a_mark_that_is_gone_or_damaged_is_told_by_the_doctor(fresh_weir, damage):
+    """Then nobody can tell whether commits are missing; the next start makes another."""
+    weir = killed_with_jobs(fresh_weir)[0]
+    if damage:
+        with open(path(weir, "weir.mark"), "wb") as file:
+            file.write(damage)
+    else:
+        os.remove(path(weir, "weir.mark"))
+    assert "the mark is missing or damaged" in weir.cli("doctor").stdout
+    weir.start()
+    assert "commits, all there" in weir.cli("doctor").stdout
