@@ -34,9 +34,12 @@ def wal_digest(weir):
 def with_jobs(fresh_weir):
     """A server that has nothing to do any more."""
     weir = fresh_weir(settings={"runner.processes": 0})
-    key = weir.new_client().api_key
+    client_id, key = weir.new_client()
     for n in range(20):
         weir.submit(key, queue="outside", payload={"n": n})
+    keys = f"/v1/clients/{client_id}/keys"  # the use of a key is written within a second, once a minute
+    wait_for(lambda: weir.api("GET", keys, key=key).expect(200)["items"][0]["last_used_at"], 30,
+             "the use of the key to be stored", weir)
     seen = [None, wal_digest(weir)]
 
     def is_still():
