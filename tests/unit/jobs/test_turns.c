@@ -129,6 +129,34 @@ static void test_a_job_with_very_many_deliveries_goes_when_all_have_gone(void **
     rig_expect_sound(r);
 }
 
+/* Nothing is looked for more often than it has to be. */
+static void test_a_turn_that_leaves_nothing_is_followed_by_a_second_without_one(void **state)
+{
+    struct rig *r = *state;
+    r->settings.jobs_retention_seconds = 3600;
+    rig_submit_default(r, rig_new_client(r, NULL));
+    rig_run(r, true);
+    pass_turn(r, HOUR_MS - 500);
+    assert_int_equal(rows_of(r, &table_job_row), 1);
+    pass_turn(r, 600); /* its time is over */
+    assert_int_equal(rows_of(r, &table_job_row), 1);
+    pass_turn(r, 400);
+    assert_int_equal(rows_of(r, &table_job_row), 0);
+}
+
+static struct key_head_row head_of(struct rig *r, int64_t client)
+{
+    struct key_head_row row = {.client = client};
+    struct err err;
+    bool found = false;
+    assert_int_equal(r->reader->ops->reader_begin(r->reader, &err), ERR_OK);
+    assert_int_equal(r->reader->ops->reader_row(r->reader, &table_key_head_row, &row, r->arena, &found, &err),
+                     ERR_OK);
+    r->reader->ops->reader_end(r->reader);
+    assert_true(found);
+    return row;
+}
+
 /* --- keys ------------------------------------------------------------------------------------------- */
 
 static struct key_command *new_key(struct rig *r, const struct uuid *client, int number, int64_t seconds)
@@ -157,6 +185,29 @@ static void end_key(struct rig *r, const struct uuid *client, const struct key_c
     rig_post(r, &c->base, &key_command_type);
     rig_step(r);
     assert_int_equal(c->base.result, ERR_OK);
+}
+
+/* Ended keys stay in the list of their client while there is room, and the oldest of them makes it. */
+static void test_a_full_list_of_keys_loses_the_oldest_that_has_ended(void **state)
+{
+    struct rig *r = *state;
+    struct uuid client;
+    int64_t number = rig_new_client(r, &client), ids[KEYS_LISTED_MAX + 2];
+    struct key_command *works = new_key(r, &client, 0, 3600);
+    ids[0] = works->key_id;
+    for (int i = 1; i < KEYS_LISTED_MAX + 2; i++) {
+        struct key_command *key = new_key(r, &client, i, 3600);
+        ids[i] = key->key_id;
+        end_key(r, &client, key, KEY_REVOKE);
+        struct str listed = head_of(r, number).listed;
+        int64_t gone = i < KEYS_LISTED_MAX ? 0 : i - KEYS_LISTED_MAX + 1; /* behind the one that works */
+        assert_int_equal(listed.len, (size_t)(i + 1 - gone) * sizeof ids[0]);
+        assert_memory_equal(listed.ptr, ids, sizeof ids[0]);
+        assert_memory_equal(listed.ptr + sizeof ids[0], ids + 1 + gone, listed.len - sizeof ids[0]);
+    }
+    end_key(r, &client, works, KEY_REVOKE); /* now that is the oldest */
+    new_key(r, &client, KEYS_LISTED_MAX + 2, 3600);
+    assert_memory_equal(head_of(r, number).listed.ptr, &ids[3], sizeof ids[0]);
 }
 
 static void test_old_keys_go_in_parts(void **state)
@@ -278,6 +329,8 @@ int main(void)
         RIG_TEST(test_a_long_log_goes_in_parts_one_soon_after_the_other),
         RIG_TEST(test_jobs_put_down_for_later_are_looked_through_to_the_last),
         RIG_TEST(test_a_job_with_very_many_deliveries_goes_when_all_have_gone),
+        RIG_TEST(test_a_turn_that_leaves_nothing_is_followed_by_a_second_without_one),
+        RIG_TEST(test_a_full_list_of_keys_loses_the_oldest_that_has_ended),
         RIG_TEST(test_old_keys_go_in_parts),
         RIG_TEST(test_a_key_stays_for_its_audit_time_and_no_longer),
         RIG_TEST(test_keys_that_expire_soon_are_counted),
