@@ -7,6 +7,7 @@ from datetime import datetime
 import pytest
 
 from harness.together import at_once
+from harness.weir_server import wait_for
 
 COLUMNS = ["job_id", "type", "work_kind", "queue", "state", "outcome", "attempt", "created_at",
            "started_at", "finished_at", "duration_ms"]
@@ -52,6 +53,8 @@ def history(module_weir):
     server.claim(key)
     stranger = server.new_client().api_key
     server.submit(stranger, queue="waiting")
+    wait_for(lambda: all(c["last_seen_at"] for c in page(server, None, path="/ops/v1/clients")["items"]), 30,
+             "the use of both keys to be stored", server)  # which is once a minute, whatever they call
     return server, key, jobs
 
 
