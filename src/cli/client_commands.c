@@ -90,6 +90,7 @@ int command_client_create(const struct invocation *in)
     struct server_call call = {.method = "POST",
                                .path = STR("/v1/clients"),
                                .bearer = server_operator(in),
+                               .advice = server_advice_operator,
                                .idempotency_key = in->flags->value[FLAG_IDEMPOTENCY_KEY]};
     int code = server_call(in, &call, &made);
     if (code != CLI_OK)

@@ -48,7 +48,8 @@ def test_registration_is_open_in_dev_and_the_operators_elsewhere(fresh_weir, set
 
 def test_the_command_line_registers_with_the_operator_token(fresh_weir):
     weir = fresh_weir(settings={**SETTINGS, "clients.registration": "operator"})
-    assert weir.cli("client", "create", "--with-key").returncode != 0
+    refused = weir.cli("client", "create", "--with-key")
+    assert refused.returncode == 4 and "--operator-token" in refused.stderr
     done = weir.cli("client", "create", "--with-key", "--operator-token", TOKEN)
     assert done.returncode == 0 and "export WEIR_API_KEY=" in done.stdout, done.stderr
 
