@@ -214,6 +214,7 @@ static void headers_are_names_and_values_that_frame_nothing(void **state)
         {"a: \x1f", false},
         {"a: b\x7f", false},
         {"a: \x01z", false},
+        {"a:\x01z", false},
         {"Host: b", false},
         {"TE: b", false},
         {"content-length: 1", false},
