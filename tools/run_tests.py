@@ -72,7 +72,7 @@ BUILT = ["build-asan", "build-cuts"]  # the second configures the release build 
 PARTS = {"api": 3, "faults": 2, "postgres-api": 2}  # of a long black-box suite, run beside each other
 
 # Of what can go wrong, a part on PostgreSQL at commit size.
-FAULTS_ON_POSTGRES = ["tests/faults/test_postgres_faults.py", "tests/faults/test_table_sizes.py",
+FAULTS_ON_POSTGRES = ["tests/faults/test_postgres_faults.py",
                       SIMULATOR + "::test_a_seed_repeats_the_sequence"] + [
     f"tests/faults/{test}" for test in (
         "test_kill.py::test_kill_of_the_whole_family_under_load_loses_nothing",

@@ -282,7 +282,7 @@ def test_a_stream_and_a_claim_end_when_another_node_revokes_their_key_or_suspend
                 contextlib.closing(stream(second, client.api_key, job_id)) as other:
             keys_call(first, client, "revoke", key_id=key_id)
             assert [(m["event"], m["data"]["code"]) for m in ending] == [("end", DISABLED)]
-            end_by_suspension(first, second)
+            end_by_suspension(second, first)  # a claim that waits on `second` is being ended
             waiting = first.submit(client.api_key, queue="outside")["job_id"]
             poll.end().expect_problem(403, DISABLED)
             assert first.job(client.api_key, waiting)["state"] == "QUEUED"

@@ -53,9 +53,11 @@ def by_kind(result):
 
 
 def start_simulate(weir, *args, **options):
-    """Starts it and does not wait; gives the Popen."""
+    """Starts it and does not wait; gives the Popen. It heeds SIGINT, also where a shell has started the tests
+    in the background and so without."""
     return subprocess.Popen(weir.program + ["simulate", "--slack", "10s", *args],
                             env=server_environment({"WEIR_URL": weir.url}), stdin=subprocess.DEVNULL,
+                            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
                             **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, **options})
 
 

@@ -98,6 +98,11 @@ def test_finished_jobs_and_their_reports_are_the_same_after_kill_9(fresh_weir):
     assert [weir.api("GET", path, key=key).body for path in paths] == before
 
 
+def listed(weir, path, key):
+    """A client's keys, but for their last use, which the list itself is."""
+    return [{**item, "last_used_at": None} for item in weir.api("GET", path, key=key).expect(200)["items"]]
+
+
 def test_keys_survive_a_restart_and_only_their_hash_is_stored(fresh_weir):
     """[JOB-233] The key works after kill -9, a revoked one is still refused, and neither secret is
     in any file."""
@@ -109,14 +114,14 @@ def test_keys_survive_a_restart_and_only_their_hash_is_stored(fresh_weir):
     weir.api("POST", f"{path}/revoke", {"key_id": replaced}, new).expect(200)
     limit = {"scopes": ["read"], "queues": ["mail"], "name": "reader", "expires_in_seconds": 86400}
     limited = weir.api("POST", path, limit, new).expect(201)["api_key"]
-    before = weir.api("GET", path, key=new).expect(200)
+    before = listed(weir, path, new)
     weir.kill9()
     weir.start()
     weir.submit(new, queue="nobody")
     weir.try_submit(old).expect_problem(403, "RFA_AUTH_API_KEY_DISABLED")
     weir.try_submit(limited).expect_problem(403, "RFA_AUTH_FORBIDDEN")
     assert weir.api("GET", "/v1/jobs", key=limited).expect(200)["items"] == []
-    assert weir.api("GET", path, key=new).expect(200) == before
+    assert listed(weir, path, new) == before
     files = [path for path in Path(weir.data).rglob("*")  # one that is about to be renamed may be gone
              if path.is_file() and path.suffix != ".tmp"]
     assert len(files) >= 2

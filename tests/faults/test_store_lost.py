@@ -194,7 +194,8 @@ def test_files_that_go_under_a_running_server_end_its_writes(fresh_weir, name):
     key = weir.new_client().api_key
     jobs = submit(weir, key, 3)
     os.rename(path(weir, name), path(weir, "moved"))
-    wait_for(lambda: weir.try_submit(key, queue="outside").status == 503, 30, "the loss to be seen", weir)
+    wait_for(lambda: weir.try_submit(key, queue="outside").json.get("code") == "RFA_STORAGE_LOST", 30,
+             "the loss to be seen", weir)
     weir.try_submit(key, queue="outside").expect_problem(503, "RFA_STORAGE_LOST")
     assert weir.api("GET", "/readyz").status == 503
     assert weir.logs(at_least=1, event="store_files_gone")

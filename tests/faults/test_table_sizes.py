@@ -3,7 +3,6 @@ seconds, with a retention of one second, and autovacuum as the schema sets it up
 
 What would be without a vacuum is measured first, on a database where somebody holds an old snapshot: so much
 each table grows by a job that comes and goes. That is the yardstick, and the negative control."""
-import os
 import subprocess
 import time
 from contextlib import contextmanager
@@ -16,9 +15,8 @@ from harness.together import Crew
 from harness.weir_server import wait_for
 from harness.worker_calls import Worker
 
-LONG = os.environ.get("WEIR_TEST_LONG") == "1"
 # Jobs until retention and vacuum are at work, jobs that are measured, and tries that a busy machine has.
-WARM_UP, MEASURED, TRIES = (5000, 100000, 3) if LONG else (1600, 2400, 6)
+WARM_UP, MEASURED, TRIES = 5000, 100000, 3
 UNCLEANED = 2200
 SHARE_MAX = 0.3  # of the growth without a vacuum
 SAMPLES = 5
@@ -28,8 +26,8 @@ SETTINGS = {"jobs.retention_seconds": 1, "runner.processes": 0, "gateway.process
             "jobs.max_active": 1000000, "jobs.queue_size": 1000000, "log.level": "warn"}
 # Everything goes a thousand times faster than in life, so autovacuum looks every second, not every minute.
 FASTER = {"autovacuum_naptime": "1s"}
-LOAD_SECONDS_MAX = 1200 if LONG else 100
-pytestmark = [pytest.mark.postgres_only, pytest.mark.limit(3 * LOAD_SECONDS_MAX)]
+LOAD_SECONDS_MAX = 1200
+pytestmark = [pytest.mark.postgres_only, pytest.mark.long, pytest.mark.limit(3 * LOAD_SECONDS_MAX)]
 
 
 @pytest.fixture(name="database", scope="module")
