@@ -4,9 +4,12 @@ A machine has ups and downs of a third that last minutes, so figures of two hour
 percent. Both programs run in each round, one right behind the other, and what counts is the median of the
 rounds' ratios. A row is slower when that median says so and so do three rounds of four.
 """
+from collections import namedtuple
 from statistics import median
 
 SHARE_OF_ROUNDS = 0.75
+CPU = ".cpu"
+Cost = namedtuple("Cost", "key unit higher_is_better")
 
 
 def values_of(results):
@@ -15,12 +18,19 @@ def values_of(results):
             for line in results["summary"]["lines"] if line["value"]}
 
 
+def costs_of(results):
+    """The server's CPU of each unit of work, as values of rows of their own: it trembles less than a rate."""
+    return {(line["subject"], line["state"], line["row"] + CPU): line["server_cpu_us"]
+            for line in results["summary"]["lines"] if line["server_cpu_us"]}
+
+
 def compare(rounds, rows, loss_max):
     """[(subject, state, row, median before, median now, ratios, is slower)] of rounds of two runs' values,
     before and now. Above 1 a ratio is in favour of now."""
     found = []
     for key in rounds[0][0]:
-        row = next((row for row in rows if row.key == key[2]), None)
+        row = (Cost(key[2], "us", False) if key[2].endswith(CPU)
+               else next((row for row in rows if row.key == key[2]), None))
         pairs = [(before[key], now[key]) for before, now in rounds if key in before and key in now]
         if not row or not pairs:
             continue

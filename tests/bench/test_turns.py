@@ -26,6 +26,7 @@ def verdict(row, before, now):
     ("drain", [100, 100, 100, 100], [95, 96, 96, 101], (True, 0.96)),
     ("start", [50, 50, 50, 50], [60, 60, 60, 60], (True, 0.833)),           # milliseconds: less is better
     ("start", [60, 60, 60, 60], [50, 50, 50, 50], (False, 1.2)),
+    ("drain.cpu", [20, 20, 20, 20], [22, 22, 22, 22], (True, 0.909)),       # so are microseconds of CPU
 ])
 def test_a_row_is_slower_when_most_rounds_say_so(row, before, now, expected):
     assert verdict(row, before, now) == expected
