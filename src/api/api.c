@@ -100,6 +100,7 @@ enum err_code api_new(const struct api_config *config, struct api **ret_api, str
     add_routes(ops_routes, ops_route_count);
     a->router = router_new(all_routes, route_count);
     a->key_uses = key_uses_new();
+    a->is_dev = strcmp(config->settings->environment, "dev") == 0;
     a->auth = auth_new(config->settings, a->key_uses);
     a->rate_limit = rate_limit_new(config->settings);
     a->address_limits = address_limits_new(config->settings, config->clock);

@@ -116,6 +116,7 @@ struct api {
     struct signal_limits *signal_limits;
     struct policy_point *policy_point; /* NULL: none is asked */
     struct key_uses *key_uses;
+    bool is_dev; /* the environment is dev */
     struct rate_limit *rate_limit;
     struct address_limits *address_limits;
     struct metrics *metrics;

@@ -203,7 +203,7 @@ bool call_take_from_address(struct call *c, enum address_budget budget)
 
 static bool is_dev(const struct call *c)
 {
-    return strcmp(c->api->config.settings->environment, "dev") == 0;
+    return c->api->is_dev;
 }
 
 /* See host_check.h. HTTP/1.0 needs no Host, and no browser speaks it. */

@@ -144,6 +144,7 @@ void live_forget_workers(struct live *l, int64_t seen_before_steady_ms); /* idle
 void live_suspend(struct live *l, int64_t client, bool suspended);
 void live_resume_all(struct live *l);
 bool live_is_suspended(const struct live *l, int64_t client);
+bool live_has_suspended(const struct live *l);
 
 /* For tests and metrics: calls fn for each task. */
 void live_each(const struct live *l, void (*fn)(struct task *t, void *arg), void *arg);

@@ -26,6 +26,11 @@ bool live_is_suspended(const struct live *l, int64_t client)
     return l->suspended.count && find(l, client);
 }
 
+bool live_has_suspended(const struct live *l)
+{
+    return l->suspended.count > 0;
+}
+
 struct moving {
     struct live *live;
     int64_t client;

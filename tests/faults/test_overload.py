@@ -15,7 +15,7 @@ from harness.together import Crew
 from harness.weir_server import wait_for
 
 LONG = os.environ.get("WEIR_TEST_LONG") == "1"
-SECONDS = 300 if LONG else 15
+SECONDS = 300 if LONG else 8
 FLOODERS = 16
 QUEUE = 200
 # Eight workers, 100 ms a job: 80 a second.

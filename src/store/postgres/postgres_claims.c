@@ -66,20 +66,29 @@ static int64_t limit_of(const struct pg_claims *c, size_t group)
     return limit > CLAIM_MAX ? CLAIM_MAX : limit;
 }
 
+/* Who was suspended meanwhile is known before anything is decided: the mark of the webhooks tells. */
+static enum pg_statement statement_of(const struct postgres_store *s, const struct load_claim *c)
+{
+    static const enum pg_statement statements[2][2][2] = {
+        /* by suspended ones, many queues, one client */
+        {{PG_CLAIM, PG_CLAIM_OF_CLIENT}, {PG_CLAIM_MANY, PG_CLAIM_MANY_OF_CLIENT}},
+        {{PG_ALLOWED_CLAIM, PG_ALLOWED_CLAIM_OF_CLIENT},
+         {PG_ALLOWED_CLAIM_MANY, PG_ALLOWED_CLAIM_MANY_OF_CLIENT}},
+    };
+    return statements[live_has_suspended(s->base.live)][c->queue_count > 1][c->client != 0];
+}
+
 static size_t send_claim(struct postgres_store *s, const struct load_claim *c, int64_t limit)
 {
     struct pg_params *p = link_params(&s->link);
-    bool many = c->queue_count > 1;
-    if (many)
+    if (c->queue_count > 1)
         params_texts(p, c->queues, c->queue_count);
     else
         params_text(p, c->queues[0]);
     params_int(p, limit);
     if (c->client)
         params_int(p, c->client);
-    if (many)
-        return link_send(&s->link, c->client ? PG_CLAIM_MANY_OF_CLIENT : PG_CLAIM_MANY);
-    return link_send(&s->link, c->client ? PG_CLAIM_OF_CLIENT : PG_CLAIM);
+    return link_send(&s->link, statement_of(s, c));
 }
 
 struct pg_claims *postgres_send_claims(struct postgres_store *s, const struct load_set *l)

@@ -32,9 +32,13 @@
             "ORDER BY b.priority DESC,b.place LIMIT $2::bigint FOR UPDATE OF x SKIP LOCKED")
 
 /* Work of suspended clients is not handed out (store/live.h); deliveries (owner 1) are. The subquery is run
- * once a statement. */
+ * once a statement, and asked only while there are some (PG_ALLOWED_...): every claim would pay for it. */
 #define PG_NOT_SUSPENDED                                                                                     \
-    "(owner=1 OR client<>ALL(ARRAY(SELECT s.client FROM client_states s WHERE s.state=1)))"
+    " AND (owner=1 OR client<>ALL(ARRAY(SELECT s.client FROM client_states s WHERE s.state=1)))"
+
+#define PG_PICK_ONE(where)                                                                                   \
+    PG_PICK("SELECT * FROM tasks WHERE queue=$1 AND " where " ORDER BY priority DESC,place "                 \
+            "LIMIT $2::bigint FOR UPDATE SKIP LOCKED")
 
 /* Each statement can use one index only, whatever the planner believes of the tables: a plan that is made
  * while they are empty stays when they are full. That is what the conditions are for which seem to say
@@ -65,15 +69,14 @@
                 "keyed", "k") " SELECT k.client,k.idem_key,k.id FROM k,noted")                               \
     X(TASKS, "SELECT @ FROM tasks t WHERE t.owner=0 AND t.id=ANY($1::bigint[]||" PG_FOUND(                   \
                  "keyed") ") ORDER BY t.id FOR UPDATE")                                                      \
-    X(CLAIM, PG_PICK("SELECT * FROM tasks WHERE queue=$1 AND phase=1 AND " PG_NOT_SUSPENDED                  \
-                     " ORDER BY priority DESC,place "                                                        \
-                     "LIMIT $2::bigint FOR UPDATE SKIP LOCKED"))                                             \
-    X(CLAIM_OF_CLIENT,                                                                                       \
-      PG_PICK("SELECT * FROM tasks WHERE queue=$1 AND " PG_READY_OF_CLIENT                                   \
-              " AND client=$3 AND " PG_NOT_SUSPENDED " ORDER BY priority DESC,place LIMIT $2::bigint "       \
-              "FOR UPDATE SKIP LOCKED"))                                                                     \
-    X(CLAIM_MANY, PG_PICK_MANY("phase=1 AND " PG_NOT_SUSPENDED))                                             \
-    X(CLAIM_MANY_OF_CLIENT, PG_PICK_MANY(PG_READY_OF_CLIENT " AND client=$3 AND " PG_NOT_SUSPENDED))         \
+    X(CLAIM, PG_PICK_ONE("phase=1"))                                                                         \
+    X(CLAIM_OF_CLIENT, PG_PICK_ONE(PG_READY_OF_CLIENT " AND client=$3"))                                     \
+    X(CLAIM_MANY, PG_PICK_MANY("phase=1"))                                                                   \
+    X(CLAIM_MANY_OF_CLIENT, PG_PICK_MANY(PG_READY_OF_CLIENT " AND client=$3"))                               \
+    X(ALLOWED_CLAIM, PG_PICK_ONE("phase=1" PG_NOT_SUSPENDED))                                                \
+    X(ALLOWED_CLAIM_OF_CLIENT, PG_PICK_ONE(PG_READY_OF_CLIENT " AND client=$3" PG_NOT_SUSPENDED))            \
+    X(ALLOWED_CLAIM_MANY, PG_PICK_MANY("phase=1" PG_NOT_SUSPENDED))                                          \
+    X(ALLOWED_CLAIM_MANY_OF_CLIENT, PG_PICK_MANY(PG_READY_OF_CLIENT " AND client=$3" PG_NOT_SUSPENDED))      \
     X(DUE, PG_PICK("SELECT * FROM tasks WHERE phase=0 AND due_ms<=$1 ORDER BY due_ms LIMIT $2::bigint "      \
                    "FOR UPDATE SKIP LOCKED"))                                                                \
     X(NEXT_DUE, "SELECT min(due_ms) FROM tasks WHERE phase=0 AND due_ms>$1")                                 \
