@@ -239,9 +239,13 @@ def test_a_look_of_an_operator_leaves_a_line_in_the_log(fresh_weir):
         weir.api("GET", path, key=admin).expect(200)
         weir.api("GET", path, key="nonsense").expect(401)
     weir.api("POST", "/ops/v1/clock:accept", key=admin).expect(200)
-    lines = [line for line in weir.logs(event="request") if "actor" in line]
-    assert [(line["path"], line["actor"]) for line in lines] == [
-        *((path, "ada") for path in paths), ("/ops/v1/clock:accept", "ada")]
+
+    def told():
+        return [line for line in weir.logs(event="request") if "actor" in line]
+
+    lines = wait_for(lambda: len(told()) == 5 and told(), 30, "five lines", weir)
+    assert {(line["path"], line["actor"]) for line in lines} == {
+        *((path, "ada") for path in paths), ("/ops/v1/clock:accept", "ada")}
     assert {(line["status"], line["peer"]) for line in lines} == {(200, "127.0.0.1")}
 
 

@@ -233,6 +233,6 @@ def test_a_doubtful_clock_of_a_start_is_told_and_deletes_nothing(weir, io, clien
     weir.stop()
     io.clock_shift_ms = shift_ms
     weir.start()
-    (line,) = weir.logs(event="clock")
+    (line,) = weir.logs(at_least=1, event="clock")
     assert (line["state"], line["level"], line["deletes"]) == (state, "error", 0)
     assert weir.api("GET", "/readyz").expect(200)["checks"]["clock"] == "warn"
