@@ -201,15 +201,10 @@ bool call_take_from_address(struct call *c, enum address_budget budget)
 
 /* --- the checks, in order -------------------------------------------------------------------------- */
 
-static bool is_dev(const struct call *c)
-{
-    return c->api->is_dev;
-}
-
 /* See host_check.h. HTTP/1.0 needs no Host, and no browser speaks it. */
 static bool check_host(struct call *c)
 {
-    if (!c->x->peer_is_loopback || c->x->over_unix_socket || !is_dev(c))
+    if (!c->x->peer_is_loopback || c->x->over_unix_socket || !c->api->is_dev)
         return true;
     struct str host = http_header(c->x, "Host");
     if (!host.ptr || host_is_known(c->api->config.settings, host))
@@ -323,7 +318,7 @@ static bool check_token(struct call *c, enum auth_need need)
 static bool check_operator(struct call *c)
 {
     struct str header = http_header(c->x, "Authorization");
-    if ((is_dev(c) && c->x->peer_is_loopback) || auth_is_operator(c->api->auth, header)) {
+    if ((c->api->is_dev && c->x->peer_is_loopback) || auth_is_operator(c->api->auth, header)) {
         c->who.kind = PRINCIPAL_OPERATOR;
         return true;
     }
@@ -354,7 +349,7 @@ static bool check_administrator(struct call *c)
 {
     struct str header = http_header(c->x, "Authorization");
     if (auth_is_operator(c->api->auth, header) ||
-        (is_dev(c) && c->x->peer_is_loopback && !header.ptr && !http_header(c->x, "Origin").ptr)) {
+        (c->api->is_dev && c->x->peer_is_loopback && !header.ptr && !http_header(c->x, "Origin").ptr)) {
         c->who.kind = PRINCIPAL_OPERATOR;
         return true;
     }

@@ -6,7 +6,7 @@
 #include "base/banned.h"
 
 enum {
-    BATCH_WEIGHT_MAX = 1000,     /* commands, or items of bulk calls: what comes meanwhile waits not long */
+    BATCH_WEIGHT_MAX = 1000, /* commands, or items of bulk calls: what comes meanwhile does not wait long */
     BATCH_CRITICAL_PERCENT = 75, /* the most that critical ones get while others wait */
     BATCH_TRIES_MAX = 12,        /* of one that meets others' changes */
     SUSPECT_TRIES_MAX = 5,       /* and of what looks like damage, before it is taken for it */

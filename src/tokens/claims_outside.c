@@ -5,9 +5,10 @@
 
 #include "base/banned.h"
 
-/* What is no object has no member of any name. */
 static const struct json *member(const struct json *object, struct str name)
 {
+    if (object->type != JSON_OBJECT) /* elements of an array have no names, not empty ones */
+        return NULL;
     for (const struct json *j = object->child; j; j = j->next)
         if (str_equal(j->key, name))
             return j;

@@ -289,24 +289,13 @@ static void begin(struct rig *r)
     assert_int_equal(r->reader->ops->reader_begin(r->reader, &err), ERR_OK);
 }
 
-bool find_row(struct rig *r, const struct table *t, void *row)
-{
-    struct err err;
-    bool found = false;
-    begin(r);
-    enum err_code code = r->reader->ops->reader_row(r->reader, t, row, r->arena, &found, &err);
-    r->reader->ops->reader_end(r->reader);
-    assert_int_equal(code, ERR_OK);
-    return found;
-}
-
 bool find_run(struct rig *r, const char *run_id, struct run_row *ret_run)
 {
     struct run_id_row id = {.id = str_of(run_id)};
-    if (!find_row(r, &table_run_id_row, &id))
+    if (!rig_row(r, &table_run_id_row, &id))
         return false;
     *ret_run = (struct run_row){.num = id.run};
-    assert_true(find_row(r, &table_run_row, ret_run));
+    assert_true(rig_row(r, &table_run_row, ret_run));
     return true;
 }
 
@@ -462,9 +451,9 @@ struct decision_row decision_by(struct rig *r, const struct uuid *policy_id)
 {
     struct policy_key_row key = {.policy = {(const char *)policy_id->bytes, sizeof policy_id->bytes}};
     struct decision_row d = {0};
-    assert_true(find_row(r, &table_policy_key_row, &key));
+    assert_true(rig_row(r, &table_policy_key_row, &key));
     d.id = key.decision;
-    assert_true(find_row(r, &table_decision_row, &d));
+    assert_true(rig_row(r, &table_decision_row, &d));
     return d;
 }
 

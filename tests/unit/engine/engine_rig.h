@@ -73,7 +73,6 @@ void do_step(struct rig *r, const char *run, const char *step, bool success);
 
 /* --- what a reader sees ------------------------------------------------------------------------------- */
 
-bool find_row(struct rig *r, const struct table *t, void *row); /* by its key; texts in the arena */
 bool find_run(struct rig *r, const char *run_id, struct run_row *ret_run);
 struct run_row run_of(struct rig *r, const char *run_id); /* must be there */
 struct run_step_row step_of(struct rig *r, const char *run_id, const char *step);

@@ -195,7 +195,7 @@ static void test_a_run_that_ends_before_its_grace_leaves_no_timer(void **state)
     assert_status(r, "run", "CANCELLED");
     assert_int_equal(run_of(r, "run").timer, 0);
     struct task_row row = {.id = timer};
-    assert_false(find_row(r, &table_task_row, &row));
+    assert_false(rig_row(r, &table_task_row, &row));
 }
 
 /* --- tenants -------------------------------------------------------------------------------------------- */

@@ -347,7 +347,7 @@ static void compare_run(struct walk *w, const struct run_model *m)
     same_number(w, "the number of steps", run.step_count, (int64_t)m->step_count);
     for (int64_t i = 0; i < run.step_count && !w->fault[0]; i++) {
         struct run_step_row step = {.run = run.num, .idx = i};
-        assert_true(find_row(r, &table_run_step_row, &step));
+        assert_true(rig_row(r, &table_run_step_row, &step));
         compare_step(w, m, &step);
     }
 }

@@ -171,7 +171,7 @@ static void check_step(struct walk *w, const struct drawn_run *d, const struct r
 {
     struct run_step_row s = {.run = run->num, .idx = (int64_t)row_of_step(d, number)};
     int64_t attempt;
-    assert_true(find_row(w->rig, &table_run_step_row, &s));
+    assert_true(rig_row(w->rig, &table_run_step_row, &s));
     const char *status = run_model_step(d->model, s.step, &attempt);
     bool goes_on = !run->ending && run->state != RUN_PAUSED && !run_model_is_over(d->model);
     bool waits = (s.state == STEP_PENDING && !s.waits) || (s.state == STEP_FAILED && s.tries_left);
@@ -193,7 +193,7 @@ static void check_run(struct walk *w, struct drawn_run *d)
     struct recount count = {0};
     while ((int64_t)d->model->record_count < run.last_seq) {
         struct run_event_row e = {.run = run.num, .seq = (int64_t)d->model->record_count + 1};
-        assert_true(find_row(w->rig, &table_run_event_row, &e));
+        assert_true(rig_row(w->rig, &table_run_event_row, &e));
         check_event(w, d, &run, &e);
     }
     for (size_t i = 0; i < d->step_count; i++)

@@ -80,13 +80,7 @@ enum err_code answer_later(struct rig *r, const struct claimed_task *t, int64_t 
 struct delivery_row row_of(struct rig *r, int64_t id)
 {
     struct delivery_row row = {.id = id};
-    struct err err;
-    bool found;
-    assert_int_equal(r->reader->ops->reader_begin(r->reader, &err), ERR_OK);
-    assert_int_equal(r->reader->ops->reader_row(r->reader, &table_delivery_row, &row, r->arena, &found, &err),
-                     ERR_OK);
-    r->reader->ops->reader_end(r->reader);
-    assert_true(found);
+    assert_true(rig_row(r, &table_delivery_row, &row));
     return row;
 }
 
@@ -121,13 +115,7 @@ struct claim_command *claim_slot(struct rig *r, const char *kind, uint32_t slot)
 struct webhook_row webhook_of(struct rig *r, int64_t id)
 {
     struct webhook_row row = {.id = id};
-    struct err err;
-    bool found;
-    assert_int_equal(r->reader->ops->reader_begin(r->reader, &err), ERR_OK);
-    assert_int_equal(r->reader->ops->reader_row(r->reader, &table_webhook_row, &row, r->arena, &found, &err),
-                     ERR_OK);
-    r->reader->ops->reader_end(r->reader);
-    assert_true(found);
+    assert_true(rig_row(r, &table_webhook_row, &row));
     return row;
 }
 

@@ -626,24 +626,6 @@ static void test_a_redelivery_waits_while_load_is_shed(void **state)
     }
 }
 
-static bool count_row(const void *row, void *arg)
-{
-    (void)row;
-    ++*(size_t *)arg;
-    return true;
-}
-
-static size_t delivery_count(struct rig *r)
-{
-    struct err err;
-    size_t n = 0;
-    assert_int_equal(r->reader->ops->reader_begin(r->reader, &err), ERR_OK);
-    assert_int_equal(r->reader->ops->reader_scan(r->reader, &table_delivery_row, count_row, &n, &err),
-                     ERR_OK);
-    r->reader->ops->reader_end(r->reader);
-    return n;
-}
-
 /* Twice in a retention time at least is looked after them. */
 static void test_deliveries_of_no_job_leave_by_their_age_unless_they_wait(void **state)
 {
@@ -655,14 +637,14 @@ static void test_deliveries_of_no_job_leave_by_their_age_unless_they_wait(void *
     send_test(r, client, hook); /* nobody sends this one */
     rig_pass(r, 990 * 1000);
     rig_step(r);
-    assert_int_equal(delivery_count(r), 2);
+    assert_int_equal(rig_rows(r, &table_delivery_row), 2);
     rig_pass(r, 600 * 1000);
     rig_step(r);
-    assert_int_equal(delivery_count(r), 1);
+    assert_int_equal(rig_rows(r, &table_delivery_row), 1);
     answer(r, &claim_all(r)->tasks[0], 200);
     rig_pass(r, 600 * 1000);
     rig_step(r);
-    assert_int_equal(delivery_count(r), 0);
+    assert_int_equal(rig_rows(r, &table_delivery_row), 0);
     rig_expect_sound(r);
 }
 

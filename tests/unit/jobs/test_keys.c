@@ -68,13 +68,7 @@ static struct key_command *revoke_now(struct rig *r, const struct keys_client *c
 static struct api_key_row key_row(struct rig *r, int64_t id)
 {
     struct api_key_row row = {.id = id};
-    struct err err;
-    bool found = false;
-    assert_int_equal(r->reader->ops->reader_begin(r->reader, &err), ERR_OK);
-    assert_int_equal(r->reader->ops->reader_row(r->reader, &table_api_key_row, &row, r->arena, &found, &err),
-                     ERR_OK);
-    r->reader->ops->reader_end(r->reader);
-    assert_true(found);
+    assert_true(rig_row(r, &table_api_key_row, &row));
     return row;
 }
 
@@ -416,13 +410,7 @@ static void test_revoking_is_idempotent_and_foreign_keys_are_not_found(void **st
 static struct key_head_row head_of(struct rig *r, int64_t client)
 {
     struct key_head_row row = {.client = client};
-    struct err err;
-    bool found = false;
-    assert_int_equal(r->reader->ops->reader_begin(r->reader, &err), ERR_OK);
-    assert_int_equal(r->reader->ops->reader_row(r->reader, &table_key_head_row, &row, r->arena, &found, &err),
-                     ERR_OK);
-    r->reader->ops->reader_end(r->reader);
-    assert_true(found);
+    assert_true(rig_row(r, &table_key_head_row, &row));
     return row;
 }
 

@@ -40,23 +40,6 @@ static struct operator_command *operate(struct rig *r, const struct a_client *cl
     return c;
 }
 
-static bool count_one(const void *row, void *arg)
-{
-    (void)row;
-    ++*(size_t *)arg;
-    return true;
-}
-
-static size_t rows_of(struct rig *r, const struct table *t)
-{
-    struct err err;
-    size_t n = 0;
-    assert_int_equal(r->reader->ops->reader_begin(r->reader, &err), ERR_OK);
-    assert_int_equal(r->reader->ops->reader_scan(r->reader, t, count_one, &n, &err), ERR_OK);
-    r->reader->ops->reader_end(r->reader);
-    return n;
-}
-
 /* --- suspend and resume ------------------------------------------------------------------------------ */
 
 static void test_no_claim_gets_work_of_a_suspended_client(void **state)
@@ -119,8 +102,8 @@ static void test_a_failed_commit_suspends_nobody_and_records_nothing(void **stat
     r->failure = ERR_STORAGE_DB_ERROR;
     assert_int_equal(operate(r, &client, OPERATOR_SUSPEND)->base.result, ERR_STORAGE_DB_ERROR);
     assert_int_equal(rig_claim(r, "w").id, job.id);
-    assert_int_equal(rows_of(r, &table_operator_action_row), 0);
-    assert_int_equal(rows_of(r, &table_client_state_row), 0);
+    assert_int_equal(rig_rows(r, &table_operator_action_row), 0);
+    assert_int_equal(rig_rows(r, &table_client_state_row), 0);
 }
 
 /* A call that changes nothing leaves no record; ids of records go on over a restart. */
@@ -132,11 +115,11 @@ static void test_each_change_is_recorded_once(void **state)
                                                OPERATOR_RESUME, OPERATOR_PURGE_JOBS};
     for (size_t i = 0; i < LENGTH_OF(all); i++)
         assert_int_equal(operate(r, &client, all[i])->base.result, ERR_OK);
-    assert_int_equal(rows_of(r, &table_operator_action_row), 2);
+    assert_int_equal(rig_rows(r, &table_operator_action_row), 2);
     if (r->on_disk)
         rig_restart(r, 0);
     operate(r, &client, OPERATOR_SUSPEND);
-    assert_int_equal(rows_of(r, &table_operator_action_row), 3);
+    assert_int_equal(rig_rows(r, &table_operator_action_row), 3);
 }
 
 /* --- delete ------------------------------------------------------------------------------------------- */
@@ -151,7 +134,7 @@ static void test_a_client_with_jobs_in_its_own_batch_is_not_deleted(void **state
     assert_int_equal(c->base.result, ERR_CLIENT_CONFLICT);
     rig_run(r, true);
     assert_int_equal(operate(r, &client, OPERATOR_DELETE)->state, CLIENT_DELETED);
-    assert_int_equal(rows_of(r, &table_client_secret_row), 0);
+    assert_int_equal(rig_rows(r, &table_client_secret_row), 0);
     assert_int_equal(operate(r, &client, OPERATOR_SUSPEND)->base.result, ERR_CLIENT_NOT_FOUND);
 }
 
@@ -196,12 +179,12 @@ static void test_a_deleted_client_leaves_with_its_keys_and_webhooks(void **state
         assert_int_equal(c->state, CLIENT_DELETED);
         assert_int_equal(c->moved, !again);
         assert_int_equal(c->changed, again ? 0 : 3);
-        assert_int_equal(rows_of(r, &table_api_key_row), 1);
-        assert_int_equal(rows_of(r, &table_key_head_row), 1);
-        assert_int_equal(rows_of(r, &table_webhook_row), 1);
-        assert_int_equal(rows_of(r, &table_webhook_key_row), 1);
-        assert_int_equal(rows_of(r, &table_client_secret_row), 1);
-        assert_int_equal(rows_of(r, &table_operator_action_row), 1);
+        assert_int_equal(rig_rows(r, &table_api_key_row), 1);
+        assert_int_equal(rig_rows(r, &table_key_head_row), 1);
+        assert_int_equal(rig_rows(r, &table_webhook_row), 1);
+        assert_int_equal(rig_rows(r, &table_webhook_key_row), 1);
+        assert_int_equal(rig_rows(r, &table_client_secret_row), 1);
+        assert_int_equal(rig_rows(r, &table_operator_action_row), 1);
     }
 }
 
@@ -222,7 +205,7 @@ static void test_purging_jobs_cancels_those_of_the_client_and_no_others(void **s
         assert_int_equal(c->changed, again ? 0 : 2);
         assert_false(c->moved);
         assert_int_equal(c->state, CLIENT_ACTIVE);
-        assert_int_equal(rows_of(r, &table_operator_action_row), 1);
+        assert_int_equal(rig_rows(r, &table_operator_action_row), 1);
         for (size_t i = 0; i < LENGTH_OF(ids); i++)
             assert_int_equal(rig_state(r, ids[i]), after[i]);
     }
@@ -280,15 +263,15 @@ static void test_clients_that_never_got_a_key_are_dropped_with_their_rows(void *
         new_client(r);
     rig_pass(r, 3600 * SECONDS - SECONDS);
     rig_step(r);
-    assert_int_equal(rows_of(r, &table_client_row), CLIENTS + 1);
+    assert_int_equal(rig_rows(r, &table_client_row), CLIENTS + 1);
     struct a_client late = new_client(r);
     for (int i = 0; i < 4; i++) {
         rig_pass(r, 61 * SECONDS);
         rig_step(r);
     }
-    assert_int_equal(rows_of(r, &table_client_row), 2);
-    assert_int_equal(rows_of(r, &table_client_secret_row), 2);
-    assert_int_equal(rows_of(r, &table_client_number_row), 2);
+    assert_int_equal(rig_rows(r, &table_client_row), 2);
+    assert_int_equal(rig_rows(r, &table_client_secret_row), 2);
+    assert_int_equal(rig_rows(r, &table_client_number_row), 2);
     rig_submit_default(r, used.num);
     assert_int_equal(operate(r, &late, OPERATOR_SUSPEND)->state, CLIENT_SUSPENDED);
 }
@@ -325,8 +308,8 @@ static void test_a_client_without_a_key_that_is_in_use_stays(void **state)
         rig_pass(r, 3600 * SECONDS);
         rig_step(r);
     }
-    assert_int_equal(rows_of(r, &table_client_row), 5);
-    assert_int_equal(rows_of(r, &table_client_number_row), 5);
+    assert_int_equal(rig_rows(r, &table_client_row), 5);
+    assert_int_equal(rig_rows(r, &table_client_number_row), 5);
     rig_submit_default(r, queued.num);
     assert_int_equal(operate(r, &touched, OPERATOR_SUSPEND)->state, CLIENT_SUSPENDED);
 }
@@ -351,7 +334,7 @@ static void test_an_operator_makes_a_client_anew_that_was_dropped(void **state)
         rig_pass(r, i == 1 ? 3541 * SECONDS : 60 * SECONDS);
         rig_step(r);
     }
-    assert_int_equal(rows_of(r, &table_client_row), 1);
+    assert_int_equal(rig_rows(r, &table_client_row), 1);
 }
 
 int main(void)

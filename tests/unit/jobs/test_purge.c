@@ -16,23 +16,6 @@ static void purge(struct rig *r)
     rig_expect_sound(r);
 }
 
-static bool count_row(const void *row, void *arg)
-{
-    (void)row;
-    ++*(size_t *)arg;
-    return true;
-}
-
-static size_t rows_of(struct rig *r, const struct table *t)
-{
-    struct err err;
-    size_t n = 0;
-    assert_int_equal(r->reader->ops->reader_begin(r->reader, &err), ERR_OK);
-    assert_int_equal(r->reader->ops->reader_scan(r->reader, t, count_row, &n, &err), ERR_OK);
-    r->reader->ops->reader_end(r->reader);
-    return n;
-}
-
 static bool count_chunk(int64_t number, struct str chunk, void *arg)
 {
     (void)number;
@@ -81,15 +64,15 @@ static void test_a_finished_job_leaves_with_everything_it_owns_and_not_earlier(v
     rig_pass(r, RETENTION_MS - 10000);
     purge(r);
     assert_int_equal(rig_state(r, failed.id), JOB_FAILED);
-    assert_int_equal(rows_of(r, &table_archive_row), 1);
+    assert_int_equal(rig_rows(r, &table_archive_row), 1);
     rig_pass(r, 10000);
     purge(r);
     struct job_view v;
     assert_false(rig_find(r, done.id, &v) || rig_find(r, failed.id, &v) || rig_find(r, canceled.id, &v));
-    assert_int_equal(rows_of(r, &table_job_row), 0);
-    assert_int_equal(rows_of(r, &table_end_row), 0);
-    assert_int_equal(rows_of(r, &table_archive_row), 0);
-    assert_int_equal(rows_of(r, &table_kept_row), 0);
+    assert_int_equal(rig_rows(r, &table_job_row), 0);
+    assert_int_equal(rig_rows(r, &table_end_row), 0);
+    assert_int_equal(rig_rows(r, &table_archive_row), 0);
+    assert_int_equal(rig_rows(r, &table_kept_row), 0);
     assert_int_equal(chunks(r), 0);
     for (uint8_t bucket = 0; bucket <= JOB_STATE_COUNT; bucket++)
         assert_int_equal(listed(r, client, bucket), 0);
@@ -143,7 +126,7 @@ static void test_unfinished_jobs_stay_with_their_whole_history(void **state)
         assert_memory_equal(after[i].id.bytes, before[i].id.bytes, 16);
         assert_true(str_equal(after[i].extra, before[i].extra));
     }
-    assert_true(rows_of(r, &table_kept_row) >= n);
+    assert_true(rig_rows(r, &table_kept_row) >= n);
 }
 
 /* The log's numbers go on when it was emptied, so an old reference never meets a new chunk. */
@@ -168,7 +151,7 @@ static void test_a_job_older_than_the_log_keeps_its_history_across_a_restart_and
     struct job_view v;
     assert_false(rig_find(r, job.id, &v));
     assert_true(rig_find(r, later.id, &v));
-    assert_int_equal(rows_of(r, &table_kept_row), 2); /* the later one's only */
+    assert_int_equal(rig_rows(r, &table_kept_row), 2); /* the later one's only */
 }
 
 /* A clock that is wrong for a moment deletes nothing; one that an operator calls right does. */
@@ -210,8 +193,8 @@ static void test_neighbours_in_the_log_do_not_hold_each_other(void **state)
     for (int i = 0; i < 40; i++)
         assert_false(rig_find(r, old[i], &v));
     assert_int_equal(rig_live_count(r), 40);
-    assert_int_equal(rows_of(r, &table_job_row), 40);
-    assert_int_equal(rows_of(r, &table_kept_row), 40);
+    assert_int_equal(rig_rows(r, &table_job_row), 40);
+    assert_int_equal(rig_rows(r, &table_kept_row), 40);
 }
 
 static void test_a_purge_that_cannot_commit_is_undone_and_done_later(void **state)
@@ -260,7 +243,7 @@ static void test_a_purge_that_cannot_read_a_row_is_undone_whole(void **state)
     assert_true(turns > 4); /* it did fail at several places before it went through */
     r->fetches_left = -1;
     purge(r);
-    assert_int_equal(rows_of(r, &table_archive_row), 0);
+    assert_int_equal(rig_rows(r, &table_archive_row), 0);
 }
 
 static void test_commands_of_the_same_turn_do_not_suffer_from_a_failing_purge(void **state)
@@ -292,13 +275,13 @@ static void test_revoked_keys_stay_90_days_and_active_ones_for_ever(void **state
     }
     rig_pass(r, (int64_t)89 * DAY_MS);
     purge(r);
-    assert_int_equal(rows_of(r, &table_api_key_row), 2);
+    assert_int_equal(rig_rows(r, &table_api_key_row), 2);
     rig_pass(r, DAY_MS + 10000);
     purge(r);
-    assert_int_equal(rows_of(r, &table_api_key_row), 1);
+    assert_int_equal(rig_rows(r, &table_api_key_row), 1);
     rig_pass(r, (int64_t)900 * DAY_MS);
     purge(r);
-    assert_int_equal(rows_of(r, &table_api_key_row), 1);
+    assert_int_equal(rig_rows(r, &table_api_key_row), 1);
 }
 
 /* Or a client that makes short-lived ones would fill the store. */
@@ -312,18 +295,12 @@ static void test_expired_keys_leave_as_revoked_ones_do_with_their_place_in_the_l
     rig_step(r);
     rig_pass(r, (int64_t)90 * DAY_MS);
     purge(r);
-    assert_int_equal(rows_of(r, &table_api_key_row), 1);
+    assert_int_equal(rig_rows(r, &table_api_key_row), 1);
     rig_pass(r, DAY_MS);
     purge(r);
-    assert_int_equal(rows_of(r, &table_api_key_row), 0);
+    assert_int_equal(rig_rows(r, &table_api_key_row), 0);
     struct key_head_row head = {.client = client};
-    struct err err;
-    bool found = false;
-    assert_int_equal(r->reader->ops->reader_begin(r->reader, &err), ERR_OK);
-    assert_int_equal(
-        r->reader->ops->reader_row(r->reader, &table_key_head_row, &head, r->arena, &found, &err), ERR_OK);
-    r->reader->ops->reader_end(r->reader);
-    assert_true(found && !head.active && !head.listed.len);
+    assert_true(rig_row(r, &table_key_head_row, &head) && !head.active && !head.listed.len);
     struct key_command open = {.action = KEY_CREATE,
                                .client_id = id}; /* it has had one: the door stays shut */
     rig_post(r, &open.base, &key_command_type);
@@ -350,12 +327,12 @@ static void test_idempotency_keys_of_clients_leave_after_the_retention_time(void
     }
     r->settings.clients_keyless_ttl_seconds = INT64_C(2000) * 86400;
     purge(r);
-    assert_int_equal(rows_of(r, &table_create_row), OLD + 1);
+    assert_int_equal(rig_rows(r, &table_create_row), OLD + 1);
     assert_true(!c[OLD].replayed && c[OLD + 1].replayed);
     rig_pass(r, DAY_MS);
     purge(r);
-    assert_int_equal(rows_of(r, &table_create_row), 1);
-    assert_int_equal(rows_of(r, &table_client_row), OLD + 1);
+    assert_int_equal(rig_rows(r, &table_create_row), 1);
+    assert_int_equal(rig_rows(r, &table_client_row), OLD + 1);
 }
 
 /* JOB-240, the store's side: damage in the log leaves the job readable. */
@@ -378,7 +355,7 @@ static void test_a_history_with_a_purged_chunk_and_no_copy_is_told_without_it(vo
     assert_int_equal(rig_view(r, job.id).state, JOB_SUCCEEDED);
     rig_pass(r, RETENTION_MS + 1000); /* and the job goes in the end, so that the store is sound again */
     purge(r);
-    assert_int_equal(rows_of(r, &table_job_row), 0);
+    assert_int_equal(rig_rows(r, &table_job_row), 0);
 }
 
 int main(void)

@@ -8,23 +8,6 @@
 
 enum { SECOND_MS = 1000, MINUTE_MS = 60000, HOUR_MS = 3600000, AGAIN_MS = 20 };
 
-static bool count_row(const void *row, void *arg)
-{
-    (void)row;
-    ++*(size_t *)arg;
-    return true;
-}
-
-static size_t rows_of(struct rig *r, const struct table *t)
-{
-    struct err err;
-    size_t n = 0;
-    assert_int_equal(r->reader->ops->reader_begin(r->reader, &err), ERR_OK);
-    assert_int_equal(r->reader->ops->reader_scan(r->reader, t, count_row, &n, &err), ERR_OK);
-    r->reader->ops->reader_end(r->reader);
-    return n;
-}
-
 static void pass_turn(struct rig *r, int64_t ms)
 {
     rig_pass(r, ms);
@@ -54,9 +37,9 @@ static void test_a_long_log_goes_in_parts_one_soon_after_the_other(void **state)
     int64_t parts = (r->store->next_chunk - r->store->first_chunk) / 16; /* chunks a turn */
     assert_in_range(parts, 2, 40);
     pass_turn(r, HOUR_MS + SECOND_MS);
-    assert_in_range(rows_of(r, &table_job_row), 1, JOBS - 1);
+    assert_in_range(rig_rows(r, &table_job_row), 1, JOBS - 1);
     take_turns(r, (int)parts);
-    assert_int_equal(rows_of(r, &table_job_row), 0);
+    assert_int_equal(rig_rows(r, &table_job_row), 0);
     assert_int_equal(r->store->first_chunk, r->store->next_chunk);
 }
 
@@ -91,17 +74,17 @@ static void test_jobs_put_down_for_later_are_looked_through_to_the_last(void **s
     }
     pass_turn(r, HOUR_MS + SECOND_MS);
     take_turns(r, 100);
-    assert_int_equal(rows_of(r, &table_job_row), JOBS);
+    assert_int_equal(rig_rows(r, &table_job_row), JOBS);
     assert_int_equal(r->store->first_chunk, r->store->next_chunk);
     assert_int_equal(answer_some(r, SERVED), SERVED); /* the oldest: the last to be looked at */
     pass_turn(r, MINUTE_MS);
     take_turns(r, 5);
-    assert_int_equal(rows_of(r, &table_job_row), JOBS - SERVED);
+    assert_int_equal(rig_rows(r, &table_job_row), JOBS - SERVED);
     assert_int_equal(answer_some(r, JOBS), JOBS - SERVED);
     pass_turn(r, MINUTE_MS);
     take_turns(r, 5);
-    assert_int_equal(rows_of(r, &table_job_row), 0);
-    assert_int_equal(rows_of(r, &table_kept_row), 0);
+    assert_int_equal(rig_rows(r, &table_job_row), 0);
+    assert_int_equal(rig_rows(r, &table_kept_row), 0);
 }
 
 /* More than one turn takes: the job goes with the last of them. */
@@ -121,11 +104,11 @@ static void test_a_job_with_very_many_deliveries_goes_when_all_have_gone(void **
     rig_run(r, true);
     assert_int_equal(answer_some(r, (size_t)HOOKS * EVENTS), HOOKS * EVENTS);
     pass_turn(r, HOUR_MS + SECOND_MS);
-    assert_int_equal(rows_of(r, &table_job_row), 1);
-    assert_in_range(rows_of(r, &table_delivery_row), 1, HOOKS * EVENTS - 1);
+    assert_int_equal(rig_rows(r, &table_job_row), 1);
+    assert_in_range(rig_rows(r, &table_delivery_row), 1, HOOKS * EVENTS - 1);
     pass_turn(r, SECOND_MS);
-    assert_int_equal(rows_of(r, &table_job_row), 0);
-    assert_int_equal(rows_of(r, &table_delivery_row), 0);
+    assert_int_equal(rig_rows(r, &table_job_row), 0);
+    assert_int_equal(rig_rows(r, &table_delivery_row), 0);
     rig_expect_sound(r);
 }
 
@@ -137,23 +120,17 @@ static void test_a_turn_that_leaves_nothing_is_followed_by_a_second_without_one(
     rig_submit_default(r, rig_new_client(r, NULL));
     rig_run(r, true);
     pass_turn(r, HOUR_MS - 500);
-    assert_int_equal(rows_of(r, &table_job_row), 1);
+    assert_int_equal(rig_rows(r, &table_job_row), 1);
     pass_turn(r, 600); /* its time is over */
-    assert_int_equal(rows_of(r, &table_job_row), 1);
+    assert_int_equal(rig_rows(r, &table_job_row), 1);
     pass_turn(r, 400);
-    assert_int_equal(rows_of(r, &table_job_row), 0);
+    assert_int_equal(rig_rows(r, &table_job_row), 0);
 }
 
 static struct key_head_row head_of(struct rig *r, int64_t client)
 {
     struct key_head_row row = {.client = client};
-    struct err err;
-    bool found = false;
-    assert_int_equal(r->reader->ops->reader_begin(r->reader, &err), ERR_OK);
-    assert_int_equal(r->reader->ops->reader_row(r->reader, &table_key_head_row, &row, r->arena, &found, &err),
-                     ERR_OK);
-    r->reader->ops->reader_end(r->reader);
-    assert_true(found);
+    assert_true(rig_row(r, &table_key_head_row, &row));
     return row;
 }
 
@@ -223,10 +200,10 @@ static void test_old_keys_go_in_parts(void **state)
     r->settings.keys_revoked_retention_seconds = 3600;
     for (int turn = 1; turn <= 2; turn++) {
         pass_turn(r, turn == 1 ? HOUR_MS : SECOND_MS);
-        assert_int_equal(rows_of(r, &table_api_key_row), KEYS - 200 * turn);
+        assert_int_equal(rig_rows(r, &table_api_key_row), KEYS - 200 * turn);
     }
     pass_turn(r, SECOND_MS);
-    assert_int_equal(rows_of(r, &table_api_key_row), 0);
+    assert_int_equal(rig_rows(r, &table_api_key_row), 0);
     rig_expect_sound(r);
 }
 
@@ -244,9 +221,9 @@ static void test_a_key_stays_for_its_audit_time_and_no_longer(void **state)
     new_key(r, &client, 3, 1);
     pass_turn(r, 5 * SECOND_MS);
     pass_turn(r, 5 * SECOND_MS);
-    assert_int_equal(rows_of(r, &table_api_key_row), 4);
+    assert_int_equal(rig_rows(r, &table_api_key_row), 4);
     pass_turn(r, 6 * SECOND_MS);
-    assert_int_equal(rows_of(r, &table_api_key_row), 1); /* the renewed one */
+    assert_int_equal(rig_rows(r, &table_api_key_row), 1); /* the renewed one */
 }
 
 /* Only keys that work, that nobody has replaced, and whose end is near. */
@@ -309,17 +286,17 @@ static void test_what_is_looked_through_whole_is_looked_through_seldom(void **st
                  {make_old_client, &table_client_row, MINUTE_MS}};
     for (size_t i = 0; i < LENGTH_OF(cases); i++) {
         pass_turn(r, 2 * HOUR_MS); /* a look at everything */
-        size_t before = rows_of(r, cases[i].table);
+        size_t before = rig_rows(r, cases[i].table);
         rig_pass(r, SECOND_MS);
         cases[i].make(r);
-        size_t made = rows_of(r, cases[i].table) - before;
+        size_t made = rig_rows(r, cases[i].table) - before;
         for (int64_t ms = SECOND_MS; ms < 600 * SECOND_MS; ms += cases[i].every_ms)
             pass_turn(r, ms == SECOND_MS ? cases[i].every_ms - SECOND_MS : cases[i].every_ms);
-        assert_int_equal(rows_of(r, cases[i].table), before + made); /* it is a second too young */
+        assert_int_equal(rig_rows(r, cases[i].table), before + made); /* it is a second too young */
         pass_turn(r, cases[i].every_ms - 1);
-        assert_int_equal(rows_of(r, cases[i].table), before + made); /* and nobody looks */
+        assert_int_equal(rig_rows(r, cases[i].table), before + made); /* and nobody looks */
         pass_turn(r, SECOND_MS);
-        assert_int_equal(rows_of(r, cases[i].table), before);
+        assert_int_equal(rig_rows(r, cases[i].table), before);
     }
 }
 

@@ -564,17 +564,38 @@ uint32_t rig_stream_count(struct rig *r, enum task_phase phase)
     return count;
 }
 
+bool rig_row(struct rig *r, const struct table *t, void *row)
+{
+    struct err err;
+    bool found = false;
+    assert_int_equal(r->reader->ops->reader_begin(r->reader, &err), ERR_OK);
+    assert_int_equal(r->reader->ops->reader_row(r->reader, t, row, r->arena, &found, &err), ERR_OK);
+    r->reader->ops->reader_end(r->reader);
+    return found;
+}
+
+static bool count_row(const void *row, void *arg)
+{
+    (void)row;
+    ++*(size_t *)arg;
+    return true;
+}
+
+size_t rig_rows(struct rig *r, const struct table *t)
+{
+    struct err err;
+    size_t n = 0;
+    assert_int_equal(r->reader->ops->reader_begin(r->reader, &err), ERR_OK);
+    assert_int_equal(r->reader->ops->reader_scan(r->reader, t, count_row, &n, &err), ERR_OK);
+    r->reader->ops->reader_end(r->reader);
+    return n;
+}
+
 /* As stored; what memory holds must say the same, but for leases, which memory may have extended. */
 struct task_row rig_task(struct rig *r, int64_t id)
 {
-    struct err err = {.code = ERR_OK};
     struct task_row row = {.id = id};
-    bool found = false;
-    assert_int_equal(r->reader->ops->reader_begin(r->reader, &err), ERR_OK);
-    enum err_code code = r->reader->ops->reader_row(r->reader, &table_task_row, &row, r->arena, &found, &err);
-    r->reader->ops->reader_end(r->reader);
-    assert_int_equal(code, ERR_OK);
-    assert_true(found);
+    assert_true(rig_row(r, &table_task_row, &row));
     const struct task *t = live_find(r->store->live, id);
     assert_true(t || r->shared);
     if (t) {
@@ -639,16 +660,9 @@ struct event rig_last_event(struct rig *r, int64_t id)
 
 struct client_counts rig_counts(struct rig *r, int64_t client)
 {
-    struct err err = {.code = ERR_OK};
     struct stats_row row = {.client = client};
     struct client_counts counts;
-    bool found = false;
-    assert_int_equal(r->reader->ops->reader_begin(r->reader, &err), ERR_OK);
-    enum err_code code =
-        r->reader->ops->reader_row(r->reader, &table_stats_row, &row, r->arena, &found, &err);
-    r->reader->ops->reader_end(r->reader);
-    assert_int_equal(code, ERR_OK);
-    assert_true(found);
+    assert_true(rig_row(r, &table_stats_row, &row));
     counts_from_bytes(&counts, row.counts);
     if (!r->shared)
         assert_memory_equal(&counts, counts_of(&r->store->counts, client), sizeof counts);

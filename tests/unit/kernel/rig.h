@@ -110,6 +110,8 @@ void rig_run(struct rig *r, bool success);
 
 /* --- what a reader sees ------------------------------------------------------------------------ */
 
+bool rig_row(struct rig *r, const struct table *t, void *row); /* by its key; false: there is none */
+size_t rig_rows(struct rig *r, const struct table *t);         /* how many there are */
 uint32_t rig_live_count(struct rig *r); /* unfinished jobs, also where memory does not hold them */
 uint32_t rig_stream_count(struct rig *r, enum task_phase phase); /* the same of streams of deliveries */
 struct task_row rig_task(struct rig *r, int64_t id);             /* must be alive; texts are the rig's */
