@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "base/must.h"
+#include "egress/scripted_resolver.h"
 #include "egress/sender.h"
 
 #include "base/banned.h"
@@ -381,6 +382,26 @@ static void a_denied_address_is_told_by_its_kind(void **state)
     assert_string_equal(rig.error, "the host's address is not allowed: loopback");
 }
 
+/* The round that denies one address of a host ends the request, without curl's pauses before the others: the
+ * clock stands. What ended so may carry another request that is denied. */
+static void a_host_of_many_addresses_is_denied_at_once_and_again(void **state)
+{
+    (void)state;
+    struct rig rig = {.guarded = true};
+    struct err err;
+    assert_true(scripted_resolver_add("many.test=10.0.0.1,10.0.0.2,10.0.0.3,10.0.0.4,10.0.0.5,10.0.0.6"));
+    rig_start(&rig, 1 << 20, &hand_clock);
+    struct egress_request request = request_to(&rig);
+    request.url = STR("http://many.test/");
+    for (int round = 1; round < 4; round++) {
+        assert_int_equal(egress_send(rig.egress, &request, &err), ERR_OK);
+        while (rig.done < round)
+            egress_poll(rig.egress, -1);
+        assert_int_equal(rig.last.failure, EGRESS_POLICY);
+    }
+    rig_stop(&rig);
+}
+
 /* A moment within a millisecond is over when that is. */
 static void the_deadline_is_not_before_the_timer(void **state)
 {
@@ -410,6 +431,7 @@ int main(void)
         cmocka_unit_test(a_1xx_answer_and_a_trailer_are_not_the_answer),
         cmocka_unit_test(what_became_of_a_request_is_told),
         cmocka_unit_test(a_denied_address_is_told_by_its_kind),
+        cmocka_unit_test(a_host_of_many_addresses_is_denied_at_once_and_again),
         cmocka_unit_test(the_deadline_is_not_before_the_timer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

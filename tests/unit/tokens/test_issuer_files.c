@@ -277,7 +277,8 @@ static void a_changed_file_of_keys_counts_within_a_second(void **state)
     assert_int_equal(find(k, "seven", NOW + 4), TOKEN_OK);
     assert_int_equal(state_at(k, NOW + 6).age_seconds, 2);
     assert_true(state_at(k, NOW + 6).key_count == 1 && !state_at(k, NOW + 6).from_url);
-    /* Unchanged, it is as fresh as the last look. */
+    /* With the same of all it is not read again, and is as fresh as the last look. */
+    write_keys(f, "eight", NOW + 1, 6);
     assert_int_equal(find(k, "seven", NOW + 4000), TOKEN_OK);
     assert_int_equal(state_at(k, NOW + 4000).age_seconds, 0);
     assert_int_equal(state_at(k, NOW + 4000).failures, 0);
