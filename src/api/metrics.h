@@ -69,6 +69,7 @@ void metrics_slo_sum(const struct metrics *m, enum slo_id id, struct slo_tally *
 struct metrics_around {
     struct kernel_stats kernel;
     uint32_t connections;
+    uint64_t unsent_bytes;
     bool has_tls; /* what follows is of TLS */
     int64_t tls_expires_at;
     uint64_t handshakes[HTTP_HANDSHAKE_END_COUNT];

@@ -28,7 +28,7 @@
     INT(server_threads, "server.threads", 0, 0, 256, "HTTP threads; 0 = online CPUs")                        \
     INT(body_max_bytes, "server.body_max_bytes", 1048576, 1024, 1073741824, "largest HTTP body")             \
     INT(bodies_max_bytes, "server.bodies_max_bytes", 268435456, 1048576, 1099511627776,                      \
-        "bodies of requests in memory, together; more are answered 503")                                     \
+        "bodies of requests in memory, together; more are answered 503; of unread answers a quarter")        \
     INT(request_timeout_ms, "server.request_timeout_ms", 5000, 100, 600000,                                  \
         "a request that takes longer is answered 504")                                                       \
     INT(connections_max, "server.connections_max", 16384, 16, 1000000, "open connections of clients")        \

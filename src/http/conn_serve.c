@@ -97,6 +97,7 @@ void conn_exchange_ends(struct http_conn *c)
         l->server->config.on_done(&ex->pub);
     c->x = NULL;
     heavy_ends(l, ex);
+    unsent_ends(ex);
     if (ex->owes_resume)
         keep_owed(l, ex);
     else
@@ -143,6 +144,7 @@ void conn_flush(struct http_conn *c)
             if (!ex->stuck_at_ms) { /* once: a trickling reader does not get more time */
                 ex->stuck_at_ms = c->loop->now_ms + loop_limits(c->loop)->write_ms;
                 conn_deadline(c, ex->stuck_at_ms);
+                unsent_waits(c);
             }
             return;
         }

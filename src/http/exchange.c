@@ -82,6 +82,7 @@ static void exchange_forget(struct exchange *ex)
 void exchange_give_back(struct http_loop *l, struct exchange *ex)
 {
     heavy_ends(l, ex);
+    unsent_ends(ex);
     held_by_exchange(ex, 0);
     if (ex->pub.server_state != EXCHANGE_STREAM) /* a stream left the count when it began */
         count_add(&l->busy_count, -1);

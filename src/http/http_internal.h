@@ -34,6 +34,7 @@
 #include "http/server.h"
 #include "http/stand_in.h"
 #include "http/stream.h"
+#include "http/unsent.h"
 
 enum {
     READ_BYTES = 64 * 1024, /* the largest recv() */
@@ -71,8 +72,7 @@ struct exchange {
     int64_t body_left; /* of Content-Length */
     size_t held_bytes; /* counted (held.h) */
     struct chunked chunked;
-    bool body_is_chunked;
-    bool http_1_0;
+    bool body_is_chunked, http_1_0;
     bool keep_alive;   /* as the client asked */
     bool unread_input; /* part of the request was not read: close gently */
     bool closing;      /* the answer said Connection: close */
@@ -86,6 +86,7 @@ struct exchange {
     int64_t ping_ms, next_ping_ms;
     int64_t stuck_at_ms; /* 0: the kernel takes all we have; else give up then */
 
+    struct unsent_place unsent;
     struct exchange *next, *prev; /* in the loop's streams, or owed, or (next only) pool */
 };
 
@@ -144,8 +145,8 @@ struct http_loop {
     struct http_conn *todo_first, *todo_last; /* loop_queue */
     struct heavy heavy;
     struct handshakes handshakes;
-    struct exchange *streams, *owed;
-    struct exchange *pool;
+    struct unsent unsent;
+    struct exchange *streams, *owed, *pool;
     uint32_t pool_count;
     int64_t date_second;
     char date[32];
@@ -160,7 +161,7 @@ struct http_loop {
     _Atomic int64_t waits_since_ms;                            /* the end of its round does; 0: it does not */
     _Atomic uint32_t busy_count, stream_count, conn_counts[2]; /* by the loop only; [1]: Unix socket */
     _Atomic uint64_t handshake_ends[HTTP_HANDSHAKE_END_COUNT]; /* likewise */
-    _Atomic int64_t held_bytes;                                /* likewise */
+    _Atomic int64_t held_bytes, unsent_bytes;                  /* likewise */
 };
 
 struct http_server {

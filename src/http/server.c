@@ -191,6 +191,14 @@ int64_t http_server_held_bytes(const struct http_server *s)
     return n;
 }
 
+int64_t http_server_unsent_bytes(const struct http_server *s)
+{
+    int64_t n = 0;
+    for (uint32_t i = 0; i < s->loop_count; i++)
+        n += atomic_load_explicit(&s->loops[i].unsent_bytes, memory_order_relaxed);
+    return n;
+}
+
 uint32_t http_server_connections(const struct http_server *s)
 {
     return http_server_connections_over(s, false) + http_server_connections_over(s, true);

@@ -69,7 +69,8 @@ struct http_limits { /* 0 = the default in brackets */
     uint32_t head_bytes_max;  /* [16 KiB] request line + headers; more: 431 and close */
     uint32_t headers_max;     /* [100] more: 431 and close */
     int64_t body_bytes_max;   /* [1 MiB] more: body_too_large, the rest is unread, close after it */
-    int64_t bodies_max_bytes; /* [256 MiB] of requests in memory, over all loops; more: 503 and close */
+    int64_t bodies_max_bytes; /* [256 MiB] of requests in memory, over all loops; more: 503 and close. A
+                                 quarter as much of answers that are not read (http/unsent.h) */
     int64_t request_read_ms;  /* [5000] first byte to last byte of a request; then 408 and close */
     int64_t idle_ms;          /* [75000] between requests */
     int64_t write_ms;         /* [10000] from the first byte the client did not take to the last */
@@ -190,6 +191,7 @@ const struct tls *http_server_tls(const struct http_server *s); /* NULL: it has 
 uint64_t http_server_handshakes(const struct http_server *s, enum http_handshake_end end);
 uint32_t http_server_connections_max(const struct http_server *s); /* over TCP */
 int64_t http_server_held_bytes(const struct http_server *s);       /* of requests, in memory */
+int64_t http_server_unsent_bytes(const struct http_server *s); /* of answers that wait for their clients */
 /* After drain: closes everything and joins the threads. Nobody may resume an exchange any more, so
  * first wait until nothing is busy, or stop those who resume. NULL is fine. */
 struct http_server *http_server_stop(struct http_server *s);

@@ -175,8 +175,11 @@ static bool flush(struct http_conn *c)
             return false;
         ex->out_sent += (size_t)n;
         ex->stuck_at_ms = 0; /* a slow reader may live; one that takes nothing at all may not */
+        unsent_ends(ex);
     }
     forget_sent(ex);
+    if (ex->stuck_at_ms)
+        unsent_waits(c);
     return true;
 }
 

@@ -322,6 +322,7 @@ void metrics_write(struct metrics *m, const struct metrics_around *around, struc
     write_runs(m, out);
     write_store(m, &around->kernel, out);
     gauge(out, "weir_http_connections", "Open connections", around->connections);
+    gauge(out, "weir_http_unsent_bytes", "Of answers that wait for their clients", around->unsent_bytes);
     if (around->has_tls)
         write_tls(around, out);
     write_requests(m, out);

@@ -106,6 +106,7 @@ static void look_at_server(const struct http_server *s, struct metrics_around *a
 {
     const struct tls *tls = http_server_tls(s);
     around->connections = http_server_connections(s);
+    around->unsent_bytes = (uint64_t)http_server_unsent_bytes(s);
     around->has_tls = tls != NULL;
     around->tls_expires_at = tls ? tls_expires_at(tls) : 0;
     for (int end = 0; end < HTTP_HANDSHAKE_END_COUNT; end++)

@@ -161,6 +161,58 @@ static void an_answer_nobody_takes_is_given_up(void **state)
     harness_stop(h);
 }
 
+static bool unsent_at_least(struct harness *h, uint32_t n)
+{
+    return http_server_unsent_bytes(h->server) >= n;
+}
+
+static void expect_big(struct client *c)
+{
+    struct answer a = client_answer(c);
+    assert_int_equal(a.status, 200);
+    assert_int_equal(a.body_len, BIG_BYTES);
+}
+
+/* Two who do not read where there is no room for both; the second has asked for more behind it. */
+static void of_answers_that_nobody_reads_the_oldest_gives_way(void **state)
+{
+    (void)state;
+    struct harness *h = harness_start(
+        1, &(struct http_limits){.bodies_max_bytes = 1024 * 1024, .write_ms = 10 * PATIENCE_MS});
+    struct client first = client_tcp(h), second = client_tcp(h), own = client_unix(h);
+    client_text(&own, GET("/big"));
+    client_text(&first, GET("/big"));
+    assert_true(harness_await(unsent_at_least, h, BIG_BYTES));
+    client_text(&second, GET("/big") GET("/canary"));
+    assert_true(harness_await(dones_are, h, 1));
+    assert_int_equal(client_answer(&first).status, 0);
+    assert_in_range(http_server_unsent_bytes(h->server), BIG_BYTES, 2 * BIG_BYTES + 65536);
+    assert_int_equal(h->canaries, 0); /* not begun while something is unsent */
+    expect_big(&second);
+    assert_int_equal(client_answer(&second).status, 200);
+    assert_int_equal(http_server_unsent_bytes(h->server), 0);
+    expect_big(&own); /* our own processes never give way */
+    client_close(&first);
+    client_close(&second);
+    client_close(&own);
+    harness_stop(h);
+}
+
+static void answers_that_fit_wait_for_their_readers_together(void **state)
+{
+    (void)state;
+    struct harness *h = harness_start(1, &(struct http_limits){.bodies_max_bytes = 1LL << 30});
+    struct client first = client_tcp(h), second = client_tcp(h);
+    client_text(&first, GET("/big"));
+    client_text(&second, GET("/big"));
+    assert_true(harness_await(unsent_at_least, h, 2 * BIG_BYTES));
+    expect_big(&first);
+    expect_big(&second);
+    client_close(&first);
+    client_close(&second);
+    harness_stop(h);
+}
+
 /* A part of a head: what has sent one is not idle. */
 static void send_half(struct harness *h, struct client *c)
 {
@@ -352,6 +404,8 @@ int main(void)
         cmocka_unit_test(large_bodies_are_read_behind_small_requests),
         cmocka_unit_test(an_idle_connection_is_closed_without_a_word),
         cmocka_unit_test(an_answer_nobody_takes_is_given_up),
+        cmocka_unit_test(of_answers_that_nobody_reads_the_oldest_gives_way),
+        cmocka_unit_test(answers_that_fit_wait_for_their_readers_together),
         cmocka_unit_test(beyond_the_limit_a_connection_is_told_503_where_none_is_idle),
         cmocka_unit_test(a_full_house_has_room_for_the_unix_socket_which_has_a_limit_of_its_own),
         cmocka_unit_test(a_draining_server_finishes_what_it_has_and_takes_nothing_new),

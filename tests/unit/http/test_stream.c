@@ -112,6 +112,34 @@ static void a_reader_who_is_too_slow_loses_the_stream(void **state)
     free(piece);
 }
 
+static bool ticked_until_unsent(struct harness *h, uint32_t n)
+{
+    http_server_tick(h->server);
+    return http_server_unsent_bytes(h->server) >= n;
+}
+
+static void a_reader_who_is_slow_gives_way_to_others_where_there_is_no_room(void **state)
+{
+    (void)state;
+    struct harness *h = harness_start(
+        1, &(struct http_limits){.bodies_max_bytes = 1024 * 1024, .write_ms = 10 * PATIENCE_MS});
+    char *piece = must_alloc(64 * 1024 + 1);
+    memset(piece, 'x', 64 * 1024);
+    h->stream_piece = piece;
+    struct client slow = client_tcp(h), other = client_tcp(h);
+    client_text(&slow, GET("/stream"));
+    assert_true(harness_await(ticked_until_unsent, h, 1));
+    assert_int_equal(h->stream_ends, 0);
+    client_text(&other, GET("/big"));
+    assert_true(harness_await(stream_ends_are, h, 1));
+    assert_int_equal(client_answer(&other).body_len, BIG_BYTES);
+    assert_int_equal(http_server_unsent_bytes(h->server), 0);
+    client_close(&slow);
+    client_close(&other);
+    harness_stop(h);
+    free(piece);
+}
+
 static void a_reader_who_stops_reading_loses_the_stream_in_time(void **state)
 {
     (void)state;
@@ -227,6 +255,7 @@ int main(void)
         TEST(pings_come_without_a_tick),
         TEST(a_stream_that_ends_itself_leaves_the_connection_usable),
         cmocka_unit_test(a_reader_who_is_too_slow_loses_the_stream),
+        cmocka_unit_test(a_reader_who_is_slow_gives_way_to_others_where_there_is_no_room),
         cmocka_unit_test(a_reader_who_stops_reading_loses_the_stream_in_time),
         TEST(draining_gives_every_stream_its_last_chunk),
         cmocka_unit_test(stopping_tells_every_stream),
