@@ -96,6 +96,7 @@ static void other_families_and_texts_are_denied(void **state)
 static void a_wrong_network_is_named(void **state)
 {
     (void)state;
+#define TEN "1234567890"
     static const struct {
         const char *list, *says;
     } rows[] = {
@@ -112,7 +113,9 @@ static void a_wrong_network_is_named(void **state)
         {"fd00::1/64", "bits behind its prefix"},
         {"fe80::1%eth0/128", "is no network"},
         {"example.com", "is no network"},
+        {TEN TEN TEN TEN TEN TEN "1", "\"" TEN TEN TEN TEN TEN TEN "\" is no network"}, /* cut */
     };
+#undef TEN
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct egress_policy p = {.network_count = 7};
         struct err err;

@@ -417,6 +417,16 @@ static void the_deadline_is_not_before_the_timer(void **state)
         egress_cancel_all(rig.egress);
         egress_poll(rig.egress, 0);
     }
+    for (int port = 1; port < 100; port++) { /* each has a timer somewhere, none is overlooked */
+        char url[32];
+        struct egress_request request = request_to(&rig);
+        snprintf(url, sizeof url, "http://127.0.0.1:%d/", port);
+        request.url = str_of(url);
+        assert_int_equal(egress_send(rig.egress, &request, &err), ERR_OK);
+        assert_int_equal(egress_deadline_ms(rig.egress), 5001);
+        egress_cancel_all(rig.egress);
+        egress_poll(rig.egress, 0);
+    }
     rig_stop(&rig);
 }
 

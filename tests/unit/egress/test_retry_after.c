@@ -120,6 +120,8 @@ static void dates_are_measured_from_now(void **state)
     int64_t in_2026_ms = INT64_C(1780000000) * 1000;
     assert_int_equal(retry_after_ms(STR("Sunday, 06-Nov-76 08:49:37 GMT"), in_2026_ms), HOUR_MS);
     assert_int_equal(retry_after_ms(STR("Sunday, 06-Nov-77 08:49:37 GMT"), in_2026_ms), 0);
+    int64_t in_2010_ms = INT64_C(1289033377) * 1000;
+    assert_int_equal(retry_after_ms(STR("Saturday, 06-Nov-10 08:49:37 GMT"), in_2010_ms - 90500), 90500);
 }
 
 int main(void)

@@ -82,6 +82,23 @@ static void each_limit_is_asked_about_on_its_own(void **state)
     assert_int_equal(p.taken_ready, 0);
 }
 
+/* What asked for no limit took nothing of it. */
+static void what_is_given_back_is_free_once(void **state)
+{
+    (void)state;
+    static const struct room rooms[] = {
+        {.live_max = 1, .ready_max = 1}, {.live_max = 1, .ready_max = -1}, {.live_max = -1, .ready_max = 1}};
+    for (size_t i = 0; i < sizeof rooms / sizeof *rooms; i++) {
+        struct census_part p = {0};
+        struct room room = rooms[i];
+        assert_true(census_take(&census, &p, &room));
+        census_give_back(&census, &p, &room);
+        census_end(&census, &p, false);
+        assert_int_equal(census.taken_live, 0);
+        assert_int_equal(census.taken_ready, 0);
+    }
+}
+
 /* Whether a commit of our own is in a count that ran beside it nobody knows: both must be taken for right. */
 static void a_count_beside_a_commit_changes_nothing(void **state)
 {
@@ -163,6 +180,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(room_is_taken_before_it_is_committed_and_given_back_when_it_is_not,
                                         set_up, tear_down),
         cmocka_unit_test_setup_teardown(each_limit_is_asked_about_on_its_own, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_is_given_back_is_free_once, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_count_beside_a_commit_changes_nothing, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_other_nodes_did_is_learned_from_the_next_count, set_up,
                                         tear_down),

@@ -303,6 +303,24 @@ static void test_the_time_scale_shortens_the_limit_of_catalog_jobs_only(void **s
     assert_int_equal(rig_state(r, outside.id), JOB_RUNNING);
 }
 
+static void test_a_scaled_limit_is_a_millisecond_at_least(void **state)
+{
+    struct rig *r = *state;
+    int64_t client = rig_new_client(r, NULL);
+    r->settings.runner_time_scale = 0.0001;
+    struct submit_item job = rig_item();
+    job.has_max_runtime = true;
+    job.max_runtime_ms = 1000;
+    job = rig_submit(r, client, &job);
+    struct claimed_task task = rig_claim(r, "w");
+    rig_work(r, &start_command_type, &task);
+    rig_step(r);
+    assert_int_equal(rig_state(r, job.id), JOB_RUNNING);
+    rig_pass(r, 1);
+    rig_step(r);
+    assert_int_equal(rig_state(r, job.id), JOB_FAILED);
+}
+
 static void test_a_released_task_is_queued_at_once_and_a_started_one_is_not_releasable(void **state)
 {
     struct rig *r = *state;
@@ -543,6 +561,7 @@ int main(void)
         RIG_TEST(test_a_job_that_runs_past_its_limit_is_timed_out_and_its_worker_told),
         RIG_TEST(test_a_finish_that_comes_too_late_counts_as_timed_out),
         RIG_TEST(test_the_time_scale_shortens_the_limit_of_catalog_jobs_only),
+        RIG_TEST(test_a_scaled_limit_is_a_millisecond_at_least),
         RIG_TEST(test_a_released_task_is_queued_at_once_and_a_started_one_is_not_releasable),
         RIG_TEST(test_what_a_lost_worker_never_heard_of_is_given_back),
         RIG_TEST(test_a_finish_without_a_start_is_refused),

@@ -1,5 +1,5 @@
-/* Public keys in JSON, at their bounds: numbers of RSA keys, what a JWK Set may hold. Keys that are unsound
- * are in the corpus (tests/corpus/jwt). */
+/* Keys at their bounds: numbers of RSA keys in JSON and in PEM, what a JWK Set may hold. Keys that are
+ * unsound are in the corpus (tests/corpus/jwt). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -9,6 +9,7 @@
 #include <openssl/bn.h>
 #include <openssl/core_names.h>
 #include <openssl/evp.h>
+#include <openssl/param_build.h>
 
 #include "base/must.h"
 #include "tokens/base64url.h"
@@ -109,6 +110,51 @@ static void rsa_keys_have_2048_to_4096_bits_and_a_sound_exponent(void **state)
     assert_int_equal(read_rsa(n, "", &err), ERR_CONFIG_INVALID);
     BN_free(square);
     BN_free(modulus);
+}
+
+/* A private key with a modulus of so many bits, which can do nothing else: its other numbers are ones. */
+static struct token_key rsa_of(int bits)
+{
+    static const char *const others[] = {OSSL_PKEY_PARAM_RSA_E,           OSSL_PKEY_PARAM_RSA_D,
+                                         OSSL_PKEY_PARAM_RSA_FACTOR1,     OSSL_PKEY_PARAM_RSA_FACTOR2,
+                                         OSSL_PKEY_PARAM_RSA_EXPONENT1,   OSSL_PKEY_PARAM_RSA_EXPONENT2,
+                                         OSSL_PKEY_PARAM_RSA_COEFFICIENT1};
+    EVP_PKEY_CTX *context = EVP_PKEY_CTX_new_from_name(NULL, "RSA", NULL);
+    OSSL_PARAM_BLD *numbers = OSSL_PARAM_BLD_new();
+    EVP_PKEY *pkey = NULL;
+    BIGNUM *n = BN_new();
+    assert_true(BN_set_bit(n, bits - 1) && BN_set_bit(n, 0));
+    assert_int_equal(OSSL_PARAM_BLD_push_BN(numbers, OSSL_PKEY_PARAM_RSA_N, n), 1);
+    for (size_t i = 0; i < LENGTH_OF(others); i++)
+        assert_int_equal(OSSL_PARAM_BLD_push_BN(numbers, others[i], BN_value_one()), 1);
+    OSSL_PARAM *params = OSSL_PARAM_BLD_to_param(numbers);
+    assert_int_equal(EVP_PKEY_fromdata_init(context), 1);
+    assert_int_equal(EVP_PKEY_fromdata(context, &pkey, EVP_PKEY_KEYPAIR, params), 1);
+    OSSL_PARAM_free(params);
+    OSSL_PARAM_BLD_free(numbers);
+    EVP_PKEY_CTX_free(context);
+    BN_free(n);
+    return token_key_own(TOKEN_ALG_RS256, pkey);
+}
+
+static void private_rsa_keys_have_2048_to_4096_bits_too(void **state)
+{
+    static const struct {
+        int bits;
+        bool good;
+    } rows[] = {{2047, false}, {2048, true}, {4096, true}, {4097, false}};
+    (void)state;
+    for (size_t i = 0; i < LENGTH_OF(rows); i++) {
+        struct token_key key CLEANUP(token_key_free) = rsa_of(rows[i].bits);
+        struct token_key read CLEANUP(token_key_free) = {0};
+        struct strbuf pem CLEANUP(strbuf_free) = {0};
+        struct err err;
+        token_key_write_pem(&key, STR_ABSENT, &pem);
+        assert_int_equal(token_key_read_pem(strbuf_str(&pem), STR_ABSENT, TOKEN_ALG_RS256, &read, &err),
+                         rows[i].good ? ERR_OK : ERR_CONFIG_INVALID);
+        assert_int_equal(token_key_read_pem(strbuf_str(&pem), STR_ABSENT, TOKEN_ALG_ES256, &read, &err),
+                         ERR_CONFIG_INVALID);
+    }
 }
 
 /* {"kid":KID, the public members of a new key} with some members left out or changed. */
@@ -225,6 +271,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         JWK_TEST(rsa_keys_have_2048_to_4096_bits_and_a_sound_exponent),
+        cmocka_unit_test(private_rsa_keys_have_2048_to_4096_bits_too),
         JWK_TEST(a_set_of_keys_takes_those_that_are_for_signatures_here),
         JWK_TEST(a_set_of_keys_is_taken_up_to_its_bounds),
         JWK_TEST(every_private_member_is_seen),

@@ -419,6 +419,7 @@ static void a_manifest_with_a_wrong_member_is_refused_by_name(void **state)
         {"\"alg\":\"ES256\",\"created_at\"", "\"alg\":\"ES384\",\"created_at\"", "key refused"},
         {"\"kid\":\"dev-", "\"kid\":\"../-", "a kid is"},
         {"\"kid\":", "\"kjd\":", "without kid"},
+        {"{\"kid\":", "{\"kid\":\"k\"},{\"kid\":", "key k has"},
         {"\"kid\":\"dev-", "\"kid\":\"\\u0000dev-", "missing or wrong"},
         {"\"created_at\":", "\"created\":", "missing or wrong"},
         {"\"retires_at\":null", "\"retires_at\":\"soon\"", "missing or wrong"},
