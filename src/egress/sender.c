@@ -42,7 +42,7 @@ static int watch_socket(CURL *easy, curl_socket_t fd, int what, void *self, void
     struct egress_lane *lane = self;
     (void)easy;
     if (what == CURL_POLL_REMOVE) {
-        epoll_ctl(lane->egress->epoll_fd, EPOLL_CTL_DEL, fd, NULL); /* a closed one is gone already */
+        epoll_ctl(lane->egress->epoll_fd, EPOLL_CTL_DEL, fd, NULL); /* curl may have closed it already */
         curl_multi_assign(lane->multi, fd, NULL);
         return 0;
     }

@@ -8,7 +8,7 @@
 enum {
     BATCH_WEIGHT_MAX = 1000, /* commands, or items of bulk calls: what comes meanwhile does not wait long */
     BATCH_CRITICAL_PERCENT = 75, /* the most that critical ones get while others wait */
-    BATCH_TRIES_MAX = 12,        /* of one that meets others' changes */
+    BATCH_TRIES_MAX = 100,       /* of one that meets others' changes; store.timeout_ms ends it before */
     SUSPECT_TRIES_MAX = 5,       /* and of what looks like damage, before it is taken for it */
     QUICK_COMMIT_US = 1000,      /* longer than this, no HTTP thread waits for the disk by itself */
     FAILED_PAUSE_MS = 200,       /* after a failed commit, before timers try again */

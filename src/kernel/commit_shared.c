@@ -8,7 +8,7 @@
 
 #include "base/banned.h"
 
-enum { PAUSE_FIRST_US = 200, PAUSE_MAX_US = 20000 };
+enum { PAUSE_FIRST_US = 200, PAUSE_DOUBLINGS = 7, PAUSE_MAX_US = PAUSE_FIRST_US << PAUSE_DOUBLINGS };
 
 /* When the first of them is due, as it was seen once a second (duties.c): not with every batch. */
 static bool looks_for_timers(const struct lane *l)
@@ -77,9 +77,7 @@ void shared_undecide(struct command_list *decided, struct command_list *batch)
 void shared_pause(struct lane *l, int tries)
 {
     (void)l;
-    int64_t most = (int64_t)PAUSE_FIRST_US << tries;
-    if (most > PAUSE_MAX_US)
-        most = PAUSE_MAX_US;
+    int64_t most = tries < PAUSE_DOUBLINGS ? (int64_t)PAUSE_FIRST_US << tries : PAUSE_MAX_US;
     struct timespec pause = {0, (long)(random_u64() % (uint64_t)most) * 1000};
     nanosleep(&pause, NULL);
 }

@@ -115,6 +115,7 @@ def test_make_installs_a_unit_that_systemd_takes(tmp_path):
     program.chmod(0o755)
     folder = tmp_path / "usr/local/lib/systemd/system"
     subprocess.run(["make", "-s", "-C", REPOSITORY, "install-service", f"DESTDIR={tmp_path}",
+                    "PREFIX=/usr/local",
                     "--assume-old=install", "--assume-old=build", "--assume-old=setup-run"],
                    check=True, timeout=120, capture_output=True)
     installed = (folder / "weir.service").read_text(encoding="utf-8")

@@ -190,9 +190,10 @@ def test_a_copy_of_a_store_has_a_mark_of_its_own(fresh_weir):
 @pytest.mark.parametrize("name", ["weir.db", "weir.db-wal"])
 def test_files_that_go_under_a_running_server_end_its_writes(fresh_weir, name):
     """503 RFA_STORAGE_LOST, /readyz 503, a log line; reads go on. Put back, it goes on by itself."""
-    weir = fresh_weir(settings=NOBODY)
+    weir = fresh_weir(settings={**NOBODY, "server.threads": 1})  # which has the files open
     key = weir.new_client().api_key
     jobs = submit(weir, key, 3)
+    assert {weir.job(key, job)["state"] for job in jobs} == {"QUEUED"}
     os.rename(path(weir, name), path(weir, "moved"))
     wait_for(lambda: weir.try_submit(key, queue="outside").json.get("code") == "RFA_STORAGE_LOST", 30,
              "the loss to be seen", weir)

@@ -1,4 +1,5 @@
-/* Migrations: numbered SQL files of store/migrations, embedded, each applied once in its own transaction.
+/* Migrations: numbered SQL files of store/migrations, embedded. Those that a database lacks are
+ * applied in one transaction: an upgrade happens whole or not at all, and a new database costs one sync.
  * PRAGMA user_version holds the number of the last one. A database from a newer program is refused. */
 #include <stdio.h>
 
@@ -44,16 +45,14 @@ enum err_code sqlite_check_version(sqlite3 *db, struct err *err)
     return ERR_OK;
 }
 
-static enum err_code apply(sqlite3 *db, int number, const char *sql, struct err *err)
+static enum err_code apply_from(sqlite3 *db, int version, struct err *err)
 {
     char set_version[64];
-    snprintf(set_version, sizeof set_version, "PRAGMA user_version=%d; COMMIT", number);
-    if (sqlite_run(db, "BEGIN IMMEDIATE", err) == ERR_OK && sqlite_run(db, sql, err) == ERR_OK &&
-        sqlite_run(db, set_version, err) == ERR_OK)
-        return ERR_OK;
-    struct err ignored; /* the first failure is the one to tell */
-    (void)!sqlite_run(db, "ROLLBACK", &ignored);
-    return err->code;
+    for (int n = version; n < STORE_SCHEMA_VERSION; n++)
+        if (sqlite_run(db, store_migrations[n], err) != ERR_OK)
+            return err->code;
+    snprintf(set_version, sizeof set_version, "PRAGMA user_version=%d; COMMIT", STORE_SCHEMA_VERSION);
+    return sqlite_run(db, set_version, err);
 }
 
 enum err_code sqlite_migrate(sqlite3 *db, struct err *err)
@@ -63,10 +62,13 @@ enum err_code sqlite_migrate(sqlite3 *db, struct err *err)
         return err->code;
     if (version > STORE_SCHEMA_VERSION)
         return refuse_newer(version, err);
-    if (version < STORE_SCHEMA_VERSION && runs_register(db, err) != ERR_OK)
+    if (version == STORE_SCHEMA_VERSION)
+        return ERR_OK;
+    if (runs_register(db, err) != ERR_OK || sqlite_run(db, "BEGIN IMMEDIATE", err) != ERR_OK)
         return err->code;
-    for (unsigned n = (unsigned)version; n < STORE_SCHEMA_VERSION; n++)
-        if (apply(db, (int)n + 1, store_migrations[n], err) != ERR_OK)
-            return err->code;
-    return ERR_OK;
+    if (apply_from(db, version, err) == ERR_OK)
+        return ERR_OK;
+    struct err ignored; /* the first failure is the one to tell */
+    (void)!sqlite_run(db, "ROLLBACK", &ignored);
+    return err->code;
 }
