@@ -1,4 +1,5 @@
 /* tests/faults/sim_cuts.c - one run, then a power cut at every operation of it. */
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -6,6 +7,7 @@
 #include <unistd.h>
 
 #include "faults/sim_disk_inside.h"
+#include "base/hash.h"
 #include "base/must.h"
 #include "base/banned.h"
 
@@ -15,6 +17,7 @@ struct walk {
     struct sim_state state;
     size_t at;
     uint64_t begun, acked;
+    bool marked; /* the workload has said something by now */
 };
 
 struct run {
@@ -24,9 +27,10 @@ struct run {
     struct sim_cut_report *report;
     uint32_t images;       /* per operation where something waits */
     unsigned share, parts; /* this process cuts at every operation n with n % parts == share */
+    uint64_t *sound;       /* digests of disks and promises found sound by this process; 0: none */
 };
 
-enum { PARTS_MAX = 4 };
+enum { PARTS_MAX = 4, SOUND_MAX = 1 << 20 };
 
 static void walk_marks(struct walk *w)
 {
@@ -38,6 +42,7 @@ static void walk_marks(struct walk *w)
             w->acked = op->mark;
         else
             return;
+        w->marked = true;
     }
 }
 
@@ -59,7 +64,14 @@ static bool walk_step(struct walk *w)
     return true;
 }
 
-static void judge(struct run *run, const struct sim_cut *cut, struct sim_disk *disk)
+static void count(struct sim_cut_report *r, const struct sim_cut *cut, enum sim_verdict verdict)
+{
+    r->verdicts[verdict]++;
+    r->by_mode[cut->mode]++;
+    r->cuts++;
+}
+
+static enum sim_verdict judge(struct run *run, const struct sim_cut *cut, struct sim_disk *disk)
 {
     char why[256] = "";
     sim_disk_mount(disk);
@@ -70,9 +82,8 @@ static void judge(struct run *run, const struct sim_cut *cut, struct sim_disk *d
         r->first = *cut;
         memcpy(r->why, why, sizeof r->why);
     }
-    r->verdicts[verdict]++;
-    r->by_mode[cut->mode]++;
-    r->cuts++;
+    count(r, cut, verdict);
+    return verdict;
 }
 
 /* The power fails again while the disk of `cut` is being recovered. */
@@ -97,6 +108,27 @@ static void recut(struct run *run, const struct sim_cut *cut, const struct sim_d
     sim_state_free(&w.state);
 }
 
+/* What a verdict follows from: every byte of the disk, and what was promised. Never 0. */
+static uint64_t sound_key(const struct sim_state *found, const struct sim_cut *cut)
+{
+    uint64_t key = hash_mix(cut->acked) ^ hash_mix(~cut->begun);
+    for (size_t i = 0; i < found->files_len; i++) {
+        const struct sim_file *f = found->files[i];
+        key = hash_fnv1a(key, f->name, strlen(f->name));
+        key = hash_mix(key ^ sim_content_digest(&f->durable));
+    }
+    return key | 1;
+}
+
+/* Where the key is, or would be. */
+static uint64_t *sound_place(uint64_t *sound, uint64_t key)
+{
+    uint64_t at = key >> 1;
+    while (sound[at % SOUND_MAX] != 0 && sound[at % SOUND_MAX] != key)
+        at++;
+    return &sound[at % SOUND_MAX];
+}
+
 static void cut_here(struct run *run, const struct walk *w, uint64_t point, uint32_t image)
 {
     uint64_t seed = run->plan->seed ^ (point << 20) ^ image;
@@ -104,30 +136,44 @@ static void cut_here(struct run *run, const struct walk *w, uint64_t point, uint
     cut.mode = (enum sim_cut_mode)((point + image) % SIM_CUT_MODE_COUNT);
     cut.seed = sim_next(&seed);
     struct sim_state after = sim_state_cut(&w->state, cut.mode, cut.seed);
+    bool again = run->plan->recut_each > 0 && (point * 7 + image) % run->plan->recut_each == 0;
+    uint64_t key = sound_key(&after, &cut), *place = sound_place(run->sound, key);
+    if (*place == key && !again) { /* the very same disk once more */
+        count(run->report, &cut, SIM_SOUND);
+        run->report->same++;
+        sim_state_free(&after);
+        return;
+    }
     struct sim_disk *disk = sim_disk_of(&after);
-    judge(run, &cut, disk);
-    if (run->plan->recut_each > 0 && (point * 7 + image) % run->plan->recut_each == 0)
+    if (judge(run, &cut, disk) == SIM_SOUND)
+        *place = key;
+    if (again)
         recut(run, &cut, disk);
     sim_disk_free(disk);
 }
 
 /* Where nothing waits every cut leaves the same disk, so one is enough there. */
+static uint32_t images_at(const struct sim_cut_plan *plan, const struct walk *w, uint32_t images)
+{
+    if (!w->marked && plan->start == SIM_START_UNCUT)
+        return 0;
+    bool once = sim_state_is_settled(&w->state) || (!w->marked && plan->start == SIM_START_ONCE);
+    return once ? 1 : images;
+}
+
 static uint32_t images_per_operation(const struct sim_disk *d, const struct sim_cut_plan *plan,
                                      uint64_t *ret_operations)
 {
-    uint64_t settled = 0, waiting = 0;
+    uint64_t cuts[] = {0, 0, 0}; /* operations that have none, one, and as many as it takes */
     struct walk w = walk_start(d);
     do {
-        if (sim_state_is_settled(&w.state))
-            settled++;
-        else
-            waiting++;
+        cuts[images_at(plan, &w, 2)]++;
     } while (walk_step(&w));
     sim_state_free(&w.state);
-    *ret_operations = settled + waiting - 1;
-    if (waiting == 0 || plan->cuts <= settled + waiting)
+    *ret_operations = cuts[1] + cuts[2] - 1;
+    if (cuts[2] == 0 || plan->cuts <= cuts[1] + cuts[2])
         return 1;
-    return (uint32_t)((plan->cuts - settled + waiting - 1) / waiting);
+    return (uint32_t)((plan->cuts - cuts[1] + cuts[2] - 1) / cuts[2]);
 }
 
 static void cut_share(struct run *run, const struct sim_disk *d)
@@ -135,14 +181,16 @@ static void cut_share(struct run *run, const struct sim_disk *d)
     struct walk w = walk_start(d);
     uint64_t point = 0;
     bool stop = false;
+    run->sound = must_alloc(SOUND_MAX * sizeof *run->sound);
     do {
-        uint32_t here = sim_state_is_settled(&w.state) ? 1 : run->images;
+        uint32_t here = images_at(run->plan, &w, run->images);
         for (uint32_t i = 0; point % run->parts == run->share && i < here && !stop; i++) {
             cut_here(run, &w, point, i);
             stop = run->plan->stop_at_first && sim_unsound(run->report) > 0;
         }
         point++;
     } while (!stop && walk_step(&w));
+    free(run->sound);
     sim_state_free(&w.state);
 }
 
@@ -155,6 +203,7 @@ static void report_add(struct sim_cut_report *sum, const struct sim_cut_report *
     }
     sum->cuts += part->cuts;
     sum->recuts += part->recuts;
+    sum->same += part->same;
     for (int i = 0; i < SIM_VERDICT_COUNT; i++)
         sum->verdicts[i] += part->verdicts[i];
     for (int i = 0; i < SIM_CUT_MODE_COUNT; i++)
@@ -244,9 +293,10 @@ void sim_report_print(FILE *out, const char *title, const struct sim_cut_report 
 #define X(name, text) [SIM_CUT_##name] = text,
     static const char *const modes[] = {SIM_CUT_MODES(X)};
 #undef X
-    fprintf(out, "%s: %llu operations, %llu cuts (%llu during recovery) in %.1f s;", title,
-            (unsigned long long)r->operations, (unsigned long long)r->cuts, (unsigned long long)r->recuts,
-            r->seconds);
+    fprintf(out,
+            "%s: %llu operations, %llu cuts (%llu during recovery, %llu with a disk found before) in %.1f s;",
+            title, (unsigned long long)r->operations, (unsigned long long)r->cuts,
+            (unsigned long long)r->recuts, (unsigned long long)r->same, r->seconds);
     for (int v = 0; v < SIM_VERDICT_COUNT; v++)
         if (r->verdicts[v] > 0)
             fprintf(out, " %llu %s;", (unsigned long long)r->verdicts[v], verdicts[v]);

@@ -139,15 +139,20 @@ struct sim_cut {
 enum sim_verdict { SIM_VERDICTS(X) SIM_VERDICT_COUNT };
 #undef X
 
+/* What comes before the workload's first mark is the same start in many workloads, and dear to recover. */
+enum sim_start { SIM_START_AS_ALL, SIM_START_ONCE /* one cut at each operation */, SIM_START_UNCUT };
+
 struct sim_cut_plan {
     uint64_t seed;
-    uint32_t cuts;       /* at least so many in all; every operation is cut at least once */
+    uint32_t cuts;       /* at least so many in all; every operation is cut at least once, but for `start` */
     uint32_t recut_each; /* every so-many-th disk is also cut during its recovery; 0 = none */
     bool stop_at_first;  /* enough for a negative control */
+    enum sim_start start;
 };
 
 struct sim_cut_report {
     uint64_t operations, cuts, recuts;
+    uint64_t same; /* of the cuts: as one found sound before, by bytes and promise; not checked again */
     uint64_t verdicts[SIM_VERDICT_COUNT];
     uint64_t by_mode[SIM_CUT_MODE_COUNT];
     double seconds;

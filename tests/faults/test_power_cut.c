@@ -35,7 +35,7 @@ const char *__asan_default_options(void)
 #ifdef __SANITIZE_ADDRESS__
 enum { CUTS = 500, CUTS_LONG = 20000, BESIDE_CUTS = 150, MARK_CUTS = 120 };
 #else
-enum { CUTS = 5000, CUTS_LONG = 400000, BESIDE_CUTS = 1500, MARK_CUTS = 600 };
+enum { CUTS = 5000, CUTS_LONG = 400000, BESIDE_CUTS = 1500, MARK_CUTS = 400 };
 #endif
 
 enum {
@@ -220,19 +220,20 @@ static enum sim_verdict check(struct sim_disk *d, const struct sim_cut *cut, voi
     return verdict;
 }
 
-static struct sim_cut_report cut_kernel(const char *title, struct experiment *e, uint32_t cuts,
-                                        bool stop_at_first)
+static struct sim_cut_report cut_kernel(const char *title, struct experiment *e, struct sim_cut_plan plan)
 {
-    struct sim_cut_plan plan = {.seed = 1, .cuts = cuts, .recut_each = 8, .stop_at_first = stop_at_first};
+    plan.seed = 1;
+    plan.recut_each = 8;
     struct sim_cut_report r = sim_run_cuts(&plan, workload, check, e);
     sim_report_print(stderr, title, &r);
     return r;
 }
 
-static uint32_t cuts_wanted(void)
+static struct sim_cut_plan whole_plan(void)
 {
     const char *longer = getenv("WEIR_TEST_LONG");
-    return longer && strcmp(longer, "1") == 0 ? CUTS_LONG : CUTS;
+    return longer && strcmp(longer, "1") == 0 ? (struct sim_cut_plan){.cuts = CUTS_LONG}
+                                              : (struct sim_cut_plan){.cuts = CUTS, .start = SIM_START_ONCE};
 }
 
 static void test_no_cut_loses_an_acknowledged_command_or_leaves_half_a_batch(void **state)
@@ -240,9 +241,9 @@ static void test_no_cut_loses_an_acknowledged_command_or_leaves_half_a_batch(voi
     (void)state;
     struct experiment *e = must_alloc(sizeof *e);
     e->steps = STEPS;
-    struct sim_cut_report r = cut_kernel("kernel", e, cuts_wanted(), false);
+    struct sim_cut_report r = cut_kernel("kernel", e, whole_plan());
     const struct kernel_load_stats *s = &e->stats;
-    assert_true(r.cuts >= cuts_wanted());
+    assert_true(r.cuts >= whole_plan().cuts);
     assert_int_equal(sim_unsound(&r), 0);
     /* The load was a load: every kind of command, a listing merge and the purge were among it. */
     assert_true(s->accepted > 500 && s->replayed > 20 && s->claimed > 300 && s->started > 200);
@@ -258,7 +259,9 @@ static void test_no_cut_loses_anything_while_another_thread_checkpoints(void **s
     struct experiment *e = must_alloc(sizeof *e);
     e->steps = STEPS / 2;
     e->beside = true;
-    struct sim_cut_report r = cut_kernel("checkpoints beside commits", e, BESIDE_CUTS, false);
+    struct sim_cut_report r =
+        cut_kernel("checkpoints beside commits", e,
+                   (struct sim_cut_plan){.cuts = BESIDE_CUTS, .start = SIM_START_UNCUT});
     assert_int_equal(sim_unsound(&r), 0);
     assert_true(atomic_load(&e->copied) > 100);
     assert_true(e->stats.finished > 50);
@@ -383,7 +386,7 @@ static void test_no_cut_loses_an_event_of_a_run_or_a_mark(void **state)
 {
     (void)state;
     struct experiment *e = must_alloc(sizeof *e);
-    struct sim_cut_plan plan = {.seed = 2, .cuts = MARK_CUTS, .recut_each = 8};
+    struct sim_cut_plan plan = {.seed = 2, .cuts = MARK_CUTS, .recut_each = 8, .start = SIM_START_UNCUT};
     struct sim_cut_report r = sim_run_cuts(&plan, mark_workload, check_marks, e);
     sim_report_print(stderr, "events of runs and their marks", &r);
     assert_int_equal(sim_unsound(&r), 0);
@@ -392,6 +395,7 @@ static void test_no_cut_loses_an_event_of_a_run_or_a_mark(void **state)
     assert_in_range(last->merged_events, MARK_COMMITS * MARKS_EACH / 2, MARK_COMMITS * MARKS_EACH - 1);
     e->synchronous = "OFF"; /* the control */
     plan.cuts = MARK_CONTROL_CUTS;
+    plan.stop_at_first = true;
     r = sim_run_cuts(&plan, mark_workload, check_marks, e);
     assert_true(sim_unsound(&r) > 0);
     free(e);
@@ -405,7 +409,9 @@ static bool is_caught(const char *title, const struct experiment *how)
     struct experiment *e = must_alloc(sizeof *e);
     *e = *how;
     e->steps = CONTROL_STEPS;
-    struct sim_cut_report r = cut_kernel(title, e, CONTROL_CUTS, true);
+    struct sim_cut_report r = cut_kernel(
+        title, e,
+        (struct sim_cut_plan){.cuts = CONTROL_CUTS, .stop_at_first = true, .start = SIM_START_UNCUT});
     free(e);
     return sim_unsound(&r) > 0;
 }
@@ -436,7 +442,7 @@ static void test_control_one_skipped_wal_sync_in_a_whole_run_is_caught(void **st
 {
     (void)state;
     unsigned caught = 0;
-    for (unsigned nth = 20; nth < 26 && caught < 2; nth++) {
+    for (unsigned nth = 21; nth < 27 && caught < 2; nth++) {
         static struct experiment one = {.broken = true,
                                         .fault = {.call = SIM_CALL_SYNC, .files = SIM_FILE_WAL, .times = 1}};
         one.fault.nth = nth;
