@@ -50,12 +50,12 @@ static void serve_too_large(struct http_conn *c)
     serve_request(c);
 }
 
+/* While its head is in pieces it stays as idle as it was (peers.h). */
 static void request_begins(struct http_conn *c)
 {
     if (c->started)
         return;
     c->started = true;
-    conn_idle(c, PEERS_NOT_IDLE);
     conn_deadline(c, c->loop->now_ms + loop_limits(c->loop)->request_read_ms);
 }
 

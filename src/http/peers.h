@@ -4,8 +4,9 @@
  *           /64). At a limit the longest idle connection of the address, or of all, closes for the new one;
  *           only where none is idle the new one is refused. So nobody keeps others out by holding
  *           connections.
- * Idle:     between two requests, and before the first. A loop notes that in the connection, without a lock;
- *           the heaps here learn of it when somebody looks for room.
+ * Idle:     between two requests, and before the first, until a head is whole: who sends heads that never end
+ *           is idle since the last one that did. A loop notes that in the connection, without a lock; the
+ *           heaps here learn of it when somebody looks for room.
  * Bounded:  an address is known while it has a connection; looks are bounded (LOOKS_MAX).
  * Threads:  any loop's; one lock, taken when a connection opens, closes or has to make room. A connection of
  *           another loop is closed by that loop, in its next round. */

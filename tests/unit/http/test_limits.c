@@ -213,11 +213,11 @@ static void answers_that_fit_wait_for_their_readers_together(void **state)
     harness_stop(h);
 }
 
-/* A part of a head: what has sent one is not idle. */
+/* A part of a body: what has sent one is not idle. */
 static void send_half(struct harness *h, struct client *c)
 {
     uint32_t before = (uint32_t)http_server_held_bytes(h->server);
-    client_text(c, "GET /echo HTTP/1.1\r\nHo");
+    client_text(c, "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nbody");
     assert_true(harness_await(holds_at_least, h, before + 1));
 }
 

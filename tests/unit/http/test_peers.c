@@ -83,6 +83,30 @@ static void at_the_limit_of_the_server_the_longest_idle_connection_of_all_closes
     the_longest_idle_closes_for_a_new_one(2, &(struct http_limits){.connections_max = LIMIT});
 }
 
+/* Half a head each, but for the one that was served last: the new one takes the place of the first. */
+static void a_connection_that_has_sent_half_a_head_is_idle_as_before(void **state)
+{
+    (void)state;
+    struct harness *h = harness_start(1, &(struct http_limits){.connections_per_address = LIMIT});
+    struct client clients[LIMIT], fifth;
+    fill(h, clients);
+    for (int i = 0; i < LIMIT - 1; i++) {
+        uint32_t before = (uint32_t)http_server_held_bytes(h->server);
+        client_text(&clients[i], "GET /canary HTTP/1.1\r\nHo");
+        assert_true(harness_await(holds_at_least, h, before + 1));
+    }
+    expect_served(&clients[LIMIT - 1]);
+    fifth = client_tcp(h);
+    expect_served(&fifth);
+    assert_true(client_at_end(&clients[1]));
+    client_text(&clients[0], "st: a\r\n\r\n"); /* the others may still go on */
+    assert_int_equal(client_answer(&clients[0]).status, 200);
+    for (int i = 0; i < LIMIT; i++)
+        client_close(&clients[i]);
+    client_close(&fifth);
+    harness_stop(h);
+}
+
 static void where_none_is_idle_the_new_one_is_refused(void **state)
 {
     (void)state;
@@ -90,7 +114,7 @@ static void where_none_is_idle_the_new_one_is_refused(void **state)
     struct client parked = client_tcp(h), half = client_tcp(h), third, own = client_unix(h);
     client_text(&parked, GET("/hold"));
     struct http_exchange *held = harness_held(h);
-    client_text(&half, "GET /canary HTTP/1.1\r\nHo");
+    client_text(&half, "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nbody");
     assert_true(harness_await(holds_at_least, h, 1));
     expect_served(&own);
     third = client_tcp(h);
@@ -137,6 +161,7 @@ int main(void)
         cmocka_unit_test(at_the_limit_of_an_address_its_longest_idle_connection_closes),
         cmocka_unit_test(also_when_it_belongs_to_another_loop),
         cmocka_unit_test(at_the_limit_of_the_server_the_longest_idle_connection_of_all_closes),
+        cmocka_unit_test(a_connection_that_has_sent_half_a_head_is_idle_as_before),
         cmocka_unit_test(where_none_is_idle_the_new_one_is_refused),
         cmocka_unit_test(networks_are_ipv4_addresses_and_halves_of_ipv6_addresses),
     };
