@@ -341,14 +341,26 @@ static void measure(struct api *a, const struct kernel_stats *stats)
     kernel_set_pressure(a->kernel, level >= PRESSURE_DEGRADED, level >= PRESSURE_SHED);
 }
 
+/* A token's key may have been revoked: whoever waits with a token of it waits no longer. */
+static void look_at_token_keys(struct api *a)
+{
+    uint64_t changes = key_ring_changes(a->keys, clock_wall_ms(a->config.clock) / 1000);
+    if (changes == a->token_key_changes)
+        return;
+    a->token_key_changes = changes;
+    keys_changed(a);
+    kernel_hint(a->kernel, HINT_READY); /* claims that wait are looked through */
+}
+
 void api_tick(struct api *a, struct heart *heart)
 {
     struct kernel_stats stats;
     struct overload_cascades cascades;
     kernel_stats(a->kernel, &stats);
     measure(a, &stats);
-    heart_waits(heart, true); /* the topology is a file */
+    heart_waits(heart, true); /* files */
     topology_cascades(a->topology, &cascades);
+    look_at_token_keys(a);
     heart_waits(heart, false);
     overload_tick(a->overload, &cascades);
     address_limits_tick(a->address_limits);

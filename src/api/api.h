@@ -127,7 +127,8 @@ struct api {
     struct reads *reads;
     struct recent_jobs *recent_jobs;
     struct topology *topology;
-    struct key_ring *keys; /* that tokens are signed with */
+    struct key_ring *keys;      /* that tokens are signed with */
+    uint64_t token_key_changes; /* of them, that those who last were told of; api_tick() */
     /* opened: kernel and reads are there. Before that only ops/ is served, the rest is told to come back. */
     _Atomic bool opened, draining, started, fatal;
 };

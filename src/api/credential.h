@@ -1,9 +1,10 @@
 /* api/credential.h - does what a request came with still hold? For calls that last: streams and long polls.
  *
  * A key is revoked or replaced, its client is suspended: the generation of the keys rises (api/auth.h), and
- * whoever lasts looks again. A credential that ends by itself is looked at when its time has come. What
- * nobody announces, that the key of a token was revoked, is found by the look that a stream has with each
- * ping. While the store cannot be read nobody is turned away for it.
+ * whoever lasts looks again; likewise within a second or two when the keys that sign tokens have changed on
+ * disk (api_tick). A credential that ends by itself is looked at when its time has come, a stream's with each
+ * ping, too: nobody announces that an outside issuer has dropped a key. While the store cannot be read nobody
+ * is turned away for it.
  * Threads: a call's own loop thread; credential_is_stale() any. */
 #ifndef WEIR_API_CREDENTIAL_H
 #define WEIR_API_CREDENTIAL_H

@@ -13,6 +13,7 @@ struct key_ring {
     char *data_dir, *environment;
     struct key_set set;
     struct key_files_version version; /* of what `set` was read from */
+    uint64_t changes;                 /* of it, seen */
     bool loaded;                      /* a manifest has been read */
     bool looking;                     /* a thread is at it */
     int64_t looked_at, good_at;       /* seconds; 0: never */
@@ -89,27 +90,33 @@ static void apply(struct key_ring *r, struct look *l, int64_t now)
     r->set = l->set;
     r->version = l->version;
     r->loaded = true;
+    r->changes++;
 }
 
-/* Once a second; a clock that was set back looks again, too. One thread reads, the others go on with the keys
- * they have: a long list of RSA keys takes long. False: the keys are too old to be trusted. */
+/* One thread reads, the others go on with the keys they have: a long list of RSA keys takes long. */
+static void look(struct key_ring *r, int64_t now)
+{
+    bool others_wait = !r->good_at; /* there is nothing they could go on with */
+    struct key_files_version known = r->version;
+    bool loaded = r->loaded;
+    r->looking = true;
+    if (!others_wait)
+        pthread_mutex_unlock(&r->lock);
+    struct look l = look_at_disk(&r->place, loaded, &known);
+    if (!others_wait)
+        pthread_mutex_lock(&r->lock);
+    r->looking = false;
+    apply(r, &l, now);
+}
+
+/* Once a second; a clock that was set back looks again, too. False: the keys are too old to be trusted. */
 static bool refresh(struct key_ring *r, int64_t now)
 {
     if (!r->data_dir)
         return true;
     if (now != r->looked_at && !r->looking) {
-        bool others_wait = !r->good_at; /* there is nothing they could go on with */
-        struct key_files_version known = r->version;
-        bool loaded = r->loaded;
         r->looked_at = now;
-        r->looking = true;
-        if (!others_wait)
-            pthread_mutex_unlock(&r->lock);
-        struct look l = look_at_disk(&r->place, loaded, &known);
-        if (!others_wait)
-            pthread_mutex_lock(&r->lock);
-        r->looking = false;
-        apply(r, &l, now);
+        look(r, now);
     }
     return r->fault.code == ERR_OK || (r->good_at && now - r->good_at <= KEY_RING_STALE_SECONDS);
 }
@@ -121,6 +128,16 @@ enum token_reason key_ring_find(struct key_ring *r, struct str kid, int64_t now,
         refresh(r, now) ? key_set_lookup(&r->set, kid, now, ret_key) : TOKEN_KEYS_UNREADABLE;
     pthread_mutex_unlock(&r->lock);
     return reason;
+}
+
+uint64_t key_ring_changes(struct key_ring *r, int64_t now)
+{
+    pthread_mutex_lock(&r->lock);
+    if (r->data_dir && !r->looking) /* whoever comes with a new token still looks again in this second */
+        look(r, now);
+    uint64_t changes = r->changes;
+    pthread_mutex_unlock(&r->lock);
+    return changes;
 }
 
 enum err_code key_ring_jwks(struct key_ring *r, int64_t now, struct strbuf *out, struct err *err)

@@ -23,6 +23,8 @@ struct key_ring *key_ring_free(struct key_ring *r); /* NULL is fine; always retu
 
 /* The key, shared; free it. As key_set_lookup, or KEYS_UNREADABLE. */
 enum token_reason key_ring_find(struct key_ring *r, struct str kid, int64_t now, struct token_key *ret_key);
+/* Looks at the disk. Rises with every change that was found since the ring was made. */
+uint64_t key_ring_changes(struct key_ring *r, int64_t now);
 /* The JWKS document. ERR_CONFIG_INVALID, ERR_STORAGE_UNAVAILABLE or ERR_AUTH_KEY_NOT_FOUND when the set has
  * been unreadable for too long. */
 MUST_CHECK enum err_code key_ring_jwks(struct key_ring *r, int64_t now, struct strbuf *out, struct err *err);

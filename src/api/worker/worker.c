@@ -163,8 +163,8 @@ static bool waits_on(struct call *c, struct claim_command *command)
     return true;
 }
 
-/* Nobody announces that the key of a token was revoked: one that has waited is looked at before it gets
- * anything. */
+/* Nobody announces that an outside issuer has dropped a key, and a revocation may be a moment old: one that
+ * has waited with a token is looked at before it gets anything. */
 static bool may_have(struct call *c, const struct claim_command *command)
 {
     int64_t waited_ms = clock_wall_ms(c->api->config.clock) - c->x->received_us / 1000;
