@@ -130,7 +130,7 @@ struct api {
     struct key_ring *keys;      /* that tokens are signed with */
     uint64_t token_key_changes; /* of them, that those who last were told of; api_tick() */
     /* opened: kernel and reads are there. Before that only ops/ is served, the rest is told to come back. */
-    _Atomic bool opened, draining, started, fatal;
+    _Atomic bool opened, draining, started, fatal, mark_missing;
 };
 
 MUST_CHECK enum err_code api_new(const struct api_config *config, struct api **ret_api, struct err *err);

@@ -343,6 +343,7 @@ static enum err_code start(struct core *c, struct err *err)
     if ((!c->server && open_listeners(c, err) != ERR_OK) || kernel_start_thread(c->kernel, err) != ERR_OK ||
         listen_to_others(c, err) != ERR_OK || sandbox_close_network(c->start->settings, err) != ERR_OK)
         return err->code;
+    atomic_store(&c->api->mark_missing, c->store->mark_missing);
     atomic_store(&c->api->started, true);
     return ERR_OK;
 }
@@ -418,6 +419,11 @@ int core_main(const struct process_start *process)
     if (c.store->loss.code != ERR_OK)
         log_line(LOG_ERROR, "loss_accepted", "error_code", LOG_TEXT(err_wire(c.store->loss.code)),
                  "error_message", LOG_TEXT(c.store->loss.detail), NULL);
+    if (c.store->mark_missing)
+        log_line(LOG_WARN, "mark_missing", "error_message",
+                 LOG_TEXT("the mark was missing or damaged, so nobody can tell whether commits are missing; "
+                          "it was made anew"),
+                 NULL);
     log_line(LOG_INFO, "core_started", "port", LOG_INT(http_server_port(c.server)), "tls_port",
              LOG_INT(http_server_tls_port(c.server)), "jobs_live", LOG_INT(c.live_at_start), "epoch",
              LOG_INT(c.epoch), NULL);

@@ -175,7 +175,8 @@ struct store {
     /* Durable writes so far; raised by the kernel before anybody hears of one. Readable from any thread:
      * a snapshot begun at this number is the newest state anybody knows of (api/reads.h). */
     _Atomic uint64_t commits;
-    struct err loss; /* what was found missing and accepted when it was opened; code ERR_OK: nothing */
+    bool mark_missing; /* when it was opened, so nobody can tell (store/high_water.h) */
+    struct err loss;   /* what was found missing and accepted when it was opened; code ERR_OK: nothing */
 };
 
 struct reader {

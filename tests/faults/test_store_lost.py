@@ -229,7 +229,7 @@ def test_a_database_replaced_under_a_running_server_is_left_alone(fresh_weir):
 
 
 @pytest.mark.parametrize("damage", (b"", b"weir-mark 1 garbage\n"))
-def test_a_mark_that_is_gone_or_damaged_is_told_by_the_doctor(fresh_weir, damage):
+def test_a_mark_that_is_gone_or_damaged_is_told_by_doctor_log_and_readyz(fresh_weir, damage):
     """Then nobody can tell whether commits are missing; the next start makes another."""
     weir = killed_with_jobs(fresh_weir)[0]
     if damage:
@@ -239,4 +239,9 @@ def test_a_mark_that_is_gone_or_damaged_is_told_by_the_doctor(fresh_weir, damage
         os.remove(path(weir, "weir.mark"))
     assert "the mark is missing or damaged" in weir.cli("doctor").stdout
     weir.start()
+    assert weir.wait_log(event="mark_missing")["level"] == "warn"
+    assert weir.api("GET", "/readyz").expect(200)["checks"]["mark"] == "warn"
     assert "commits, all there" in weir.cli("doctor").stdout
+    weir.stop()
+    weir.start()
+    assert "mark" not in weir.api("GET", "/readyz").expect(200)["checks"]

@@ -60,6 +60,14 @@ static bool store_is_up(struct call *c, const struct kernel_stats *stats)
     return up && stats->storing && !atomic_load(&c->api->fatal);
 }
 
+static void add_if(struct json_writer *w, bool holds, const char *what, const char *how)
+{
+    if (!holds)
+        return;
+    jw_key(w, what);
+    jw_text(w, how);
+}
+
 static void handle_ready(struct call *c)
 {
     struct err err;
@@ -88,14 +96,9 @@ static void handle_ready(struct call *c)
     jw_text(&w, stats.workers ? "ok" : "degraded");
     jw_key(&w, "pressure");
     jw_text(&w, pressure_level_text(overload_worst(c->api->overload)));
-    if (stats.clock_in_doubt) {
-        jw_key(&w, "clock");
-        jw_text(&w, "warn");
-    }
-    if (draining) {
-        jw_key(&w, "server");
-        jw_text(&w, "down");
-    }
+    add_if(&w, stats.clock_in_doubt, "clock", "warn");
+    add_if(&w, atomic_load(&c->api->mark_missing), "mark", "warn");
+    add_if(&w, draining, "server", "down");
     jw_object_end(&w);
     timestamp(c, &w);
     jw_object_end(&w);

@@ -103,6 +103,7 @@ enum err_code position_open(struct sqlite_store *s, enum high_water_mode mode, s
         return err->code;
     if (mode == HIGH_WATER_NONE)
         return ERR_OK;
+    s->base.mark_missing = s->position.store && !high_water_read(s->path).store;
     if (!s->position.store && name_store(s, err) != ERR_OK)
         return err->code;
     if (high_water_write(s->path, &s->position, &s->mark_fd, err) != ERR_OK)
