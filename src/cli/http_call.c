@@ -149,6 +149,22 @@ static struct str shown_url(const char *url)
     return memchr(url, '@', len) ? STR("the server") : (struct str){url, len};
 }
 
+/* The server ended the handshake and said why; `reason` is OpenSSL's text of it, perhaps with more behind. */
+static enum err_code explain_alert(struct str url, const char *reason, struct err *err)
+{
+    int len = (int)strcspn(reason, ",");
+    bool is_ours = strstr(reason, "certificate") || strstr(reason, "unknown ca");
+    if (is_ours)
+        return err_set(err, ERR_AUTH_FORBIDDEN,
+                       "%.*s does not accept the client's certificate, or misses it: %.*s; give one that it "
+                       "trusts with --client-cert FILE and --client-key FILE",
+                       STR_ARG(url), len, reason);
+    return err_set(err, ERR_STORAGE_UNAVAILABLE,
+                   "%.*s refuses the TLS connection: %.*s; check host and port of --url, and which versions "
+                   "of TLS a proxy on the way allows",
+                   STR_ARG(url), len, reason);
+}
+
 static enum err_code explain(const struct transfer *t, CURLcode rc, const char *message, struct err *err)
 {
     struct str url = shown_url(t->call->url);
@@ -175,14 +191,12 @@ static enum err_code explain(const struct transfer *t, CURLcode rc, const char *
     case CURLE_SSL_CERTPROBLEM:
         return err_set(err, ERR_CONFIG_INVALID, "--ca, --client-cert or --client-key cannot be used: %.120s",
                        message);
+    case CURLE_SSL_CLIENTCERT:
     case CURLE_SSL_CONNECT_ERROR:
     case CURLE_RECV_ERROR: /* TLS 1.3: the server judges a certificate after the client's side is done */
         if (!strstr(message, " alert "))
             break;
-        return err_set(
-            err, ERR_AUTH_FORBIDDEN,
-            "%.*s wants another certificate, or any (--client-cert FILE, --client-key FILE): %.120s",
-            STR_ARG(url), message);
+        return explain_alert(url, strstr(message, " alert ") + strlen(" alert "), err);
     case CURLE_URL_MALFORMAT:
     case CURLE_UNSUPPORTED_PROTOCOL:
         return err_set(err, ERR_CONFIG_INVALID, "\"%.*s\" is no URL of a server; give --url http://HOST:PORT",

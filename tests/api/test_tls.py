@@ -6,6 +6,7 @@ import shutil
 import signal
 import socket
 import ssl
+import threading
 import time
 import warnings
 
@@ -304,6 +305,32 @@ def test_the_command_line_calls_a_server_over_tls(secure, authority):
     assert bare.returncode == 4 and "--client-cert FILE" in bare.stderr
     wrong = weir.cli("job", "list", "--url", url, "--ca", authority.cert("nobody"), key=key)
     assert wrong.returncode == 2 and "cannot be used" in wrong.stderr
+
+
+def told_of_alert(weir, number):
+    """A call of a server that answers the first bytes with this TLS alert."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        def refuse():
+            with server.accept()[0] as peer:
+                peer.recv(65536)
+                peer.sendall(bytes((21, 3, 3, 0, 2, 2, number)))
+                while peer.recv(65536):
+                    pass
+        thread = threading.Thread(target=refuse)
+        thread.start()
+        done = weir.cli("job", "list", "--url", f"https://127.0.0.1:{server.getsockname()[1]}", key="k")
+        thread.join()
+    return done
+
+
+def test_an_alert_is_told_as_it_is_and_only_certificates_are_blamed_on_the_client(weir):
+    for number, reason in ((42, "bad certificate"), (48, "unknown ca"), (116, "certificate required")):
+        done = told_of_alert(weir, number)
+        assert done.returncode == 4 and reason in done.stderr and "--client-cert FILE" in done.stderr, done
+    for number, reason in ((40, "handshake failure"), (70, "protocol version"), (80, "internal error")):
+        done = told_of_alert(weir, number)
+        assert done.returncode == 1 and reason in done.stderr and "--url" in done.stderr, done
+        assert "certificate" not in done.stderr
 
 
 @pytest.mark.parametrize("days, result", [(30, "ok"), (5, "warn")])
