@@ -14,7 +14,9 @@
 
 enum {
     COMMITS = 1500,
-    ROWS_A_COMMIT = 150,
+    IDLE_COMMITS = 300,
+    ROWS_A_COMMIT = 25,
+    PAYLOAD_SIZE = 3600, /* few rows fill many pages */
     PAGE = 4096,
     AHEAD_BYTES = 4 << 20,
     AHEAD_COMMITS = 6,
@@ -59,9 +61,9 @@ static void yard_close(struct yard *y)
     assert_int_equal(rmdir(y->folder), 0); /* a clean stop leaves neither WAL nor shared memory */
 }
 
-static struct job_row job(int64_t id, char payload[600])
+static struct job_row job(int64_t id, char payload[PAYLOAD_SIZE])
 {
-    snprintf(payload, 600, "\"%0*lld\"", 590, (long long)id);
+    snprintf(payload, PAYLOAD_SIZE, "\"%0*lld\"", PAYLOAD_SIZE - 10, (long long)id);
     return (struct job_row){
         .id = id, .low = id * 3, .client = 1, .queue = STR("q"), .payload = {payload, strlen(payload)}};
 }
@@ -70,7 +72,7 @@ static void commit_rows(struct yard *y, int64_t first)
 {
     struct row_change changes[ROWS_A_COMMIT];
     static struct job_row rows[ROWS_A_COMMIT];
-    static char payloads[ROWS_A_COMMIT][600];
+    static char payloads[ROWS_A_COMMIT][PAYLOAD_SIZE];
     for (int i = 0; i < ROWS_A_COMMIT; i++) {
         rows[i] = job(first + i, payloads[i]);
         changes[i] = (struct row_change){&table_job_row, ROW_INSERT, &rows[i]};
@@ -85,7 +87,7 @@ static void read_one(struct reader *r, struct arena *a, int64_t id)
 {
     struct err err = {.code = ERR_OK};
     struct job_row row = {.id = id};
-    char payload[600];
+    char payload[PAYLOAD_SIZE];
     struct job_row expected = job(id, payload);
     bool found = false;
     MUST(r->ops->reader_begin(r, &err) == ERR_OK);
@@ -126,11 +128,11 @@ static int64_t wal_bytes(const struct yard *y)
 }
 
 /* Commits without a pause; gives how often the WAL started over. */
-static int commit_all(struct yard *y, bool idle_between)
+static int commit_all(struct yard *y, int64_t commits, bool idle_between)
 {
     int restarts = 0;
     struct err err = {.code = ERR_OK};
-    for (int64_t n = 0; n < COMMITS; n++) {
+    for (int64_t n = 0; n < commits; n++) {
         int64_t before = y->store->wal_pages;
         commit_rows(y, 1 + n * ROWS_A_COMMIT);
         restarts += y->store->wal_pages < before;
@@ -162,7 +164,7 @@ static void test_the_wal_starts_over_under_load_and_nothing_is_lost(void **state
     yard_open(&y);
     for (int i = 0; i < 2; i++)
         assert_int_equal(pthread_create(&readers[i], NULL, reader_thread, &y), 0);
-    int restarts = commit_all(&y, false);
+    int restarts = commit_all(&y, COMMITS, false);
     atomic_store(&y.stop, true);
     for (int i = 0; i < 2; i++)
         pthread_join(readers[i], NULL);
@@ -178,7 +180,7 @@ static void test_the_wal_starts_over_when_there_are_pauses(void **state)
     (void)state;
     struct yard y = {0};
     yard_open(&y);
-    assert_true(commit_all(&y, true) >= 1);
+    assert_true(commit_all(&y, IDLE_COMMITS, true) >= 1);
     yard_close(&y);
 }
 
