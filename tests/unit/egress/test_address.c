@@ -88,7 +88,9 @@ static void other_families_and_texts_are_denied(void **state)
     const char *reason = NULL;
     assert_false(egress_address_allowed(&p, (const struct sockaddr *)&local, &reason));
     assert_string_equal(reason, "not an IP address");
+    reason = NULL;
     assert_false(egress_address_text_allowed(&p, "", &reason));
+    assert_string_equal(reason, "not an IP address");
     assert_false(egress_address_text_allowed(&p, "/run/x.sock", &reason));
     assert_false(egress_address_text_allowed(&p, "127.1", &reason));
 }

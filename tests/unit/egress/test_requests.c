@@ -329,6 +329,36 @@ static void a_head_is_bounded_in_lines_and_bytes(void **state)
     }
 }
 
+static void what_an_answer_was_does_not_show_in_the_next(void **state)
+{
+    (void)state;
+    struct rig rig = {0};
+    struct err err;
+    struct strbuf large CLEANUP(strbuf_free) = {0};
+    strbuf_add_text(&large, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n");
+    for (int line = 0; line < EGRESS_HEAD_LINES_MAX; line++)
+        strbuf_add_text(&large, "a: b\r\n");
+    strbuf_add_text(&large, "\r\n");
+    const struct {
+        struct str answer;
+        enum egress_failure failure;
+        int status;
+    } rows[] = {{strbuf_str(&large), EGRESS_TOO_LARGE, 0},
+                {STR("HTTP/1.1 503 No\r\nContent-Length: 1\r\nConnection: close\r\n\r\nx"), EGRESS_NONE, 503},
+                {STR(""), EGRESS_CLOSED, 0}};
+    rig_start(&rig, 1 << 20, &hand_clock);
+    for (int i = 0; i < (int)LENGTH_OF(rows); i++) {
+        struct egress_request request = request_to(&rig);
+        rig.answer = rows[i].answer;
+        assert_int_equal(egress_send(rig.egress, &request, &err), ERR_OK);
+        while (rig.done <= i)
+            egress_poll(rig.egress, -1);
+        assert_int_equal(rig.last.failure, rows[i].failure);
+        assert_int_equal(rig.last.status, rows[i].status);
+    }
+    rig_stop(&rig);
+}
+
 static void a_1xx_answer_and_a_trailer_are_not_the_answer(void **state)
 {
     (void)state;
@@ -438,6 +468,7 @@ int main(void)
         cmocka_unit_test(headers_are_names_and_values_that_frame_nothing),
         cmocka_unit_test(an_answer_is_told_with_its_beginning_and_whole_to_who_has_room),
         cmocka_unit_test(a_head_is_bounded_in_lines_and_bytes),
+        cmocka_unit_test(what_an_answer_was_does_not_show_in_the_next),
         cmocka_unit_test(a_1xx_answer_and_a_trailer_are_not_the_answer),
         cmocka_unit_test(what_became_of_a_request_is_told),
         cmocka_unit_test(a_denied_address_is_told_by_its_kind),

@@ -268,6 +268,22 @@ static void test_workers_are_counted_while_they_are_heard_of(void **state)
     assert_int_equal(counted_workers(r), 0);
 }
 
+static void test_a_worker_that_works_is_heard_of(void **state)
+{
+    struct rig *r = *state;
+    int64_t client = rig_new_client(r, NULL);
+    rig_submit_default(r, client);
+    struct claimed_task task = rig_claim(r, "w");
+    rig_pass(r, 20000);
+    rig_work(r, &start_command_type, &task);
+    for (int i = 0; i < 2; i++) {
+        rig_pass(r, 20000);
+        assert_int_equal(rig_work(r, &heartbeat_command_type, &task).code, ERR_OK);
+    }
+    step_after(r, 100);
+    assert_int_equal(counted_workers(r), 1);
+}
+
 static uint32_t known_workers(const struct rig *r)
 {
     return live_worker_count(r->store->live, INT64_MIN);
@@ -349,6 +365,7 @@ int main(void)
         RIG_TEST(test_a_store_that_failed_is_asked_once_a_second),
         RIG_TEST(test_the_files_of_the_store_are_looked_for_once_a_second),
         RIG_TEST(test_workers_are_counted_while_they_are_heard_of),
+        RIG_TEST(test_a_worker_that_works_is_heard_of),
         RIG_TEST(test_workers_that_are_silent_for_ten_minutes_are_forgotten),
         RIG_TEST(test_a_store_of_ones_own_leaves_one_the_duties),
         cmocka_unit_test(test_a_ghost_is_found_by_task_and_token_until_its_time_is_over),

@@ -171,6 +171,18 @@ static void test_a_lease_that_ends_before_the_start_returns_the_job_to_the_queue
     assert_int_equal(rig_view(r, job.id).attempt, 1);
 }
 
+static void test_a_start_tells_how_long_the_lease_is_then(void **state)
+{
+    struct rig *r = *state;
+    rig_submit_default(r, rig_new_client(r, NULL));
+    struct claimed_task task = rig_claim(r, "w");
+    rig_pass(r, 20000);
+    int64_t until = rig_work(r, &start_command_type, &task).lease_expires_ms;
+    assert_int_equal(until, task.lease_expires_ms + 20000);
+    rig_pass(r, 10);
+    assert_int_equal(rig_work(r, &start_command_type, &task).lease_expires_ms, until); /* a repeated one */
+}
+
 /* A heartbeat before the start does not extend the lease (AJ-35). */
 static void test_an_unstarted_lease_is_not_extended_by_heartbeats(void **state)
 {
@@ -555,6 +567,7 @@ int main(void)
         RIG_TEST(test_a_stale_token_is_refused_everywhere_and_nothing_changes),
         RIG_TEST(test_a_wrong_id_half_or_another_client_is_refused_like_a_stale_token),
         RIG_TEST(test_a_lease_that_ends_before_the_start_returns_the_job_to_the_queue),
+        RIG_TEST(test_a_start_tells_how_long_the_lease_is_then),
         RIG_TEST(test_an_unstarted_lease_is_not_extended_by_heartbeats),
         RIG_TEST(test_a_running_job_whose_worker_is_silent_fails_as_worker_lost),
         RIG_TEST(test_heartbeats_keep_a_running_job_alive),

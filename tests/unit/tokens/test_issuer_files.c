@@ -316,6 +316,35 @@ static void a_file_of_keys_that_is_bad_or_gone_leaves_the_keys_for_a_while(void 
     assert_non_null(strstr(err.detail, "empty"));
 }
 
+/* Whoever asks has the file read although it looks the same, and a URL fetched before its time. */
+static void keys_are_read_again_when_somebody_asks(void **state)
+{
+    const struct folder *f = *state;
+    struct issuer_keys *k;
+    struct err err;
+    size_t index;
+    const char *url;
+    bool read, told;
+    write_keys(f, "one", NOW, 5);
+    assert_int_equal(open_keys(f, FILE_NAMED("keys.json"), &k, &err), ERR_OK);
+    write_keys(f, "two", NOW, 5);
+    assert_int_equal(issuer_keys_read(k, 0, NOW, &read, &err), ERR_OK);
+    assert_true(read && find(k, "two", NOW) == TOKEN_OK && !state_at(k, NOW).failures);
+    write_text(f->keys, STR("{}"), NOW, 5);
+    assert_int_equal(issuer_keys_read(k, 0, NOW, &read, &err), ERR_CONFIG_INVALID);
+    assert_int_equal(state_at(k, NOW).failures, 1);
+    issuer_keys_free(k);
+    assert_int_equal(open_keys(f, NAMED(URL), &k, &err), ERR_OK);
+    assert_true(issuer_keys_due(k, NOW, &index, &url));
+    assert_int_equal(issuer_keys_read(k, 0, NOW, &read, &err), ERR_OK); /* under way */
+    assert_false(read || issuer_keys_due(k, NOW, &index, &url));
+    assert_int_equal(issuer_keys_put(k, 0, STR_ABSENT, STR("down"), NOW, &told, &err), ERR_CONFIG_INVALID);
+    assert_false(issuer_keys_due(k, NOW, &index, &url));
+    assert_int_equal(issuer_keys_read(k, 0, NOW, &read, &err), ERR_OK);
+    assert_true(!read && issuer_keys_due(k, NOW, &index, &url));
+    issuer_keys_free(k);
+}
+
 static void a_file_is_read_up_to_its_bound(void **state)
 {
     const struct folder *f = *state;
@@ -329,6 +358,9 @@ static void a_file_is_read_up_to_its_bound(void **state)
         assert_true(more || out.len == 9000);
     }
     struct strbuf out CLEANUP(strbuf_free) = {0};
+    write_text(f->keys, STR("x"), NOW, 0);
+    assert_int_equal(issuer_file_read(f->keys, 9000, &out, &err), ERR_OK);
+    assert_int_equal(out.len, 1);
     assert_int_equal(issuer_file_read("/nowhere/at/all", 9000, &out, &err), ERR_CONFIG_INVALID);
     assert_non_null(strstr(err.detail, "No such file"));
     assert_int_equal(issuer_file_read(f->path, 9000, &out, &err), ERR_CONFIG_INVALID); /* a folder */
@@ -456,6 +488,7 @@ int main(void)
         cmocka_unit_test(what_an_issuer_says_is_kept_and_the_rest_has_defaults),
         FILE_TEST(a_changed_file_of_keys_counts_within_a_second),
         FILE_TEST(a_file_of_keys_that_is_bad_or_gone_leaves_the_keys_for_a_while),
+        FILE_TEST(keys_are_read_again_when_somebody_asks),
         FILE_TEST(a_file_is_read_up_to_its_bound),
         FILE_TEST(fetched_keys_are_kept_in_a_file_that_is_whole_and_ours_alone),
         cmocka_unit_test(without_a_list_there_are_no_issuers),

@@ -50,6 +50,23 @@ static int tear_down(void **state)
     return 0;
 }
 
+static int lowest_free_descriptor(void)
+{
+    int fd = dup(STDIN_FILENO);
+    close(fd);
+    return fd;
+}
+
+static void a_change_of_the_keys_leaves_no_descriptor_open(void **state)
+{
+    struct fixture *f = *state;
+    struct key_record made;
+    struct err err;
+    int before = lowest_free_descriptor();
+    assert_int_equal(key_files_rotate(&f->place, TOKEN_ALG_ES256, STR("t"), NOW + 1, &made, &err), ERR_OK);
+    assert_int_equal(lowest_free_descriptor(), before);
+}
+
 /* The list in a file: that of one new key, or of as many. Its kid is that of the last. */
 static void write_list(struct fixture *f, const char *path, int keys, long later_ns)
 {
@@ -127,6 +144,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         RING_TEST(a_list_that_is_another_by_anything_is_read_again),
         RING_TEST(keys_that_cannot_be_read_any_more_count_for_a_while),
+        RING_TEST(a_change_of_the_keys_leaves_no_descriptor_open),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -413,6 +413,7 @@ static void a_manifest_with_a_wrong_member_is_refused_by_name(void **state)
         {"\"version\":1", "\"version\":2", "version is not 1"},
         {"\"version\":1", "\"version\":\"1\"", "version is not 1"},
         {"\"keys\":", "\"kays\":", "missing"},
+        {"\"keys\":", "\"keys\":7,\"kays\":", "no list"},
         {"\"sha256\":", "\"sha\":", "missing"},
         {"\"environment\":\"dev\"", "\"environment\":\"a-very-long-environment\"", "missing"},
         {"\"alg\":\"ES256\",\"created_at\"", "\"alg\":\"none\",\"created_at\"", "missing or wrong"},
