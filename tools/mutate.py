@@ -1,11 +1,12 @@
 #!/usr/bin/python3
 """make mutate: does a test fail when a rule is changed?
 
-One small change at a time (a mutant) is made to a copy of the tree under build-mutate/: a condition
-negated, a comparison moved by one, a number changed, a call or an assignment dropped, && for ||, a bound
-removed. The object is compiled, the C tests near it are linked and run one after the other until one
-fails (or hangs, or crashes): the mutant is killed. What they let live has to pass the same programs on
-PostgreSQL, where the machine has one, and the black-box tests near it; --no-api leaves both out. A mutant
+A copy of the tree is built under build-mutate/. One small change at a time (a mutant) is made to one of its
+files: a condition negated, a comparison moved by one, a number changed, a call or an assignment dropped,
+&& for ||, a bound removed. That object alone is compiled, and the C tests near it that hold it are linked
+with it in the place of the original one and run until one fails (or hangs, or crashes): the mutant is
+killed. What killed others of the same file is tried first. What they let live has to pass the same programs
+on PostgreSQL, where the machine has one, and the black-box tests near it; --no-api leaves both out. A mutant
 whose object is byte for byte the original one is no change, one that does not compile is none either;
 neither counts. Every test has passed on what is not mutated before it may kill.
 
@@ -16,18 +17,23 @@ survivors; below --goal percent killed or explained the exit status is 1.
     tools/mutate.py                            60 mutants, drawn by --seed
     tools/mutate.py --count 300 --seed 7       as many others
     tools/mutate.py --file src/tokens/jws.c    of one file (or folder); --count 0: every one of them
-    tools/mutate.py --resume                   goes on with the same draw: what has a result is not run again
+    tools/mutate.py --resume                   goes on with the same draw: what was killed or is explained is
+                                               not run again, what lived is
     tools/mutate.py --list                     only says which there are
 """
 import argparse
 import collections
+import concurrent.futures
 import fnmatch
+import functools
 import hashlib
 import json
 import os
+import queue
 import random
 import re
 import resource
+import shlex
 import shutil
 import signal
 import subprocess
@@ -51,7 +57,7 @@ FOLDERS = {
                    ["api/test_tokens.py", "api/test_runs_tokens.py", "api/test_issuers.py"]),
     "src/egress": (["egress_*"], [], ["egress/test_sending.py", "egress/test_guard.py",
                                       "egress/test_hostile.py", "api/test_webhook_delivery.py"]),
-    "src/kernel": (["kernel_*", "jobs_*"], ["kernel_*"],
+    "src/kernel": (["kernel_*", "jobs_*"], ["kernel_*", "jobs_submit", "jobs_deliver", "jobs_share"],
                    ["api/test_submit.py", "api/test_limits.py", "api/test_pressure.py",
                     "scenarios/test_worker_protocol.py"]),
     "src/jobs": (["jobs_*", "kernel_*"], ["jobs_submit", "jobs_deliver", "jobs_share"],
@@ -291,20 +297,21 @@ def programs(folders, postgres):
     return sorted(found, key=lambda program: program.seconds)
 
 
-def black_box(names):
+def black_box(names, programs_at=BUILD):
     """How to run the black-box tests of some files: command, and options of run()."""
     return (([sys.executable, "-m", "pytest", "-q", "-x", *[os.path.join("tests", name) for name in names]],
              API_SECONDS, API_SECONDS),
             {"cwd": TREE,
-             "env": {"WEIR_BIN": os.path.join(BUILD, "weir"), "TMPDIR": "/tmp", "WEIR_TEST_STORE": "sqlite"}})
+             "env": {"WEIR_BIN": os.path.join(programs_at, "weir"), "TMPDIR": "/tmp",
+                     "WEIR_TEST_STORE": "sqlite"}})
 
 
-def run(command, cpu_seconds, wall_seconds, env=None, cwd=BUILD):
+def run(command, cpu_seconds, wall_seconds, env=None, cwd=BUILD, place=PLACE):
     """(how it failed or None, CPU seconds). In memory alone where a program knows several stores."""
     def limit():
         resource.setrlimit(resource.RLIMIT_CPU, (int(cpu_seconds), int(cpu_seconds) + 1))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    scratch = os.path.join(PLACE, "scratch")
+    scratch = os.path.join(place, "scratch")
     shutil.rmtree(scratch, ignore_errors=True)
     os.makedirs(scratch)
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -345,9 +352,28 @@ def postgres_url():
         return {}
 
 
+@functools.lru_cache(None)
+def symbols(path):
+    """What an object or a program defines for others."""
+    told = subprocess.run(["nm", "-g", "--defined-only", "-P", path], cwd=BUILD, capture_output=True,
+                          text=True, check=True)
+    return {line.split()[0] for line in told.stdout.splitlines()}
+
+
+@functools.lru_cache(None)
+def link_command(target):
+    """How a program is linked, without its name."""
+    told = subprocess.run(["ninja", "-C", BUILD, "-t", "commands", target], capture_output=True, text=True,
+                          check=True)
+    command = shlex.split(told.stdout.splitlines()[-1])
+    at = command.index("-o")
+    return command[:at] + command[at + 2:]
+
+
 class Workshop:
-    """Tries mutants in the copy."""
-    def __init__(self, folders, api):
+    """Tries mutants: as many at a time as it has places to compile and link in. The copy and its build stay
+    as they are."""
+    def __init__(self, folders, api, places):
         set_up()
         self.programs, self.api = programs(folders, postgres_url() if api else {}), api
         for folder in folders if api else ():
@@ -359,61 +385,110 @@ class Workshop:
             files = [os.path.join(BUILD, name) for name in API_TARGETS]
             files += [os.path.join(TREE, "tests", name) for name in names]
             unmutated(f"black-box tests of {folder}", files_print(*files), *command, **options)
+        with open(os.path.join(BUILD, "compile_commands.json"), encoding="utf-8") as file:
+            self.units = {os.path.relpath(os.path.join(BUILD, unit["file"]), TREE): unit
+                          for unit in json.load(file)}
+        self.originals, self.kills = {}, collections.defaultdict(collections.Counter)
+        self.places = queue.Queue()
+        for number in range(places):
+            self.places.put(os.path.join(PLACE, f"place{number}"))
 
-    def object_of(self, path):
-        """The object a source file becomes."""
-        folder = os.path.dirname(path)
-        library = os.path.join(BUILD, folder, "lib" + os.path.basename(folder) + ".a.p")
-        return os.path.join(library, os.path.relpath(path, folder).replace("/", "_") + ".o")
+    def compiled(self, path, text, place):
+        """The object of a file with another text, made in a place; None: it does not compile."""
+        words, command = iter(shlex.split(self.units[path]["command"])), []
+        for word in words:
+            if word in ("-o", "-c", "-MQ", "-MF"):
+                next(words)
+            elif word.startswith("-I"):
+                command.append("-I" + os.path.join(BUILD, word[2:]))
+            elif word != "-MD":
+                command.append(word)
+        os.makedirs(os.path.join(place, os.path.dirname(path)), exist_ok=True)
+        write(os.path.join(place, path), text)
+        # Without ccache: nobody compiles it again.
+        command += ["-o", "mutant.o", "-c", path]
+        if quiet(command, cwd=place, env={**os.environ, "CCACHE_DISABLE": "1"}):
+            return None
+        with open(os.path.join(place, "mutant.o"), "rb") as file:
+            return file.read()
+
+    def link(self, target, name, place):
+        """A program with the object of the place: what stands before the libraries is taken instead of
+        what is in them. True: it is there."""
+        os.makedirs(os.path.dirname(name), exist_ok=True)
+        command = link_command(target)
+        return not quiet([command[0], "-o", name, os.path.join(place, "mutant.o"), *command[1:]], cwd=BUILD)
 
     def judge(self, mutant):
         """killed, alive, same (the object has not changed) or broken (does not compile), and by what."""
-        target = os.path.join(TREE, mutant.path)
-        with open(target, encoding="utf-8") as file:
-            original = file.read()
-        unit = self.object_of(mutant.path)
-        with open(unit, "rb") as file:
-            was = file.read()
-        lines = original.split("\n")
-        lines[mutant.line - 1] = mutant.after
+        place = self.places.get()
         try:
-            write(target, "\n".join(lines))
-            if ninja(os.path.relpath(unit, BUILD)):
+            with open(os.path.join(TREE, mutant.path), encoding="utf-8") as file:
+                text = file.read()
+            if mutant.path not in self.originals:
+                self.originals[mutant.path] = self.compiled(mutant.path, text, place)
+            lines = text.split("\n")
+            lines[mutant.line - 1] = mutant.after
+            unit = self.compiled(mutant.path, "\n".join(lines), place)
+            if unit is None:
                 return "broken", ""
-            with open(unit, "rb") as file:
-                if file.read() == was:
-                    return "same", ""
-            return self.kill(mutant)
+            if unit == self.originals[mutant.path]:
+                return "same", ""
+            return self.kill(mutant, place)
         finally:
-            write(target, original)
+            self.places.put(place)
 
-    def near(self, folder):
-        """The programs that may kill in a folder: nearest first, those on PostgreSQL behind all others."""
-        for on_postgres in (False, True):
-            for name in FOLDERS[folder][on_postgres]:
-                for program in self.programs:
-                    if program.on_postgres == on_postgres and fnmatch.fnmatch(program.name, name):
-                        yield program
+    def holds(self, target, path):
+        """Whether a program has the object of a file in it."""
+        return not symbols(self.units[path]["output"]).isdisjoint(symbols(target))
 
-    def kill(self, mutant):
+    def near(self, path):
+        """The programs that may kill in a file: those that did, those of its name, then nearest first; those
+        on PostgreSQL behind all others."""
+        folder, kills = os.path.dirname(path), self.kills[path]
+        of_file = os.path.basename(folder) + "_" + os.path.basename(path).removesuffix(".c")
+
+        def distance(program):
+            names = FOLDERS[folder][program.on_postgres]
+            nearest = next(at for at, name in enumerate(names) if fnmatch.fnmatch(program.name, name))
+            return (program.on_postgres, -kills[program.name], program.name != of_file, nearest,
+                    program.seconds)
+        return sorted((program for program in self.programs
+                       if program.may_kill_in(folder) and self.holds(program.target, path)), key=distance)
+
+    def kill(self, mutant, place):
         """Runs what may kill it."""
-        folder = os.path.dirname(mutant.path)
-        for program in self.near(folder):
-            if ninja(program.target):
+        name = os.path.join(place, "test")
+        for program in self.near(mutant.path):
+            if not self.link(program.target, name, place):
                 return "broken", ""
-            verdict, _ = run(program.command, *program.limits(), env=program.env)
+            verdict, _ = run([name, *program.command[1:]], *program.limits(), env=program.env, place=place)
             if verdict:
+                self.kills[mutant.path][program.name] += 1
                 return "killed", f"{program.name}{' on PostgreSQL' * program.on_postgres}: {verdict}"
-        if self.api and not ninja(*API_TARGETS):
-            command, options = black_box(FOLDERS[folder][2])
-            verdict, _ = run(*command, **options)
-            if verdict:
-                return "killed", f"api: {verdict}"
-        return "alive", ""
+        return self.kill_black_box(mutant, place) if self.api else ("alive", "")
+
+    def kill_black_box(self, mutant, place):
+        """The same with whole programs."""
+        for target in API_TARGETS:
+            name = os.path.join(place, target)
+            if not self.holds(target, mutant.path):
+                os.makedirs(os.path.dirname(name), exist_ok=True)
+                shutil.copy(os.path.join(BUILD, target), name)
+            elif not self.link(target, name, place):
+                return "broken", ""
+        kills = self.kills[mutant.path]
+        names = sorted(FOLDERS[os.path.dirname(mutant.path)][2], key=lambda name: -kills[name])
+        command, options = black_box(names, place)
+        verdict, _ = run(*command, place=place, **options)
+        if not verdict:
+            return "alive", ""
+        kills[verdict.split("::")[0].removeprefix("tests/")] += 1
+        return "killed", f"api: {verdict}"
 
 
 def write(path, text):
-    """A file with a time that ninja sees."""
+    """A file with this text."""
     with open(path, "w", encoding="utf-8") as file:
         file.write(text)
 
@@ -437,12 +512,17 @@ def earlier():
         return {name: (state, by) for name, state, by, *_ in fields}
 
 
+def is_known(mutant, known):
+    """Whether it is explained."""
+    return (mutant.path, mutant.before.strip(), mutant.after.strip()) in known
+
+
 def report(results, known, goal):
     """The table, then who lives. True: the goal is met."""
     states = ("killed", "explained", "alive", "same", "broken")
     table, alive = collections.defaultdict(collections.Counter), []
     for mutant, state, _ in results:
-        if state == "alive" and (mutant.path, mutant.before.strip(), mutant.after.strip()) in known:
+        if state == "alive" and is_known(mutant, known):
             state = "explained"
         if state == "alive":
             alive.append(mutant)
@@ -471,8 +551,34 @@ def arguments():
     parser.add_argument("--no-api", action="store_true", help="C tests without PostgreSQL alone")
     parser.add_argument("--goal", type=float, default=95.0, help="percent to be killed or explained")
     parser.add_argument("--minutes", type=float, default=0, help="start no mutant after so long; 0: no end")
+    parser.add_argument("--jobs", type=int, default=1, help="so many at a time")
     parser.add_argument("--list", action="store_true", help="only list them")
     return parser.parse_args()
+
+
+def tried(found, known, asked):
+    """(mutant, state, by what) of each that has a result or gets one in time."""
+    done, began = earlier(), time.monotonic()
+    names = {mutant: name_of(mutant) for mutant in found}
+    left = [mutant for mutant in found if names[mutant] not in done
+            or done[names[mutant]][0] == "alive" and not is_known(mutant, known)]
+    folders = sorted({os.path.dirname(mutant.path) for mutant in left})
+    workshop = Workshop(folders, not asked.no_api, asked.jobs) if left else None
+
+    def judge(mutant):
+        late = asked.minutes and time.monotonic() - began > 60 * asked.minutes
+        return None if late else workshop.judge(mutant)
+    with concurrent.futures.ThreadPoolExecutor(asked.jobs) as pool:
+        for number, (mutant, result) in enumerate(zip(left, pool.map(judge, left)), 1):
+            if not result:
+                print(f"{asked.minutes} minutes are over: {len(left) - number + 1} mutants were not tried")
+                break
+            done[names[mutant]] = result
+            with open(RESULTS, "a", encoding="utf-8") as file:
+                file.write("\t".join((names[mutant], *result, f"{mutant.path}:{mutant.line}")) + "\n")
+            print(f"{number}/{len(left)} {result[0]:<7} {mutant.path}:{mutant.line} {mutant.operator} "
+                  f"{result[1]}", flush=True)
+    return [(mutant, *done[names[mutant]]) for mutant in found if names[mutant] in done]
 
 
 def main():
@@ -490,23 +596,8 @@ def main():
     os.makedirs(PLACE, exist_ok=True)
     if not asked.resume and os.path.exists(RESULTS):
         os.remove(RESULTS)
-    done, results, workshop = earlier(), [], None
-    folders = sorted({os.path.dirname(mutant.path) for mutant in found})
-    began = time.monotonic()
-    for number, mutant in enumerate(found, 1):
-        name = name_of(mutant)
-        if name not in done:
-            if asked.minutes and time.monotonic() - began > 60 * asked.minutes:
-                print(f"{asked.minutes} minutes are over: {len(found) - number + 1} mutants were not tried")
-                break
-            workshop = workshop or Workshop(folders, not asked.no_api)
-            done[name] = workshop.judge(mutant)
-            with open(RESULTS, "a", encoding="utf-8") as file:
-                file.write("\t".join((name, *done[name], f"{mutant.path}:{mutant.line}")) + "\n")
-            print(f"{number}/{len(found)} {done[name][0]:<7} {mutant.path}:{mutant.line} {mutant.operator} "
-                  f"{done[name][1]}", flush=True)
-        results.append((mutant, *done[name]))
-    return 0 if report(results, explained(), asked.goal) else 1
+    known = explained()
+    return 0 if report(tried(found, known, asked), known, asked.goal) else 1
 
 
 if __name__ == "__main__":
