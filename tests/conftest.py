@@ -1,7 +1,8 @@
 """Fixtures of every black-box test. What they stand on: tests/harness/README.md.
 
-weir        one server for a whole module: no rate limit, catalog work 100 times faster
-module_weir a factory for servers with settings of their own that live as long as the module
+weir        one server for the whole run: no rate limit, catalog work 100 times faster, two runners
+module_weir a factory for servers with settings of their own that live as long as the module; whoever asks for
+            the same options there gets the same server
 fresh_weir  a factory for a test that needs settings of its own, restarts or kills
 client      a new client of `weir`: (client_id, api_key)
 receiver    a receiver of webhooks that answers 200 until told otherwise
@@ -11,7 +12,8 @@ A test has 300 seconds, or @pytest.mark.limit(seconds). @pytest.mark.long runs o
 test-long, @pytest.mark.tsan also against the ThreadSanitizer build.
 
 --store postgres (or WEIR_TEST_STORE=postgres) gives every server a database of its own in a PostgreSQL
-started for the run. @pytest.mark.sqlite_only("why") is left out then, @pytest.mark.postgres_only else.
+started for the run. @pytest.mark.sqlite_only("why") is left out then, @pytest.mark.postgres_only else;
+@pytest.mark.any_store, in which the store plays no part, runs with PostgreSQL in make test-long only.
 --part 1/3 runs a third of the files, by the seconds that tests/times.tsv says they take, so that several
 runs beside each other do all and end together.
 
@@ -27,13 +29,17 @@ import sys
 import pytest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness.pace import Stopwatch  # noqa: E402
+from harness.pace import Stopwatch  # noqa: E402  (needs the path above)
 from harness.receiver import Receiver  # noqa: E402
-from harness.weir_server import REPOSITORY, Weir, is_sanitized  # noqa: E402  (needs the path above)
+from harness.weir_server import REPOSITORY, Weir, is_sanitized, server_environment  # noqa: E402
 
 TEST_SECONDS_MAX = 300  # nothing is judged by it: it ends what hangs, on a busy machine too
 LONG = os.environ.get("WEIR_TEST_LONG") == "1"
 STRICT = os.environ.get("WEIR_TEST_STRICT") == "1"
+# The search for leaks is a quarter of what a server's start and end cost: at commit size those that tests
+# share have it, and get every kind of call.
+ENDS_UNSEARCHED = {} if LONG else {"ASAN_OPTIONS": ":".join(
+    (server_environment()["ASAN_OPTIONS"], "detect_leaks=0"))}
 KEEP = os.environ.get("WEIR_TEST_KEEP") == "1"
 STORE_VARIABLE = "WEIR_TEST_STORE"
 TIMES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "times.tsv")
@@ -55,6 +61,7 @@ def pytest_configure(config):
     os.environ[STORE_VARIABLE] = config.getoption("--store")  # harness/weir_server.py reads it
     config.addinivalue_line("markers", "sqlite_only(why): not with --store postgres")
     config.addinivalue_line("markers", "postgres_only: only with --store postgres")
+    config.addinivalue_line("markers", "any_store: with --store postgres only in make test-long")
     config.addinivalue_line("markers", "release_only(why): not with a sanitizer; a stage of make test has it")
     config.addinivalue_line("markers", "long: only in make test-long")
     config.addinivalue_line("markers", "tsan: also runs against the ThreadSanitizer build")
@@ -97,6 +104,7 @@ def left_out(item, on_postgres):
     """Whether this run is not the one that has the test."""
     return (not LONG and item.get_closest_marker("long")
             or on_postgres and item.get_closest_marker("sqlite_only")
+            or on_postgres and not LONG and item.get_closest_marker("any_store")
             or not on_postgres and item.get_closest_marker("postgres_only")
             or item.get_closest_marker("release_only") and is_sanitized())
 
@@ -201,10 +209,10 @@ def end_all(servers):
         raise faults[0]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def weir():
-    """One server for the module; its clean end is part of the module's verdict."""
-    server = start_server()
+    """The server that most tests share, each with its own clients; its end is part of the run's verdict."""
+    server = start_server(settings={"runner.processes": 2})
     try:
         server.start()
     except BaseException:
@@ -213,6 +221,14 @@ def weir():
         raise
     yield server
     end_server(server)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_report_of_a_sanitizer():
+    """What went wrong in a server that others go on with is told at the end of the module it happened in."""
+    yield
+    for server in running:
+        server.assert_no_sanitizer_report()
 
 
 @pytest.fixture
@@ -233,8 +249,8 @@ def fresh_weir():
     """A factory: fresh_weir(settings={...}, args=[...], start=False) gives a Weir of its own."""
     made = []
 
-    def make(start=True, **options):
-        server = start_server(**options)
+    def make(start=True, env=None, **options):
+        server = start_server(env=ENDS_UNSEARCHED | (env or {}), **options)
         made.append(server)
         return server.start() if start else server
 
@@ -244,13 +260,15 @@ def fresh_weir():
 
 @pytest.fixture(scope="module")
 def module_weir():
-    """A factory for servers with settings of their own that live as long as the module."""
-    made = []
+    """A factory for servers that live as long as the module, one for each options that are asked for."""
+    made = {}
 
     def make(**options):
-        server = start_server(**options)
-        made.append(server)
-        return server.start()
+        wanted = repr(options)
+        if wanted not in made:
+            made[wanted] = start_server(**options)
+            made[wanted].start()
+        return made[wanted]
 
     yield make
-    end_all(made)
+    end_all(made.values())

@@ -53,8 +53,9 @@ OF_NO_STORE = [f"tests/{name}.py" for name in (
     "api/test_deploy", "api/test_failure_cases", "api/test_limits", "api/test_metrics", "api/test_ops",
     "api/test_pressure", "api/test_signals_authorization", "api/test_store_copy", "api/test_topology",
     "api/test_topology_gate", "api/test_webhook_delivery",
-    "scenarios/test_big_plans", "scenarios/test_completion", "scenarios/test_done", "scenarios/test_load_mix",
-    "scenarios/test_non_goals", "webhooks/test_broken_receivers")]
+    "scenarios/test_big_plans", "scenarios/test_cancel", "scenarios/test_completion", "scenarios/test_done",
+    "scenarios/test_load_mix", "scenarios/test_non_goals", "scenarios/test_work_kinds",
+    "webhooks/test_broken_receivers")]
 SIMULATOR = "tests/api/test_simulate.py"  # most of it is about its own table and flags
 ON_POSTGRES = ["tests/api", "tests/scenarios", "tests/webhooks", "tests/harness/test_postgres.py",
                "tests/faults/test_postgres_start.py", "tests/faults/test_postgres_leases.py",

@@ -3,6 +3,7 @@ Host a caller on this machine may name."""
 import contextlib
 import http.client
 import json
+import itertools
 import select
 import socket
 
@@ -13,6 +14,7 @@ from harness.weir_server import binary, wait_for
 LIMITED = "RFA_REQUEST_RATE_LIMITED"
 BAD = "RFA_AUTH_INVALID_CREDENTIALS"
 HERE, THERE = "127.0.0.1", "127.0.0.2"
+STRANGERS = (f"127.0.1.{number}" for number in itertools.count(1))
 
 
 def ask(weir, path, source=HERE, method="GET", headers=None):
@@ -41,18 +43,26 @@ def first_refusal(weir, path, **options):
     ("/.well-known/jwks.json", "GET", None), ("/openapi/jobs.yaml", "GET", None), ("/nothing", "GET", None),
     ("/v1/jobs", "GET", None), ("/v1/jobs", "GET", {"Authorization": "Bearer nonsense"}),
     ("/engine/v1/runs", "GET", {"Authorization": "Bearer a.b.c"}), ("/v1/clients", "POST", None)])
-def test_requests_without_good_credentials_are_so_many_a_minute_from_one_address(fresh_weir, path, method,
+def test_requests_without_good_credentials_are_so_many_a_minute_from_one_address(strict, path, method,
                                                                                    headers):
     """Any of these paths; another address, probes and good credentials have their own."""
-    weir = fresh_weir(settings={"server.unauthenticated_per_minute": 10, "runner.processes": 0})
-    key = weir.new_client().api_key  # two of the ten
-    count, (_, code, told) = first_refusal(weir, path, method=method, headers=headers)
-    assert count == 8 and code == LIMITED
+    weir, key = strict
+    here, there = next(STRANGERS), next(STRANGERS)
+    assert ask(weir, "/v1/clients", here, "POST")[0] == 201  # one of the ten
+    count, (_, code, told) = first_refusal(weir, path, source=here, method=method, headers=headers)
+    assert count == 9 and code == LIMITED
     assert 1 <= int(told["Retry-After"]) <= 60
-    assert ask(weir, path, THERE, method, headers)[0] != 429
-    assert ask(weir, "/v1/jobs", headers={"Authorization": f"Bearer {key}"})[0] == 200
+    assert ask(weir, path, there, method, headers)[0] != 429
+    assert ask(weir, "/v1/jobs", here, headers={"Authorization": f"Bearer {key}"})[0] == 200
     for probe in ("/healthz", "/readyz", "/startupz"):
-        assert [ask(weir, probe)[0] for _ in range(15)] == [200] * 15
+        assert [ask(weir, probe, here)[0] for _ in range(15)] == [200] * 15
+
+
+@pytest.fixture(name="strict", scope="module")
+def one_for_strangers(module_weir):
+    """A server that takes ten such requests a minute from an address, and the key of a client."""
+    weir = module_weir(settings={"server.unauthenticated_per_minute": 10, "runner.processes": 0})
+    return weir, weir.new_client().api_key
 
 
 def test_clients_are_so_many_a_minute_from_one_address(fresh_weir):
@@ -92,13 +102,9 @@ def test_in_dev_a_caller_on_this_machine_names_an_address_or_a_known_host(host_w
 
 
 @pytest.fixture(name="host_weir", scope="module")
-def one_for_hosts():
+def one_for_hosts(module_weir):
     """A server in dev with one more name."""
-    from conftest import end_server, start_server  # pylint: disable=import-outside-toplevel
-    server = start_server(settings={"server.hosts": "other.example, named.example",
-                                    "runner.processes": 0}).start()
-    yield server
-    end_server(server)
+    return module_weir(settings={"server.hosts": "other.example, named.example", "runner.processes": 0})
 
 
 def test_outside_dev_any_host_will_do_and_metrics_need_the_operator(fresh_weir):

@@ -95,9 +95,23 @@ def test_flags_beat_environment_beats_file(fresh_weir, tmp_path):
         400, "RFA_JOB_VALIDATION_FAILED")
 
 
-def test_the_catalog_of_types_is_configurable(fresh_weir):
+@pytest.fixture(scope="module")
+def narrow(module_weir):
+    """A server on which few types, one retry and no failing kind are."""
+    return module_weir(settings={"jobs.types": "EXECUTE,DEFERRED", "jobs.retry_max": 1,
+                                 "jobs.retry_base_ms": 0, "jobs.failure_probability": 0, "runner.processes": 0})
+
+
+@pytest.fixture(scope="module")
+def failing(module_weir):
+    """A server on which every kind that is drawn fails, and what is final is soon purged."""
+    return module_weir(settings={"jobs.failure_probability": 1, "jobs.retention_seconds": 1,
+                                 "runner.processes": 0})
+
+
+def test_the_catalog_of_types_is_configurable(narrow):
     """[JOB-298] Without EMIT_EVENT a submit of it is 400; the others work."""
-    weir = fresh_weir(settings={"jobs.types": "EXECUTE,DEFERRED", "runner.processes": 0})
+    weir = narrow
     key = weir.new_client().api_key
     problem = weir.try_submit(key, type="EMIT_EVENT").expect_problem(
         400, "RFA_JOB_VALIDATION_FAILED")
@@ -107,9 +121,9 @@ def test_the_catalog_of_types_is_configurable(fresh_weir):
     assert weir.total(key) == 2
 
 
-def test_the_retry_maximum_is_configurable(fresh_weir):
+def test_the_retry_maximum_is_configurable(narrow):
     """[JOB-135] Set to 1: one retry, the second refused."""
-    weir = fresh_weir(settings={"jobs.retry_max": 1, "jobs.retry_base_ms": 0, "runner.processes": 0})
+    weir = narrow
     key = weir.new_client().api_key
     job_id = weir.failed_job(key)
     weir.retry(key, job_id).expect(200)
@@ -118,27 +132,18 @@ def test_the_retry_maximum_is_configurable(fresh_weir):
     weir.try_submit(key, max_retries=2).expect_problem(400, "RFA_JOB_VALIDATION_FAILED")
 
 
-@pytest.mark.parametrize("probability, failing", [(0, False), (1, True)])
-def test_the_share_of_failing_kinds_is_configurable(fresh_weir, probability, failing):
+def test_the_share_of_failing_kinds_is_configurable(narrow, failing):
     """[JOB-057] At 0 no drawn kind fails, at 1 every one does."""
-    weir = fresh_weir(settings={"jobs.failure_probability": probability, "runner.processes": 0})
-    key = weir.new_client().api_key
-    body = {"jobs": [{"type": "EXECUTE"}] * 60}
-    for result in weir.api("POST", "/v1/jobs:batch", body, key).expect(202)["results"]:
-        assert weir.job(key, result["job_id"])["definition"]["should_fail"] is failing
+    for weir, should_fail in ((narrow, False), (failing, True)):
+        key = weir.new_client().api_key
+        body = {"jobs": [{"type": "EXECUTE"}] * 60}
+        for result in weir.api("POST", "/v1/jobs:batch", body, key).expect(202)["results"]:
+            assert weir.job(key, result["job_id"])["definition"]["should_fail"] is should_fail
 
 
-def test_the_life_of_a_key_is_configurable(fresh_weir):
-    weir = fresh_weir(settings={"keys.ttl_seconds": 1, "runner.processes": 0})
-    key = weir.new_client().api_key
-    weir.api("GET", "/v1/jobs", key=key).expect(200)
-    wait_for(lambda: weir.api("GET", "/v1/jobs", key=key).status == 401, 5, "expiry")
-    weir.api("GET", "/v1/jobs", key=key).expect_problem(401, "RFA_AUTH_TOKEN_EXPIRED")
-
-
-def test_finished_jobs_are_purged_after_their_retention(fresh_weir):
+def test_finished_jobs_are_purged_after_their_retention(failing):
     """[JOB-297 JOB-236 JOB-237] One second: the final job is gone (404), the unfinished one stays."""
-    weir = fresh_weir(settings={"jobs.retention_seconds": 1, "runner.processes": 0})
+    weir = failing
     key = weir.new_client().api_key
     kept = weir.submit(key, queue="o", idempotency_key="kept")["job_id"]
     gone = weir.submit(key, queue="o", idempotency_key="gone")["job_id"]
@@ -161,9 +166,8 @@ def test_every_environment_starts_without_further_keys(fresh_weir):
         weir.stop()
 
 
-def test_a_second_server_on_the_same_data_is_refused(fresh_weir):
+def test_a_second_server_on_the_same_data_is_refused(weir):
     """One directory, one writer: the second ends with a message, the first goes on."""
-    weir = fresh_weir(settings={"runner.processes": 0})
     key = weir.new_client().api_key
     done = subprocess.run(weir.program + ["serve", "--listen", "127.0.0.1:0", "--data", weir.data],
                           env=server_environment(), timeout=20, check=False, capture_output=True,

@@ -69,6 +69,7 @@ def test_a_stream_ends_with_its_key_and_says_why_while_others_go_on(brisk, way):
     assert brisk.api("GET", "/v1/jobs", key=key).json["code"] == code
 
 
+@pytest.mark.any_store
 def test_the_connection_of_a_stream_that_was_ended_is_closed(weir, client):
     """A client that keeps it open could not use it for anything else without a credential."""
     job_id = weir.submit(client.api_key, queue="outside")["job_id"]
@@ -127,6 +128,7 @@ def mint(weir, tenant, ttl, role="Admin"):
     return done.stdout.strip()
 
 
+@pytest.mark.any_store
 def test_a_stream_ends_when_its_token_expires_while_others_go_on(weir):
     engine = Engine(weir, "acme-expiry")
     run = Outside(engine)
@@ -147,6 +149,7 @@ def revoke_token_key(weir, token):
     wait_for(lambda: weir.api("GET", "/engine/v1/runs", key=token).status == 401, 30, "the refusal", weir)
 
 
+@pytest.mark.any_store
 def test_a_stream_ends_when_the_key_of_its_token_is_revoked(fresh_weir):
     """Found without a ping, which comes after 15 s. A stream with an API key goes on."""
     weir = fresh_weir()
@@ -221,6 +224,7 @@ def test_a_parked_claim_waits_on_when_other_keys_change(fresh_weir):
     assert [task["job_id"] for task in poll.end().expect(200)["tasks"]] == [job_id]
 
 
+@pytest.mark.any_store
 def test_a_parked_claim_does_not_wait_beyond_the_end_of_its_key(fresh_weir):
     """A job that comes later is left to others."""
     weir = fresh_weir(settings={"runner.processes": 0})
@@ -246,6 +250,7 @@ def test_a_parked_claim_does_not_wait_beyond_the_overlap_of_its_key(brisk):
     assert brisk.job(client.api_key, job_id)["state"] == "QUEUED"
 
 
+@pytest.mark.any_store
 def test_a_parked_claim_ends_when_the_key_of_its_token_is_revoked(fresh_weir):
     """It is refused long before its wait is over, and what comes is there for others."""
     weir = fresh_weir(settings={"runner.processes": 0})
@@ -253,7 +258,7 @@ def test_a_parked_claim_ends_when_the_key_of_its_token_is_revoked(fresh_weir):
     engine.put_plan("p", "a")
     poll = Poll(weir, engine.token("Worker"))
     revoke_token_key(weir, engine.token())
-    engine.tokens.clear()
+    engine.forget_tokens()
     poll.end().expect_problem(401, INVALID)
     engine.start("p")
     assert len(engine.worker().claim(wait_ms=20000)) == 1

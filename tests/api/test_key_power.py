@@ -69,6 +69,7 @@ def call(weir, owner, method, path, operation, key):
     return weir.api(method, path, body, key)
 
 
+@pytest.mark.any_store
 def test_every_operation_that_takes_a_key_names_its_scope_and_is_refused_without_it(weir, operations, owner):
     """All operations of all contracts x the key that has all scopes but the one, and only the one."""
     client, alone, rest = owner
@@ -91,6 +92,7 @@ def test_every_operation_that_takes_a_key_names_its_scope_and_is_refused_without
     assert tried > 20
 
 
+@pytest.mark.any_store
 def test_keys_of_no_scope_at_all_open_no_route_of_tokens(weir, operations, owner):
     """Engine and operator routes take no API key, whatever its scopes."""
     client = owner[0]
@@ -144,6 +146,7 @@ def test_several_keys_work_at_a_time_and_revoking_one_leaves_the_others(weir, cl
     assert statuses == [200, 403, 200]
 
 
+@pytest.mark.any_store
 def test_what_is_asked_of_a_key_is_checked(weir, client):
     path = keys_path(client.client_id)
     for wish in ({"scopes": []}, {"scopes": ["root"]}, {"scopes": "read"}, {"queues": []},

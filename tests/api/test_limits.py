@@ -98,9 +98,8 @@ def test_every_answer_that_a_limit_governs_says_where_the_client_stands(fresh_we
         assert standing(free) == ({}, {})
 
 
-def test_without_a_limit_no_header_is_sent(fresh_weir):
+def test_without_a_limit_no_header_is_sent(weir):
     """The control of the test above."""
-    weir = fresh_weir(settings={"runner.processes": 0})
     assert standing(weir.try_submit(weir.new_client().api_key, queue="o")) == ({}, {})
 
 
@@ -277,20 +276,15 @@ def test_a_full_queue_refuses_and_drops_nothing(fresh_weir):
     assert weir.total(key) == 9
 
 
-def test_a_replay_is_answered_although_the_queue_is_full(fresh_weir):
-    weir = fresh_weir(settings={"jobs.queue_size": 1, "runner.processes": 0})
-    key = weir.new_client().api_key
-    first = weir.submit(key, idempotency_key="a", queue="o")
-    assert weir.submit(key, idempotency_key="a", queue="o") == first
-    weir.try_submit(key, idempotency_key="b", queue="o").expect_problem(503, FULL)
-
-
 def test_the_queue_limit_tells_the_same_from_every_door(fresh_weir):
-    """[JOB-194] Submit, batch and retry give one code and one status, as does a low priority."""
+    """[JOB-194] Submit, batch and retry give one code and one status, as does a low priority; a replay is
+    answered all the same."""
     weir = fresh_weir(settings={"jobs.queue_size": 1, "runner.processes": 0})
     key = weir.new_client().api_key
     failed = weir.failed_job(key)
-    weir.submit(key, queue="o")
+    first = weir.submit(key, idempotency_key="a", queue="o")
+    assert weir.submit(key, idempotency_key="a", queue="o") == first
+    weir.try_submit(key, idempotency_key="b", queue="o").expect_problem(503, FULL)
     single = weir.try_submit(key, queue="o").expect_problem(503, FULL)
     retry = weir.retry(key, failed).expect_problem(503, FULL)
     low = weir.try_submit(key, queue="o", priority=0).expect_problem(503, FULL)
@@ -324,10 +318,16 @@ def test_parallel_submits_fill_the_queue_exactly(fresh_weir):
     assert weir.metric("job_queue_depth") == weir.total(key) == 10
 
 
-def test_payload_and_body_limits_follow_their_settings(fresh_weir):
+@pytest.fixture(scope="module")
+def tight(module_weir):
+    """A server that takes little, for a short time."""
+    return module_weir(settings={"jobs.payload_max_bytes": 100, "server.body_max_bytes": 2048,
+                                 "jobs.max_runtime_ms": 300, "runner.processes": 0})
+
+
+def test_payload_and_body_limits_follow_their_settings(tight):
     """[JOB-289] A large payload in a well-sized body is 400, a large body 413."""
-    weir = fresh_weir(settings={"jobs.payload_max_bytes": 100, "server.body_max_bytes": 2048,
-                                "runner.processes": 0})
+    weir = tight
     key = weir.new_client().api_key
     weir.submit(key, queue="o", payload={"x": "a" * 80})
     weir.try_submit(key, queue="o", payload={"x": "a" * 200}).expect_problem(
@@ -337,9 +337,9 @@ def test_payload_and_body_limits_follow_their_settings(fresh_weir):
     assert weir.total(key) == 1
 
 
-def test_a_run_over_the_limit_fails_with_timeout(fresh_weir):
+def test_a_run_over_the_limit_fails_with_timeout(tight):
     """[JOB-290 JOB-295] The limit of the setting, or the job's own smaller one."""
-    weir = fresh_weir(settings={"jobs.max_runtime_ms": 300, "runner.processes": 0})
+    weir = tight
     key = weir.new_client().api_key
     weir.try_submit(key, max_runtime_ms=301).expect_problem(400, "RFA_JOB_VALIDATION_FAILED")
     for fields in ({}, {"max_runtime_ms": 100}):

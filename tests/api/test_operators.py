@@ -230,6 +230,7 @@ def test_every_change_of_an_operator_is_recorded_once(fresh_weir):
     assert done.returncode == 0, done.stdout
 
 
+@pytest.mark.any_store
 def test_a_look_of_an_operator_leaves_a_line_in_the_log(fresh_weir):
     """Who looked at what, and from where; refused calls name nobody."""
     weir = fresh_weir(settings=SETTINGS)
@@ -249,6 +250,7 @@ def test_a_look_of_an_operator_leaves_a_line_in_the_log(fresh_weir):
     assert {(line["status"], line["peer"]) for line in lines} == {(200, "127.0.0.1")}
 
 
+@pytest.mark.any_store
 def test_a_token_is_an_operator_only_by_its_role_and_without_a_tenant(server):
     client = server.new_client()
     for args, code in ((("--role", "Admin", "--tenant", client.client_id), "AUTHZ_TENANT_FORBIDDEN"),
@@ -265,6 +267,7 @@ def test_a_token_is_an_operator_only_by_its_role_and_without_a_tenant(server):
         401, "RFA_AUTH_INVALID_CREDENTIALS")
 
 
+@pytest.mark.any_store
 def test_outside_dev_and_from_a_browser_an_operator_needs_credentials(server, module_weir):
     server.api("GET", "/ops/v1/clients").expect(200)
     stage = module_weir(settings={**SETTINGS, "environment": "stage"})
@@ -274,6 +277,7 @@ def test_outside_dev_and_from_a_browser_an_operator_needs_credentials(server, mo
             weir.api(method, path, headers=headers).expect_problem(401, "RFA_AUTH_INVALID_CREDENTIALS")
 
 
+@pytest.mark.any_store
 def test_the_command_line_operates_clients(server):
     client = server.new_client()
     for _ in range(3):

@@ -22,13 +22,14 @@ def create(weir, key=None, **headers):
     return weir.api("POST", "/v1/clients", key=key, headers=headers)
 
 
+@pytest.mark.any_store
 @pytest.mark.parametrize("settings, is_open", [
     ({}, True), ({"environment": "stage"}, False), ({"environment": "prod"}, False),
     ({"clients.registration": "operator"}, False),
     ({"environment": "stage", "clients.registration": "open"}, True)])
-def test_registration_is_open_in_dev_and_the_operators_elsewhere(fresh_weir, settings, is_open):
+def test_registration_is_open_in_dev_and_the_operators_elsewhere(module_weir, settings, is_open):
     """A client and its first key need the same."""
-    weir = fresh_weir(settings={**SETTINGS, **settings})
+    weir = module_weir(settings={**SETTINGS, **settings})
     client = create(weir, TOKEN).expect(201)["client_id"]
     first_key = weir.api("POST", f"/v1/clients/{client}/keys", {})
     if is_open:
@@ -46,17 +47,18 @@ def test_registration_is_open_in_dev_and_the_operators_elsewhere(fresh_weir, set
     create(weir, renewed).expect_problem(403, "RFA_AUTH_FORBIDDEN")
 
 
-def test_the_command_line_registers_with_the_operator_token(fresh_weir):
-    weir = fresh_weir(settings={**SETTINGS, "clients.registration": "operator"})
+@pytest.mark.any_store
+def test_the_command_line_registers_with_the_operator_token(module_weir):
+    weir = module_weir(settings={**SETTINGS, "clients.registration": "operator"})
     refused = weir.cli("client", "create", "--with-key")
     assert refused.returncode == 4 and "--operator-token" in refused.stderr
     done = weir.cli("client", "create", "--with-key", "--operator-token", TOKEN)
     assert done.returncode == 0 and "export WEIR_API_KEY=" in done.stdout, done.stderr
 
 
-def test_an_idempotency_key_without_credentials_is_ignored(fresh_weir):
+def test_an_idempotency_key_without_credentials_is_ignored(module_weir):
     """Whoever guesses another's key gets a client of its own, not the other's."""
-    weir = fresh_weir(settings=SETTINGS)
+    weir = module_weir(settings=SETTINGS)
     one, two = (create(weir, **{"Idempotency-Key": "deploy-1"}) for _ in range(2))
     assert one.expect(201)["client_id"] != two.expect(201)["client_id"]
     assert two.json["webhook_secret"] and "idempotency-replayed" not in two.headers
@@ -96,6 +98,7 @@ def test_a_client_that_has_a_key_is_kept_whatever_its_age(fresh_weir):
     assert set(clients(weir)) == {used.client_id, revoked.client_id}
 
 
+@pytest.mark.any_store
 @pytest.mark.parametrize("settings, says", [
     ({}, "warning: operator.token is not set, so clients are made"),
     ({"clients.registration": "open"}, "warning: clients.registration is open in prod"),

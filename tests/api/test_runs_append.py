@@ -97,6 +97,7 @@ WRONG = [{"eventId": "3c4ad9a0-0ea6-11ef-9262-0242ac120002"}, {"eventId": "junk"
          {"persistedAt": "2026-02-16T10:00:00Z"}, {"runSeq": 7}, {"color": "red"}]
 
 
+@pytest.mark.any_store
 @pytest.mark.parametrize("kind, step", [("RunQueued", None), ("StepStarted", "s1")])
 @pytest.mark.parametrize("change", MISSING + EMPTY + WRONG, ids=str)
 def test_an_envelope_with_a_fault_is_refused(run, kind, step, change):
@@ -108,6 +109,7 @@ def test_an_envelope_with_a_fault_is_refused(run, kind, step, change):
     run.engine.call("GET", path_of(run.run_id)).expect_problem(404, "RUN_NOT_FOUND")
 
 
+@pytest.mark.any_store
 @pytest.mark.parametrize("kind", STEP_EVENTS)
 @pytest.mark.parametrize("step", [None, "", "a|b", 5])
 def test_a_step_event_names_its_step(run, kind, step):
@@ -118,6 +120,7 @@ def test_a_step_event_names_its_step(run, kind, step):
     run.send(event).expect_problem(400, "EVENT_INVALID")
 
 
+@pytest.mark.any_store
 @pytest.mark.parametrize("kind", RUN_EVENTS)
 @pytest.mark.parametrize("step", ["s1", "", "RUN", None])
 def test_a_run_event_has_no_step(run, kind, step):
@@ -163,6 +166,7 @@ def test_what_goes_by_time_goes_by_when_it_was_persisted(run, weir):
 
 # ---- keys
 
+@pytest.mark.any_store
 @pytest.mark.parametrize("vector", [v for v in vectors(REPOSITORY) if v["logicalAttemptId"]],
                          ids=lambda v: v["name"])
 def test_the_authority_reckons_keys_as_the_golden_vectors_do(weir, vector):

@@ -34,7 +34,7 @@ def signalled(weir, count=3):
 @pytest.fixture(name="stopped", scope="module")
 def stopped_server(module_weir):
     """A stopped server, with a run and three records in its store."""
-    weir = module_weir(settings=UNLIMITED)
+    weir = module_weir(settings={**UNLIMITED, "runner.processes": 0})
     signalled(weir)
     weir.stop()
     return weir
@@ -162,6 +162,7 @@ def test_failures_have_the_codes_of_the_list_and_no_others(server):
                     (409, "STEP_TERMINAL")}
 
 
+@pytest.mark.any_store
 def test_a_signal_that_is_invalid_is_logged_too(server):
     """[SIG-113] AS-09: it leaves no record."""
     engine, run_id, records = signalled(server, 1)

@@ -4,9 +4,17 @@ import json
 import subprocess
 import threading
 
+import pytest
+
 from harness.weir_server import wait_for
 
 SECONDS = 30
+
+
+@pytest.fixture(scope="module")
+def weir(module_weir):
+    """One of its own: every event of the store is asked for."""
+    return module_weir()
 
 
 def events(weir, *args):
@@ -34,20 +42,6 @@ def all_of(weir, client, jobs):
     return {(job, event["seq"]): event for job in jobs for event in weir.events(client.api_key, job)}
 
 
-def test_every_event_once_as_the_api_tells_it_and_in_order_per_job(weir, client):
-    """The same objects; per job seq rises by one."""
-    jobs = finished(weir, client, 20)
-    wanted = all_of(weir, client, jobs)
-    wait_for(lambda: len(of_jobs(events(weir), jobs)) >= len(wanted), SECONDS, "all events", weir)
-    lines = [line for line in events(weir) if line["event"]["job_id"] in jobs]
-    seen = of_jobs(lines, jobs)
-    assert collections.Counter(seen) == collections.Counter(wanted.keys())
-    for line in lines:
-        assert line["event"] == wanted[line["event"]["job_id"], line["event"]["seq"]]
-    for job in jobs:
-        assert [seq for one, seq in seen if one == job] == sorted(seq for one, seq in seen if one == job)
-
-
 def test_after_goes_on_exactly_behind_any_event(weir, client):
     """Whatever the place: what was told and what comes then are all there is, nothing twice."""
     jobs = finished(weir, client, 5)
@@ -61,6 +55,20 @@ def test_after_goes_on_exactly_behind_any_event(weir, client):
         assert rest[:len(every) - at - 1] == every[at + 1:]
     first = events(weir, "--limit", "4")
     assert [line["place"] for line in first] == [line["place"] for line in lines[:4]]
+
+
+def test_every_event_once_as_the_api_tells_it_and_in_order_per_job(weir, client):
+    """The same objects; per job seq rises by one."""
+    jobs = finished(weir, client, 20)
+    wanted = all_of(weir, client, jobs)
+    wait_for(lambda: len(of_jobs(events(weir), jobs)) >= len(wanted), SECONDS, "all events", weir)
+    lines = [line for line in events(weir) if line["event"]["job_id"] in jobs]
+    seen = of_jobs(lines, jobs)
+    assert collections.Counter(seen) == collections.Counter(wanted.keys())
+    for line in lines:
+        assert line["event"] == wanted[line["event"]["job_id"], line["event"]["seq"]]
+    for job in jobs:
+        assert [seq for one, seq in seen if one == job] == sorted(seq for one, seq in seen if one == job)
 
 
 def test_follow_tells_what_happens_later_and_ends_at_its_limit(weir, client):

@@ -77,8 +77,18 @@ def read_answer(wrapped):
 
 # ---- serving
 
-def test_plain_and_tls_are_served_side_by_side(secure):
-    weir = secure()
+@pytest.fixture(scope="module")
+def both(module_weir, tmp_path_factory):
+    """A server of plain and TLS that tests leave as it is, and its authority."""
+    authority, held = Authority(tmp_path_factory.mktemp("tls")).issue("server"), PortReservation()
+    weir = module_weir(settings=authority.settings(held.port))
+    weir.tls_port, weir.secure = held.port, SecureAddress("127.0.0.1", held.port, authority.context())
+    yield weir, authority
+    held.close()
+
+
+def test_plain_and_tls_are_served_side_by_side(both):
+    weir, _ = both
     client = weir.new_client()
     weir.submit(client.api_key, queue="outside")
     page = wire.call(weir.secure, "GET", "/v1/jobs", key=client.api_key).expect(200)
@@ -95,23 +105,23 @@ def test_a_server_may_serve_tls_only(fresh_weir, authority):
     assert wire.send_raw(("127.0.0.1", weir.port), b"GET /readyz HTTP/1.1\r\nHost: a\r\n\r\n")[:4] != b"HTTP"
 
 
-def test_http_1_1_is_agreed_on_and_other_protocols_are_refused(secure, authority):
-    weir = secure()
+def test_http_1_1_is_agreed_on_and_other_protocols_are_refused(both):
+    weir, authority = both
     for offer, chosen in ((["http/1.1"], "http/1.1"), (["h2", "http/1.1"], "http/1.1"), ([], None)):
         context = authority.context()
         if offer:
             context.set_alpn_protocols(offer)
         with connection(weir, context) as wrapped:
             assert wrapped.selected_alpn_protocol() == chosen
-    context = authority.context()
+    context, refused = authority.context(), weir.metric("weir_tls_handshakes_total", end="refused")
     context.set_alpn_protocols(["h2"])
     with pytest.raises(ssl.SSLError, match="no application protocol|NO_APPLICATION_PROTOCOL"):
         certificate(weir, context)
-    assert weir.metric("weir_tls_handshakes_total", end="refused") == 1
+    assert weir.metric("weir_tls_handshakes_total", end="refused") == refused + 1
 
 
-def test_tls_1_1_is_refused(secure, authority):
-    weir = secure()
+def test_tls_1_1_is_refused(both):
+    weir, authority = both
     context = authority.context()
     context.set_ciphers("ALL:@SECLEVEL=0")
     with warnings.catch_warnings():
@@ -125,8 +135,8 @@ def test_tls_1_1_is_refused(secure, authority):
     assert certificate(weir, context)
 
 
-def test_a_body_of_a_mebibyte_and_an_answer_of_several_records_arrive_whole(secure):
-    weir = secure()
+def test_a_body_of_a_mebibyte_and_an_answer_of_several_records_arrive_whole(both):
+    weir, _ = both
     client = weir.new_client()
     payload = {"text": "x" * 200000}
     jobs = [{"type": "EXECUTE", "queue": "outside", "payload": payload} for _ in range(5)]
@@ -139,8 +149,8 @@ def test_a_body_of_a_mebibyte_and_an_answer_of_several_records_arrive_whole(secu
     assert len(contract) > 16384 and wire.call(weir.secure, "GET", "/openapi/jobs.yaml").body == contract
 
 
-def test_pipelined_requests_and_bytes_one_by_one_are_served(secure, authority):
-    weir = secure()
+def test_pipelined_requests_and_bytes_one_by_one_are_served(both):
+    weir, authority = both
     request = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
     with connection(weir, authority.context()) as wrapped:
         wrapped.sendall(request * 20)
@@ -153,8 +163,8 @@ def test_pipelined_requests_and_bytes_one_by_one_are_served(secure, authority):
         assert read_answer(wrapped)[0].startswith(b"HTTP/1.1 200")
 
 
-def test_a_stream_of_events_is_followed_over_tls(secure):
-    weir = secure()
+def test_a_stream_of_events_is_followed_over_tls(both):
+    weir, _ = both
     key = weir.new_client().api_key
     job_id = weir.submit(key, queue="outside")["job_id"]
     stream = wire.follow(weir.secure, f"/v1/jobs/{job_id}/events", key)
@@ -164,8 +174,8 @@ def test_a_stream_of_events_is_followed_over_tls(secure):
     assert rest[:2] == ["job.assigned", "job.running"] and len(rest) == 3
 
 
-def test_the_end_of_a_connection_is_said(secure, authority):
-    weir = secure()
+def test_the_end_of_a_connection_is_said(both):
+    weir, authority = both
     with connection(weir, authority.context()) as wrapped:
         wrapped.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
         wrapped.suppress_ragged_eofs = False

@@ -232,10 +232,9 @@ def test_worker_calls_and_probes_leave_no_spans_of_their_own(traced, collector):
         assert not collector.of(weir__request_id=answer.headers["x-request-id"])
 
 
-def test_a_lost_lease_shows_as_a_second_wait(fresh_weir, collector):
+def test_a_lost_lease_shows_as_a_second_wait(traced, collector):
     """The job goes back: ASSIGNED ends in QUEUED, and both come again, under the same attempt."""
-    weir = fresh_weir(env={"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url},
-                      settings={"runner.processes": 0})
+    weir = traced
     key = weir.new_client().api_key
     job_id = weir.submit(key, queue="w7")["job_id"]
     weir.tell("release", key, weir.claim(key, "w7")[0])
@@ -273,8 +272,7 @@ def test_the_ratio_thins_traces_that_begin_here(fresh_weir, collector):
     assert weir.metric("weir_spans_total") >= 1
 
 
-def test_without_an_endpoint_nothing_is_recorded_and_contexts_pass(fresh_weir):
-    weir = fresh_weir(settings={"runner.processes": 0})
+def test_without_an_endpoint_nothing_is_recorded_and_contexts_pass(weir):
     key = weir.new_client().api_key
     context, _, _ = new_context()
     weir.submit(key, {"traceparent": context}, queue="w")

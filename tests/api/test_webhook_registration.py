@@ -39,6 +39,7 @@ def test_every_event_name_and_both_patterns_are_taken(weir, client, events):
     assert sorted(listed(weir, client.api_key)[0]["events"]) == sorted(events)
 
 
+@pytest.mark.any_store
 @pytest.mark.parametrize("url", ["not a url", "", "ftp://example.com/", "example.com/hook",
                                  "http://", "file:///etc/passwd", "http://a b/", "//example.com",
                                  "http://example.com/#x", "http://u:p@example.com/",
@@ -51,6 +52,7 @@ def test_a_bad_url_is_refused(weir, client, url):
     assert listed(weir, client.api_key) == []
 
 
+@pytest.mark.any_store
 @pytest.mark.parametrize("events", [["job.exploded"], ["JOB.FAILED"], ["job."], [""], ["job"],
                                     ["job.failed", "nope"], ["**"], ["job.*x"]])
 def test_an_unknown_event_name_is_refused(weir, client, events):
@@ -61,6 +63,7 @@ def test_an_unknown_event_name_is_refused(weir, client, events):
     assert listed(weir, client.api_key) == []
 
 
+@pytest.mark.any_store
 @pytest.mark.parametrize("body", [
     {}, {"url": "http://example.com/"}, {"events": ["*"]}, {"url": None, "events": ["*"]},
     {"url": 1, "events": ["*"]}, {"url": "http://example.com/", "events": []},

@@ -27,8 +27,9 @@ CUT = (OSError, http.client.HTTPException)
 SETTINGS = {"runtime.root.max_restarts": 1000, "runtime.root.max_seconds": 1,
             "runtime.agents.max_restarts": 1000, "runtime.agents.max_seconds": 1,
             "runtime.drain_ms": 1000, "queue.lease_ms": 1000, "queue.heartbeat_ms": 200,
-            "runner.time_scale": 0.001, "jobs.max_runtime_ms": 60000000, "jobs.max_active": 1000000,
-            "jobs.queue_size": 1000000, "jobs.retry_base_ms": 10, "log.level": "warn"}
+            "runner.processes": 2, "runner.time_scale": 0.001, "jobs.max_runtime_ms": 60000000,
+            "jobs.max_active": 1000000, "jobs.queue_size": 1000000, "jobs.retry_base_ms": 10,
+            "log.level": "warn"}
 # Besides, for one whose receivers fail often.
 DELIVERIES = {"webhooks.base_ms": 10, "webhooks.cap_ms": 100, "webhooks.timeout_ms": 700,
               "webhooks.max_attempts": 100, "runtime.outbound.max_restarts": 1000,

@@ -164,7 +164,7 @@ def test_a_server_tells_when_it_is_ready_and_when_it_stops(fresh_weir, manager):
     """READY=1 from the main process, once, and then STOPPING=1 with the time it needs."""
     weir = fresh_weir(env=manager.environment())
     wait_for(lambda: "READY=1" in manager.listen(), 10, "READY=1", weir)
-    wait_for(lambda: "STATUS=4 of 4 processes ready" in manager.listen(), 10, "the status", weir)
+    wait_for(lambda: "STATUS=3 of 3 processes ready" in manager.listen(), 10, "the status", weir)
     assert "STOPPING=1" not in manager.listen()
     root = weir.process.pid
     weir.stop()
@@ -214,7 +214,7 @@ def test_no_child_knows_the_manager(fresh_weir, manager):
     """The socket is root's alone, so a process that is taken over cannot speak for the service."""
     machine.need("looking_inside")
     weir = fresh_weir(env=manager.environment())
-    wait_for(lambda: "STATUS=4 of 4 processes ready" in manager.listen(), 10, "the status", weir)
+    wait_for(lambda: "STATUS=3 of 3 processes ready" in manager.listen(), 10, "the status", weir)
     counts = {}
     for pid in [weir.process.pid, *weir.pids()]:
         links = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]

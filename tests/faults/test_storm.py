@@ -33,8 +33,8 @@ SETTINGS = {f"runtime.{domain}.max_{what}": value for domain in ("root", "agents
             for what, value in (("restarts", 1000), ("seconds", 1))} | {
     "runtime.heartbeat_timeout_ms": STOPPED_MS, "runtime.drain_ms": 1000, "queue.lease_ms": 2000,
     "queue.heartbeat_ms": 400, "runner.time_scale": 0.001, "jobs.max_runtime_ms": 60000000,
-    "runner.concurrency": 8, "jobs.max_active": 10000000, "jobs.queue_size": 10000000, "log.level": "warn",
-    "limits.requests_per_minute": 0}
+    "runner.processes": 2, "runner.concurrency": 8, "jobs.max_active": 10000000, "jobs.queue_size": 10000000,
+    "log.level": "warn", "limits.requests_per_minute": 0}
 
 
 class Storm:

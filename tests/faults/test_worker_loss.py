@@ -48,7 +48,7 @@ OUTSIDE_WORKER = textwrap.dedent("""
 def weir():
     """Leases of two seconds; two runner processes; a runtime limit that plays no part."""
     server = start_server(settings={"queue.lease_ms": int(LEASE_SECONDS * 1000), "queue.heartbeat_ms": 400,
-                                    "runner.time_scale": 0.01, "runner.workers": 2,
+                                    "runner.time_scale": 0.01, "runner.processes": 2, "runner.workers": 2,
                                     "jobs.max_runtime_ms": 1000000,
                                     "runtime.agents.max_restarts": 1000,
                                     "runtime.agents.max_seconds": 1}).start()

@@ -30,15 +30,16 @@ START_SECONDS_MAX = 30
 STOP_SECONDS_MAX = 120
 ORPHAN_SECONDS_MAX = 5  # from the end of the root to the end of its last child
 POLL_SECONDS = 0.02
+POLL_SECONDS_MAX = 0.1  # of a wait that has taken long: a look costs a call, or the reading of a log
 FINAL_STATES = ("SUCCEEDED", "FAILED", "CANCELED")
 SANITIZER_REPORT = re.compile(
     r"ERROR: AddressSanitizer|ERROR: LeakSanitizer|WARNING: ThreadSanitizer|runtime error:"
     r"|AddressSanitizer:DEADLYSIGNAL|broken promise:")
 
-# What a test gets unless it says otherwise: no rate limits, catalog work a hundred times faster,
+# What a test gets unless it says otherwise: no rate limits, catalog work a hundred times faster, one runner,
 # and one client may fill its server (what the share of a client is, test_share.py says).
 DEFAULT_SETTINGS = {"limits.requests_per_minute": 0, "server.unauthenticated_per_minute": 0,
-                    "clients.per_address_minute": 0, "runner.time_scale": 0.01,
+                    "clients.per_address_minute": 0, "runner.processes": 1, "runner.time_scale": 0.01,
                     "jobs.max_active_per_client": 100000000}
 
 Client = namedtuple("Client", "client_id api_key")
@@ -114,6 +115,7 @@ class Weir:
             self.context = authority.context()
             self.settings.update(authority.settings(self.port))
         self.process = None
+        self.first_token = None  # of its own issuer: engine_calls.mint()
 
     # ---- starting and ending
 
@@ -170,7 +172,7 @@ class Weir:
                     return
             except OSError:
                 pass  # not listening yet
-            time.sleep(POLL_SECONDS)
+            pause(watch)
         raise AssertionError(f"not ready after {timeout} s:\n{self.log_tail()}")
 
     def stop(self):
@@ -461,4 +463,9 @@ def wait_for(condition, timeout, what, weir=None):
         if watch.is_over(timeout):
             tail = "\n" + weir.log_tail(20) if weir else ""
             raise AssertionError(f"waited {watch.seconds():.1f} s for {what}{tail}")
-        time.sleep(POLL_SECONDS)
+        pause(watch)
+
+
+def pause(watch):
+    """Between two looks at something awaited: the longer the wait so far, the longer."""
+    time.sleep(min(max(POLL_SECONDS, watch.seconds() / 20), POLL_SECONDS_MAX))
