@@ -15,11 +15,14 @@ static bool follow(struct call *c, struct event_feed *f)
     arena_reset(f->scratch);
     if (!r)
         return true; /* the store is away: the next tick tries again */
+    f->more = false;
     if (f->read(f, r, &ends, &err) != ERR_OK)
         reads_end(c->api->reads);
     if (f->out.len)
         listens = http_stream_write(c->x, strbuf_str(&f->out));
     strbuf_clear(&f->out);
+    if (listens && f->more)
+        http_stream_more(c->x);
     return listens && !ends;
 }
 
@@ -82,8 +85,11 @@ static void stream_tick(struct http_exchange *x)
         end_stream(x);
         return;
     }
+    if (http_stream_waits(x)) /* the client has not taken the part before */
+        return;
     uint64_t suspicions = followers_suspicions(c->api->followers);
-    if (f->started && followed_seq(f->followed) <= f->sent && suspicions == f->suspicions && !ping)
+    if (f->started && !f->more && followed_seq(f->followed) <= f->sent && suspicions == f->suspicions &&
+        !ping)
         return;
     f->started = true;
     f->suspicions = suspicions;

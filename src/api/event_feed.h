@@ -11,8 +11,12 @@
 
 struct event_feed;
 
-/* Adds what is behind `sent` to `out`, and moves `sent`. *ret_ends: nothing will ever follow. An error is no
- * end: what was added is sent, and the rest is tried again. */
+/* Enough for one write: a long history is told in parts, the next when the client has the one before. */
+enum { EVENT_FEED_PART_BYTES = 128 * 1024 };
+
+/* Adds what is behind `sent` to `out`, and moves `sent`; stops behind EVENT_FEED_PART_BYTES, with `more` set
+ * when there is more. *ret_ends: nothing will ever follow. An error is no end: what was added is sent, and
+ * the rest is tried again. */
 typedef enum err_code event_feed_fn(struct event_feed *f, struct reader *r, bool *ret_ends, struct err *err);
 
 struct event_feed {
@@ -21,6 +25,7 @@ struct event_feed {
     int64_t sent;          /* the last that the client has */
     struct arena *scratch; /* emptied before each read */
     struct strbuf out;
+    bool more; /* it has stopped before the end */
 
     /* its own */
     struct followed *followed;

@@ -81,8 +81,8 @@ struct exchange {
     bool heavy;        /* counted as under way (heavy.c) */
 
     enum stream_state stream;
-    bool stream_bare; /* no chunk framing: HTTP/1.0 */
-    bool stream_told; /* on_stream_end was called, or the handler ended it itself */
+    bool stream_bare;              /* no chunk framing: HTTP/1.0 */
+    bool stream_told, stream_more; /* its handler knows that it ends; a tick is due when all is sent */
     int64_t ping_ms, next_ping_ms;
     int64_t stuck_at_ms; /* 0: the kernel takes all we have; else give up then */
 

@@ -227,6 +227,9 @@ bool http_stream_write(struct http_exchange *x, struct str bytes);
 void http_stream_end(struct http_exchange *x);
 /* From a callback of the stream: its next tick comes after so many ms, those behind it every ping_ms. */
 void http_stream_tick_in(struct http_exchange *x, int64_t ms);
+/* From a callback of the stream: it has more to say. Its next tick comes when what was written is sent. */
+void http_stream_more(struct http_exchange *x);
+bool http_stream_waits(struct http_exchange *x); /* for that tick */
 /* Any thread, cheap, coalesced: every stream's on_stream_tick runs soon. */
 void http_server_tick(struct http_server *s);
 

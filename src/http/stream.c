@@ -51,7 +51,8 @@ bool http_stream_write(struct http_exchange *x, struct str bytes)
         return false;
     if (!bytes.len || x->method == HTTP_HEAD)
         return true; /* an empty chunk would be the last one */
-    if (ex->out.len - ex->out_sent + bytes.len > STREAM_UNSENT_MAX)
+    size_t unsent = ex->out.len - ex->out_sent;
+    if (unsent && unsent + bytes.len > STREAM_UNSENT_MAX)
         ex->stream = STREAM_LOST;
     else
         add_chunk(ex, bytes);
@@ -76,6 +77,17 @@ void http_stream_tick_in(struct http_exchange *x, int64_t ms)
     MUST(x->server_state == EXCHANGE_STREAM);
     ex->next_ping_ms = x->loop->now_ms + ms;
     loop_queue(x->conn); /* its deadline is set at its turn */
+}
+
+void http_stream_more(struct http_exchange *x)
+{
+    exchange_of(x)->stream_more = true;
+    loop_queue(x->conn);
+}
+
+bool http_stream_waits(struct http_exchange *x)
+{
+    return exchange_of(x)->stream_more;
 }
 
 static void tell_end(struct exchange *ex)
@@ -183,10 +195,22 @@ static bool flush(struct http_conn *c)
     return true;
 }
 
+/* The part before is with the kernel: the next one. */
+static void ask_for_more(struct exchange *ex)
+{
+    if (ex->out.len || !ex->stream_more || ex->stream != STREAM_OPEN)
+        return;
+    ex->stream_more = false;
+    ex->pub.on_stream_tick(&ex->pub);
+}
+
 void stream_on_turn(struct http_conn *c)
 {
     struct exchange *ex = c->x;
-    if (ex->stream == STREAM_LOST || !flush(c)) {
+    bool sent = ex->stream != STREAM_LOST && flush(c);
+    if (sent)
+        ask_for_more(ex);
+    if (!sent || ex->stream == STREAM_LOST) {
         stream_lose(c);
         return;
     }

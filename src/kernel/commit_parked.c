@@ -79,14 +79,14 @@ static void join(struct lane *l, enum lane_kind kind, int64_t now, struct comman
 void parked_join(struct lane *l, struct command_list *batch)
 {
     struct kernel *k = l->kernel;
-    if (!is_shared(l))
-        return;
     int64_t now = steady_now(k);
     pthread_mutex_lock(&k->lock);
     l->filled = 0;
     for (int kind = 0; kind < kinds_of(l); kind++)
-        if (k->look_for_parked[kind])
+        if (k->look_for_parked[kind] && is_shared(l))
             join(l, (enum lane_kind)kind, now, batch);
+        else
+            k->look_for_parked[kind] = 0; /* parked_decide() looks at all of them */
     pthread_mutex_unlock(&k->lock);
 }
 

@@ -16,7 +16,10 @@ struct key_ring {
     uint64_t changes;                 /* of it, seen */
     bool loaded;                      /* a manifest has been read */
     bool looking;                     /* a thread is at it */
+    pthread_cond_t looked;            /* it is done */
     int64_t looked_at, good_at;       /* seconds; 0: never */
+    int64_t more_at;                  /* the second in which unknown keys were looked for, */
+    unsigned more_looks;              /* so often */
     struct err fault;                 /* of the last look; ERR_OK: none */
 };
 
@@ -24,6 +27,7 @@ struct key_ring *key_ring_new(const struct key_place *p)
 {
     struct key_ring *r = must_alloc(sizeof *r);
     pthread_mutex_init(&r->lock, NULL);
+    pthread_cond_init(&r->looked, NULL);
     r->data_dir = must_strdup(p->data_dir);
     r->environment = must_strdup(p->environment);
     r->place = (struct key_place){.data_dir = r->data_dir, .environment = r->environment};
@@ -34,6 +38,7 @@ struct key_ring *key_ring_of(struct key_set *s)
 {
     struct key_ring *r = must_alloc(sizeof *r);
     pthread_mutex_init(&r->lock, NULL);
+    pthread_cond_init(&r->looked, NULL);
     r->set = *s;
     *s = (struct key_set){0};
     return r;
@@ -47,6 +52,7 @@ struct key_ring *key_ring_free(struct key_ring *r)
     free(r->data_dir);
     free(r->environment);
     pthread_mutex_destroy(&r->lock);
+    pthread_cond_destroy(&r->looked);
     free(r);
     return NULL;
 }
@@ -107,6 +113,7 @@ static void look(struct key_ring *r, int64_t now)
         pthread_mutex_lock(&r->lock);
     r->looking = false;
     apply(r, &l, now);
+    pthread_cond_broadcast(&r->looked);
 }
 
 /* Once a second; a clock that was set back looks again, too. False: the keys are too old to be trusted. */
@@ -121,11 +128,30 @@ static bool refresh(struct key_ring *r, int64_t now)
     return r->fault.code == ERR_OK || (r->good_at && now - r->good_at <= KEY_RING_STALE_SECONDS);
 }
 
+/* A key may be as young as its first token: younger than the look of this second, or than the one that is
+ * under way. Strangers can ask for keys that nobody has, so there are only so many looks for them. */
+static void look_for_young_key(struct key_ring *r, int64_t now)
+{
+    if (!r->data_dir)
+        return;
+    while (r->looking)
+        pthread_cond_wait(&r->looked, &r->lock);
+    if (r->more_at != now)
+        r->more_looks = 0;
+    r->more_at = now;
+    if (r->more_looks++ < KEY_RING_MORE_LOOKS_MAX)
+        look(r, now);
+}
+
 enum token_reason key_ring_find(struct key_ring *r, struct str kid, int64_t now, struct token_key *ret_key)
 {
     pthread_mutex_lock(&r->lock);
     enum token_reason reason =
         refresh(r, now) ? key_set_lookup(&r->set, kid, now, ret_key) : TOKEN_KEYS_UNREADABLE;
+    if (reason == TOKEN_KEY_UNKNOWN) {
+        look_for_young_key(r, now);
+        reason = key_set_lookup(&r->set, kid, now, ret_key);
+    }
     pthread_mutex_unlock(&r->lock);
     return reason;
 }

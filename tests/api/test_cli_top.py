@@ -23,7 +23,7 @@ def test_what_is_no_terminal_gets_one_look_as_tables(weir, client):
     assert all(part in done.stdout for part in PARTS), done.stdout
     assert "core" in done.stdout and "runner 1" in done.stdout and "\033" not in done.stdout
     head = done.stdout.splitlines()[1].split()
-    assert head[1] == "ready" and "0 MB" not in " ".join(head)  # the numbers of /metrics are in it
+    assert head[1] == "ready" and " 0 MB" not in " ".join(head)  # the numbers of /metrics are in it
 
 
 def test_programs_get_json(weir, client):

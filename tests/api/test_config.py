@@ -99,7 +99,8 @@ def test_flags_beat_environment_beats_file(fresh_weir, tmp_path):
 def narrow(module_weir):
     """A server on which few types, one retry and no failing kind are."""
     return module_weir(settings={"jobs.types": "EXECUTE,DEFERRED", "jobs.retry_max": 1,
-                                 "jobs.retry_base_ms": 0, "jobs.failure_probability": 0, "runner.processes": 0})
+                                 "jobs.retry_base_ms": 0, "jobs.failure_probability": 0,
+                                 "runner.processes": 0})
 
 
 @pytest.fixture(scope="module")

@@ -61,6 +61,16 @@ def test_an_ended_runs_stream_tells_its_history_and_ends(run, engine):
     assert [m["id"] for m in engine.follow(run.run_id, query="?after=3")] == ["4"]
 
 
+def test_a_long_history_is_streamed_in_parts(run, engine):
+    """Several megabytes, some records large; more than a stream may have unsent at a time."""
+    for first in (1, 1001, 2001):
+        run.send({"events": [run.event("Foo", attempt=n) for n in range(first, first + 1000)]}).expect(200)
+    large = {"text": "x" * 200000}
+    run.send({"events": [run.event("Foo", attempt=5000 + n, payload=large) for n in range(4)]}).expect(200)
+    run.tell("RunStarted", "RunCompleted")
+    assert [m["id"] for m in engine.follow(run.run_id)] == [str(n) for n in range(1, 3007)]
+
+
 def test_what_comes_after_the_end_is_in_the_stream_of_whoever_comes_later(run, engine):
     """Records behind the final one are records like any other."""
     run.tell("RunStarted", "RunCompleted", "FooHappened")

@@ -91,7 +91,7 @@ static bool write_event(const void *row, void *arg)
     encode_run_event(&w, &f->run, e);
     strbuf_add_text(out, "\n\n");
     f->base.sent = e->seq;
-    return true;
+    return out->len < EVENT_FEED_PART_BYTES;
 }
 
 /* An ended run's stream ends by itself, behind its last record. */
@@ -101,7 +101,7 @@ static enum err_code read_run(struct event_feed *f, struct reader *r, bool *ret_
     bool found = false;
     if (r->ops->reader_row(r, &table_run_row, &now, f->scratch, &found, err) != ERR_OK)
         return err->code;
-    while (found && f->sent < now.last_seq) {
+    while (found && f->sent < now.last_seq && f->out.len < EVENT_FEED_PART_BYTES) {
         int64_t before = f->sent;
         struct run_event_row from = {.run = now.num, .seq = f->sent + 1};
         if (r->ops->reader_range(r, &table_run_event_row, &from, STREAM_PAGE, write_event,
@@ -110,7 +110,8 @@ static enum err_code read_run(struct event_feed *f, struct reader *r, bool *ret_
         if (f->sent == before) /* damaged: nothing to wait for */
             f->sent = now.last_seq;
     }
-    *ret_ends = !found || run_status_is_final((enum run_status)now.state);
+    f->more = found && f->sent < now.last_seq;
+    *ret_ends = !found || (!f->more && run_status_is_final((enum run_status)now.state));
     return ERR_OK;
 }
 

@@ -87,7 +87,7 @@ static enum err_code read_job(struct event_feed *f, struct reader *r, bool *ret_
     bool found = false;
     if (job_view_read(r, f->scratch, f->number, &v, &found, err) != ERR_OK)
         return err->code;
-    while (found && f->sent < v.seq) {
+    while (found && f->sent < v.seq && f->out.len < EVENT_FEED_PART_BYTES) {
         struct event events[STREAM_PAGE];
         size_t count;
         if (job_view_events(r, f->scratch, &v, (uint32_t)f->sent, STREAM_PAGE, events, &count, err) != ERR_OK)
@@ -96,7 +96,8 @@ static enum err_code read_job(struct event_feed *f, struct reader *r, bool *ret_
         if (!count) /* the rest of the history is damaged: nothing to wait for */
             f->sent = v.seq;
     }
-    *ret_ends = !found || !v.is_live;
+    f->more = found && f->sent < v.seq;
+    *ret_ends = !found || (!f->more && !v.is_live);
     return ERR_OK;
 }
 

@@ -353,6 +353,19 @@ static void test_ghosts_are_bounded(void **state)
     ghosts_free(&g);
 }
 
+/* Else the commit thread would not sleep any more. */
+static void test_who_waits_is_looked_at_once_when_told(void **state)
+{
+    struct rig *r = *state;
+    struct claim_command *c = rig_post_claim(r, "w", 1, 5000);
+    rig_step(r);
+    kernel_hint(r->kernel, HINT_READY);
+    rig_step(r);
+    assert_false(rig_is_done(&c->base));
+    for (int kind = 0; kind < LANE_KINDS; kind++)
+        assert_int_equal(r->kernel->look_for_parked[kind], 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -370,6 +383,7 @@ int main(void)
         RIG_TEST(test_a_store_of_ones_own_leaves_one_the_duties),
         cmocka_unit_test(test_a_ghost_is_found_by_task_and_token_until_its_time_is_over),
         cmocka_unit_test(test_ghosts_are_bounded),
+        RIG_TEST(test_who_waits_is_looked_at_once_when_told),
     };
     return RIG_RUN_BOTH(tests);
 }
