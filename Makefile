@@ -101,17 +101,17 @@ build-fuzz: setup build-fuzz/build.ninja
 	@names=$$($(PYTHON) tools/targets.py build-fuzz --under tests/fuzz) && [ -n "$$names" ] && \
 	    ninja -C build-fuzz -j $(JOBS) --quiet $$names
 
-# $(1) directory, $(2) compiler, $(3) options
+# $(1) directory, $(2) compiler, $(3) options, $(4) linker. Test programs are many; gold needs half the time for them.
 define configure
-	@CC=$(2) $(MESON) setup $(1) $(3) >/dev/null || { tail -n 3 $(1)/meson-logs/meson-log.txt >&2; exit 1; }
+	@CC=$(2) $(if $(4),CC_LD=$(4)) $(MESON) setup $(1) $(3) >/dev/null || { tail -n 3 $(1)/meson-logs/meson-log.txt >&2; exit 1; }
 endef
 SANITIZED := -Dbuildtype=debug -Doptimization=1 -Db_lundef=false -Dc_args=-g1
 
 build/build.ninja:
 	$(call configure,build,gcc,-Dtests=false)
 build-asan/build.ninja:
-	$(call configure,build-asan,gcc,$(SANITIZED) -Db_sanitize=address$(comma)undefined)
+	$(call configure,build-asan,gcc,$(SANITIZED) -Db_sanitize=address$(comma)undefined,gold)
 build-tsan/build.ninja:
-	$(call configure,build-tsan,gcc,$(SANITIZED) -Db_sanitize=thread)
+	$(call configure,build-tsan,gcc,$(SANITIZED) -Db_sanitize=thread,gold)
 build-fuzz/build.ninja:
 	$(call configure,build-fuzz,clang,$(SANITIZED) -Db_sanitize=address$(comma)undefined -Dfuzz=true -Dwerror=false)

@@ -88,6 +88,40 @@ void bench_schema_drop(struct bench_schema *s)
     PQfinish(c);
 }
 
+/* --- one after the other ------------------------------------------------------------------------- */
+
+static struct bench_schema spare; /* no name: there is none */
+
+static void drop_spare(void)
+{
+    if (spare.name[0])
+        bench_schema_drop(&spare);
+}
+
+void bench_schema_borrow(struct bench_schema *s)
+{
+    static bool drops;
+    if (!drops)
+        drops = atexit(drop_spare) == 0;
+    if (!spare.name[0]) {
+        bench_schema_make(s);
+        return;
+    }
+    *s = spare;
+    spare.name[0] = '\0';
+}
+
+void bench_schema_give_back(struct bench_schema *s)
+{
+    PGconn *c = bench_session(s);
+    bench_sql(c, "DO $$ DECLARE t record; BEGIN FOR t IN SELECT relname,relkind FROM pg_class "
+                 "WHERE relnamespace=current_schema()::regnamespace AND relkind IN ('r','S') LOOP "
+                 "IF t.relkind='r' THEN EXECUTE format('DELETE FROM %I',t.relname); "
+                 "ELSE EXECUTE format('ALTER SEQUENCE %I RESTART',t.relname); END IF; END LOOP; END $$");
+    PQfinish(c);
+    spare = *s;
+}
+
 PGconn *bench_session(const struct bench_schema *s)
 {
     return session(s->url);

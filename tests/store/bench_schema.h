@@ -25,6 +25,11 @@ struct bench_schema {
 void bench_schema_make(struct bench_schema *s);
 void bench_schema_drop(struct bench_schema *s);
 
+/* For tests that leave tables as they are: one that was given back is emptied, and the next test finds its
+ * tables made, which takes longest of all. */
+void bench_schema_borrow(struct bench_schema *s);
+void bench_schema_give_back(struct bench_schema *s);
+
 /* A plain session beside the store, to look into it or to harm it. */
 PGconn *bench_session(const struct bench_schema *s);
 void bench_sql(PGconn *c, const char *sql);       /* statements without an answer */

@@ -260,7 +260,7 @@ int rig_up(void **state)
     log_minimum(
         (enum log_level)(LOG_ERROR + 1)); /* failed commits are told to fail: nothing to read in them */
     if (r->shared) {
-        bench_schema_make(&r->schema);
+        bench_schema_borrow(&r->schema);
     } else if (r->on_disk) {
         snprintf(r->path, sizeof r->path, "/tmp/weir-rig-XXXXXX");
         int fd = mkstemp(r->path);
@@ -283,7 +283,7 @@ int rig_down(void **state)
     store_close(r->store);
     store_close(r->other_store);
     if (r->shared)
-        bench_schema_drop(&r->schema);
+        bench_schema_give_back(&r->schema);
     else if (r->on_disk)
         remove_files(r->path);
     settings_free(&r->settings);
