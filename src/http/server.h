@@ -221,7 +221,8 @@ void http_answer_resumed(struct http_server *s);
 /* Turns the exchange into a stream (chunked; status and content type already set; what stands in
  * reply_body goes first). Only from a callback of this exchange. */
 void http_stream_begin(struct http_exchange *x, int64_t ping_ms);
-/* False when the client is too slow (more than 1 MiB unsent) or gone; the stream then ends by itself. */
+/* False when the client is gone or too slow (more than 1 MiB unsent; one write alone may be larger); the
+ * stream then ends by itself. Whoever has much to say uses http_stream_more(). */
 bool http_stream_write(struct http_exchange *x, struct str bytes);
 /* Sends the rest, then the connection serves on; with close_after it is closed. */
 void http_stream_end(struct http_exchange *x);
