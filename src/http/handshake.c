@@ -73,6 +73,7 @@ static void done(struct http_conn *c)
     count(l, HTTP_HANDSHAKE_DONE);
     handshake_ends(c);
     c->state = CONN_HEAD;
+    l->now_ms = clock_mono_ms(l->server->config.clock); /* it took long: what follows has its whole time */
     if (c->verdict != PEERS_ADMITTED) {
         listen_refuse(c);
         return;
