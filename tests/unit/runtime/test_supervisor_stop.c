@@ -170,6 +170,7 @@ static void test_a_start_right_after_a_killed_root_waits_for_the_old_core_and_su
     started(pids);
     kill_root();
     fake_start(&root);
+    fake_await(&root, EVENT_STARTED, PROCESS_CORE, 1); /* what the old root told comes before */
     fake_await(&root, EVENT_ON_READY, PROCESS_CORE, 0);
     assert_true(fake_gone_within(pids[0], 1000)); /* its lock was free, so it was past its last write */
     kill(root.pid, SIGTERM);
