@@ -206,6 +206,11 @@ bool check_auth(struct call *c)
     return false;
 }
 
+bool call_is_anonymous(const struct call *c)
+{
+    return c->who.kind == PRINCIPAL_NONE && !c->claims && !c->x->over_unix_socket;
+}
+
 bool check_rate(struct call *c)
 {
     struct err err;

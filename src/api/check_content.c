@@ -68,11 +68,6 @@ static bool is_json_type(struct str value)
            str_equal_nocase(parameter, STR("charset=\"utf-8\""));
 }
 
-bool call_is_anonymous(const struct call *c)
-{
-    return c->who.kind == PRINCIPAL_NONE && !c->claims && !c->x->over_unix_socket;
-}
-
 bool check_body_head(struct call *c)
 {
     struct http_exchange *x = c->x;

@@ -129,7 +129,7 @@ static bool refresh(struct key_ring *r, int64_t now)
 }
 
 /* A key may be as young as its first token: younger than the look of this second, or than the one that is
- * under way. Strangers can ask for keys that nobody has, so there are only so many looks for them. */
+ * under way. Unauthenticated callers can ask for keys that nobody has: looks for them are counted. */
 static void look_for_young_key(struct key_ring *r, int64_t now)
 {
     if (!r->data_dir)

@@ -14,7 +14,7 @@ from harness.weir_server import binary, wait_for
 LIMITED = "RFA_REQUEST_RATE_LIMITED"
 BAD = "RFA_AUTH_INVALID_CREDENTIALS"
 HERE, THERE = "127.0.0.1", "127.0.0.2"
-STRANGERS = (f"127.0.1.{number}" for number in itertools.count(1))
+UNUSED_ADDRESSES = (f"127.0.1.{number}" for number in itertools.count(1))
 
 
 def ask(weir, path, source=HERE, method="GET", headers=None):
@@ -47,7 +47,7 @@ def test_requests_without_good_credentials_are_so_many_a_minute_from_one_address
                                                                                    headers):
     """Any of these paths; another address, probes and good credentials have their own."""
     weir, key = strict
-    here, there = next(STRANGERS), next(STRANGERS)
+    here, there = next(UNUSED_ADDRESSES), next(UNUSED_ADDRESSES)
     assert ask(weir, "/v1/clients", here, "POST")[0] == 201  # one of the ten
     count, (_, code, told) = first_refusal(weir, path, source=here, method=method, headers=headers)
     assert count == 9 and code == LIMITED
@@ -59,7 +59,7 @@ def test_requests_without_good_credentials_are_so_many_a_minute_from_one_address
 
 
 @pytest.fixture(name="strict", scope="module")
-def one_for_strangers(module_weir):
+def one_for_unauthenticated(module_weir):
     """A server that takes ten such requests a minute from an address, and the key of a client."""
     weir = module_weir(settings={"server.unauthenticated_per_minute": 10, "runner.processes": 0})
     return weir, weir.new_client().api_key

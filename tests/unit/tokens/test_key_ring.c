@@ -120,7 +120,7 @@ static void a_list_that_is_another_by_anything_is_read_again(void **state)
     key_ring_free(ring);
 }
 
-/* Its first token comes in the second of a look. Strangers cannot have the disk looked at without end. */
+/* Its first token comes in the second of a look. Unauthenticated callers cannot cause looks without end. */
 static void a_new_key_is_found_at_once_and_no_key_only_so_often(void **state)
 {
     struct fixture *f = *state;
