@@ -91,7 +91,8 @@ static int follow_once(struct stream_follower *f, struct err *ret_lost)
     };
     ret_lost->code = http_call(&call, &answer.http, ret_lost);
     f->connected = answer.http.status == 200;
-    if (ret_lost->code != ERR_OK || answer.http.status == 200)
+    bool unanswered = ret_lost->code == ERR_OK && answer.http.status == 0; /* go_on has ended it before */
+    if (ret_lost->code != ERR_OK || answer.http.status == 200 || unanswered)
         return CLI_OK;
     struct err err;
     if (json_parse(answer.arena, strbuf_str(&answer.http.body), &answer.json, &err) != ERR_OK)
@@ -111,7 +112,8 @@ static int give_up_or_pause(const struct stream_follower *f, const struct err *l
     if (!*told)
         cli_note(f->in, "The connection was lost; trying again.");
     *told = true;
-    poll(NULL, 0, RECONNECT_PAUSE_MS);
+    int64_t left_ms = time_left_ms(f);
+    poll(NULL, 0, (int)(left_ms < RECONNECT_PAUSE_MS ? left_ms : RECONNECT_PAUSE_MS));
     return CLI_OK;
 }
 

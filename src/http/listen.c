@@ -290,6 +290,8 @@ static void open_conn(struct http_loop *l, const struct listener *from, int fd,
                       const struct http_address *peer, enum peers_verdict verdict)
 {
     struct http_conn *c = conn_open(l, fd, from->is_unix, peer);
+    if (!c && verdict == PEERS_ADMITTED && !from->is_unix)
+        peers_give_back(l, peer);
     if (!c)
         return;
     c->verdict = verdict;

@@ -104,21 +104,39 @@ static uint64_t key_of(const struct http_conn *c)
     return since == PEERS_NOT_IDLE ? 0 : (uint64_t)since;
 }
 
-static void link_conn(struct peers *p, struct http_conn *c)
+static void take_place(struct peers *p, const struct http_address *network)
 {
-    struct peer **at = find(p, &c->place.network), *peer = *at;
+    struct peer **at = find(p, network), *peer = *at;
     if (!peer) {
         *at = peer = must_alloc(sizeof *peer);
-        peer->network = c->place.network;
+        peer->network = *network;
     }
+    peer->count++;
+    p->count++;
+}
+
+static void leave_place(struct peers *p, const struct http_address *network)
+{
+    struct peer **at = find(p, network), *peer = *at;
+    p->count--;
+    if (--peer->count)
+        return;
+    *at = peer->next;
+    heap_free(&peer->idle.nodes);
+    free(peer);
+}
+
+/* Puts a connection into the place that was taken for it. */
+static void link_conn(struct peers *p, struct http_conn *c)
+{
+    struct peer *peer = *find(p, &c->place.network);
+    MUST(peer);
     c->place.peer = peer;
     c->place.prev = NULL;
     c->place.next = peer->first;
     if (peer->first)
         peer->first->place.prev = c;
     peer->first = c;
-    peer->count++;
-    p->count++;
     heap_put(&p->idle.nodes, &c->place.among_all, key_of(c));
     if (peer->crowded)
         heap_put(&peer->idle.nodes, &c->place.among_peer, key_of(c));
@@ -136,13 +154,7 @@ static void unlink_conn(struct peers *p, struct http_conn *c)
     heap_remove(&p->idle.nodes, &c->place.among_all);
     heap_remove(&peer->idle.nodes, &c->place.among_peer);
     c->place.peer = NULL;
-    p->count--;
-    if (--peer->count)
-        return;
-    struct peer **at = find(p, &peer->network);
-    *at = peer->next;
-    heap_free(&peer->idle.nodes);
-    free(peer);
+    leave_place(p, &c->place.network);
 }
 
 /* Its loop closes it; one of this loop at once. With the lock held. */
@@ -182,9 +194,20 @@ enum peers_verdict peers_ask(struct http_loop *l, const struct http_address *fro
     }
     if (victim)
         evict(p, victim);
+    if (verdict == PEERS_ADMITTED)
+        take_place(p, &network);
     pthread_mutex_unlock(&p->lock);
     peers_close_evicted(l);
     return verdict;
+}
+
+void peers_give_back(struct http_loop *l, const struct http_address *from)
+{
+    struct peers *p = l->server->peers;
+    struct http_address network = http_address_network(from);
+    pthread_mutex_lock(&p->lock);
+    leave_place(p, &network);
+    pthread_mutex_unlock(&p->lock);
 }
 
 bool peers_close_one(struct http_loop *l)
@@ -239,8 +262,10 @@ static struct http_conn *next_evicted(struct http_loop *l)
     struct http_conn *c = l->evicted;
     if (c)
         take_from_evicted(c);
-    if (c && c->idle_since_ms == PEERS_NOT_IDLE)
+    if (c && c->idle_since_ms == PEERS_NOT_IDLE) {
+        take_place(p, &c->place.network);
         link_conn(p, c);
+    }
     pthread_mutex_unlock(&p->lock);
     return c;
 }

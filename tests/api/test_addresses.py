@@ -9,6 +9,7 @@ import socket
 
 import pytest
 
+from harness import processes
 from harness.weir_server import binary, wait_for
 
 LIMITED = "RFA_REQUEST_RATE_LIMITED"
@@ -154,6 +155,8 @@ def test_where_descriptors_are_few_nobody_waits_for_nothing(fresh_weir, sent):
             connection = all_of_them.enter_context(socket.create_connection(weir.address, timeout=30))
             with contextlib.suppress(ConnectionError):
                 connection.sendall(sent)
+        # Those still to be accepted would take the places of those that ask.
+        wait_for(lambda: not processes.accept_queue(weir.address[1]), 60, "all to be accepted", weir)
         statuses = []
         for _ in range(20):
             with contextlib.suppress(ConnectionError, http.client.BadStatusLine):

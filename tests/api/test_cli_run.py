@@ -1,5 +1,6 @@
 """`weir run` against a real server: plans, runs, signals, decisions; tokens; mistakes; the drawing."""
 import fcntl
+import http.server
 import json
 import os
 import pty
@@ -8,10 +9,12 @@ import select
 import struct
 import subprocess
 import termios
+import threading
 import uuid
 
 import pytest
 
+from harness import wire
 from harness.engine_calls import Engine, Outside
 from harness.weir_server import server_environment
 
@@ -105,6 +108,38 @@ def test_watch_and_wait_end_with_exit_code_6_when_their_time_is_over(weir, held)
     run(weir, "signal", run_id, "CANCEL")
     Engine(weir, "default").wait_status(run_id, "CANCELLED")
     assert "RunCancelled" in run(weir, "watch", run_id, code=1).stdout
+
+
+class NoStreams(http.server.BaseHTTPRequestHandler):
+    """Passes reads on to a server, and leaves streams without an answer."""
+
+    def do_GET(self):  # pylint: disable=invalid-name
+        """Any path."""
+        if self.headers["Accept"] == "text/event-stream":
+            self.rfile.read(1)  # until the caller has gone
+            return
+        authorization = {"Authorization": self.headers["Authorization"]}
+        answer = wire.call(self.server.weir.address, "GET", self.path, headers=authorization)
+        self.send_response(answer.status)
+        self.send_header("Content-Length", str(len(answer.body)))
+        self.end_headers()
+        self.wfile.write(answer.body)
+
+    def log_message(self, *_):  # pylint: disable=arguments-differ
+        """No access log."""
+
+
+def test_a_watch_without_an_answer_ends_with_its_time_too(weir, held):
+    """The stream is never answered: the time is over, which is no fault of the address."""
+    run_id = held()
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), NoStreams) as between:
+        between.weir = weir
+        threading.Thread(target=between.serve_forever).start()
+        try:
+            run(weir, "watch", run_id, "--timeout", "300ms", "--url", f"http://127.0.0.1:{between.server_port}",
+                code=6)
+        finally:
+            between.shutdown()
 
 
 # ---- plans

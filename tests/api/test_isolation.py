@@ -7,6 +7,8 @@ import uuid
 import pytest
 import yaml
 
+from harness.weir_server import wait_for
+
 METHODS = ("get", "put", "post", "delete", "patch")
 
 # For every operation with an id in its path: its body, and what it must answer to the key of a client
@@ -64,6 +66,9 @@ class Owner:
         self.webhook = weir.api("POST", "/v1/webhooks", hook, self.key).expect(201)["webhook_id"]
         test = weir.api("POST", f"/v1/webhooks/{self.webhook}:test", {}, self.key).expect(202)
         self.delivery = test["delivery_id"]
+        # Nobody is there to receive it. From the first failure on nothing of the webhook changes by itself.
+        wait_for(lambda: weir.api("GET", "/v1/webhooks", key=self.key).expect(200)["items"][0]["failing_since"],
+                 60, "the webhook to fail", weir)
         self.ids = {"job_id": [self.queued, self.failed, self.leased, self.running],
                     "client_id": [self.client_id], "webhook_id": [self.webhook],
                     "key_id": [self.key_id]}

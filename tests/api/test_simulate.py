@@ -43,8 +43,9 @@ def simulate(weir, *args, timeout=100, learn=False):
 def simulate_json(weir, *args, code=0, timeout=100):
     """The same with -o json; gives the document."""
     done = simulate(weir, "-o", "json", *args, timeout=timeout)
-    assert done.returncode == code, (done.returncode, done.stdout[-3000:], done.stderr[-2000:])
-    return json.loads(done.stdout)
+    told = json.loads(done.stdout or "{}")
+    assert done.returncode == code, f"{done.returncode}: {told.get('surprises')}\n{done.stderr[-2000:]}"
+    return told
 
 
 def by_kind(result):

@@ -117,7 +117,8 @@ def test_http_1_1_is_agreed_on_and_other_protocols_are_refused(both):
     context.set_alpn_protocols(["h2"])
     with pytest.raises(ssl.SSLError, match="no application protocol|NO_APPLICATION_PROTOCOL"):
         certificate(weir, context)
-    assert weir.metric("weir_tls_handshakes_total", end="refused") == refused + 1
+    wait_for(lambda: weir.metric("weir_tls_handshakes_total", end="refused") == refused + 1, 30,
+             "the refusal to be counted", weir)
 
 
 def test_tls_1_1_is_refused(both):
@@ -206,7 +207,7 @@ def test_half_handshakes_are_closed_at_their_deadline(secure):
             socket.create_connection(("127.0.0.1", weir.tls_port), timeout=30) as slow:
         slow.sendall(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03")
         assert silent.recv(1) == b"" and slow.recv(1) == b""
-    assert weir.metric("weir_tls_handshakes_total", end="late") == 2
+    wait_for(lambda: weir.metric("weir_tls_handshakes_total", end="late") == 2, 30, "both to be counted", weir)
     assert ready(weir.secure)["status"] == "ready"
 
 

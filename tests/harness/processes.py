@@ -63,3 +63,13 @@ def wait_gone(pids, seconds):
         time.sleep(0.01)
         left = [pid for pid in left if alive(pid)]
     return left
+
+
+def accept_queue(port):
+    """How many connections to a port of this machine no process has accepted yet."""
+    waiting = 0
+    for line in read_text("/proc/net/tcp").splitlines()[1:]:
+        fields = line.split()
+        if fields[3] == "0A" and int(fields[1].split(":")[1], 16) == port:  # it listens
+            waiting += int(fields[4].split(":")[1], 16)
+    return waiting

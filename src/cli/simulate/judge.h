@@ -21,7 +21,8 @@ struct sim_yardstick {
     int64_t slack_ms; /* how much later than it should a run may end */
     int64_t max_retries, max_runtime_ms; /* of the job; filled by judge_job */
     int64_t due_us;                      /* execution_at; 0: none */
-    int64_t late_from_us;                /* RESTART: the server was away from here.. */
+    int64_t late_from_us;                /* RESTART: the server was being stopped from here.. */
+    int64_t late_stopped_us;             /* and stands still from here: what is due before may be queued */
     int64_t late_killed_us;              /* and was killed here: nothing is queued before */
     int64_t late_until_us;               /* ..to here; due in between means queued behind it */
 };

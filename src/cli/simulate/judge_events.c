@@ -151,7 +151,7 @@ static bool queued_when_due(const struct sim_yardstick *y, const struct json *ev
     int64_t late_us = time_of(e) - y->due_us;
     bool was_away = y->due_us >= y->late_from_us && y->due_us < y->late_until_us;
     int64_t away_us = was_away ? y->late_until_us - y->due_us : 0;
-    int64_t early_us = was_away ? y->late_killed_us - y->due_us : 0;
+    int64_t early_us = was_away && y->due_us >= y->late_stopped_us ? y->late_killed_us - y->due_us : 0;
     int64_t wider_ms = y->slack_ms > SLACK_MS_DEFAULT ? y->slack_ms - SLACK_MS_DEFAULT : 0;
     if (late_us >= 0 && late_us >= early_us && late_us <= away_us + (DUE_MS_MAX + wider_ms) * 1000)
         return true;

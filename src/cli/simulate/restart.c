@@ -100,8 +100,13 @@ static bool give_up(struct simulation *s, const char *found)
     return false;
 }
 
+/* When the server was away, by its own clock. Between `from` and `stopped` it may still have worked. */
+struct sim_window {
+    int64_t from_us, stopped_us, killed_us, until_us;
+};
+
 /* Freezes core across the due times, kills it, and waits until the server is ready again. */
-static bool restart(struct simulation *s, int64_t *ret_killed_us, int64_t *ret_until_us)
+static bool restart(struct simulation *s, struct sim_window *ret)
 {
     struct strbuf url CLEANUP(strbuf_free) = {0};
     int64_t core = find_core(s->in->flags->value[FLAG_RESTART]);
@@ -109,15 +114,16 @@ static bool restart(struct simulation *s, int64_t *ret_killed_us, int64_t *ret_u
         return give_up(s, "no core runs on this data directory");
     if (kill((pid_t)core, SIGSTOP) < 0)
         return give_up(s, strerror(errno));
+    ret->stopped_us = sim_server_us(s);
     pause_ms(FROZEN_MS);
-    *ret_killed_us = sim_server_us(s);
+    ret->killed_us = sim_server_us(s);
     if (kill((pid_t)core, SIGKILL) < 0)
         return give_up(s, strerror(errno));
     server_url(s->in, &url);
     strbuf_add_text(&url, "/readyz");
     for (int64_t begun_ms = sim_now_ms(); sim_now_ms() - begun_ms < AWAY_MS_MAX; pause_ms(10))
         if (answers(s, url.ptr)) {
-            *ret_until_us = sim_server_us(s);
+            ret->until_us = sim_server_us(s);
             return true;
         }
     return give_up(s, "the server did not come back within a minute");
@@ -145,19 +151,20 @@ static void submit_late_cases(struct simulation *s, int64_t first_due_us)
 }
 
 /* Tells every late case when the server was away. */
-static void tell_window(struct simulation *s, int64_t from_us, int64_t killed_us, int64_t until_us)
+static void tell_window(struct simulation *s, const struct sim_window *away)
 {
     for (struct sim_account *a = TAILQ_FIRST(&s->accounts); a; a = TAILQ_NEXT(a, link))
         for (struct sim_case *c = TAILQ_FIRST(&a->cases_list); c; c = TAILQ_NEXT(c, link)) {
-            c->yard.late_from_us = from_us;
-            c->yard.late_killed_us = killed_us;
-            c->yard.late_until_us = until_us;
+            c->yard.late_from_us = away->from_us;
+            c->yard.late_stopped_us = away->stopped_us;
+            c->yard.late_killed_us = away->killed_us;
+            c->yard.late_until_us = away->until_us;
         }
 }
 
 void sim_restart_phase(struct simulation *s)
 {
-    int64_t first_due_us = sim_server_us(s) + FIRST_DUE_MS * 1000, until_us = 0;
+    int64_t first_due_us = sim_server_us(s) + FIRST_DUE_MS * 1000;
     if (!s->late_wanted || s->fatal != CLI_OK)
         return;
     submit_late_cases(s, first_due_us);
@@ -165,9 +172,9 @@ void sim_restart_phase(struct simulation *s)
         sim_turn(s, 10);
     if (s->fatal != CLI_OK)
         return;
-    int64_t from_us = sim_server_us(s), killed_us = 0;
-    if (restart(s, &killed_us, &until_us))
-        tell_window(s, from_us, killed_us, until_us);
+    struct sim_window away = {.from_us = sim_server_us(s)};
+    if (restart(s, &away))
+        tell_window(s, &away);
     sim_moved(s);
     sim_run_out(s);
 }

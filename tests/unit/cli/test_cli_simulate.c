@@ -249,24 +249,26 @@ static void test_events_follow_the_pattern_of_the_kind(void **state)
 static void test_a_due_job_is_queued_in_time(void **state)
 {
     static const struct {
-        int64_t due_ms, from_ms, killed_ms, until_ms; /* from the start; it is queued at 2 */
+        int64_t due_ms, from_ms, stopped_ms, killed_ms, until_ms; /* from the start; it is queued at 2 */
         bool fine;
-    } cases[] = {{2, 0, 0, 0, true},
-                 {3, 0, 0, 0, false},
-                 {-998, 0, 0, 0, true},
-                 {-999, 0, 0, 0, false},
-                 {-5000, 0, 0, 0, false},
-                 {-5000, -6000, -900, -500, true},
-                 {-5000, -6000, 2, 500, true},
-                 {-5000, -6000, 3, 500, false}, /* it was queued before the server was killed */
-                 {-5000, -4000, -900, -500, false},
-                 {-5000, -6000, -2500, -2000, false}};
+    } cases[] = {{2, 0, 0, 0, 0, true},
+                 {3, 0, 0, 0, 0, false},
+                 {-998, 0, 0, 0, 0, true},
+                 {-999, 0, 0, 0, 0, false},
+                 {-5000, 0, 0, 0, 0, false},
+                 {-5000, -6000, -6000, -900, -500, true},
+                 {-5000, -6000, -6000, 2, 500, true},
+                 {-5000, -6000, -6000, 3, 500, false}, /* it was queued before the server was killed */
+                 {-5000, -6000, -4999, 3, 500, true},  /* and due before it stood still */
+                 {-5000, -4000, -4000, -900, -500, false},
+                 {-5000, -6000, -6000, -2500, -2000, false}};
     (void)state;
     for (size_t i = 0; i < LENGTH_OF(cases); i++) {
         struct made m = made_fast(run_ok, 1003);
         struct sim_yardstick y = yard_of(WORK_SUCCESS_FAST);
         y.due_us = BASE_US + cases[i].due_ms * 1000;
         y.late_from_us = BASE_US + cases[i].from_ms * 1000;
+        y.late_stopped_us = BASE_US + cases[i].stopped_ms * 1000;
         y.late_killed_us = BASE_US + cases[i].killed_ms * 1000;
         y.late_until_us = BASE_US + cases[i].until_ms * 1000;
         if (made_passes(&m, &y) != cases[i].fine)

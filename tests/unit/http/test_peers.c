@@ -2,6 +2,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -9,6 +10,7 @@
 
 #include "base/must.h"
 #include "harness.h"
+#include "http/http_internal.h"
 
 #include "base/banned.h"
 
@@ -142,6 +144,31 @@ static void where_none_is_idle_the_new_one_is_refused(void **state)
     harness_stop(h);
 }
 
+/* Between a loop's question and its connection another loop may ask: the limit holds all the same. */
+static void loops_that_ask_at_the_same_time_never_take_one_place_twice(void **state)
+{
+    (void)state;
+    static const struct http_address here = {{[15] = 1}}, there = {{[0] = 0x20, [15] = 1}};
+    struct http_server *server = must_alloc(sizeof *server);
+    struct http_loop *a = must_alloc(sizeof *a), *b = must_alloc(sizeof *b);
+    a->server = b->server = server;
+    server->peers = peers_new(3, 2);
+    assert_int_equal(peers_ask(a, &here), PEERS_ADMITTED);
+    assert_int_equal(peers_ask(b, &here), PEERS_ADMITTED);
+    assert_int_equal(peers_ask(a, &here), PEERS_ADDRESS_FULL);
+    assert_int_equal(peers_ask(a, &there), PEERS_ADMITTED);
+    assert_int_equal(peers_ask(b, &there), PEERS_ALL_FULL);
+    peers_give_back(a, &here); /* its connection could not be opened */
+    assert_int_equal(peers_ask(b, &here), PEERS_ADMITTED);
+    peers_give_back(a, &here);
+    peers_give_back(a, &here);
+    peers_give_back(a, &there);
+    server->peers = peers_free(server->peers); /* which insists that no place is left taken */
+    free(a);
+    free(b);
+    free(server);
+}
+
 static void networks_are_ipv4_addresses_and_halves_of_ipv6_addresses(void **state)
 {
     (void)state;
@@ -163,6 +190,7 @@ int main(void)
         cmocka_unit_test(at_the_limit_of_the_server_the_longest_idle_connection_of_all_closes),
         cmocka_unit_test(a_connection_that_has_sent_half_a_head_is_idle_as_before),
         cmocka_unit_test(where_none_is_idle_the_new_one_is_refused),
+        cmocka_unit_test(loops_that_ask_at_the_same_time_never_take_one_place_twice),
         cmocka_unit_test(networks_are_ipv4_addresses_and_halves_of_ipv6_addresses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
