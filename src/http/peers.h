@@ -38,8 +38,9 @@ enum peers_verdict { PEERS_ADMITTED, PEERS_ADDRESS_FULL, PEERS_ALL_FULL };
 
 struct peers *peers_new(uint32_t connections_max, uint32_t per_address);
 struct peers *peers_free(struct peers *p); /* after all connections; NULL is fine; always returns NULL */
-/* Is there room for one more from there? Makes some. Who is admitted has a place from then on, which peers_add
- * fills or peers_give_back leaves: loops that accept at the same time never take one place twice. */
+/* Is there room for one more from there? Makes some. A connection that is admitted has a place from then on,
+ * which peers_add fills or peers_give_back leaves: loops that accept at the same time never take one place
+ * twice. */
 enum peers_verdict peers_ask(struct http_loop *l, const struct http_address *from);
 void peers_give_back(struct http_loop *l, const struct http_address *from);
 /* Closes the longest idle connection of all, for its descriptor; false: none is idle. */

@@ -136,8 +136,8 @@ def test_a_watch_without_an_answer_ends_with_its_time_too(weir, held):
         between.weir = weir
         threading.Thread(target=between.serve_forever).start()
         try:
-            run(weir, "watch", run_id, "--timeout", "300ms", "--url", f"http://127.0.0.1:{between.server_port}",
-                code=6)
+            url = f"http://127.0.0.1:{between.server_port}"
+            run(weir, "watch", run_id, "--timeout", "300ms", "--url", url, code=6)
         finally:
             between.shutdown()
 

@@ -67,11 +67,15 @@ class Owner:
         test = weir.api("POST", f"/v1/webhooks/{self.webhook}:test", {}, self.key).expect(202)
         self.delivery = test["delivery_id"]
         # Nobody is there to receive it. From the first failure on nothing of the webhook changes by itself.
-        wait_for(lambda: weir.api("GET", "/v1/webhooks", key=self.key).expect(200)["items"][0]["failing_since"],
-                 60, "the webhook to fail", weir)
+        wait_for(self.webhook_fails, 60, "the webhook to fail", weir)
         self.ids = {"job_id": [self.queued, self.failed, self.leased, self.running],
                     "client_id": [self.client_id], "webhook_id": [self.webhook],
                     "key_id": [self.key_id]}
+
+    def webhook_fails(self):
+        """Since when; None: it does not yet."""
+        hook, = self.weir.api("GET", "/v1/webhooks", key=self.key).expect(200)["items"]
+        return hook["failing_since"]
 
     def everything(self):
         """All that exists of this client, to compare before and after."""

@@ -207,7 +207,7 @@ def test_half_handshakes_are_closed_at_their_deadline(secure):
             socket.create_connection(("127.0.0.1", weir.tls_port), timeout=30) as slow:
         slow.sendall(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03")
         assert silent.recv(1) == b"" and slow.recv(1) == b""
-    wait_for(lambda: weir.metric("weir_tls_handshakes_total", end="late") == 2, 30, "both to be counted", weir)
+    wait_for(lambda: weir.metric("weir_tls_handshakes_total", end="late") == 2, 30, "two late ones", weir)
     assert ready(weir.secure)["status"] == "ready"
 
 
