@@ -359,9 +359,10 @@ static void test_who_waits_is_looked_at_once_when_told(void **state)
     struct rig *r = *state;
     struct claim_command *c = rig_post_claim(r, "w", 1, 5000);
     rig_step(r);
-    kernel_hint(r->kernel, HINT_READY);
+    kernel_hint(r->kernel, HINT_READY | HINT_TIMER | HINT_INBOX);
     rig_step(r);
     assert_false(rig_is_done(&c->base));
+    assert_true(!r->kernel->timer_moved && !r->kernel->inbox_filled);
     for (int kind = 0; kind < LANE_KINDS; kind++)
         assert_int_equal(r->kernel->look_for_parked[kind], 0);
 }

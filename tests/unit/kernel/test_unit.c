@@ -199,6 +199,16 @@ static void test_a_read_that_fails_is_the_batchs_failure(void **state)
     r->fetches_left = 0;
     assert_null(unit_get(u, &table_create_row, named(r, "s", "c", 0)));
     assert_string_equal(u->load_err.detail, "the first"); /* stays */
+    r->fetches_left = 0;
+    struct client_counts counts;
+    unit_read_counts(u, 77, &counts);
+    assert_int_equal(r->fetches_left, -1); /* those that memory does not have are read ... */
+    assert_string_equal(u->load_err.detail, "the first");
+    unit_abort(u);
+    u = start(r);
+    r->fetches_left = 0;
+    unit_read_counts(u, 77, &counts);
+    assert_int_equal(u->load_err.code, ERR_STORAGE_DB_ERROR); /* ... and are not none when they cannot be */
     r->fetches_left = -1;
     unit_abort(u);
 }
@@ -272,6 +282,7 @@ static void test_ids_rise_and_have_the_time_they_are_given(void **state)
     struct unit *u = start(r);
     int64_t a = unit_new_id(u), b = unit_new_id(u), c = unit_new_id_at(u, u->now_ms + 5000);
     assert_true(a < b && b < c);
+    assert_int_equal(b, a + 1); /* nobody else gives any */
     assert_int_equal(uuid_v7_ms(a), u->now_ms);
     assert_int_equal(uuid_v7_ms(c), u->now_ms + 5000);
     assert_int_equal(r->store->last_id, c);

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "base/hash.h"
 #include "base/must.h"
 #include "kernel/waiting.h"
 
@@ -261,6 +262,89 @@ static void more_clients_than_places_are_all_served(void **state)
     assert_null(b->w.ring_first);
 }
 
+/* The n-th client of those that fall into this set. */
+static int64_t client_of_set(uint64_t set, int n)
+{
+    int64_t client = 0;
+    for (int seen = -1; seen < n;)
+        seen += hash_mix((uint64_t)++client) % WAITING_SETS == set;
+    return client;
+}
+
+static size_t ring_length(const struct waiting *w)
+{
+    size_t n = 0;
+    for (const struct waiting_flow *f = w->ring_first; f; f = f->next)
+        n++;
+    return n;
+}
+
+/* Eight of a set have turns of their own; one more has its turn together with another. */
+static void the_ninth_client_of_a_set_shares_a_turn(void **state)
+{
+    struct bench *b = *state;
+    struct command_list batch;
+    for (uint64_t set = 0; set < WAITING_SETS; set += WAITING_SETS - 1) {
+        for (int i = 0; i <= WAITING_WAYS; i++)
+            for (int n = 0; n < 2; n++)
+                add(b, client_of_set(set, i), 1);
+        take(b, 1, &batch);
+        assert_int_equal(ring_length(&b->w), WAITING_WAYS);
+        take(b, 100, &batch);
+        assert_null(b->w.ring_first);
+    }
+}
+
+/* Whatever place in its set it has, and whoever has left the others. */
+static void a_client_has_one_turn_while_places_beside_it_become_free(void **state)
+{
+    struct bench *b = *state;
+    struct command_list batch;
+    int64_t client = client_of_set(3, WAITING_WAYS - 1);
+    for (int i = 0; i < WAITING_WAYS - 1; i++)
+        add(b, client_of_set(3, i), 1);
+    for (int i = 0; i < 2 * WAITING_QUANTUM; i++)
+        add(b, client, 1);
+    take(b, WAITING_WAYS, &batch); /* one of each: the others are done */
+    assert_int_equal(batch.count, WAITING_WAYS);
+    add(b, client, 1);
+    take(b, 1, &batch);
+    assert_int_equal(ring_length(&b->w), 1);
+}
+
+/* However much of the last one it has used. */
+static void who_comes_back_has_a_whole_turn(void **state)
+{
+    struct bench *b = *state;
+    struct command_list batch;
+    for (int i = 0; i < 5000; i++)
+        add(b, FLOOD, 1);
+    for (int i = 0; i < WAITING_QUANTUM - 1; i++)
+        add(b, QUIET, 1);
+    take(b, 2 * WAITING_QUANTUM - 1, &batch);
+    for (int i = 0; i < WAITING_QUANTUM; i++)
+        add(b, QUIET, 1);
+    take(b, 2 * WAITING_QUANTUM, &batch);
+    size_t quiet = 0;
+    for (const struct command *c = batch.first; c; c = c->next)
+        quiet += c->client == QUIET;
+    assert_int_equal(quiet, WAITING_QUANTUM);
+}
+
+/* As if there had been none. */
+static void after_a_crowd_a_batch_takes_again_what_fits_in_order(void **state)
+{
+    struct bench *b = *state;
+    struct command_list batch;
+    for (int i = 0; i < 10; i++)
+        add(b, i % 2 ? FLOOD : QUIET, 1);
+    take(b, 9, &batch);
+    take(b, 9, &batch);
+    assert_true(!b->w.count && !b->w.new_bytes && !b->w.new_weight);
+    b->used = 0;
+    what_a_batch_can_take_whole_keeps_its_order(state);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
@@ -274,6 +358,10 @@ int main(void)
         TEST(everybody_gets_the_same_share),
         TEST(commands_of_one_client_stay_in_order),
         TEST(more_clients_than_places_are_all_served),
+        TEST(the_ninth_client_of_a_set_shares_a_turn),
+        TEST(a_client_has_one_turn_while_places_beside_it_become_free),
+        TEST(who_comes_back_has_a_whole_turn),
+        TEST(after_a_crowd_a_batch_takes_again_what_fits_in_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

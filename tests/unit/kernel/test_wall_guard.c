@@ -58,6 +58,19 @@ static void test_clocks_that_agree_are_followed(void **state)
     }
 }
 
+/* Each difference is small; together they are more than a jump. */
+static void test_a_clock_that_goes_a_little_wrong_is_followed_for_days(void **state)
+{
+    (void)state;
+    struct hands h;
+    start(&h, TODAY_US, TODAY_US);
+    for (int64_t off = 0; off <= 2 * WALL_JUMP_US; off += WALL_JUMP_US / 4) {
+        h.wall += WALL_JUMP_US / 4;
+        expect_behind(&h, WALL_SETTLE_US, 0);
+        assert_int_equal(h.guard.state, WALL_RIGHT);
+    }
+}
+
 static void test_a_jump_ahead_neither_moves_the_time_nor_deletes(void **state)
 {
     (void)state;
@@ -197,6 +210,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_clocks_that_agree_are_followed),
+        cmocka_unit_test(test_a_clock_that_goes_a_little_wrong_is_followed_for_days),
         cmocka_unit_test(test_a_jump_ahead_neither_moves_the_time_nor_deletes),
         cmocka_unit_test(test_a_jump_ahead_counts_after_a_steady_hour),
         cmocka_unit_test(test_the_hour_begins_again_with_every_jump),
