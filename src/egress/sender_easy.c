@@ -77,7 +77,6 @@ static int before_request(void *self, char *peer, char *local, int peer_port, in
     struct egress_transfer *t = self;
     const char *reason = NULL;
     (void)local, (void)peer_port, (void)local_port;
-    transfer_lookup_over(t);
     if (!t->denied && !t->trusted && !egress_address_text_allowed(&t->egress->config.policy, peer, &reason))
         t->denied = reason;
     return t->denied ? CURL_PREREQFUNC_ABORT : CURL_PREREQFUNC_OK;
@@ -198,17 +197,13 @@ static void add_header(struct egress_transfer *t, const char *line)
 void transfer_easy_aim(struct egress_transfer *t, const struct egress_request *request)
 {
     struct strbuf text CLEANUP(strbuf_free) = {0};
-    bool has_type = false;
     for (size_t i = 0; i < request->header_count; i++) {
-        struct str rest = request->headers[i];
-        has_type = has_type || str_equal_nocase(str_cut(&rest, ':'), STR("content-type"));
         strbuf_clear(&text);
         strbuf_add_str(&text, request->headers[i]);
         add_header(t, text.ptr);
     }
-    add_header(t, "Expect:"); /* no 100-continue: a second round trip for nothing */
-    if (!has_type)
-        add_header(t, "Content-Type:"); /* curl would name a form's */
+    add_header(t, "Expect:");       /* no 100-continue: a second round trip for nothing */
+    add_header(t, "Content-Type:"); /* curl would name a form's; the caller's own is sent all the same */
     strbuf_clear(&text);
     strbuf_add_str(&text, request->url);
     strbuf_clear(&t->body);

@@ -36,11 +36,13 @@ static const struct clock hand_clock = {hand_mono_us, hand_mono_ms, NULL, hand_m
 struct rig {
     int fd;
     pthread_t thread;
-    struct str answer; /* of the receiver, to everybody; absent: none */
+    struct str answer;   /* of the receiver, to everybody; absent: none */
+    char received[4096]; /* the beginning of the last request */
     char url[64];
     struct egress *egress;
     struct egress_result last;
     bool guarded; /* no private addresses */
+    uint32_t lookups_max;
     char error[EGRESS_ERROR_BYTES];
     char excerpt[EGRESS_EXCERPT_BYTES];
     int done;
@@ -48,11 +50,15 @@ struct rig {
 
 static void *serve(void *self)
 {
-    const struct rig *rig = self;
+    struct rig *rig = self;
     char request[4096];
     for (int c; (c = accept(rig->fd, NULL, NULL)) >= 0; close(c)) {
-        if (rig->answer.ptr && recv(c, request, sizeof request, 0) > 0)
+        ssize_t n = rig->answer.ptr ? recv(c, request, sizeof request - 1, 0) : 0;
+        if (n > 0) {
+            memcpy(rig->received, request, (size_t)n);
+            rig->received[n] = 0;
             (void)!send(c, rig->answer.ptr, rig->answer.len, MSG_NOSIGNAL);
+        }
         shutdown(c, SHUT_WR);
         while (recv(c, request, sizeof request, 0) > 0)
             continue;
@@ -82,7 +88,7 @@ static void rig_start(struct rig *rig, size_t bytes_max, const struct clock *clo
     struct egress_config config = {.policy = {.allow_private = !rig->guarded},
                                    .in_flight_max = 4,
                                    .connections_max = 4,
-                                   .lookups_max = 4,
+                                   .lookups_max = rig->lookups_max ? rig->lookups_max : 4,
                                    .bytes_max = bytes_max,
                                    .clock = clock,
                                    .done = on_done,
@@ -145,8 +151,15 @@ static void a_request_at_a_bound_is_taken_and_one_beyond_it_refused(void **state
         request.connect_timeout_ms = rows[i].connect_timeout_ms;
         assert_int_equal(try(&rig, &request), rows[i].taken ? ERR_OK : ERR_REQUEST_MALFORMED);
     }
-    headers[EGRESS_HEADERS_MAX - 1] = STR("host: b"); /* the last is looked at too */
+    struct err err;
+    char largest[64];
     struct egress_request request = request_to(&rig);
+    request.body = (struct str){body, sizeof body};
+    assert_int_equal(egress_send(rig.egress, &request, &err), ERR_REQUEST_MALFORMED);
+    snprintf(largest, sizeof largest, "the body is larger than %d MiB", EGRESS_BODY_BYTES_MAX / 1024 / 1024);
+    assert_string_equal(err.detail, largest);
+    headers[EGRESS_HEADERS_MAX - 1] = STR("host: b"); /* the last is looked at too */
+    request = request_to(&rig);
     request.headers = headers;
     request.header_count = EGRESS_HEADERS_MAX;
     assert_int_equal(try(&rig, &request), ERR_REQUEST_MALFORMED);
@@ -401,6 +414,56 @@ static void what_became_of_a_request_is_told(void **state)
     }
 }
 
+/* Whatever the body is: curl would call it a form. */
+static void a_request_has_the_type_that_its_caller_names_or_none(void **state)
+{
+    (void)state;
+    const struct str type = STR("content-Type: application/json");
+    for (size_t named = 0; named < 2; named++) {
+        struct rig rig = {.answer = STR("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")};
+        struct err err;
+        rig_start(&rig, 1 << 20, &hand_clock);
+        struct egress_request request = request_to(&rig);
+        request.body = STR("{}");
+        request.headers = &type;
+        request.header_count = named;
+        assert_int_equal(egress_send(rig.egress, &request, &err), ERR_OK);
+        while (!rig.done)
+            egress_poll(rig.egress, -1);
+        rig_stop(&rig);
+        const char *found = strcasestr(rig.received, "content-type:");
+        assert_int_equal(found != NULL, named);
+        assert_true(!found || (strncmp(found, type.ptr, type.len) == 0 && found[type.len] == '\r' &&
+                               !strcasestr(found + 1, "content-type:")));
+    }
+}
+
+/* The bound is of names that are being looked up. A host that is an address needs no lookup. */
+static void while_too_many_names_are_looked_up_addresses_are_reached(void **state)
+{
+    (void)state;
+    struct rig rig = {.answer = STR("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"), .lookups_max = 1};
+    struct err err;
+    assert_true(scripted_resolver_add("slow.test=700:127.0.0.1") && scripted_resolver_add("b.test=nx"));
+    unsigned before = scripted_resolver_lookups();
+    rig_start(&rig, 1 << 20, &clock_system);
+    struct egress_request slow = request_to(&rig), other = slow, address = slow;
+    slow.url = STR("http://slow.test/");
+    other.url = STR("http://b.test/");
+    assert_int_equal(egress_send(rig.egress, &slow, &err), ERR_OK);
+    while (scripted_resolver_lookups() == before)
+        egress_poll(rig.egress, 0);
+    assert_int_equal(egress_send(rig.egress, &address, &err), ERR_OK);
+    while (!rig.done)
+        egress_poll(rig.egress, -1);
+    assert_int_equal(rig.last.status, 200);
+    assert_int_equal(egress_send(rig.egress, &other, &err), ERR_OK);
+    while (rig.done < 2)
+        egress_poll(rig.egress, -1);
+    assert_string_equal(rig.error, "too many names are being looked up");
+    rig_stop(&rig);
+}
+
 /* No byte goes there, and the reason is told without the address. */
 static void a_denied_address_is_told_by_its_kind(void **state)
 {
@@ -471,6 +534,8 @@ int main(void)
         cmocka_unit_test(what_an_answer_was_does_not_show_in_the_next),
         cmocka_unit_test(a_1xx_answer_and_a_trailer_are_not_the_answer),
         cmocka_unit_test(what_became_of_a_request_is_told),
+        cmocka_unit_test(a_request_has_the_type_that_its_caller_names_or_none),
+        cmocka_unit_test(while_too_many_names_are_looked_up_addresses_are_reached),
         cmocka_unit_test(a_denied_address_is_told_by_its_kind),
         cmocka_unit_test(a_host_of_many_addresses_is_denied_at_once_and_again),
         cmocka_unit_test(the_deadline_is_not_before_the_timer),
