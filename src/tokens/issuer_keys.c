@@ -44,8 +44,6 @@ static bool cache_path(const struct issuer_keys *k, const struct issuer *issuer,
 {
     uint8_t digest[TOKEN_DIGEST_BYTES];
     char name[33] = "";
-    if (!k->data_dir)
-        return false;
     if (issuer) {
         token_digest("issuer", issuer->name, digest);
         for (size_t i = 0; i < 16; i++)
@@ -122,7 +120,7 @@ enum err_code issuer_keys_new(struct issuers *issuers, const struct issuer_rules
     k->issuers = *issuers;
     *issuers = (struct issuers){0};
     k->rules = *rules;
-    k->data_dir = rules->data_dir ? must_strdup(rules->data_dir) : NULL;
+    k->data_dir = must_strdup(rules->data_dir);
     for (size_t i = 0; i < k->issuers.count; i++) {
         struct slot *s = &k->slots[i];
         s->issuer = &k->issuers.list[i];

@@ -18,7 +18,7 @@
 enum { ISSUER_FETCH_SECONDS = 15, ISSUER_PATH_MAX = 4096 };
 
 struct issuer_rules {
-    const char *data_dir; /* NULL: nothing is kept on disk. Copied */
+    const char *data_dir; /* copied */
     int64_t refresh_seconds, max_age_seconds;
 };
 

@@ -131,9 +131,11 @@ static enum err_code remove_leftovers(const struct key_place *p, const struct ke
 {
     char path[KEY_PATH_MAX];
     enum err_code code = key_path(p, "", "", path, err);
-    DIR *folder = code == ERR_OK ? opendir(path) : NULL;
+    if (code != ERR_OK)
+        return code;
+    DIR *folder = opendir(path);
     if (!folder)
-        return code != ERR_OK ? code : key_file_fault("open", path, err);
+        return key_file_fault("open", path, err);
     for (struct dirent *e; code == ERR_OK && (e = readdir(folder));)
         if (is_leftover(s, str_of(e->d_name), now) && unlinkat(dirfd(folder), e->d_name, 0) != 0)
             code = key_file_fault("clean up", path, err);

@@ -384,6 +384,14 @@ static void kept_path(const struct folder *f, char out[192])
     snprintf(out, 192, "%s/issuers/%s", f->path, name);
 }
 
+/* The number that the next file to be opened will have. */
+static int next_descriptor(void)
+{
+    int fd = dup(STDOUT_FILENO);
+    close(fd);
+    return fd;
+}
+
 static void fetched_keys_are_kept_in_a_file_that_is_whole_and_ours_alone(void **state)
 {
     const struct folder *f = *state;
@@ -397,6 +405,7 @@ static void fetched_keys_are_kept_in_a_file_that_is_whole_and_ours_alone(void **
     add_set(&second, "two");
     assert_int_equal(open_keys(f, NAMED(URL), &k, &err), ERR_OK);
     assert_true(state_at(k, NOW).from_url && state_at(k, NOW).age_seconds == -1 && !state_at(k, NOW).fresh);
+    int spare = next_descriptor();
     for (int round = 0; round < 2; round++) { /* shorter the second time: nothing of the first is left */
         struct str body = strbuf_str(round ? &second : &first);
         assert_int_equal(issuer_keys_put(k, 0, body, STR_ABSENT, NOW, &told, &err), ERR_OK);
@@ -405,6 +414,7 @@ static void fetched_keys_are_kept_in_a_file_that_is_whole_and_ours_alone(void **
         assert_int_equal(info.st_size, body.len);
         assert_int_equal(info.st_mode & 0777, 0600);
     }
+    assert_int_equal(next_descriptor(), spare); /* it was closed */
     /* What does not come changes nothing. */
     assert_int_equal(issuer_keys_put(k, 0, STR_ABSENT, STR("no answer"), NOW, &told, &err),
                      ERR_CONFIG_INVALID);
@@ -435,7 +445,7 @@ static void fetched_keys_are_kept_in_a_file_that_is_whole_and_ours_alone(void **
 
 static void without_a_list_there_are_no_issuers(void **state)
 {
-    const struct issuer_rules rules = {NULL, 300, 3600};
+    const struct issuer_rules rules = {"/nowhere", 300, 3600};
     struct issuer_keys *k;
     struct err err;
     (void)state;
@@ -456,7 +466,7 @@ static void the_pause_before_the_next_try_has_bounds(void **state)
     } rows[] = {{1, 1}, {19, 1}, {20, 2}, {299, 29}, {300, 30}, {310, 30}, {86400, 30}};
     (void)state;
     for (size_t i = 0; i < LENGTH_OF(rows); i++) {
-        const struct issuer_rules rules = {NULL, rows[i].refresh, 3600};
+        const struct issuer_rules rules = {"/nowhere", rows[i].refresh, 3600};
         struct issuers issuers;
         struct issuer_keys *k;
         struct err err;

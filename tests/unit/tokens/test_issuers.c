@@ -229,7 +229,7 @@ static enum token_reason find(struct issuer_keys *k, const char *kid, int64_t no
 static void keys_are_fetched_when_due_and_unknown_kids_bring_that_forward_a_little(void **state)
 {
     (void)state;
-    struct issuer_keys *k = open_keys(NULL);
+    struct issuer_keys *k = open_keys("/nowhere");
     bool told = false;
     assert_int_equal(find(k, "one", NOW), TOKEN_KEYS_UNREADABLE);
     assert_true(due(k, NOW));
@@ -255,7 +255,7 @@ static void keys_are_fetched_when_due_and_unknown_kids_bring_that_forward_a_litt
 static void keys_outlive_failures_until_they_are_too_old(void **state)
 {
     (void)state;
-    struct issuer_keys *k = open_keys(NULL);
+    struct issuer_keys *k = open_keys("/nowhere");
     struct issuer_state s;
     bool told;
     assert_true(due(k, NOW));

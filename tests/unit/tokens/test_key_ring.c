@@ -1,9 +1,12 @@
 /* The keys that verify, as a change of their list on disk reaches them. */
+#include <dirent.h>
 #include <fcntl.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -156,6 +159,49 @@ static void keys_that_cannot_be_read_any_more_count_for_a_while(void **state)
 
 #define RING_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
+static void keys_are_made_in_a_folder_that_is_not_there_yet(void **state)
+{
+    struct fixture *f = *state;
+    struct key_record made;
+    struct err err;
+    char path[80];
+    snprintf(path, sizeof path, "%s/new", f->path);
+    f->place.data_dir = path;
+    assert_int_equal(key_files_rotate(&f->place, TOKEN_ALG_ES256, STR("t"), NOW, &made, &err), ERR_OK);
+}
+
+static int files_in(const char *path)
+{
+    int count = 0;
+    DIR *folder = opendir(path);
+    assert_non_null(folder);
+    while (readdir(folder))
+        count++;
+    closedir(folder);
+    return count;
+}
+
+/* Files may not grow beyond a few bytes here: as on a full disk. */
+static void a_key_that_cannot_be_written_leaves_no_part_of_it(void **state)
+{
+    struct fixture *f = *state;
+    struct key_record made;
+    struct rlimit before, few;
+    struct err err;
+    char path[80];
+    snprintf(path, sizeof path, "%s/keys", f->path);
+    int count = files_in(path);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    few = before;
+    few.rlim_cur = 10;
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &few), 0);
+    enum err_code code = key_files_rotate(&f->place, TOKEN_ALG_ES256, STR("t"), NOW + 1, &made, &err);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    assert_int_equal(code, ERR_STORAGE_UNAVAILABLE);
+    assert_int_equal(files_in(path), count);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -163,6 +209,8 @@ int main(void)
         RING_TEST(a_new_key_is_found_at_once_and_no_key_only_so_often),
         RING_TEST(keys_that_cannot_be_read_any_more_count_for_a_while),
         RING_TEST(a_change_of_the_keys_leaves_no_descriptor_open),
+        RING_TEST(keys_are_made_in_a_folder_that_is_not_there_yet),
+        RING_TEST(a_key_that_cannot_be_written_leaves_no_part_of_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -416,6 +416,8 @@ static void a_manifest_with_a_wrong_member_is_refused_by_name(void **state)
         {"\"keys\":", "\"keys\":7,\"kays\":", "no list"},
         {"\"sha256\":", "\"sha\":", "missing"},
         {"\"environment\":\"dev\"", "\"environment\":\"a-very-long-environment\"", "missing"},
+        {"\"environment\":\"dev\"", "\"environment\":\"of-16-characters\"", "missing"},
+        {"\"environment\":\"dev\"", "\"environment\":\"of-15-character\"", "of environment of-15"},
         {"\"alg\":\"ES256\",\"created_at\"", "\"alg\":\"none\",\"created_at\"", "missing or wrong"},
         {"\"alg\":\"ES256\",\"created_at\"", "\"alg\":\"ES384\",\"created_at\"", "key refused"},
         {"\"kid\":\"dev-", "\"kid\":\"../-", "a kid is"},
@@ -468,6 +470,8 @@ static void rules_that_a_manifest_breaks_are_named(void **state)
     assert_non_null(strstr(key_set_broken_rule(&f->set), "a kid is"));
     *k = good, k->not_before = k->created_at - 1;
     assert_non_null(strstr(key_set_broken_rule(&f->set), "after it was made"));
+    *k = good, k->retires_at = k->not_before;
+    assert_null(key_set_broken_rule(&f->set));
     *k = good, k->retires_at = k->not_before - 1;
     assert_non_null(strstr(key_set_broken_rule(&f->set), "retires after"));
     *k = good, k->revoked_at = NOW;
