@@ -525,6 +525,24 @@ static void test_a_restart_goes_on_where_it_was(void **state)
     assert_int_equal(claim_all(r)->task_count, 2);
 }
 
+/* Of a job that is over its stream goes on; one with a webhook's stream alone has no callback. */
+static void test_after_a_restart_events_go_to_callbacks_that_were_named(void **state)
+{
+    struct rig *r = *state;
+    if (!r->on_disk)
+        return;
+    int64_t client = rig_new_client(r, NULL), other = rig_new_client(r, NULL);
+    struct submit_item over = submit_with_callback(r, client, "http://a/x");
+    rig_cancel(r, client, &over);
+    new_webhook(r, other, "http://hook/1", "job.created");
+    struct submit_item job = rig_submit_default(r, other);
+    size_t before = rig_rows(r, &table_delivery_row);
+    rig_restart(r, 1000);
+    rig_cancel(r, other, &job);
+    assert_int_equal(rig_rows(r, &table_delivery_row), before);
+    assert_int_equal(claim_all(r)->task_count, 2);
+}
+
 static void pass_minutes(struct rig *r)
 {
     for (int i = 0; i < 5; i++) {
@@ -681,6 +699,7 @@ int main(void)
         RIG_TEST(test_attempts_cost_nothing_when_nobody_asks),
         RIG_TEST(test_a_failed_commit_leaves_streams_as_they_were),
         RIG_TEST(test_a_restart_goes_on_where_it_was),
+        RIG_TEST(test_after_a_restart_events_go_to_callbacks_that_were_named),
         RIG_TEST(test_purge_takes_deliveries_with_their_job_and_waits_for_pending_ones),
         RIG_TEST(test_deliveries_of_no_job_leave_by_their_age_unless_they_wait),
         RIG_TEST(test_retries_wait_while_load_is_shed_and_new_ones_do_not),
