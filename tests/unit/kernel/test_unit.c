@@ -213,6 +213,28 @@ static void test_a_read_that_fails_is_the_batchs_failure(void **state)
     unit_abort(u);
 }
 
+static enum err_code no_range(struct store *s, const struct table *t, const void *from, size_t max,
+                              store_row_fn *fn, void *arg, struct err *err)
+{
+    (void)s, (void)t, (void)from, (void)max, (void)fn, (void)arg;
+    return err_set(err, ERR_STORAGE_DB_ERROR, "told to fail");
+}
+
+/* The first one stays. */
+static void test_a_range_that_cannot_be_read_is_the_batchs_failure(void **state)
+{
+    struct rig *r = *state;
+    struct unit *u = start(r);
+    r->ops.range = no_range;
+    expect_range(u, 5, 0, 8, "");
+    assert_int_equal(u->load_err.code, ERR_STORAGE_DB_ERROR);
+    snprintf(u->load_err.detail, sizeof u->load_err.detail, "the first");
+    expect_range(u, 5, 0, 8, "");
+    assert_string_equal(u->load_err.detail, "the first");
+    r->ops.range = r->real->range;
+    unit_abort(u);
+}
+
 /* Everything that grows holds what was put in first and last. */
 static void test_watchers_are_told_of_all_in_order(void **state)
 {
@@ -308,6 +330,7 @@ int main(void)
         RIG_TEST(test_rows_that_are_new_and_rows_that_were_read_are_told_apart),
         RIG_TEST(test_a_range_has_what_is_stored_and_what_the_batch_adds),
         RIG_TEST(test_a_read_that_fails_is_the_batchs_failure),
+        RIG_TEST(test_a_range_that_cannot_be_read_is_the_batchs_failure),
         RIG_TEST(test_watchers_are_told_of_all_in_order),
         RIG_TEST(test_keys_of_a_batch_are_undone_with_it),
         RIG_TEST(test_every_batch_that_writes_is_counted),
