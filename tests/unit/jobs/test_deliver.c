@@ -529,8 +529,6 @@ static void test_a_restart_goes_on_where_it_was(void **state)
 static void test_after_a_restart_events_go_to_callbacks_that_were_named(void **state)
 {
     struct rig *r = *state;
-    if (!r->on_disk)
-        return;
     int64_t client = rig_new_client(r, NULL), other = rig_new_client(r, NULL);
     struct submit_item over = submit_with_callback(r, client, "http://a/x");
     rig_cancel(r, client, &over);
