@@ -444,7 +444,7 @@ static void while_too_many_names_are_looked_up_addresses_are_reached(void **stat
     (void)state;
     struct rig rig = {.answer = STR("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"), .lookups_max = 1};
     struct err err;
-    assert_true(scripted_resolver_add("slow.test=700:127.0.0.1") && scripted_resolver_add("b.test=nx"));
+    assert_true(scripted_resolver_add("slow.test=3000:127.0.0.1") && scripted_resolver_add("b.test=nx"));
     unsigned before = scripted_resolver_lookups();
     rig_start(&rig, 1 << 20, &clock_system);
     struct egress_request slow = request_to(&rig), other = slow, address = slow;
