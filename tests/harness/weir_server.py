@@ -211,18 +211,21 @@ class Weir:
         """Ends every process without judging. Safe to call twice."""
         if self.process is None:
             return
-        family = [self.process.pid] + processes.descendants(self.process.pid)
+        # A root that is stopped starts nobody, and its children do not see it end: killed before them it would
+        # leave them time for an orderly end.
+        self.kill_pids([self.process.pid], signal.SIGSTOP)
+        family = processes.descendants(self.process.pid) + [self.process.pid]
         self.kill_pids(family)
         self.process.wait()
         self.process = None
         processes.wait_gone(family, 10)
 
     @staticmethod
-    def kill_pids(pids):
-        """SIGKILL to processes of this server."""
+    def kill_pids(pids, how=signal.SIGKILL):
+        """A signal to processes of this server, those that are gone left out."""
         for pid in pids:
             try:
-                os.kill(pid, signal.SIGKILL)
+                os.kill(pid, how)
             except ProcessLookupError:
                 pass
 
