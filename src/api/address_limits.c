@@ -20,8 +20,8 @@ struct entry {
 
 struct shard {
     pthread_mutex_t lock;
-    int64_t unlogged; /* of addresses that were forgotten */
-    struct entry entries[PLACES][WAYS];
+    int64_t unlogged;              /* of addresses that were forgotten */
+    struct entry (*entries)[WAYS]; /* PLACES */
 };
 
 struct address_limits {
@@ -30,6 +30,7 @@ struct address_limits {
     uint32_t next_tick;                    /* the shard that is looked at next */
     _Atomic int64_t lines, lines_until_ms; /* of all addresses, in this minute */
     struct shard shards[SHARDS];
+    struct entry entries[SHARDS][PLACES][WAYS]; /* apart: a page of it is touched when somebody is in it */
 };
 
 struct address_limits *address_limits_new(const struct settings *s, const struct clock *clock)
@@ -37,8 +38,10 @@ struct address_limits *address_limits_new(const struct settings *s, const struct
     struct address_limits *a = must_alloc(sizeof *a);
     a->settings = s;
     a->clock = clock;
-    for (int i = 0; i < SHARDS; i++)
+    for (int i = 0; i < SHARDS; i++) {
         pthread_mutex_init(&a->shards[i].lock, NULL);
+        a->shards[i].entries = a->entries[i];
+    }
     return a;
 }
 

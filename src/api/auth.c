@@ -16,13 +16,6 @@
 /* A key with a longer list of queues is read with each request. */
 enum { CACHE_SLOTS = 256, SECRET_TEXT_LEN = 43, NUMBER_TEXT_LEN = 16, QUEUES_CACHED_MAX = 119 };
 
-struct auth {
-    const struct settings *settings;
-    struct key_uses *uses;
-    _Atomic uint64_t generation;
-};
-
-/* One per HTTP thread: direct-mapped, so it is bounded and never needs a sweep. */
 struct cached_key {
     int64_t id, client, expires_ms, ends_ms;
     int64_t used_ms; /* as it was noted, or stored */
@@ -34,8 +27,23 @@ struct cached_key {
     uint8_t hash[KEY_HASH_BYTES];
     struct uuid client_id;
 };
-static _Thread_local struct cached_key cache[CACHE_SLOTS];
-static _Thread_local uint64_t cache_generation;
+
+/* One per HTTP thread: direct-mapped, so it is bounded and never needs a sweep. Made when the thread first
+ * needs it, and not thread-local itself: every thread of every process would have it. */
+struct key_cache {
+    struct auth *owner;
+    struct key_cache *next;
+    uint64_t generation;
+    struct cached_key keys[CACHE_SLOTS];
+};
+static _Thread_local struct key_cache *mine;
+
+struct auth {
+    const struct settings *settings;
+    struct key_uses *uses;
+    _Atomic uint64_t generation;
+    _Atomic(struct key_cache *) caches; /* of all threads */
+};
 
 struct auth *auth_new(const struct settings *s, struct key_uses *uses)
 {
@@ -48,6 +56,11 @@ struct auth *auth_new(const struct settings *s, struct key_uses *uses)
 
 struct auth *auth_free(struct auth *a)
 {
+    for (struct key_cache *c = a ? a->caches : NULL, *next; c; c = next) {
+        next = c->next;
+        free(c);
+    }
+    mine = NULL; /* tests look up keys on the thread that frees */
     free(a);
     return NULL;
 }
@@ -141,14 +154,25 @@ struct str webhook_secret_text(struct arena *a, struct str secret)
 
 /* --- lookup ------------------------------------------------------------------------------------ */
 
+static void make_cache(struct auth *a)
+{
+    mine = must_alloc(sizeof *mine);
+    mine->owner = a;
+    mine->next = atomic_load(&a->caches);
+    while (!atomic_compare_exchange_weak(&a->caches, &mine->next, mine))
+        ;
+}
+
 static struct cached_key *slot_of(struct auth *a, int64_t id)
 {
     uint64_t generation = atomic_load(&a->generation);
-    if (cache_generation != generation) {
-        memset(cache, 0, sizeof cache);
-        cache_generation = generation;
+    if (!mine || mine->owner != a)
+        make_cache(a);
+    if (mine->generation != generation) {
+        memset(mine->keys, 0, sizeof mine->keys);
+        mine->generation = generation;
     }
-    return &cache[hash_mix((uint64_t)id) % CACHE_SLOTS];
+    return &mine->keys[hash_mix((uint64_t)id) % CACHE_SLOTS];
 }
 
 /* Keys of a deleted client are gone with it; one that was made meanwhile is as unknown. */

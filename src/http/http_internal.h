@@ -152,6 +152,7 @@ struct http_loop {
     char date[32];
     bool drain_begun;
     char *scratch; /* READ_BYTES */
+    char *record;  /* TLS_RECORD_BYTES_MAX, where TLS is served */
     struct epoll_event *events;
 
     /* touched by other threads */

@@ -10,6 +10,7 @@
 
 #include "base/must.h"
 #include "http/http_internal.h"
+#include "http/tls_conn.h"
 
 #include "base/banned.h"
 
@@ -55,6 +56,7 @@ static enum err_code open_loop(struct http_server *s, uint32_t i, struct err *er
     l->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     l->spare_fd = fcntl(l->wake_fd, F_DUPFD_CLOEXEC, 0);
     l->scratch = must_alloc(READ_BYTES);
+    l->record = s->config.tls ? must_alloc(TLS_RECORD_BYTES_MAX) : NULL;
     l->events = must_alloc(EVENTS_PER_ROUND * sizeof *l->events);
     struct epoll_event ev = {.events = EPOLLIN | EPOLLET, .data.ptr = l};
     if (l->epoll_fd < 0 || l->wake_fd < 0 || epoll_ctl(l->epoll_fd, EPOLL_CTL_ADD, l->wake_fd, &ev) < 0)
@@ -97,6 +99,7 @@ static struct http_server *server_free(struct http_server *s)
         close_fd(s->loops[i].spare_fd);
         pthread_mutex_destroy(&s->loops[i].own);
         free(s->loops[i].scratch);
+        free(s->loops[i].record);
         free(s->loops[i].events);
     }
     stand_in_destroy(&s->stand_in);

@@ -15,7 +15,6 @@
 enum {
     HANDSHAKE_BYTES_MAX = 64 * 1024, /* a chain of client certificates takes some of them */
     RECVS_MAX = 4,                   /* a call; a record that comes in more pieces waits for its turn */
-    RECORD_BYTES_MAX = 16 * 1024,
 };
 
 /* ---- the socket, as OpenSSL sees it ----
@@ -163,11 +162,11 @@ ssize_t tls_recv(struct tls_conn *t, void *to, size_t size)
 }
 
 /* A small answer is one record: its head and body are put together. */
-static size_t gather(char to[RECORD_BYTES_MAX], const struct iovec *iov, int count)
+static size_t gather(char to[TLS_RECORD_BYTES_MAX], const struct iovec *iov, int count)
 {
     size_t n = 0;
-    for (int i = 0; i < count && n < RECORD_BYTES_MAX; i++) {
-        size_t room = RECORD_BYTES_MAX - n;
+    for (int i = 0; i < count && n < TLS_RECORD_BYTES_MAX; i++) {
+        size_t room = TLS_RECORD_BYTES_MAX - n;
         size_t some = iov[i].iov_len < room ? iov[i].iov_len : room;
         memcpy(to + n, iov[i].iov_base, some);
         n += some;
@@ -175,15 +174,14 @@ static size_t gather(char to[RECORD_BYTES_MAX], const struct iovec *iov, int cou
     return n;
 }
 
-ssize_t tls_send(struct tls_conn *t, const struct iovec *iov, int count)
+ssize_t tls_send(struct tls_conn *t, const struct iovec *iov, int count, char record[TLS_RECORD_BYTES_MAX])
 {
     if (count > 1 && !iov[0].iov_len)
         iov++, count--;
-    static _Thread_local char record[RECORD_BYTES_MAX]; /* on the stack it would be zeroed each time */
     const void *from = iov[0].iov_base;
     size_t n, size = iov[0].iov_len;
     begin(t);
-    if (count > 1 && size < RECORD_BYTES_MAX) {
+    if (count > 1 && size < TLS_RECORD_BYTES_MAX) {
         size = gather(record, iov, count);
         from = record;
     }

@@ -16,6 +16,8 @@
 
 #include "http/tls.h"
 
+enum { TLS_RECORD_BYTES_MAX = 16 * 1024 };
+
 enum tls_step { TLS_DONE, TLS_WAITS, TLS_REFUSED };
 
 struct http_conn;
@@ -37,8 +39,9 @@ struct tls_conn {
 struct tls_conn *tls_conn_new(struct tls *t, int fd); /* NULL: out of memory */
 enum tls_step tls_handshake(struct tls_conn *t);
 ssize_t tls_recv(struct tls_conn *t, void *to, size_t size);
-/* What did not fit is offered again first, with more behind it or not. */
-ssize_t tls_send(struct tls_conn *t, const struct iovec *iov, int count);
+/* What did not fit is offered again first, with more behind it or not. `record` is room to put the parts of a
+ * small answer together. */
+ssize_t tls_send(struct tls_conn *t, const struct iovec *iov, int count, char record[TLS_RECORD_BYTES_MAX]);
 /* After tls_recv: another one may find something without a further event. */
 bool tls_has_more(const struct tls_conn *t, ssize_t received);
 bool tls_holds_part(const struct tls_conn *t); /* of a record whose rest has not come */

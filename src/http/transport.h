@@ -18,7 +18,7 @@ static inline ssize_t transport_recv(struct http_conn *c, void *to, size_t size)
 static inline ssize_t transport_send(struct http_conn *c, struct iovec *iov, int count)
 {
     if (c->tls)
-        return tls_send(c->tls, iov, count);
+        return tls_send(c->tls, iov, count, c->loop->record);
     struct msghdr message = {.msg_iov = iov, .msg_iovlen = (size_t)count};
     return sendmsg(c->fd, &message, MSG_NOSIGNAL);
 }
