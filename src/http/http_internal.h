@@ -151,8 +151,7 @@ struct http_loop {
     int64_t date_second;
     char date[32];
     bool drain_begun;
-    char *scratch; /* READ_BYTES */
-    char *record;  /* TLS_RECORD_BYTES_MAX, where TLS is served */
+    char *scratch, *record; /* READ_BYTES; TLS_RECORD_BYTES_MAX where TLS is served */
     struct epoll_event *events;
 
     /* touched by other threads */

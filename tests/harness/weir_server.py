@@ -211,8 +211,8 @@ class Weir:
         """Ends every process without judging. Safe to call twice."""
         if self.process is None:
             return
-        # A root that is stopped starts nobody, and its children do not see it end: killed before them it would
-        # leave them time for an orderly end.
+        # A stopped root starts nobody. Killed before its children it would leave them time for an orderly
+        # end, because they see it go.
         self.kill_pids([self.process.pid], signal.SIGSTOP)
         family = processes.descendants(self.process.pid) + [self.process.pid]
         self.kill_pids(family)
