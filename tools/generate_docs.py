@@ -94,6 +94,10 @@ def jobs():
         "",
         *table(["from", "on", "to", "event"], rows),
         "",
+        "A retry is the client's call; with `retry: auto` a retryable failure with attempts left is followed",
+        "by it in the same transaction, so nobody sees such a job in FAILED and no report is written until",
+        "it ends.",
+        "",
         "`job.retries_exhausted` is a note, not a move: it stands once beside the last failure, with",
         "`prev_state` = `next_state` = FAILED and `payload.transition` = false.",
     ]

@@ -135,7 +135,7 @@ static void end_attempt(struct job_traces *t, const struct job_trace *j, const s
     memcpy(attempt.parent, j->submit.span_id, SPAN_ID_BYTES);
     derive(j->id, e->attempt, DERIVED_ATTEMPT, attempt.context.span_id);
     span_text(&attempt, "weir.outcome", str_of(job_outcome_text(e->next)));
-    span_text(&attempt, "weir.scenario", str_of(work_kind_text((enum work_kind)e->kind)));
+    span_text(&attempt, "weir.scenario", str_of(work_kind_text((enum work_kind)e->kind))); /* own: none */
     span_number(&attempt, "weir.ran_ms", n->ran_ms < 0 ? 0 : n->ran_ms);
     attempt.failed = e->next == JOB_FAILED;
     tracer_end(t->tracer, &attempt);
@@ -155,7 +155,8 @@ static void notice(struct job_traces *t, const struct notice *n, int64_t now_us)
     if (!job_state_is_final(e->next))
         return;
     end_attempt(t, j, n, now_us);
-    forget(t, j);
+    if (e->next != JOB_FAILED) /* it may be tried again, perhaps in this very batch */
+        forget(t, j);
 }
 
 struct inserted {

@@ -19,8 +19,10 @@
 #define RUNS                                                                                                 \
     (FLAG_BIT(URL) | FLAG_BIT(OUTPUT) | FLAG_BIT(QUIET) | FLAG_BIT(TOKEN) | FLAG_BIT(TENANT) |               \
      FLAG_BIT(ROLE) | FLAG_BIT(SUB) | FLAG_BIT(DATA))
-#define PAGES   (FLAG_BIT(LIMIT) | FLAG_BIT(CURSOR) | FLAG_BIT(ALL))
-#define FILTERS (FLAG_BIT(STATE) | FLAG_BIT(TYPE) | FLAG_BIT(KIND) | FLAG_BIT(QUEUE) | FLAG_BIT(OUTCOME))
+#define PAGES (FLAG_BIT(LIMIT) | FLAG_BIT(CURSOR) | FLAG_BIT(ALL))
+#define FILTERS                                                                                              \
+    (FLAG_BIT(STATE) | FLAG_BIT(TYPE) | FLAG_BIT(KIND) | FLAG_BIT(WORK_KIND) | FLAG_BIT(QUEUE) |             \
+     FLAG_BIT(OUTCOME))
 
 const struct command command_table[] = {
     {"serve", "", "run the server until SIGTERM or Ctrl-C",
@@ -49,9 +51,10 @@ const struct command command_table[] = {
      command_client_key_revoke},
 
     {"job submit", "", "hand in a job",
-     SERVER | FLAG_BIT(TYPE) | FLAG_BIT(KIND) | FLAG_BIT(AT) | FLAG_BIT(QUEUE) | FLAG_BIT(PAYLOAD) |
-         FLAG_BIT(PRIORITY) | FLAG_BIT(CALLBACK) | FLAG_BIT(IDEMPOTENCY_KEY) | FLAG_BIT(MAX_RUNTIME_MS) |
-         FLAG_BIT(MAX_RETRIES) | FLAG_BIT(QUEUE_TTL) | FLAG_BIT(WAIT) | FLAG_BIT(TIMEOUT),
+     SERVER | FLAG_BIT(TYPE) | FLAG_BIT(KIND) | FLAG_BIT(WORK_KIND) | FLAG_BIT(AT) | FLAG_BIT(QUEUE) |
+         FLAG_BIT(PAYLOAD) | FLAG_BIT(PRIORITY) | FLAG_BIT(CALLBACK) | FLAG_BIT(IDEMPOTENCY_KEY) |
+         FLAG_BIT(MAX_RUNTIME_MS) | FLAG_BIT(MAX_RETRIES) | FLAG_BIT(RETRY) | FLAG_BIT(QUEUE_TTL) |
+         FLAG_BIT(WAIT) | FLAG_BIT(TIMEOUT),
      0, 0, command_job_submit},
     {"job get", "JOB_ID", "show a job", SERVER, 1, 1, command_job_get},
     {"job list", "", "show jobs, newest first",

@@ -64,7 +64,7 @@ static void show_client_with_key(const struct invocation *in, const struct json 
         putchar('\n');
     }
     printf("export WEIR_API_KEY=%.*s\n", STR_ARG(secret ? secret->text : STR_ABSENT));
-    cli_note(in, "\nThe key is shown only now. Run the line above, then: weir job submit --kind "
+    cli_note(in, "\nThe key is shown only now. Run the line above, then: weir job submit --work-kind "
                  "SUCCESS_FAST --wait");
 }
 

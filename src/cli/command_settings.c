@@ -53,6 +53,7 @@ enum err_code cli_settings_load(const struct invocation *in, struct settings *re
         apply_flags(ret_settings, in->flags, err) != ERR_OK ||
         settings_load_secrets(ret_settings, getenv("CREDENTIALS_DIRECTORY"), err) != ERR_OK)
         return err->code;
+    settings_complete(ret_settings);
     struct partition_counts counts;
     if (settings_check(ret_settings, err) != ERR_OK)
         return err->code;

@@ -6,6 +6,7 @@
 #include <sys/sysmacros.h>
 
 #include "base/clock.h"
+#include "base/must.h"
 #include "cli/doctor.h"
 #include "cli/durable_file.h"
 #include "cli/server_call.h"
@@ -188,12 +189,36 @@ static void write_checks(const struct json *checks, char *out, size_t size)
                                  STR_ARG(c->text));
 }
 
+/* What a ready server may still say of itself, the worst first: a part of its checks, and what to do. */
+static const struct {
+    const char *check, *advice;
+} server_warnings[] = {
+    {"clock warn", "the machine's clock has jumped, and nothing is deleted for an hour: set it right, or "
+                   "`weir clock accept` if it is"},
+    {"jobs full", "jobs.max_active is reached and submits are refused: start workers, cancel what nobody "
+                  "needs, or raise it"},
+    {"queue full", "jobs.queue_size is reached and submits are refused: start workers, or raise it"},
+    {"client_share full", "a client has its share of the jobs and is refused: start workers for its queues, "
+                          "or raise jobs.max_active_per_client"},
+    {"pressure shed", "the server sheds load: see what is full in `weir top`"},
+    {"pressure degraded", "the server is under pressure: see what is full in `weir top`"},
+    {"workers degraded", "no worker is connected: start one, or set runner.processes for the simulated work"},
+};
+
+static struct finding judge_ready(const char *checks)
+{
+    for (size_t i = 0; i < LENGTH_OF(server_warnings); i++)
+        if (strstr(checks, server_warnings[i].check))
+            return finding(FINDING_WARN, server_warnings[i].advice, "ready: %s", checks);
+    return finding(FINDING_OK, "", "ready: %s", checks);
+}
+
 struct finding doctor_server(const struct doctor *d)
 {
     struct strbuf url CLEANUP(strbuf_free) = {0};
     struct http_answer answer CLEANUP(http_answer_free) = {0};
     struct err err;
-    char checks[128];
+    char checks[192];
     server_url(d->in, &url);
     size_t base = url.len;
     strbuf_add_text(&url, "/readyz");
@@ -212,15 +237,8 @@ struct finding doctor_server(const struct doctor *d)
         body = NULL;
     write_checks(json_get(body, "checks"), checks, sizeof checks);
     arena_free(a);
-    bool degraded = strstr(checks, "degraded") != NULL;
     if (answer.status != 200)
         return finding(FINDING_FAIL, "it starts, drains or lost its store; read its log",
                        "not ready, status %ld: %s", answer.status, checks);
-    if (strstr(checks, "clock warn"))
-        return finding(FINDING_WARN,
-                       "the machine's clock has jumped, and nothing is deleted for an hour: set it right, or "
-                       "`weir clock accept` if it is",
-                       "ready: %s", checks);
-    return finding(degraded ? FINDING_WARN : FINDING_OK,
-                   "no worker is connected: check runner.processes, or start one", "ready: %s", checks);
+    return judge_ready(checks);
 }

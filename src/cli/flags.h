@@ -14,7 +14,9 @@
 #define FLAG_LIST(X)                                                                                         \
     X(LISTEN, "listen", 0, "HOST:PORT", "address to serve on (server.listen)")                               \
     X(TYPE, "type", 0, "TYPE", "EXECUTE, DEFERRED or EMIT_EVENT; default EXECUTE, or DEFERRED with --at")    \
-    X(KIND, "kind", 0, "KIND", "work kind of the catalog, such as SUCCESS_FAST")                             \
+    X(KIND, "kind", 0, "NAME", "your own name for the work, such as mail.send")                              \
+    X(WORK_KIND, "work-kind", 0, "KIND", "simulated work of the catalog, such as SUCCESS_FAST")              \
+    X(RETRY, "retry", 0, "auto|manual", "who retries a failure; default auto, on queue `default` manual")    \
     X(AT, "at", 0, "TIME", "run at 2030-01-01T06:00:00Z, or after +90s, +5m, +2h")                           \
     X(QUEUE, "queue", 0, "NAME", "queue; `default` is served by the built-in runner")                        \
     X(PAYLOAD, "payload", 0, "JSON", "object for the worker; @FILE reads a file, - reads stdin")             \

@@ -1,6 +1,7 @@
 /* weir job get, cancel, retry, explain: one call, one answer. */
 #include "base/must.h"
 #include "cli/job_internal.h"
+#include "lifecycle/work_kinds.h"
 
 #include "base/banned.h"
 
@@ -32,6 +33,14 @@ void job_show_pairs(const struct json *object, const char *const *names, size_t 
     text_table_free(t);
 }
 
+void job_hint_at_catalog(const struct invocation *in)
+{
+    const char *kind = in->flags->value[FLAG_KIND];
+    enum work_kind simulated;
+    if (kind && !flags_has(in->flags, FLAG_WORK_KIND) && work_kind_parse(str_of(kind), &simulated))
+        cli_note(in, "--kind is a name of your own; the simulated work is --work-kind %s", kind);
+}
+
 /* One call whose answer is shown as it is, or these members of it. */
 static int call_and_show(const struct invocation *in, const char *method, const char *rest,
                          const char *const *names, size_t count, struct server_answer *ret_answer)
@@ -49,10 +58,10 @@ static int call_and_show(const struct invocation *in, const char *method, const 
 int command_job_get(const struct invocation *in)
 {
     static const char *const names[] = {
-        "job_id",     "type",           "state",       "outcome",           "attempt",    "work_kind",
-        "queue",      "priority",       "created_at",  "execution_at",      "updated_at", "callback",
-        "definition", "max_runtime_ms", "max_retries", "queue_ttl_seconds", "payload",    "result",
-        "error",
+        "job_id",    "type",       "state",          "outcome",     "attempt",      "kind",
+        "work_kind", "queue",      "priority",       "created_at",  "execution_at", "updated_at",
+        "callback",  "definition", "max_runtime_ms", "max_retries", "retry",        "queue_ttl_seconds",
+        "payload",   "result",     "error",
     };
     struct server_answer job CLEANUP(server_answer_free) = {0};
     return call_and_show(in, "GET", "", names, LENGTH_OF(names), &job);

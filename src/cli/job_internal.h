@@ -13,6 +13,9 @@ int job_call(const struct invocation *in, const char *method, const char *rest,
 /* The members of these names that are there, as "name  value" lines. */
 void job_show_pairs(const struct json *object, const char *const *names, size_t count);
 
+/* A note when --kind names simulated work of the catalog, which --work-kind asks for. */
+void job_hint_at_catalog(const struct invocation *in);
+
 /* Event by event. `*previous_us` is the time of the one before, 0 at the first. */
 extern const char *const job_event_headings[];
 enum { JOB_EVENT_COLUMNS = 6 };

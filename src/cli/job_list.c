@@ -12,8 +12,8 @@ static void write_path(const struct flags *f, struct strbuf *out)
         enum flag_id flag;
         const char *name;
     } filters[] = {
-        {FLAG_STATE, "state"}, {FLAG_TYPE, "type"},       {FLAG_KIND, "work_kind"},
-        {FLAG_QUEUE, "queue"}, {FLAG_OUTCOME, "outcome"},
+        {FLAG_STATE, "state"},         {FLAG_TYPE, "type"},   {FLAG_KIND, "kind"},
+        {FLAG_WORK_KIND, "work_kind"}, {FLAG_QUEUE, "queue"}, {FLAG_OUTCOME, "outcome"},
     };
     size_t n = 0;
     strbuf_add_text(out, "/v1/jobs");
@@ -33,11 +33,11 @@ static struct str text_of(const struct json *object, const char *name)
 
 static void add_row(struct text_table *t, const struct json *job)
 {
-    struct str kind = text_of(job, "work_kind");
+    struct str kind = text_of(job, "kind");
     struct str state = text_of(job, "state");
     text_table_add_json(t, json_get(job, "job_id"));
     text_table_add_tone(t, state, tone_of_state(state));
-    text_table_add(t, kind.ptr ? kind : text_of(json_get(job, "definition"), "work_kind"));
+    text_table_add(t, kind.ptr ? kind : text_of(job, "work_kind"));
     text_table_add_json(t, json_get(job, "queue"));
     text_table_add_json(t, json_get(job, "attempt"));
     text_table_add_json(t, json_get(job, "created_at"));
@@ -56,6 +56,7 @@ int command_job_list(const struct invocation *in)
     static const char *const headings[] = {"!JOB ID", "!STATE", "KIND", "QUEUE", ">TRY", "CREATED"};
     struct strbuf path CLEANUP(strbuf_free) = {0};
     write_path(in->flags, &path);
+    job_hint_at_catalog(in);
     return pages_show(in, &(struct pages){.path = strbuf_str(&path),
                                           .id = "job_id",
                                           .cursor = "next_cursor",

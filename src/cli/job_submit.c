@@ -55,7 +55,9 @@ static enum err_code write_job(const struct flags *f, struct strbuf *out, struct
     jw_start(&w, out);
     jw_object(&w);
     add_text(&w, "type", type);
-    add_text(&w, "work_kind", f->value[FLAG_KIND]);
+    add_text(&w, "kind", f->value[FLAG_KIND]);
+    add_text(&w, "work_kind", f->value[FLAG_WORK_KIND]);
+    add_text(&w, "retry", f->value[FLAG_RETRY]);
     add_text(&w, "queue", f->value[FLAG_QUEUE]);
     add_text(&w, "callback", f->value[FLAG_CALLBACK]);
     add_text(&w, "idempotency_key", f->value[FLAG_IDEMPOTENCY_KEY]);
@@ -105,6 +107,7 @@ int command_job_submit(const struct invocation *in)
     if (code != CLI_OK)
         return code;
     show_submitted(in, &job);
+    job_hint_at_catalog(in);
     const struct json *id = json_get(job.json, "job_id");
     if (flags_has(in->flags, FLAG_WAIT) && id)
         return job_follow(in, id->text);

@@ -143,7 +143,7 @@ static void print_first_job(const char *url, const char *program)
     printf("or:\n"
            "  export WEIR_URL=%s\n"
            "  eval \"$(%s client create --with-key --quiet)\"\n"
-           "  %s job submit --kind SUCCESS_FAST --wait\n",
+           "  %s job submit --work-kind SUCCESS_FAST --wait\n",
            url, program, program);
 }
 
@@ -173,7 +173,8 @@ static void greet(void *self)
            : plain ? url
                    : s->listen,
            !off && tls_shown ? " and " : "", tls_shown ? tls_shown : "", s->data_dir, shown.ptr);
-    if (plain && !g->quiet)
+    /* Only where its lines work as they stand. */
+    if (plain && !g->quiet && s->runner_processes && settings_registration_is_open(s))
         print_first_job(url, g->program);
     fflush(stdout);
 }

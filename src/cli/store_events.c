@@ -88,7 +88,7 @@ static void show_event(struct tail *t, const struct event *e, uint64_t low, cons
     text_table_add(t->table, str_of(place));
 }
 
-static void write_event(const struct event *e, uint64_t low, const char *place)
+static void write_event(const struct event *e, const struct job_row *job, const char *place)
 {
     struct strbuf text CLEANUP(strbuf_free) = {0};
     struct json_writer w;
@@ -97,7 +97,7 @@ static void write_event(const struct event *e, uint64_t low, const char *place)
     jw_key(&w, "place");
     jw_text(&w, place);
     jw_key(&w, "event");
-    encode_event(&w, e, low);
+    encode_event(&w, e, job);
     jw_object_end(&w);
     printf("%s\n", text.ptr);
 }
@@ -126,17 +126,17 @@ static size_t decode_chunk(struct str chunk, size_t offset, struct event *ret_ev
     return count;
 }
 
-static void tell(struct tail *t, const struct event *e, const struct load_row *job, const char *place)
+static void tell(struct tail *t, const struct event *e, const struct load_row *read, const char *place)
 {
-    if (!job->found) {
+    const struct job_row *job = read->row;
+    if (!read->found) {
         t->purged++;
         return;
     }
-    uint64_t low = (uint64_t)((const struct job_row *)job->row)->low;
     if (t->table)
-        show_event(t, e, low, place);
+        show_event(t, e, (uint64_t)job->low, place);
     else
-        write_event(e, low, place);
+        write_event(e, job, place);
     t->shown++;
     t->left--;
 }

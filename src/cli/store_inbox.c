@@ -40,6 +40,7 @@ static void write_row(struct listing *l, const struct inbox_row *r)
         {"failed_at", r->failed_ms ? time_text_ms(r->failed_ms, failed) : STR_ABSENT},
         {"client_id", r->client},
         {"type", r->type},
+        {"kind", r->kind},
         {"work_kind", r->work_kind},
         {"queue", r->queue},
         {"idempotency_key", r->idempotency_key},

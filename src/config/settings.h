@@ -72,6 +72,8 @@ MUST_CHECK enum err_code settings_load_environment(struct settings *s, char **en
  * key and its file are both given, or when the file cannot be read, is empty or is too long. */
 MUST_CHECK enum err_code settings_load_secrets(struct settings *s, const char *credentials_dir,
                                                struct err *err);
+/* After every source: keys that nothing has set get the default of this environment. */
+void settings_complete(struct settings *s);
 /* Rules that bind several keys (heartbeat below lease, backoff base below its cap, ...). */
 MUST_CHECK enum err_code settings_check(const struct settings *s, struct err *err);
 /* Advice that does not stop the start, one line each (AJ-06, prod without operator token, ...). */
@@ -118,6 +120,8 @@ void settings_tokens_issuer(const struct settings *s, char ret_issuer[SETTINGS_I
 bool settings_is_on(const char *value); /* of a SWITCH */
 /* The part of `whole` (jobs.max_active, jobs.queue_size) that one client may have; at least 1. */
 int64_t settings_share_of_client(const struct settings *s, int64_t whole);
+/* The longest run a job may ask for, of the catalog or of its own kind. */
+int64_t settings_runtime_max_ms(const struct settings *s, bool is_catalog);
 /* clients.registration; unset: open in dev. */
 bool settings_registration_is_open(const struct settings *s);
 bool settings_webhooks_private(const struct settings *s); /* webhooks.allow_private; unset: dev */

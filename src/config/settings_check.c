@@ -12,6 +12,17 @@ static bool is_environment(const struct settings *s, const char *name)
     return strcmp(s->environment, name) == 0;
 }
 
+void settings_complete(struct settings *s)
+{
+    if (is_environment(s, "dev"))
+        return;
+#define X(field, value)                                                                                      \
+    if (s->origin[SETTING_##field] == ORIGIN_DEFAULT)                                                        \
+        s->field = value;
+    SETTINGS_OUTSIDE_DEV(X)
+#undef X
+}
+
 /* Section 14 of the control contract: dev 30 days, which is the key's own bound, stage 14, prod 7. */
 static enum err_code check_rotation(const struct settings *s, struct err *err)
 {
@@ -89,7 +100,7 @@ static bool listens_on_loopback(const struct settings *s)
 static void warn_about_jobs(const struct settings *s, FILE *out)
 {
     enum { LONGEST_CATALOG_RUN_MS = 120500 }; /* AJ-06: generated work runs up to 120000 ms */
-    if (s->jobs_max_runtime_ms < LONGEST_CATALOG_RUN_MS)
+    if (s->runner_processes && settings_runtime_max_ms(s, true) < LONGEST_CATALOG_RUN_MS)
         fprintf(out,
                 "weir: warning: jobs.max_runtime_ms is below %d, so the longest catalog jobs "
                 "time out\n",
@@ -100,8 +111,6 @@ static void warn_about_jobs(const struct settings *s, FILE *out)
     if (s->jobs_payload_max_bytes >= s->body_max_bytes)
         fprintf(out, "weir: warning: jobs.payload_max_bytes is not below server.body_max_bytes, so "
                      "the largest payload does not fit in a request\n");
-    if (s->runner_processes == 0)
-        fprintf(out, "weir: warning: runner.processes is 0, so jobs wait for an outside worker\n");
 }
 
 void settings_warn(const struct settings *s, FILE *out)
@@ -194,6 +203,14 @@ int64_t settings_share_of_client(const struct settings *s, int64_t whole)
                     : own >= all ? whole
                                  : whole / all * own + whole % all * own / all;
     return share > 0 ? share : 1;
+}
+
+int64_t settings_runtime_max_ms(const struct settings *s, bool is_catalog)
+{
+    enum { CATALOG_RUNTIME_MS = 125000, OWN_RUNTIME_MS = 86400000 };
+    if (s->jobs_max_runtime_ms)
+        return s->jobs_max_runtime_ms;
+    return is_catalog ? CATALOG_RUNTIME_MS : OWN_RUNTIME_MS;
 }
 
 bool settings_registration_is_open(const struct settings *s)

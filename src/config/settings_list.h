@@ -52,7 +52,8 @@
     INT(jobs_queue_size, "jobs.queue_size", 100000, 1, 100000000, "QUEUED jobs, all queues")                 \
     INT(jobs_queue_ttl_seconds, "jobs.queue_ttl_seconds", 0, 0, 31536000,                                    \
         "a job that nobody claims so long after it was QUEUED is CANCELED, `expired`; 0 = off")              \
-    INT(jobs_max_runtime_ms, "jobs.max_runtime_ms", 125000, 1, 86400000, "longest run of a job")             \
+    INT(jobs_max_runtime_ms, "jobs.max_runtime_ms", 0, 0, 86400000,                                          \
+        "longest run that a job may ask for; 0 = 24 hours, for jobs of the catalog 125000")                  \
     INT(jobs_payload_max_bytes, "jobs.payload_max_bytes", 262144, 0, 104857600, "largest payload")           \
     INT(jobs_retry_max, "jobs.retry_max", 3, 0, 1000, "retries of a failed job")                             \
     INT(jobs_retry_base_ms, "jobs.retry_base_ms", 1000, 0, 86400000, "first backoff")                        \
@@ -73,7 +74,7 @@
         "a key that was rotated or renewed still works so long; 0 = not at all")                             \
     INT(keys_revoked_retention_seconds, "keys.revoked_retention_seconds", 7776000, 1, 3153600000,            \
         "revoked keys are kept this long")                                                                   \
-    INT(limits_requests_per_minute, "limits.requests_per_minute", 600, 0, 1000000000,                        \
+    INT(limits_requests_per_minute, "limits.requests_per_minute", 0, 0, 1000000000,                          \
         "per client; 0 = off; worker calls do not count")                                                    \
     INT(limits_requests_per_day, "limits.requests_per_day", 0, 0, 1000000000,                                \
         "per client and UTC day, also over a restart; 0 = off")                                              \
@@ -81,7 +82,8 @@
          "CLIENT_ID=PER_MINUTE,... beats the default")                                                       \
     INT(queue_lease_ms, "queue.lease_ms", 30000, 100, 86400000, "life of a lease")                           \
     INT(queue_heartbeat_ms, "queue.heartbeat_ms", 5000, 10, 86400000, "workers renew this often")            \
-    INT(runner_processes, "runner.processes", 2, 0, 64, "built-in runner processes")                         \
+    INT(runner_processes, "runner.processes", 2, 0, 64,                                                      \
+        "built-in runner processes, which work on queue `default`; 0 = off, outside workers do")             \
     INT(runner_workers, "runner.workers", 4, 1, 10000, "workers per runner process")                         \
     INT(runner_concurrency, "runner.concurrency", 1, 1, 10000, "jobs at once per worker")                    \
     REAL(runner_time_scale, "runner.time_scale", 1.0, 0.00001, 1000,                                         \
@@ -211,5 +213,10 @@
     INT(slo_reconnect_p95_ms, "slo.reconnect_p95_ms", 60000, 1, 60000,                                       \
         "target of the time until a lost connection is back; stricter only")                                 \
     TEXT(log_level, "log.level", LEVEL, "info", "debug, info, warn or error")
+
+/* Where stage and prod have another default than dev, whose is in the list above. X(field, default) */
+#define SETTINGS_OUTSIDE_DEV(X)                                                                              \
+    X(limits_requests_per_minute, 600)                                                                       \
+    X(runner_processes, 0)
 
 #endif

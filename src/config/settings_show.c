@@ -108,6 +108,16 @@ void settings_show(const struct settings *s, bool json, bool origin, FILE *out)
         show_table_row(s, &settings_table[i], origin, out);
 }
 
+/* " in dev, else 600": where stage and prod have another one. */
+static void markdown_other_default(const struct setting *d, FILE *out)
+{
+#define X(field, value)                                                                                      \
+    if (d == &settings_table[SETTING_##field])                                                               \
+        fprintf(out, " in dev, else %d", value);
+    SETTINGS_OUTSIDE_DEV(X)
+#undef X
+}
+
 static void markdown_row(const struct setting *d, FILE *out)
 {
     char env_name[SETTING_ENV_NAME_MAX];
@@ -115,8 +125,9 @@ static void markdown_row(const struct setting *d, FILE *out)
     fprintf(out, "| `%s` | ", d->key);
     switch (d->type) {
     case SETTING_INT:
-        fprintf(out, "%" PRId64 " | integer, %" PRId64 " to %" PRId64, d->int_default, d->int_min,
-                d->int_max);
+        fprintf(out, "%" PRId64, d->int_default);
+        markdown_other_default(d, out);
+        fprintf(out, " | integer, %" PRId64 " to %" PRId64, d->int_min, d->int_max);
         break;
     case SETTING_REAL:
         fprintf(out, "%g | number, %g to %g", d->real_default, d->real_min, d->real_max);

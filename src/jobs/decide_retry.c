@@ -37,14 +37,12 @@ static enum err_code refuse(struct unit *u, const struct job_row *job, const str
 
 static void archive(struct unit *u, const struct end_row *end)
 {
-    struct archive_row *row = ARENA_NEW(u->arena, struct archive_row);
-    *row = (struct archive_row){.job = end->id,
-                                .attempt = end->attempt,
-                                .started_ms = end->started_ms,
-                                .finished_ms = end->finished_ms,
-                                .result = end->result,
-                                .error = end->error};
-    unit_insert(u, &table_archive_row, row);
+    job_archive(u, &(struct archive_row){.job = end->id,
+                                         .attempt = end->attempt,
+                                         .started_ms = end->started_ms,
+                                         .finished_ms = end->finished_ms,
+                                         .result = end->result,
+                                         .error = end->error});
     unit_delete(u, &table_end_row, end);
     unit_list(u, end->client, (uint8_t)(1 + end->state), end->id, true);
 }

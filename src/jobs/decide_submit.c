@@ -83,14 +83,16 @@ static struct job_row *new_job_row(struct unit *u, int64_t client, const struct 
                             .priority = v->priority,
                             .created_ms = u->now_ms,
                             .execution_ms = v->execution_ms,
-                            .seed = seed,
+                            .seed = v->kind == WORK_KIND_NONE ? 0 : seed,
                             .duration_ms = v->definition.duration_ms,
                             .should_fail = v->definition.should_fail,
                             .payload_size = v->definition.payload_size,
                             .max_runtime_ms = v->max_runtime_ms,
                             .max_retries = v->max_retries,
                             .queue_ttl_ms = v->queue_ttl_ms,
+                            .retry = v->retry,
                             .queue = v->queue,
+                            .kind_name = v->kind_name,
                             .callback = item->callback,
                             .idem_key = item->idem_key,
                             .idem_fingerprint = item->idem_key.ptr ? fingerprint_of(item) : STR_ABSENT,
@@ -139,7 +141,8 @@ static enum err_code decide_item(struct unit *u, int64_t client, struct submit_i
         return ERR_OK;
     }
     struct submit_values v;
-    if (submit_check_values(u->settings, item, u->now_us, seed, &v, err) != ERR_OK)
+    struct submit_defaults d = submit_defaults(u->settings, submit_queue(item));
+    if (submit_check_values(u->settings, &d, item, u->now_us, seed, &v, err) != ERR_OK)
         return err->code;
     if (former)
         return err_set(err, ERR_EXEC_IDEMPOTENCY_CONFLICT,

@@ -80,7 +80,9 @@ static void fingerprint(const struct inbox *in, struct unit *u, const struct inb
     jw_start(&w, &text);
     jw_object(&w);
     put_text(&w, "type", item->type);
+    put_text(&w, "kind", item->kind);
     put_text(&w, "work_kind", item->work_kind);
+    put_text(&w, "retry", item->retry);
     put_text(&w, "execution_at", time_of(u, r->execution_ms));
     put_text(&w, "callback", item->callback);
     put_text(&w, "queue", item->queue);
@@ -110,7 +112,8 @@ static enum err_code check_shape(struct unit *u, const struct inbox_row *r, stru
     if (r->idempotency_key.ptr && (!r->idempotency_key.len || r->idempotency_key.len > INBOX_KEY_BYTES_MAX))
         return err_set(err, ERR_REQUEST_MALFORMED, "idempotency_key must have 1 to %d bytes",
                        INBOX_KEY_BYTES_MAX);
-    const struct str texts[] = {r->type, r->work_kind, r->queue, r->callback, r->idempotency_key};
+    const struct str texts[] = {r->type,  r->kind,     r->work_kind,      r->retry,
+                                r->queue, r->callback, r->idempotency_key};
     for (size_t i = 0; i < LENGTH_OF(texts); i++)
         if (!str_is_utf8(texts[i]))
             return err_set(err, ERR_REQUEST_MALFORMED, "texts must be UTF-8");
@@ -129,7 +132,9 @@ static struct submit_item item_of(struct unit *u, const struct inbox_row *r)
     return (struct submit_item){.type = r->type.ptr       ? r->type
                                         : r->execution_ms ? STR("DEFERRED")
                                                           : STR("EXECUTE"),
+                                .kind = r->kind,
                                 .work_kind = r->work_kind,
+                                .retry = r->retry,
                                 .execution_at = execution_at(u, r),
                                 .callback = r->callback,
                                 .queue = r->queue,

@@ -13,6 +13,8 @@ enum {
     JOB_PRIORITY_MAX = 9,
     JOB_PRIORITY_LOW_MAX = 2, /* the class refused first under pressure */
     JOB_QUEUE_NAME_MAX = 64,
+    JOB_KIND_NAME_MAX = 128,
+    JOB_OWN_RUNTIME_MS_DEFAULT = 3600000, /* of a job outside the catalog that asks for none */
     JOB_FINGERPRINT_BYTES = 16,
     JOB_QUEUE_TTL_SECONDS_MAX = 31536000,
 };
@@ -22,7 +24,7 @@ enum {
 /* One job as asked for: decoded, its values not yet checked. Absent texts and -1 numbers: not given. */
 struct submit_item {
     /* asked */
-    struct str type, work_kind, execution_at, callback, queue;
+    struct str type, kind, work_kind, retry, execution_at, callback, queue;
     int64_t priority, max_runtime_ms, max_retries, queue_ttl_seconds;
     bool has_priority, has_max_runtime, has_max_retries, has_queue_ttl;
     struct str payload; /* JSON object text */

@@ -70,6 +70,7 @@ struct task_row job_task_row(const struct job_row *job)
                              .max_runtime_ms = job->max_runtime_ms,
                              .max_retries = job->max_retries,
                              .queue_ttl_ms = job->queue_ttl_ms,
+                             .retry = job->retry,
                              .queue = job->queue};
 }
 
@@ -124,11 +125,12 @@ static void write_end(struct unit *u, struct task *t, const struct job_ending *e
     unit_task_end(u, t);
 }
 
-/* Each time a job becomes QUEUED its time begins anew. */
+/* Each time a job becomes QUEUED its time begins anew. A backoff does not count: nobody can claim it then. */
 static int64_t queue_deadline_ms(const struct unit *u, const struct task *t)
 {
     int64_t ttl_ms = t->row.queue_ttl_ms ? t->row.queue_ttl_ms : u->settings->jobs_queue_ttl_seconds * 1000;
-    return ttl_ms ? u->steady_up_ms + ttl_ms : 0;
+    int64_t backoff_ms = t->row.due_ms > u->now_ms ? t->row.due_ms - u->now_ms : 0;
+    return ttl_ms ? u->steady_up_ms + backoff_ms + ttl_ms : 0;
 }
 
 bool job_move(struct unit *u, struct task *t, enum job_trigger on, struct str extra,
@@ -139,12 +141,12 @@ bool job_move(struct unit *u, struct task *t, enum job_trigger on, struct str ex
     if (!move)
         return false;
     unit_count_move(u, t->row.client, prev, move->to);
-    if (prev == JOB_NO_STATE)
+    if (prev == JOB_NO_STATE && t->row.kind != WORK_KIND_NONE)
         unit_counts(u, t->row.client)->by_kind[t->row.kind]++;
     t->row.state = move->to;
     t->row.expire_ms = move->to == JOB_QUEUED ? queue_deadline_ms(u, t) : 0;
     append(u, t, move->event, prev, move->to, extra);
-    if (!job_state_is_final(move->to))
+    if (!job_state_is_final(move->to) || (ending && ending->is_retried))
         return true;
     if (move->to == JOB_FAILED && t->row.attempt > t->row.max_retries)
         append(u, t, JOB_EVENT_RETRIES_EXHAUSTED, JOB_FAILED, JOB_FAILED, STR_ABSENT);

@@ -11,13 +11,32 @@
 struct job_ending {
     struct str result; /* JSON object, or absent */
     struct str error;  /* JSON object {"code","message","retryable"}, or absent */
+    bool is_retried;   /* FAILED, and QUEUED again by the next move of this batch: the task stays alive */
 };
 
 /* Moves a live task's job. `extra` is a JSON object with more event payload, or absent. A final move writes
- * the end row (outcome and report) and takes the task out of the live queue. False: the lifecycle has no
- * such move, and nothing was changed. The caller has touched the task and places it afterwards. */
+ * the end row (outcome and report) and takes the task out of the live queue, unless the job is retried in the
+ * same batch. False: the lifecycle has no such move, and nothing was changed. The caller has touched the task
+ * and places it afterwards. */
 bool job_move(struct unit *u, struct task *t, enum job_trigger on, struct str extra,
               const struct job_ending *ending);
+
+/* A running attempt failed, by `on`. The job ends FAILED; or, when its `retry` is auto, the failure is
+ * retryable and attempts are left, it is QUEUED again in the same write: the next attempt is due after its
+ * backoff, the report of this one is archived, callbacks stay open. Places the task. */
+struct job_failure {
+    struct str reason; /* JSON object with more event payload (job_reason) */
+    struct str error;  /* as in struct job_ending */
+    bool retryable;
+};
+void job_fail(struct unit *u, struct task *t, enum job_trigger on, const struct job_failure *f);
+
+/* Second half of a retry without an end row: a FAILED task that is still alive becomes QUEUED, without lease
+ * and worker, and claimable from due_ms on. The caller has set its attempt. Places the task. */
+void job_requeue(struct unit *u, struct task *t, int64_t due_ms);
+
+/* The report of an attempt that was retried. */
+void job_archive(struct unit *u, const struct archive_row *attempt);
 
 /* Cancels an unfinished job, whoever wants it; a worker that has it hears of it with its next heartbeat. The
  * reason goes into the event; NULL: none, its client asked. */

@@ -51,8 +51,10 @@ static void job_started(struct unit *u, struct task *t)
 static void fail_as(struct unit *u, struct task *t, enum job_trigger on, const char *reason, struct str code,
                     struct str message, bool retryable)
 {
-    struct job_ending ending = {.error = job_error(u, code, message, retryable)};
-    MUST(job_move(u, t, on, job_reason(u, reason, message), &ending));
+    job_fail(u, t, on,
+             &(struct job_failure){.reason = job_reason(u, reason, message),
+                                   .error = job_error(u, code, message, retryable),
+                                   .retryable = retryable});
 }
 
 static void fail(struct unit *u, struct task *t, enum job_trigger on, struct str code, struct str message,

@@ -53,5 +53,6 @@ enum err_code job_room_take(struct unit *u, const struct job_room *w, struct err
         refuse_all(u->settings, w, &all, err);
     if (err->code != ERR_OK)
         err->retry_after_s = 1;
+    u->met_share |= err->code == ERR_EXEC_CLIENT_LIMIT;
     return err->code;
 }

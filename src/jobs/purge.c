@@ -107,7 +107,8 @@ static enum purged purge_deliveries(struct unit *u, int64_t job)
 static void purge_job(struct unit *u, const struct job_row *job, const struct end_row *end)
 {
     unit_count_move(u, job->client, (enum job_state)end->state, JOB_NO_STATE);
-    unit_counts(u, job->client)->by_kind[job->kind]--;
+    if (job->kind != WORK_KIND_NONE)
+        unit_counts(u, job->client)->by_kind[job->kind]--;
     unit_list(u, job->client, LIST_ALL, job->id, true);
     unit_list(u, job->client, (uint8_t)(1 + end->state), job->id, true);
     if (job->idem_key.ptr)

@@ -212,6 +212,8 @@ static void refresh_stats(struct lane *l)
         if (k->lanes[i].workers > k->stats.workers)
             k->stats.workers = k->lanes[i].workers;
     k->stats.wal_pages = s->wal_pages;
+    if (l->unit.met_share)
+        k->share_met_ms = clock_mono_ms(k->config.clock);
     if (l == &k->lanes[0])
         k->stats.clock_in_doubt = !l->unit.may_delete;
     pthread_mutex_unlock(&k->lock);

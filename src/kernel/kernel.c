@@ -9,7 +9,7 @@
 
 #include "base/banned.h"
 
-enum { ARENA_FIRST_BYTES = 1 << 18, ARENA_KEPT_BYTES = 4 << 20 };
+enum { ARENA_FIRST_BYTES = 1 << 18, ARENA_KEPT_BYTES = 4 << 20, SHARE_TOLD_MS = 60000 };
 
 static struct kernel *kernel_of(struct unit *u)
 {
@@ -254,6 +254,8 @@ void kernel_stats(struct kernel *k, struct kernel_stats *ret_stats)
 {
     pthread_mutex_lock(&k->lock);
     *ret_stats = k->stats;
+    ret_stats->client_is_full =
+        k->share_met_ms && clock_mono_ms(k->config.clock) - k->share_met_ms < SHARE_TOLD_MS;
     for (int kind = 0; kind < LANE_KINDS; kind++) {
         ret_stats->commands_waiting += (uint32_t)k->queue[kind][ORDINARY].count;
         ret_stats->commands_waiting_bytes += k->queue[kind][ORDINARY].bytes;

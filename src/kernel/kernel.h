@@ -138,6 +138,7 @@ struct kernel_stats {
     int64_t last_commit_us; /* duration of the last commit */
     bool clock_in_doubt;    /* the wall clock has jumped, or is not known to be right: nothing is deleted */
     bool storing;           /* false after a failed commit until a write succeeds */
+    bool client_is_full;    /* in the last minute a client was refused for having its share of the jobs */
     int64_t wal_pages;
 };
 void kernel_stats(struct kernel *k, struct kernel_stats *ret_stats); /* any thread */

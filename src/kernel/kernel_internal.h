@@ -74,6 +74,7 @@ struct kernel {
     bool disk_is_quick;        /* the last batch that wrote was done in little time */
     bool ended;                /* the threads are gone: whoever posts now is answered at once */
     int64_t failure_logged_ms; /* a full disk fails every batch: one line a second tells it */
+    int64_t share_met_ms;      /* monotonic: a client was last refused for having its share; 0: never */
     struct kernel_stats stats;
     _Atomic bool refuses_low, puts_off; /* under pressure (kernel_set_pressure) */
 };

@@ -1,5 +1,7 @@
 #include "kernel/task_owner.h"
 
+#include "lifecycle/work_kinds.h"
+
 #include "base/banned.h"
 
 static const struct task_owner *const owners[TASK_OWNER_COUNT] = {
@@ -15,7 +17,8 @@ const struct task_owner *task_owner_of(const struct task *t)
 
 int64_t task_runtime_limit_ms(const struct settings *s, const struct task *t)
 {
-    if (!str_is(t->row.queue, "default"))
+    bool is_own_work = t->row.owner == TASK_OWNER_JOB && t->row.kind == WORK_KIND_NONE;
+    if (!str_is(t->row.queue, "default") || is_own_work)
         return t->row.max_runtime_ms;
     double scaled = (double)t->row.max_runtime_ms * s->runner_time_scale;
     return scaled < 1 ? 1 : (int64_t)scaled;

@@ -111,6 +111,7 @@ struct unit {
     size_t attempt_count, attempt_capacity;
     int64_t drop_chunks_below;
     bool wrote;            /* the commit had something to write */
+    bool met_share;        /* a client was refused for having its share of the jobs */
     bool audited;          /* decisions or alerts are among what it inserts, or a decision was settled */
     bool keys_changed;     /* API keys were written: caches must be refreshed before answers go out */
     struct census *census; /* NULL unless the store is shared */

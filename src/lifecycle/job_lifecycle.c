@@ -44,6 +44,12 @@ static const char *const type_texts[] = {
 #undef X
 };
 
+static const char *const retry_texts[] = {
+#define X(name, wire) [JOB_RETRY_##name] = wire,
+    JOB_RETRIES(X)
+#undef X
+};
+
 const struct job_move *job_find_move(enum job_state from, enum job_trigger on)
 {
     for (size_t i = 0; i < LENGTH_OF(job_moves); i++)
@@ -75,6 +81,11 @@ const char *job_event_text(enum job_event e)
 const char *job_type_text(enum job_type t)
 {
     return type_texts[t];
+}
+
+const char *job_retry_text(enum job_retry r)
+{
+    return retry_texts[r];
 }
 
 static bool find_text(const char *const *texts, size_t count, struct str text, size_t *ret_index)
@@ -122,5 +133,14 @@ bool job_type_parse(struct str text, enum job_type *ret_type)
     if (!find_text(type_texts, JOB_TYPE_COUNT, text, &i))
         return false;
     *ret_type = (enum job_type)i;
+    return true;
+}
+
+bool job_retry_parse(struct str text, enum job_retry *ret_retry)
+{
+    size_t i;
+    if (!find_text(retry_texts, JOB_RETRY_COUNT, text, &i))
+        return false;
+    *ret_retry = (enum job_retry)i;
     return true;
 }

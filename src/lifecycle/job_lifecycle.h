@@ -6,7 +6,7 @@
  *   submit ─► CREATED ─due─┴► QUEUED ─┴─claim─► ASSIGNED ─start─► RUNNING ─succeed─► SUCCEEDED
  *                              ▲  ▲                │                └─fail, timeout, worker lost─► FAILED
  *                              │  └─lease expires──┘ (recovery)                              │
- *                              └────────────────────────── retry ───────────────────────────┘
+ *                              └───────────── retry, by its client or by itself ─────────────┘
  *
  * Seed 001 section 9: 10 allowed pairs, 1 recovery pair (AJ-22), 38 forbidden ones. Wire names, the SQL
  * CHECK and docs/lifecycle.md come from these lists. To add a state: one line in JOB_STATES, its moves
@@ -87,6 +87,15 @@ const char *job_event_text(enum job_event e);
 bool job_state_parse(struct str text, enum job_state *ret_state);
 bool job_outcome_parse(struct str text, enum job_state *ret_state);
 bool job_event_parse(struct str text, enum job_event *ret_event);
+
+/* Who tries a failed job again: its client, by a call; or the server, after a backoff, while the failure is
+ * retryable and attempts are left. X(name, wire name); stored by number. */
+#define JOB_RETRIES(X) X(MANUAL, "manual") X(AUTO, "auto")
+#define X(name, wire)  JOB_RETRY_##name,
+enum job_retry { JOB_RETRIES(X) JOB_RETRY_COUNT };
+#undef X
+const char *job_retry_text(enum job_retry r);
+bool job_retry_parse(struct str text, enum job_retry *ret_retry);
 
 #define JOB_TYPES(X) X(EXECUTE) X(DEFERRED) X(EMIT_EVENT)
 #define X(name)      JOB_TYPE_##name,

@@ -39,7 +39,7 @@ bool work_kind_parse(struct str text, enum work_kind *ret_kind)
 
 const char *work_kind_text(enum work_kind kind)
 {
-    return work_row_of(kind)->text;
+    return kind == WORK_KIND_NONE ? NULL : work_row_of(kind)->text;
 }
 const char *work_expected_outcome(enum work_kind kind)
 {
@@ -56,6 +56,9 @@ enum work_behaviour work_kind_behaviour(enum work_kind kind)
 
 void work_define(enum work_kind kind, int64_t max_runtime_ms, struct work_definition *ret)
 {
+    *ret = (struct work_definition){.kind = kind};
+    if (kind == WORK_KIND_NONE)
+        return;
     const struct work_row *row = work_row_of(kind);
     int64_t from_ms = row->behaviour == BEHAVE_OUTLAST_LIMIT ? max_runtime_ms : 0;
     *ret = (struct work_definition){

@@ -1,5 +1,6 @@
 /* lifecycle/work_kinds.h - the work catalog: every kind of simulated job, in one list.
  *
+ * A job whose work is the caller's own has no kind of this list (WORK_KIND_NONE); its `kind` is a free name.
  * A kind alone decides what a job does: how long it runs, whether it fails, how large its payload
  * is. Submitting turns a kind into a definition that is stored with the job; the runner acts on the
  * stored definition, so a later change of this list leaves accepted jobs as they were.
@@ -75,7 +76,10 @@ enum work_family { WORK_FAMILY_SUCCESS, WORK_FAMILY_SLOW, WORK_FAMILY_FAIL };
     X(PAYLOAD_INVALID, 0, false, 0, "REJECTED (validation error)", SUCCESS, false, REJECT)
 
 #define X(name, duration, fail, kb, outcome, family, drawn, behaviour) WORK_##name,
-enum work_kind { WORK_KINDS(X) WORK_KIND_COUNT };
+enum work_kind {
+    WORK_KINDS(X) WORK_KIND_COUNT,
+    WORK_KIND_NONE = 255 /* work of the caller's own; stored, so it stays behind a catalog that grows */
+};
 #undef X
 
 /* What is stored with a job; payload_size in bytes, nothing scaled. */
@@ -87,8 +91,15 @@ struct work_definition {
 };
 
 bool work_kind_parse(struct str text, enum work_kind *ret_kind); /* exact, upper case */
-const char *work_kind_text(enum work_kind kind);
+const char *work_kind_text(enum work_kind kind);                 /* NULL: none of the catalog */
 
+/* May this number stand in a stored job? */
+static inline bool work_kind_is_known(int64_t kind)
+{
+    return kind == WORK_KIND_NONE || (kind >= 0 && kind < WORK_KIND_COUNT);
+}
+
+/* All 0 for WORK_KIND_NONE. */
 void work_define(enum work_kind kind, int64_t max_runtime_ms, struct work_definition *ret);
 
 /* The kind for a job that names none. Probability 0 never draws a failing kind, 1 always does. */

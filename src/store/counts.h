@@ -1,5 +1,6 @@
-/* store/counts.h - how many jobs a client has, by state and by work kind; kept in the transaction, so a
- * summary is one row and no statistic scans a table. The commit thread owns the table in memory.
+/* store/counts.h - how many jobs a client has, by state and by work kind of the catalog; kept in the
+ * transaction, so a summary is one row and no statistic scans a table. The commit thread owns the table in
+ * memory.
  *
  * Memory: clients with unfinished jobs, and those whose counters changed lately. Counters of the others are
  * in the store alone and are read back when they move (kernel/unit.h): a client that does nothing costs

@@ -5,14 +5,14 @@
 
 #include "base/banned.h"
 
-void encode_event(struct json_writer *w, const struct event *e, uint64_t low)
+void encode_event(struct json_writer *w, const struct event *e, const struct job_row *job)
 {
     char id[UUID_TEXT_LEN + 1];
     uuid_text(&e->id, id);
     jw_object(w);
     jw_key(w, "event_id");
     jw_str(w, (struct str){id, UUID_TEXT_LEN});
-    encode_uuid_v7(w, "job_id", e->job, low);
+    encode_uuid_v7(w, "job_id", e->job, (uint64_t)job->low);
     jw_key(w, "seq");
     jw_int(w, e->seq);
     jw_key(w, "event_name");
@@ -26,6 +26,10 @@ void encode_event(struct json_writer *w, const struct event *e, uint64_t low)
     jw_object(w);
     jw_key(w, "scenario");
     jw_text(w, e->kind < WORK_KIND_COUNT ? work_kind_text((enum work_kind)e->kind) : NULL);
+    if (job->kind_name.ptr) {
+        jw_key(w, "kind");
+        jw_str(w, job->kind_name);
+    }
     jw_key(w, "attempt");
     jw_int(w, e->attempt);
     if (e->event == JOB_EVENT_RETRIES_EXHAUSTED) {

@@ -5,8 +5,9 @@
 
 #include "base/json.h"
 #include "store/log.h"
+#include "store/rows.h"
 
-/* `low`: the lower half of the job's id, from its row. */
-void encode_event(struct json_writer *w, const struct event *e, uint64_t low);
+/* The job's row gives the lower half of its id, and its kind. */
+void encode_event(struct json_writer *w, const struct event *e, const struct job_row *job);
 
 #endif

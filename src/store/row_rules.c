@@ -19,12 +19,14 @@ const char *job_broken_rule(const struct job_row *j)
         return "the id is a time and a counter";
     if (j->type < 0 || j->type >= JOB_TYPE_COUNT)
         return "the type is a known one";
-    if (j->kind < 0 || j->kind >= WORK_KIND_COUNT)
+    if (!work_kind_is_known(j->kind))
         return "the work kind is a known one";
     if (j->priority < 0 || j->priority > 9)
         return "the priority is 0 to 9";
     if (j->max_retries < 0 || j->max_runtime_ms < 1 || j->queue_ttl_ms < 0)
         return "the limits are not negative";
+    if (j->retry < 0 || j->retry >= JOB_RETRY_COUNT)
+        return "who tries it again is known";
     if (!j->queue.len)
         return "the queue has a name";
     if ((j->idem_key.ptr != NULL) != (j->idem_fingerprint.ptr != NULL))
@@ -35,7 +37,7 @@ const char *job_broken_rule(const struct job_row *j)
 /* What holds for a job's task beyond what holds for any. */
 static const char *job_task_broken_rule(const struct task_row *t)
 {
-    if (t->type < 0 || t->type >= JOB_TYPE_COUNT || t->kind < 0 || t->kind >= WORK_KIND_COUNT)
+    if (t->type < 0 || t->type >= JOB_TYPE_COUNT || !work_kind_is_known(t->kind))
         return "type and work kind are known ones";
     if (t->subject || t->target)
         return "a job is about itself and bothers nobody";

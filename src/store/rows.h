@@ -66,7 +66,9 @@
     BLOB(idem_fingerprint)                                                                                   \
     TEXT(payload)                                                                                            \
     TEXT(traceparent)                                                                                        \
-    INT(queue_ttl_ms) /* unclaimed for so long it expires; 0: as jobs.queue_ttl_seconds says */
+    INT(queue_ttl_ms) /* unclaimed for so long it expires; 0: as jobs.queue_ttl_seconds says */              \
+    INT(retry)        /* enum job_retry */                                                                   \
+    TEXT(kind_name)   /* the caller's name for the work; absent: none */
 
 /* Written in the transaction that finishes a job: outcome and report. Deleted again by a retry. */
 #define END_COLUMNS(INT, TEXT, BLOB)                                                                         \
@@ -119,7 +121,8 @@
     TEXT(worker)                                                                                             \
     BLOB(refs)        /* a job's events in the log; a stream's deliveries, `seq` of which are done */        \
     INT(queue_ttl_ms) /* of its job; never changes */                                                        \
-    INT(expire_ms)    /* steady time: expires unless it was claimed before; 0: never */
+    INT(expire_ms)    /* steady time: expires unless it was claimed before; 0: never */                      \
+    INT(retry)        /* of its job; never changes */
 
 /* Counters kept in the transaction: no statistic scans a table. */
 #define STATS_COLUMNS(INT, TEXT, BLOB)                                                                       \
@@ -166,7 +169,9 @@
     TEXT(callback)                                                                                           \
     TEXT(payload)                                                                                            \
     TEXT(idempotency_key)                                                                                    \
-    TEXT(error) /* why it was refused */
+    TEXT(error) /* why it was refused */                                                                     \
+    TEXT(kind)                                                                                               \
+    TEXT(retry)
 
 /* X(struct name, SQL name, column list, key columns, fixed columns) */
 #define STORE_TABLES(X)                                                                                      \
@@ -179,7 +184,7 @@
     X(webhook_row, "webhooks", WEBHOOK_COLUMNS, 1, 6)                                                        \
     X(webhook_key_row, "webhook_keys", WEBHOOK_KEY_COLUMNS, 2, 3)                                            \
     X(create_row, "creates", CREATE_COLUMNS, 2, 5)                                                           \
-    X(job_row, "jobs", JOB_COLUMNS, 1, 21)                                                                   \
+    X(job_row, "jobs", JOB_COLUMNS, 1, 23)                                                                   \
     X(end_row, "ends", END_COLUMNS, 1, 13)                                                                   \
     X(archive_row, "archives", ARCHIVE_COLUMNS, 2, 6)                                                        \
     X(task_row, "tasks", TASK_COLUMNS, 1, 13)                                                                \

@@ -130,7 +130,8 @@ static void check_job(struct map_node *n, void *arg)
                        j->row_attempt - 1, j->archives);
     struct client_counts *counts = &verify_client(v, j->client)->counts;
     counts->by_state[j->row_state]++;
-    counts->by_kind[j->kind]++;
+    if (j->kind != WORK_KIND_NONE)
+        counts->by_kind[j->kind]++;
 }
 
 static enum err_code compare(struct verify *v, struct err *err)

@@ -16,8 +16,8 @@ static bool note_job(const void *row, void *arg)
 {
     struct verify *v = arg;
     const struct job_row *r = row;
-    const int64_t shared[] = {r->low,        r->client,         r->type,        r->kind,        r->priority,
-                              r->created_ms, r->max_runtime_ms, r->max_retries, r->queue_ttl_ms};
+    const int64_t shared[] = {r->low,        r->client,         r->type,        r->kind,         r->priority,
+                              r->created_ms, r->max_runtime_ms, r->max_retries, r->queue_ttl_ms, r->retry};
     verify_seen(v);
     v->result->jobs++;
     struct checked_job *j = verify_add_job(v, r->id);
@@ -31,7 +31,7 @@ static bool note_job(const void *row, void *arg)
     const char *broken = job_broken_rule(r);
     if (broken) {
         verify_say_job(v, j, "its row breaks a rule: %s", broken);
-        j->kind = j->kind < WORK_KIND_COUNT ? j->kind : 0;
+        j->kind = work_kind_is_known(j->kind) ? j->kind : 0;
     }
     if (!verify_client(v, r->client)->has_row)
         verify_say_job(v, j, "belongs to client %lld, which does not exist", (long long)r->client);
@@ -67,8 +67,8 @@ static bool note_task(const void *row, void *arg)
 {
     struct verify *v = arg;
     const struct task_row *r = row;
-    const int64_t shared[] = {r->low,        r->client,         r->type,        r->kind,        r->priority,
-                              r->created_ms, r->max_runtime_ms, r->max_retries, r->queue_ttl_ms};
+    const int64_t shared[] = {r->low,        r->client,         r->type,        r->kind,         r->priority,
+                              r->created_ms, r->max_runtime_ms, r->max_retries, r->queue_ttl_ms, r->retry};
     verify_seen(v);
     if (r->owner == TASK_OWNER_DELIVERY) {
         verify_stream(v, r);

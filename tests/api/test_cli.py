@@ -124,16 +124,48 @@ def test_the_operator_token_manages_keys_of_any_client(fresh_weir):
 
 def test_submit_sends_every_flag(weir, client):
     """What the flags say is what the job has."""
-    job_id = run(weir, "job", "submit", "--quiet", "--queue", "outside", "--kind", "SUCCESS_FAST",
-                 "--payload", '{"n": [1, 2]}', "--priority", "7", "--max-runtime-ms", "5000",
+    job_id = run(weir, "job", "submit", "--quiet", "--queue", "outside", "--work-kind", "SUCCESS_FAST",
+                 "--kind", "mail.send", "--retry", "manual", "--payload", '{"n": [1, 2]}',
+                 "--priority", "7", "--max-runtime-ms", "5000",
                  "--max-retries", "1", "--queue-ttl", "600", "--callback", "http://127.0.0.1:9/hook",
                  key=client.api_key).stdout.strip()
     job = run_json(weir, "job", "get", job_id, key=client.api_key)
     assert (job["type"], job["queue"], job["work_kind"]) == ("EXECUTE", "outside", "SUCCESS_FAST")
     assert (job["priority"], job["max_runtime_ms"], job["max_retries"]) == (7, 5000, 1)
-    assert job["queue_ttl_seconds"] == 600
+    assert (job["kind"], job["retry"], job["queue_ttl_seconds"]) == ("mail.send", "manual", 600)
     assert re.search(r"queue_ttl_seconds +600\n", run(weir, "job", "get", job_id, key=client.api_key).stdout)
     assert job["payload"] == {"n": [1, 2]} and job["callback"] == "http://127.0.0.1:9/hook"
+
+
+def test_kinds_of_ones_own_and_of_the_catalog_are_told_apart(weir, client):
+    """--kind is a free name, --work-kind the catalog's; whoever takes one for the other gets a hint."""
+    key = client.api_key
+    own = run(weir, "job", "submit", "-q", "--queue", "o", "--kind", "mail.send", key=key).stdout.strip()
+    mixed = run(weir, "job", "submit", "--queue", "o", "--kind", "SUCCESS_FAST", key=key)
+    assert "--work-kind SUCCESS_FAST" in mixed.stderr
+    catalog = run(weir, "job", "submit", "-q", "--queue", "o", "--work-kind", "CPU_BURST",
+                  key=key).stdout.strip()
+    assert run(weir, "job", "list", "-q", "--kind", "mail.send", key=key).stdout.split() == [own]
+    assert run(weir, "job", "list", "-q", "--work-kind", "CPU_BURST", key=key).stdout.split() == [catalog]
+    assert "--work-kind CPU_BURST" in run(weir, "job", "list", "--kind", "CPU_BURST", key=key).stderr
+    shown = run(weir, "job", "list", key=key).stdout
+    assert "mail.send" in shown and "CPU_BURST" in shown
+
+
+def test_watch_follows_a_job_through_its_retries(fresh_weir):
+    """A failure that is tried again is not the end."""
+    weir = fresh_weir(settings={"runner.processes": 0, "jobs.retry_base_ms": 20})
+    key = weir.new_client().api_key
+    job_id = weir.submit(key, queue="outside")["job_id"]
+    watcher = start(weir, "job", "watch", job_id, "-o", "json", key=key)
+    weir.end_outside(key, job_id)
+    task = wait_for(lambda: weir.claim(key), 20, "the second attempt", weir)[0]
+    weir.tell("start", key, task)
+    weir.tell("finish", key, task, outcome="success")
+    seen, _ = watcher.communicate(timeout=20)
+    names = [json.loads(line)["event_name"] for line in seen.splitlines()]
+    assert names[4:6] == ["job.failed", "job.queued"] and names[-1] == "job.succeeded"
+    assert watcher.returncode == 0
 
 
 def test_a_job_that_expired_says_so(weir, client):
@@ -171,10 +203,10 @@ def test_a_time_makes_the_job_deferred(weir, client):
 
 def test_submit_and_wait_prints_each_event_and_succeeds_with_the_job(weir, client):
     """Exit 0 for SUCCEEDED, 1 for FAILED."""
-    done = run(weir, "job", "submit", "--kind", "SUCCESS_FAST", "--wait", key=client.api_key)
+    done = run(weir, "job", "submit", "--work-kind", "SUCCESS_FAST", "--wait", key=client.api_key)
     names = re.findall(r"job\.\w+", done.stdout)
     assert names == ["job.created", "job.queued", "job.assigned", "job.running", "job.succeeded"]
-    failed = run(weir, "job", "submit", "--kind", "FAIL_IMMEDIATE", "--wait", "-o", "json",
+    failed = run(weir, "job", "submit", "--work-kind", "FAIL_IMMEDIATE", "--wait", "-o", "json",
                  key=client.api_key, code=1)
     lines = [json.loads(line) for line in failed.stdout.splitlines()]
     assert lines[-1]["next_state"] == "FAILED" and [e["seq"] for e in lines[1:]] == [1, 2, 3, 4, 5]
@@ -276,8 +308,8 @@ def test_problems_become_exit_codes_and_say_what_to_do(weir, client):
         run(weir, "job", "get", odd, key=client.api_key, code=3)
     nobody = run(weir, "job", "list", code=4)
     assert "WEIR_API_KEY" in nobody.stderr
-    run(weir, "job", "submit", "--idempotency-key", "a", "--kind", "SUCCESS_FAST", key=client.api_key)
-    run(weir, "job", "submit", "--idempotency-key", "a", "--kind", "SUCCESS_SLOW",
+    run(weir, "job", "submit", "--idempotency-key", "a", "--work-kind", "SUCCESS_FAST", key=client.api_key)
+    run(weir, "job", "submit", "--idempotency-key", "a", "--work-kind", "SUCCESS_SLOW",
         key=client.api_key, code=5)
     run(weir, "job", "report", weir.submit(client.api_key, queue="outside")["job_id"],
         key=client.api_key, code=3)
@@ -427,7 +459,7 @@ def test_doctor_finds_a_healthy_server_healthy(weir):
     assert not [check for check in done["checks"] if check["result"] == "fail"]
     assert f"held by process {weir.process.pid}" in found["data directory lock"]["found"]
     assert found["server"]["found"].startswith("ready: ")
-    assert found["database schema"]["found"] == "version 15"
+    assert found["database schema"]["found"] == f"version {run_json(weir, 'version')['schema_version']}"
 
 
 def test_doctor_fails_on_a_bad_setting_and_an_unwritable_directory(weir, tmp_path):

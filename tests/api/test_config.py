@@ -100,14 +100,14 @@ def narrow(module_weir):
     """A server on which few types, one retry and no failing kind are."""
     return module_weir(settings={"jobs.types": "EXECUTE,DEFERRED", "jobs.retry_max": 1,
                                  "jobs.retry_base_ms": 0, "jobs.failure_probability": 0,
-                                 "runner.processes": 0})
+                                 "runner.processes": 1})
 
 
 @pytest.fixture(scope="module")
 def failing(module_weir):
     """A server on which every kind that is drawn fails, and what is final is soon purged."""
     return module_weir(settings={"jobs.failure_probability": 1, "jobs.retention_seconds": 1,
-                                 "runner.processes": 0})
+                                 "runner.processes": 1})
 
 
 def test_the_catalog_of_types_is_configurable(narrow):
@@ -137,7 +137,7 @@ def test_the_share_of_failing_kinds_is_configurable(narrow, failing):
     """[JOB-057] At 0 no drawn kind fails, at 1 every one does."""
     for weir, should_fail in ((narrow, False), (failing, True)):
         key = weir.new_client().api_key
-        body = {"jobs": [{"type": "EXECUTE"}] * 60}
+        body = {"jobs": [{"type": "DEFERRED", "execution_at": weir.soon(86400)}] * 60}
         for result in weir.api("POST", "/v1/jobs:batch", body, key).expect(202)["results"]:
             assert weir.job(key, result["job_id"])["definition"]["should_fail"] is should_fail
 

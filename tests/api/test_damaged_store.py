@@ -32,7 +32,7 @@ def test_lost_events_leave_the_job_usable(fresh_weir):
     """[JOB-240] Job, report and events answer with what is left; the stream ends; a retry works."""
     weir = fresh_weir(settings={"runner.processes": 0})
     key = weir.new_client().api_key
-    lost = weir.submit(key, queue="outside")["job_id"]
+    lost = weir.submit(key, queue="outside", retry="manual")["job_id"]
     chunk = value(weir, "SELECT max(g) FROM log")
     weir.end_outside(key, lost)
     weir.api("POST", "/v1/jobs:batch", {"jobs": [{"type": "EXECUTE", "queue": "o"}] * 200},

@@ -28,7 +28,7 @@ def test_pages_of_events_join_without_gap(weir, client):
 def test_events_once_written_never_change(weir, client):
     """[JOB-007] The same bytes before and after later transitions and a retry."""
     key = client.api_key
-    job_id = weir.submit(key, queue="outside")["job_id"]
+    job_id = weir.submit(key, queue="outside", retry="manual")["job_id"]
     early = weir.events(key, job_id)
     weir.end_outside(key, job_id)
     middle = weir.events(key, job_id)

@@ -28,7 +28,7 @@ def test_a_deferred_job_waits_for_its_schedule(weir, client):
 
 def test_the_states_of_a_life_are_explained(weir, client):
     key = client.api_key
-    job_id = weir.submit(key, queue="outside")["job_id"]
+    job_id = weir.submit(key, queue="outside", retry="manual")["job_id"]
     told = explain(weir, key, job_id)
     assert (told["waiting_on"], told["position"]) == ("worker", 1)
     task = weir.claim(key, worker_id="worker-7")[0]

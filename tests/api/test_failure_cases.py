@@ -86,7 +86,7 @@ def test_an_output_that_cannot_be_read_is_no_success(weir, client):
     """[JOB-180] No outcome, an unknown one, a result that is no object, half a body: refused, the job is
     not finished by it; the worker that stays silent then loses it."""
     key = client.api_key
-    job_id = weir.submit(key, queue="outside", max_runtime_ms=2000)["job_id"]
+    job_id = weir.submit(key, queue="outside", max_runtime_ms=2000, retry="manual")["job_id"]
     with Worker(weir, key) as worker:
         task, = worker.claim()
         worker.start([task])

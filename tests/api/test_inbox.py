@@ -50,9 +50,15 @@ def test_types_of_the_database_are_taken_as_they_are(weir, client):
     """uuid, jsonb and timestamptz need no casts; work_kind and type have defaults."""
     sql(weir, "INSERT INTO weir_inbox(client, queue, payload, execution_at) VALUES "
         f"('{client.client_id}'::uuid, 'outside', jsonb_build_object('n', 1), now() + interval '1 hour');"
+        "INSERT INTO weir_inbox(client, queue, kind, retry) VALUES "
+        f"('{client.client_id}', 'outside', 'mail.send', 'manual');"
         f"INSERT INTO weir_inbox(client, work_kind) VALUES ('{client.client_id}', 'SUCCESS_FAST');")
-    wait_for(lambda: weir.total(client.api_key) == 2, SECONDS, "the jobs", weir)
+    wait_for(lambda: weir.total(client.api_key) == 3, SECONDS, "the jobs", weir)
     jobs = weir.api("GET", "/v1/jobs", key=client.api_key).expect(200)["items"]
+    named, = (job for job in jobs if job["kind"] == "mail.send")
+    jobs.remove(named)
+    assert (named["work_kind"], named["retry"]) == (None, "manual")
+    assert named["definition"] == {"kind": "mail.send"}
     deferred = [job for job in jobs if job["type"] == "DEFERRED"]
     assert len(deferred) == 1 and weir.job(client.api_key, deferred[0]["job_id"])["payload"] == {"n": 1}
     other = next(job for job in jobs if job["type"] == "EXECUTE")

@@ -55,7 +55,7 @@ class Owner:
         self.key_id = created["key_id"]
         mark = {"payload": {"secret": f"of-{name}"}, "callback": f"http://{name}.example/cb"}
         self.queued = weir.submit(self.key, queue=f"queue-{name}", **mark)["job_id"]
-        self.failed = weir.submit(self.key, queue="outside", **mark)["job_id"]
+        self.failed = weir.submit(self.key, queue="outside", retry="manual", **mark)["job_id"]
         weir.end_outside(self.key, self.failed)
         self.leased = weir.submit(self.key, queue="outside", **mark)["job_id"]
         self.task = weir.claim(self.key)[0]

@@ -343,7 +343,7 @@ def test_a_run_over_the_limit_fails_with_timeout(tight):
     key = weir.new_client().api_key
     weir.try_submit(key, max_runtime_ms=301).expect_problem(400, "RFA_JOB_VALIDATION_FAILED")
     for fields in ({}, {"max_runtime_ms": 100}):
-        job_id = weir.submit(key, queue="outside", **fields)["job_id"]
+        job_id = weir.submit(key, queue="outside", retry="manual", **fields)["job_id"]
         task = weir.claim(key)[0]
         assert task["max_runtime_ms"] == fields.get("max_runtime_ms", 300)
         weir.tell("start", key, task)

@@ -32,7 +32,7 @@ def busy(weir, rounds):
     """Every kind of end, a replay, a refusal, a path of nobody."""
     key = weir.new_client().api_key
     for n in range(rounds):
-        good, bad, gone = (weir.submit(key, queue=q)["job_id"] for q in ("a", "b", "c"))
+        good, bad, gone = (weir.submit(key, queue=q, retry="manual")["job_id"] for q in ("a", "b", "c"))
         weir.end_outside(key, good, "success", queue="a", result={})
         weir.end_outside(key, bad, queue="b")
         weir.cancel(key, gone)
@@ -125,8 +125,9 @@ def test_heartbeats_replays_problems_and_retries_are_counted(idle):
     """[JOB-273 JOB-274 JOB-275] Each by exactly what was done."""
     key = idle.new_client().api_key
     before = scrape(idle)
-    job_id = idle.submit(key, queue="beats", idempotency_key="once")["job_id"]
-    idle.submit(key, queue="beats", idempotency_key="once")
+    once = {"queue": "beats", "idempotency_key": "once", "retry": "manual"}
+    job_id = idle.submit(key, **once)["job_id"]
+    idle.submit(key, **once)
     task = idle.claim(key, queue="beats")[0]
     idle.tell("start", key, task)
     for _ in range(3):

@@ -99,7 +99,7 @@ def test_job_counters_follow_a_script(idle):
         return {n: now[n] - before[n] for n in now if n.startswith("jobs_") or n == "job_queue_depth"
                 if now[n] != before.get(n)}
 
-    good, bad, gone = (weir.submit(key, queue=q)["job_id"] for q in ("a", "outside", "c"))
+    good, bad, gone = (weir.submit(key, queue=q, retry="manual")["job_id"] for q in ("a", "outside", "c"))
     weir.submit(key, type="DEFERRED", execution_at=weir.soon(3600))
     assert grown() == {"jobs_submitted_total": 4, "jobs_queued_total": 3, "job_queue_depth": 3}
     weir.end_outside(key, good, "success", queue="a", result={})
@@ -201,11 +201,12 @@ def test_scenarios_are_counted(idle):
     """[JOB-017 JOB-018] Submitted and ended, by kind and outcome."""
     weir = idle
     key = weir.new_client().api_key
-    for kind, outcome in (("SUCCESS_FAST", "success"), ("FAIL_IMMEDIATE", "failure")):
+    for kind, outcome in (("SUCCESS_FAST", "success"), ("FAIL_IMMEDIATE", "failure"), ("none", "success")):
         ended = {"success": "SUCCESS", "failure": "FAILED"}[outcome]
+        fields = {} if kind == "none" else {"work_kind": kind}  # own work
         made = weir.metric("weir_scenario_submitted_total", scenario=kind)
         over = weir.metric("weir_scenario_ended_total", scenario=kind, outcome=ended)
-        weir.end_outside(key, weir.submit(key, queue="k", work_kind=kind)["job_id"], outcome, "k")
+        weir.end_outside(key, weir.submit(key, queue="k", retry="manual", **fields)["job_id"], outcome, "k")
         assert weir.metric("weir_scenario_submitted_total", scenario=kind) == made + 1
         assert weir.metric("weir_scenario_ended_total", scenario=kind, outcome=ended) == over + 1
 
@@ -229,7 +230,7 @@ def test_every_action_logs_its_request(idle):
     """[JOB-248 JOB-249 JOB-250 JOB-251] request_id, client_id, job_id and the action's name."""
     weir = idle
     client = weir.new_client()
-    submitted = weir.try_submit(client.api_key, queue="outside")
+    submitted = weir.try_submit(client.api_key, queue="outside", retry="manual")
     job_id = submitted.expect(202)["job_id"]
     weir.end_outside(client.api_key, job_id)
     calls = {"submit": submitted,

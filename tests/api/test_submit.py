@@ -96,8 +96,8 @@ def test_outcome_is_null_until_final_and_then_one_of_three(weir, client):
 
 
 def test_only_the_type_is_needed_and_the_rest_is_generated(weir, client):
-    """[JOB-011 JOB-054 JOB-066] The definition is filled in from the catalog."""
-    job = weir.submit(client.api_key, queue="outside")
+    """[JOB-011 JOB-054 JOB-066] The definition is filled in from the catalog, on queue `default`."""
+    job = weir.submit(client.api_key)
     definition = weir.job(client.api_key, job["job_id"])["definition"]
     assert isinstance(definition["work_kind"], str)
     assert definition["duration_ms"] > 0 and definition["payload_size"] > 0
@@ -130,7 +130,7 @@ def test_without_a_kind_one_is_drawn_from_the_seed(weir, client):
     key = client.api_key
     jobs = []
     for _ in range(4):  # each batch spreads its items over seeds of its own
-        body = {"jobs": [{"type": "EXECUTE", "queue": "outside"}] * 50}
+        body = {"jobs": [{"type": "DEFERRED", "execution_at": weir.soon(86400)}] * 50}
         jobs += weir.api("POST", "/v1/jobs:batch", body, key).expect(202)["results"]
     kinds = {weir.job(key, job["job_id"])["definition"]["work_kind"] for job in jobs}
     assert len(jobs) == 200 and len(kinds) >= 5

@@ -139,7 +139,8 @@ def test_http_and_https_callbacks_are_taken(weir, client, url):
     ({"queue": "a" * 65}, "queue"), ({"queue": "a\n"}, "queue"),
     ({"priority": -1}, "priority"), ({"priority": 10}, "priority"),
     ({"priority": 10 ** 30}, "priority"), ({"priority": -10 ** 30}, "priority"),
-    ({"max_runtime_ms": 0}, "max_runtime_ms"), ({"max_runtime_ms": 125001}, "max_runtime_ms"),
+    ({"max_runtime_ms": 0}, "max_runtime_ms"), ({"max_runtime_ms": 86400001}, "max_runtime_ms"),
+    ({"max_runtime_ms": 125001, "work_kind": "SUCCESS_FAST"}, "max_runtime_ms"),
     ({"max_runtime_ms": -1}, "max_runtime_ms"), ({"max_runtime_ms": 2 ** 63}, "max_runtime_ms"),
     ({"max_retries": -1}, "max_retries"), ({"max_retries": 4}, "max_retries"),
 ])
@@ -165,7 +166,9 @@ def test_a_wrong_json_type_or_an_unknown_field_is_malformed(weir, client, fields
 
 @pytest.mark.parametrize("fields", [
     {"queue": "a" * 64}, {"queue": "0._-"}, {"priority": 0}, {"priority": 9}, {"priority": 4.0},
-    {"max_runtime_ms": 1}, {"max_runtime_ms": 125000}, {"max_retries": 0}, {"max_retries": 3},
+    {"max_runtime_ms": 1}, {"max_runtime_ms": 86400000},
+    {"max_runtime_ms": 125000, "work_kind": "SUCCESS_FAST"}, {"kind": "k" * 128}, {"retry": "auto"},
+    {"max_retries": 0}, {"max_retries": 3},
     {"payload": {}}, {"callback": None}, {"execution_at": None}, {"idempotency_key": "k" * 255},
     {"idempotency_key": "schlüssel \U0001F511"},
 ])

@@ -167,7 +167,7 @@ def test_pipelined_requests_and_bytes_one_by_one_are_served(both):
 def test_a_stream_of_events_is_followed_over_tls(both):
     weir, _ = both
     key = weir.new_client().api_key
-    job_id = weir.submit(key, queue="outside")["job_id"]
+    job_id = weir.submit(key, queue="outside", retry="manual")["job_id"]
     stream = wire.follow(weir.secure, f"/v1/jobs/{job_id}/events", key)
     assert [next(stream)["event"] for _ in range(2)] == ["job.created", "job.queued"]
     weir.end_outside(key, job_id)
@@ -307,7 +307,7 @@ def test_the_command_line_calls_a_server_over_tls(secure, authority):
     made = weir.cli("client", "create", "--with-key", "-q", *trusted, *shown)
     assert made.returncode == 0 and made.stdout.startswith("export WEIR_API_KEY="), made
     key = made.stdout.strip().partition("=")[2]
-    done = weir.cli("job", "submit", "--kind", "SUCCESS_FAST", "--wait", "--url", url, "--ca",
+    done = weir.cli("job", "submit", "--work-kind", "SUCCESS_FAST", "--wait", "--url", url, "--ca",
                     authority.cert("ca"), *shown, key=key)
     assert done.returncode == 0, done
     untrusted = weir.cli("job", "list", "--url", url, key=key)

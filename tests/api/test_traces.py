@@ -118,12 +118,28 @@ def test_without_a_context_a_trace_begins_at_the_submit(traced, collector):
     assert {t["traceparent"].split("-")[1] for t in tasks} == {span.trace for span in spans}
 
 
+def test_an_attempt_that_follows_by_itself_is_in_the_trace_of_its_job(traced, collector):
+    """Both attempts of a job with `retry: auto` have their spans, though nobody asked for the second."""
+    key = traced.new_client().api_key
+    context, job_trace, _ = new_context()
+    job_id = traced.try_submit(key, {"traceparent": context}, queue="w9").json["job_id"]
+    traced.end_outside(key, job_id, queue="w9")
+    first = wait_attempt(collector, job_id, 1)
+    task = wait_for(lambda: traced.claim(key, "w9"), 20, "the second attempt")[0]
+    traced.tell("start", key, task)
+    traced.tell("finish", key, task, outcome="success", result={})
+    second = wait_attempt(collector, job_id, 2)
+    assert first["job attempt"].failed and second["job attempt"]["weir.outcome"] == "SUCCESS"
+    assert sorted(second) == sorted(["job attempt"] + LIFE[1:])
+    assert {s.trace for s in (*first.values(), *second.values())} == {job_trace}
+
+
 def test_a_retry_links_to_the_trace_of_its_job(traced, collector):
     """[JOB-282] The retry is a trace of its own that links to the job's; the second attempt is a
     second set of spans in the job's trace."""
     key = traced.new_client().api_key
     submit_context, job_trace, _ = new_context()
-    submitted = traced.try_submit(key, {"traceparent": submit_context}, queue="w3")
+    submitted = traced.try_submit(key, {"traceparent": submit_context}, queue="w3", retry="manual")
     job_id = submitted.json["job_id"]
     first_task = traced.end_outside(key, job_id, queue="w3")
     first = wait_attempt(collector, job_id, 1)

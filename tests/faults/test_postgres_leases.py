@@ -23,7 +23,7 @@ def fixture_database():
 
 def held_job(node, key, starts):
     """A job that a worker holds, started or not; (job_id, task)."""
-    job_id = node.submit(key, queue="outside")["job_id"]
+    job_id = node.submit(key, queue="outside", retry="manual")["job_id"]
     task, = node.claim(key)
     if starts:
         assert node.tell("start", key, task)["ok"]

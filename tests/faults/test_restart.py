@@ -177,7 +177,7 @@ def test_a_dead_workers_lease_ends_after_a_restart_of_core_too(fresh_weir):
     weir = fresh_weir(settings={**NOBODY, "queue.lease_ms": 1000, "queue.heartbeat_ms": 200})
     _, key = weir.new_client()
     for _ in range(2):
-        weir.submit(key, queue="outside")
+        weir.submit(key, queue="outside", retry="manual")
     running, claimed = weir.claim(key, most=2)
     assert weir.tell("start", key, running)["ok"] is True
     weir.kill9()

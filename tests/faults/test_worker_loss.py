@@ -102,7 +102,7 @@ def test_workers_lost_before_the_start_give_their_jobs_back(weir, client, outsid
 def test_a_worker_killed_in_the_run_fails_the_job_and_a_retry_succeeds(weir, client, outside_worker):
     """[JOB-144] [JOB-176] Beats keep it beyond its lease; after the kill FAILED with worker_lost
     within lease + 1 s, never stuck in RUNNING; the retry runs elsewhere."""
-    job_id = weir.submit(client.api_key, queue="outside")["job_id"]
+    job_id = weir.submit(client.api_key, queue="outside", retry="manual")["job_id"]
     process, _ = outside_worker("run")
     time.sleep(LEASE_SECONDS + 0.5)
     assert weir.job(client.api_key, job_id)["state"] == "RUNNING"
@@ -124,7 +124,7 @@ def test_a_worker_killed_in_the_run_fails_the_job_and_a_retry_succeeds(weir, cli
 def test_a_frozen_worker_that_wakes_up_is_not_believed(weir, client, outside_worker):
     """[JOB-176] SIGSTOP past the lease, a retry finished by another, SIGCONT: the zombie's beat
     and finish are lease_lost, and the other's result stays."""
-    job_id = weir.submit(client.api_key, queue="outside")["job_id"]
+    job_id = weir.submit(client.api_key, queue="outside", retry="manual")["job_id"]
     process, _ = outside_worker("run")
     process.send_signal(signal.SIGSTOP)
     stopped = Stopwatch()

@@ -12,7 +12,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct str rest = {(const char *)data, size};
     struct list_query_texts q;
     struct str *const texts[] = {&q.state, &q.outcome,       &q.type,           &q.work_kind, &q.queue,
-                                 &q.limit, &q.created_after, &q.created_before, &q.cursor};
+                                 &q.limit, &q.created_after, &q.created_before, &q.cursor,    &q.kind};
     for (size_t i = 0; i < LENGTH_OF(texts); i++) {
         struct str value = str_cut(&rest, '\n');
         *texts[i] = value.len ? value : STR_ABSENT;

@@ -23,9 +23,11 @@ static const struct schema *submit_schema(void)
 
 static void check_accepted(const struct settings *s, const struct submit_values *v, int64_t now_us)
 {
-    MUST(v->type < JOB_TYPE_COUNT && v->kind < WORK_KIND_COUNT);
+    MUST(v->type < JOB_TYPE_COUNT && work_kind_is_known(v->kind) && v->retry < JOB_RETRY_COUNT);
+    MUST(!v->kind_name.ptr || kind_name_is_valid(v->kind_name));
     MUST(v->priority >= 0 && v->priority <= JOB_PRIORITY_MAX);
-    MUST(v->max_runtime_ms >= 1 && v->max_runtime_ms <= s->jobs_max_runtime_ms);
+    MUST(v->max_runtime_ms >= 1 &&
+         v->max_runtime_ms <= settings_runtime_max_ms(s, v->kind != WORK_KIND_NONE));
     MUST(v->max_retries >= 0 && v->max_retries <= s->jobs_retry_max);
     MUST(queue_name_is_valid(v->queue));
     MUST((v->type == JOB_TYPE_DEFERRED) == (v->execution_ms != 0));
@@ -47,7 +49,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         struct submit_item item;
         struct submit_values v;
         submit_decode(body, &item);
-        if (submit_check_values(&s, &item, now_us, now_us / 1000, &v, &err) == ERR_OK)
+        struct submit_defaults d = submit_defaults(&s, submit_queue(&item));
+        if (submit_check_values(&s, &d, &item, now_us, now_us / 1000, &v, &err) == ERR_OK)
             check_accepted(&s, &v, now_us);
         else
             MUST(err.code == ERR_JOB_VALIDATION_FAILED && err.detail[0]);

@@ -92,7 +92,8 @@ class Weir:
 
     def __init__(self, settings=None, args=(), env=None, data=None, program=None, store_url=None,
                  authority=None):
-        self.settings = {**DEFAULT_SETTINGS, **(settings or {})}
+        wanted = {**DEFAULT_SETTINGS, **(settings or {})}  # None: the program's own default
+        self.settings = {key: value for key, value in wanted.items() if value is not None}
         self.database = None  # of the session's PostgreSQL, dropped at the end
         if store_url:
             self.settings["store.url"] = store_url
@@ -449,8 +450,8 @@ class Weir:
         return task
 
     def failed_job(self, key, **fields):
-        """A job in FAILED, by the hand of an outside worker; its id."""
-        job_id = self.submit(key, queue="outside", **fields)["job_id"]
+        """A job in FAILED, by the hand of an outside worker; its id. It is not retried by itself."""
+        job_id = self.submit(key, queue="outside", retry="manual", **fields)["job_id"]
         self.end_outside(key, job_id)
         return job_id
 

@@ -116,7 +116,7 @@ def test_the_backoff_doubles_up_to_the_cap_and_nobody_claims_before(weir, client
     """[JOB-137] Base 100 ms, cap 250 ms: attempts 2, 3, 4 are claimed 100, 200 and 250 ms after
     their retry, not earlier."""
     key = client.api_key
-    job_id = weir.submit(key, queue="backoff")["job_id"]
+    job_id = weir.submit(key, queue="backoff", retry="manual")["job_id"]
     with Worker(weir, key, "backoff") as worker:
         for expected_ms in (BASE_MS, 2 * BASE_MS, CAP_MS):
             watch = Stopwatch()
@@ -139,7 +139,7 @@ def test_the_jitter_stays_within_its_share(fresh_weir):
     weir = fresh_weir(settings={"jobs.retry_base_ms": 400, "jobs.retry_jitter": 0.5})
     _, key = weir.new_client()
     with Worker(weir, key) as worker:
-        ids = [weir.submit(key, queue="outside")["job_id"] for _ in range(12)]
+        ids = [weir.submit(key, queue="outside", retry="manual")["job_id"] for _ in range(12)]
         tasks = worker.claim(most=12)
         worker.start(tasks)
         worker.fail(tasks)
@@ -161,7 +161,7 @@ def test_the_jitter_stays_within_its_share(fresh_weir):
 def test_the_report_is_the_last_attempts_and_the_events_span_all(weir, client):
     """[JOB-009] No report while a retry is under way; afterwards one, of the new attempt."""
     key = client.api_key
-    job_id = weir.submit(key, queue="reports")["job_id"]
+    job_id = weir.submit(key, queue="reports", retry="manual")["job_id"]
     with Worker(weir, key, "reports") as worker:
         tasks = worker.claim()
         worker.start(tasks)

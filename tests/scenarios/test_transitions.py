@@ -27,7 +27,7 @@ def drive_every_move(weir, key):
         job_id = outside_job(weir, key)
         worker.start(worker.claim())
         weir.cancel(key, job_id).expect(200)                 # RUNNING -> CANCELED
-        job_id = outside_job(weir, key, max_retries=1)
+        job_id = outside_job(weir, key, max_retries=1, retry="manual")
         for attempt in (1, 2):                               # FAILED -> QUEUED, then used up
             tasks = worker.claim(wait_ms=5000)
             worker.start(tasks)

@@ -224,7 +224,8 @@ static void test_the_first_schema_is_brought_up_to_date(void **state)
 {
     struct bench *b = *state;
     struct job_row *row = bench_row(b, &table_job_row, 3, 0);
-    row->queue_ttl_ms = 0; /* it came later */
+    row->queue_ttl_ms = row->retry = 0; /* they came later */
+    row->kind_name = STR_ABSENT;
     assert_int_equal(bench_change(b, &table_job_row, ROW_INSERT, row), ERR_OK);
     close_all(b);
     run_back_to_version_2(b);

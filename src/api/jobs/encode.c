@@ -13,6 +13,14 @@ void encode_definition(struct json_writer *w, const struct job_row *job)
         return;
     }
     jw_object(w);
+    if (job->kind == WORK_KIND_NONE || job->kind_name.ptr) {
+        jw_key(w, "kind");
+        jw_str(w, job->kind_name);
+    }
+    if (job->kind == WORK_KIND_NONE) {
+        jw_object_end(w);
+        return;
+    }
     jw_key(w, "work_kind");
     jw_text(w, work_kind_text((enum work_kind)job->kind));
     encode_time_ms(w, "execution_at", job->execution_ms);
@@ -60,6 +68,8 @@ void encode_job_members(struct json_writer *w, const struct job_view *v)
     jw_int(w, v->attempt);
     jw_key(w, "callback");
     jw_str(w, j->callback);
+    jw_key(w, "kind");
+    jw_str(w, j->kind_name);
     jw_key(w, "work_kind");
     jw_text(w, work_kind_text((enum work_kind)j->kind));
     jw_key(w, "queue");
@@ -70,6 +80,8 @@ void encode_job_members(struct json_writer *w, const struct job_view *v)
     jw_int(w, j->max_runtime_ms);
     jw_key(w, "max_retries");
     jw_int(w, j->max_retries);
+    jw_key(w, "retry");
+    jw_text(w, job_retry_text((enum job_retry)j->retry));
     jw_key(w, "queue_ttl_seconds");
     if (j->queue_ttl_ms)
         jw_int(w, j->queue_ttl_ms / 1000);

@@ -7,7 +7,8 @@
 #include "store/event_json.h"
 #include "store/job_view.h"
 
-void encode_definition(struct json_writer *w, const struct job_row *job); /* null when it is missing */
+/* null when it is missing; of the caller's own work it is the kind alone. */
+void encode_definition(struct json_writer *w, const struct job_row *job);
 void encode_job(struct json_writer *w, const struct job_view *v);
 void encode_job_members(struct json_writer *w, const struct job_view *v);
 int64_t job_ran_ms(const struct job_view *v); /* of a final job; 0 when it never ran */

@@ -48,7 +48,7 @@ static void send_page(struct call *c)
     jw_key(&w, "items");
     jw_array(&w);
     for (size_t i = 0; i < count; i++)
-        encode_event(&w, &events[i], (uint64_t)v.job.low);
+        encode_event(&w, &events[i], &v.job);
     jw_array_end(&w);
     jw_key(&w, "next_cursor");
     uint32_t last = count ? events[count - 1].seq : v.seq;
@@ -62,25 +62,21 @@ static void send_page(struct call *c)
 
 /* --- live ------------------------------------------------------------------------------------------- */
 
-struct job_feed {
-    struct event_feed base;
-    uint64_t low;
-};
-
-static void write_events(struct job_feed *f, const struct event *events, size_t count)
+static void write_events(struct event_feed *f, const struct job_row *job, const struct event *events,
+                         size_t count)
 {
-    struct strbuf *out = &f->base.out;
+    struct strbuf *out = &f->out;
     for (size_t i = 0; i < count; i++) {
         struct json_writer w;
         strbuf_addf(out, "id: %u\nevent: %s\ndata: ", events[i].seq, job_event_text(events[i].event));
         jw_start(&w, out);
-        encode_event(&w, &events[i], f->low);
+        encode_event(&w, &events[i], job);
         strbuf_add_text(out, "\n\n");
-        f->base.sent = events[i].seq;
+        f->sent = events[i].seq;
     }
 }
 
-/* A final job's stream ends by itself; a retry would start a new history to follow. */
+/* A final job's stream ends by itself; a retry that its client asks for starts a new history to follow. */
 static enum err_code read_job(struct event_feed *f, struct reader *r, bool *ret_ends, struct err *err)
 {
     struct job_view v;
@@ -92,7 +88,7 @@ static enum err_code read_job(struct event_feed *f, struct reader *r, bool *ret_
         size_t count;
         if (job_view_events(r, f->scratch, &v, (uint32_t)f->sent, STREAM_PAGE, events, &count, err) != ERR_OK)
             return err->code;
-        write_events(CONTAINER_OF(f, struct job_feed, base), events, count);
+        write_events(f, &v.job, events, count);
         if (!count) /* the rest of the history is damaged: nothing to wait for */
             f->sent = v.seq;
     }
@@ -105,14 +101,12 @@ static void start_stream(struct call *c)
 {
     struct reader *r;
     struct job_view v;
-    struct job_feed *f = ARENA_NEW(c->x->arena, struct job_feed);
-    if (!read_after(c, "cursor", http_header(c->x, "Last-Event-ID"), &f->base.sent) ||
-        !call_read_job(c, &r, &v))
+    struct event_feed *f = ARENA_NEW(c->x->arena, struct event_feed);
+    if (!read_after(c, "cursor", http_header(c->x, "Last-Event-ID"), &f->sent) || !call_read_job(c, &r, &v))
         return;
-    f->base.read = read_job;
-    f->base.number = v.job.id;
-    f->low = (uint64_t)v.job.low;
-    event_feed_start(c, &f->base);
+    f->read = read_job;
+    f->number = v.job.id;
+    event_feed_start(c, f);
 }
 
 void handle_get_events(struct call *c)

@@ -30,6 +30,7 @@ static bool read_filter(struct call *c, struct list_filter *ret)
     } parameters[] = {{"state", &q.state},
                       {"outcome", &q.outcome},
                       {"type", &q.type},
+                      {"kind", &q.kind},
                       {"work_kind", &q.work_kind},
                       {"queue", &q.queue},
                       {"created_after", &q.created_after},
@@ -192,6 +193,8 @@ static void encode_report(struct json_writer *w, const struct job_view *v)
     jw_key(w, "attempt");
     jw_int(w, v->attempt);
     encode_time_ms(w, "created_at", v->job.created_ms);
+    jw_key(w, "kind");
+    jw_str(w, v->job.kind_name);
     jw_object_end(w);
 }
 
@@ -209,7 +212,7 @@ static void csv_time(struct strbuf *out, int64_t ms)
     strbuf_add_char(out, ',');
 }
 
-/* No value can hold a comma or quote: ids, enums, times, numbers and queue names. */
+/* No value can hold a comma or quote: ids, enums, times, numbers, names of queues and kinds. */
 static void csv_row(struct strbuf *out, const struct job_view *v)
 {
     struct uuid id = uuid_from_v7(v->job.id, (uint64_t)v->job.low);
@@ -227,7 +230,7 @@ static void csv_row(struct strbuf *out, const struct job_view *v)
     csv_time(out, v->finished_ms);
     if (!v->is_live)
         strbuf_addf(out, "%lld", (long long)job_ran_ms(v));
-    strbuf_add_text(out, "\r\n");
+    strbuf_addf(out, ",%.*s\r\n", STR_ARG(v->job.kind_name));
 }
 
 static void send_csv(struct call *c, const struct page *p)
@@ -235,7 +238,7 @@ static void send_csv(struct call *c, const struct page *p)
     struct strbuf *out = &c->x->reply_body;
     strbuf_add_text(out,
                     "job_id,type,work_kind,queue,state,outcome,attempt,created_at,started_at,finished_at,"
-                    "duration_ms\r\n");
+                    "duration_ms,kind\r\n");
     for (size_t i = 0; i < p->count; i++)
         csv_row(out, &p->views[i]);
     if (p->next_below)

@@ -79,23 +79,24 @@ enum err_code list_limit_parse(struct str text, int64_t fallback, int64_t max, i
 
 enum err_code list_filter_parse(const struct list_query_texts *q, struct list_filter *ret, struct err *err)
 {
-    *ret = (struct list_filter){.queue = q->queue};
+    *ret = (struct list_filter){.queue = q->queue, .kind = q->kind};
     if (parse_state(q, ret, err) != ERR_OK || parse_times(q, ret, err) != ERR_OK ||
         parse_cursor(q->cursor, ret, err) != ERR_OK)
         return err->code;
     if (q->type.ptr && !job_type_parse(q->type, &ret->type))
         return bad("type", "EXECUTE, DEFERRED or EMIT_EVENT", err);
-    if (q->work_kind.ptr && !work_kind_parse(q->work_kind, &ret->kind))
-        return bad("work_kind", "a kind of the catalog", err);
+    if (q->work_kind.ptr && !work_kind_parse(q->work_kind, &ret->work_kind))
+        return bad("work_kind", "a kind of the catalog; names of your own are in kind", err);
     ret->has_type = q->type.ptr != NULL;
-    ret->has_kind = q->work_kind.ptr != NULL;
+    ret->has_work_kind = q->work_kind.ptr != NULL;
     return list_limit_parse(q->limit, LIST_LIMIT_DEFAULT, LIST_LIMIT_MAX, &ret->limit, err);
 }
 
 bool list_filter_matches(const struct list_filter *f, const struct job_view *v)
 {
     return (!f->has_state || v->state == f->state) && (!f->has_type || v->job.type == (int64_t)f->type) &&
-           (!f->has_kind || v->job.kind == (int64_t)f->kind) &&
+           (!f->has_work_kind || v->job.kind == (int64_t)f->work_kind) &&
+           (!f->kind.ptr || str_equal(f->kind, v->job.kind_name)) &&
            (!f->queue.ptr || str_equal(f->queue, v->job.queue)) && key_queues_have(f->queues, v->job.queue);
 }
 

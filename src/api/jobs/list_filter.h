@@ -8,10 +8,11 @@
 enum { LIST_LIMIT_DEFAULT = 50, LIST_LIMIT_MAX = 200 };
 
 struct list_filter {
-    bool has_state, has_type, has_kind;
+    bool has_state, has_type, has_work_kind;
     enum job_state state; /* from state or outcome */
     enum job_type type;
-    enum work_kind kind;
+    enum work_kind work_kind;
+    struct str kind; /* absent: any */
     struct str queue;
     struct str queues; /* that the caller's key is limited to; absent: none (lifecycle/key_power.h) */
     int64_t below_id, from_id;
@@ -21,7 +22,7 @@ struct list_filter {
 
 /* Texts as in the query; absent when not given. ERR_REQUEST_MALFORMED names the parameter. */
 struct list_query_texts {
-    struct str state, outcome, type, work_kind, queue, created_after, created_before, limit, cursor;
+    struct str state, outcome, type, kind, work_kind, queue, created_after, created_before, limit, cursor;
 };
 MUST_CHECK enum err_code list_filter_parse(const struct list_query_texts *q, struct list_filter *ret_filter,
                                            struct err *err);

@@ -21,7 +21,7 @@ static void encode_events(struct json_writer *w, const struct job_view *v, const
 {
     jw_array(w);
     for (size_t i = 0; i < count; i++)
-        encode_event(w, &events[i], (uint64_t)v->job.low);
+        encode_event(w, &events[i], &v->job);
     jw_array_end(w);
 }
 

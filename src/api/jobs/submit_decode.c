@@ -23,7 +23,9 @@ static bool number_of(const struct json *body, const char *key, int64_t *ret)
 void submit_decode(const struct json *body, struct submit_item *item)
 {
     *item = (struct submit_item){.type = text_of(body, "type"),
+                                 .kind = text_of(body, "kind"),
                                  .work_kind = text_of(body, "work_kind"),
+                                 .retry = text_of(body, "retry"),
                                  .execution_at = text_of(body, "execution_at"),
                                  .callback = text_of(body, "callback"),
                                  .queue = text_of(body, "queue"),

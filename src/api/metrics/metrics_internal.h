@@ -60,7 +60,9 @@ struct metrics {
 
     /* the commit thread's */
     _Alignas(METRIC_LINE_BYTES) _Atomic uint64_t events[JOB_EVENT_COUNT];
-    _Atomic uint64_t scenario_submitted[WORK_KIND_COUNT], scenario_ended[WORK_KIND_COUNT][JOB_STATE_COUNT];
+    /* by work kind; the last: none of the catalog */
+    _Atomic uint64_t scenario_submitted[WORK_KIND_COUNT + 1];
+    _Atomic uint64_t scenario_ended[WORK_KIND_COUNT + 1][JOB_STATE_COUNT];
     _Atomic uint64_t run_events, signals[SIGNAL_DECISION_COUNT], alerts[ALERT_CATEGORY_COUNT];
     _Atomic uint64_t retries, retry_successes, webhooks_disabled[WEBHOOK_FAULT_COUNT];
     struct histogram queue_wait, assigned, execution, commit_seconds, batch_commands;

@@ -90,9 +90,10 @@ static void observe(const struct histogram_shape *shape, struct histogram *h, in
 static void count_notice(struct metrics *m, const struct notice *n)
 {
     const struct event *e = &n->event;
+    size_t scenario = e->kind < WORK_KIND_COUNT ? e->kind : WORK_KIND_COUNT;
     metric_add(&m->events[e->event], 1);
     if (e->event == JOB_EVENT_CREATED)
-        metric_add(&m->scenario_submitted[e->kind], 1);
+        metric_add(&m->scenario_submitted[scenario], 1);
     if (e->event == JOB_EVENT_QUEUED && e->prev == JOB_FAILED)
         metric_add(&m->retries, 1);
     if (e->event == JOB_EVENT_ASSIGNED)
@@ -103,7 +104,7 @@ static void count_notice(struct metrics *m, const struct notice *n)
         metric_add(&m->retry_successes, 1);
     if (e->event == JOB_EVENT_RETRIES_EXHAUSTED || !job_state_is_final(e->next))
         return;
-    metric_add(&m->scenario_ended[e->kind][e->next], 1);
+    metric_add(&m->scenario_ended[scenario][e->next], 1);
     if (n->ran_ms >= 0)
         observe(&shape_seconds, &m->execution, n->ran_ms * 1000);
 }

@@ -134,24 +134,30 @@ static void write_jobs(const struct metrics *m, struct strbuf *out)
     histogram(out, "job_execution_seconds", "From start to end", &shape_seconds, &m->execution);
 }
 
+/* Own kinds are many: together they are "none" of the catalog. */
+static const char *scenario_text(int k)
+{
+    return k < WORK_KIND_COUNT ? work_kind_text((enum work_kind)k) : "none";
+}
+
 static void write_scenarios(const struct metrics *m, struct strbuf *out)
 {
     char labels[128];
     metrics_head(out, "weir_scenario_submitted_total", "counter", "Jobs accepted by work kind");
-    for (int k = 0; k < WORK_KIND_COUNT; k++) {
+    for (int k = 0; k <= WORK_KIND_COUNT; k++) {
         uint64_t n = metric_get(&m->scenario_submitted[k]);
-        snprintf(labels, sizeof labels, "scenario=\"%s\"", work_kind_text((enum work_kind)k));
+        snprintf(labels, sizeof labels, "scenario=\"%s\"", scenario_text(k));
         if (n)
             sample(out, "weir_scenario_submitted_total", labels, n);
     }
     metrics_head(out, "weir_scenario_ended_total", "counter", "Jobs ended by work kind and outcome");
-    for (int k = 0; k < WORK_KIND_COUNT; k++)
+    for (int k = 0; k <= WORK_KIND_COUNT; k++)
         for (int s = 0; s < JOB_STATE_COUNT; s++) {
             uint64_t n = metric_get(&m->scenario_ended[k][s]);
             if (!n)
                 continue;
-            snprintf(labels, sizeof labels, "scenario=\"%s\",outcome=\"%s\"",
-                     work_kind_text((enum work_kind)k), job_outcome_text((enum job_state)s));
+            snprintf(labels, sizeof labels, "scenario=\"%s\",outcome=\"%s\"", scenario_text(k),
+                     job_outcome_text((enum job_state)s));
             sample(out, "weir_scenario_ended_total", labels, n);
         }
 }

@@ -74,6 +74,7 @@ static void handle_ready(struct call *c)
     struct str require;
     struct kernel_stats stats;
     struct json_writer w;
+    const struct settings *limits = c->api->config.settings;
     if (http_query(c->x, "require", &require, &err) != ERR_OK) {
         call_problem(c, &err);
         return;
@@ -96,6 +97,9 @@ static void handle_ready(struct call *c)
     jw_text(&w, stats.workers ? "ok" : "degraded");
     jw_key(&w, "pressure");
     jw_text(&w, pressure_level_text(overload_worst(c->api->overload)));
+    add_if(&w, stats.live >= (uint64_t)limits->jobs_max_active, "jobs", "full");
+    add_if(&w, stats.queued >= (uint64_t)limits->jobs_queue_size, "queue", "full");
+    add_if(&w, stats.client_is_full, "client_share", "full");
     add_if(&w, stats.clock_in_doubt, "clock", "warn");
     add_if(&w, atomic_load(&c->api->mark_missing), "mark", "warn");
     add_if(&w, draining, "server", "down");

@@ -74,13 +74,13 @@ static void body_end(struct call *c, struct sending *s, struct json_writer *w, s
     strbuf_free(b);
 }
 
-static void write_event(struct call *c, struct sending *s, const struct event *e, uint64_t low)
+static void write_event(struct call *c, struct sending *s, const struct event *e, const struct job_row *job)
 {
     struct strbuf b = {0};
     struct json_writer w;
-    s->job_low = low;
+    s->job_low = (uint64_t)job->low;
     body_begin(s, &w, &b, job_event_text(e->event), e->at_us);
-    encode_event(&w, e, low);
+    encode_event(&w, e, job);
     body_end(c, s, &w, &b);
 }
 
@@ -146,7 +146,7 @@ static bool read_event(struct call *c, struct delivery_reads *reads, struct send
     if (!s->delivery.webhook)
         s->url = v.job.callback;
     s->traceparent = v.job.traceparent;
-    write_event(c, s, &e, (uint64_t)v.job.low);
+    write_event(c, s, &e, &v.job);
     return true;
 }
 

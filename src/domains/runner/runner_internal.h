@@ -51,7 +51,9 @@ enum task_phase {
     X(WORK_FAILED, "work_failed", "the scenario fails by design", false)                                     \
     X(TIMEOUT, "timeout", "stopped at its runtime limit", true)                                              \
     X(FILE_FAILED, "io_failed", "its temporary file could not be written and read back", true)               \
-    X(NO_DEFINITION, "definition_missing", "the task carries no usable work definition", false)              \
+    X(NO_DEFINITION, "definition_missing",                                                                   \
+      "no work of the catalog; own work needs a worker of yours, and on queue default runner.processes 0",   \
+      false)                                                                                                 \
     X(RESULT_TOO_LARGE, "result_too_large", "core refused a result of this size", false)                     \
     X(SHUTDOWN, "shutdown", "the runner was stopped before the job ended", true)
 

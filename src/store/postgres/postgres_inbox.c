@@ -19,7 +19,7 @@ const char *const postgres_inbox_sql[] = {
      * room, or a row that is nearly too long could never be refused. */
     "ALTER TABLE weir_inbox DROP CONSTRAINT IF EXISTS weir_inbox_sizes",
     "ALTER TABLE weir_inbox ADD CONSTRAINT weir_inbox_sizes CHECK(coalesce(octet_length(payload),0)<=1048576 "
-    "AND octet_length(concat(client,type,work_kind,queue,callback,idempotency_key))<=16384 "
+    "AND octet_length(concat(client,type,work_kind,kind,retry,queue,callback,idempotency_key))<=16384 "
     "AND coalesce(octet_length(error),0)<=16384)",
     "CREATE OR REPLACE FUNCTION weir_inbox_fill() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
     "IF NEW.execution_at IS NOT NULL THEN "

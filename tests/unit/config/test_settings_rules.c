@@ -169,14 +169,12 @@ static void test_risky_settings_are_warned_about_by_key(void **state)
     set(s, "environment", "prod");
     set(s, "jobs.max_runtime_ms", "120499"); /* AJ-06 */
     set(s, "webhooks.allow_private", "true");
-    set(s, "runner.processes", "0");
     set(s, "runner.time_scale", "0.01");
     set(s, "queue.lease_ms", "14999");
     set(s, "server.body_max_bytes", "2048");
     char *text = printed(settings_warn, s);
-    static const char *const keys[] = {
-        "operator.token",    "jobs.max_runtime_ms", "webhooks.allow_private", "runner.processes",
-        "runner.time_scale", "queue.lease_ms",      "server.body_max_bytes"};
+    static const char *const keys[] = {"operator.token",    "jobs.max_runtime_ms", "webhooks.allow_private",
+                                       "runner.time_scale", "queue.lease_ms",      "server.body_max_bytes"};
     for (size_t i = 0; i < LENGTH_OF(keys); i++)
         if (!strstr(text, keys[i]))
             fail_msg("no warning names %s in:\n%s", keys[i], text);
@@ -203,6 +201,27 @@ static void test_private_webhooks_follow_the_environment_unless_set(void **state
     assert_false(settings_webhooks_private(s));
     set(s, "webhooks.allow_private", "true");
     assert_true(settings_webhooks_private(s));
+}
+
+static void test_some_defaults_follow_the_environment_unless_set(void **state)
+{
+    struct settings *s = *state;
+    settings_complete(s);
+    assert_int_equal(s->runner_processes, 2);
+    assert_int_equal(s->limits_requests_per_minute, 0);
+    set(s, "environment", "prod");
+    settings_complete(s);
+    assert_int_equal(s->runner_processes, 0);
+    assert_int_equal(s->limits_requests_per_minute, 600);
+    set(s, "runner.processes", "2");
+    set(s, "limits.requests_per_minute", "0");
+    settings_complete(s);
+    assert_int_equal(s->runner_processes, 2);
+    assert_int_equal(s->limits_requests_per_minute, 0);
+    char *text = printed(markdown, s);
+    assert_non_null(strstr(text, "| `runner.processes` | 2 in dev, else 0 |"));
+    assert_non_null(strstr(text, "| `limits.requests_per_minute` | 0 in dev, else 600 |"));
+    free(text);
 }
 
 static void test_threads_follow_the_machine_unless_set(void **state)
@@ -308,6 +327,7 @@ int main(void)
         T(test_risky_settings_are_warned_about_by_key),
         T(test_dev_open_to_other_machines_is_warned_about),
         T(test_private_webhooks_follow_the_environment_unless_set),
+        T(test_some_defaults_follow_the_environment_unless_set),
         T(test_threads_follow_the_machine_unless_set),
         T(test_show_never_reveals_the_operator_token),
         T(test_settings_are_handed_on_without_their_secrets),

@@ -19,7 +19,7 @@ struct model_job {
     enum job_state state;
     int64_t attempt, due_ms, lease_ms, limit_ms, finished_ms;
     int64_t token; /* of the newest lease */
-    bool purged;
+    bool is_auto, purged;
 };
 
 struct model {
@@ -32,6 +32,7 @@ struct model {
     int64_t clients[CLIENTS];
     int64_t steady_offset_ms;
     size_t failed, moves[JOB_STATE_COUNT];
+    size_t retried; /* by themselves */
     size_t cancels; /* of the batch that is checked */
 };
 
@@ -66,6 +67,18 @@ static void move(struct model *m, struct model_job *j, enum job_state to)
     m->moves[to]++;
 }
 
+/* An attempt failed: the end, or at once the next one. */
+static void fail_attempt(struct model *m, struct model_job *j, bool retryable)
+{
+    move(m, j, JOB_FAILED);
+    if (!j->is_auto || !retryable || j->attempt > j->job.max_retries)
+        return;
+    j->attempt++;
+    j->due_ms = wall_ms(m) + job_backoff_ms(&m->rig->settings, j->job.id, j->attempt);
+    m->retried++;
+    move(m, j, JOB_QUEUED);
+}
+
 /* What time alone does, at the start of every batch that commits. */
 static void let_timers_fire(struct model *m)
 {
@@ -76,7 +89,7 @@ static void let_timers_fire(struct model *m)
             move(m, j, JOB_QUEUED);
         }
         if (j->state == JOB_RUNNING && (j->lease_ms <= steady_ms(m) || j->limit_ms <= steady_ms(m)))
-            move(m, j, JOB_FAILED);
+            fail_attempt(m, j, true);
         if (j->state == JOB_CREATED && j->due_ms <= wall_ms(m))
             move(m, j, JOB_QUEUED);
     }
@@ -85,7 +98,7 @@ static void let_timers_fire(struct model *m)
 /* --- commands: posted together, checked in order once their batch is through --------------------- */
 
 enum step_kind { STEP_SUBMIT, STEP_CLAIM, STEP_WORK, STEP_CANCEL, STEP_RETRY };
-enum verb { START, BEAT, FINISH, FAIL, RELEASE, VERBS };
+enum verb { START, BEAT, FINISH, FAIL, BREAK, RELEASE, VERBS }; /* BREAK: not retryable */
 
 struct step {
     enum step_kind kind;
@@ -106,6 +119,8 @@ static void post_submit(struct model *m, struct step *step)
     item.priority = (int64_t)draw(m, 10);
     item.max_retries = (int64_t)draw(m, 4);
     item.max_runtime_ms = 1000 + (int64_t)draw(m, 60000);
+    if (draw(m, 2))
+        item.retry = STR("auto");
     if (draw(m, 2))
         item.idem_key = arena_printf(r->arena, "key-%llu", (unsigned long long)draw(m, 1000));
     if (draw(m, 4) == 0) {
@@ -136,8 +151,11 @@ static void check_submit(struct model *m, const struct step *step)
         return;
     }
     struct model_job *j = &m->jobs[m->count++];
-    *j = (struct model_job){
-        .job = *item, .client = step->submit->client, .attempt = 1, .due_ms = step->due_ms};
+    *j = (struct model_job){.job = *item,
+                            .client = step->submit->client,
+                            .attempt = 1,
+                            .due_ms = step->due_ms,
+                            .is_auto = item->retry.ptr != NULL};
     move(m, j, step->due_ms ? JOB_CREATED : JOB_QUEUED);
     assert_int_equal(item->state, j->state);
 }
@@ -181,10 +199,11 @@ static void check_claim(struct model *m, const struct step *step)
 
 static bool post_work(struct model *m, struct step *step)
 {
-    static const struct command_type *const types[VERBS] = {&start_command_type, &heartbeat_command_type,
+    static const struct command_type *const types[VERBS] = {&start_command_type,  &heartbeat_command_type,
                                                             &finish_command_type, &finish_command_type,
-                                                            &release_command_type};
-    static const enum verb weights[] = {START, START, START, BEAT, FINISH, FINISH, FAIL, FAIL, RELEASE};
+                                                            &finish_command_type, &release_command_type};
+    static const enum verb weights[] = {START,  START, START, BEAT,  FINISH,
+                                        FINISH, FAIL,  FAIL,  BREAK, RELEASE};
     if (!m->lease_count)
         return false;
     /* mostly recent leases, now and then an old one that must be refused */
@@ -192,6 +211,8 @@ static bool post_work(struct model *m, struct step *step)
     const struct claimed_task *t = &m->leases[(back <= newest ? newest - back : 0) % LEASES_MAX];
     step->verb = weights[draw(m, LENGTH_OF(weights))];
     step->work = rig_post_work(m->rig, types[step->verb], t, step->verb == FINISH);
+    if (step->verb == BREAK)
+        step->work->items[0].outcome.retryable = false;
     return true;
 }
 
@@ -211,9 +232,13 @@ static void work_moves(struct model *m, struct model_job *j, enum verb verb)
             j->lease_ms = lease_ms;
         break;
     case FINISH:
-    case FAIL:
         if (j->state == JOB_RUNNING)
-            move(m, j, verb == FINISH ? JOB_SUCCEEDED : JOB_FAILED);
+            move(m, j, JOB_SUCCEEDED);
+        break;
+    case FAIL:
+    case BREAK:
+        if (j->state == JOB_RUNNING)
+            fail_attempt(m, j, verb == FAIL);
         break;
     case RELEASE:
         if (j->state == JOB_ASSIGNED) {
@@ -424,6 +449,7 @@ static void run(struct rig *r, uint64_t seed, bool purges)
     for (int s = JOB_CREATED; s < JOB_STATE_COUNT; s++)
         assert_true(m->moves[s] > (size_t)steps / 150); /* the walk went everywhere */
     assert_true(m->failed > (size_t)steps / 30);
+    assert_true(m->retried > (size_t)steps / 150);
     free(m->jobs);
     free(m);
 }

@@ -242,12 +242,69 @@ static void test_a_job_without_a_kind_gets_one_drawn_from_its_receive_time(void 
     assert_true(kinds >= 5);
 }
 
+/* Only the built-in runner knows the catalog. */
+static void test_work_for_others_has_no_work_kind_unless_one_is_named(void **state)
+{
+    struct rig *r = *state;
+    int64_t client = rig_new_client(r, NULL);
+    struct submit_item item = rig_item();
+    item.kind = STR("mail.send");
+    item.queue = STR("mail");
+    assert_int_equal(rig_view(r, rig_submit(r, client, &item).id).job.kind, WORK_SUCCESS_FAST);
+    item.work_kind = STR_ABSENT;
+    struct job_row job = rig_view(r, rig_submit(r, client, &item).id).job;
+    assert_int_equal(job.kind, WORK_KIND_NONE);
+    assert_true(str_is(job.kind_name, "mail.send"));
+    assert_int_equal(job.retry, JOB_RETRY_AUTO);
+    assert_int_equal(job.seed, 0);
+    item.queue = STR_ABSENT;
+    job = rig_view(r, rig_submit(r, client, &item).id).job;
+    assert_int_not_equal(job.kind, WORK_KIND_NONE);
+    assert_true(str_is(job.kind_name, "mail.send"));
+    assert_int_equal(job.retry, JOB_RETRY_MANUAL);
+    r->settings.runner_processes = 0;
+    item.kind = STR_ABSENT;
+    item.type = STR("EMIT_EVENT");
+    job = rig_view(r, rig_submit(r, client, &item).id).job;
+    assert_int_equal(job.kind, WORK_KIND_NONE);
+    assert_null(job.kind_name.ptr);
+    struct client_counts counts = rig_counts(r, client);
+    int64_t counted = 0;
+    for (int k = 0; k < WORK_KIND_COUNT; k++)
+        counted += counts.by_kind[k];
+    assert_int_equal(counted, 2);
+    assert_int_equal(counts.by_state[JOB_QUEUED], 4);
+}
+
 /* --- value checks, without a store -------------------------------------------------------------- */
+
+static enum err_code check(const struct rig *r, const struct submit_item *item, struct submit_values *ret,
+                           struct err *err)
+{
+    struct submit_defaults d = submit_defaults(&r->settings, submit_queue(item));
+    return submit_check_values(&r->settings, &d, item, r->wall_us, 1, ret, err);
+}
 
 struct value_case {
     const char *field, *value;
     bool good;
 };
+
+static struct str *field_of(struct submit_item *item, const char *name)
+{
+    const struct {
+        const char *name;
+        struct str *text;
+    } fields[] = {{"type", &item->type},           {"execution_at", &item->execution_at},
+                  {"kind", &item->kind},           {"retry", &item->retry},
+                  {"work_kind", &item->work_kind}, {"queue", &item->queue},
+                  {"callback", &item->callback}};
+    for (size_t i = 0; i < LENGTH_OF(fields); i++)
+        if (strcmp(fields[i].name, name) == 0)
+            return fields[i].text;
+    fail();
+    return NULL;
+}
 
 static void test_values_are_checked_and_the_field_is_named(void **state)
 {
@@ -262,6 +319,16 @@ static void test_values_are_checked_and_the_field_is_named(void **state)
         {"work_kind", "CPU_BURST", true},
         {"work_kind", "cpu_burst", false},
         {"work_kind", "PAYLOAD_INVALID", false},
+        {"kind", "mail.send", true},
+        {"kind", "A/b:c_d-9", true},
+        {"kind", "", false},
+        {"kind", "a b", false},
+        {"kind", "a,b", false},
+        {"kind", "m\xc3\xa4il", false},
+        {"retry", "auto", true},
+        {"retry", "manual", true},
+        {"retry", "AUTO", false},
+        {"retry", "", false},
         {"queue", "a", true},
         {"queue", "9.x_y-z", true},
         {"queue", "", false},
@@ -287,20 +354,11 @@ static void test_values_are_checked_and_the_field_is_named(void **state)
     };
     for (size_t i = 0; i < LENGTH_OF(cases); i++) {
         struct submit_item item = rig_item();
-        struct str value = str_of(cases[i].value), field = str_of(cases[i].field);
-        if (str_is(field, "type"))
-            item.type = value;
-        else if (str_is(field, "execution_at"))
-            item.execution_at = value;
-        else if (str_is(field, "work_kind"))
-            item.work_kind = value;
-        else if (str_is(field, "queue"))
-            item.queue = value;
-        else
-            item.callback = value;
+        struct str value = str_of(cases[i].value);
+        *field_of(&item, cases[i].field) = value;
         struct submit_values v;
         struct err err = {.code = ERR_OK};
-        enum err_code code = submit_check_values(&r->settings, &item, r->wall_us, 1, &v, &err);
+        enum err_code code = check(r, &item, &v, &err);
         assert_int_equal(code, cases[i].good ? ERR_OK : ERR_JOB_VALIDATION_FAILED);
         if (!cases[i].good)
             assert_non_null(strstr(err.detail, str_is(value, "DEFERRED") ? "execution_at" : cases[i].field));
@@ -317,8 +375,7 @@ static void test_a_refusal_repeats_forty_letters_of_a_type_at_most(void **state)
         struct submit_values v;
         struct err err = {.code = ERR_OK};
         item.type = (struct str){letters + 1, len};
-        assert_int_equal(submit_check_values(&r->settings, &item, r->wall_us, 1, &v, &err),
-                         ERR_JOB_VALIDATION_FAILED);
+        assert_int_equal(check(r, &item, &v, &err), ERR_JOB_VALIDATION_FAILED);
         struct str told = arena_printf(r->arena, "%.*s\"", (int)(1 + (len < 40 ? len : 40)), letters);
         assert_non_null(strstr(err.detail, told.ptr));
     }
@@ -334,7 +391,7 @@ static enum err_code check_number(const struct rig *r, int field, int64_t value)
     item.priority = item.max_runtime_ms = item.max_retries = item.queue_ttl_seconds = value;
     struct submit_values v;
     struct err err = {.code = ERR_OK};
-    return submit_check_values(&r->settings, &item, r->wall_us, 1, &v, &err);
+    return check(r, &item, &v, &err);
 }
 
 static void test_numbers_are_accepted_exactly_within_their_bounds(void **state)
@@ -353,6 +410,38 @@ static void test_numbers_are_accepted_exactly_within_their_bounds(void **state)
     }
 }
 
+static int64_t runtime_of(const struct rig *r, bool is_own, int64_t asked_ms)
+{
+    struct submit_item item = rig_item();
+    struct submit_values v;
+    struct err err = {.code = ERR_OK};
+    item.queue = STR("mail");
+    if (is_own)
+        item.work_kind = STR_ABSENT;
+    item.has_max_runtime = asked_ms >= 0;
+    item.max_runtime_ms = asked_ms;
+    return check(r, &item, &v, &err) == ERR_OK ? v.max_runtime_ms : -1;
+}
+
+static void test_own_work_may_run_for_a_day_and_catalog_work_for_two_minutes(void **state)
+{
+    struct rig *r = *state;
+    enum { DAY_MS = 86400000, HOUR_MS = 3600000, NOT_GIVEN = -1, REFUSED = -1 };
+    static const struct {
+        int64_t setting_ms, asked_ms, own_ms, catalog_ms;
+    } cases[] = {
+        {0, NOT_GIVEN, HOUR_MS, 125000},      {0, 125001, 125001, REFUSED},
+        {0, DAY_MS, DAY_MS, REFUSED},         {0, DAY_MS + 1, REFUSED, REFUSED},
+        {5000, NOT_GIVEN, 5000, 5000},        {5000, 5001, REFUSED, REFUSED},
+        {DAY_MS, NOT_GIVEN, HOUR_MS, DAY_MS}, {DAY_MS, DAY_MS, DAY_MS, DAY_MS},
+    };
+    for (size_t i = 0; i < LENGTH_OF(cases); i++) {
+        r->settings.jobs_max_runtime_ms = cases[i].setting_ms;
+        assert_int_equal(runtime_of(r, true, cases[i].asked_ms), cases[i].own_ms);
+        assert_int_equal(runtime_of(r, false, cases[i].asked_ms), cases[i].catalog_ms);
+    }
+}
+
 /* [JOB-130] and AJ-38: strictly later than now. */
 static void test_execution_at_must_lie_in_the_future(void **state)
 {
@@ -365,7 +454,7 @@ static void test_execution_at_must_lie_in_the_future(void **state)
         item.execution_at = time_text_us(r->wall_us + after_us[i], text);
         struct submit_values v;
         struct err err = {.code = ERR_OK};
-        enum err_code code = submit_check_values(&r->settings, &item, r->wall_us, 1, &v, &err);
+        enum err_code code = check(r, &item, &v, &err);
         assert_int_equal(code, after_us[i] > 0 ? ERR_OK : ERR_JOB_VALIDATION_FAILED);
         if (code == ERR_OK)
             assert_true(v.execution_ms * 1000 >= r->wall_us + after_us[i]);
@@ -381,15 +470,13 @@ static void test_payload_size_and_allowed_types_follow_the_settings(void **state
     struct err err = {.code = ERR_OK};
     r->settings.jobs_payload_max_bytes = 7;
     item.payload = STR("{\"a\":1}");
-    assert_int_equal(submit_check_values(&r->settings, &item, r->wall_us, 1, &v, &err), ERR_OK);
+    assert_int_equal(check(r, &item, &v, &err), ERR_OK);
     item.payload = STR("{\"a\":10}");
-    assert_int_equal(submit_check_values(&r->settings, &item, r->wall_us, 1, &v, &err),
-                     ERR_JOB_VALIDATION_FAILED);
+    assert_int_equal(check(r, &item, &v, &err), ERR_JOB_VALIDATION_FAILED);
     assert_int_equal(settings_set(&r->settings, "jobs.types", "EXECUTE,DEFERRED", ORIGIN_FLAG, &err), ERR_OK);
     item = rig_item();
     item.type = STR("EMIT_EVENT");
-    assert_int_equal(submit_check_values(&r->settings, &item, r->wall_us, 1, &v, &err),
-                     ERR_JOB_VALIDATION_FAILED);
+    assert_int_equal(check(r, &item, &v, &err), ERR_JOB_VALIDATION_FAILED);
 }
 
 /* [JOB-170] [JOB-149] refused as a failed write, the first job untouched; the next id is another one */
@@ -429,9 +516,11 @@ int main(void)
         RIG_TEST(test_85_percent_is_rounded_up),
         RIG_TEST(test_items_of_a_list_stand_alone),
         RIG_TEST(test_a_job_without_a_kind_gets_one_drawn_from_its_receive_time),
+        RIG_TEST(test_work_for_others_has_no_work_kind_unless_one_is_named),
         RIG_TEST(test_values_are_checked_and_the_field_is_named),
         RIG_TEST(test_a_refusal_repeats_forty_letters_of_a_type_at_most),
         RIG_TEST(test_numbers_are_accepted_exactly_within_their_bounds),
+        RIG_TEST(test_own_work_may_run_for_a_day_and_catalog_work_for_two_minutes),
         RIG_TEST(test_execution_at_must_lie_in_the_future),
         RIG_TEST(test_payload_size_and_allowed_types_follow_the_settings),
         RIG_TEST_UNSHARED(test_an_id_given_twice_never_becomes_a_second_job,

@@ -212,12 +212,22 @@ static void test_event_and_type_names_round_trip_and_others_are_refused(void **s
         assert_true(job_type_parse(str_of(types[i]), &t));
         assert_int_equal(t, i);
     }
+    static const char *const retries[] = {"manual", "auto"}; /* stored by number */
+    assert_int_equal(LENGTH_OF(retries), JOB_RETRY_COUNT);
+    for (int i = 0; i < JOB_RETRY_COUNT; i++) {
+        enum job_retry r;
+        assert_string_equal(job_retry_text((enum job_retry)i), retries[i]);
+        assert_true(job_retry_parse(str_of(retries[i]), &r));
+        assert_int_equal(r, i);
+    }
     static const char *const strangers[] = {"",        "queued", "QUEUED ",    "QUEUE",
                                             "QUEUEDX", "job.",   "SUCCESSFUL", "execute"};
     for (size_t i = 0; i < LENGTH_OF(strangers); i++) {
         enum job_state s;
         enum job_event e;
         enum job_type t;
+        enum job_retry r;
+        assert_false(job_retry_parse(str_of(strangers[i]), &r));
         assert_false(job_state_parse(str_of(strangers[i]), &s));
         assert_false(job_outcome_parse(str_of(strangers[i]), &s));
         assert_false(job_event_parse(str_of(strangers[i]), &e));

@@ -81,6 +81,20 @@ static void test_each_of_the_31_kinds_has_the_numbers_of_the_catalog(void **stat
     }
 }
 
+/* Own work: the number is stored, so it never changes. */
+static void test_none_is_no_kind_of_the_catalog(void **state)
+{
+    (void)state;
+    struct work_definition d;
+    work_define(WORK_KIND_NONE, MAX_RUNTIME_MS, &d);
+    assert_int_equal(WORK_KIND_NONE, 255);
+    assert_null(work_kind_text(WORK_KIND_NONE));
+    assert_int_equal(d.kind, WORK_KIND_NONE);
+    assert_true(!d.duration_ms && !d.should_fail && !d.payload_size);
+    assert_true(work_kind_is_known(WORK_KIND_NONE) && work_kind_is_known(WORK_KIND_COUNT - 1));
+    assert_false(work_kind_is_known(WORK_KIND_COUNT) || work_kind_is_known(-1));
+}
+
 /* The definition part of JOB-029: the limit is moved, the duration follows. */
 static void test_only_runs_over_timeout_follows_the_runtime_limit(void **state)
 {
@@ -230,6 +244,7 @@ static void test_the_draw_covers_all_families_and_no_kind_that_needs_outside_hel
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_none_is_no_kind_of_the_catalog),
         cmocka_unit_test(test_each_of_the_31_kinds_has_the_numbers_of_the_catalog),
         cmocka_unit_test(test_only_runs_over_timeout_follows_the_runtime_limit),
         cmocka_unit_test(test_names_are_read_exactly),

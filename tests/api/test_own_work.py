@@ -1,0 +1,224 @@
+"""Work of the caller's own: a free kind instead of the catalog, failures that are tried again by themselves,
+the built-in runner on and off."""
+import csv
+import io
+import json
+
+import pytest
+
+from harness.history import check_chain
+from harness.weir_server import wait_for
+from harness.worker_calls import Worker
+
+
+@pytest.fixture(scope="module")
+def eager(module_weir):
+    """Short backoff, nobody but the test's workers."""
+    return module_weir(settings={"jobs.retry_base_ms": 20, "jobs.retry_cap_ms": 50, "runner.processes": 0})
+
+
+# --- kinds -------------------------------------------------------------------------------------------
+
+def test_own_work_has_a_kind_of_its_own_everywhere(weir, client):
+    """[JOB-020] On another queue nothing is drawn: GET, list, reports, events and the claim show `kind`."""
+    key = client.api_key
+    job_id = weir.submit(key, queue="outside", kind="mail.send", payload={"to": "a"})["job_id"]
+    job = weir.job(key, job_id)
+    assert (job["kind"], job["work_kind"], job["definition"]) == ("mail.send", None, {"kind": "mail.send"})
+    assert (job["retry"], job["max_runtime_ms"]) == ("auto", 3600000)
+    task, = weir.claim(key)
+    assert task["definition"] == {"kind": "mail.send"} and task["payload"] == {"to": "a"}
+    unnamed = weir.submit(key, queue="outside")["job_id"]
+    assert weir.job(key, unnamed)["definition"] == {"kind": None}
+    listed = weir.api("GET", "/v1/jobs?kind=mail.send", key=key).expect(200)["items"]
+    assert [j["job_id"] for j in listed] == [job_id]
+    payload = weir.events(key, job_id)[-1]["payload"]
+    assert (payload["kind"], payload["scenario"]) == ("mail.send", None)
+    assert "kind" not in weir.events(key, unnamed)[0]["payload"]
+    rows = weir.api("GET", "/v1/reports", key=key, headers={"Accept": "text/csv"}).text
+    assert [(r["work_kind"], r["kind"]) for r in csv.DictReader(io.StringIO(rows))] == [
+        ("", ""), ("", "mail.send")]
+    summary = weir.api("GET", "/v1/reports/summary", key=key).expect(200)
+    assert (summary["total"], summary["by_work_kind"]) == (2, {})
+
+
+def test_a_work_kind_that_is_named_is_the_catalogs_on_any_queue(weir, client):
+    key = client.api_key
+    job = weir.job(key, weir.submit(key, queue="o", work_kind="CPU_BURST", kind="mine")["job_id"])
+    assert (job["work_kind"], job["kind"], job["definition"]["duration_ms"]) == ("CPU_BURST", "mine", 8000)
+    assert job["definition"]["kind"] == "mine" and job["max_runtime_ms"] == 125000
+
+
+@pytest.mark.any_store
+@pytest.mark.parametrize("fields", [{"kind": ""}, {"kind": "a b"}, {"kind": "x" * 129}, {"kind": "\u00e4"},
+                                    {"retry": "always"}, {"retry": ""}])
+def test_a_bad_kind_or_retry_is_named(weir, client, fields):
+    problem = weir.try_submit(client.api_key, queue="o", **fields).expect_problem(
+        400, "RFA_JOB_VALIDATION_FAILED")
+    assert next(iter(fields)) in problem["detail"]
+
+
+@pytest.mark.any_store
+def test_a_kind_of_any_allowed_character_and_length_is_kept(weir, client):
+    for kind in ("a", "A.b:c/d_e-9", "x" * 128):
+        job_id = weir.submit(client.api_key, queue="o", kind=kind)["job_id"]
+        assert weir.job(client.api_key, job_id)["kind"] == kind
+
+
+def test_without_the_built_in_runner_default_is_a_queue_like_any_other(eager):
+    """A submit without `queue` is an ordinary job, for any worker; its retries are its client's."""
+    key = eager.new_client().api_key
+    job_id = eager.submit(key, kind="mail.send")["job_id"]
+    job = eager.job(key, job_id)
+    assert (job["queue"], job["work_kind"], job["definition"], job["retry"]) == (
+        "default", None, {"kind": "mail.send"}, "manual")
+    eager.end_outside(key, job_id, "success", queue="default", result={"sent": 1})
+    assert eager.report(key, job_id)["result"] == {"sent": 1}
+
+
+@pytest.mark.parametrize("environment, runners", [("dev", 1), ("prod", 0)])
+def test_the_built_in_runner_is_on_in_dev_alone(fresh_weir, environment, runners):
+    weir = fresh_weir(settings={"environment": environment, "runner.processes": None,
+                                "limits.requests_per_minute": None, "operator.token": "secret"})
+    shown = json.loads(weir.cli("config", "show", "-o", "json", "--set",
+                                f"environment={environment}").stdout)
+    assert (shown["runner.processes"] > 0) == bool(runners)
+    assert shown["limits.requests_per_minute"] == (0 if runners else 600)
+    assert bool(weir.pids("runner")) == bool(runners)
+    with open(weir.out_path, encoding="utf-8") as greeting:  # a first job is shown where it would run
+        assert ("--work-kind SUCCESS_FAST" in greeting.read()) == bool(runners)
+
+
+# --- retries -----------------------------------------------------------------------------------------
+
+def test_a_failure_is_tried_again_by_itself_until_it_succeeds(eager):
+    """[JOB-136] FAILED and QUEUED with both events; no report before the end; one callback stream."""
+    key = eager.new_client().api_key
+    job_id = eager.submit(key, queue="outside")["job_id"]
+    with Worker(eager, key) as worker:
+        for attempt in (1, 2):
+            tasks = worker.claim(wait_ms=10000)
+            assert tasks[0]["attempt"] == attempt
+            worker.start(tasks)
+            worker.fail(tasks)
+            job = eager.job(key, job_id)
+            assert (job["state"], job["attempt"], job["outcome"]) == ("QUEUED", attempt + 1, None)
+            eager.api("GET", f"/v1/jobs/{job_id}/report", key=key).expect_problem(
+                404, "RFA_JOB_REPORT_NOT_FOUND")
+        tasks = worker.claim(wait_ms=10000)
+        worker.start(tasks)
+        worker.finish(tasks, result={"n": 3})
+    report = eager.report(key, job_id)
+    assert (report["outcome"], report["attempt"], report["result"]) == ("SUCCESS", 3, {"n": 3})
+    names = [e["event_name"] for e in report["events"]]
+    again = ["job.failed", "job.queued", "job.assigned", "job.running"]
+    assert names == ["job.created"] + again[1:] + again * 2 + ["job.succeeded"]
+    check_chain(eager, key, job_id)
+
+
+def test_retries_end_with_the_last_attempt(eager):
+    key = eager.new_client().api_key
+    job_id = eager.submit(key, queue="outside", max_retries=1)["job_id"]
+    with Worker(eager, key) as worker:
+        for _ in range(2):
+            tasks = worker.claim(wait_ms=10000)
+            worker.start(tasks)
+            worker.fail(tasks)
+    job = eager.job(key, job_id)
+    assert (job["state"], job["attempt"], job["error"]["code"]) == ("FAILED", 2, "broken")
+    assert eager.event_names(key, job_id)[-2:] == ["job.failed", "job.retries_exhausted"]
+    eager.retry(key, job_id).expect_problem(409, "RFA_JOB_CONFLICT")
+
+
+def test_what_is_not_retryable_or_manual_stays_failed(eager):
+    key = eager.new_client().api_key
+    with Worker(eager, key) as worker:
+        for fields, retryable in (({"retry": "auto"}, False), ({"retry": "manual"}, True)):
+            job_id = eager.submit(key, queue="outside", **fields)["job_id"]
+            tasks = worker.claim()
+            worker.start(tasks)
+            worker.fail(tasks, retryable=retryable)
+            assert eager.job(key, job_id)["state"] == "FAILED"
+            assert eager.event_names(key, job_id)[-1] == "job.failed"
+
+
+def test_a_lost_worker_and_a_timeout_are_tried_again(fresh_weir):
+    weir = fresh_weir(settings={"queue.lease_ms": 300, "queue.heartbeat_ms": 100, "runner.processes": 0,
+                                "jobs.retry_base_ms": 20, "jobs.retry_cap_ms": 50})
+    key = weir.new_client().api_key
+    for fields, reason in (({}, "worker_lost"), ({"max_runtime_ms": 50}, "timeout")):
+        job_id = weir.submit(key, queue="outside", **fields)["job_id"]
+        weir.tell("start", key, weir.claim(key)[0])
+        again = wait_for(lambda: weir.claim(key), 20, "the second attempt", weir)[0]
+        assert (again["job_id"], again["attempt"]) == (job_id, 2)
+        assert reason in [e["payload"].get("reason") for e in weir.events(key, job_id)]
+        weir.cancel(key, job_id).expect(200)
+
+
+def test_the_catalog_on_default_fails_as_the_seed_says_and_retries_when_asked(weir, client):
+    """[JOB-137] Manual is the default there; the runner's work may be retried by itself, too."""
+    key = client.api_key
+    assert weir.job(key, weir.submit(key, work_kind="RETRY_ON_FAIL")["job_id"])["retry"] == "manual"
+    job_id = weir.submit(key, work_kind="RETRY_ON_FAIL", retry="auto")["job_id"]
+    job = weir.wait_final(key, job_id)
+    assert (job["state"], job["attempt"]) == ("SUCCEEDED", 2)
+
+
+def test_webhooks_and_streams_go_on_through_the_attempts(eager, receiver):
+    """The callback hears both events of each retry, in order; a live stream ends with the job."""
+    key = eager.new_client().api_key
+    job_id = eager.submit(key, queue="outside", kind="mail.send", callback=receiver.url)["job_id"]
+    with Worker(eager, key) as worker:
+        tasks = worker.claim()
+        worker.start(tasks)
+        worker.fail(tasks)
+        tasks = worker.claim(wait_ms=10000)
+        worker.start(tasks)
+        worker.finish(tasks)
+    names = eager.event_names(key, job_id)
+    calls = receiver.wait(len(names), 30)
+    told = [json.loads(call.body) for call in calls]
+    assert [t["type"] for t in told] == names
+    assert {t["data"]["payload"]["kind"] for t in told} == {"mail.send"}
+
+
+def test_a_retry_by_itself_needs_no_room_in_the_queue(fresh_weir):
+    weir = fresh_weir(settings={"runner.processes": 0, "jobs.queue_size": 1, "jobs.max_active": 2})
+    key = weir.new_client().api_key
+    job_id = weir.submit(key, queue="outside")["job_id"]
+    task, = weir.claim(key)
+    weir.tell("start", key, task)
+    weir.submit(key, queue="o")
+    assert weir.tell("finish", key, task, outcome="failure")["ok"]
+    assert weir.job(key, job_id)["state"] == "QUEUED"
+    checks = weir.api("GET", "/readyz").expect(200)["checks"]
+    assert (checks["jobs"], checks["queue"]) == ("full", "full")
+
+
+# --- limits ------------------------------------------------------------------------------------------
+
+@pytest.mark.any_store
+def test_own_work_may_ask_for_a_day(weir, client):
+    key, day = client.api_key, 86400000
+    job_id = weir.submit(key, queue="o", max_runtime_ms=day)["job_id"]
+    assert weir.job(key, job_id)["max_runtime_ms"] == day
+    for fields in ({"max_runtime_ms": day + 1}, {"max_runtime_ms": 125001, "work_kind": "SUCCESS_FAST"}):
+        problem = weir.try_submit(key, queue="o", **fields).expect_problem(400, "RFA_JOB_VALIDATION_FAILED")
+        assert "max_runtime_ms" in problem["detail"]
+
+
+def test_full_limits_are_told_by_the_probe_and_the_doctor(fresh_weir):
+    weir = fresh_weir(settings={"runner.processes": 0, "jobs.max_active": 3,
+                                "jobs.max_active_per_client": 2})
+    keys = [weir.new_client().api_key for _ in range(2)]
+    assert "jobs" not in weir.api("GET", "/readyz").expect(200)["checks"]
+    for _ in range(2):
+        weir.submit(keys[0], queue="o")
+    weir.try_submit(keys[0], queue="o").expect_problem(429, "RFA_EXEC_CLIENT_LIMIT")
+    checks = weir.api("GET", "/readyz").expect(200)["checks"]
+    assert checks["client_share"] == "full" and "jobs" not in checks
+    assert "jobs.max_active_per_client" in weir.cli("doctor", "--data", weir.data).stdout
+    weir.submit(keys[1], queue="o")
+    weir.try_submit(keys[1], queue="o").expect_problem(429, "RFA_REQUEST_RATE_LIMITED")
+    assert weir.api("GET", "/readyz").expect(200)["checks"]["jobs"] == "full"
+    assert "jobs.max_active is reached" in weir.cli("doctor", "--data", weir.data).stdout
