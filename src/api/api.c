@@ -110,6 +110,8 @@ enum err_code api_new(const struct api_config *config, struct api **ret_api, str
     a->traces = traces_new(config->clock, config->settings->traces_sample_ratio);
     a->client_ids = client_ids_new();
     a->followers = followers_new();
+    a->queue_flows = queue_flows_new();
+    a->queue_metrics = queue_metrics_new((size_t)config->settings->metrics_queues_max);
     a->topology = topology_new(config->topology_path);
     a->recent_jobs = recent_jobs_new(RECENT_JOBS_BYTES, RECENT_JOBS_MAX);
     a->keys = key_ring_new(&(struct key_place){.data_dir = config->settings->data_dir,
@@ -163,6 +165,8 @@ struct api *api_free(struct api *a)
     traces_free(a->traces);
     client_ids_free(a->client_ids);
     followers_free(a->followers);
+    queue_flows_free(a->queue_flows);
+    queue_metrics_free(a->queue_metrics);
     topology_free(a->topology);
     free(a->operations);
     free(a);
@@ -294,6 +298,8 @@ void api_committed(void *self, const struct unit *u)
     if (u->keys_changed)
         keys_changed(a);
     metrics_committed(a->metrics, u);
+    queue_flows_committed(a->queue_flows, u);
+    queue_metrics_committed(a->queue_metrics, u);
     traces_committed(a->traces, u);
     engine_committed(a, u);
     tell_deliveries(a, u);

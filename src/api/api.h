@@ -15,8 +15,10 @@
 #include "api/engine/signal_schemas.h"
 #include "api/followers.h"
 #include "api/metrics.h"
+#include "api/metrics/queues.h"
 #include "api/ops/topology.h"
 #include "api/overload.h"
+#include "api/queue_flows.h"
 #include "api/rate_limit.h"
 #include "api/reads.h"
 #include "api/token_auth.h"
@@ -124,6 +126,8 @@ struct api {
     struct traces *traces; /* NULL: off */
     struct client_ids *client_ids;
     struct followers *followers;
+    struct queue_flows *queue_flows;
+    struct queue_metrics *queue_metrics;
     struct reads *reads;
     struct recent_jobs *recent_jobs;
     struct topology *topology;

@@ -5,7 +5,8 @@
  * Threads:   what is committed is counted by the commit thread only (metrics_committed, metrics_batch); the
  *            rest by any thread, which gets its part at its first count. At most METRICS_THREADS_MAX threads.
  * Bounded:   labels are operations, status codes, error codes, work kinds and states: lists of our own, never
- *            anything a client sent. A series appears with its first value.
+ *            anything a client sent; but for names of queues (metrics/queues.h), which are so many and no
+ *            more. A series appears with its first value.
  * Agreement: a histogram's count is the sum of its buckets as they were read, so no scrape contradicts
  *            itself. Counters start at 0 with the process. */
 #ifndef WEIR_API_METRICS_H

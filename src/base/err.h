@@ -49,6 +49,7 @@
     X(JOB_REPORT_NOT_FOUND, "RFA_JOB_REPORT_NOT_FOUND", 404, "No report",                                    \
       "a report exists once the job is final")                                                               \
     X(JOB_CONFLICT, "RFA_JOB_CONFLICT", 409, "Job state conflict", "read the job again")                     \
+    X(QUEUE_NOT_FOUND, "RFA_QUEUE_NOT_FOUND", 404, "No such queue", "names match [a-z0-9][a-z0-9_.-]{0,63}") \
     X(WEBHOOK_NOT_FOUND, "RFA_WEBHOOK_NOT_FOUND", 404, "No such webhook", "check the webhook_id")            \
     X(WEBHOOK_CONFLICT, "RFA_WEBHOOK_CONFLICT", 409, "Webhook conflict",                                     \
       "delete another one first, or change url or events")                                                   \

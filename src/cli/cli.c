@@ -22,7 +22,8 @@
 #define PAGES (FLAG_BIT(LIMIT) | FLAG_BIT(CURSOR) | FLAG_BIT(ALL))
 #define FILTERS                                                                                              \
     (FLAG_BIT(STATE) | FLAG_BIT(TYPE) | FLAG_BIT(KIND) | FLAG_BIT(WORK_KIND) | FLAG_BIT(QUEUE) |             \
-     FLAG_BIT(OUTCOME))
+     FLAG_BIT(OUTCOME) | FLAG_BIT(CREATED_AFTER) | FLAG_BIT(CREATED_BEFORE))
+#define BULK (FILTERS | FLAG_BIT(LIMIT) | FLAG_BIT(YES))
 
 const struct command command_table[] = {
     {"serve", "", "run the server until SIGTERM or Ctrl-C",
@@ -59,12 +60,24 @@ const struct command command_table[] = {
     {"job get", "JOB_ID", "show a job", SERVER, 1, 1, command_job_get},
     {"job list", "", "show jobs, newest first",
      SERVER | FILTERS | FLAG_BIT(LIMIT) | FLAG_BIT(CURSOR) | FLAG_BIT(ALL), 0, 0, command_job_list},
-    {"job cancel", "JOB_ID", "cancel a job, waiting or running", SERVER, 1, 1, command_job_cancel},
-    {"job retry", "JOB_ID", "queue a failed job again", SERVER, 1, 1, command_job_retry},
+    {"job cancel", "[JOB_ID]", "cancel a job, waiting or running, or all that match filters", SERVER | BULK,
+     0, 1, command_job_cancel},
+    {"job retry", "[JOB_ID]", "queue a failed job again, or all that match filters", SERVER | BULK, 0, 1,
+     command_job_retry},
     {"job report", "JOB_ID", "show what happened to a final job", SERVER, 1, 1, command_job_report},
     {"job watch", "JOB_ID", "follow a job's events until it is final", SERVER | FLAG_BIT(TIMEOUT), 1, 1,
      command_job_watch},
     {"job explain", "JOB_ID", "say what a job waits for", SERVER, 1, 1, command_job_explain},
+
+    {"queue list", "", "show your queues; with --operator-token those of all clients",
+     SERVER | PAGES | FLAG_BIT(OPERATOR_TOKEN), 0, 0, command_queue_list},
+    {"queue show", "QUEUE", "show a queue and its defaults", SERVER, 1, 1, command_queue_show},
+    {"queue pause", "QUEUE", "hand out none of its jobs; submits go on", SERVER, 1, 1, command_queue_pause},
+    {"queue resume", "QUEUE", "hand out its jobs again", SERVER, 1, 1, command_queue_resume},
+    {"queue purge", "QUEUE", "cancel its QUEUED jobs", SERVER | FLAG_BIT(YES), 1, 1, command_queue_purge},
+    {"queue set", "QUEUE", "set what its jobs are given that do not say",
+     SERVER | FLAG_BIT(RETRY) | FLAG_BIT(MAX_RETRIES) | FLAG_BIT(QUEUE_TTL) | FLAG_BIT(RETENTION), 1, 1,
+     command_queue_set},
 
     {"run plan put", "FILE", "store a version of a plan, JSON or YAML; - reads stdin", RUNS, 1, 1,
      command_run_plan_put},

@@ -73,6 +73,8 @@ command_fn command_client_create, command_client_key_create, command_client_key_
     command_client_resume, command_client_purge_jobs, command_client_delete;
 command_fn command_job_submit, command_job_get, command_job_list, command_job_cancel, command_job_retry,
     command_job_report, command_job_watch, command_job_explain;
+command_fn command_queue_list, command_queue_show, command_queue_pause, command_queue_resume,
+    command_queue_purge, command_queue_set;
 command_fn command_verify, command_backup, command_restore, command_store_copy, command_store_events,
     command_store_inbox, command_doctor, command_clock_accept, command_simulate, command_top;
 command_fn command_run_plan_put, command_run_plan_get, command_run_start, command_run_get, command_run_list,

@@ -27,6 +27,14 @@ static const struct {
     const char *value, *help;
 } particular[] = {
     {"client key", FLAG_QUEUE, "NAME[,NAME]", "jobs and tasks of these queues only; default every queue"},
+    {"job cancel", FLAG_LIMIT, "N", "jobs at most; default all that match"},
+    {"job retry", FLAG_LIMIT, "N", "jobs at most; default all that match"},
+    {"queue list", FLAG_LIMIT, "N", "queues on a page, 1 to 1000; default 1000"},
+    {"queue set", FLAG_RETRY, "auto|manual|none", "who retries a failed job that does not say"},
+    {"queue set", FLAG_MAX_RETRIES, "N|none", "how often, at most jobs.retry_max"},
+    {"queue set", FLAG_QUEUE_TTL, "SECONDS|none",
+     "a job that nobody claims for so long is CANCELED, expired"},
+    {"queue set", FLAG_RETENTION, "SECONDS|none", "finished jobs leave so long after their end"},
     {"run get", FLAG_AT, "SEQ", "the run as of this record; 0 is before the first"},
     {"run events", FLAG_AFTER, "SEQ", "only records behind this one"},
     {"run events", FLAG_FOLLOW, NULL, "wait for more, until the run ends"},

@@ -30,6 +30,10 @@
     X(TIMEOUT, "timeout", 0, "TIME", "stop waiting after 30s, 5m, ... with exit code 6")                     \
     X(STATE, "state", 0, "STATE", "only jobs in this state")                                                 \
     X(OUTCOME, "outcome", 0, "OUTCOME", "only jobs that ended SUCCESS, FAILED or CANCELED")                  \
+    X(CREATED_AFTER, "created-after", 0, "TIME", "only jobs created later than 2030-01-01T06:00:00Z")        \
+    X(CREATED_BEFORE, "created-before", 0, "TIME", "only jobs created earlier than this")                    \
+    X(RETENTION, "retention", 0, "SECONDS", "finished jobs of the queue leave so long after their end")      \
+    X(YES, "yes", 'y', NULL, "do it without asking")                                                         \
     X(LIMIT, "limit", 0, "N",                                                                                \
       "jobs on a page, 1 to 200; rows of the inbox; default 50; events, default all")                        \
     X(FOLLOW, "follow", 0, NULL, "wait for more, until interrupted")                                         \

@@ -73,8 +73,26 @@ static bool state_is(const struct server_answer *answer, const char *state)
     return j && str_is(j->text, state);
 }
 
+/* With a JOB_ID it is about that one, without about all that match the filters. False: told. */
+static bool names_one(const struct invocation *in, bool *ret_one)
+{
+    *ret_one = in->arg_count == 1;
+    if (!*ret_one || !job_has_filter(in->flags))
+        return true;
+    cli_fault("give a JOB_ID or filters, not both");
+    return false;
+}
+
 int command_job_cancel(const struct invocation *in)
 {
+    static const char *const unfinished[] = {"CREATED", "QUEUED", "ASSIGNED", "RUNNING", NULL};
+    static const struct job_bulk bulk = {"/v1/jobs:cancel", "Cancel", "canceled", "ended meanwhile",
+                                         unfinished};
+    bool one;
+    if (!names_one(in, &one))
+        return CLI_USAGE;
+    if (!one)
+        return job_bulk(in, &bulk);
     static const char *const names[] = {"job_id", "state", "updated_at"};
     struct server_answer job CLEANUP(server_answer_free) = {0};
     int code = call_and_show(in, "POST", "/cancel", names, LENGTH_OF(names), &job);
@@ -85,6 +103,14 @@ int command_job_cancel(const struct invocation *in)
 
 int command_job_retry(const struct invocation *in)
 {
+    static const char *const failed[] = {"FAILED", NULL};
+    static const struct job_bulk bulk = {"/v1/jobs:retry", "Retry", "queued again",
+                                         "have no retry left, or were retried meanwhile", failed};
+    bool one;
+    if (!names_one(in, &one))
+        return CLI_USAGE;
+    if (!one)
+        return job_bulk(in, &bulk);
     static const char *const names[] = {"job_id", "state", "attempt", "updated_at"};
     struct server_answer job CLEANUP(server_answer_free) = {0};
     int code = call_and_show(in, "POST", "/retry", names, LENGTH_OF(names), &job);

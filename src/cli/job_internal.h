@@ -13,6 +13,25 @@ int job_call(const struct invocation *in, const char *method, const char *rest,
 /* The members of these names that are there, as "name  value" lines. */
 void job_show_pairs(const struct json *object, const char *const *names, size_t count);
 
+/* Flags that are filters of jobs, and their names in the API. */
+struct job_filter {
+    enum flag_id flag;
+    const char *name;
+};
+extern const struct job_filter job_filters[];
+extern const size_t job_filter_count;
+bool job_has_filter(const struct flags *f);
+
+/* An action on all jobs that match the filters, by calls of at most ten thousand. Asks first how many there
+ * are, unless --yes says not to. */
+struct job_bulk {
+    const char *path;          /* of the call */
+    const char *verb, *done;   /* "Cancel", "canceled" */
+    const char *others;        /* what it says of jobs that matched and did not change */
+    const char *const *states; /* jobs in these can change; ended by NULL */
+};
+int job_bulk(const struct invocation *in, const struct job_bulk *b);
+
 /* A note when --kind names simulated work of the catalog, which --work-kind asks for. */
 void job_hint_at_catalog(const struct invocation *in);
 

@@ -5,23 +5,28 @@
 
 #include "base/banned.h"
 
+const struct job_filter job_filters[] = {
+    {FLAG_STATE, "state"},
+    {FLAG_TYPE, "type"},
+    {FLAG_KIND, "kind"},
+    {FLAG_WORK_KIND, "work_kind"},
+    {FLAG_QUEUE, "queue"},
+    {FLAG_OUTCOME, "outcome"},
+    {FLAG_CREATED_AFTER, "created_after"},
+    {FLAG_CREATED_BEFORE, "created_before"},
+};
+const size_t job_filter_count = LENGTH_OF(job_filters);
+
 /* "/v1/jobs?state=QUEUED"; what the flags do not say is left to the server. */
 static void write_path(const struct flags *f, struct strbuf *out)
 {
-    static const struct {
-        enum flag_id flag;
-        const char *name;
-    } filters[] = {
-        {FLAG_STATE, "state"},         {FLAG_TYPE, "type"},   {FLAG_KIND, "kind"},
-        {FLAG_WORK_KIND, "work_kind"}, {FLAG_QUEUE, "queue"}, {FLAG_OUTCOME, "outcome"},
-    };
     size_t n = 0;
     strbuf_add_text(out, "/v1/jobs");
-    for (size_t i = 0; i < LENGTH_OF(filters); i++) {
-        if (!flags_has(f, filters[i].flag))
+    for (size_t i = 0; i < job_filter_count; i++) {
+        if (!flags_has(f, job_filters[i].flag))
             continue;
-        strbuf_addf(out, "%c%s=", n++ ? '&' : '?', filters[i].name);
-        http_escape(out, str_of(f->value[filters[i].flag]));
+        strbuf_addf(out, "%c%s=", n++ ? '&' : '?', job_filters[i].name);
+        http_escape(out, str_of(f->value[job_filters[i].flag]));
     }
 }
 

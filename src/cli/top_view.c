@@ -287,6 +287,78 @@ static void draw_pressure(const struct top_frame *f, FILE *out)
     show(t, f, out);
 }
 
+/* --- queues of jobs, by what waits in them; from the metrics, so `other` is all that have no series
+ * --------- */
+
+enum { QUEUES_SHOWN_MAX = 10 };
+
+struct shown_queue {
+    struct str labels;
+    double depth, running, oldest_s;
+};
+
+static double of_queue(const struct top_look *l, const char *metric, struct str labels)
+{
+    for (size_t i = 0; i < l->metrics.count; i++)
+        if (str_is(l->metrics.samples[i].name, metric) && str_equal(l->metrics.samples[i].labels, labels))
+            return l->metrics.samples[i].value;
+    return 0;
+}
+
+static double queue_rate(const struct top_frame *f, const char *metric, struct str labels)
+{
+    double was = of_queue(f->before, metric, labels), is = of_queue(f->now, metric, labels);
+    return (is < was ? is : is - was) / seconds_between(f);
+}
+
+/* Keeps the fullest ones, in order. */
+static size_t note_queue(struct shown_queue *list, size_t count, const struct shown_queue *q)
+{
+    size_t at = count;
+    while (at && (list[at - 1].depth < q->depth ||
+                  (list[at - 1].depth == q->depth && list[at - 1].running < q->running)))
+        at--;
+    if (at == QUEUES_SHOWN_MAX)
+        return count;
+    if (count == QUEUES_SHOWN_MAX)
+        count--;
+    memmove(list + at + 1, list + at, (count - at) * sizeof *list);
+    list[at] = *q;
+    return count + 1;
+}
+
+static void draw_queues(const struct top_frame *f, FILE *out)
+{
+    static const char *const headings[] = {"!jobs in", ">depth",  ">oldest",
+                                           ">running", ">done/s", ">failed/s"};
+    struct shown_queue list[QUEUES_SHOWN_MAX];
+    size_t count = 0;
+    for (size_t i = 0; i < f->now->metrics.count; i++) {
+        const struct metric_sample *s = &f->now->metrics.samples[i];
+        if (!str_is(s->name, "weir_queue_depth"))
+            continue;
+        struct shown_queue q = {s->labels, s->value, of_queue(f->now, "weir_queue_running", s->labels),
+                                of_queue(f->now, "weir_queue_oldest_age_seconds", s->labels)};
+        count = note_queue(list, count, &q);
+    }
+    if (!count)
+        return;
+    struct text_table *t = text_table_new(headings, LENGTH_OF(headings));
+    for (size_t i = 0; i < count; i++) {
+        struct str name = list[i].labels;
+        char age[32];
+        str_cut(&name, '"');
+        age_text((int64_t)list[i].oldest_s, age, sizeof age);
+        text_table_add(t, str_cut(&name, '"'));
+        text_table_addf(t, "%.0f", list[i].depth);
+        text_table_add(t, list[i].depth ? str_of(age) : STR_ABSENT);
+        text_table_addf(t, "%.0f", list[i].running);
+        add_rate(t, queue_rate(f, "weir_queue_completed_total", list[i].labels));
+        add_rate(t, queue_rate(f, "weir_queue_failed_total", list[i].labels));
+    }
+    show(t, f, out);
+}
+
 static void draw_slos(const struct top_frame *f, FILE *out)
 {
     static const char *const headings[] = {"!objective", ">value", ">target", ">samples", "!level"};
@@ -310,6 +382,7 @@ void top_draw(const struct top_frame *f, FILE *out)
     draw_head(f, out);
     draw_rates(f, out);
     draw_gauges(f, out);
+    draw_queues(f, out);
     draw_processes(f, out);
     draw_pressure(f, out);
     draw_latencies(f, out);

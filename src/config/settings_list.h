@@ -212,6 +212,8 @@
          "target of deliveries that succeed in the end; stricter only")                                      \
     INT(slo_reconnect_p95_ms, "slo.reconnect_p95_ms", 60000, 1, 60000,                                       \
         "target of the time until a lost connection is back; stricter only")                                 \
+    INT(metrics_queues_max, "metrics.queues_max", 200, 0, 100000,                                            \
+        "queues with series of their own in /metrics; the rest are `other`")                                 \
     TEXT(log_level, "log.level", LEVEL, "info", "debug, info, warn or error")
 
 /* Where stage and prod have another default than dev, whose is in the list above. X(field, default) */

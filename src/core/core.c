@@ -197,6 +197,7 @@ static bool save(void *self, struct unit *u)
 {
     struct api *a = ((struct core *)self)->api;
     bool more = rate_limit_save(a->rate_limit, u);
+    more = queue_flows_save(a->queue_flows, u) || more;
     return key_uses_save(a->key_uses, u) || more;
 }
 
@@ -205,6 +206,7 @@ static void saved(void *self, bool stored)
     struct api *a = ((struct core *)self)->api;
     rate_limit_saved(a->rate_limit, stored);
     key_uses_saved(a->key_uses, stored);
+    queue_flows_saved(a->queue_flows, stored);
 }
 
 static void make_kernel(struct core *c)

@@ -98,11 +98,19 @@ static void delete_webhooks(struct unit *u, struct operator_command *c, const st
         delete_webhook(u, all->hooks[i].id);
 }
 
+static void delete_queue(const struct queue_row *row, void *arg)
+{
+    struct unit *u = arg;
+    if (unit_get(u, &table_queue_row, row))
+        unit_delete(u, &table_queue_row, row);
+}
+
 static void delete_client(struct unit *u, struct operator_command *c, const struct client_row *client)
 {
     struct client_secret_row secret = {.client = client->num};
     delete_keys(u, c, client);
     delete_webhooks(u, c, client);
+    queue_settings_each(&u->store->queues, client->num, delete_queue, u);
     if (unit_row(u, &table_client_secret_row, &secret))
         unit_delete(u, &table_client_secret_row, &secret);
 }

@@ -60,6 +60,20 @@ static struct task *revive(struct unit *u, const struct job_row *job, const stru
     return unit_task_add(u, &row);
 }
 
+enum err_code job_retry_failed(struct unit *u, const struct job_row *job, const struct end_row *end,
+                               struct task **ret_task, struct err *err)
+{
+    if (refuse(u, job, end, err) != ERR_OK)
+        return err->code;
+    archive(u, end);
+    struct task *t = revive(u, job, end);
+    deliver_open_callback(u, job, t);
+    MUST(job_move(u, t, JOB_ON_RETRY, STR_ABSENT, NULL));
+    unit_task_place(u, t);
+    *ret_task = t;
+    return ERR_OK;
+}
+
 static enum err_code decide_retry(struct unit *u, struct command *base, struct err *err)
 {
     struct job_command *c = (struct job_command *)base;
@@ -69,13 +83,8 @@ static enum err_code decide_retry(struct unit *u, struct command *base, struct e
     if (owned_job_find(u, c, &job, &t, &end, err) != ERR_OK)
         return err->code;
     if (end && end->state == JOB_FAILED) {
-        if (refuse(u, job, end, err) != ERR_OK)
+        if (job_retry_failed(u, job, end, &t, err) != ERR_OK)
             return err->code;
-        archive(u, end);
-        t = revive(u, job, end);
-        deliver_open_callback(u, job, t);
-        MUST(job_move(u, t, JOB_ON_RETRY, STR_ABSENT, NULL));
-        unit_task_place(u, t);
         c->changed = true;
     }
     owned_job_answer(c, t, end);

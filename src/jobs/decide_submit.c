@@ -132,6 +132,21 @@ static void accept(struct unit *u, int64_t client, struct submit_item *item, con
     item->state = (enum job_state)t->row.state;
 }
 
+/* What the client has set for its queue, then what holds for any. */
+static struct submit_defaults defaults_of(const struct unit *u, int64_t client, struct str queue)
+{
+    struct submit_defaults d = submit_defaults(u->settings, queue);
+    const struct queue_row *set = queue_settings_find(&u->store->queues, client, queue);
+    if (set && set->retry >= 0)
+        d.retry = (enum job_retry)set->retry;
+    if (set && set->max_retries >= 0 &&
+        set->max_retries < d.max_retries) /* jobs.retry_max may be smaller now */
+        d.max_retries = set->max_retries;
+    if (set && set->queue_ttl_ms)
+        d.queue_ttl_ms = set->queue_ttl_ms;
+    return d;
+}
+
 static enum err_code decide_item(struct unit *u, int64_t client, struct submit_item *item, int64_t seed,
                                  struct err *err)
 {
@@ -141,7 +156,7 @@ static enum err_code decide_item(struct unit *u, int64_t client, struct submit_i
         return ERR_OK;
     }
     struct submit_values v;
-    struct submit_defaults d = submit_defaults(u->settings, submit_queue(item));
+    struct submit_defaults d = defaults_of(u, client, submit_queue(item));
     if (submit_check_values(u->settings, &d, item, u->now_us, seed, &v, err) != ERR_OK)
         return err->code;
     if (former)

@@ -3,6 +3,7 @@
 #include "base/json.h"
 #include "base/must.h"
 #include "jobs/deliver.h"
+#include "jobs/purge_early.h"
 #include "lifecycle/work_kinds.h"
 
 #include "base/banned.h"
@@ -93,6 +94,8 @@ static struct notice *append(struct unit *u, struct task *t, enum job_event even
     n->low = (uint64_t)t->row.low;
     n->client = t->row.client;
     n->worker = arena_str(u->arena, t->row.worker);
+    if (job_state_is_final(next))
+        n->queue = arena_str(u->arena, t->row.queue);
     int64_t since_ms = t->row.last_us / 1000;
     if (event == JOB_EVENT_ASSIGNED && t->row.due_ms > since_ms)
         since_ms = t->row.due_ms;
@@ -122,6 +125,7 @@ static void write_end(struct unit *u, struct task *t, const struct job_ending *e
                             .refs = arena_str(u->arena, t->row.refs)};
     unit_insert(u, &table_end_row, end);
     unit_list(u, t->row.client, (uint8_t)(1 + t->row.state), t->row.id, false);
+    purge_list_early(u, &t->row, end->finished_ms);
     unit_task_end(u, t);
 }
 

@@ -21,6 +21,10 @@ struct job_ending {
 bool job_move(struct unit *u, struct task *t, enum job_trigger on, struct str extra,
               const struct job_ending *ending);
 
+/* A FAILED job is QUEUED again after a backoff. Refuses when its retries are used up or there is no room. */
+MUST_CHECK enum err_code job_retry_failed(struct unit *u, const struct job_row *job,
+                                          const struct end_row *end, struct task **ret_task, struct err *err);
+
 /* A running attempt failed, by `on`. The job ends FAILED; or, when its `retry` is auto, the failure is
  * retryable and attempts are left, it is QUEUED again in the same write: the next attempt is due after its
  * backoff, the report of this one is archived, callbacks stay open. Places the task. */

@@ -2,6 +2,7 @@
 
 #include "jobs/client_state.h"
 #include "jobs/creates.h"
+#include "jobs/purge_internal.h"
 #include "lifecycle/delivery_lifecycle.h"
 #include "lifecycle/key_list.h"
 
@@ -15,7 +16,8 @@ enum {
     ATTEMPTS_MAX = 1001,
     DELIVERIES_A_TURN = 1000,
     LATE_A_TURN = 100,
-    LATE_MS = 60000
+    LATE_MS = 60000,
+    EARLY_MS = 5000
 };
 
 /* --- jobs -------------------------------------------------------------------------------------- */
@@ -44,13 +46,6 @@ static void drop_kept(struct unit *u, const struct end_row *end)
 }
 
 /* --- deliveries of a job ------------------------------------------------------------------------- */
-
-/* How far the purge of something came. */
-enum purged {
-    PURGED,
-    PURGE_KEEPS, /* it lives on */
-    PURGE_WAITS, /* could not be read, or there is more of it: look again */
-};
 
 /* Of those that were read none waits to be sent; PURGE_KEEPS: one does. */
 static enum purged read_deliveries(struct unit *u, int64_t job, uint8_t bucket, int64_t *ids,
@@ -119,8 +114,7 @@ static void purge_job(struct unit *u, const struct job_row *job, const struct en
     unit_delete(u, &table_job_row, job);
 }
 
-/* The job is gone or goes now. *ret_late: it lives on only because of what it has to deliver. */
-static enum purged purge_one(struct unit *u, int64_t id, int64_t cutoff_ms, bool *ret_late)
+enum purged purge_one(struct unit *u, int64_t id, int64_t cutoff_ms, bool *ret_late)
 {
     *ret_late = false;
     if (unit_task(u, id))
@@ -382,6 +376,14 @@ bool purge_housekeep(void *self, struct unit *u)
         more = purge_late(p, u) || more;
         p->late_checked_ms = u->now_ms;
     }
+    if (is_time(u, p->early_checked_ms, u->settings->jobs_retention_seconds, EARLY_MS)) {
+        bool more_early = purge_early(u);
+        if (!more_early)
+            p->early_checked_ms = u->now_ms;
+        more = more_early || more;
+    }
+    if (is_time(u, p->flows_checked_ms, u->settings->jobs_retention_seconds, SELDOM_MS) && !purge_flows(u))
+        p->flows_checked_ms = u->now_ms;
     if (is_time(u, p->rest_checked_ms, u->settings->jobs_retention_seconds, SELDOM_MS) && !purge_rest(u))
         p->rest_checked_ms = u->now_ms;
     if (is_time(u, p->keys_checked_ms, u->settings->keys_revoked_retention_seconds, SELDOM_MS) &&

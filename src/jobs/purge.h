@@ -1,7 +1,8 @@
 /* jobs/purge.h - retention: finished jobs leave jobs.retention_seconds after their end, with their events,
  * report, listing entries and idempotency key; revoked and expired API keys leave after their audit time;
  * clients that never got a key leave after clients.keyless_ttl_seconds; idempotency keys of clients, keys and
- * webhooks (creates.h) leave jobs.retention_seconds after their use.
+ * webhooks (creates.h) leave jobs.retention_seconds after their use. A queue may have a shorter retention
+ * (purge_early.h).
  *
  * The log is in commit order, so the purge walks it from its oldest chunk and looks at nothing else: a chunk
  * whose events are all past retention is dropped; jobs in it that ended long enough ago are deleted; events
@@ -18,6 +19,7 @@
 
 struct purge {
     int64_t keys_checked_ms, rest_checked_ms, late_checked_ms, clients_checked_ms, creates_checked_ms;
+    int64_t early_checked_ms, flows_checked_ms;
     int64_t late_below; /* how far the look through LIST_LATE is; 0: it begins */
     /* Active API keys that expire within KEY_WARN_SECONDS, as of the last look through them all, an hour ago
      * at most; -1: this node has not looked, or another has the duties. Any thread may read it. */

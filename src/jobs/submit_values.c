@@ -150,7 +150,7 @@ static enum err_code check_runtime(const struct settings *s, const struct submit
 static enum err_code check_numbers(const struct settings *s, const struct submit_defaults *d,
                                    const struct submit_item *item, struct submit_values *v, struct err *err)
 {
-    int64_t ttl_seconds;
+    int64_t ttl_seconds = 0;
     if (check_range("priority", item->has_priority, item->priority, 0, JOB_PRIORITY_MAX, JOB_PRIORITY_DEFAULT,
                     &v->priority, err) != ERR_OK ||
         check_runtime(s, item, v, err) != ERR_OK ||

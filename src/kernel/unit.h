@@ -25,6 +25,7 @@ struct notice {
     int64_t ran_ms;    /* on a final event after a start; else -1 */
     int64_t duration_ms;
     struct str worker;
+    struct str queue; /* on the end of an attempt or a job; else absent */
 };
 
 /* A run got events, up to this number. */
@@ -110,6 +111,7 @@ struct unit {
     struct attempt_notice *attempts;
     size_t attempt_count, attempt_capacity;
     int64_t drop_chunks_below;
+    int64_t early_slot;    /* that was listed last (jobs/purge_early.h) */
     bool wrote;            /* the commit had something to write */
     bool met_share;        /* a client was refused for having its share of the jobs */
     bool audited;          /* decisions or alerts are among what it inserts, or a decision was settled */

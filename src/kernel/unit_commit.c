@@ -107,6 +107,20 @@ static void publish_client_state(struct unit *u, const struct client_state_row *
         u->made_ready = UINT64_MAX;
 }
 
+/* A queue that goes on may have work that parked claims wait for. */
+static void publish_queue(struct unit *u, const struct unit_row *r)
+{
+    const struct queue_row *row = r->row;
+    bool paused = r->exists && row->paused;
+    if (live_is_paused(u->store->live, row->client, row->queue) && !paused)
+        u->made_ready |= queue_bit(row->queue);
+    live_pause(u->store->live, row->client, row->queue, paused);
+    if (r->exists)
+        queue_settings_put(&u->store->queues, row);
+    else
+        queue_settings_remove(&u->store->queues, row);
+}
+
 static void publish(struct unit *u)
 {
     if (u->census)
@@ -127,6 +141,9 @@ static void publish(struct unit *u)
             hooks_remove(&u->store->hooks, r->row);
         } else if (r->table == &table_client_state_row && r->exists && (r->dirty || is_inserted(r))) {
             publish_client_state(u, r->row);
+        } else if (r->table == &table_queue_row &&
+                   (r->dirty || is_inserted(r) || (r->stored && !r->exists))) {
+            publish_queue(u, r);
         }
     }
 }

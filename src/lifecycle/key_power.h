@@ -14,10 +14,10 @@
 
 /* X(name, wire) */
 #define KEY_SCOPES(X)                                                                                        \
-    X(SUBMIT, "submit") /* submit, cancel and retry jobs */                                                  \
+    X(SUBMIT, "submit") /* submit, cancel and retry jobs, purge queues */                                    \
     X(WORK, "work")     /* the worker API */                                                                 \
-    X(READ, "read")     /* jobs, reports, events, deliveries */                                              \
-    X(ADMIN, "admin")   /* keys, webhooks, secrets */
+    X(READ, "read")     /* jobs, reports, events, deliveries, queues */                                      \
+    X(ADMIN, "admin")   /* keys, webhooks, secrets, pause and defaults of queues */
 
 #define X(name, wire) KEY_SCOPE_##name,
 enum key_scope { KEY_SCOPES(X) KEY_SCOPE_COUNT };

@@ -22,7 +22,9 @@ enum {
     LIST_DELIVERIES = 64, /* of a webhook, or of a job's callback: `client` is the id of that */
     LIST_OF_JOB = 65,     /* deliveries to webhooks about a job: `client` is the job's id; 0: about none */
     LIST_LATE = 66,       /* jobs past retention that still had something to deliver; `client` is 0 */
-    LIST_RUNS = 70,       /* every run of a tenant; one in status s is also in bucket LIST_RUNS_IN + s */
+    LIST_EARLY = 67, /* jobs that leave before others do; `client` is the slot of time (jobs/purge_early.h) */
+    LIST_EARLY_SLOTS = 68, /* ids are slots that have some; `client` is 0 */
+    LIST_RUNS = 70,        /* every run of a tenant; one in status s is also in bucket LIST_RUNS_IN + s */
     LIST_RUNS_IN = 71,
     LIST_ALERTS = 80,        /* of a tenant */
     LIST_ALERTS_OF_RUN = 81, /* `client` is the run's number, as in what follows */

@@ -32,6 +32,24 @@
     BLOB(client) /* client_id */                                                                             \
     TEXT(actor)
 
+/* What a client has set for one of its queues. Absent: nothing. */
+#define QUEUE_COLUMNS(INT, TEXT, BLOB)                                                                       \
+    INT(client)                                                                                              \
+    TEXT(queue)                                                                                              \
+    INT(paused) /* 1: no task of the client in this queue is handed out */                                   \
+    INT(changed_ms)                                                                                          \
+    INT(retry) /* enum job_retry; -1: not set, as in the next one */                                         \
+    INT(max_retries)                                                                                         \
+    INT(queue_ttl_ms) /* 0: not set, as in the next one */                                                   \
+    INT(retention_ms)
+
+/* Attempts that ended lately, of all nodes of a shared store (api/queue_flows.h). */
+#define QUEUE_FLOW_COLUMNS(INT, TEXT, BLOB)                                                                  \
+    INT(client)                                                                                              \
+    TEXT(queue)                                                                                              \
+    INT(slot)    /* the newest that `counts` tells of */                                                     \
+    BLOB(counts) /* struct flow_counts, little endian */
+
 /* The signing secrets of a client's callbacks: the current one and, during rotation, the former. */
 #define CLIENT_SECRET_COLUMNS(INT, TEXT, BLOB)                                                               \
     INT(client)                                                                                              \

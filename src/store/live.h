@@ -139,12 +139,15 @@ struct worker_seen *live_worker(struct live *l, struct str id, int64_t steady_ms
 uint32_t live_worker_count(const struct live *l, int64_t seen_after_steady_ms);
 void live_forget_workers(struct live *l, int64_t seen_before_steady_ms); /* idle ones only */
 
-/* Clients whose jobs and steps nobody may claim; what is under way goes on, and deliveries are made. Stays
- * through live_clear(). Memory: an entry for each suspended client. */
+/* Clients, and queues of a client, whose jobs and steps nobody may claim; what is under way goes on, and
+ * deliveries are made. Stays through live_clear(). Memory: an entry for each. */
 void live_suspend(struct live *l, int64_t client, bool suspended);
-void live_resume_all(struct live *l);
-bool live_is_suspended(const struct live *l, int64_t client);
-bool live_has_suspended(const struct live *l);
+void live_pause(struct live *l, int64_t client, struct str queue, bool paused);
+void live_resume_all(struct live *l);                                      /* clients and queues */
+bool live_is_held(const struct live *l, int64_t client, struct str queue); /* suspended or paused */
+bool live_is_paused(const struct live *l, int64_t client, struct str queue);
+bool live_has_suspended(const struct live *l); /* some client */
+bool live_has_paused(const struct live *l);    /* some queue */
 
 /* For tests and metrics: calls fn for each task. */
 void live_each(const struct live *l, void (*fn)(struct task *t, void *arg), void *arg);

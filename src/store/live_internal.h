@@ -15,7 +15,7 @@ struct ready_list {
     struct ready_queue *queue;
     int64_t client;
     bool delivers;  /* its tasks are deliveries */
-    bool suspended; /* it stands in the queue's map and not in its heap */
+    bool suspended; /* or paused: it stands in the queue's map and not in its heap */
 };
 
 struct ready_queue {
@@ -32,6 +32,7 @@ struct live {
     uint32_t phase_counts[TASK_OWNER_COUNT][TASK_ENDED + 1];
     uint32_t replays_ready;
     uint64_t deliveries;
+    size_t paused; /* entries of `suspended` that are queues */
 };
 
 static inline uint64_t live_id_hash(int64_t id)

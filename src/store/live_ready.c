@@ -42,7 +42,7 @@ static struct ready_list *need_list(struct live *l, const struct task_row *row)
         list->queue = q;
         list->client = row->client;
         list->delivers = row->owner == TASK_OWNER_DELIVERY;
-        list->suspended = !list->delivers && live_is_suspended(l, row->client);
+        list->suspended = !list->delivers && live_is_held(l, row->client, queue);
         map_put(&q->by_client, &list->node, live_id_hash(row->client));
     }
     return list;

@@ -128,3 +128,18 @@ const char *api_key_broken_rule(const struct api_key_row *k)
         return "it was made before it expires";
     return NULL;
 }
+
+const char *queue_broken_rule(const struct queue_row *q)
+{
+    if (!q->queue.len)
+        return "the queue has a name";
+    if (q->paused != 0 && q->paused != 1)
+        return "it is paused or not";
+    if (q->retry < -1 || q->retry >= JOB_RETRY_COUNT)
+        return "who tries its jobs again is known";
+    if (q->max_retries < -1 || q->queue_ttl_ms < 0 || q->retention_ms < 0)
+        return "the limits are not negative";
+    if (!q->paused && q->retry < 0 && q->max_retries < 0 && !q->queue_ttl_ms && !q->retention_ms)
+        return "it sets something";
+    return NULL;
+}

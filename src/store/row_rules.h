@@ -11,6 +11,7 @@ enum { CLIENT_NUMBER_MAX = INT32_MAX };
 const char *job_broken_rule(const struct job_row *j);
 const char *task_broken_rule(const struct task_row *t);
 const char *end_broken_rule(const struct end_row *e);
+const char *queue_broken_rule(const struct queue_row *q);
 const char *api_key_broken_rule(const struct api_key_row *k);
 
 #endif

@@ -25,6 +25,12 @@ COLUMNS(client_number_row, CLIENT_NUMBER_COLUMNS)
 #define CURRENT_ROW operator_action_row
 COLUMNS(operator_action_row, OPERATOR_ACTION_COLUMNS)
 #undef CURRENT_ROW
+#define CURRENT_ROW queue_row
+COLUMNS(queue_row, QUEUE_COLUMNS)
+#undef CURRENT_ROW
+#define CURRENT_ROW queue_flow_row
+COLUMNS(queue_flow_row, QUEUE_FLOW_COLUMNS)
+#undef CURRENT_ROW
 #define CURRENT_ROW client_secret_row
 COLUMNS(client_secret_row, CLIENT_SECRET_COLUMNS)
 #undef CURRENT_ROW

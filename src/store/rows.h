@@ -193,6 +193,8 @@
     X(delivery_row, "deliveries", DELIVERY_COLUMNS, 1, 7)                                                    \
     X(request_day_row, "request_days", REQUEST_DAY_COLUMNS, 1, 1)                                            \
     X(inbox_row, "weir_inbox", INBOX_COLUMNS, 2, 15)                                                         \
+    X(queue_row, "queues", QUEUE_COLUMNS, 2, 2)                                                              \
+    X(queue_flow_row, "queue_flows", QUEUE_FLOW_COLUMNS, 2, 2)                                               \
     X(operator_action_row, "operator_actions", OPERATOR_ACTION_COLUMNS, 2, 8)                                \
     RUN_TABLES(X)
 

@@ -3,9 +3,9 @@
  * A backend knows rows, not rules: it fetches rows by key, writes a batch's change set in one durable
  * transaction, and answers a short list of reads on snapshots. The rules live in the deciders.
  *
- * Writer side (in the kernel's turn): store->live, ->idem, ->counts, ->hooks are memory; fetch and commit
- * are disk. Reader side (any thread, one reader each): key reads that another write path could answer
- * from memory, list reads that may wait for a barrier.
+ * Writer side (in the kernel's turn): store->live, ->idem, ->counts, ->hooks, ->queues are memory; fetch
+ * and commit are disk. Reader side (any thread, one reader each): key reads that another write path could
+ * answer from memory, list reads that may wait for a barrier.
  *
  * A store has one writer, or it is shared: then many handles (`struct store`) write to it at once, from this
  * process and from others, each in a lane of a kernel. What a shared handle has in memory is what the batch
@@ -58,6 +58,7 @@ struct list_query {
     uint8_t bucket;
     int64_t below_id, from_id; /* ids in [from_id, below_id), newest first */
     size_t limit;
+    struct str queue; /* reader_live: of this queue only; absent: of any */
 };
 
 struct store_ops {
@@ -118,9 +119,8 @@ struct store_ops {
     /* Jobs of all clients (q->client is not asked), newest first. state >= 0: unfinished ones in it. */
     enum err_code (*reader_jobs)(struct reader *r, const struct list_query *q, int64_t state,
                                  int64_t *ret_ids, size_t *ret_count, struct err *err);
-    /* Each queue that has unfinished jobs, of all clients, by name; at most `max`. A look at every unfinished
-     * job: for operators. NULL of the memory store. */
-    enum err_code (*reader_queues)(struct reader *r, size_t max, store_queue_fn *fn, void *arg,
+    /* Queues that have unfinished jobs (store/queue_sum.h). Not beside a server; NULL of the memory store. */
+    enum err_code (*reader_queues)(struct reader *r, int64_t client, store_queue_fn *fn, void *arg,
                                    struct err *err);
     /* All rows of a table in key order; all chunks from `from` on. */
     enum err_code (*reader_scan)(struct reader *r, const struct table *t, store_row_fn *fn, void *arg,
@@ -166,6 +166,7 @@ struct store {
     struct idem_index idem;
     struct counts_table counts;
     struct hooks hooks;
+    struct queue_settings queues;
     int64_t next_chunk;  /* number of the next log chunk */
     int64_t first_chunk; /* oldest chunk still there; next_chunk when the log is empty */
     int64_t last_id;     /* largest id ever given */
@@ -205,7 +206,7 @@ struct sqlite_options {
     enum checkpoint_control control;
     enum high_water_mode high_water;
 };
-enum { STORE_SCHEMA_VERSION = 16 };
+enum { STORE_SCHEMA_VERSION = 17 };
 
 MUST_CHECK enum err_code store_open_sqlite(const struct sqlite_options *options, struct store **ret_store,
                                            struct err *err);

@@ -44,6 +44,8 @@ static bool note_listed(const struct list_entry *e, void *arg)
         verify_listed_delivery(v, e);
         return true;
     }
+    if (e->bucket == LIST_EARLY || e->bucket == LIST_EARLY_SLOTS)
+        return true; /* a job that left in another way stays in it until its time has come */
     if (e->bucket >= LIST_RUNS && e->bucket < LIST_ALERTS) {
         verify_listed_run(v, e);
         return true;

@@ -71,6 +71,30 @@ static bool note_state(const void *row, void *arg)
     return true;
 }
 
+static bool note_queue(const void *row, void *arg)
+{
+    struct verify *v = ((struct client_pass *)arg)->v;
+    const struct queue_row *r = row;
+    verify_seen(v);
+    if (!verify_client(v, r->client)->has_row)
+        verify_say(v, "client %lld: has settings of a queue but does not exist", (long long)r->client);
+    const char *broken = queue_broken_rule(r);
+    if (broken)
+        verify_say(v, "client %lld: settings of its queue %.*s break a rule: %s", (long long)r->client,
+                   STR_ARG(r->queue), broken);
+    return true;
+}
+
+static bool note_flow(const void *row, void *arg)
+{
+    struct verify *v = ((struct client_pass *)arg)->v;
+    const struct queue_flow_row *r = row;
+    verify_seen(v);
+    if (!r->queue.len || r->slot < 0 || !r->counts.ptr)
+        verify_say(v, "client %lld: the flow of a queue is damaged", (long long)r->client);
+    return true;
+}
+
 static bool note_number(const void *row, void *arg)
 {
     struct verify *v = ((struct client_pass *)arg)->v;
@@ -213,7 +237,8 @@ enum err_code verify_clients(struct verify *v, struct err *err)
                  {&table_client_number_row, note_number}, {&table_operator_action_row, note_action},
                  {&table_client_secret_row, note_secret}, {&table_api_key_row, note_key},
                  {&table_key_head_row, note_head},        {&table_webhook_row, note_webhook},
-                 {&table_webhook_key_row, note_guard},    {&table_request_day_row, note_request_day}};
+                 {&table_webhook_key_row, note_guard},    {&table_request_day_row, note_request_day},
+                 {&table_queue_row, note_queue},          {&table_queue_flow_row, note_flow}};
     struct client_pass p = {.v = v};
     enum err_code code = ERR_OK;
     for (size_t i = 0; code == ERR_OK && i < sizeof scans / sizeof *scans; i++)

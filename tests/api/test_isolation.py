@@ -37,7 +37,12 @@ FOREIGN = {
 OPERATORS_ONLY = {"listClients", "suspendClient", "resumeClient", "purgeJobsOfClient", "deleteClient",
                   "listJobsOfAll", "listQueuesOfAll", "listOperatorActions"}
 # Answer with the caller's own things only.
-OWN_ONLY = {"listJobs", "listReports", "getReportSummary", "listWebhooks"}
+OWN_ONLY = {"listJobs", "listReports", "getReportSummary", "listWebhooks", "listQueues"}
+# Change the caller's own things that match a filter.
+BY_FILTER = {"cancelJobs", "retryJobs"}
+# A queue's name is every client's: what is in the path means the caller's own queue of that name.
+OWN_QUEUE = {"getQueue": None, "setQueue": {"max_retries": 1}, "pauseQueue": None, "resumeQueue": None,
+             "purgeQueue": None}
 # Make a thing of the caller's own, or are nobody's.
 OPEN = {"createClient", "submitJob", "submitJobBatch", "createWebhook", "getHealth", "getReadiness",
         "getStartup", "getMetrics", "getContract", "getKeySet", "getTopology", "acceptClock"}
@@ -82,6 +87,8 @@ class Owner:
         weir, found = self.weir, []
         for path in ("/v1/jobs?limit=200", "/v1/reports", "/v1/reports/summary", "/v1/webhooks"):
             found.append(weir.api("GET", path, key=self.key).expect(200))
+        for q in weir.api("GET", "/v1/queues", key=self.key).expect(200)["items"]:
+            found.append((q["queue"], q["depth"], q["running"], q["paused"]))
         for job_id in self.ids["job_id"]:
             found.append(weir.events(self.key, job_id))
         path = f"/v1/clients/{self.client_id}/keys"
@@ -92,8 +99,8 @@ class Owner:
         """Nothing of this client stands in an answer but the ids the stranger asked with."""
         text = answer.text + repr(answer.headers)
         marks = [f"of-{self.name}", f"{self.name}.example", f"queue-{self.name}", self.key]
-        for word in marks + [i for ids in self.ids.values() for i in ids if i not in asked]:
-            assert word not in text, f"{word} shows in {answer!r}"
+        for word in marks + [i for ids in self.ids.values() for i in ids]:
+            assert word in asked or word not in text, f"{word} shows in {answer!r}"
 
 
 @pytest.fixture(scope="module")
@@ -121,11 +128,11 @@ def stranger(weir):
 
 def test_the_matrix_knows_every_operation(operations):
     """A new route has to say here how it treats strangers."""
-    known = set(FOREIGN) | OWN_ONLY | OPEN | WORKER | OPERATORS_ONLY
+    known = set(FOREIGN) | OWN_ONLY | OPEN | WORKER | OPERATORS_ONLY | set(OWN_QUEUE) | BY_FILTER
     served = {operation for operation, _, _ in operations}
     assert served == known
     for operation, _, path in operations:
-        has_id = set(re.findall(r"{(\w+)}", path)) - {"name"}
+        has_id = set(re.findall(r"{(\w+)}", path)) - {"name", "queue"}
         if operation not in OPERATORS_ONLY:
             assert bool(has_id) == (operation in FOREIGN), f"{operation} {path}"
 
@@ -167,6 +174,23 @@ def test_a_foreign_id_is_refused_without_effect_or_data(weir, operations, owner,
             owner.assert_hidden(answer, asked=(one,))
             tried += 1
     assert tried == 5 + 7 * 4 + 6
+    assert owner.everything() == before
+
+
+def test_a_name_of_a_queue_is_the_callers_own_queue(weir, operations, owner, stranger):
+    """B asks about, pauses, sets and purges A's queue by its name, and cancels and retries by filters."""
+    queue, before = "queue-" + owner.name, owner.everything()
+    for operation, method, path in operations:
+        if operation in OWN_QUEUE:
+            answer = weir.api(method, path.replace("{queue}", queue), OWN_QUEUE[operation], stranger.key)
+            assert answer.status == 200 and owner.queued not in answer.text
+    for verb, state in (("cancel", "QUEUED"), ("retry", "FAILED")):
+        body = {"filter": {"state": state, "queue": queue}}
+        answer = weir.api("POST", f"/v1/jobs:{verb}", body, stranger.key).expect(200)
+        assert (answer["matched"], answer["changed"]) == (0, 0)
+    found = weir.api("GET", "/v1/queues", key=stranger.key)
+    assert {q["depth"] for q in found.expect(200)["items"] if q["queue"] == queue} == {0}
+    weir.api("POST", f"/v1/queues/{queue}", {}, stranger.key).expect(200)
     assert owner.everything() == before
 
 
@@ -244,8 +268,10 @@ def test_a_stream_of_a_foreign_job_is_refused(weir, owner, stranger):
 
 
 def test_public_pages_show_no_clients_data(weir, owner):
-    """Metrics, probes and contracts hold counts and names, never ids, payloads or queues."""
-    for path in ("/metrics", "/healthz", "/readyz", "/startupz", "/openapi/jobs.yaml",
+    """Metrics, probes and contracts hold counts and names, never ids or payloads. Only metrics, which are for
+    operators, name queues."""
+    owner.assert_hidden(weir.api("GET", "/metrics"), asked=("queue-" + owner.name,))
+    for path in ("/healthz", "/readyz", "/startupz", "/openapi/jobs.yaml",
                  "/.well-known/jwks.json", "/ops/v1/topology"):
         owner.assert_hidden(weir.api("GET", path))
     owner.assert_hidden(weir.api("POST", "/ops/v1/clock:accept"))

@@ -15,6 +15,7 @@ TASKS = {"tasks": [{"task_id": str(uuid.uuid4()), "token": "1"}]}
 BODIES = {
     "submitJob": {"type": "EXECUTE", "queue": "mail"},
     "submitJobBatch": {"jobs": [{"type": "EXECUTE", "queue": "mail"}]},
+    "cancelJobs": {"filter": {"queue": "mail"}}, "retryJobs": {"filter": {"queue": "mail"}},
     "revokeKey": {"key_id": str(uuid.uuid4())},
     "createWebhook": {"url": "http://127.0.0.1:1/x", "events": ["job.failed"]},
     "claimTasks": {"worker_id": "w", "queues": ["mail"], "max": 1},

@@ -297,9 +297,16 @@ void bench_file_run(struct bench *b, const char *sql)
     sqlite3_close(db);
 }
 
+/* Without settings of queues. */
+static void back_to_version_16(struct bench *b)
+{
+    bench_file_run(b, "DROP TABLE queues; DROP TABLE queue_flows; PRAGMA user_version=16");
+}
+
 /* Without retries by the server and names of kinds. */
 static void back_to_version_15(struct bench *b)
 {
+    back_to_version_16(b);
     bench_file_run(b, "ALTER TABLE jobs DROP COLUMN retry; ALTER TABLE jobs DROP COLUMN kind_name;"
                       "ALTER TABLE tasks DROP COLUMN retry; ALTER TABLE weir_inbox DROP COLUMN kind;"
                       "ALTER TABLE weir_inbox DROP COLUMN retry; PRAGMA user_version=15");

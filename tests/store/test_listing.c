@@ -196,8 +196,11 @@ static void test_live_tasks_of_a_client_are_listed_newest_first(void **state)
 /* What a listing of live tasks should give, the slow way. */
 struct model_task {
     int64_t client, state; /* client 0: not alive */
+    size_t queue;
+    int64_t since_us;
 };
-enum { MODEL_IDS = 400, MODEL_CLIENTS = 3, MODEL_STEPS = 3000 };
+enum { MODEL_IDS = 400, MODEL_CLIENTS = 3, MODEL_QUEUES = 3, MODEL_STEPS = 3000 };
+static const struct str model_queues[MODEL_QUEUES + 1] = {STR("mail"), STR("m"), STR("images"), {0}};
 
 static void check_live_listing(struct bench *b, const struct model_task *model)
 {
@@ -208,11 +211,64 @@ static void check_live_listing(struct bench *b, const struct model_task *model)
                            .below_id = from + (int64_t)(bench_draw(b, MODEL_IDS)),
                            .limit = 1 + bench_draw(b, 50)};
     int64_t wanted = (int64_t)(bench_draw(b, 5)) - 1;
+    size_t queue = bench_draw(b, MODEL_QUEUES + 1); /* the last: any */
+    q.queue = model_queues[queue];
     size_t n = live_ids(b, &q, wanted, ids), at = 0;
     for (int64_t id = MODEL_IDS - 1; id >= q.from_id && at < q.limit; id--)
-        if (id < q.below_id && model[id].client == q.client && (wanted < 0 || model[id].state == wanted))
+        if (id < q.below_id && model[id].client == q.client && (wanted < 0 || model[id].state == wanted) &&
+            (queue == MODEL_QUEUES || model[id].queue == queue))
             assert_int_equal(ids[at++], id);
     assert_int_equal(n, at);
+}
+
+struct seen_queues {
+    const struct model_task *model;
+    int64_t client; /* 0: of any */
+    size_t count;
+};
+
+static bool see_queue(const struct queue_sum *q, void *arg)
+{
+    struct seen_queues *seen = arg;
+    struct queue_sum sum = {0};
+    assert_true(!seen->client || q->client == seen->client);
+    for (int64_t id = 1; id < MODEL_IDS; id++) {
+        const struct model_task *m = &seen->model[id];
+        if (m->client != q->client || !str_equal(model_queues[m->queue], q->queue))
+            continue;
+        sum.queued += m->state == JOB_QUEUED;
+        sum.running += m->state == JOB_ASSIGNED || m->state == JOB_RUNNING;
+        sum.scheduled += m->state == JOB_CREATED;
+        if (m->state == JOB_QUEUED && (!sum.oldest_us || m->since_us < sum.oldest_us))
+            sum.oldest_us = m->since_us;
+    }
+    assert_int_equal(q->queued, sum.queued);
+    assert_int_equal(q->running, sum.running);
+    assert_int_equal(q->scheduled, sum.scheduled);
+    assert_int_equal(q->oldest_us, sum.oldest_us);
+    seen->count++;
+    return true;
+}
+
+/* Each queue of the client that has tasks, with the right numbers, once. */
+static void check_queues(struct bench *b, const struct model_task *model, int64_t client)
+{
+    struct seen_queues seen = {.model = model, .client = client};
+    bool there[MODEL_CLIENTS + 1][MODEL_QUEUES] = {{false}};
+    struct err err;
+    size_t want = 0;
+    if (!b->reader->ops->reader_queues)
+        return;
+    for (int64_t id = 1; id < MODEL_IDS; id++)
+        if (model[id].client && (!client || model[id].client == client))
+            there[model[id].client][model[id].queue] = true;
+    for (size_t c = 0; c <= MODEL_CLIENTS; c++)
+        for (size_t q = 0; q < MODEL_QUEUES; q++)
+            want += there[c][q];
+    bench_begin(b);
+    assert_int_equal(b->reader->ops->reader_queues(b->reader, client, see_queue, &seen, &err), ERR_OK);
+    bench_end(b);
+    assert_int_equal(seen.count, want);
 }
 
 /* Ids appear in any order (a retried job has an old one), move, and go from the front, the back and the
@@ -228,15 +284,24 @@ static void test_live_tasks_agree_with_a_naive_model(void **state)
         struct model_task *m = &model[id];
         bool remove = m->client && bench_draw(b, 4) >= (growing ? 3u : 1u);
         enum row_op op = remove ? ROW_DELETE : m->client ? ROW_UPDATE : ROW_INSERT;
-        if (!m->client)
+        if (!m->client) {
             m->client = 1 + (int64_t)(bench_draw(b, MODEL_CLIENTS));
+            m->queue = bench_draw(b, MODEL_QUEUES);
+        }
         m->state = (int64_t)(bench_draw(b, 4));
-        struct task_row t = {
-            .id = id, .client = m->client, .state = m->state, .queue = STR("q"), .refs = {"", 0}};
+        m->since_us = (1 + (int64_t)bench_draw(b, 1000)) * 1000000;
+        struct task_row t = {.id = id,
+                             .client = m->client,
+                             .state = m->state,
+                             .last_us = m->since_us,
+                             .queue = model_queues[m->queue],
+                             .refs = {"", 0}};
         assert_int_equal(bench_change(b, &table_task_row, op, &t), ERR_OK);
         if (remove)
             m->client = 0;
         check_live_listing(b, model);
+        if (step % 10 == 0 || !b->shared)
+            check_queues(b, model, (int64_t)bench_draw(b, MODEL_CLIENTS + 2)); /* 0: all; the last has none */
     }
 }
 

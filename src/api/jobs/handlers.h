@@ -18,9 +18,17 @@ void handle_get_job(struct call *c);
 void handle_get_report(struct call *c);
 void handle_get_events(struct call *c);
 void handle_explain(struct call *c);
+void handle_cancel_jobs(struct call *c);
+void handle_retry_jobs(struct call *c);
 void handle_list_jobs(struct call *c);
 void handle_list_reports(struct call *c);
 void handle_report_summary(struct call *c);
+void handle_list_queues(struct call *c);
+void handle_get_queue(struct call *c);
+void handle_set_queue(struct call *c);
+void handle_pause_queue(struct call *c);
+void handle_resume_queue(struct call *c);
+void handle_purge_queue(struct call *c);
 void handle_create_webhook(struct call *c);
 void handle_list_webhooks(struct call *c);
 void handle_delete_webhook(struct call *c);
@@ -35,5 +43,7 @@ void handle_rotate_webhook_secret(struct call *c);
 bool call_create_once(struct call *c, struct create_once *ret_once);
 void call_mark_replay(struct call *c, bool replayed);
 bool call_needs_caller(struct call *c);
+/* The {queue} of the path, which the caller's key may touch. False: answered. */
+bool call_queue_param(struct call *c, struct str *ret_queue);
 
 #endif

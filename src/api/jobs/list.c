@@ -57,6 +57,7 @@ static enum err_code read_ids(struct reader *r, int64_t client, const struct lis
     bool is_live = f->has_state && !job_state_is_final(f->state);
     if (!client)
         return r->ops->reader_jobs(r, &q, is_live ? (int64_t)f->state : -1, ids, ret_count, err);
+    q.queue = f->queue;
     if (is_live)
         return r->ops->reader_live(r, &q, f->state, ids, ret_count, err);
     if (f->has_state)

@@ -73,9 +73,15 @@ struct reason {
     int64_t since_us;
 };
 
-static struct reason explain_live(const struct job_view *v, int64_t now_ms, int64_t queued,
-                                  int64_t queue_size)
+/* What is known besides the job. */
+struct around {
+    int64_t now_ms, queued, queue_size;
+    bool paused; /* its queue is */
+};
+
+static struct reason explain_live(const struct job_view *v, const struct around *around)
 {
+    int64_t now_ms = around->now_ms, queued = around->queued, queue_size = around->queue_size;
     const struct task_row *t = &v->task;
     switch (v->state) {
     case JOB_CREATED:
@@ -88,6 +94,10 @@ static struct reason explain_live(const struct job_view *v, int64_t now_ms, int6
         if (t->due_ms > now_ms)
             return (struct reason){"backoff", "a retry waits a while before it may be claimed",
                                    v->updated_us};
+        if (around->paused)
+            return (struct reason){
+                "worker", "its queue is paused: no worker gets it before POST /v1/queues/{queue}:resume",
+                v->updated_us};
         return (struct reason){"worker", "it waits for a worker of its queue to claim it", v->updated_us};
     case JOB_ASSIGNED:
         return (struct reason){"lease", "a worker claimed it and has not started it yet", v->updated_us};
@@ -130,19 +140,34 @@ static enum err_code own_position(struct reader *r, struct arena *a, const struc
     return ERR_OK;
 }
 
+static enum err_code read_around(struct call *c, struct reader *r, const struct job_view *v,
+                                 struct around *ret, struct err *err)
+{
+    struct kernel_stats stats;
+    struct queue_row queue = {.client = v->job.client, .queue = v->job.queue};
+    bool found;
+    kernel_stats(c->api->kernel, &stats);
+    *ret = (struct around){.now_ms = c->x->received_us / 1000,
+                           .queued = stats.queued,
+                           .queue_size = c->api->config.settings->jobs_queue_size};
+    if (r->ops->reader_row(r, &table_queue_row, &queue, c->x->arena, &found, err) == ERR_OK)
+        ret->paused = found && queue.paused;
+    return err->code;
+}
+
 void handle_explain(struct call *c)
 {
     struct reader *r;
     struct job_view v;
+    struct around around;
+    struct reason why = {0};
+    int64_t position = 0;
     struct err err = {.code = ERR_OK};
     if (!call_read_job(c, &r, &v))
         return;
-    struct kernel_stats stats;
-    kernel_stats(c->api->kernel, &stats);
-    struct reason why =
-        explain_live(&v, c->x->received_us / 1000, stats.queued, c->api->config.settings->jobs_queue_size);
-    int64_t position = 0;
-    if (v.state == JOB_QUEUED && v.task.due_ms <= c->x->received_us / 1000)
+    if (read_around(c, r, &v, &around, &err) == ERR_OK)
+        why = explain_live(&v, &around);
+    if (err.code == ERR_OK && v.state == JOB_QUEUED && v.task.due_ms <= around.now_ms)
         (void)!own_position(r, c->x->arena, &v, &position, &err);
     if (err.code != ERR_OK) {
         call_problem(c, &err);

@@ -1,14 +1,10 @@
-/* GET /ops/v1/audit: what operators did, newest first. GET /ops/v1/queues: queues of all clients. */
+/* GET /ops/v1/audit: what operators did, newest first. */
 #include "api/jobs/encode.h"
 #include "api/jobs/list_filter.h"
 #include "api/ops/operators.h"
 #include "lifecycle/client_lifecycle.h"
 
 #include "base/banned.h"
-
-enum { QUEUES_MAX = 1000 };
-
-/* --- audit --------------------------------------------------------------------------------------- */
 
 struct audit_page {
     struct json_writer w;
@@ -79,50 +75,6 @@ void handle_ops_audit(struct call *c)
     jw_array_end(&p.w);
     jw_key(&p.w, "next_cursor");
     jw_str(&p.w, p.next ? arena_printf(c->x->arena, "%lld", (long long)p.next) : STR_ABSENT);
-    jw_object_end(&p.w);
-    call_send(c);
-}
-
-/* --- queues -------------------------------------------------------------------------------------- */
-
-struct queue_page {
-    struct json_writer w;
-    int64_t now_us;
-};
-
-static bool show_queue(const struct queue_sum *q, void *arg)
-{
-    struct queue_page *p = arg;
-    int64_t age_us = q->oldest_us && p->now_us > q->oldest_us ? p->now_us - q->oldest_us : 0;
-    jw_object(&p->w);
-    jw_key(&p->w, "queue");
-    jw_str(&p->w, q->queue);
-    jw_key(&p->w, "depth");
-    jw_int(&p->w, q->queued);
-    jw_key(&p->w, "oldest_age_seconds");
-    jw_int(&p->w, age_us / 1000000);
-    jw_key(&p->w, "running");
-    jw_int(&p->w, q->running);
-    jw_key(&p->w, "scheduled");
-    jw_int(&p->w, q->scheduled);
-    jw_object_end(&p->w);
-    return true;
-}
-
-void handle_ops_queues(struct call *c)
-{
-    struct queue_page p = {.now_us = c->x->received_us};
-    struct err err = {.code = ERR_OK};
-    struct reader *r = api_read_begin(c->api, &err);
-    call_json(c, 200, &p.w);
-    jw_object(&p.w);
-    jw_key(&p.w, "items");
-    jw_array(&p.w);
-    if (!r || r->ops->reader_queues(r, QUEUES_MAX, show_queue, &p, &err) != ERR_OK) {
-        call_problem(c, &err);
-        return;
-    }
-    jw_array_end(&p.w);
     jw_object_end(&p.w);
     call_send(c);
 }

@@ -10,8 +10,8 @@ void handle_ops_suspend(struct call *c);
 void handle_ops_resume(struct call *c);
 void handle_ops_purge_jobs(struct call *c);
 void handle_ops_delete(struct call *c);
-void handle_ops_jobs(struct call *c); /* api/jobs/list.c */
-void handle_ops_queues(struct call *c);
+void handle_ops_jobs(struct call *c);   /* api/jobs/list.c */
+void handle_ops_queues(struct call *c); /* api/jobs/queues.c */
 void handle_ops_audit(struct call *c);
 
 /* "client_id" of a client's number; null when there is no such client any more. */

@@ -101,7 +101,7 @@ enum err_code memory_reader_live(struct reader *r, const struct list_query *q, i
         for (struct map_node *node = m->slots[i]; node; node = node->next) {
             const struct task_row *t = CONTAINER_OF(node, struct memory_row, node)->row;
             if (t->client == q->client && t->id < q->below_id && t->id >= q->from_id &&
-                (state < 0 || t->state == state))
+                (state < 0 || t->state == state) && (!q->queue.ptr || str_equal(q->queue, t->queue)))
                 all[n++] = t->id;
         }
     keep_newest(all, n, q, ret_ids, ret_count);

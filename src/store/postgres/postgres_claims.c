@@ -66,7 +66,8 @@ static int64_t limit_of(const struct pg_claims *c, size_t group)
     return limit > CLAIM_MAX ? CLAIM_MAX : limit;
 }
 
-/* Who was suspended meanwhile is known before anything is decided: the mark of the webhooks tells. */
+/* Who was suspended or paused a queue meanwhile is known before anything is decided: the mark of the webhooks
+ * tells. */
 static enum pg_statement statement_of(const struct postgres_store *s, const struct load_claim *c)
 {
     static const enum pg_statement statements[2][2][2] = {
@@ -75,7 +76,9 @@ static enum pg_statement statement_of(const struct postgres_store *s, const stru
         {{PG_ALLOWED_CLAIM, PG_ALLOWED_CLAIM_OF_CLIENT},
          {PG_ALLOWED_CLAIM_MANY, PG_ALLOWED_CLAIM_MANY_OF_CLIENT}},
     };
-    return statements[live_has_suspended(s->base.live)][c->queue_count > 1][c->client != 0];
+    const struct live *l = s->base.live;
+    bool looks = live_has_suspended(l) || (!c->client && live_has_paused(l));
+    return statements[looks][c->queue_count > 1][c->client != 0];
 }
 
 static size_t send_claim(struct postgres_store *s, const struct load_claim *c, int64_t limit)
@@ -91,13 +94,31 @@ static size_t send_claim(struct postgres_store *s, const struct load_claim *c, i
     return link_send(&s->link, statement_of(s, c));
 }
 
+/* The claim without the queues that its client has paused. */
+static const struct load_claim *without_paused(struct postgres_store *s, const struct load_claim *c)
+{
+    if (!c->client || !live_has_paused(s->base.live))
+        return c;
+    struct load_claim *copy = ARENA_NEW(s->scratch, struct load_claim);
+    struct str *queues = ARENA_ARRAY(s->scratch, struct str, c->queue_count);
+    *copy = *c;
+    copy->queues = queues;
+    copy->queue_count = 0;
+    for (size_t i = 0; i < c->queue_count; i++)
+        if (!live_is_paused(s->base.live, c->client, c->queues[i]))
+            queues[copy->queue_count++] = c->queues[i];
+    return copy;
+}
+
 struct pg_claims *postgres_send_claims(struct postgres_store *s, const struct load_set *l)
 {
     struct pg_claims *c = ARENA_NEW(s->scratch, struct pg_claims);
     c->groups = ARENA_ARRAY(s->scratch, struct claim_group, l->claim_count);
-    for (size_t i = 0; i < l->claim_count; i++)
-        if (l->claims[i].max && l->claims[i].queue_count)
-            group_of(c, &l->claims[i])->max += l->claims[i].max;
+    for (size_t i = 0; i < l->claim_count; i++) {
+        const struct load_claim *claim = without_paused(s, &l->claims[i]);
+        if (claim->max && claim->queue_count)
+            group_of(c, claim)->max += claim->max;
+    }
     for (size_t i = 0; i < c->count; i++)
         c->groups[i].result = send_claim(s, c->groups[i].claim, limit_of(c, i));
     return c;

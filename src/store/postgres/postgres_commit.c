@@ -108,7 +108,7 @@ static size_t collect_group(struct postgres_store *s, const struct change_set *c
     return n;
 }
 
-/* Gives whether webhooks or states of clients are among them. */
+/* Gives whether webhooks, states of clients or settings of queues are among them. */
 static bool send_rows(struct postgres_store *s, const struct change_set *c, int64_t now_ms)
 {
     static const enum row_op order[] = {ROW_DELETE, ROW_UPDATE, ROW_INSERT};
@@ -120,8 +120,8 @@ static bool send_rows(struct postgres_store *s, const struct change_set *c, int6
     bool hooks_changed = false;
     for (size_t i = 0; i < c->row_count; i++) {
         counts[c->rows[i].table->number][c->rows[i].op]++;
-        hooks_changed |=
-            c->rows[i].table == &table_webhook_row || c->rows[i].table == &table_client_state_row;
+        hooks_changed |= c->rows[i].table == &table_webhook_row ||
+                         c->rows[i].table == &table_client_state_row || c->rows[i].table == &table_queue_row;
     }
     for (size_t o = 0; o < LENGTH_OF(order); o++)
         for (size_t t = 0; t < TABLE_COUNT; t++) {

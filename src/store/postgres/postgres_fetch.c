@@ -1,5 +1,5 @@
 /* Rows by key, for writers and readers; and what memory holds that is not the batch's own: webhooks,
- * and which clients are suspended. */
+ * which clients are suspended, settings of queues. */
 #include "base/must.h"
 #include "store/postgres/postgres_internal.h"
 
@@ -121,8 +121,33 @@ static enum err_code read_suspended(struct postgres_store *s, struct err *err)
     return ERR_OK;
 }
 
+/* After the suspended ones, which let every queue go on. */
+static enum err_code read_queues(struct postgres_store *s, struct err *err)
+{
+    struct strbuf sql = {0};
+    strbuf_add_text(&sql, "SELECT ");
+    pg_column_list(&table_queue_row, "", 0, &sql);
+    strbuf_add_text(&sql, " FROM queues");
+    link_params(&s->link);
+    size_t n = link_send_sql(&s->link, sql.ptr);
+    strbuf_free(&sql);
+    if (link_run(&s->link, "queues", err) != ERR_OK)
+        return err->code;
+    const PGresult *r = link_result(&s->link, n);
+    queue_settings_free(&s->base.queues);
+    for (int i = 0; i < PQntuples(r); i++) {
+        struct queue_row row;
+        value_row(r, i, 0, &table_queue_row, &row, s->scratch, false);
+        queue_settings_put(&s->base.queues, &row);
+        if (row.paused)
+            live_pause(s->base.live, row.client, row.queue, true);
+    }
+    link_clear(&s->link);
+    return ERR_OK;
+}
+
 /* Webhooks are few and every batch needs them: all are in memory, and a number that every change of one
- * raises tells when to read them again. So it is with suspended clients. */
+ * raises tells when to read them again. So it is with suspended clients and settings of queues. */
 enum err_code postgres_read_hooks(struct postgres_store *s, int64_t version, struct err *err)
 {
     struct strbuf sql = {0};
@@ -142,7 +167,7 @@ enum err_code postgres_read_hooks(struct postgres_store *s, int64_t version, str
         hooks_put(&s->base.hooks, &row);
     }
     link_clear(&s->link);
-    if (read_suspended(s, err) != ERR_OK)
+    if (read_suspended(s, err) != ERR_OK || read_queues(s, err) != ERR_OK)
         return err->code;
     s->hooks_version = version;
     return ERR_OK;

@@ -208,7 +208,7 @@ enum err_code postgres_reader_list(struct reader *r, const struct list_query *q,
                                    size_t *ret_count, struct err *err);
 enum err_code postgres_reader_jobs(struct reader *r, const struct list_query *q, int64_t state,
                                    int64_t *ret_ids, size_t *ret_count, struct err *err);
-enum err_code postgres_reader_queues(struct reader *r, size_t max, store_queue_fn *fn, void *arg,
+enum err_code postgres_reader_queues(struct reader *r, int64_t client, store_queue_fn *fn, void *arg,
                                      struct err *err);
 enum err_code postgres_reader_live(struct reader *r, const struct list_query *q, int64_t state,
                                    int64_t *ret_ids, size_t *ret_count, struct err *err);

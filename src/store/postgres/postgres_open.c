@@ -118,6 +118,7 @@ static void postgres_close(struct store *base)
     idem_free(&base->idem);
     counts_free(&base->counts);
     hooks_free(&base->hooks);
+    queue_settings_free(&base->queues);
     arena_free(s->scratch);
     free(s->group);
     free(s);

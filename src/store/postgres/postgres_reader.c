@@ -149,6 +149,8 @@ static enum err_code list_ids(struct pg_reader *r, enum pg_statement statement, 
     params_int(p, (int64_t)q->limit);
     if (which)
         params_int(p, *which);
+    if (statement == PG_LIVE_IN_QUEUE)
+        params_text(p, q->queue);
     size_t n = link_send(&r->link, statement);
     if (link_run(&r->link, "listing", err) != ERR_OK)
         return err->code;
@@ -178,6 +180,8 @@ enum err_code postgres_reader_live(struct reader *base, const struct list_query 
                                    int64_t *ret_ids, size_t *ret_count, struct err *err)
 {
     struct pg_reader *r = (struct pg_reader *)base;
+    if (q->queue.ptr)
+        return list_ids(r, PG_LIVE_IN_QUEUE, q, &state, ret_ids, ret_count, err);
     return list_ids(r, state < 0 ? PG_LIVE : PG_LIVE_IN_STATE, q, state < 0 ? NULL : &state, ret_ids,
                     ret_count, err);
 }
@@ -190,23 +194,26 @@ enum err_code postgres_reader_jobs(struct reader *base, const struct list_query 
                     ret_count, err);
 }
 
-enum err_code postgres_reader_queues(struct reader *base, size_t max, store_queue_fn *fn, void *arg,
+enum err_code postgres_reader_queues(struct reader *base, int64_t client, store_queue_fn *fn, void *arg,
                                      struct err *err)
 {
     struct pg_reader *r = (struct pg_reader *)base;
     if (postgres_reader_ready(r, err) != ERR_OK)
         return err->code;
-    params_int(link_params(&r->link), (int64_t)max);
-    size_t n = link_send(&r->link, PG_QUEUES);
+    struct pg_params *p = link_params(&r->link);
+    if (client)
+        params_int(p, client);
+    size_t n = link_send(&r->link, client ? PG_QUEUES_OF_CLIENT : PG_QUEUES);
     if (link_run(&r->link, "queues", err) != ERR_OK)
         return err->code;
     const PGresult *found = link_result(&r->link, n);
     for (int i = 0; i < PQntuples(found); i++) {
-        struct queue_sum sum = {.queue = value_bytes(found, i, 0),
-                                .queued = value_int(found, i, 1),
-                                .running = value_int(found, i, 2),
-                                .scheduled = value_int(found, i, 3),
-                                .oldest_us = value_int(found, i, 4)};
+        struct queue_sum sum = {.client = value_int(found, i, 0),
+                                .queue = value_bytes(found, i, 1),
+                                .queued = value_int(found, i, 2),
+                                .running = value_int(found, i, 3),
+                                .scheduled = value_int(found, i, 4),
+                                .oldest_us = value_int(found, i, 5)};
         if (!fn(&sum, arg))
             break;
     }

@@ -79,6 +79,7 @@ static const char *const behind[] = {
     "CREATE INDEX IF NOT EXISTS tasks_expire ON tasks(expire_ms) WHERE phase=1 AND expire_ms>0",
     "CREATE INDEX IF NOT EXISTS tasks_target ON tasks(target,phase,place) WHERE target<>0 AND phase>1",
     "CREATE INDEX IF NOT EXISTS client_states_suspended ON client_states(client) WHERE state=1",
+    "CREATE INDEX IF NOT EXISTS queues_paused ON queues(queue) WHERE paused=1",
     "INSERT INTO client_numbers(keyless,num,uuid) SELECT (NOT EXISTS(SELECT 1 FROM key_heads k "
     "WHERE k.client=c.num))::int,c.num,c.uuid FROM clients c WHERE NOT EXISTS(SELECT 1 FROM client_numbers n "
     "WHERE n.num=c.num AND n.keyless IN (0,1))",

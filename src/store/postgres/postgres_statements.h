@@ -7,7 +7,6 @@
 #define WEIR_STORE_POSTGRES_STATEMENTS_H
 
 #include "store/rows.h"
-#include "store/queue_sum.h"
 
 /* Ids that one statement of a pipeline has found and a later one needs: a setting of the transaction carries
  * them, so that no round trip does. The later statement sees what was committed before the locks of the
@@ -35,6 +34,18 @@
  * once a statement, and asked only while there are some (PG_ALLOWED_...): every claim would pay for it. */
 #define PG_NOT_SUSPENDED                                                                                     \
     " AND (owner=1 OR client<>ALL(ARRAY(SELECT s.client FROM client_states s WHERE s.state=1)))"
+
+/* The same for a queue that its client has paused. Who claims for one client leaves the queue out instead
+ * (postgres_claims.c). */
+#define PG_NOT_PAUSED(name)                                                                                  \
+    " AND (owner=1 OR client<>ALL(ARRAY(SELECT p.client FROM queues p WHERE p.queue=" name                   \
+    " AND p.paused=1)))"
+
+/* Unfinished jobs by client and queue. */
+#define PG_COUNT_QUEUES(where)                                                                               \
+    "SELECT client,queue,count(*) FILTER (WHERE state=1),count(*) FILTER (WHERE state IN (2,3)),"            \
+    "count(*) FILTER (WHERE state=0),coalesce(min(last_us) FILTER (WHERE state=1),0) FROM tasks "            \
+    "WHERE " where " GROUP BY client,queue"
 
 #define PG_PICK_ONE(where)                                                                                   \
     PG_PICK("SELECT * FROM tasks WHERE queue=$1 AND " where " ORDER BY priority DESC,place "                 \
@@ -73,9 +84,9 @@
     X(CLAIM_OF_CLIENT, PG_PICK_ONE(PG_READY_OF_CLIENT " AND client=$3"))                                     \
     X(CLAIM_MANY, PG_PICK_MANY("phase=1"))                                                                   \
     X(CLAIM_MANY_OF_CLIENT, PG_PICK_MANY(PG_READY_OF_CLIENT " AND client=$3"))                               \
-    X(ALLOWED_CLAIM, PG_PICK_ONE("phase=1" PG_NOT_SUSPENDED))                                                \
+    X(ALLOWED_CLAIM, PG_PICK_ONE("phase=1" PG_NOT_SUSPENDED PG_NOT_PAUSED("$1")))                            \
     X(ALLOWED_CLAIM_OF_CLIENT, PG_PICK_ONE(PG_READY_OF_CLIENT " AND client=$3" PG_NOT_SUSPENDED))            \
-    X(ALLOWED_CLAIM_MANY, PG_PICK_MANY("phase=1" PG_NOT_SUSPENDED))                                          \
+    X(ALLOWED_CLAIM_MANY, PG_PICK_MANY("phase=1" PG_NOT_SUSPENDED PG_NOT_PAUSED("q.queue")))                 \
     X(ALLOWED_CLAIM_MANY_OF_CLIENT, PG_PICK_MANY(PG_READY_OF_CLIENT " AND client=$3" PG_NOT_SUSPENDED))      \
     X(DUE, PG_PICK("SELECT * FROM tasks WHERE phase=0 AND due_ms<=$1 ORDER BY due_ms LIMIT $2::bigint "      \
                    "FOR UPDATE SKIP LOCKED"))                                                                \
@@ -145,12 +156,15 @@
             "ORDER BY client DESC,id DESC LIMIT $4::bigint")                                                 \
     X(LIVE_IN_STATE, "SELECT id FROM tasks WHERE id>0 AND (client,id)<($1,$2) AND (client,id)>=($1,$3) "     \
                      "AND owner=0 AND state=$5 ORDER BY client DESC,id DESC LIMIT $4::bigint")               \
+    X(LIVE_IN_QUEUE, "SELECT id FROM tasks WHERE id>0 AND (client,id)<($1,$2) AND (client,id)>=($1,$3) "     \
+                     "AND owner=0 AND ($5::bigint<0 OR state=$5) AND queue=$6 ORDER BY client DESC,id DESC " \
+                     "LIMIT $4::bigint")                                                                     \
     X(ALL_JOBS, "SELECT id FROM jobs WHERE id<$2 AND id>=$3 AND $1::bigint IS NOT NULL ORDER BY id DESC "    \
                 "LIMIT $4::bigint")                                                                          \
     X(ALL_LIVE, "SELECT id FROM tasks WHERE id<$2 AND id>=$3 AND owner=0 AND state=$5 AND "                  \
                 "$1::bigint IS NOT NULL ORDER BY id DESC LIMIT $4::bigint")                                  \
-    X(QUEUES, "SELECT queue,a::bigint,b::bigint,c::bigint,d::bigint FROM (" STORE_QUEUES_SQL                 \
-              " LIMIT $1::bigint) AS x(queue,a,b,c,d)")
+    X(QUEUES, PG_COUNT_QUEUES("owner=0"))                                                                    \
+    X(QUEUES_OF_CLIENT, PG_COUNT_QUEUES("id>0 AND client=$1 AND owner=0"))
 
 #define X(name, sql) PG_##name,
 enum pg_statement {

@@ -49,6 +49,15 @@ static bool load_state(const void *row, void *arg)
     return true;
 }
 
+static bool load_queue(const void *row, void *arg)
+{
+    struct store *s = &((struct loading *)arg)->store->base;
+    const struct queue_row *r = row;
+    queue_settings_put(&s->queues, r);
+    live_pause(s->live, r->client, r->queue, r->paused != 0);
+    return true;
+}
+
 static bool load_counts(const void *row, void *arg)
 {
     struct loading *l = arg;
@@ -116,6 +125,7 @@ static enum err_code load(struct sqlite_store *s, int64_t wall_ms, struct err *e
         load_number(s, "SELECT max(coalesce(max(num),0)+1,1073741824) FROM tenants", &b->next_tenant, err) !=
             ERR_OK ||
         rows_scan(&s->writer, &table_client_state_row, load_state, &l, err) != ERR_OK ||
+        rows_scan(&s->writer, &table_queue_row, load_queue, &l, err) != ERR_OK ||
         rows_scan(&s->writer, &table_task_row, load_task, &l, err) != ERR_OK ||
         rows_scan(&s->writer, &table_webhook_row, load_hook, &l, err) != ERR_OK ||
         load_all_counts(&l, err) != ERR_OK || load_idem(s, err) != ERR_OK || merge_load(s, err) != ERR_OK ||

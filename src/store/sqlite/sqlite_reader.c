@@ -219,27 +219,17 @@ static enum err_code reader_jobs(struct reader *base, const struct list_query *q
     return rc == SQLITE_DONE ? ERR_OK : sqlite_err(db, rc, "jobs", err);
 }
 
-static enum err_code reader_queues(struct reader *base, size_t max, store_queue_fn *fn, void *arg,
+static enum err_code reader_queues(struct reader *base, int64_t client, store_queue_fn *fn, void *arg,
                                    struct err *err)
 {
-    sqlite3 *db = ((struct sqlite_reader *)base)->connection.db;
-    sqlite3_stmt *s = NULL;
-    int rc = SQLITE_DONE;
-    bool goes_on = true;
-    if (sqlite_prepare(db, STORE_QUEUES_SQL " LIMIT ?1", &s, err) != ERR_OK)
-        return err->code;
-    sqlite3_bind_int64(s, 1, (int64_t)max);
-    while (goes_on && (rc = sqlite3_step(s)) == SQLITE_ROW) {
-        struct queue_sum sum = {
-            .queue = {(const char *)sqlite3_column_text(s, 0), (size_t)sqlite3_column_bytes(s, 0)},
-            .queued = sqlite3_column_int64(s, 1),
-            .running = sqlite3_column_int64(s, 2),
-            .scheduled = sqlite3_column_int64(s, 3),
-            .oldest_us = sqlite3_column_int64(s, 4)};
-        goes_on = fn(&sum, arg);
+    (void)err;
+    MUST(base->store);
+    struct queue_sum *sums;
+    size_t count = client_tasks_queues(((struct sqlite_store *)base->store)->client_tasks, client, &sums);
+    for (size_t i = 0; i < count && fn(&sums[i], arg); i++) {
     }
-    sqlite3_finalize(s);
-    return rc == SQLITE_DONE || rc == SQLITE_ROW ? ERR_OK : sqlite_err(db, rc, "queues", err);
+    free(sums);
+    return ERR_OK;
 }
 
 static enum err_code read_all(struct sqlite_reader *r, const struct table *t, store_row_fn *fn, void *arg,
@@ -383,6 +373,7 @@ static void store_sqlite_close(struct store *base)
     idem_free(&base->idem);
     counts_free(&base->counts);
     hooks_free(&base->hooks);
+    queue_settings_free(&base->queues);
     strbuf_free(&s->aside);
     free(s->path);
     free(s->vfs);

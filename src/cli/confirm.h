@@ -1,0 +1,11 @@
+/* cli/confirm.h - a question before something that cannot be taken back. */
+#ifndef WEIR_CLI_CONFIRM_H
+#define WEIR_CLI_CONFIRM_H
+
+#include "cli/command.h"
+
+/* CLI_OK: --yes was given, or somebody said so on the terminal. Else told: CLI_FAILED after a no, CLI_USAGE
+ * where nobody can be asked. */
+int cli_confirm(const struct invocation *in, const char *question);
+
+#endif
