@@ -35,6 +35,10 @@ LISTS = {
         "WorkKind": ("src/lifecycle/work_kinds.h", "WORK_KINDS", FIRST),
         "KeyScope": ("src/lifecycle/key_power.h", "KEY_SCOPES", SECOND),
     },
+    "ops.yaml": {
+        "State": ("src/lifecycle/job_lifecycle.h", "JOB_STATES", FIRST),
+        "ClientState": ("src/lifecycle/client_lifecycle.h", "CLIENT_STATES", SECOND),
+    },
     "engine.yaml": {
         "OnFailure": ("src/runs/plan.h", "PLAN_ON_FAILURES", SECOND),
         "RunStatus": ("src/lifecycle/run_lifecycle.h", "RUN_STATUSES", FIRST),
@@ -204,7 +208,8 @@ def statuses_wanted(contract, path, method, operation, declared):
         wanted |= {"504"}
     if method in ("post", "put", "patch"):
         wanted |= {"400", "413", "415"}
-    if any(one.get("in") == "query" for one in declared):
+    is_list = operation.get("operationId", "").startswith("list")
+    if is_list or any(one.get("in") == "query" for one in declared):
         wanted |= {"400"}
     if "{" in path:
         wanted |= {"404"}

@@ -1,5 +1,5 @@
 """Writes docs/errors.md, docs/lifecycle.md and docs/operations/topology.md from the lists in the source: one
-list per fact.
+list per fact. Puts the programs of docs/workers into docs/write-a-worker.md.
 
 generate_docs.py            writes them
 generate_docs.py --check    exits 1 when one is out of date
@@ -11,6 +11,7 @@ from pathlib import Path
 import topology_lists
 
 ROOT = Path(__file__).resolve().parent.parent
+WORKER_PAGE = "docs/write-a-worker.md"
 
 
 def joined(path):
@@ -29,8 +30,8 @@ def errors():
         "",
         "Every error answer is `application/problem+json` (RFC 9457) with `type`, `title`, `status`,",
         "`detail`, `instance` (the request id, also in `X-Request-Id`), `code` and `advice`. The code is",
-        "stable; match on it. Codes in lower case stand in the item results of the worker API. Written from",
-        "`src/base/err.h` by `tools/generate_docs.py`.",
+        "stable; match on it. Codes in lower case appear in the item results of the worker API. Generated",
+        "from `src/base/err.h` by `tools/generate_docs.py`.",
         "",
         "| code | HTTP | meaning | what to do |",
         "|---|---|---|---|",
@@ -87,18 +88,22 @@ def jobs():
     return [
         "## A job",
         "",
-        "The move back from ASSIGNED to QUEUED is recovery: only the lease reaper (or a worker that gives a",
-        "task back before it started it) makes it.",
+        "The move back from ASSIGNED to QUEUED is recovery. The server makes it when a lease ends before the",
+        "start, or when a worker releases a task before the start.",
         "",
         *picture(drawn, [], ["SUCCEEDED", "CANCELED"]),
         "",
         *table(["from", "on", "to", "event"], rows),
         "",
-        "A retry is the client's call; with `retry: auto` a retryable failure with attempts left is followed",
-        "by it in the same transaction, so nobody sees such a job in FAILED and no report is written until",
-        "it ends.",
+        "A client makes a retry with a call. With `retry: auto` the server makes it in the transaction of a",
+        "retryable failure while retries are left, so no reader sees such a job in FAILED, and there is no",
+        "report until the job ends.",
         "",
-        "`job.retries_exhausted` is a note, not a move: it stands once beside the last failure, with",
+        "When a worker releases a task that it has started, the job moves to FAILED, with reason `released`,",
+        "and to QUEUED in one transaction. The number of the attempt does not change, and there is no report",
+        "of it.",
+        "",
+        "`job.retries_exhausted` is a note, not a move. It follows the last failure once, with",
         "`prev_state` = `next_state` = FAILED and `payload.transition` = false.",
     ]
 
@@ -114,9 +119,10 @@ def runs():
     return [
         "## A run",
         "",
-        "[Runs](runs.md) move by their events alone. An event that has no row here is invalid: it stands in",
-        "the log, changes no state, marks the run inconsistent and raises an alert; our own engine writes",
-        "none. `RunQueued` and types that are not in the catalog change nothing and are never invalid.",
+        "Only events change the status of a [run](runs.md). An event without a row here is invalid: it is",
+        "kept in the log, changes no state, marks the run inconsistent and raises an alert. Weir's own",
+        "engine writes no invalid event. `RunQueued` and types outside the catalog change nothing and are",
+        "never invalid.",
         "",
         *picture(run_moves, ["PENDING"], finals_of(head, "RUN_STATUSES")),
         "",
@@ -124,8 +130,9 @@ def runs():
         "",
         "## A step",
         "",
-        "Of one attempt. Behind a FAILED one the next number begins in PENDING again, and nothing behind any",
-        "other; what is shown of a step is its highest attempt.",
+        "These are the moves of one attempt. After a FAILED attempt the next one can begin, in PENDING.",
+        "After any other final status there is no further attempt. The status of a step is that of its last",
+        "attempt.",
         "",
         *picture([row[:3] for row in step_moves], ["PENDING"], finals_of(head, "STEP_STATUSES")),
         "",
@@ -143,7 +150,7 @@ def decisions():
     return [
         "## A decision",
         "",
-        "What is decided about a [signal](signals.md): at once, or held until another Admin settles it.",
+        "The answer to a [signal](signals.md). It is given at once, or held until another Admin decides.",
         "",
         *picture([(held, "approve", approved), (held, "reject", rejected)], names,
                  [name for name in names if name != held]),
@@ -160,7 +167,7 @@ def deliveries():
     return [
         "## A delivery",
         "",
-        "One event on its way to one receiver ([webhooks](webhooks.md)). What is redelivered is sent anew.",
+        "One event on its way to one receiver ([webhooks](webhooks.md)). A redelivery sends it again.",
         "",
         *picture(drawn, [names["PENDING"]], []),
     ]
@@ -169,22 +176,22 @@ def deliveries():
 def lifecycle():
     """All of docs/lifecycle.md."""
     head = ["# The lives of jobs, runs, decisions and deliveries", "",
-            "Every move there is; what is not here is refused. Written from `src/lifecycle/` by",
-            "`tools/generate_docs.py`."]
+            "This page has every state and every move. A move that is not here is refused. Generated from",
+            "`src/lifecycle/` by `tools/generate_docs.py`."]
     parts = [head, jobs(), runs(), decisions(), deliveries()]
     return "\n\n".join("\n".join(part) for part in parts) + "\n"
 
 
 TOPOLOGY_HEAD = """# Topology
 
-The failure domains, what each states of itself, and the crash policy. Written from
+This page has the failure domains and the crash policy. It is generated from
 `src/runtime/domain_table.h`, `failure_modes.h` and `event_names.h` by `tools/generate_docs.py`;
-`tools/check_topology.py` refuses a domain that leaves one of the six items out. How processes start, restart
-and stop: [processes.md](processes.md). What runs now: `GET /ops/v1/topology`.
+`tools/check_topology.py` refuses a domain that leaves one of the six items out. [processes.md](processes.md)
+says how processes start, restart and stop. `GET /ops/v1/topology` shows the running processes.
 
-Strategy is `one_for_one` everywhere: what failed is started again alone. `N/Ms`: the restart that would be
-the (N+1)th within M seconds ends that domain, which is one restart for root; what root cannot restart any
-more ends the program. A domain without a process is declared: it shows with the state `declared`.
+The strategy is always `one_for_one`: only the failed process is started again. `N/Ms` means that N restarts
+are allowed in M seconds. One restart more ends the domain, which is one restart for root. When root has no
+restart left, the program ends. A domain without a process has the state `declared`.
 
 | domain | processes | owner | supervisor | strategy | intensity | intent |
 |---|---|---|---|---|---|---|"""
@@ -192,8 +199,8 @@ more ends the program. A domain without a process is declared: it shows with the
 TOPOLOGY_MODES = """
 ## Crash policy
 
-Three classes, no other: `fatal` cannot get better by itself and is told at once; `recoverable` is safe to try
-again, bounded; `degraded` works on, and nobody is restarted. Each failure is one log line
+There are three classes. A `fatal` failure needs an operator. A `recoverable` failure is tried again, with a
+limit. In a `degraded` state the server goes on, and no process is restarted. Each failure is one log line
 `{event}` with its mode and exactly these dimensions, and one count in `weir_failures_total`.
 
 | mode | class | handling | supervisor | dimensions |
@@ -237,11 +244,25 @@ def topology():
     return "\n".join(lines) + "\n"
 
 
+INCLUSION = re.compile(r"<!-- file: (\S+\.(\w+)) -->\n(?:```\w+\n.*?^```\n)?", re.S | re.M)
+LANGUAGES = {"py": "python", "mjs": "js", "go": "go", "sh": "sh"}
+
+
+def with_programs(path):
+    """A page with each file that it names in a comment shown behind the comment."""
+    def shown(match):
+        text = (ROOT / match[1]).read_text()
+        return f"<!-- file: {match[1]} -->\n```{LANGUAGES[match[2]]}\n{text}```\n"
+
+    return INCLUSION.sub(shown, (ROOT / path).read_text())
+
+
 def main():
     check = "--check" in sys.argv[1:]
     stale = []
     for path, text in (("docs/errors.md", errors()), ("docs/lifecycle.md", lifecycle()),
-                       ("docs/operations/topology.md", topology())):
+                       ("docs/operations/topology.md", topology()),
+                       (WORKER_PAGE, with_programs(WORKER_PAGE))):
         target = ROOT / path
         if check and (not target.exists() or target.read_text() != text):
             stale.append(path)

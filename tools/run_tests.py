@@ -210,7 +210,7 @@ def stages():
         build_of("build-tsan"),
         *in_parts("api", ["tests"] + ignore, BUILT),
         *in_parts("faults", slow + left_out, BUILT, env=ENDS_UNSEARCHED),
-        *in_parts("postgres-api", on_postgres, ["build-asan"], env=ENDS_UNSEARCHED),
+        *in_parts("postgres-api", on_postgres, BUILT, env=ENDS_UNSEARCHED),
         # Power cuts have a stage of their own; with sanitizers they take long.
         meson_stage("unit", "build-asan", "--no-suite", "postgres", *([] if LONG else ["--no-suite", "cuts"]),
                     needs=["build-asan"], cores=1.1),

@@ -65,6 +65,15 @@ static const struct contract_operation *find_operation(const struct api *a, cons
     return NULL;
 }
 
+static const struct schema *find_component(const struct api *a, const char *name)
+{
+    const struct schema *s = NULL;
+    for (size_t i = 0; i < LENGTH_OF(a->contracts) && a->contracts[i] && !s; i++)
+        s = contract_component(a->contracts[i], name);
+    MUST(s);
+    return s;
+}
+
 static enum err_code bind_operations(struct api *a, struct err *err)
 {
     size_t operations = 0;
@@ -86,6 +95,9 @@ static enum err_code bind_operations(struct api *a, struct err *err)
         return err_set(err, ERR_CONFIG_INVALID, "the contracts have %zu operations, the routes %zu",
                        operations, route_count);
     a->submit_schema = find_operation(a, "submitJob")->request_body;
+#define X(name, schema) a->worker_forms[WORKER_FORM_##name] = find_component(a, schema);
+    WORKER_FORMS(X)
+#undef X
     return ERR_OK;
 }
 
@@ -100,6 +112,7 @@ enum err_code api_new(const struct api_config *config, struct api **ret_api, str
     add_routes(ops_routes, ops_route_count);
     a->router = router_new(all_routes, route_count);
     a->key_uses = key_uses_new();
+    a->logs_transitions = settings_is_on(config->settings->log_transitions);
     a->is_dev = strcmp(config->settings->environment, "dev") == 0;
     a->auth = auth_new(config->settings, a->key_uses);
     a->rate_limit = rate_limit_new(config->settings);
@@ -175,16 +188,21 @@ struct api *api_free(struct api *a)
 
 /* --- after a commit ------------------------------------------------------------------------------ */
 
+static enum log_level transition_level(const struct api *a, const struct notice *n)
+{
+    return n->event.next == JOB_FAILED || a->logs_transitions ? LOG_INFO : LOG_DEBUG;
+}
+
 static void log_transition(struct api *a, const struct notice *n)
 {
     const struct event *e = &n->event;
     struct uuid id = uuid_from_v7(e->job, n->low), client;
     char text[UUID_TEXT_LEN + 1], client_id[UUID_TEXT_LEN + 1];
     uuid_text(&id, text);
-    bool failed = e->next == JOB_FAILED, known = client_ids_find(a->client_ids, n->client, &client);
+    bool known = client_ids_find(a->client_ids, n->client, &client);
     if (known)
         uuid_text(&client, client_id);
-    log_line(failed ? LOG_INFO : LOG_DEBUG, job_event_text(e->event), "job_id", LOG_TEXT(text), "client_id",
+    log_line(transition_level(a, n), job_event_text(e->event), "job_id", LOG_TEXT(text), "client_id",
              LOG_TEXT(known ? client_id : NULL), "client", LOG_INT(n->client), "current_state",
              LOG_TEXT(job_state_text(e->prev)), "next_state", LOG_TEXT(job_state_text(e->next)), "attempt",
              LOG_INT(e->attempt), "scenario", LOG_TEXT(work_kind_text((enum work_kind)e->kind)), "worker_id",
@@ -305,13 +323,9 @@ void api_committed(void *self, const struct unit *u)
     tell_deliveries(a, u);
     for (const struct webhook_notice *n = u->disabled; n; n = n->next)
         tell_disabled(a, n->webhook);
-    if (log_enabled(LOG_DEBUG))
-        for (size_t i = 0; i < u->notice_count; i++)
+    for (size_t i = 0; i < u->notice_count; i++)
+        if (log_enabled(transition_level(a, &u->notices[i])))
             log_transition(a, &u->notices[i]);
-    else
-        for (size_t i = 0; i < u->notice_count; i++)
-            if (u->notices[i].event.next == JOB_FAILED)
-                log_transition(a, &u->notices[i]);
     if (followers_publish(a->followers, u) && a->server)
         http_server_tick(a->server);
 }
@@ -320,7 +334,7 @@ void api_hint(struct api *a, unsigned hints)
 {
     if (hints & HINT_KEYS)
         keys_changed(a);
-    if ((hints & HINT_EVENTS) && followers_suspect(a->followers) && a->server)
+    if ((hints & HINT_EVENTS) && followers_look_again(a->followers) && a->server)
         http_server_tick(a->server);
 }
 

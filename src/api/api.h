@@ -74,6 +74,13 @@ struct route_info {
     {HTTP_##method, pattern, #operation,                                                                     \
      &(const struct route_info){auth, scope, action, accepts, limited, handler}},
 
+/* Items that the worker API checks one by one. X(name, the schema's name in the contract) */
+#define WORKER_FORMS(X)                                                                                      \
+    X(START, "TaskRef") X(HEARTBEAT, "Heartbeat") X(FINISH, "Finish") X(RELEASE, "Release")
+#define X(name, schema) WORKER_FORM_##name,
+enum worker_form { WORKER_FORMS(X) WORKER_FORM_COUNT };
+#undef X
+
 struct inbox;
 struct api_config {
     const struct settings *settings;
@@ -112,6 +119,7 @@ struct api {
     struct contract *contracts[4];
     const struct contract_operation **operations; /* by route number */
     const struct schema *submit_schema;
+    const struct schema *worker_forms[WORKER_FORM_COUNT];
     struct signal_schemas *signal_schemas;
     struct auth *auth;
     struct token_auth *token_auth;
@@ -119,6 +127,7 @@ struct api {
     struct policy_point *policy_point; /* NULL: none is asked */
     struct key_uses *key_uses;
     bool is_dev; /* the environment is dev */
+    bool logs_transitions;
     struct rate_limit *rate_limit;
     struct address_limits *address_limits;
     struct metrics *metrics;
@@ -178,6 +187,8 @@ void call_send(struct call *c);
 /* Posts the command and comes back in `finish` on the loop thread; a failed command is answered already. */
 void call_post(struct call *c, struct command *command, const struct command_type *type,
                int64_t extra_wait_ms, void (*finish)(struct call *c));
+/* How long a long poll may really wait: it holds a connection, so less under pressure, and not in a drain. */
+int64_t call_wait_ms(const struct call *c, int64_t asked_ms);
 /* The {job_id} of the path. Malformed: 404 on GET, 400 on POST. False: answered. */
 bool call_job_id(struct call *c, int64_t *ret_key, uint64_t *ret_low);
 bool call_uuid_param(struct call *c, const char *name, struct uuid *ret);

@@ -9,6 +9,8 @@
 
 #include "base/banned.h"
 
+enum { PRESSED_WAIT_MS = 5000 };
+
 static bool is_of_credentials(enum err_code code)
 {
     return code == ERR_AUTH_INVALID_CREDENTIALS || code == ERR_AUTH_TOKEN_EXPIRED ||
@@ -136,6 +138,14 @@ void call_post(struct call *c, struct command *command, const struct command_typ
     c->x->timeout_at_ms = clock_mono_ms(c->api->config.clock) + extra_wait_ms + timeout_ms(c, type);
     if (!kernel_post_in_round(c->api->kernel, command))
         call_problem(c, &command->err);
+}
+
+int64_t call_wait_ms(const struct call *c, int64_t asked_ms)
+{
+    if (atomic_load(&c->api->draining))
+        return 0;
+    bool shorter = overload_level(c->api->overload) >= PRESSURE_DEGRADED && asked_ms > PRESSED_WAIT_MS;
+    return shorter ? PRESSED_WAIT_MS : asked_ms;
 }
 
 /* --- shared decoding ------------------------------------------------------------------------------ */

@@ -1,6 +1,7 @@
 /* Checks of the head, second part, and of the body: what is sent and what is wanted back (checks.h). */
 #include "api/checks.h"
 #include "base/must.h"
+#include "http/target.h"
 
 #include "base/banned.h"
 
@@ -114,8 +115,38 @@ bool check_body(struct call *c)
         return false;
     }
     struct schema_violation v;
-    if (schema_check(o->request_body, c->body, &v))
+    if (c->x->body.len && memmem(c->x->body.ptr, c->x->body.len, "null", 4))
+        schema_drop_nulls(o->request_body, c->body);
+    if (schema_check(o->checked_body, c->body, &v))
         return true;
     call_fail(c, ERR_REQUEST_MALFORMED, "%s", v.text);
     return false;
+}
+
+static bool is_known(const struct call *c, const struct contract_operation *o, struct str name)
+{
+    for (size_t i = 0; i < o->query_count; i++)
+        if (target_name_is(c->x->arena, name, str_of(o->query[i])))
+            return true;
+    return false;
+}
+
+bool check_query(struct call *c)
+{
+    enum { NAME_SHOWN_MAX = 40 };
+    const struct contract_operation *o = c->api->operations[c->route_number];
+    struct strbuf known = {0};
+    for (struct str rest = o->is_list ? c->x->query : STR_ABSENT; rest.len;) {
+        struct str pair = str_cut(&rest, '&'), name = str_cut(&pair, '=');
+        if (!name.len || is_known(c, o, name))
+            continue;
+        for (size_t i = 0; i < o->query_count; i++)
+            strbuf_addf(&known, "%s%s", i ? ", " : "; this list takes ", o->query[i]);
+        call_fail(c, ERR_REQUEST_MALFORMED, "there is no query parameter %.*s%.*s",
+                  (int)(name.len < NAME_SHOWN_MAX ? name.len : NAME_SHOWN_MAX), name.ptr,
+                  STR_ARG(strbuf_str(&known)));
+        strbuf_free(&known);
+        return false;
+    }
+    return true;
 }

@@ -14,10 +14,12 @@ bool check_auth(struct call *c);   /* credentials as the route needs them; sets 
 bool check_rate(struct call *c);   /* limits.requests_per_minute of a client */
 bool check_scope(struct call *c);  /* what a key may; a key that ends soon is warned about */
 bool check_accept(struct call *c); /* sets c->accept */
+bool check_query(struct call *c);  /* a list refuses parameters that its contract does not name */
 /* Type, coding and size of the body as the head has them. Of a chunked one they are looked at again when it
  * is whole: an empty body needs no type. */
 bool check_body_head(struct call *c);
-bool check_body(struct call *c); /* JSON as the contract has it; sets c->body */
+/* JSON as the contract has it; sets c->body. An optional member that is null is as if it were absent. */
+bool check_body(struct call *c);
 
 /* Nobody knows who sends it. */
 bool call_is_anonymous(const struct call *c);

@@ -32,7 +32,7 @@ static bool check_head(struct http_exchange *x)
     if (level >= PRESSURE_WARN)
         http_reply_header(x, "Weir-Pressure", str_of(pressure_level_text(level)));
     return check_host(c) && check_route(c) && check_open(c) && check_auth(c) && check_rate(c) &&
-           check_scope(c) && check_accept(c) && check_body_head(c);
+           check_scope(c) && check_accept(c) && check_query(c) && check_body_head(c);
 }
 
 static void callback_ends(struct api *a)

@@ -87,12 +87,12 @@ static void stream_tick(struct http_exchange *x)
     }
     if (http_stream_waits(x)) /* the client has not taken the part before */
         return;
-    uint64_t suspicions = followers_suspicions(c->api->followers);
-    if (f->started && !f->more && followed_seq(f->followed) <= f->sent && suspicions == f->suspicions &&
-        !ping)
+    uint64_t news = followed_news(f->followed), elsewhere = followers_elsewhere(c->api->followers);
+    if (f->started && !f->more && news == f->news && elsewhere == f->elsewhere && !ping)
         return;
     f->started = true;
-    f->suspicions = suspicions;
+    f->news = news;
+    f->elsewhere = elsewhere;
     bool more = follow(c, f);
     reads_request_end(c->api->reads);
     if (!more) {

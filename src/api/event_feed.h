@@ -29,7 +29,7 @@ struct event_feed {
 
     /* its own */
     struct followed *followed;
-    uint64_t suspicions; /* of the followers, when it last looked */
+    uint64_t news, elsewhere; /* of what it follows and of other nodes, when it last looked */
     int64_t ping_at_ms;
     bool started; /* the first tick sends what there is */
 };

@@ -13,14 +13,14 @@ struct followed {
     struct map_node node;
     int64_t job;
     uint32_t count;
-    _Atomic int64_t seq;
+    _Atomic uint64_t news;
 };
 
 struct followers {
     pthread_mutex_t lock;
     struct map jobs;
     _Atomic uint32_t count;
-    _Atomic uint64_t suspicions;
+    _Atomic uint64_t elsewhere; /* news of other nodes */
 };
 
 struct followers *followers_new(void)
@@ -83,40 +83,42 @@ void followers_leave(struct followers *f, struct followed *j)
     pthread_mutex_unlock(&f->lock);
 }
 
-int64_t followed_seq(const struct followed *j)
+uint64_t followed_news(const struct followed *j)
 {
-    return atomic_load(&j->seq);
+    return atomic_load(&j->news);
 }
 
-static bool announce(struct followers *f, int64_t id, int64_t seq)
+static bool announce(struct followers *f, int64_t id)
 {
     struct followed *j = find(f, id);
     if (j)
-        atomic_store(&j->seq, seq);
+        atomic_fetch_add(&j->news, 1);
     return j != NULL;
 }
 
 bool followers_publish(struct followers *f, const struct unit *u)
 {
-    if ((!u->notice_count && !u->run_notice_count) || !atomic_load(&f->count))
+    if ((!u->notice_count && !u->run_notice_count && !u->progressed_count) || !atomic_load(&f->count))
         return false;
     bool any = false;
     pthread_mutex_lock(&f->lock);
     for (size_t i = 0; i < u->notice_count; i++)
-        any |= announce(f, u->notices[i].event.job, u->notices[i].event.seq);
+        any |= announce(f, u->notices[i].event.job);
     for (size_t i = 0; i < u->run_notice_count; i++)
-        any |= announce(f, u->run_notices[i].run, u->run_notices[i].seq);
+        any |= announce(f, u->run_notices[i].run);
+    for (size_t i = 0; i < u->progressed_count; i++)
+        any |= announce(f, u->progressed[i]);
     pthread_mutex_unlock(&f->lock);
     return any;
 }
 
-bool followers_suspect(struct followers *f)
+bool followers_look_again(struct followers *f)
 {
-    atomic_fetch_add(&f->suspicions, 1);
+    atomic_fetch_add(&f->elsewhere, 1);
     return atomic_load(&f->count) != 0;
 }
 
-uint64_t followers_suspicions(const struct followers *f)
+uint64_t followers_elsewhere(const struct followers *f)
 {
-    return atomic_load(&f->suspicions);
+    return atomic_load(&f->elsewhere);
 }

@@ -13,11 +13,11 @@ struct followers *followers_new(void);
 struct followers *followers_free(struct followers *f);
 struct followed *followers_join(struct followers *f, int64_t job); /* any thread */
 void followers_leave(struct followers *f, struct followed *j);
-/* Number of the last event announced since the first follower joined; 0: none yet. */
-int64_t followed_seq(const struct followed *j);
+/* A number that rises when there is news of it: an event, or progress. Look at it before the store. */
+uint64_t followed_news(const struct followed *j);
 /* Another node wrote something, perhaps about a followed job: everybody looks again. True: somebody does. */
-bool followers_suspect(struct followers *f);
-uint64_t followers_suspicions(const struct followers *f); /* how often that was */
+bool followers_look_again(struct followers *f);
+uint64_t followers_elsewhere(const struct followers *f); /* how often that was */
 /* Commit thread: true when a followed job changed. Costs one atomic read while nobody follows. */
 bool followers_publish(struct followers *f, const struct unit *u);
 

@@ -67,6 +67,7 @@
     X(INTERNAL, "RFA_INTERNAL", 500, "Internal error", "retry later; report it if it persists")              \
     X(LEASE_LOST, "lease_lost", 409, "Lease lost", "stop work; another worker may have it")                  \
     X(NOT_RELEASABLE, "not_releasable", 409, "Not releasable", "finish it instead")                          \
+    X(ITEM_MALFORMED, "malformed", 400, "Malformed item", "fix what the item's detail names; send it again") \
     X(EVENT_INVALID, "EVENT_INVALID", 400, "Invalid run event", "fix the field named in the detail")         \
     X(IDEMPOTENCY_KEY_MISMATCH, "IDEMPOTENCY_KEY_MISMATCH", 422, "Idempotency key does not fit the event",   \
       "derive it as section 3.1 of the contract says")                                                       \

@@ -4,10 +4,12 @@
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/log_text.h"
 #include "base/log_writer.h"
 #include "base/time_text.h"
 
@@ -18,6 +20,23 @@ static enum log_level minimum = LOG_INFO;
 static const char *const level_names[] = {"debug", "info", "warn", "error"};
 static _Atomic uint64_t direct_dropped;
 
+/* Found out with the first line: text or JSON, with colours or without. */
+static _Atomic enum log_format chosen = LOG_FORMAT_AUTO;
+static _Atomic bool is_coloured;
+
+void log_use_format(enum log_format wanted)
+{
+    const char *no_colour = getenv("NO_COLOR");
+    bool terminal = isatty(STDERR_FILENO);
+    chosen = wanted != LOG_FORMAT_AUTO ? wanted : terminal ? LOG_FORMAT_TEXT : LOG_FORMAT_JSON;
+    is_coloured = terminal && !(no_colour && *no_colour);
+}
+bool log_is_text(void)
+{
+    if (chosen == LOG_FORMAT_AUTO)
+        log_use_format(LOG_FORMAT_AUTO);
+    return chosen == LOG_FORMAT_TEXT;
+}
 void log_process(const char *name)
 {
     process_name = name;
@@ -40,50 +59,86 @@ static void write_direct(struct str line)
         atomic_fetch_add_explicit(&direct_dropped, 1, memory_order_relaxed);
 }
 
-static void begin_line(struct json_writer *w, enum log_level level, const char *event)
+/* A line on its way, in one of the two formats. */
+struct log_entry {
+    struct strbuf line;
+    struct json_writer w;
+    bool text;
+};
+
+static void begin_line(struct log_entry *e, enum log_level level, const char *event)
 {
     char at[TIME_TEXT_MAX];
-    jw_object(w);
-    jw_key(w, "at");
-    jw_str(w, time_text_us(clock_wall_us(&clock_system), at));
-    jw_key(w, "level");
-    jw_text(w, level_names[level]);
-    jw_key(w, "process");
-    jw_text(w, process_name);
-    jw_key(w, "event");
-    jw_text(w, event);
+    struct str time = time_text_us(clock_wall_us(&clock_system), at);
+    *e = (struct log_entry){.text = log_is_text()};
+    if (e->text) {
+        log_text_begin(&e->line, is_coloured, level, time, process_name, event);
+        return;
+    }
+    jw_start(&e->w, &e->line);
+    jw_object(&e->w);
+    jw_key(&e->w, "at");
+    jw_str(&e->w, time);
+    jw_key(&e->w, "level");
+    jw_text(&e->w, level_names[level]);
+    jw_key(&e->w, "process");
+    jw_text(&e->w, process_name);
+    jw_key(&e->w, "event");
+    jw_text(&e->w, event);
 }
 
-static void end_line(struct json_writer *w, struct strbuf *line)
+static void end_line(struct log_entry *e)
 {
-    jw_object_end(w);
-    strbuf_add_char(line, '\n');
+    if (!e->text)
+        jw_object_end(&e->w);
+    strbuf_add_char(&e->line, '\n');
 }
 
-void log_dropped_line(uint64_t lines, struct strbuf *line)
+static void add_int(struct log_entry *e, const char *name, int64_t number)
 {
-    struct json_writer w;
-    jw_start(&w, line);
-    begin_line(&w, LOG_WARN, "log_dropped");
-    jw_key(&w, "lines");
-    jw_int(&w, (int64_t)lines);
-    end_line(&w, line);
+    if (e->text) {
+        log_text_name(&e->line, is_coloured, name);
+        strbuf_add_int(&e->line, number);
+        return;
+    }
+    jw_key(&e->w, name);
+    jw_int(&e->w, number);
+}
+
+static void add_whole(struct log_entry *e, const char *name, struct str text)
+{
+    if (e->text) {
+        log_text_name(&e->line, is_coloured, name);
+        log_text_value(&e->line, text);
+        return;
+    }
+    jw_key(&e->w, name);
+    jw_str(&e->w, text);
 }
 
 /* Whole characters; three dots say that there was more. */
-static void write_text(struct json_writer *w, struct str text)
+static void add_text(struct log_entry *e, const char *name, struct str text)
 {
     char cut[LOG_VALUE_BYTES_MAX + 4];
     size_t len = LOG_VALUE_BYTES_MAX;
     if (text.len <= LOG_VALUE_BYTES_MAX) {
-        jw_str(w, text);
+        add_whole(e, name, text);
         return;
     }
     while (len && ((unsigned char)text.ptr[len] & 0xC0) == 0x80)
         len--;
     memcpy(cut, text.ptr, len);
     memcpy(cut + len, "...", 3);
-    jw_str(w, (struct str){cut, len + 3});
+    add_whole(e, name, (struct str){cut, len + 3});
+}
+
+struct strbuf log_dropped_line(uint64_t lines)
+{
+    struct log_entry e;
+    begin_line(&e, LOG_WARN, "log_dropped");
+    add_int(&e, "lines", (int64_t)lines);
+    end_line(&e);
+    return e.line;
 }
 
 static void put(struct str line, bool wait)
@@ -98,26 +153,21 @@ void log_line(enum log_level level, const char *event, ...)
 {
     if (level < minimum)
         return;
-    struct strbuf line = {0};
-    struct json_writer w;
-    jw_start(&w, &line);
-    begin_line(&w, level, event);
+    struct log_entry e;
+    begin_line(&e, level, event);
     va_list ap;
     va_start(ap, event);
     for (const char *name; (name = va_arg(ap, const char *));) {
         const struct log_value *v = va_arg(ap, const struct log_value *);
-        if (v->kind == LOG_VALUE_STR && !v->text.ptr)
-            continue;
-        jw_key(&w, name);
         if (v->kind == LOG_VALUE_INT)
-            jw_int(&w, v->number);
-        else
-            write_text(&w, v->text);
+            add_int(&e, name, v->number);
+        else if (v->text.ptr)
+            add_text(&e, name, v->text);
     }
     va_end(ap);
-    end_line(&w, &line);
-    put(strbuf_str(&line), level == LOG_ERROR);
-    strbuf_free(&line);
+    end_line(&e);
+    put(strbuf_str(&e.line), level == LOG_ERROR);
+    strbuf_free(&e.line);
 }
 
 void log_say(const char *format, ...)

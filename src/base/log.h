@@ -1,8 +1,9 @@
-/* base/log.h - one JSON object per line on stderr. Only edges log (process mains, the HTTP edge, the
- * commit loop's edge); libraries return errors instead.
+/* base/log.h - one line per event on stderr. Only edges log (process mains, the HTTP edge, the commit loop's
+ * edge); libraries return errors instead.
  *
  * log_line(LOG_INFO, "job_started", "job_id", LOG_TEXT(id), "duration_ms", LOG_INT(ms), NULL) writes
- * {"at":..,"level":"info","process":"core","event":"job_started",...}. Never pass a secret.
+ * {"at":..,"level":"info","process":"core","event":"job_started",...}, or for people on a terminal
+ * "15:04:05.123Z INFO  core      job_started job_id=.. duration_ms=..". Never pass a secret.
  *
  * Nobody waits for a stuck stderr. Before log_background() a line is written by its caller, and dropped when
  * stderr takes none for LOG_DIRECT_WAIT_MS: root works like this, since a process that forks has no threads.
@@ -36,6 +37,12 @@ struct log_value {
 #define LOG_STR(s)  (&(const struct log_value){LOG_VALUE_STR, (s), 0})
 #define LOG_TEXT(t) (&(const struct log_value){LOG_VALUE_STR, str_of(t), 0})
 #define LOG_INT(n)  (&(const struct log_value){LOG_VALUE_INT, {0}, (n)})
+
+/* AUTO: TEXT when stderr is a terminal, else JSON. Text has colours on a terminal, unless NO_COLOR is set. */
+enum log_format { LOG_FORMAT_AUTO, LOG_FORMAT_TEXT, LOG_FORMAT_JSON };
+/* AUTO until it is called. A child that is forked keeps what its parent had. */
+void log_use_format(enum log_format format);
+bool log_is_text(void); /* people read it */
 
 void log_process(const char *name); /* names this process in every line; kept by pointer */
 void log_minimum(enum log_level level);

@@ -99,10 +99,9 @@ static void append(struct str line)
 static void tell_dropped(void)
 {
     uint64_t dropped = atomic_load(&writer.dropped);
-    struct strbuf line = {0};
     if (dropped == writer.told)
         return;
-    log_dropped_line(dropped - writer.told, &line);
+    struct strbuf line = log_dropped_line(dropped - writer.told);
     writer.told = dropped;
     append(strbuf_str(&line));
     strbuf_free(&line);

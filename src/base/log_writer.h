@@ -18,7 +18,7 @@ void log_writer_add(struct str line, bool wait);
 bool log_writer_flush(int64_t wait_ms);
 uint64_t log_writer_dropped(void);
 
-/* log.c's: the line that tells of dropped ones. */
-void log_dropped_line(uint64_t lines, struct strbuf *line);
+/* log.c's: the line that tells of dropped ones; the caller frees it. */
+struct strbuf log_dropped_line(uint64_t lines);
 
 #endif

@@ -27,7 +27,7 @@
 
 const struct command command_table[] = {
     {"serve", "", "run the server until SIGTERM or Ctrl-C",
-     FLAG_BIT(LISTEN) | FLAG_BIT(DATA) | FLAG_BIT(STORE) | FLAG_BIT(CONFIG) | FLAG_BIT(SET) |
+     FLAG_BIT(LISTEN) | FLAG_BIT(PORT) | FLAG_BIT(DATA) | FLAG_BIT(STORE) | FLAG_BIT(CONFIG) | FLAG_BIT(SET) |
          FLAG_BIT(ACCEPT_LOSS) | FLAG_BIT(QUIET),
      0, 0, command_serve},
 
@@ -81,9 +81,11 @@ const struct command command_table[] = {
 
     {"run plan put", "FILE", "store a version of a plan, JSON or YAML; - reads stdin", RUNS, 1, 1,
      command_run_plan_put},
-    {"run plan get", "PLAN_ID [VERSION]", "show a plan's steps; the version is 1 unless given", RUNS, 1, 2,
+    {"run plan get", "PLAN_ID [VERSION]", "show a plan's steps; the newest version unless given", RUNS, 1, 2,
      command_run_plan_get},
-    {"run start", "PLAN_ID [VERSION]", "start a run of a plan; the version is 1 unless given",
+    {"run plan list", "[PLAN_ID]", "show plans and their versions, newest first", RUNS | PAGES, 0, 1,
+     command_run_plan_list},
+    {"run start", "PLAN_ID [VERSION]", "start a run of a plan; the newest version unless given",
      RUNS | FLAG_BIT(PROJECT) | FLAG_BIT(ENVIRONMENT) | FLAG_BIT(PARAMS) | FLAG_BIT(RUN_ID) | FLAG_BIT(WAIT) |
          FLAG_BIT(WATCH) | FLAG_BIT(TIMEOUT),
      1, 2, command_run_start},
@@ -265,6 +267,23 @@ int command_refuse(const char *const *words, size_t count)
     return CLI_USAGE;
 }
 
+/* The command has no such flag: says which one of its own was probably meant; gives CLI_USAGE. */
+static int refuse_flag(const struct command *c, struct str name)
+{
+    const char *own[FLAG_COUNT];
+    size_t count = 0;
+    for (int i = 0; i < FLAG_COUNT; i++)
+        if ((c->flags | FLAGS_COMMON) & (flag_set)1 << i)
+            own[count++] = flag_table[i].name;
+    const char *near = suggest_nearest(name, own, count);
+    int shown = (int)(name.len < SUGGEST_WORD_MAX ? name.len : SUGGEST_WORD_MAX);
+    if (near)
+        cli_fault("weir %s takes no --%.*s; did you mean --%s?", c->name, shown, name.ptr, near);
+    else
+        cli_fault("weir %s takes no --%.*s; see `weir %s --help`", c->name, shown, name.ptr, c->name);
+    return CLI_USAGE;
+}
+
 /* False: a flag or argument does not belong to the command; told. */
 static bool check_use(const struct invocation *in)
 {
@@ -272,7 +291,7 @@ static bool check_use(const struct invocation *in)
     flag_set foreign = flags_given(in->flags) & ~(c->flags | FLAGS_COMMON);
     for (int i = 0; foreign && i < FLAG_COUNT; i++)
         if (foreign & (flag_set)1 << i) {
-            cli_fault("weir %s takes no --%s; see `weir %s --help`", c->name, flag_table[i].name, c->name);
+            refuse_flag(c, str_of(flag_table[i].name));
             return false;
         }
     if (in->arg_count < c->args_min) {
@@ -317,8 +336,10 @@ int cli_main(int argc, char **argv)
     struct flags f;
     struct err err;
     size_t used;
-    if (flags_parse(argc, argv, &f, &err) != ERR_OK)
-        return cli_err(&err);
+    if (flags_parse(argc, argv, &f, &err) != ERR_OK) {
+        const struct command *named = f.unknown.ptr ? command_find(f.words, f.word_count, &used) : NULL;
+        return named ? refuse_flag(named, f.unknown) : cli_err(&err);
+    }
     if (!f.word_count && flags_has(&f, FLAG_VERSION))
         f.words[f.word_count++] = "version";
     const struct command *command = command_find(f.words, f.word_count, &used);

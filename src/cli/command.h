@@ -62,6 +62,8 @@ int cli_err(const struct err *err);
 /* Settings from file, environment and flags, checked. On a fault: told on stderr, and the exit code
  * is given; CLI_OK otherwise. Free with settings_free in both cases. */
 int cli_settings(const struct invocation *in, struct settings *ret_settings);
+/* Tells a bad configuration, with its code, and gives its exit code. */
+int cli_settings_err(const struct err *err);
 /* The same without words; ERR_CONFIG_INVALID. */
 MUST_CHECK enum err_code cli_settings_load(const struct invocation *in, struct settings *ret_settings,
                                            struct err *err);
@@ -77,9 +79,9 @@ command_fn command_queue_list, command_queue_show, command_queue_pause, command_
     command_queue_purge, command_queue_set;
 command_fn command_verify, command_backup, command_restore, command_store_copy, command_store_events,
     command_store_inbox, command_doctor, command_clock_accept, command_simulate, command_top;
-command_fn command_run_plan_put, command_run_plan_get, command_run_start, command_run_get, command_run_list,
-    command_run_events, command_run_watch, command_run_signal, command_run_signals, command_run_decision,
-    command_run_approve, command_run_reject, command_run_alerts;
+command_fn command_run_plan_put, command_run_plan_get, command_run_plan_list, command_run_start,
+    command_run_get, command_run_list, command_run_events, command_run_watch, command_run_signal,
+    command_run_signals, command_run_decision, command_run_approve, command_run_reject, command_run_alerts;
 command_fn command_token_mint, command_token_verify, command_token_keys, command_token_rotate,
     command_token_revoke_key;
 

@@ -2,6 +2,7 @@
 
 #include <stdarg.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/json.h"
 #include "base/must.h"
@@ -30,6 +31,7 @@ struct finding doctor_config(const struct doctor *d)
                        d->settings_err.detail);
     FILE *out = open_memstream(&text, &len);
     MUST(out);
+    settings_warn_of_variables(environ, out);
     settings_warn(&d->settings, out);
     fclose(out);
     struct str rest = {text, len};

@@ -83,8 +83,9 @@ static int find_short(char c)
     return -1;
 }
 
-static enum err_code unknown_flag(struct str text, struct str name, struct err *err)
+static enum err_code unknown_flag(struct flags *f, struct str text, struct str name, struct err *err)
 {
+    f->unknown = name;
     const char *near = suggest_nearest(name, flag_names, FLAG_COUNT);
     return err_set(err, ERR_CONFIG_INVALID, "unknown flag %.*s%s%s%s",
                    (int)(text.len < SHOWN_MAX ? text.len : SHOWN_MAX), text.ptr,
@@ -141,7 +142,7 @@ static enum err_code parse_long(struct flags *f, int argc, char **argv, int *at,
     struct str name = {text + 2, equals ? (size_t)(equals - text) - 2 : strlen(text) - 2};
     int id = flag_find(name);
     if (id < 0)
-        return unknown_flag((struct str){text, name.len + 2}, name, err);
+        return unknown_flag(f, (struct str){text, name.len + 2}, name, err);
     return take(f, (enum flag_id)id, equals ? equals + 1 : NULL, argc, argv, at, err);
 }
 
@@ -150,7 +151,7 @@ static enum err_code parse_short(struct flags *f, int argc, char **argv, int *at
     const char *text = argv[*at];
     int id = find_short(text[1]);
     if (id < 0)
-        return unknown_flag(str_of(text), str_of(text + 1), err);
+        return unknown_flag(f, str_of(text), str_of(text + 1), err);
     const char *attached = text[2] == '=' ? text + 3 : text[2] ? text + 2 : NULL;
     return take(f, (enum flag_id)id, attached, argc, argv, at, err);
 }
@@ -197,26 +198,44 @@ enum err_code flags_int(const struct flags *f, enum flag_id id, int64_t min, int
                    flag_table[id].name, (long long)min, (long long)max, f->value[id]);
 }
 
-bool duration_parse(struct str text, int64_t *ret_ms)
+/* One number and its unit, cut off `rest`; a unit has to be smaller than `below_ms`. 0: there is none. */
+static int64_t take_part(struct str *rest, int64_t below_ms, int64_t *ret_ms)
 {
     static const struct {
         const char *unit;
         int64_t ms;
-    } units[] = {{"", 1000}, {"ms", 1}, {"s", 1000}, {"m", 60000}, {"h", 3600000}, {"d", 86400000}};
+    } units[] = {{"ms", 1}, {"s", 1000}, {"m", 60000}, {"h", 3600000}, {"d", 86400000}};
     enum { DIGITS_MAX = 11 };
-    const int64_t year_ms = INT64_C(366) * 24 * 3600 * 1000;
-    size_t digits = 0;
+    size_t digits = 0, letters = 0;
     int64_t number;
-    while (digits < text.len && text.ptr[digits] >= '0' && text.ptr[digits] <= '9')
+    while (digits < rest->len && rest->ptr[digits] >= '0' && rest->ptr[digits] <= '9')
         digits++;
-    if (digits > DIGITS_MAX || !str_to_int((struct str){text.ptr, digits}, 0, year_ms, &number))
-        return false;
-    struct str unit = {text.ptr + digits, text.len - digits};
-    for (size_t i = 0; i < LENGTH_OF(units); i++) {
-        if (!str_is(unit, units[i].unit))
-            continue;
-        *ret_ms = number * units[i].ms;
-        return *ret_ms <= year_ms;
+    while (digits + letters < rest->len && rest->ptr[digits + letters] >= 'a' &&
+           rest->ptr[digits + letters] <= 'z')
+        letters++;
+    struct str unit = {rest->ptr + digits, letters};
+    if (digits > DIGITS_MAX || !str_to_int((struct str){rest->ptr, digits}, 0, INT64_MAX, &number))
+        return 0;
+    for (size_t i = 0; i < LENGTH_OF(units); i++)
+        if (str_is(unit, units[i].unit) && units[i].ms < below_ms) {
+            *rest = (struct str){rest->ptr + digits + letters, rest->len - digits - letters};
+            *ret_ms = number * units[i].ms;
+            return units[i].ms;
+        }
+    return 0;
+}
+
+bool duration_parse(struct str text, int64_t *ret_ms)
+{
+    const int64_t year_ms = INT64_C(366) * 24 * 3600 * 1000;
+    int64_t seconds, sum_ms = 0, part_ms, unit_ms = INT64_MAX;
+    if (str_to_int(text, 0, year_ms / 1000, &seconds) && text.ptr[0] != '-') {
+        *ret_ms = seconds * 1000;
+        return true;
     }
-    return false;
+    for (struct str rest = text; rest.len || !text.len; sum_ms += part_ms)
+        if (!(unit_ms = take_part(&rest, unit_ms, &part_ms)))
+            return false;
+    *ret_ms = sum_ms;
+    return sum_ms <= year_ms;
 }

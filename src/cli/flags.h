@@ -13,11 +13,12 @@
 /* X(id, name, short form or 0, name of its value or NULL for a switch, help) */
 #define FLAG_LIST(X)                                                                                         \
     X(LISTEN, "listen", 0, "HOST:PORT", "address to serve on (server.listen)")                               \
+    X(PORT, "port", 0, "N", "port to serve on; the host stays that of server.listen")                        \
     X(TYPE, "type", 0, "TYPE", "EXECUTE, DEFERRED or EMIT_EVENT; default EXECUTE, or DEFERRED with --at")    \
     X(KIND, "kind", 0, "NAME", "your own name for the work, such as mail.send")                              \
     X(WORK_KIND, "work-kind", 0, "KIND", "simulated work of the catalog, such as SUCCESS_FAST")              \
     X(RETRY, "retry", 0, "auto|manual", "who retries a failure; default auto, on queue `default` manual")    \
-    X(AT, "at", 0, "TIME", "run at 2030-01-01T06:00:00Z, or after +90s, +5m, +2h")                           \
+    X(AT, "at", 0, "TIME", "run at 2030-01-01T06:00:00Z, or after +90s, +2h30m, +1d")                        \
     X(QUEUE, "queue", 0, "NAME", "queue; `default` is served by the built-in runner")                        \
     X(PAYLOAD, "payload", 0, "JSON", "object for the worker; @FILE reads a file, - reads stdin")             \
     X(PRIORITY, "priority", 0, "0..9", "higher is claimed first; default 4")                                 \
@@ -124,6 +125,8 @@ struct flags {
     size_t set_count;
     const char *words[FLAG_WORDS_MAX]; /* what is no flag: command and arguments */
     size_t word_count;
+    struct str
+        unknown; /* of a parse that failed: name of the flag that there is not; absent: another fault */
 };
 
 /* Texts are borrowed from argv. ERR_CONFIG_INVALID with one clear line on any fault. */
@@ -144,7 +147,7 @@ void flags_drop(char ***kept);            /* overwritten and freed */
 /* The flag's value as an integer; ERR_CONFIG_INVALID names the flag. Absent: *ret is left alone. */
 MUST_CHECK enum err_code flags_int(const struct flags *f, enum flag_id id, int64_t min, int64_t max,
                                    int64_t *ret, struct err *err);
-/* "1500ms", "30s", "5m", "2h", "30d", or plain seconds; at most a year. */
+/* "1500ms", "30s", "5m", "2h30m", "30d", or plain seconds; a larger unit comes first; at most a year. */
 bool duration_parse(struct str text, int64_t *ret_ms);
 
 #endif

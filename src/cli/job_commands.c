@@ -23,12 +23,42 @@ int job_call(const struct invocation *in, const char *method, const char *rest,
     return code;
 }
 
+/* "code: message (retryable)" */
+static void put_error(const struct json *error, struct strbuf *out)
+{
+    const struct json *retryable = json_get(error, "retryable");
+    strbuf_addf(out, "%.*s: %.*s%s", STR_ARG(json_text(error, "code")), STR_ARG(json_text(error, "message")),
+                retryable && retryable->type == JSON_TRUE ? " (retryable)" : "");
+}
+
+void job_put_progress(const struct json *progress, struct strbuf *out)
+{
+    const struct json *percent = json_get(progress, "percent");
+    struct str note = json_text(progress, "note");
+    strbuf_addf(out, "%.*s %%%s%.*s", STR_ARG(percent ? percent->text : STR("?")), note.len ? ", " : "",
+                STR_ARG(note));
+}
+
+static void add_pair(struct text_table *t, const char *name, const struct json *value)
+{
+    struct strbuf text CLEANUP(strbuf_free) = {0};
+    bool is_error = str_is(str_of(name), "error"), is_progress = str_is(str_of(name), "progress");
+    bool is_of_end = is_error || is_progress || str_is(str_of(name), "result");
+    if (!value || (is_of_end && value->type == JSON_NULL))
+        return;
+    if (is_error)
+        put_error(value, &text);
+    if (is_progress)
+        job_put_progress(value, &text);
+    struct json shown = {.type = JSON_STRING, .text = strbuf_str(&text)};
+    text_table_pair(t, name, text.len ? &shown : value);
+}
+
 void job_show_pairs(const struct json *object, const char *const *names, size_t count)
 {
     struct text_table *t = text_table_new(NULL, 2);
     for (size_t i = 0; i < count; i++)
-        if (json_get(object, names[i]))
-            text_table_pair(t, names[i], json_get(object, names[i]));
+        add_pair(t, names[i], json_get(object, names[i]));
     text_table_show(t, stdout);
     text_table_free(t);
 }
@@ -61,7 +91,7 @@ int command_job_get(const struct invocation *in)
         "job_id",    "type",       "state",          "outcome",     "attempt",      "kind",
         "work_kind", "queue",      "priority",       "created_at",  "execution_at", "updated_at",
         "callback",  "definition", "max_runtime_ms", "max_retries", "retry",        "queue_ttl_seconds",
-        "payload",   "result",     "error",
+        "payload",   "progress",   "result",         "error",
     };
     struct server_answer job CLEANUP(server_answer_free) = {0};
     return call_and_show(in, "GET", "", names, LENGTH_OF(names), &job);

@@ -10,7 +10,8 @@ struct str job_path(struct arena *a, struct str job_id, const char *rest);
 /* One call about the job of the command's first argument. */
 int job_call(const struct invocation *in, const char *method, const char *rest,
              struct server_answer *ret_answer);
-/* The members of these names that are there, as "name  value" lines. */
+/* The members of these names that are there, as "name  value" lines. An error and progress are put as people
+ * say them; those, and a result, have no line when they are null. */
 void job_show_pairs(const struct json *object, const char *const *names, size_t count);
 
 /* Flags that are filters of jobs, and their names in the API. */
@@ -35,10 +36,14 @@ int job_bulk(const struct invocation *in, const struct job_bulk *b);
 /* A note when --kind names simulated work of the catalog, which --work-kind asks for. */
 void job_hint_at_catalog(const struct invocation *in);
 
+struct str json_text(const struct json *object, const char *name);      /* absent unless it is a string */
+void job_put_progress(const struct json *progress, struct strbuf *out); /* "40 %, page 4 of 10" */
+
 /* Event by event. `*previous_us` is the time of the one before, 0 at the first. */
 extern const char *const job_event_headings[];
 enum { JOB_EVENT_COLUMNS = 6 };
 void job_event_row(struct text_table *t, const struct json *event, int64_t *previous_us);
+void job_progress_row(struct text_table *t, const struct json *progress, int64_t *previous_us);
 /* "+1.003 s", "+250 ms", "+2 min 5 s" */
 void job_delta_text(int64_t us, char *out, size_t size);
 

@@ -25,7 +25,7 @@ void job_delta_text(int64_t us, char *out, size_t size)
                  us % INT64_C(3600000000) / 60000000);
 }
 
-static struct str text_of(const struct json *object, const char *name)
+struct str json_text(const struct json *object, const char *name)
 {
     const struct json *j = json_get(object, name);
     return j && j->type == JSON_STRING ? j->text : STR_ABSENT;
@@ -35,7 +35,7 @@ static struct str text_of(const struct json *object, const char *name)
 static void add_note(struct text_table *t, const struct json *payload)
 {
     struct strbuf note CLEANUP(strbuf_free) = {0};
-    struct str reason = text_of(payload, "reason");
+    struct str reason = json_text(payload, "reason");
     int64_t attempt;
     if (json_to_int(json_get(payload, "attempt"), &attempt) && attempt > 1)
         strbuf_addf(&note, "attempt %" PRId64, attempt);
@@ -44,27 +44,46 @@ static void add_note(struct text_table *t, const struct json *payload)
     text_table_add(t, note.len ? strbuf_str(&note) : STR(""));
 }
 
-void job_event_row(struct text_table *t, const struct json *event, int64_t *previous_us)
+/* When it was, and how long after the row before. */
+static void add_times(struct text_table *t, struct str time, int64_t *previous_us)
 {
     char delta[48] = "";
     int64_t at_us;
-    struct str time = text_of(event, "timestamp"), next = text_of(event, "next_state");
     if (time_parse_us(time, &at_us)) {
         if (*previous_us)
             job_delta_text(at_us - *previous_us, delta, sizeof delta);
         *previous_us = at_us;
     }
-    text_table_add_json(t, json_get(event, "seq"));
     text_table_add(t, time);
     text_table_add(t, str_of(delta));
+}
+
+void job_event_row(struct text_table *t, const struct json *event, int64_t *previous_us)
+{
+    struct str next = json_text(event, "next_state");
+    text_table_add_json(t, json_get(event, "seq"));
+    add_times(t, json_text(event, "timestamp"), previous_us);
     text_table_add_json(t, json_get(event, "event_name"));
     text_table_add_tone(t, next, tone_of_state(next));
     add_note(t, json_get(event, "payload"));
 }
 
+/* Not an event: it has no number. */
+void job_progress_row(struct text_table *t, const struct json *progress, int64_t *previous_us)
+{
+    struct strbuf note CLEANUP(strbuf_free) = {0};
+    job_put_progress(progress, &note);
+    text_table_add(t, STR(""));
+    add_times(t, json_text(progress, "at"), previous_us);
+    text_table_add(t, STR("progress"));
+    text_table_add_tone(t, STR("RUNNING"), tone_of_state(STR("RUNNING")));
+    text_table_add(t, strbuf_str(&note));
+}
+
 static void show_report(const struct json *report)
 {
-    static const char *const names[] = {"job_id", "outcome", "started_at", "finished_at", "duration_ms"};
+    static const char *const names[] = {"job_id",      "outcome", "started_at", "finished_at",
+                                        "duration_ms", "attempt", "result",     "error"};
     const struct json *events = json_get(report, "events");
     int64_t previous_us = 0;
     job_show_pairs(report, names, LENGTH_OF(names));

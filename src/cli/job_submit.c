@@ -16,7 +16,9 @@ static enum err_code add_time(struct json_writer *w, const char *text, struct er
     struct str value = str_of(text);
     if (text[0] == '+') {
         if (!duration_parse(str_of(text + 1), &after_ms))
-            return err_set(err, ERR_CONFIG_INVALID, "--at %.40s: give +90s, +5m or +2h", text);
+            return err_set(err, ERR_CONFIG_INVALID,
+                           "--at %.40s: give a time such as 2030-01-01T06:00:00Z, or +90s, +2h30m, +1d",
+                           text);
         value = time_text_ms(clock_wall_ms(&clock_system) + after_ms, at);
     }
     jw_key(w, "execution_at");

@@ -28,7 +28,8 @@ static void take_event(void *self, const struct json *event, struct str source)
     if (w->in->json) {
         printf("%.*s\n", STR_ARG(source));
     } else {
-        job_event_row(w->table, event, &w->previous_us);
+        bool is_progress = json_get(event, "percent") != NULL;
+        (is_progress ? job_progress_row : job_event_row)(w->table, event, &w->previous_us);
         text_table_show(w->table, stdout);
     }
     fflush(stdout);

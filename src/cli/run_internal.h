@@ -63,6 +63,9 @@ enum run_follow { FOLLOW_LINES, FOLLOW_PICTURE, FOLLOW_SILENT };
 /* Until the run has ended. Gives the exit code: CLI_OK only for COMPLETED. */
 int run_watch(struct run_access *x, const char *run_id, enum run_follow how);
 
+/* ---- run_plan.c: the version of a plan that was stored last. What is not CLI_OK has been told. */
+int run_newest_version(struct run_access *x, const char *plan, struct strbuf *ret_version);
+
 /* ---- run_plan_file.c: a plan as people write it, as JSON. ERR_CONFIG_INVALID names line or step. */
 MUST_CHECK enum err_code run_plan_file(const char *path, struct strbuf *out, struct err *err);
 

@@ -1,4 +1,4 @@
-/* weir run plan put, plan get. */
+/* weir run plan put, plan get, plan list. */
 #include "base/must.h"
 #include "cli/run_internal.h"
 
@@ -56,9 +56,14 @@ int command_run_plan_put(const struct invocation *in)
     if (plan.http.status == 200)
         cli_note(in, "This version was stored before, with the same content.");
     else
-        cli_note(in, "\nNext: weir run start %.*s %.*s", STR_ARG(run_text(plan.json, "planId")),
-                 STR_ARG(run_text(plan.json, "planVersion")));
+        cli_note(in, "\nNext: weir run start %.*s", STR_ARG(run_text(plan.json, "planId")));
     return CLI_OK;
+}
+
+/* Nothing for none. */
+static void add_ms(struct text_table *t, const struct json *ms)
+{
+    text_table_add(t, ms && !str_is(ms->text, "0") ? ms->text : STR(""));
 }
 
 static void add_step(struct text_table *t, const struct json *step)
@@ -71,6 +76,8 @@ static void add_step(struct text_table *t, const struct json *step)
     text_table_add(t, needs.len ? strbuf_str(&needs) : STR(""));
     text_table_add_json(t, json_get(step, "queue"));
     text_table_add_json(t, json_get(step, "maxAttempts"));
+    add_ms(t, json_get(step, "timeoutMs"));
+    add_ms(t, json_get(step, "delayMs"));
     const struct json *config = json_get(step, "config");
     text_table_add(t, config ? config->source : STR(""));
 }
@@ -78,7 +85,8 @@ static void add_step(struct text_table *t, const struct json *step)
 static void show_plan(const struct json *plan)
 {
     static const char *const names[] = {"planId", "planVersion", "onFailure", "createdAt"};
-    static const char *const headings[] = {"!STEP", "AFTER", "QUEUE", ">TRIES", "CONFIG"};
+    static const char *const headings[] = {"!STEP",       "AFTER",     "QUEUE", ">TRIES",
+                                           ">TIMEOUT MS", ">DELAY MS", "CONFIG"};
     const struct json *steps = json_get(plan, "steps");
     run_show_pairs(plan, names, LENGTH_OF(names));
     putchar('\n');
@@ -89,18 +97,62 @@ static void show_plan(const struct json *plan)
     text_table_free(t);
 }
 
+/* "/engine/v1/plans?planId=ID" */
+static void write_list_path(const char *plan, struct strbuf *out)
+{
+    strbuf_add_text(out, "/engine/v1/plans");
+    if (!plan)
+        return;
+    strbuf_add_text(out, "?planId=");
+    http_escape(out, str_of(plan));
+}
+
+/* A page may be empty and still not the last. */
+int run_newest_version(struct run_access *x, const char *plan, struct strbuf *ret_version)
+{
+    struct strbuf cursor CLEANUP(strbuf_free) = {0};
+    do {
+        struct server_answer page CLEANUP(server_answer_free) = {0};
+        struct strbuf path CLEANUP(strbuf_free) = {0};
+        write_list_path(plan, &path);
+        strbuf_addf(&path, "&limit=1%s%.*s", cursor.len ? "&cursor=" : "", STR_ARG(strbuf_str(&cursor)));
+        int code = run_call(x, "GET", strbuf_str(&path), STR_ABSENT, &page);
+        if (code != CLI_OK)
+            return code;
+        const struct json *items = json_get(page.json, "items");
+        strbuf_add_str(ret_version, run_text(items ? items->child : NULL, "planVersion"));
+        strbuf_clear(&cursor);
+        strbuf_add_str(&cursor, run_text(page.json, "nextCursor"));
+    } while (!ret_version->len && cursor.len);
+    if (ret_version->len)
+        return CLI_OK;
+    cli_fault("Plan not found: your tenant has no plan %s\n      put it first (weir run plan put FILE); "
+              "`weir run plan "
+              "list` shows those there are",
+              plan);
+    return CLI_NOT_FOUND;
+}
+
+static int read_plan(const struct invocation *in, struct run_access *x, struct server_answer *ret_plan)
+{
+    struct strbuf path CLEANUP(strbuf_free) = {0}, newest CLEANUP(strbuf_free) = {0};
+    int code = in->arg_count > 1 ? CLI_OK : run_newest_version(x, in->args[0], &newest);
+    if (code != CLI_OK)
+        return code;
+    strbuf_add_text(&path, "/engine/v1/plans/");
+    http_escape(&path, str_of(in->args[0]));
+    strbuf_add_text(&path, "/versions/");
+    http_escape(&path, in->arg_count > 1 ? str_of(in->args[1]) : strbuf_str(&newest));
+    return run_call(x, "GET", strbuf_str(&path), STR_ABSENT, ret_plan);
+}
+
 int command_run_plan_get(const struct invocation *in)
 {
     struct run_access x CLEANUP(run_access_free) = {0};
     struct server_answer plan CLEANUP(server_answer_free) = {0};
-    struct strbuf path CLEANUP(strbuf_free) = {0};
-    strbuf_add_text(&path, "/engine/v1/plans/");
-    http_escape(&path, str_of(in->args[0]));
-    strbuf_add_text(&path, "/versions/");
-    http_escape(&path, str_of(in->arg_count > 1 ? in->args[1] : "1"));
     int code = run_access_open(in, &x);
     if (code == CLI_OK)
-        code = run_call(&x, "GET", strbuf_str(&path), STR_ABSENT, &plan);
+        code = read_plan(in, &x, &plan);
     if (code != CLI_OK)
         return code;
     if (in->json)
@@ -108,4 +160,30 @@ int command_run_plan_get(const struct invocation *in)
     else
         show_plan(plan.json);
     return CLI_OK;
+}
+
+static void add_plan(struct text_table *t, const struct json *plan)
+{
+    text_table_add_json(t, json_get(plan, "planId"));
+    text_table_add_json(t, json_get(plan, "planVersion"));
+    text_table_add_json(t, json_get(plan, "steps"));
+    text_table_add_json(t, json_get(plan, "createdAt"));
+}
+
+int command_run_plan_list(const struct invocation *in)
+{
+    static const char *const headings[] = {"!PLAN", "!VERSION", ">STEPS", "CREATED"};
+    struct run_access x CLEANUP(run_access_free) = {0};
+    struct strbuf path CLEANUP(strbuf_free) = {0};
+    int code = run_access_open(in, &x);
+    if (code != CLI_OK)
+        return code;
+    write_list_path(in->arg_count ? in->args[0] : NULL, &path);
+    struct pages list = {.path = strbuf_str(&path),
+                         .id = "planId",
+                         .nothing = "No plan matches.",
+                         .headings = headings,
+                         .columns = LENGTH_OF(headings),
+                         .add_row = add_plan};
+    return run_show_list(&x, &list);
 }

@@ -13,21 +13,33 @@ static void add_text(struct json_writer *w, const char *name, const char *value)
     }
 }
 
-static enum err_code write_start(const struct invocation *in, struct strbuf *out, struct err *err)
+/* Everything but the version; the object stays open. */
+static enum err_code begin_start(const struct invocation *in, struct json_writer *w, struct err *err)
 {
     const char *const *value = in->flags->value;
-    struct json_writer w;
-    jw_start(&w, out);
-    jw_object(&w);
-    add_text(&w, "planId", in->args[0]);
-    add_text(&w, "planVersion", in->arg_count > 1 ? in->args[1] : "1");
-    add_text(&w, "projectId", value[FLAG_PROJECT] ? value[FLAG_PROJECT] : "default");
-    add_text(&w, "environmentId", value[FLAG_ENVIRONMENT] ? value[FLAG_ENVIRONMENT] : "dev");
-    add_text(&w, "runId", value[FLAG_RUN_ID]);
-    if (json_argument_write(in->flags, FLAG_PARAMS, "params", &w, err) != ERR_OK)
-        return err->code;
-    jw_object_end(&w);
-    return ERR_OK;
+    jw_object(w);
+    add_text(w, "planId", in->args[0]);
+    add_text(w, "projectId", value[FLAG_PROJECT] ? value[FLAG_PROJECT] : "default");
+    add_text(w, "environmentId", value[FLAG_ENVIRONMENT] ? value[FLAG_ENVIRONMENT] : "dev");
+    add_text(w, "runId", value[FLAG_RUN_ID]);
+    return json_argument_write(in->flags, FLAG_PARAMS, "params", w, err);
+}
+
+/* The one that was given, or the newest. */
+static int end_start(struct run_access *x, struct json_writer *w)
+{
+    const struct invocation *in = x->in;
+    struct strbuf newest CLEANUP(strbuf_free) = {0};
+    int code = in->arg_count > 1 ? CLI_OK : run_newest_version(x, in->args[0], &newest);
+    if (code != CLI_OK)
+        return code;
+    struct str version = in->arg_count > 1 ? str_of(in->args[1]) : strbuf_str(&newest);
+    if (in->arg_count == 1 && !in->json)
+        cli_note(in, "The newest version of %s is %.*s.", in->args[0], STR_ARG(version));
+    jw_key(w, "planVersion");
+    jw_str(w, version);
+    jw_object_end(w);
+    return CLI_OK;
 }
 
 /* False: told. */
@@ -76,12 +88,16 @@ int command_run_start(const struct invocation *in)
     struct run_access x CLEANUP(run_access_free) = {0};
     struct server_answer run CLEANUP(server_answer_free) = {0};
     struct strbuf body CLEANUP(strbuf_free) = {0};
+    struct json_writer w;
     struct err err;
     if (!check_waiting(in->flags))
         return CLI_USAGE;
-    if (write_start(in, &body, &err) != ERR_OK)
+    jw_start(&w, &body);
+    if (begin_start(in, &w, &err) != ERR_OK)
         return cli_err(&err);
     int code = run_access_open(in, &x);
+    if (code == CLI_OK)
+        code = end_start(&x, &w);
     if (code == CLI_OK)
         code = run_call(&x, "POST", STR("/engine/v1/runs"), strbuf_str(&body), &run);
     return code == CLI_OK ? show_started(&x, &run) : code;

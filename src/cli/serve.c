@@ -143,7 +143,7 @@ static void print_first_job(const char *url, const char *program)
     printf("or:\n"
            "  export WEIR_URL=%s\n"
            "  eval \"$(%s client create --with-key --quiet)\"\n"
-           "  %s job submit --work-kind SUCCESS_FAST --wait\n",
+           "  %s job submit --work-kind SUCCESS_FAST --wait\n\n",
            url, program, program);
 }
 
@@ -198,6 +198,7 @@ static int run_with_greeting(const struct settings *s, int secrets_fd, const str
         .accept_loss = flags_has(in->flags, FLAG_ACCEPT_LOSS),
     };
     log_minimum(settings_log_level(s));
+    log_use_format(settings_log_format(s));
     if (otlp_endpoint() && !s->gateway_processes)
         log_line(LOG_WARN, "spans_not_exported", "error_message",
                  LOG_TEXT("OTEL_EXPORTER_OTLP_ENDPOINT is set, but gateway.processes is 0"), NULL);
@@ -210,23 +211,28 @@ static int run_with_greeting(const struct settings *s, int secrets_fd, const str
     return code;
 }
 
+/* On a terminal the one line for people says it all; elsewhere the failure has its event, too. */
+static int refuse_settings(const char *what, const struct err *err)
+{
+    log_process("root");
+    if (!log_is_text())
+        failure_boot_config_invalid("serve", err->detail, what);
+    return cli_settings_err(err);
+}
+
 /* Settings as they come, secrets among them, in a process of its own: see config/settings_handover.c. */
 static int read_settings(const struct invocation *in, int public_fd, int secret_fd)
 {
     struct settings s CLEANUP(settings_free);
     struct err err;
     prctl(PR_SET_DUMPABLE, 0);
-    if (cli_settings_load(in, &s, &err) != ERR_OK) {
-        log_process("root");
-        failure_boot_config_invalid("serve", err.detail, "settings");
-        return cli_err(&err);
-    }
+    if (cli_settings_load(in, &s, &err) != ERR_OK)
+        return refuse_settings("settings", &err);
     struct issuer_keys *issuers;
-    if (token_issuers_open(&s, clock_wall_ms(&clock_system) / 1000, &issuers, &err) != ERR_OK) {
-        failure_boot_config_invalid("serve", err.detail, "issuers");
-        return cli_err(&err);
-    }
+    if (token_issuers_open(&s, clock_wall_ms(&clock_system) / 1000, &issuers, &err) != ERR_OK)
+        return refuse_settings("issuers", &err);
     issuer_keys_free(issuers);
+    settings_warn_of_variables(environ, stderr);
     settings_warn(&s, stderr);
     return settings_hand_over(&s, public_fd, secret_fd, &err) == ERR_OK ? CLI_OK : cli_err(&err);
 }

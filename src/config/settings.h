@@ -64,9 +64,12 @@ MUST_CHECK enum err_code settings_load_file(struct settings *s, const char *path
 /* The same for bytes in memory; `name` stands for the file in messages. */
 MUST_CHECK enum err_code settings_load_text(struct settings *s, const char *name, struct str text,
                                             struct err *err);
-/* Reads WEIR_* for every key; an unknown WEIR_ variable is refused. Known beside the keys: those of
- * the command line (WEIR_URL, WEIR_API_KEY, ...), and what a cluster injects for a service named weir. */
+/* Reads WEIR_* for every key; variables that are no key are passed over. */
 MUST_CHECK enum err_code settings_load_environment(struct settings *s, char **environ_list, struct err *err);
+/* One line for each WEIR_ variable that is no key, with the one that was probably meant. Not told: those of
+ * the command line (WEIR_URL, WEIR_API_KEY, ...), and what Kubernetes injects for services called weir or
+ * weir-NAME. */
+void settings_warn_of_variables(char **environ_list, FILE *out);
 /* Secrets that are not given as values, after every other source: KEY_file, the file `KEY` in
  * `credentials_dir` (systemd's; may be NULL), and PGPASSWORD for store.password. ERR_CONFIG_INVALID when a
  * key and its file are both given, or when the file cannot be read, is empty or is too long. */
@@ -127,5 +130,6 @@ bool settings_registration_is_open(const struct settings *s);
 bool settings_webhooks_private(const struct settings *s); /* webhooks.allow_private; unset: dev */
 int64_t settings_http_threads(const struct settings *s);  /* server.threads, or the online CPUs */
 enum log_level settings_log_level(const struct settings *s);
+enum log_format settings_log_format(const struct settings *s);
 
 #endif

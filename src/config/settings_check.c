@@ -247,3 +247,10 @@ enum log_level settings_log_level(const struct settings *s)
     MUST(s->log_level == NULL); /* checked when it was set */
     return LOG_INFO;
 }
+
+enum log_format settings_log_format(const struct settings *s)
+{
+    if (strcmp(s->log_format, "auto") == 0)
+        return LOG_FORMAT_AUTO;
+    return strcmp(s->log_format, "text") == 0 ? LOG_FORMAT_TEXT : LOG_FORMAT_JSON;
+}

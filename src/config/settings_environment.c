@@ -8,21 +8,33 @@
 static const char *const command_line_names[] = {"WEIR_URL", "WEIR_API_KEY",     "WEIR_TOKEN",
                                                  "WEIR_CA",  "WEIR_CLIENT_CERT", "WEIR_CLIENT_KEY"};
 
-/* A cluster that runs a service called "weir" injects WEIR_SERVICE_HOST, WEIR_PORT,
- * WEIR_PORT_80_TCP and the like into every container; refusing those would keep Weir from starting
- * under its name. */
-static bool is_service_link(struct str name)
+static bool ends_with(struct str name, const char *end)
 {
-    return str_is(name, "WEIR_PORT") || str_starts(name, "WEIR_PORT_") ||
-           str_starts(name, "WEIR_SERVICE_HOST") || str_starts(name, "WEIR_SERVICE_PORT");
+    size_t len = strlen(end);
+    return name.len >= len && memcmp(name.ptr + name.len - len, end, len) == 0;
 }
 
-static bool is_for_others(struct str name)
+static bool contains(struct str name, const char *part)
+{
+    return memmem(name.ptr, name.len, part, strlen(part)) != NULL;
+}
+
+/* Kubernetes tells every container of the services around it: of one called weir, or weir-NAME, by WEIR_PORT,
+ * WEIR_NAME_SERVICE_HOST, WEIR_NAME_PORT_80_TCP_ADDR and the like. A plain WEIR_NAME_PORT is a URL then; a
+ * number is somebody's mistake. */
+static bool is_service_link(struct str name, struct str value)
+{
+    if (ends_with(name, "_PORT") && !contains(name, "_PORT_") && !contains(name, "_SERVICE_"))
+        return contains(value, "://");
+    return contains(name, "_PORT_") || contains(name, "_SERVICE_HOST") || contains(name, "_SERVICE_PORT");
+}
+
+static bool is_for_others(struct str name, struct str value)
 {
     for (size_t i = 0; i < LENGTH_OF(command_line_names); i++)
         if (str_is(name, command_line_names[i]))
             return true;
-    return is_service_link(name);
+    return is_service_link(name, value);
 }
 
 static const struct setting *find_by_env_name(struct str name)
@@ -37,7 +49,7 @@ static const struct setting *find_by_env_name(struct str name)
 }
 
 /* The variable in small letters differs from its key only in dots, which the guess forgives. */
-static enum err_code unknown_variable(struct str name, struct err *err)
+static void warn_of_variable(struct str name, FILE *out)
 {
     enum { NAME_MAX_SHOWN = 64 };
     char key[NAME_MAX_SHOWN + 1] = "";
@@ -47,29 +59,46 @@ static enum err_code unknown_variable(struct str name, struct err *err)
         char c = name.ptr[i];
         key[i - prefix] = c >= 'A' && c <= 'Z' ? (char)(c + 32) : c;
     }
-    const struct setting *near = setting_nearest(str_of(key));
+    const struct setting *near =
+        ends_with(name, "_PORT") ? setting_find(STR("server.listen")) : setting_nearest(str_of(key));
     if (near)
         setting_env_name(near, near_name);
-    return err_set(err, ERR_CONFIG_INVALID, "unknown variable %.*s in the environment%s%s%s",
-                   (int)(name.len < NAME_MAX_SHOWN ? name.len : NAME_MAX_SHOWN), name.ptr,
-                   near ? "; did you mean " : "", near_name, near ? "?" : "");
+    fprintf(out, "weir: warning: the variable %.*s is no setting and is ignored%s%s%s\n",
+            (int)(name.len < NAME_MAX_SHOWN ? name.len : NAME_MAX_SHOWN), name.ptr,
+            near ? "; did you mean " : "", near_name, near ? "?" : "");
+}
+
+static bool next_of_ours(char ***entry, struct str *ret_name, struct str *ret_value)
+{
+    for (; *entry && **entry; ++*entry) {
+        *ret_value = str_of(**entry);
+        *ret_name = str_cut(ret_value, '=');
+        if (str_starts(*ret_name, "WEIR_"))
+            return ++*entry;
+    }
+    return false;
 }
 
 enum err_code settings_load_environment(struct settings *s, char **environ_list, struct err *err)
 {
-    for (char **entry = environ_list; entry && *entry; entry++) {
-        struct str value = str_of(*entry);
-        struct str name = str_cut(&value, '=');
-        if (!str_starts(name, "WEIR_") || is_for_others(name))
-            continue;
+    struct str name, value;
+    while (next_of_ours(&environ_list, &name, &value)) {
         const struct setting *d = find_by_env_name(name);
-        if (!d)
-            return unknown_variable(name, err);
         char where[SETTING_ENV_NAME_MAX + 2];
+        if (!d)
+            continue; /* settings_warn_of_variables() tells */
         snprintf(where, sizeof where, "%.*s: ", STR_ARG(name));
         enum err_code code = setting_assign(s, d, value, ORIGIN_ENVIRONMENT, where, err);
         if (code)
             return code;
     }
     return ERR_OK;
+}
+
+void settings_warn_of_variables(char **environ_list, FILE *out)
+{
+    struct str name, value;
+    while (next_of_ours(&environ_list, &name, &value))
+        if (!find_by_env_name(name) && !is_for_others(name, value))
+            warn_of_variable(name, out);
 }

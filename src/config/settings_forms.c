@@ -201,6 +201,8 @@ bool setting_form_fits(enum setting_form form, struct str value)
         return each_item(value, is_signal);
     case FORM_URL:
         return is_url(value);
+    case FORM_LOG_FORMAT:
+        return one_of(value, "auto text json");
     case FORM_LEVEL:
         return one_of(value, "debug info warn error");
     case FORM_LISTEN:

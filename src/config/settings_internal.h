@@ -25,6 +25,7 @@
     X(URL, false,                                                                                            \
       "an http or https URL without user name or fragment, such as http://127.0.0.1:8181/v1/data/a")         \
     X(LEVEL, false, "debug, info, warn or error")                                                            \
+    X(LOG_FORMAT, false, "auto, text or json")                                                               \
     X(LISTEN, false, "HOST:PORT such as 127.0.0.1:8080, [::1]:8080 or localhost:0")                          \
     X(LISTEN_OR_OFF, false, "HOST:PORT such as 127.0.0.1:8080, [::1]:8080 or localhost:0; or off")           \
     X(PATH, false, "the path of a file")                                                                     \

@@ -185,7 +185,8 @@
          "on: events that are no valid transition are refused, for good; off: written and flagged")          \
     INT(engine_cancel_grace_ms, "engine.cancel_grace_ms", 10000, 0, 3600000,                                 \
         "running steps of a cancelled run get so long to end by themselves")                                 \
-    INT(engine_step_timeout_ms, "engine.step_timeout_ms", 3600000, 1, 86400000, "longest run of a step")     \
+    INT(engine_step_timeout_ms, "engine.step_timeout_ms", 3600000, 1, 86400000,                              \
+        "longest run of a step whose plan has no timeoutMs")                                                 \
     TEXT(engine_approval_required, "engine.approval_required", SIGNALS, NULL,                                \
          "signal types that a second Admin has to approve")                                                  \
     TEXT(engine_disabled_signals, "engine.disabled_signals", SIGNALS, NULL, "signal types nobody may send")  \
@@ -214,7 +215,11 @@
         "target of the time until a lost connection is back; stricter only")                                 \
     INT(metrics_queues_max, "metrics.queues_max", 200, 0, 100000,                                            \
         "queues with series of their own in /metrics; the rest are `other`")                                 \
-    TEXT(log_level, "log.level", LEVEL, "info", "debug, info, warn or error")
+    TEXT(log_level, "log.level", LEVEL, "info", "debug, info, warn or error")                                \
+    TEXT(log_format, "log.format", LOG_FORMAT, "auto",                                                       \
+         "text: lines for people; json: an object a line; auto: text when stderr is a terminal, else json")  \
+    TEXT(log_transitions, "log.transitions", SWITCH, "off",                                                  \
+         "on: every change of a job's state is logged at level info; off: at debug, failures at info")
 
 /* Where stage and prod have another default than dev, whose is in the list above. X(field, default) */
 #define SETTINGS_OUTSIDE_DEV(X)                                                                              \

@@ -33,9 +33,23 @@ static void add_step(struct unit *u, int64_t plan, const struct plan_step *s, in
                                   .queue = s->queue,
                                   .needs = numbers(u, s->needs, s->need_count),
                                   .feeds = numbers(u, s->feeds, s->feed_count),
-                                  .config = s->config};
+                                  .config = s->config,
+                                  .timeout_ms = s->timeout_ms,
+                                  .delay_ms = s->delay_ms};
     unit_insert(u, &table_plan_step_row, row);
     run_mark_add(u, plan, run_mark_hash(MARK_STEP, s->id), idx);
+}
+
+static void list_plan(struct unit *u, const struct plan_row *plan)
+{
+    struct plan_version_row *row = ARENA_NEW(u->arena, struct plan_version_row);
+    *row = (struct plan_version_row){.tenant = plan->tenant,
+                                     .back = -plan->num,
+                                     .created_ms = plan->created_ms,
+                                     .step_count = plan->step_count,
+                                     .plan = plan->plan,
+                                     .version = plan->version};
+    unit_insert(u, &table_plan_version_row, row);
 }
 
 static enum err_code decide_plan(struct unit *u, struct command *base, struct err *err)
@@ -59,6 +73,7 @@ static enum err_code decide_plan(struct unit *u, struct command *base, struct er
     row->step_count = p->step_count;
     row->fingerprint = fingerprint;
     unit_insert(u, &table_plan_row, row);
+    list_plan(u, row);
     for (uint32_t i = 0; i < p->step_count; i++)
         add_step(u, row->num, &p->steps[i], i);
     c->created = true;

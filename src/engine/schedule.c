@@ -49,6 +49,28 @@ static void arm(struct unit *u, struct run_row *run, struct run_step_row *step, 
     unit_update(u, &table_run_row, run);
 }
 
+/* Its dependencies are done since `since_ms`; before the delay is over it is not to be claimed. */
+static void arm_ready(struct unit *u, struct run_row *run, struct run_step_row *step, int64_t since_ms)
+{
+    const struct plan_step_row *p = plan_step(u, run, step->idx);
+    arm(u, run, step, p && p->delay_ms ? since_ms + p->delay_ms : 0);
+}
+
+/* When the last of its dependencies was done; of a step without any, when the run was queued. */
+static int64_t ready_since_ms(struct unit *u, const struct run_row *run, const struct run_step_row *step)
+{
+    const struct plan_step_row *p = plan_step(u, run, step->idx);
+    int64_t since_ms = run->queued_ms;
+    uint64_t number;
+    for (struct str needs = p && p->delay_ms ? p->needs : STR_ABSENT;
+         needs.len && varint_take(&needs, &number);) {
+        const struct run_step_row *before = run_step(u, run, (int64_t)number);
+        if (before && before->ended_ms > since_ms)
+            since_ms = before->ended_ms;
+    }
+    return since_ms;
+}
+
 /* The step has none any more; whoever calls has ended it. */
 static void disarm(struct unit *u, struct run_row *run, struct run_step_row *step)
 {
@@ -119,7 +141,7 @@ static void feed(struct unit *u, struct run_row *run, const struct run_step_row 
         next->waits--;
         unit_update(u, &table_run_step_row, next);
         if (!next->waits && next->state == STEP_PENDING && gives_tasks(run))
-            arm(u, run, next, 0);
+            arm_ready(u, run, next, u->now_ms);
     }
 }
 
@@ -195,7 +217,7 @@ static void begin_step(struct unit *u, void *row, void *arg)
         s->waits++;
     unit_insert(u, &table_run_step_row, s);
     if (!s->waits)
-        arm(u, run, s, 0);
+        arm_ready(u, run, s, u->now_ms);
 }
 
 void schedule_begin(struct unit *u, struct run_row *run, const struct plan_row *plan)
@@ -245,7 +267,7 @@ static void arm_waiting(struct unit *u, void *row, void *arg)
     if (step->task)
         return;
     if (step->state == STEP_PENDING && !step->waits)
-        arm(u, run, step, 0);
+        arm_ready(u, run, step, ready_since_ms(u, run, step));
     if (step->state == STEP_FAILED && step->tries_left) {
         /* All of them are left: RETRY_STEP gave them, and what it asks for has no pause. */
         const struct plan_step_row *p = plan_step(u, run, step->idx);

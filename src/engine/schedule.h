@@ -4,8 +4,9 @@
  * the run has behind it; only pausing, resuming and stopping look at all its steps. Counters in the run's row
  * (left, open, failed) say when it is over.
  *
- *   a step gets a task when all it depends on is SUCCESS or SKIPPED, and another one after a failure while it
- *   has tries left, behind a pause as jobs have; no task is given while the run is paused or ending. */
+ *   a step gets a task when all it depends on is SUCCESS or SKIPPED, not to be claimed before its delayMs is
+ *   over, and another one after a failure while it has tries left, behind a pause as jobs have; no task is
+ *   given while the run is paused or ending. */
 #ifndef WEIR_ENGINE_SCHEDULE_H
 #define WEIR_ENGINE_SCHEDULE_H
 

@@ -17,7 +17,7 @@ static void move(struct task *t, enum job_trigger on)
 /* --- making and ending ----------------------------------------------------------------------------- */
 
 static struct task *add(struct unit *u, const struct run_row *run, int64_t type, struct str queue,
-                        int64_t attempt, int64_t due_ms)
+                        int64_t max_runtime_ms, int64_t attempt, int64_t due_ms)
 {
     struct task_row row = {.id = (int64_t)(TASK_ID_OF_STREAM | (uint64_t)unit_new_id(u)),
                            .low = (int64_t)uuid_v7_random_low(),
@@ -26,7 +26,7 @@ static struct task *add(struct unit *u, const struct run_row *run, int64_t type,
                            .type = type,
                            .priority = STEP_PRIORITY,
                            .created_ms = u->now_ms,
-                           .max_runtime_ms = u->settings->engine_step_timeout_ms,
+                           .max_runtime_ms = max_runtime_ms,
                            .max_retries = attempt,
                            .subject = run->num,
                            .queue = queue,
@@ -39,10 +39,16 @@ static struct task *add(struct unit *u, const struct run_row *run, int64_t type,
     return t;
 }
 
+int64_t step_timeout_ms(const struct settings *s, const struct plan_step_row *plan)
+{
+    return plan->timeout_ms ? plan->timeout_ms : s->engine_step_timeout_ms;
+}
+
 int64_t step_task_add(struct unit *u, const struct run_row *run, const struct run_step_row *step,
                       const struct plan_step_row *plan, int64_t due_ms)
 {
-    struct task *t = add(u, run, step->idx, plan->queue, step->attempt + 1, due_ms);
+    struct task *t =
+        add(u, run, step->idx, plan->queue, step_timeout_ms(u->settings, plan), step->attempt + 1, due_ms);
     move(t, JOB_ON_DUE); /* a pause before another try is one of the queue, as jobs have it */
     unit_task_place(u, t);
     return t->row.id;
@@ -50,7 +56,8 @@ int64_t step_task_add(struct unit *u, const struct run_row *run, const struct ru
 
 int64_t step_task_timer(struct unit *u, const struct run_row *run, int64_t due_ms)
 {
-    struct task *t = add(u, run, STEP_TASK_TIMER, STR("~runs"), 1, due_ms);
+    struct task *t =
+        add(u, run, STEP_TASK_TIMER, STR("~runs"), u->settings->engine_step_timeout_ms, 1, due_ms);
     unit_task_place(u, t);
     return t->row.id;
 }
@@ -73,7 +80,7 @@ void step_task_end(struct unit *u, int64_t id)
     if (!t)
         return;
     if (t->phase == TASK_LEASED || t->phase == TASK_RUNNING)
-        task_leave_ghost(u, t);
+        lease_remember_ended(u, t, LEASE_CUT);
     unit_task_end(u, t);
 }
 
@@ -173,11 +180,11 @@ static void finished(struct unit *u, struct task *t, const struct task_outcome *
         schedule_succeeded(u, h.run, h.step, o->result);
 }
 
-static void lease_expired(struct unit *u, struct task *t, const char *reason)
+/* Before the start only: the run's log has no event that takes a StepStarted back. */
+static void lease_expired(struct unit *u, struct task *t, const struct task_return *r)
 {
-    (void)reason;
     t->row.lease_ms = 0;
-    t->row.due_ms = 0;
+    t->row.due_ms = r->delay_ms ? u->now_ms + r->delay_ms : 0;
     t->row.token++; /* whoever held it cannot start any more */
     move(t, JOB_ON_LEASE_EXPIRE);
     live_set_worker(u->store->live, t, STR_ABSENT, 0);
@@ -190,8 +197,9 @@ static void worker_lost(struct unit *u, struct task *t)
 
 static void timed_out(struct unit *u, struct task *t)
 {
-    task_leave_ghost(u, t);
-    failed(u, t, STR("timeout"), STR("it ran longer than engine.step_timeout_ms"), true);
+    lease_remember_ended(u, t, LEASE_CUT);
+    failed(u, t, STR("timeout"), STR("it ran longer than timeoutMs of its step, or engine.step_timeout_ms"),
+           true);
 }
 
 const struct task_owner step_task_owner = {

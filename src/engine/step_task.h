@@ -8,6 +8,8 @@
 
 enum { STEP_TASK_TIMER = -1 }; /* `type` of the task that closes a run after its time of grace */
 
+/* How long one attempt of the step may run. */
+int64_t step_timeout_ms(const struct settings *s, const struct plan_step_row *plan);
 /* Both give the task's id. due_ms 0: at once. */
 int64_t step_task_add(struct unit *u, const struct run_row *run, const struct run_step_row *step,
                       const struct plan_step_row *plan, int64_t due_ms);

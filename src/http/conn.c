@@ -159,7 +159,7 @@ void conn_on_event(struct http_conn *c, uint32_t events)
         break;
     case CONN_STREAM:
         if (c->peer_shut)
-            stream_lose(c);
+            stream_peer_shut(c);
         else
             stream_on_turn(c);
         break;

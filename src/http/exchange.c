@@ -84,7 +84,7 @@ void exchange_give_back(struct http_loop *l, struct exchange *ex)
     heavy_ends(l, ex);
     unsent_ends(ex);
     held_by_exchange(ex, 0);
-    if (ex->pub.server_state != EXCHANGE_STREAM) /* a stream left the count when it began */
+    if (ex->pub.server_state != EXCHANGE_STREAM || ex->held) /* a stream left the count when it began */
         count_add(&l->busy_count, -1);
     if (l->pool_count == POOLED_EXCHANGES_MAX) {
         exchange_free(ex);
@@ -155,8 +155,12 @@ void http_reply_header(struct http_exchange *x, const char *name, struct str val
 void http_answer(struct http_exchange *x)
 {
     /* Sent when the callback has returned: until then the handler may still look at its exchange. */
-    MUST(x->server_state == EXCHANGE_RUNNING);
     MUST(x->status >= 200 && x->status <= 599);
+    if (exchange_of(x)->held) {
+        stream_answer_held(exchange_of(x));
+        return;
+    }
+    MUST(x->server_state == EXCHANGE_RUNNING);
     x->server_state = EXCHANGE_ANSWERED;
 }
 

@@ -81,7 +81,7 @@ struct exchange {
     bool heavy;        /* counted as under way (heavy.c) */
 
     enum stream_state stream;
-    bool stream_bare;              /* no chunk framing: HTTP/1.0 */
+    bool held, stream_bare;        /* ticks as a stream, answered as a whole; no chunk framing: HTTP/1.0 */
     bool stream_told, stream_more; /* its handler knows that it ends; a tick is due when all is sent */
     int64_t ping_ms, next_ping_ms;
     int64_t stuck_at_ms; /* 0: the kernel takes all we have; else give up then */

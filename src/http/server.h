@@ -174,7 +174,7 @@ uint16_t http_server_tls_port(const struct http_server *s);
 /* Stops accepting and closes idle connections; requests under way are answered with Connection: close;
  * streams get their last chunk. */
 void http_server_drain(struct http_server *s);
-/* Exchanges whose head has arrived and that are not over: parked ones included, streams not. */
+/* Exchanges whose head has arrived and that are not over: parked and held ones included, streams not. */
 uint32_t http_server_busy(const struct http_server *s);
 uint32_t http_server_connections(const struct http_server *s);
 uint32_t http_server_connections_over(const struct http_server *s, bool unix_socket); /* or TCP */
@@ -208,7 +208,7 @@ void http_reply_header(struct http_exchange *x, const char *name, struct str val
 /* The address of who sent the request, without a port; absent over the Unix socket. */
 struct str http_peer(struct http_exchange *x);
 /* Sends status, headers and body once the callback returns. Only from a callback of this exchange;
- * exactly once per exchange. */
+ * exactly once per exchange, also of one that is held. */
 void http_answer(struct http_exchange *x);
 /* Any thread, also before on_request has returned; exactly once per parking. Many resumes before one
  * http_wake() cost at most one wake-up per loop. */
@@ -217,6 +217,13 @@ void http_wake(struct http_server *s);
 /* From on_round_end, instead of http_wake(): the answers of what was resumed are sent here and now, also
  * those of loops that sleep, which spares their wake-up. Loops that are awake do it themselves. */
 void http_answer_resumed(struct http_server *s);
+
+/* A long poll that waits as a stream does, and is not answered yet: on_stream_tick is called as for a stream,
+ * and one of its calls answers with http_answer(). It has to when http_hold_is_over(): the server drains, the
+ * client sends no more (it may have left, and may listen on), or asks for the head only. on_stream_end is
+ * called only when it was not answered. From a callback of this exchange. */
+void http_hold(struct http_exchange *x, int64_t ping_ms);
+bool http_hold_is_over(const struct http_exchange *x);
 
 /* Turns the exchange into a stream (chunked; status and content type already set; what stands in
  * reply_body goes first). Only from a callback of this exchange. */

@@ -43,6 +43,33 @@ void http_stream_begin(struct http_exchange *x, int64_t ping_ms)
     strbuf_clear(&x->reply_body);
 }
 
+void http_hold(struct http_exchange *x, int64_t ping_ms)
+{
+    struct exchange *ex = exchange_of(x);
+    MUST(x->server_state == EXCHANGE_RUNNING && !ex->owes_resume);
+    x->server_state = EXCHANGE_STREAM;
+    atomic_fetch_add(&x->loop->stream_count, 1); /* from here on no tick is missed, as for a stream */
+    ex->ping_ms = ping_ms;
+    ex->stream = STREAM_OPEN;
+    ex->held = true;
+}
+
+bool http_hold_is_over(const struct http_exchange *x)
+{
+    return atomic_load(&x->gone) || atomic_load(&x->loop->server->draining) || x->method == HTTP_HEAD;
+}
+
+void stream_answer_held(struct exchange *ex)
+{
+    MUST(ex->pub.server_state == EXCHANGE_STREAM && ex->stream == STREAM_OPEN);
+    ex->stream_told = true;
+    ex->stream = STREAM_ENDING;
+    reply_write_head(ex, false);
+    if (ex->pub.method != HTTP_HEAD)
+        strbuf_add_str(&ex->out, strbuf_str(&ex->pub.reply_body));
+    loop_queue(ex->pub.conn);
+}
+
 bool http_stream_write(struct http_exchange *x, struct str bytes)
 {
     struct exchange *ex = exchange_of(x);
@@ -116,7 +143,7 @@ void stream_start(struct http_conn *c)
     exchange_list_add(&l->streams, ex);
     ex->next_ping_ms = l->now_ms + ex->ping_ms;
     if (c->fd < 0 || c->peer_shut) {
-        stream_lose(c);
+        stream_peer_shut(c);
         return;
     }
     if (ex->pub.method == HTTP_HEAD || atomic_load(&l->server->draining))
@@ -142,10 +169,25 @@ void stream_lose(struct http_conn *c)
     leave(c);
 }
 
+/* Whoever listens to a stream never sends; of a long poll it may be a half-closed one, which is answered. */
+void stream_peer_shut(struct http_conn *c)
+{
+    atomic_store(&c->x->pub.gone, true);
+    if (c->x->held && c->x->stream == STREAM_OPEN && c->fd >= 0)
+        c->x->pub.on_stream_tick(&c->x->pub);
+    if (c->x->held && c->x->stream == STREAM_ENDING)
+        stream_on_turn(c);
+    else
+        stream_lose(c);
+}
+
 void stream_drain(struct http_conn *c)
 {
     struct exchange *ex = c->x;
-    if (ex->stream == STREAM_OPEN) {
+    if (ex->held && ex->stream == STREAM_OPEN) {
+        ex->pub.on_stream_tick(&ex->pub);
+        MUST(ex->stream != STREAM_OPEN);
+    } else if (ex->stream == STREAM_OPEN) {
         tell_end(ex);
         add_last_chunk(ex);
         if (ex->pub.method != HTTP_HEAD)

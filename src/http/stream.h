@@ -2,6 +2,7 @@
 #ifndef WEIR_HTTP_STREAM_H
 #define WEIR_HTTP_STREAM_H
 
+struct exchange;
 struct http_conn;
 struct http_loop;
 
@@ -12,9 +13,11 @@ enum stream_state {
 };
 
 void stream_start(struct http_conn *c);
+void stream_answer_held(struct exchange *ex);
 void stream_on_turn(struct http_conn *c);
 void stream_on_deadline(struct http_conn *c);
 void stream_lose(struct http_conn *c);
+void stream_peer_shut(struct http_conn *c);
 void stream_drain(struct http_conn *c);
 void stream_tick_all(struct http_loop *l);
 

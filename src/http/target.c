@@ -61,8 +61,7 @@ static bool is_plain(struct str s)
     return !s.len || (!memchr(s.ptr, '%', s.len) && !memchr(s.ptr, '+', s.len));
 }
 
-/* A name that cannot be decoded is nobody's parameter; unknown ones are ignored. */
-static bool name_is(struct arena *a, struct str raw, struct str name)
+bool target_name_is(struct arena *a, struct str raw, struct str name)
 {
     struct str text = raw;
     if (!is_plain(raw) && decode(a, raw, FORM_QUERY, &text))
@@ -76,7 +75,7 @@ enum err_code target_query(struct arena *a, struct str query, struct str name, s
     while (query.len) {
         struct str value = str_cut(&query, '&');
         struct str key = str_cut(&value, '=');
-        if (!name_is(a, key, name))
+        if (!target_name_is(a, key, name))
             continue;
         struct str text;
         const char *why = decode(a, value, FORM_QUERY, &text);

@@ -12,6 +12,8 @@
 
 MUST_CHECK enum err_code target_decode_path(struct arena *a, struct str raw, struct str *ret_path,
                                             struct err *err);
+/* Is this the name of a parameter, as it stands in a query? One that cannot be decoded is no name. */
+bool target_name_is(struct arena *a, struct str raw, struct str name);
 /* Value of the first parameter of that name, plus- and percent-decoded; absent when there is none. */
 MUST_CHECK enum err_code target_query(struct arena *a, struct str query, struct str name,
                                       struct str *ret_value, struct err *err);

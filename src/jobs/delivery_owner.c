@@ -268,9 +268,9 @@ static void started(struct unit *u, struct task *s)
     deliver_move(s, STREAM_ON_START);
 }
 
-static void lease_expired(struct unit *u, struct task *s, const char *reason)
+static void lease_expired(struct unit *u, struct task *s, const struct task_return *r)
 {
-    (void)reason;
+    (void)r;        /* nobody but the gateway holds one, and it names no delay */
     s->row.token++; /* whoever held it cannot start any more */
     s->row.due_ms = deliver_not_before_ms(u, s, 0);
     let_go(u, s);

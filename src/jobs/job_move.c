@@ -149,6 +149,8 @@ bool job_move(struct unit *u, struct task *t, enum job_trigger on, struct str ex
         unit_counts(u, t->row.client)->by_kind[t->row.kind]++;
     t->row.state = move->to;
     t->row.expire_ms = move->to == JOB_QUEUED ? queue_deadline_ms(u, t) : 0;
+    if (t->row.progress.ptr) /* it has left RUNNING, the only state with progress */
+        unit_task_progress(u, t, STR_ABSENT);
     append(u, t, move->event, prev, move->to, extra);
     if (!job_state_is_final(move->to) || (ending && ending->is_retried))
         return true;

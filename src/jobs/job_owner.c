@@ -1,8 +1,9 @@
 /* What claims, lost leases and results mean for a job: the owner side of its task. */
-#include "base/json.h"
+#include "base/json_members.h"
 #include "base/must.h"
 #include "jobs/job_move.h"
 #include "jobs/job_room.h"
+#include "lifecycle/key_power.h"
 #include "lifecycle/work_kinds.h"
 
 #include "base/banned.h"
@@ -67,6 +68,11 @@ static void fail(struct unit *u, struct task *t, enum job_trigger on, struct str
     fail_as(u, t, on, reason, code, message, retryable);
 }
 
+static bool has_room_for_result(const struct unit *u, const struct task_outcome *o)
+{
+    return (int64_t)o->result.len <= u->settings->jobs_payload_max_bytes;
+}
+
 static void job_finished(struct unit *u, struct task *t, const struct task_outcome *o)
 {
     if (!o->success) {
@@ -74,7 +80,7 @@ static void job_finished(struct unit *u, struct task *t, const struct task_outco
              o->error_message.ptr ? o->error_message : STR("the worker reported a failure"), o->retryable);
         return;
     }
-    if ((int64_t)o->result.len > u->settings->jobs_payload_max_bytes) {
+    if (!has_room_for_result(u, o)) {
         fail(u, t, JOB_ON_FAIL, STR("output_too_large"),
              STR("the result is larger than jobs.payload_max_bytes"), false);
         return;
@@ -83,24 +89,59 @@ static void job_finished(struct unit *u, struct task *t, const struct task_outco
     MUST(job_move(u, t, JOB_ON_SUCCEED, STR_ABSENT, &ending));
 }
 
-static void job_lease_expired(struct unit *u, struct task *t, const char *reason)
+static int64_t due_after_ms(const struct unit *u, int64_t delay_ms)
 {
-    struct str extra = job_reason(u, reason, STR_ABSENT);
+    return delay_ms ? u->now_ms + delay_ms : 0;
+}
+
+static void job_lease_expired(struct unit *u, struct task *t, const struct task_return *r)
+{
+    struct str extra = job_reason(u, r->reason, r->message);
     t->row.lease_ms = 0;
-    t->row.due_ms = 0;
+    t->row.due_ms = due_after_ms(u, r->delay_ms);
     t->row.token++; /* whoever held it cannot start any more */
     MUST(job_move(u, t, JOB_ON_LEASE_EXPIRE, extra, NULL));
     live_set_worker(u->store->live, t, STR_ABSENT, 0);
 }
 
+/* The lifecycle leads from RUNNING to QUEUED by way of FAILED only. Nothing failed, so the attempt and what
+ * is left of them stay as they are, and no report is archived. */
+static void job_released(struct unit *u, struct task *t, const struct task_return *r)
+{
+    struct job_ending ending = {.is_retried = true};
+    MUST(job_move(u, t, JOB_ON_FAIL, job_reason(u, r->reason, r->message), &ending));
+    t->row.token++; /* whoever held it cannot finish it any more */
+    job_requeue(u, t, due_after_ms(u, r->delay_ms));
+}
+
+static void job_progressed(struct unit *u, struct task *t, const struct task_progress *p)
+{
+    struct strbuf b = {0};
+    struct json_writer w;
+    jw_start(&w, &b);
+    jw_object(&w);
+    jw_key(&w, "percent");
+    jw_double(&w, p->percent);
+    jw_key(&w, "note");
+    jw_str(&w, p->note);
+    encode_time_ms(&w, "at", u->now_ms);
+    jw_object_end(&w);
+    unit_task_progress(u, t, strbuf_str(&b));
+    unit_progressed(u, t->row.id);
+    strbuf_free(&b);
+}
+
+/* Of both a finish that comes later is not the one that ended it: told by the token (worker_commands.c). */
 static void job_worker_lost(struct unit *u, struct task *t)
 {
+    t->row.token++;
     fail(u, t, JOB_ON_WORKER_LOST, STR("worker_lost"), STR("no heartbeat until the lease ended"), true);
 }
 
 static void job_timed_out(struct unit *u, struct task *t)
 {
-    task_leave_ghost(u, t);
+    lease_remember_ended(u, t, LEASE_CUT);
+    t->row.token++;
     fail_as(u, t, JOB_ON_TIMEOUT, "timeout", str_of(err_wire(ERR_EXEC_TIMEOUT)),
             STR("it ran longer than max_runtime_ms"), true);
 }
@@ -110,13 +151,34 @@ static void job_expired(struct unit *u, struct task *t)
     job_cancel(u, t, "expired");
 }
 
+static void job_load_ended(struct unit *u, int64_t id)
+{
+    unit_want(u, &table_end_row, &(struct end_row){.id = id});
+}
+
+/* Rows that nobody wanted are read here: the task may have ended in this very batch. */
+static bool job_was_finished(struct unit *u, const struct finish_again *f)
+{
+    const struct end_row *end = unit_get(u, &table_end_row, &(struct end_row){.id = f->id});
+    bool success = f->outcome->success && has_room_for_result(u, f->outcome);
+    if (!end || end->token != f->token || end->state != (success ? JOB_SUCCEEDED : JOB_FAILED) ||
+        (f->client && end->client != f->client))
+        return false;
+    const struct job_row *job = unit_get(u, &table_job_row, &(struct job_row){.id = f->id});
+    return job && job->low == (int64_t)f->low && key_queues_have(f->queues, job->queue);
+}
+
 const struct task_owner job_task_owner = {
     .due = job_due,
     .assigned = job_assigned,
     .started = job_started,
     .finished = job_finished,
     .lease_expired = job_lease_expired,
+    .released = job_released,
+    .progressed = job_progressed,
     .worker_lost = job_worker_lost,
     .timed_out = job_timed_out,
     .expired = job_expired,
+    .load_ended = job_load_ended,
+    .was_finished = job_was_finished,
 };

@@ -39,7 +39,7 @@ static void take_batch(struct lane *l, struct command_list *batch)
     struct batch_room room = whole_batch;
     pthread_mutex_lock(&k->lock);
     l->ending = k->stopping;
-    ghosts_forget(&k->ghosts, steady_now(k));
+    ended_leases_forget(&k->ended_leases, steady_now(k));
     bool all = true;
     for (int kind = kinds_of(l); kind-- > 0 && all;)
         all = waiting_take_both(&k->queue[kind][CRITICAL], &k->queue[kind][ORDINARY], &room, batch);

@@ -105,7 +105,7 @@ static void wake_lanes(struct kernel *k, const struct lane *self, unsigned hints
 void shared_tell(struct lane *l)
 {
     struct unit *u = &l->unit;
-    unsigned hints = u->notice_count || u->run_notice_count ? HINT_EVENTS : 0;
+    unsigned hints = u->notice_count || u->run_notice_count || u->progressed_count ? HINT_EVENTS : 0;
     uint64_t ready = u->wrote && u->store->look_again ? ALL_QUEUES : u->made_ready;
     if (ready)
         hints |= HINT_READY;

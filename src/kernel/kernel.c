@@ -16,25 +16,29 @@ static struct kernel *kernel_of(struct unit *u)
     return CONTAINER_OF(u, struct lane, unit)->kernel;
 }
 
-void task_leave_ghost(struct unit *u, const struct task *t)
+void lease_remember_ended(struct unit *u, const struct task *t, enum lease_end how)
 {
     struct kernel *k = kernel_of(u);
-    /* A lease of a shared store ends with the limit of the run: its worker would never hear of it. */
-    int64_t until = u->store->shared ? u->steady_up_ms + u->settings->queue_lease_ms : t->row.lease_ms;
+    struct ended_lease lease = {
+        .task = t->row.id, .token = t->row.token, .client = t->row.client, .how = how};
+    /* A lease of a shared store ends with the limit of the run: its worker would never hear of a cut. A
+     * finish is known for no longer than the lease: should its commit fail, nobody takes it for one later. */
+    bool is_longer = how == LEASE_CUT && u->store->shared;
+    int64_t until = is_longer ? u->steady_up_ms + u->settings->queue_lease_ms : t->row.lease_ms;
     pthread_mutex_lock(&k->lock);
-    ghosts_add(&k->ghosts, t->row.id, t->row.token, t->row.client, until);
+    ended_leases_add(&k->ended_leases, &lease, until);
     pthread_mutex_unlock(&k->lock);
 }
 
-bool kernel_ghost_find(struct unit *u, int64_t task, int64_t token, struct ghost *ret_ghost)
+bool kernel_find_ended(struct unit *u, const struct ended_lease *key, struct ended_lease *ret_lease)
 {
     struct kernel *k = kernel_of(u);
     pthread_mutex_lock(&k->lock);
-    const struct ghost *g = ghosts_find(&k->ghosts, task, token);
-    if (g)
-        *ret_ghost = *g;
+    const struct ended_lease *e = ended_leases_find(&k->ended_leases, key->task, key->token, key->how);
+    if (e)
+        *ret_lease = *e;
     pthread_mutex_unlock(&k->lock);
-    return g != NULL;
+    return e && (!key->client || ret_lease->client == key->client);
 }
 
 /* A lease read back from disk is granted anew: the worker could not beat while core was down. */
@@ -162,7 +166,7 @@ struct kernel *kernel_free(struct kernel *k)
         return NULL;
     for (size_t i = 0; i < k->lane_count; i++)
         lane_free(&k->lanes[i]);
-    ghosts_free(&k->ghosts);
+    ended_leases_free(&k->ended_leases);
     pthread_mutex_destroy(&k->lock);
     pthread_mutex_destroy(&k->publish);
     census_free(&k->census);

@@ -13,7 +13,7 @@
 #include <stdatomic.h>
 
 #include "base/heart.h"
-#include "kernel/ghosts.h"
+#include "kernel/ended_leases.h"
 #include "kernel/kernel.h"
 #include "kernel/waiting.h"
 #include "kernel/wall_guard.h"
@@ -61,7 +61,7 @@ struct kernel {
     struct census census; /* shared: jobs of all nodes */
 
     pthread_mutex_t lock; /* guards what follows */
-    struct ghosts ghosts;
+    struct ended_leases ended_leases;
     struct waiting queue[LANE_KINDS][URGENCIES];
     uint64_t numbers; /* given to commands */
     struct command_list parked[LANE_KINDS];
@@ -146,10 +146,10 @@ static inline bool lane_has_timers(const struct lane *l)
            (!is_shared(l) || (l->unit.store->leads && now - l->led_ms < LED_FRESH_MS));
 }
 
-/* --- ghosts, of all lanes -------------------------------------------------------------------------- */
+/* --- ended leases, of all lanes -------------------------------------------------------------------- */
 
-void kernel_ghost_add(struct unit *u, const struct task *t);
-bool kernel_ghost_find(struct unit *u, int64_t task, int64_t token, struct ghost *ret_ghost);
+/* By task, token and how it ended; client 0: whoever had it. */
+bool kernel_find_ended(struct unit *u, const struct ended_lease *key, struct ended_lease *ret_lease);
 
 /* --- one batch ------------------------------------------------------------------------------------- */
 

@@ -11,11 +11,14 @@ static void ended_time(struct unit *u, struct task *t)
 {
     if (task_owner_of(t)->load)
         task_owner_of(t)->load(u, t);
+    if (u->load_err.code !=
+        ERR_OK) /* the owner has not what it decides by; the batch fails and is made again */
+        return;
     unit_task_touch(u, t);
     if (t->phase == TASK_READY) {
         task_owner_of(t)->expired(u, t);
     } else if (t->phase == TASK_LEASED) {
-        task_owner_of(t)->lease_expired(u, t, "lease expired");
+        task_owner_of(t)->lease_expired(u, t, &(struct task_return){.reason = "lease expired"});
         unit_task_place(u, t);
     } else if (u->steady_ms >= t->run_until_ms) {
         task_owner_of(t)->timed_out(u, t);
@@ -44,8 +47,11 @@ size_t timers_decide(struct unit *u, size_t max)
 {
     size_t n = 0;
     struct task *t;
-    for (; n < max && (t = live_due_steady(u->store->live, u->steady_ms)); n++)
+    for (; n < max && (t = live_due_steady(u->store->live, u->steady_ms)); n++) {
         ended_time(u, t);
+        if (u->load_err.code != ERR_OK)
+            return n;
+    }
     for (; n < max && (t = live_due_wall(u->store->live, u->now_ms)); n++) {
         if (u->puts_off && can_wait(t)) {
             put_off(u, t);

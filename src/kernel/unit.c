@@ -283,6 +283,14 @@ void unit_task_place(struct unit *u, struct task *t)
     live_place(u->store->live, t, u->now_ms);
 }
 
+void unit_task_progress(struct unit *u, struct task *t, struct str progress)
+{
+    struct task_touch *x = touch(u, t);
+    if (t->row.progress.ptr != x->before.progress.ptr) /* told twice in this batch */
+        live_free_str(t->row.progress);
+    t->row.progress = live_copy_str(progress);
+}
+
 void unit_task_end(struct unit *u, struct task *t)
 {
     touch(u, t)->ended = true;
@@ -447,6 +455,13 @@ void unit_run_notice(struct unit *u, int64_t run, int64_t seq)
     u->run_notices =
         unit_grow(u, u->run_notices, u->run_notice_count, &u->run_notice_capacity, sizeof *u->run_notices);
     u->run_notices[u->run_notice_count++] = (struct run_notice){run, seq};
+}
+
+void unit_progressed(struct unit *u, int64_t job)
+{
+    u->progressed =
+        unit_grow(u, u->progressed, u->progressed_count, &u->progressed_capacity, sizeof *u->progressed);
+    u->progressed[u->progressed_count++] = job;
 }
 
 struct attempt_notice *unit_attempt(struct unit *u)

@@ -105,6 +105,8 @@ struct unit {
     size_t notice_count, notice_capacity;
     struct run_notice *run_notices; /* one per event, in order */
     size_t run_notice_count, run_notice_capacity;
+    int64_t *progressed; /* jobs whose workers told how far they are */
+    size_t progressed_count, progressed_capacity;
     struct webhook_notice *disabled;
     struct decision_notice *settled;
     bool tells_attempts; /* whether the next list is filled at all */
@@ -192,7 +194,9 @@ struct task *unit_task_about(struct unit *u, int64_t id, int64_t subject);
 struct task *unit_task_add(struct unit *u, const struct task_row *row);
 void unit_task_touch(struct unit *u, struct task *t); /* before the first change of its row */
 void unit_task_place(struct unit *u, struct task *t); /* after the change: back into the indexes */
-void unit_task_end(struct unit *u, struct task *t);   /* it leaves the live queue */
+/* Keeps a copy of the text; absent: none. */
+void unit_task_progress(struct unit *u, struct task *t, struct str progress);
+void unit_task_end(struct unit *u, struct task *t); /* it leaves the live queue */
 
 /* --- the rest ---------------------------------------------------------------------------------- */
 
@@ -213,6 +217,7 @@ void unit_read_counts(struct unit *u, int64_t client, struct client_counts *ret)
 void unit_count_move(struct unit *u, int64_t client, enum job_state from, enum job_state to);
 struct notice *unit_notice(struct unit *u);
 void unit_run_notice(struct unit *u, int64_t run, int64_t seq);
+void unit_progressed(struct unit *u, int64_t job);
 void unit_disabled(struct unit *u, const struct webhook_row *webhook);  /* a row of this batch */
 void unit_settled(struct unit *u, const struct decision_row *decision); /* the same */
 struct attempt_notice *unit_attempt(struct unit *u);

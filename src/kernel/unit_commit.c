@@ -127,6 +127,8 @@ static void publish(struct unit *u)
         census_end(u->census, &u->counted, true);
     for (struct task_touch *x = u->touches; x; x = x->next) {
         x->task->touch = NULL;
+        if (x->before.progress.ptr != x->task->row.progress.ptr)
+            live_free_str(x->before.progress);
         if (x->ended)
             live_task_free(u->store->live, x->task);
         else
@@ -185,6 +187,8 @@ static void undo(struct unit *u, struct task_touch *x)
         return;
     }
     struct str refs = {t->row.refs.ptr, x->before.refs.len}; /* refs only grow; the buffer may have moved */
+    if (t->row.progress.ptr != x->before.progress.ptr)
+        live_free_str(t->row.progress);
     t->row = x->before;
     t->row.refs = refs;
     t->run_until_ms = x->run_until_before;

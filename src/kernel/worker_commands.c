@@ -110,14 +110,17 @@ static struct task *held(struct unit *u, const struct worker_command *c, struct 
     return mine ? t : NULL;
 }
 
-/* The rows that the owners of these tasks will ask for. */
+/* The rows that the owners of these tasks will ask for, and what tells how a job that is gone ended. */
 static void load_items(struct unit *u, struct command *base)
 {
     const struct worker_command *c = (const struct worker_command *)base;
     for (size_t i = 0; i < c->item_count; i++) {
-        struct task *t = c->items[i].is_bad ? NULL : unit_task(u, c->items[i].id);
+        const struct worker_item *item = &c->items[i];
+        struct task *t = item->is_bad ? NULL : unit_task(u, item->id);
         if (t && task_owner_of(t)->load)
             task_owner_of(t)->load(u, t);
+        else if (!t && !item->is_bad && !task_id_is_stream(item->id))
+            job_task_owner.load_ended(u, item->id);
     }
 }
 
@@ -175,8 +178,15 @@ static enum err_code decide_start(struct unit *u, struct command *base, struct e
     return each_item(u, base, start_one);
 }
 
-/* Not written to disk: a lease lives in memory and is granted anew when core starts; but of a shared store
- * somebody else may look whether it has ended. */
+static bool find_ended(struct unit *u, const struct worker_command *c, const struct worker_item *item,
+                       enum lease_end how, struct ended_lease *ret_lease)
+{
+    struct ended_lease key = {.task = item->id, .token = item->token, .client = c->client, .how = how};
+    return kernel_find_ended(u, &key, ret_lease);
+}
+
+/* Not written to disk, unless it carries progress: a lease lives in memory and is granted anew when core
+ * starts; but of a shared store somebody else may look whether it has ended. */
 static void beat_one(struct unit *u, struct worker_command *c, struct worker_item *item)
 {
     struct task *t = held(u, c, item);
@@ -188,16 +198,20 @@ static void beat_one(struct unit *u, struct worker_command *c, struct worker_ite
             t->row.lease_ms = lease_until_ms(u, t);
             unit_task_place(u, t);
         }
+        if (item->has_progress && t->phase == TASK_RUNNING && task_owner_of(t)->progressed) {
+            unit_task_touch(u, t);
+            task_owner_of(t)->progressed(u, t, &item->progress);
+        }
         item->lease_expires_ms = t->row.lease_ms;
         item->cancel = task_is_asked_to_stop(&t->row);
         return;
     }
-    struct ghost g;
-    if (!kernel_ghost_find(u, item->id, item->token, &g) || (c->client && g.client != c->client))
+    struct ended_lease ended;
+    if (!find_ended(u, c, item, LEASE_CUT, &ended))
         return;
     item->code = ERR_OK;
     item->cancel = true;
-    item->lease_expires_ms = (int64_t)g.end.key;
+    item->lease_expires_ms = (int64_t)ended.until.key;
 }
 
 static enum err_code decide_heartbeat(struct unit *u, struct command *base, struct err *err)
@@ -206,18 +220,51 @@ static enum err_code decide_heartbeat(struct unit *u, struct command *base, stru
     return each_item(u, base, beat_one);
 }
 
+/* A token rises by one with each claim, and by one more when its lease ends otherwise than by its finish. So
+ * the tokens of a job that is tried again tell whether the lease before was finished; as a failure, then. */
+static bool was_failed_by(const struct task *t, const struct worker_command *c,
+                          const struct worker_item *item)
+{
+    bool leased = t->phase == TASK_LEASED || t->phase == TASK_RUNNING;
+    return t->row.owner == TASK_OWNER_JOB && !item->outcome.success && t->row.low == (int64_t)item->low &&
+           item->token == t->row.token - leased && (!c->client || t->row.client == c->client) &&
+           key_queues_have(c->queues, t->row.queue);
+}
+
+/* Of one that holds no lease: has the same finish come before? */
+static bool was_finished(struct unit *u, const struct worker_command *c, const struct worker_item *item)
+{
+    struct ended_lease ended;
+    const struct task *t = unit_task(u, item->id);
+    if (find_ended(u, c, item, item->outcome.success ? LEASE_SUCCEEDED : LEASE_FAILED, &ended))
+        return true;
+    if (t || task_id_is_stream(item->id))
+        return t && was_failed_by(t, c, item);
+    return job_task_owner.was_finished(u, &(struct finish_again){.id = item->id,
+                                                                 .token = item->token,
+                                                                 .client = c->client,
+                                                                 .low = item->low,
+                                                                 .queues = c->queues,
+                                                                 .outcome = &item->outcome});
+}
+
 static void finish_one(struct unit *u, struct worker_command *c, struct worker_item *item)
 {
     struct task *t = held(u, c, item);
-    if (!t)
+    if (!t) {
+        item->code = was_finished(u, c, item) ? ERR_OK : ERR_LEASE_LOST;
         return;
+    }
     if (t->phase != TASK_RUNNING) { /* never started: the lifecycle has no such move */
         item->code = ERR_JOB_CONFLICT;
         return;
     }
+    bool late = u->steady_ms >= t->run_until_ms;
     seen(u, t);
     unit_task_touch(u, t);
-    if (u->steady_ms >= t->run_until_ms)
+    if (late || t->row.owner == TASK_OWNER_STEP) /* no row will tell that it came */
+        lease_remember_ended(u, t, item->outcome.success ? LEASE_SUCCEEDED : LEASE_FAILED);
+    if (late)
         task_owner_of(t)->timed_out(u, t);
     else
         task_owner_of(t)->finished(u, t, &item->outcome);
@@ -234,13 +281,19 @@ static void release_one(struct unit *u, struct worker_command *c, struct worker_
     struct task *t = held(u, c, item);
     if (!t)
         return;
-    if (t->phase != TASK_LEASED) {
+    const struct task_owner *owner = task_owner_of(t);
+    item->release.reason = "released";
+    if (t->phase == TASK_RUNNING && !owner->released) {
         item->code = ERR_NOT_RELEASABLE;
         return;
     }
     unit_task_touch(u, t);
-    task_owner_of(t)->lease_expired(u, t, "released");
-    unit_task_place(u, t);
+    if (t->phase == TASK_RUNNING) {
+        owner->released(u, t, &item->release);
+    } else {
+        owner->lease_expired(u, t, &item->release);
+        unit_task_place(u, t);
+    }
 }
 
 /* Its worker never heard of it. What counts as started cannot be unsaid: it ends as if its lease had. */

@@ -3,14 +3,18 @@
  *
  * Each command is a batch of items; an item's refusal is its own (`code`), never the batch's. Every item
  * but a claim carries the task's current token; a stale one gives LEASE_LOST and changes nothing: the check
- * and the change are one transaction. `client` 0 is a built-in domain, which may hold any task. */
+ * and the change are one transaction. `client` 0 is a built-in domain, which may hold any task.
+ *
+ * A finish that comes again, with the same token and outcome, is ok again and changes nothing: a worker that
+ * did not get the answer cannot know that there was one. Of a job its rows tell, on any node; of a step the
+ * node that took the first finish remembers it until the lease would have ended. */
 #ifndef WEIR_KERNEL_WORKER_COMMANDS_H
 #define WEIR_KERNEL_WORKER_COMMANDS_H
 
 #include "kernel/kernel.h"
 #include "kernel/task_owner.h"
 
-enum { CLAIM_MAX = 256, WORKER_ITEMS_MAX = 1000 };
+enum { CLAIM_MAX = 256, WORKER_ITEMS_MAX = 1000, PROGRESS_NOTE_BYTES_MAX = 256 };
 
 /* A queue whose name begins like this is a process's of our own; no client may name it. */
 enum { QUEUE_OF_DOMAIN = '~' };
@@ -45,10 +49,14 @@ extern const struct command_type claim_command_type;
 struct worker_item {
     int64_t id, token;
     uint64_t low;
-    struct task_outcome outcome; /* finish only */
-    bool is_bad;                 /* it could not be read: refused already, by `code` */
+    struct task_outcome outcome;   /* finish only */
+    struct task_return release;    /* release only */
+    struct task_progress progress; /* heartbeat only, and only with has_progress */
+    bool has_progress;
+    bool is_bad; /* it could not be read: refused already, by `code` */
     /* answer */
     enum err_code code;
+    struct str detail; /* what is wrong with it; absent: the code says it all */
     bool cancel;
     int64_t lease_expires_ms;
 };

@@ -47,7 +47,7 @@ const char *client_state_text(enum client_state s)
 bool client_state_parse(struct str text, enum client_state *ret_state)
 {
     for (size_t i = 0; i < LENGTH_OF(state_texts); i++)
-        if (str_is(text, state_texts[i])) {
+        if (str_equal_nocase(text, str_of(state_texts[i]))) {
             *ret_state = (enum client_state)i;
             return true;
         }

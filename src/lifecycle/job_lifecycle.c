@@ -101,7 +101,7 @@ static bool find_text(const char *const *texts, size_t count, struct str text, s
 bool job_state_parse(struct str text, enum job_state *ret_state)
 {
     for (size_t i = 0; i < JOB_STATE_COUNT; i++)
-        if (str_is(text, states[i].text)) {
+        if (str_equal_nocase(text, str_of(states[i].text))) {
             *ret_state = (enum job_state)i;
             return true;
         }
@@ -111,7 +111,7 @@ bool job_state_parse(struct str text, enum job_state *ret_state)
 bool job_outcome_parse(struct str text, enum job_state *ret_state)
 {
     for (size_t i = 0; i < JOB_STATE_COUNT; i++)
-        if (states[i].outcome && str_is(text, states[i].outcome)) {
+        if (states[i].outcome && str_equal_nocase(text, str_of(states[i].outcome))) {
             *ret_state = (enum job_state)i;
             return true;
         }

@@ -84,6 +84,7 @@ enum task_phase job_state_phase(enum job_state s);
 const char *job_state_text(enum job_state s);   /* NULL for JOB_NO_STATE */
 const char *job_outcome_text(enum job_state s); /* NULL until final */
 const char *job_event_text(enum job_event e);
+/* In capital or small letters, as people type them. */
 bool job_state_parse(struct str text, enum job_state *ret_state);
 bool job_outcome_parse(struct str text, enum job_state *ret_state);
 bool job_event_parse(struct str text, enum job_event *ret_event);

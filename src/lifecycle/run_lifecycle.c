@@ -87,7 +87,7 @@ const char *run_status_text(enum run_status s)
 bool run_status_of(struct str name, enum run_status *ret_status)
 {
     for (int i = 0; i < RUN_STATUS_COUNT; i++)
-        if (str_is(name, run_statuses[i].text)) {
+        if (str_equal_nocase(name, str_of(run_statuses[i].text))) {
             *ret_status = (enum run_status)i;
             return true;
         }

@@ -94,6 +94,7 @@ enum run_event_type run_event_of(struct str name); /* RUN_EVENT_UNKNOWN: none of
 const char *run_event_text(enum run_event_type e); /* not for UNKNOWN */
 bool run_event_is_step(enum run_event_type e);     /* not for UNKNOWN: those have a step or not */
 const char *run_status_text(enum run_status s);
+/* In capital or small letters. */
 bool run_status_of(struct str name, enum run_status *ret_status);
 bool run_status_is_final(enum run_status s);
 const char *step_status_text(enum step_status s);

@@ -76,16 +76,35 @@ static enum err_code read_on_failure(const struct json *j, enum plan_on_failure 
     return err_set(err, ERR_PLAN_INVALID, "onFailure has to be fail or wait");
 }
 
+/* A number of a step; absent: *ret is left alone. */
+static enum err_code read_number(const struct json *j, const char *name, struct str step, int64_t min,
+                                 int64_t max, int64_t *ret, struct err *err)
+{
+    const struct json *m = json_get(j, name);
+    if (!m || (m->type == JSON_NUMBER && json_to_int(m, ret) && *ret >= min && *ret <= max))
+        return ERR_OK;
+    return err_set(err, ERR_PLAN_INVALID, "step %.*s: %s has to be %lld to %lld", STR_ARG(step), name,
+                   (long long)min, (long long)max);
+}
+
+static enum err_code read_numbers(const struct json *j, struct plan_step *s, struct err *err)
+{
+    s->max_attempts = 1;
+    if (read_number(j, "maxAttempts", s->id, 1, PLAN_ATTEMPTS_MAX, &s->max_attempts, err) != ERR_OK ||
+        read_number(j, "timeoutMs", s->id, 1, PLAN_TIMEOUT_MS_MAX, &s->timeout_ms, err) != ERR_OK)
+        return err->code;
+    return read_number(j, "delayMs", s->id, 0, PLAN_DELAY_MS_MAX, &s->delay_ms, err);
+}
+
 static enum err_code read_step(const struct json *j, struct plan_step *s, struct err *err)
 {
-    static const char *const names[] = {"stepId", "dependsOn", "queue", "config", "maxAttempts"};
-    const struct json *queue = json_get(j, "queue"), *config = json_get(j, "config"),
-                      *attempts = json_get(j, "maxAttempts");
+    static const char *const names[] = {"stepId",      "dependsOn", "queue",  "config",
+                                        "maxAttempts", "timeoutMs", "delayMs"};
+    const struct json *queue = json_get(j, "queue"), *config = json_get(j, "config");
     if (only(j, "a step", names, LENGTH_OF(names), err) != ERR_OK ||
         read_id(j, "stepId", &s->id, err) != ERR_OK)
         return err->code;
     s->queue = queue ? queue->text : STR("default");
-    s->max_attempts = 1;
     if (queue && (queue->type != JSON_STRING || !plan_queue_is_good(queue->text)))
         return err_set(err, ERR_PLAN_INVALID, "step %.*s: queue has to be [a-z0-9][a-z0-9_.-]{0,63}",
                        STR_ARG(s->id));
@@ -94,11 +113,7 @@ static enum err_code read_step(const struct json *j, struct plan_step *s, struct
                        STR_ARG(s->id), PLAN_CONFIG_BYTES_MAX);
     if (config)
         s->config = config->source;
-    if (attempts && (attempts->type != JSON_NUMBER || !json_to_int(attempts, &s->max_attempts) ||
-                     s->max_attempts < 1 || s->max_attempts > PLAN_ATTEMPTS_MAX))
-        return err_set(err, ERR_PLAN_INVALID, "step %.*s: maxAttempts has to be 1 to %d", STR_ARG(s->id),
-                       PLAN_ATTEMPTS_MAX);
-    return ERR_OK;
+    return read_numbers(j, s, err);
 }
 
 /* --- dependencies ---------------------------------------------------------------------------------- */
@@ -135,6 +150,23 @@ static enum err_code name_steps(struct plan *p, struct map *names, struct arena 
     return ERR_OK;
 }
 
+static int shown_length(struct str text)
+{
+    enum { SHOWN_MAX = 64 };
+    return (int)(text.len < SHOWN_MAX ? text.len : SHOWN_MAX);
+}
+
+static enum err_code unknown_dependency(struct str step, uint32_t number, uint32_t place,
+                                        const struct json *named, struct err *err)
+{
+    if (named->type != JSON_STRING)
+        return err_set(err, ERR_PLAN_INVALID, "step %.*s: /steps/%u/dependsOn/%u has to be a stepId",
+                       shown_length(step), step.ptr, number, place);
+    return err_set(err, ERR_PLAN_INVALID,
+                   "step %.*s depends on %.*s, which is no step of the plan (/steps/%u/dependsOn/%u)",
+                   shown_length(step), step.ptr, shown_length(named->text), named->text.ptr, number, place);
+}
+
 static enum err_code read_needs(const struct json *j, struct plan *p, uint32_t number,
                                 const struct map *names, struct arena *a, struct err *err)
 {
@@ -147,9 +179,8 @@ static enum err_code read_needs(const struct json *j, struct plan *p, uint32_t n
     s->needs = ARENA_ARRAY(a, uint32_t, list->count + 1);
     for (const struct json *d = list->child; d; d = d->next) {
         const struct named *n = d->type == JSON_STRING ? find(names, d->text) : NULL;
-        if (!n || n->number == number)
-            return err_set(err, ERR_PLAN_INVALID, "step %.*s depends on what is no other step of the plan",
-                           STR_ARG(s->id));
+        if (!n)
+            return unknown_dependency(s->id, number, s->need_count, d, err);
         struct plan_step *other = &p->steps[n->number];
         if (other->named_by == number + 1)
             return err_set(err, ERR_PLAN_INVALID, "step %.*s names a dependency twice", STR_ARG(s->id));
@@ -174,8 +205,50 @@ static void turn_round(struct plan *p, struct arena *a)
         }
 }
 
-/* Takes away what waits for nothing, again and again: what is left goes round in a circle. */
-static enum err_code check_circles(const struct plan *p, struct arena *a, struct err *err)
+/* A dependency of `s` that waits, too. */
+static uint32_t waiting_need(const struct plan_step *s, const uint32_t *waits)
+{
+    uint32_t k = 0;
+    while (!waits[s->needs[k]])
+        MUST(++k < s->need_count);
+    return s->needs[k];
+}
+
+/* Each step that waits depends on another that waits: whoever follows these comes to a step twice. `seen` has
+ * room for all steps. */
+static uint32_t first_of_cycle(const struct plan *p, const uint32_t *waits, uint32_t *seen)
+{
+    uint32_t at = 0;
+    memset(seen, 0, sizeof *seen * p->step_count);
+    while (!waits[at])
+        at++;
+    for (; !seen[at]; at = waiting_need(&p->steps[at], waits))
+        seen[at] = 1;
+    uint32_t first = at;
+    for (uint32_t i = waiting_need(&p->steps[at], waits); i != at; i = waiting_need(&p->steps[i], waits))
+        first = i < first ? i : first;
+    return first;
+}
+
+/* "a -> b -> a"; a long one is cut in the middle. */
+static enum err_code name_cycle(const struct plan *p, const uint32_t *waits, uint32_t first, struct err *err)
+{
+    enum { PATH_BYTES_MAX = 100 };
+    struct str name = p->steps[first].id;
+    struct strbuf path = {0};
+    strbuf_add(&path, name.ptr, (size_t)shown_length(name));
+    uint32_t at = waiting_need(&p->steps[first], waits);
+    for (; at != first && path.len < PATH_BYTES_MAX; at = waiting_need(&p->steps[at], waits))
+        strbuf_addf(&path, " -> %.*s", shown_length(p->steps[at].id), p->steps[at].id.ptr);
+    enum err_code code =
+        err_set(err, ERR_PLAN_INVALID, "steps depend on each other in a circle: %.*s%s -> %.*s",
+                STR_ARG(strbuf_str(&path)), at == first ? "" : " -> ...", shown_length(name), name.ptr);
+    strbuf_free(&path);
+    return code;
+}
+
+/* Takes away what waits for nothing, again and again: what is left is in a cycle, or depends on one. */
+static enum err_code check_cycles(const struct plan *p, struct arena *a, struct err *err)
 {
     uint32_t *waits = ARENA_ARRAY(a, uint32_t, p->step_count),
              *ready = ARENA_ARRAY(a, uint32_t, p->step_count);
@@ -191,11 +264,7 @@ static enum err_code check_circles(const struct plan *p, struct arena *a, struct
             if (--waits[s->feeds[k]] == 0)
                 ready[count++] = s->feeds[k];
     }
-    for (uint32_t i = 0; count < p->step_count && i < p->step_count; i++)
-        if (waits[i])
-            return err_set(err, ERR_PLAN_INVALID, "step %.*s is part of a circle, or depends on one",
-                           STR_ARG(p->steps[i].id));
-    return ERR_OK;
+    return count == p->step_count ? ERR_OK : name_cycle(p, waits, first_of_cycle(p, waits, ready), err);
 }
 
 static enum err_code connect(const struct json *steps, struct plan *p, struct arena *a, struct err *err)
@@ -209,7 +278,7 @@ static enum err_code connect(const struct json *steps, struct plan *p, struct ar
     if (code != ERR_OK)
         return code;
     turn_round(p, a);
-    return check_circles(p, a, err);
+    return check_cycles(p, a, err);
 }
 
 enum err_code plan_decode(const struct json *j, struct arena *a, struct plan *ret_plan, struct err *err)

@@ -1,8 +1,9 @@
 /* runs/plan.h - a plan: steps and what each waits for, read from JSON and checked. Pure.
  *
  * {"planId","planVersion","onFailure":"fail"|"wait","steps":[{"stepId","dependsOn":[],"queue","config":{},
- * "maxAttempts":1}]}. Refused (PLAN_INVALID, the step named in the detail): members nobody knows, a step
- * twice, a dependency that is no step or is named twice, a cycle, a '|' in an id, more than the bounds. */
+ * "maxAttempts":1,"timeoutMs","delayMs"}]}. Refused (PLAN_INVALID, the step named in the detail): an unknown
+ * member, a step twice, a dependency that is no step or is named twice, a cycle (its path is in the detail,
+ * "a -> b -> a": a depends on b), a '|' in an id, more than the bounds. */
 #ifndef WEIR_RUNS_PLAN_H
 #define WEIR_RUNS_PLAN_H
 
@@ -13,7 +14,9 @@ enum {
     PLAN_ATTEMPTS_MAX = 100,
     PLAN_CONFIG_BYTES_MAX = 65536,
     PLAN_TEXT_MAX = 256, /* ids */
+    PLAN_TIMEOUT_MS_MAX = 86400000,
 };
+#define PLAN_DELAY_MS_MAX INT64_C(31536000000) /* 365 days */
 
 #define PLAN_ON_FAILURES(X) X(FAIL, "fail") X(WAIT, "wait")
 #define X(id, name)         PLAN_##id,
@@ -25,6 +28,8 @@ struct plan_step {
     struct str id, queue;
     struct str config; /* JSON text of an object; absent: none */
     int64_t max_attempts;
+    int64_t timeout_ms;      /* of one attempt; 0: engine.step_timeout_ms */
+    int64_t delay_ms;        /* from the end of its last dependency until a worker may claim it */
     uint32_t *needs, *feeds; /* numbers of steps: those it depends on, those that depend on it */
     uint32_t need_count, feed_count;
     uint32_t named_by; /* while reading: the step that named it last, counted from 1 */

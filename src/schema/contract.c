@@ -71,16 +71,40 @@ static enum err_code load_body(struct contract *c, const struct json *operation,
     if (!schema)
         return err_set(err, ERR_CONFIG_INVALID, "%s: its body has no application/json schema",
                        op->operation_id);
+    const struct json *check = json_get(media, "x-weir-check");
     struct err inner;
     enum err_code code = schema_compile(c->arena, c->root, schema, &op->request_body, &inner);
+    op->checked_body = op->request_body;
+    if (code == ERR_OK && check)
+        code = schema_compile(c->arena, c->root, check, &op->checked_body, &inner);
     if (code != ERR_OK)
         return err_set(err, code, "%s: %s", op->operation_id, inner.detail);
     return ERR_OK;
 }
 
-static enum err_code load_operation(struct contract *c, struct str path, const char *method,
+/* Those of the path item, then those of the operation. */
+static void load_query(struct contract *c, const struct json *item, const struct json *operation,
+                       struct contract_operation *op)
+{
+    const struct json *lists[] = {json_get(item, "parameters"), json_get(operation, "parameters")};
+    size_t count = 0;
+    for (size_t i = 0; i < LENGTH_OF(lists); i++)
+        count += lists[i] ? lists[i]->count : 0;
+    op->query = ARENA_ARRAY(c->arena, const char *, count + 1);
+    for (size_t i = 0; i < LENGTH_OF(lists); i++)
+        for (const struct json *p = lists[i] ? lists[i]->child : NULL; p; p = p->next) {
+            const struct json *in = json_get(follow(c, p), "in"), *name = json_get(follow(c, p), "name");
+            if (in && name && str_is(in->text, "query"))
+                op->query[op->query_count++] = arena_copy(c->arena, name->text.ptr, name->text.len);
+        }
+    op->is_list = strcmp(op->method, "GET") == 0 &&
+                  (op->query_count > 1 || str_starts(str_of(op->operation_id), "list"));
+}
+
+static enum err_code load_operation(struct contract *c, const struct json *item, const char *method,
                                     const struct json *operation, struct err *err)
 {
+    struct str path = item->key;
     const struct json *id = json_get(operation, "operationId");
     if (!id || id->type != JSON_STRING)
         return err_set(err, ERR_CONFIG_INVALID, "%s %.*s has no operationId", method, STR_ARG(path));
@@ -92,6 +116,7 @@ static enum err_code load_operation(struct contract *c, struct str path, const c
     op->method = upper(c->arena, method);
     op->path = arena_printf(c->arena, "%.*s%.*s", STR_ARG(base), STR_ARG(path)).ptr;
     c->operation_count++;
+    load_query(c, item, operation, op);
     return load_body(c, operation, op, err);
 }
 
@@ -104,8 +129,7 @@ static enum err_code load_operations(struct contract *c, struct err *err)
     for (const struct json *path = paths->child; path; path = path->next)
         for (size_t m = 0; m < LENGTH_OF(methods); m++) {
             const struct json *operation = json_get(path, methods[m]);
-            enum err_code code =
-                operation ? load_operation(c, path->key, methods[m], operation, err) : ERR_OK;
+            enum err_code code = operation ? load_operation(c, path, methods[m], operation, err) : ERR_OK;
             if (code != ERR_OK)
                 return code;
         }

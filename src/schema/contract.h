@@ -12,7 +12,15 @@ struct contract_operation {
     const char *method;                /* "POST" */
     const char *path;                  /* "/v1/jobs/{job_id}/cancel", server base path included */
     const struct schema *request_body; /* NULL: takes no body (an empty one or {} is fine) */
+    /* What a body has to fit before its handler sees it: x-weir-check beside the schema of the body, for
+     * bodies that a handler judges by itself, item by item or with codes of its own; else request_body. */
+    const struct schema *checked_body;
     bool body_required;
+    const char **query; /* names of its query parameters */
+    size_t query_count;
+    /* A GET called list..., or one with several query parameters: it refuses parameters it does not know, for
+     * a filter with a wrong name would give too much. */
+    bool is_list;
 };
 
 struct contract;

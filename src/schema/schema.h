@@ -9,9 +9,12 @@
  *   uniqueItems properties required additionalProperties propertyNames minProperties maxProperties
  *   dependentRequired dependentSchemas allOf anyOf oneOf not if then else $ref $defs, true and
  * false. Accepted as notes: title description examples default format deprecated readOnly writeOnly
- * $comment $schema x-*, and $id in the root of the document. Bounds: $ref may be recursive through
- * values (their depth is JSON_DEPTH_MAX), never in a circle on one value; at most SCHEMA_CHAIN_MAX
- * schemas may apply to one value through one another. */
+ * $comment $schema discriminator x-*, and $id in the root of the document. Bounds: $ref may be recursive
+ * through values (their depth is JSON_DEPTH_MAX), never in a circle on one value; at most SCHEMA_CHAIN_MAX
+ * schemas may apply to one value through one another.
+ *
+ * x-weir-values in a schema: its values are judged elsewhere, with a code of their own. enum, const and
+ * bounds then tell people and generators what is good and are not checked here; the type is. */
 #ifndef WEIR_SCHEMA_SCHEMA_H
 #define WEIR_SCHEMA_SCHEMA_H
 
@@ -36,5 +39,10 @@ struct schema_violation {
 };
 /* True when valid. `ret_violation` may be NULL. */
 bool schema_check(const struct schema *s, const struct json *value, struct schema_violation *ret_violation);
+
+/* null for an optional member is as if it were absent: takes such members out of `value`, in its whole depth
+ * and for every form the schema allows. Members that the schema does not name, and required ones, stay;
+ * `source` of the objects around stays as it came. */
+void schema_drop_nulls(const struct schema *s, const struct json *value);
 
 #endif

@@ -349,6 +349,7 @@ static const struct {
     {"examples", NULL},
     {"default", NULL},
     {"format", NULL},
+    {"discriminator", NULL},
     {"deprecated", NULL},
     {"readOnly", NULL},
     {"writeOnly", NULL},
@@ -378,6 +379,18 @@ static struct schema *schema_new(struct compiler *c, const struct json *node)
     return s;
 }
 
+/* Only the type is left to check, also when it is told by a $ref. */
+static void leave_values(struct schema *s)
+{
+    if (s->ref && !s->types)
+        s->types = s->ref->types;
+    s->ref = NULL;
+    s->one_of_values = s->only_value = NULL;
+    s->minimum = s->maximum = s->above = s->below = s->multiple_of = NULL;
+    s->length_min = s->items_min = 0;
+    s->length_max = s->items_max = INT64_MAX;
+}
+
 static enum err_code compile(struct compiler *c, const struct json *node, const struct schema **ret_schema)
 {
     for (struct schema *s = c->compiled; s; s = s->older)
@@ -398,6 +411,9 @@ static enum err_code compile(struct compiler *c, const struct json *node, const 
             if (code != ERR_OK)
                 return code;
         }
+    if (json_get(node, "x-weir-values"))
+        leave_values(s);
+    s->keeps_nulls = json_get(node, "x-weir-nulls") != NULL;
     c->nesting--;
     *ret_schema = s;
     return ERR_OK;

@@ -42,6 +42,7 @@ struct schema {
     int64_t items_min, items_max, contains_min, contains_max;
     int64_t members_min, members_max;
     bool unique_items;
+    bool keeps_nulls; /* x-weir-nulls: a member that is null is not as if it were absent */
     const struct schema *items, *contains, *additional, *names, *not, *when, *then, *otherwise, *ref;
     struct schema_list prefix_items, all_of, any_of, one_of;
     struct schema_members properties, dependent_required, dependent_schemas;

@@ -7,9 +7,15 @@
 
 void encode_event(struct json_writer *w, const struct event *e, const struct job_row *job)
 {
+    jw_object(w);
+    encode_event_members(w, e, job);
+    jw_object_end(w);
+}
+
+void encode_event_members(struct json_writer *w, const struct event *e, const struct job_row *job)
+{
     char id[UUID_TEXT_LEN + 1];
     uuid_text(&e->id, id);
-    jw_object(w);
     jw_key(w, "event_id");
     jw_str(w, (struct str){id, UUID_TEXT_LEN});
     encode_uuid_v7(w, "job_id", e->job, (uint64_t)job->low);
@@ -38,6 +44,5 @@ void encode_event(struct json_writer *w, const struct event *e, const struct job
     }
     if (e->extra.len > 2) /* a JSON object of ours: its members join this one */
         strbuf_addf(w->out, ",%.*s", (int)e->extra.len - 2, e->extra.ptr + 1);
-    jw_object_end(w);
     jw_object_end(w);
 }

@@ -9,5 +9,7 @@
 
 /* The job's row gives the lower half of its id, and its kind. */
 void encode_event(struct json_writer *w, const struct event *e, const struct job_row *job);
+/* The same without its braces: something may follow. */
+void encode_event_members(struct json_writer *w, const struct event *e, const struct job_row *job);
 
 #endif

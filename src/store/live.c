@@ -47,6 +47,7 @@ struct task *live_task_new(struct live *l, const struct task_row *row)
     if (row->refs.len)
         memcpy(refs, row->refs.ptr, row->refs.len);
     t->row.refs = (struct str){refs, row->refs.len};
+    t->row.progress = live_copy_str(row->progress);
     return t;
 }
 
@@ -69,6 +70,7 @@ void live_task_free(struct live *l, struct task *t)
     leave_worker(t);
     if (refs_moved_out(t))
         live_free_str(t->row.refs);
+    live_free_str(t->row.progress);
     free(t);
 }
 

@@ -87,6 +87,9 @@ void live_place(struct live *l, struct task *t, int64_t wall_ms);
 void live_take(struct live *l, struct task *t);
 void live_set_worker(struct live *l, struct task *t, struct str worker_id, int64_t steady_ms);
 void task_add_ref(struct task *t, uint64_t ref);
+/* Texts that lie apart from their task: its progress. Absent is fine for both. */
+struct str live_copy_str(struct str s);
+void live_free_str(struct str s);
 enum task_phase task_row_phase(const struct task_row *row);
 /* A step of a run that is being stopped: it goes on until it ends by itself, or its time is over. */
 static inline bool task_is_asked_to_stop(const struct task_row *row)

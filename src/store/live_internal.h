@@ -45,9 +45,6 @@ static inline uint64_t live_text_hash(struct str s)
     return hash_secret(s.ptr, s.len);
 }
 
-struct str live_copy_str(struct str s);
-void live_free_str(struct str s);
-
 /* live_ready.c: a task that could be claimed; with a target it takes turns. */
 void ready_put(struct live *l, struct task *t);
 void ready_remove(struct live *l, struct task *t);

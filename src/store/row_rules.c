@@ -41,6 +41,8 @@ static const char *job_task_broken_rule(const struct task_row *t)
         return "type and work kind are known ones";
     if (t->subject || t->target)
         return "a job is about itself and bothers nobody";
+    if (t->progress.ptr && t->state != JOB_RUNNING)
+        return "only a running job has progress";
     if (t->state == JOB_CREATED && !t->due_ms)
         return "a job that waits knows until when";
     if (!is_sound_refs(t->refs, t->seq))

@@ -82,6 +82,9 @@ COLUMNS(tenant_row, TENANT_COLUMNS)
 #define CURRENT_ROW plan_row
 COLUMNS(plan_row, PLAN_COLUMNS)
 #undef CURRENT_ROW
+#define CURRENT_ROW plan_version_row
+COLUMNS(plan_version_row, PLAN_VERSION_COLUMNS)
+#undef CURRENT_ROW
 #define CURRENT_ROW plan_step_row
 COLUMNS(plan_step_row, PLAN_STEP_COLUMNS)
 #undef CURRENT_ROW

@@ -122,7 +122,8 @@
     BLOB(refs)        /* a job's events in the log; a stream's deliveries, `seq` of which are done */        \
     INT(queue_ttl_ms) /* of its job; never changes */                                                        \
     INT(expire_ms)    /* steady time: expires unless it was claimed before; 0: never */                      \
-    INT(retry)        /* of its job; never changes */
+    INT(retry)        /* of its job; never changes */                                                        \
+    TEXT(progress)    /* of a running job, JSON, as its worker told it last; absent: it did not */
 
 /* Counters kept in the transaction: no statistic scans a table. */
 #define STATS_COLUMNS(INT, TEXT, BLOB)                                                                       \

@@ -23,6 +23,15 @@
     INT(step_count)                                                                                          \
     BLOB(fingerprint)
 
+/* Plans of a tenant in the order they were stored; `back` is the negative number, so the newest is first. */
+#define PLAN_VERSION_COLUMNS(INT, TEXT, BLOB)                                                                \
+    INT(tenant)                                                                                              \
+    INT(back)                                                                                                \
+    INT(created_ms)                                                                                          \
+    INT(step_count)                                                                                          \
+    TEXT(plan)                                                                                               \
+    TEXT(version)
+
 /* A plan's steps one by one, numbered as they stand in it: a run reads those it comes to. A plan's number is
  * no run's, so marks (below) find its steps by name too. */
 #define PLAN_STEP_COLUMNS(INT, TEXT, BLOB)                                                                   \
@@ -33,7 +42,9 @@
     TEXT(queue)                                                                                              \
     BLOB(needs) /* numbers of the steps it depends on (base/varint.h) */                                     \
     BLOB(feeds) /* of those that depend on it */                                                             \
-    TEXT(config)
+    TEXT(config)                                                                                             \
+    INT(timeout_ms) /* of an attempt; 0: engine.step_timeout_ms */                                           \
+    INT(delay_ms)   /* from its last dependency until it can be claimed */
 
 #define RUN_ID_COLUMNS(INT, TEXT, BLOB)                                                                      \
     TEXT(id)                                                                                                 \
@@ -180,7 +191,8 @@
 #define RUN_TABLES(X)                                                                                        \
     X(tenant_row, "tenants", TENANT_COLUMNS, 1, 2)                                                           \
     X(plan_row, "plans", PLAN_COLUMNS, 3, 8)                                                                 \
-    X(plan_step_row, "plan_steps", PLAN_STEP_COLUMNS, 2, 8)                                                  \
+    X(plan_version_row, "plan_versions", PLAN_VERSION_COLUMNS, 2, 6)                                         \
+    X(plan_step_row, "plan_steps", PLAN_STEP_COLUMNS, 2, 10)                                                 \
     X(run_id_row, "run_ids", RUN_ID_COLUMNS, 1, 2)                                                           \
     X(run_row, "runs", RUN_COLUMNS, 1, 13)                                                                   \
     X(run_event_row, "run_events", RUN_EVENT_COLUMNS, 2, 13)                                                 \

@@ -24,7 +24,7 @@ struct checked_job {
     uint32_t archives;              /* reports of earlier attempts */
     uint8_t kind, row_state, state;
     struct early_event *early; /* met before their turn, by number */
-    bool has_job, is_live, is_ended, broken, exhausted, listed, listed_final, idem_seen;
+    bool has_job, is_live, is_ended, broken, exhausted, released, listed, listed_final, idem_seen;
 };
 
 /* Several lanes write chunks side by side, so an event may stand before the one it follows. */
@@ -65,7 +65,7 @@ struct verify {
     struct map jobs, clients, deliveries, runs;
     struct step_task *tasks_of_runs;
     struct record_sum records[VERIFY_RECORD_LISTS];
-    uint64_t decisions, plan_steps, plan_marks;
+    uint64_t decisions, plans, plan_steps, plan_marks;
     struct err err; /* of a read inside a scan */
     uint64_t rows;
     int64_t first_chunk, next_chunk; /* 0: the log is empty */

@@ -4,6 +4,9 @@
 
 #include "base/banned.h"
 
+/* As job_reason() writes it (jobs/job_move.h). */
+#define RELEASED_BEGINS "{\"reason\":\"released\""
+
 static bool note_first(int64_t number, struct str chunk, void *arg)
 {
     (void)chunk;
@@ -39,6 +42,19 @@ static bool is_retry(const struct event *e)
     return e->prev == JOB_FAILED && e->next == JOB_QUEUED;
 }
 
+/* A worker gave it back after the start: no attempt is spent. It may also have failed with an error of that
+ * name: then the attempt rises as with any other failure. */
+static bool is_release(const struct event *e)
+{
+    return e->event == JOB_EVENT_FAILED && str_starts(e->extra, RELEASED_BEGINS);
+}
+
+static bool is_right_attempt(const struct checked_job *j, const struct event *e)
+{
+    bool rises = e->seq == 1 || is_retry(e);
+    return e->attempt == j->attempt + rises || (is_retry(e) && j->released && e->attempt == j->attempt);
+}
+
 static const char *event_broken_rule(const struct checked_job *j, const struct event *e)
 {
     if (e->seq != j->seq + 1)
@@ -49,7 +65,7 @@ static const char *event_broken_rule(const struct checked_job *j, const struct e
         return "every move is one of the lifecycle's";
     if (e->at_us <= j->last_us)
         return "the times of a job's events rise";
-    if (e->attempt != j->attempt + (e->seq == 1 || is_retry(e)))
+    if (!is_right_attempt(j, e))
         return "the attempt rises with each retry, and only then";
     if (j->exhausted)
         return "nothing follows job.retries_exhausted";
@@ -84,6 +100,7 @@ static void fold_event(struct verify *v, struct checked_job *j, const struct eve
     j->last_us = e->at_us;
     j->attempt = e->attempt;
     j->exhausted = is_exhausted_note(e);
+    j->released = is_release(e);
 }
 
 /* Its turn comes when the ones before it have been met. */
@@ -94,7 +111,7 @@ static void set_aside(struct verify *v, struct checked_job *j, const struct even
         at = &(*at)->next;
     struct early_event *early = ARENA_NEW(v->arena, struct early_event);
     *early = (struct early_event){.next = *at, .event = *e};
-    early->event.extra = STR_ABSENT; /* borrowed from the chunk */
+    early->event.extra = is_release(e) ? STR(RELEASED_BEGINS) : STR_ABSENT; /* borrowed from the chunk */
     *at = early;
 }
 

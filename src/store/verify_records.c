@@ -98,13 +98,29 @@ static bool check_decision(const void *row, void *arg)
     return true;
 }
 
+/* Its entry in the list of its tenant says the same. */
+static enum err_code check_listed(struct verify *v, const struct plan_row *p)
+{
+    struct plan_version_row entry = {.tenant = p->tenant, .back = -p->num};
+    struct arena *a = arena_new(1024);
+    bool found = false;
+    enum err_code code =
+        v->reader->ops->reader_row(v->reader, &table_plan_version_row, &entry, a, &found, &v->err);
+    if (code == ERR_OK && !(found && str_equal(entry.plan, p->plan) && str_equal(entry.version, p->version) &&
+                            entry.created_ms == p->created_ms && entry.step_count == p->step_count))
+        verify_say(v, "plan %lld: is not listed as it is", (long long)p->num);
+    arena_free(a);
+    return code;
+}
+
 static bool note_plan(const void *row, void *arg)
 {
     const struct plan_row *p = row;
     struct verify *v = arg;
     verify_seen(v);
+    v->plans++;
     v->plan_steps += p->step_count > 0 ? (uint64_t)p->step_count : 0;
-    return true;
+    return check_listed(v, p) == ERR_OK;
 }
 
 static bool count_row(const void *row, void *arg)
@@ -126,6 +142,23 @@ static enum err_code compare_count(struct verify *v, const struct table *t, uint
     return ERR_OK;
 }
 
+static enum err_code verify_plans(struct verify *v, struct err *err)
+{
+    if (v->reader->ops->reader_scan(v->reader, &table_plan_row, note_plan, v, err) != ERR_OK)
+        return err->code;
+    if (v->err.code != ERR_OK) {
+        *err = v->err;
+        return err->code;
+    }
+    if (compare_count(v, &table_plan_version_row, v->plans, "plans in lists", err) != ERR_OK ||
+        compare_count(v, &table_plan_step_row, v->plan_steps, "steps of plans", err) != ERR_OK)
+        return err->code;
+    if (v->plan_marks != v->plan_steps)
+        verify_say(v, "there are %llu marks of steps of plans, %llu are needed",
+                   (unsigned long long)v->plan_marks, (unsigned long long)v->plan_steps);
+    return compare_count(v, &table_run_id_row, v->result->runs, "names of runs", err);
+}
+
 enum err_code verify_records(struct verify *v, struct err *err)
 {
     struct reader *r = v->reader;
@@ -139,11 +172,5 @@ enum err_code verify_records(struct verify *v, struct err *err)
     if (compare_count(v, &table_signal_key_row, v->decisions, "keys of signals", err) != ERR_OK ||
         compare_count(v, &table_policy_key_row, v->decisions, "keys of policy decisions", err) != ERR_OK)
         return err->code;
-    if (r->ops->reader_scan(r, &table_plan_row, note_plan, v, err) != ERR_OK ||
-        compare_count(v, &table_plan_step_row, v->plan_steps, "steps of plans", err) != ERR_OK)
-        return err->code;
-    if (v->plan_marks != v->plan_steps)
-        verify_say(v, "there are %llu marks of steps of plans, %llu are needed",
-                   (unsigned long long)v->plan_marks, (unsigned long long)v->plan_steps);
-    return compare_count(v, &table_run_id_row, v->result->runs, "names of runs", err);
+    return verify_plans(v, err);
 }

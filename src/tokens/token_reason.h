@@ -1,7 +1,7 @@
 /* tokens/token_reason.h - every way a token can be refused: one list.
  *
- * The name on the left goes to logs and to `weir token verify`; callers outside are told the class only
- * (AMB-17): a forger learns nothing from the answer. Names are stable, sentences may improve. */
+ * The name goes to logs and to `weir token verify`. Callers of an API get the sentence as detail of a 401.
+ * Names are stable, sentences may improve. */
 #ifndef WEIR_TOKENS_TOKEN_REASON_H
 #define WEIR_TOKENS_TOKEN_REASON_H
 

@@ -1,4 +1,5 @@
 """The command line against a real server: exit codes, output for people and for programs."""
+import datetime
 import fcntl
 import json
 import os
@@ -9,6 +10,7 @@ import sqlite3
 import struct
 import subprocess
 import termios
+import time
 
 import pytest
 
@@ -253,6 +255,36 @@ def start(weir, *args, key):
     return subprocess.Popen(weir.program + list(args), env=env, text=True,
                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                             stderr=subprocess.PIPE)
+
+
+def running(weir, client, **fields):
+    """A task that is claimed and started."""
+    weir.submit(client.api_key, queue="outside", **fields)
+    task = weir.claim(client.api_key)[0]
+    weir.tell("start", client.api_key, task)
+    return task
+
+
+def test_progress_is_shown_by_get_and_watch_and_what_came_of_a_job_by_get_and_report(weir, client):
+    key, task = client.api_key, running(weir, client)
+    weir.tell("heartbeat", key, task, progress={"percent": 40, "note": "page 4 of 10"})
+    assert "progress" in run(weir, "job", "get", task["job_id"], key=key).stdout
+    with start(weir, "job", "watch", task["job_id"], key=key) as watch:
+        shown = [watch.stdout.readline() for _ in range(6)]
+        assert "job.running" in shown[-2] and "progress" in shown[-1] and "40 %, page 4 of 10" in shown[-1]
+        weir.tell("finish", key, task, outcome="success", result={"rows": 3})
+        assert "job.succeeded" in watch.communicate(timeout=60)[0]
+    assert watch.returncode == 0
+    for verb in ("report", "get"):
+        shown = run(weir, "job", verb, task["job_id"], key=key).stdout
+        assert re.search(r'^result +\{"rows": 3\}$', shown, re.M)
+        assert not re.search("^(error|progress)", shown, re.M)
+    task = running(weir, client, max_retries=0)
+    weir.tell("finish", key, task, outcome="failure",
+              error={"code": "no_disk", "message": "tape is full", "retryable": False})
+    for verb in ("report", "get"):
+        shown = run(weir, "job", verb, task["job_id"], key=key).stdout
+        assert re.search("^error +no_disk: tape is full$", shown, re.M) and "result" not in shown
 
 
 def test_list_pages_add_up_to_all(weir, client):
@@ -560,3 +592,28 @@ def test_a_doctor_beside_a_starting_server_never_takes_its_lock(fresh_weir):
         for look in looks:
             look.communicate(timeout=30)
     wait_for(lambda: run_json(weir, "doctor"), 10, "a doctor's answer", weir)
+
+
+@pytest.mark.parametrize("arguments, said", [
+    (["job", "list", "--stat", "x"], "weir job list takes no --stat; did you mean --state?"),
+    (["job", "get", "--zzzzzz", "x"], "weir job get takes no --zzzzzz; see `weir job get --help`"),
+    (["serve", "--prt", "1"], "weir serve takes no --prt; did you mean --port?"),
+    (["job", "list", "--at", "x"], "weir job list takes no --at"),
+])
+def test_a_wrong_flag_is_answered_with_one_of_the_command(weir, arguments, said):
+    """Not with one that this command would refuse, too."""
+    done = weir.cli(*arguments)
+    assert done.returncode == 2 and said in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("distance, seconds", [("+1d", 86400), ("+2h30m", 9000), ("+90s", 90)])
+def test_a_time_may_be_given_as_a_distance(weir, distance, seconds):
+    """--at counts from now."""
+    key = weir.new_client().api_key
+    before = time.time()
+    done = weir.cli("job", "submit", "--at", distance, "-o", "json", key=key)
+    job = weir.job(key, json.loads(done.stdout)["job_id"])
+    due = datetime.datetime.fromisoformat(job["execution_at"].replace("Z", "+00:00")).timestamp()
+    assert before + seconds - 1 <= due <= time.time() + seconds + 1
+    for bad in ("+30m2h", "+", "+2x", "tomorrow"):
+        assert weir.cli("job", "submit", "--at", bad, key=key).returncode in (1, 2)

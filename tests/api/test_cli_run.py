@@ -75,7 +75,7 @@ def fixture_held(weir, put):
 def test_a_step_that_failed_is_retried_and_the_run_completes(weir, put):
     """No token, no key: the data directory is enough. Watch ends with the run."""
     plan = put(on_failure="wait")
-    assert pairs(put.done.stdout)["steps"] == "4" and f"weir run start {plan} 1" in put.done.stderr
+    assert pairs(put.done.stdout)["steps"] == "4" and f"weir run start {plan}\n" in put.done.stderr
     run_id = run(weir, "start", plan, "-q").stdout.strip()
     Engine(weir, "default").wait_step(run_id, "rank", "FAILED")
     shown = run(weir, "get", run_id).stdout
@@ -99,6 +99,28 @@ def test_start_waits_and_its_exit_code_is_the_runs(weir, put):
     assert pairs(run(weir, "start", good, "--version", "7", "--wait").stdout)["status"] == "COMPLETED"
     lines = run(weir, "start", good, "7", "--watch", "-o", "json").stdout.splitlines()
     assert json.loads(lines[-1])["eventType"] == "RunCompleted"
+
+
+def test_start_takes_the_newest_version_and_list_shows_them_all(weir, put, tmp_path):
+    """Newest is what was stored last, whatever the versions are called."""
+    plan = put("planId: {plan}\nplanVersion: 10\nsteps: [{{stepId: only}}]\n")
+    path = tmp_path / "second.yaml"
+    path.write_text(f"planId: {plan}\nplanVersion: 9\nsteps: [{{stepId: a, timeoutMs: 60000}}, "
+                    "{stepId: b, dependsOn: [a], delayMs: 10}]\n", encoding="utf-8")
+    run(weir, "plan", "put", str(path))
+    done = run(weir, "start", plan)
+    assert f"newest version of {plan} is 9" in done.stderr
+    assert run_json(weir, "get", pairs(done.stdout)["runId"])["planVersion"] == "9"
+    assert run_json(weir, "get", run(weir, "start", plan, "10", "-q").stdout.strip())["planVersion"] == "10"
+    listed = run(weir, "plan", "list", plan).stdout.splitlines()
+    assert [line.split()[:3] for line in listed[1:]] == [[plan, "9", "2"], [plan, "10", "1"]]
+    everything = run_json(weir, "plan", "list", "--all")["items"]
+    assert {(p["planId"], p["planVersion"]) for p in everything} >= {(plan, "9"), (plan, "10")}
+    shown = run(weir, "plan", "get", plan).stdout
+    assert pairs(shown)["planVersion"] == "9" and re.search(r"^a +default +1 +60000$", shown, re.M)
+    assert re.search(r"^b +a +default +1 +10$", shown, re.M)
+    for command in (["start", "no-such-plan"], ["plan", "get", "no-such-plan"]):
+        assert "weir run plan list" in run(weir, *command, code=3).stderr
 
 
 def test_watch_and_wait_end_with_exit_code_6_when_their_time_is_over(weir, held):
@@ -172,7 +194,7 @@ def test_the_same_plan_again_is_fine_and_another_under_its_name_a_conflict(weir,
 
 @pytest.mark.parametrize("steps, said", [
     ("[{{stepId: a, dependsOn: [b]}}]", "step a"),
-    ("[{{stepId: a, dependsOn: [b]}}, {{stepId: b, dependsOn: [a]}}]", "circle"),
+    ("[{{stepId: a, dependsOn: [b]}}, {{stepId: b, dependsOn: [a]}}]", "a -> b -> a"),
     ("[{{stepId: ok}}, {{stepId: bad, queue: No Such}}]", "step bad"),
     ("[{{stepId: ok}}, {{stepId: bad, maxAttempts: 0}}]", "step 2 is bad"),
     ("[{{stepId: ok}}, {{stepId: bad, dependOn: [ok]}}]", "step 2 is bad"),
@@ -295,7 +317,7 @@ def test_a_token_that_is_given_counts_and_its_role_binds(weir, held):
     policy = re.search(r"weir run decision (\S+)", refused.stderr)[1]
     assert pairs(run(weir, "decision", policy).stdout)["decision"] == "REJECTED"
     run(weir, "get", run_id, "--role", "Viewer")
-    run(weir, "start", "any", "--role", "Viewer", code=4)
+    run(weir, "start", "any", "1", "--role", "Viewer", code=4)
     run(weir, "get", run_id, "--tenant", "other", code=3)
     run(weir, "signal", run_id, "cancel", "--tenant", "other", code=4)
     run(weir, "get", run_id, "--token", viewer, "--tenant", "other", code=2)

@@ -39,6 +39,7 @@ def test_a_bad_value_is_one_line_naming_the_key(stopped, key, value):
     assert done.returncode == 2
     lines = [line for line in done.stderr.splitlines() if line.strip() and not line.startswith("{")]
     assert len(lines) == 1 and key in lines[0], done.stderr  # for people; the other is the failure's event
+    assert lines[0].endswith("(RFA_CONFIG_INVALID)")
     assert not os.path.exists(os.path.join(stopped.data, "weir.db"))
 
 
@@ -71,6 +72,34 @@ def test_a_bad_environment_variable_is_refused(stopped):
     done = run_serve(stopped, env={"WEIR_JOBS_QUEUE_SIZE": "x"})
     assert done.returncode == 2 and ("WEIR_JOBS_QUEUE_SIZE" in done.stderr
                                      or "jobs.queue_size" in done.stderr)
+
+
+def test_unknown_variables_are_warnings_and_those_of_kubernetes_nothing(fresh_weir):
+    """It starts; what is probably a slip is told with what was meant."""
+    weir = fresh_weir(env={"WEIR_JOBS_QUEUE_SIZ": "5", "WEIR_PORT": "tcp://10.0.0.1:80", "WEIR_MY_TEAM": "x",
+                           "WEIR_API_SERVICE_HOST": "10.0.0.1", "WEIR_API_PORT_80_TCP_ADDR": "10.0.0.1",
+                           "WEIR_SERVER_PORT": "9090"})
+    weir.new_client()
+    told = [line for line in weir.log_text().splitlines() if line.startswith("weir: warning: the variable")]
+    assert [line.split()[4] for line in told] == ["WEIR_JOBS_QUEUE_SIZ", "WEIR_MY_TEAM", "WEIR_SERVER_PORT"]
+    assert told[0].endswith("did you mean WEIR_JOBS_QUEUE_SIZE?")
+
+
+def test_the_port_can_be_given_alone(stopped):
+    """--port keeps the host, also one of the environment; a bad one is refused."""
+    shown = subprocess.run(stopped.program + ["config", "show", "-o", "json"], capture_output=True, text=True,
+                           env=server_environment({"WEIR_SERVER_LISTEN": "[::1]:80"}), check=True, timeout=60)
+    assert "[::1]:80" in shown.stdout
+    for arguments, said in ((["--port", "99999"], "--port"), (["--port", "x"], "--port")):
+        done = run_serve(stopped, *arguments)
+        assert done.returncode == 2 and said in done.stderr
+
+
+def test_a_server_listens_on_the_port_that_was_given_alone(fresh_weir):
+    weir = fresh_weir(start=False)
+    weir.args = ["--listen", "127.0.0.1:1", "--port", str(weir.port)]
+    weir.start()
+    weir.api("GET", "/healthz").expect(200)
 
 
 def test_the_page_of_settings_is_what_the_program_says(stopped):

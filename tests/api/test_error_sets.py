@@ -6,6 +6,7 @@ from harness import contract_statuses
 pytestmark = pytest.mark.sqlite_only("what the contract lists does not depend on the store")
 ON_EVERY_CALL = {405, 406, 413, 415, 429, 504}  # on top of the lists (AJ-17)
 BODY = {400}  # of a call that takes no body and gets one, or one that is no JSON (AJ-17)
+WAIT = {400}  # of a wait_ms that is no time; the seed's call does not wait (AJ-17)
 OPERATOR = {401, 403}  # where registration is the operator's: not in dev (AJ-07)
 KEYS = "/v1/clients/1/keys"
 SETS = {
@@ -16,7 +17,7 @@ SETS = {
     "[JOB-092]": ("POST", "/v1/jobs", {400, 401, 403, 409, 429, 500, 503}),
     "[JOB-094]": ("POST", "/v1/jobs/1/cancel", {400, 401, 403, 404, 409, 500, 503}),
     "[JOB-096]": ("POST", "/v1/jobs/1/retry", {400, 401, 403, 404, 409, 500, 503}),
-    "[JOB-099]": ("GET", "/v1/jobs/1", {401, 403, 404, 500, 503}),
+    "[JOB-099]": ("GET", "/v1/jobs/1", {401, 403, 404, 500, 503} | WAIT),
     "[JOB-102]": ("GET", "/v1/jobs/1/report", {401, 403, 404, 500, 503}),
     "[JOB-104]": ("POST", "/v1/webhooks", {400, 401, 403, 409, 500, 503}),
     "[JOB-106]": ("DELETE", "/v1/webhooks/1", {401, 403, 404, 500, 503}),

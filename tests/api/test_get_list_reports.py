@@ -134,7 +134,9 @@ def test_the_list_is_newest_first_and_complete(history):
     weir, key, jobs = history
     assert all_ids(weir, key) == sorted(jobs.values(), reverse=True)
     for item in page(weir, key)["items"]:
-        assert item == weir.job(key, item["job_id"])
+        whole = weir.job(key, item["job_id"])
+        assert {"result", "progress"} == set(whole) - set(item)  # of one job only: results may be large
+        assert item == {name: whole[name] for name in item}
 
 
 @pytest.mark.parametrize("query, labels", [
@@ -149,7 +151,7 @@ def test_the_list_is_newest_first_and_complete(history):
     ("?queue=waiting", "queued0 queued1 queued2 event"), ("?queue=default", "created"),
     ("?queue=waiting&type=EMIT_EVENT&state=QUEUED", "event"), ("?queue=nobody", ""),
     ("?created_after=2099-01-01T00:00:00Z", ""), ("?created_before=1970-01-01T00:00:00Z", ""),
-    ("?colour=red&state=RUNNING", "running"),
+    ("?state=running", "running"),
 ])
 @pytest.mark.parametrize("path", ["/v1/jobs", "/v1/reports"])
 def test_filters_hold_together_and_alone(history, path, query, labels):
@@ -172,7 +174,8 @@ def test_time_filters_are_strict(history):
 
 @pytest.mark.any_store
 @pytest.mark.parametrize("query", [
-    "?state=queued", "?state=", "?outcome=SUCCEEDED", "?type=execute", "?work_kind=NOPE",
+    "?state=queue", "?state=", "?colour=red&state=RUNNING", "?outcome=SUCCEEDED", "?type=execute",
+    "?work_kind=NOPE",
     "?limit=0", "?limit=201", "?limit=-1", "?limit=x", "?limit=", "?limit=1.0", "?limit=+1",
     "?created_after=yesterday", "?created_before=2024-01-01", "?cursor=x", "?cursor=",
     "?cursor=c00000000000000g", "?cursor=C000000000000000", "?state=%zz", "?limit=%31%",

@@ -56,7 +56,7 @@ def test_another_body_under_a_used_key_is_a_conflict(weir, client):
     first = weir.submit(client.api_key, idempotency_key=key, queue="outside", priority=4)
     before = weir.job(client.api_key, first["job_id"])
     for fields in ({"priority": 5}, {"queue": "other"}, {"work_kind": "SUCCESS_FAST"},
-                   {"payload": {}}, {"type": "EMIT_EVENT"}, {"callback": None}):
+                   {"payload": {}}, {"type": "EMIT_EVENT"}, {"callback": "http://127.0.0.1:9/"}):
         body = {"queue": "outside", "priority": 4, **fields, "idempotency_key": key}
         weir.try_submit(client.api_key, **body).expect_problem(409, CONFLICT)
     assert weir.job(client.api_key, first["job_id"]) == before

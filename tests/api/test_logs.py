@@ -2,6 +2,8 @@
 import base64
 import json
 import os
+import pty
+import re
 import subprocess
 import threading
 import time
@@ -179,3 +181,94 @@ def test_a_stuck_stderr_does_not_keep_the_server_from_ending(piped):
         piped.api("GET", f"/v1/jobs/{'x' * 3000}", key=key)
     piped.stop()
     os.close(piped.reading)
+
+
+# ---- for people
+
+class OnTerminal(Piped):
+    """Its stderr is a terminal."""
+
+    def spawn(self):
+        self.reading, terminal = pty.openpty()
+        with open(self.out_path, "ab") as out:
+            self.process = subprocess.Popen(self.command(), stdout=out, stderr=terminal,
+                                            stdin=subprocess.DEVNULL,
+                                            env=server_environment(self.env))
+        os.close(terminal)
+        self.reader = self.read_on()
+        return self
+
+    def read_on(self):
+        """As of a pipe; a terminal that is closed is an error to its reader."""
+        def copy():
+            with open(self.log_path, "ab", buffering=0) as log:
+                try:
+                    while piece := os.read(self.reading, 65536):
+                        log.write(piece)
+                except OSError:
+                    os.close(self.reading)
+
+        thread = threading.Thread(target=copy)
+        thread.start()
+        return thread
+
+
+FOR_PEOPLE = re.compile(r'^\d\d:\d\d:\d\d\.\d{3}Z (DEBUG|INFO |WARN |ERROR) \S+(?: \d+)? +\S+'
+                        r'( \w+=("(?:[^"\\]|\\.)*"|{.*}|\S+))*$')
+COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def lines_for_people(server):
+    """The lines of all processes so far, without colours; each has the form."""
+    text = server.log_text().replace("\r\n", "\n")
+    lines = [COLOUR.sub("", line) for line in text.split("\n")[:-1] if not line.startswith("weir")]
+    for line in lines:
+        assert FOR_PEOPLE.match(line), line
+    return text, lines
+
+
+@pytest.mark.parametrize("variables, coloured", [({}, True), ({"NO_COLOR": "1"}, False)])
+def test_on_a_terminal_lines_are_for_people(variables, coloured):
+    """Time, level, process, event, key=value of every process; colours unless NO_COLOR is set."""
+    server = OnTerminal(settings={"log.transitions": "on"}, env=variables)
+    server.start()
+    try:
+        key = server.new_client().api_key
+        job_id = server.submit(key, work_kind="FAIL_IMMEDIATE")["job_id"]
+        server.api("GET", "/nowhere%1b%5b31m", key=key)  # a caller does not colour our terminal
+        server.wait_final(key, job_id)
+        wait_for(lambda: "nowhere" in server.log_text(), 20, "the line of the request")
+        wait_for(lambda: "job.failed" in server.log_text(), 20, "the line of the job")
+        server.stop()
+        server.reader.join()
+        text, lines = lines_for_people(server)
+    finally:
+        server.close()
+    assert bool(COLOUR.search(text)) is coloured and "\x1b[31mnot" not in text
+    assert any(" core " in line and f"job_id={job_id}" in line and " job.failed " in line for line in lines)
+    assert any(" root " in line for line in lines) and any(" runner" in line for line in lines)
+
+
+def test_the_format_can_be_chosen_whatever_stderr_is(fresh_weir):
+    """log.format text in a file: the same lines, without colours."""
+    server = fresh_weir(settings={"log.format": "text", "log.level": "debug"})
+    server.api("GET", "/nowhere")
+    wait_for(lambda: "/nowhere" in server.log_text(), 20, "the line")
+    text, lines = lines_for_people(server)
+    assert not COLOUR.search(text)
+    assert any("status=404" in line and "error_code=RFA_REQUEST_ROUTE_NOT_FOUND" in line for line in lines)
+
+
+def test_transitions_are_logged_at_info_when_asked_for(fresh_weir):
+    """log.transitions: every move of a job, at level info; off, failures alone."""
+    moves = {}
+    for value in ("on", "off"):
+        server = fresh_weir(settings={"log.transitions": value})
+        key = server.new_client().api_key
+        good = server.submit(key, work_kind="SUCCESS_FAST")["job_id"]
+        server.wait_final(key, good)
+        bad = server.submit(key, work_kind="FAIL_IMMEDIATE")["job_id"]
+        server.wait_log(job_id=bad, next_state="FAILED")
+        moves[value] = [e["next_state"] for e in server.logs(level="info") if "next_state" in e]
+    assert moves["off"] == ["FAILED"]
+    assert len(moves["on"]) == 10 and moves["on"][4:6] == ["SUCCEEDED", "CREATED"]

@@ -1,4 +1,5 @@
 """Runs that Weir executes, as workers and readers see them."""
+import datetime
 import json
 
 import pytest
@@ -20,6 +21,11 @@ def fast_server(module_weir):
 def engine_of_module(server):
     """A tenant of its own for this module."""
     return Engine(server, "acme-work")
+
+
+def parse_time(text):
+    """A time on the wire."""
+    return datetime.datetime.fromisoformat(text.replace("Z", "+00:00"))
 
 
 def claim_one(worker, step=None):
@@ -170,9 +176,14 @@ def test_a_released_task_costs_no_attempt(engine):
         again, = worker.claim(1, wait_ms=20000)  # the lease has to end first
         assert again["attempt"] == 1 and again["token"] != task["token"]
         assert worker.start([task])[0] == {"task_id": task["task_id"], "ok": False, "code": "lease_lost"}
+        worker.release([again], delay_ms=100)
+        assert not worker.claim(1)
+        again, = worker.claim(1, wait_ms=20000)
         worker.start([again])
+        assert worker.heartbeat([again], progress={"percent": 1})[0]["ok"]
         assert worker.release([again])[0]["code"] == "not_releasable"
-        worker.finish([again])
+        assert [worker.finish([again])[0]["ok"] for _ in range(3)] == [True] * 3
+        assert worker.fail([again])[0]["code"] == "lease_lost"
     engine.wait_status(run_id, "COMPLETED")
     assert engine.names(run_id)[1:] == ["RunStarted", "StepStarted a 1", "StepCompleted a 1", "RunCompleted"]
 
@@ -232,14 +243,15 @@ def test_a_broad_plan_runs_its_branches_side_by_side(engine):
     assert engine.run(run_id)["lastRunSeq"] == 3 + 2 * 102
 
 
-def test_a_finish_of_another_form_is_refused_whole(engine):
+def test_a_finish_of_another_form_is_refused(engine):
     """And a result that is too large fails the step."""
     engine.put_plan("large", "a")
     run_id = engine.start("large")
     with engine.worker() as worker:
         task = claim_one(worker, "a")
         wrong = {"tasks": [{"task_id": task["task_id"], "token": task["token"], "outcome": "maybe"}]}
-        worker.kept.call("POST", "/worker/v1/finish", wrong).expect_problem(400, "RFA_REQUEST_MALFORMED")
+        refused = worker.kept.call("POST", "/worker/v1/finish", wrong).expect(200)["results"][0]
+        assert refused["code"] == "malformed"
         assert worker.finish([task], result={"x": "y" * 300000})[0]["ok"]
     run = engine.wait_status(run_id, "FAILED")
     assert run["steps"][0]["failure"]["error"]["code"] == "output_too_large"
@@ -331,3 +343,31 @@ def test_runs_outlive_a_restart_and_a_kill(fresh_weir):
     weir.stop()
     done = weir.cli("verify")
     assert done.returncode == 0, done.stdout
+
+
+def test_a_step_with_a_timeout_of_its_own_fails_and_is_tried_again(engine):
+    """`timeoutMs` is told to the worker; an attempt that takes longer has failed as timed out."""
+    engine.put_plan("slow", {"stepId": "a", "timeoutMs": 300, "maxAttempts": 2}, queue="slow.queue")
+    run_id = engine.start("slow")
+    with engine.worker("slow.queue") as worker:
+        first = claim_one(worker, "a")
+        assert first["max_runtime_ms"] == 300
+        second = claim_one(worker, "a")  # comes by itself, once the first is over its time
+        assert second["attempt"] == 2
+        worker.finish([second])
+    engine.wait_status(run_id, "COMPLETED")
+    failed, = (e for e in engine.events(run_id) if e["eventType"] == "StepFailed")
+    assert failed["payload"]["reason"] == "timeout" and failed["payload"]["error"]["retryable"] is True
+
+
+def test_a_step_with_a_delay_is_claimed_only_when_it_is_over(engine):
+    """`delayMs` counts from the end of the last dependency, by the times of the run's own events."""
+    engine.put_plan("late", "a", {"stepId": "b", "dependsOn": ["a"], "delayMs": 700}, queue="late.queue")
+    run_id = engine.start("late")
+    with engine.worker("late.queue") as worker:
+        worker.finish([claim_one(worker, "a")])
+        assert worker.claim(1, wait_ms=0) == []
+        worker.finish([claim_one(worker, "b")])
+    steps = {s["stepId"]: s for s in engine.wait_status(run_id, "COMPLETED")["steps"]}
+    waited = parse_time(steps["b"]["startedAt"]) - parse_time(steps["a"]["endedAt"])
+    assert waited.total_seconds() >= 0.7

@@ -3,7 +3,7 @@ import uuid
 
 import pytest
 
-from harness.engine_calls import Engine, Outside, steps_of
+from harness.engine_calls import Engine, Outside, signal_body, steps_of
 from harness.together import at_once
 
 
@@ -24,8 +24,8 @@ def test_a_plan_is_put_once_and_read_back_with_what_was_left_out(engine):
     """The same content again is 200, other content under its name 409."""
     body = {"planId": "read", "planVersion": "7", "steps": [
         {"stepId": "extract", "queue": "etl", "config": {"table": "orders", "big": 12345678901234567890},
-         "maxAttempts": 3},
-        {"stepId": "publish", "dependsOn": ["extract"]}]}
+         "maxAttempts": 3, "timeoutMs": 60000},
+        {"stepId": "publish", "dependsOn": ["extract"], "delayMs": 250}]}
     first = engine.call("POST", "/plans", body).expect(201)
     assert first["steps"] == 2 and first["planId"] == "read" and first["planVersion"] == "7"
     again = engine.call("POST", "/plans",
@@ -36,8 +36,10 @@ def test_a_plan_is_put_once_and_read_back_with_what_was_left_out(engine):
     assert read.pop("createdAt") == first["createdAt"]
     assert read == {"planId": "read", "planVersion": "7", "onFailure": "fail", "steps": [
         {"stepId": "extract", "dependsOn": [], "queue": "etl",
-         "config": {"table": "orders", "big": 12345678901234567890}, "maxAttempts": 3},
-        {"stepId": "publish", "dependsOn": ["extract"], "queue": "default", "maxAttempts": 1}]}
+         "config": {"table": "orders", "big": 12345678901234567890}, "maxAttempts": 3, "timeoutMs": 60000,
+         "delayMs": 0},
+        {"stepId": "publish", "dependsOn": ["extract"], "queue": "default", "maxAttempts": 1,
+         "delayMs": 250}]}
 
 
 def test_versions_and_tenants_keep_their_plans_apart(engine):
@@ -60,6 +62,59 @@ def test_a_plan_that_cannot_be_run_is_refused(engine, steps):
     """Cycles, unknown, duplicate steps and | in ids; nothing is kept of it."""
     engine.call("POST", "/plans", body_of(*steps, plan_id="broken")).expect_problem(400, "PLAN_INVALID")
     engine.call("GET", "/plans/broken/versions/1").expect_problem(404, "PLAN_NOT_FOUND")
+
+
+@pytest.mark.parametrize("steps, path", [
+    (["a<b", "b<a"], "a -> b -> a"), (["a<a"], "a -> a"), (["d<c", "a<b", "b<c", "c<a"], "a -> b -> c -> a"),
+    (["a", "b<a,ghost"], "step b depends on ghost, which is no step of the plan (/steps/1/dependsOn/1)")])
+def test_what_is_wrong_with_dependencies_is_told_with_its_path(engine, steps, path):
+    """The detail names the steps of a cycle in order, and the place of an unknown one."""
+    answer = engine.call("POST", "/plans", body_of(*steps, plan_id="path"))
+    assert answer.expect_problem(400, "PLAN_INVALID")["detail"].endswith(path)
+
+
+def test_plans_are_listed_newest_first_page_by_page(engine):
+    """Each version once; `planId` filters; the first of a filter is the version that was stored last."""
+    lister = Engine(engine.weir, "acme-lister")
+    assert lister.call("GET", "/plans").expect(200) == {"items": [], "nextCursor": None}
+    for number, (plan, version) in enumerate([("x", "2"), ("y", "1"), ("x", "10"), ("x", "9")]):
+        lister.put_plan(plan, *"abcd"[:number + 1], version=version)
+    lister.put_plan("x", "a", "b", "c", version="10", expect=200)  # the same again makes it no newer
+    stored = [("x", "9", 4), ("x", "10", 3), ("y", "1", 2), ("x", "2", 1)]
+
+    def pages(query):
+        found, cursor = [], ""
+        while cursor is not None:
+            page = lister.call("GET", f"/plans?limit=2{query}{cursor}").expect(200)
+            assert len(page["items"]) <= 2
+            found += [(p["planId"], p["planVersion"], p["steps"]) for p in page["items"]]
+            cursor = page["nextCursor"] and "&cursor=" + page["nextCursor"]
+        return found
+
+    assert pages("") == stored
+    assert pages("&planId=x") == [p for p in stored if p[0] == "x"]
+    assert pages("&planId=none") == []
+    newest = lister.call("GET", "/plans?planId=x&limit=1").expect(200)["items"]
+    assert [p["planVersion"] for p in newest] == ["9"] and newest[0]["createdAt"].endswith("Z")
+    assert not Engine(engine.weir, "acme-nobody").call("GET", "/plans").expect(200)["items"]
+    for bad in ("limit=0", "limit=201", "cursor=x", "plan=x"):
+        lister.call("GET", f"/plans?{bad}").expect_problem(400, "RFA_REQUEST_MALFORMED")
+
+
+def test_null_for_an_optional_field_is_as_if_it_were_absent(engine):
+    """Of plans and starts: with it or without it is the same request. A needed one stays needed."""
+    plan = body_of("a", plan_id="nulls")
+    engine.call("POST", "/plans", plan).expect(201)
+    steps = [{**plan["steps"][0], "config": None, "maxAttempts": None, "timeoutMs": None, "delayMs": None}]
+    engine.call("POST", "/plans", {**plan, "onFailure": None, "steps": steps}).expect(200)
+    engine.call("POST", "/plans", {**plan, "planId": None}).expect_problem(400, "RFA_REQUEST_MALFORMED")
+    run_id = str(uuid.uuid4())
+    engine.try_start("nulls", runId=run_id).expect(201)
+    engine.try_start("nulls", runId=run_id, params=None).expect(200)
+    kept = engine.start("nulls", params={"deep": None})
+    assert engine.run(kept)["params"] == {"deep": None}  # what is the caller's own is left alone
+    signal = {**signal_body("CANCEL", {"reason": "r"}), "audit": None}
+    engine.call("POST", f"/runs/{kept}/signals", signal).expect(200)
 
 
 @pytest.mark.parametrize("change", [

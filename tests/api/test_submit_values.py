@@ -149,7 +149,7 @@ def test_a_value_out_of_range_is_invalid(weir, client, fields, field):
 
 
 @pytest.mark.parametrize("fields, field", [
-    ({"queue": 1}, "queue"), ({"queue": None}, "queue"), ({"payload": "x"}, "payload"),
+    ({"queue": 1}, "queue"), ({"type": None}, "type"), ({"payload": "x"}, "payload"),
     ({"payload": []}, "payload"), ({"payload": 1}, "payload"), ({"priority": "4"}, "priority"),
     ({"priority": 4.5}, "priority"), ({"priority": True}, "priority"),
     ({"max_runtime_ms": "1"}, "max_runtime_ms"), ({"max_retries": 1.25}, "max_retries"),

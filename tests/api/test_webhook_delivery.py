@@ -46,13 +46,56 @@ def test_a_callback_hears_every_event_of_its_job_in_order_and_signed(weir, recei
     assert not is_signed(calls[0], "whsec_" + "A" * 43 + "=")
     assert len({call.id for call in calls}) == 5
     events = weir.api("GET", f"/v1/jobs/{job_id}/events", key=key).json["items"]
-    assert [call.event for call in calls] == events
+    assert [call.event for call in calls[:-1]] == events[:-1]
+    report = weir.report(key, job_id)
+    assert calls[-1].event == {**events[-1], "result": report["result"], "error": None}
     done = wait_done(weir, key, job_id, "delivered")
     assert [d["delivery_id"] for d in done] == [call.id for call in calls]
     assert [d["event_id"] for d in done] == [e["event_id"] for e in events]
     assert all(len(d["attempts"]) == 1 and d["attempts"][0]["status"] == 200 and d["next_attempt_at"] is None
                for d in done)
     assert weir.wait_final(key, job_id)["state"] == "SUCCEEDED"
+
+
+def test_the_event_that_ends_an_attempt_brings_its_result_or_error(weir, receiver):
+    """A large result is left out, and that is told; what was given back has none. What is sent again says the
+    same, also when the job has been retried since."""
+    key, _ = new_client_with_secret(weir)
+    hook, _ = new_webhook(weir, key, receiver.url, ["job.succeeded", "job.failed", "job.queued"])
+    large, most = {"text": "x" * 65536}, {"text": "x" * (65536 - len('{"text": ""}'))}
+    ends = [("failure", {"error": {"code": "a", "message": "b", "retryable": True}}),
+            ("success", {"result": {"n": 1}}), ("success", {"result": most}), ("success", {"result": large}),
+            ("success", {})]
+    jobs = [weir.submit(key, queue="outside", retry="manual")["job_id"] for _ in ends]
+    tasks = weir.claim(key, most=len(ends))
+    weir.worker_call("start", key, {"tasks": [{"task_id": t["task_id"], "token": t["token"]} for t in tasks]})
+    weir.tell("release", key, tasks[0], reason="later")
+    tasks[0] = weir.claim(key)[0]
+    weir.tell("start", key, tasks[0])
+    for task, (outcome, fields) in zip(tasks, ends):
+        weir.tell("finish", key, task, outcome=outcome, **fields)
+    calls = receiver.wait(2 * len(ends) + 2)
+    told = {(call.event["job_id"], call.event["event_name"], call.event["payload"].get("reason")): call.event
+            for call in calls}
+    assert all("result" not in call.event for call in calls if call.json["type"] == "job.queued")
+    released = told[jobs[0], "job.failed", "released"]
+    assert (released["result"], released["error"]) == (None, None)
+    failed = told[jobs[0], "job.failed", "a"]
+    assert (failed["result"], failed["error"]) == (None, ends[0][1]["error"])
+    for job_id, (_, fields) in list(zip(jobs, ends))[1:]:
+        event = told[job_id, "job.succeeded", None]
+        is_large = fields.get("result") is large
+        assert event["result"] == (None if is_large else fields.get("result"))
+        assert event["error"] is None and event.get("result_omitted", False) is is_large
+    weir.retry(key, jobs[0]).expect(200)
+    deliveries = [d for d in webhook_deliveries(weir, key, hook)
+                  if d["job_id"] == jobs[0] and d["event_name"] == "job.failed"]
+    for delivery in deliveries:
+        weir.api("POST", f"/v1/webhooks/{hook}/deliveries/{delivery['delivery_id']}:redeliver",
+                 key=key).expect(202)
+    again = [call.event for call in receiver.wait(len(calls) + 3)[len(calls):]
+             if call.event["event_name"] == "job.failed"]
+    assert sorted((released, failed), key=lambda e: e["seq"]) == sorted(again, key=lambda e: e["seq"])
 
 
 def test_a_webhook_hears_what_it_asked_for_and_nothing_else(weir, receiver):

@@ -65,7 +65,7 @@ static void operations_carry_method_path_and_body(void **state)
     struct contract *c = load("jobs");
     size_t count;
     contract_operations(c, &count);
-    assert_int_equal(count, 26);
+    assert_int_equal(count, 34);
     const struct contract_operation *op = contract_find(c, "submitJob");
     assert_non_null(op);
     assert_string_equal(op->method, "POST");
@@ -127,7 +127,7 @@ static void batch_checks_the_envelope_and_leaves_items_alone(void **state)
 {
     (void)state;
     struct contract *c = load("jobs");
-    const struct schema *s = contract_find(c, "submitJobBatch")->request_body;
+    const struct schema *s = contract_find(c, "submitJobBatch")->checked_body;
     check_body(s, "{\"jobs\":[{},{\"unknown\":1}]}", NULL, NULL, NULL);
     check_body(s, "{\"jobs\":[]}", "minItems", "/jobs", "jobs must have at least 1 item");
     check_body(s, "{\"jobs\":[{},3]}", "type", "/jobs/1", "/jobs/1 must be an object");
@@ -206,8 +206,8 @@ static void events_and_signals_are_left_to_their_own_rules(void **state)
 {
     (void)state;
     struct contract *c = load("engine");
-    const struct schema *append = contract_find(c, "appendRunEvents")->request_body;
-    const struct schema *signal = contract_find(c, "sendSignal")->request_body;
+    const struct schema *append = contract_find(c, "appendRunEvents")->checked_body;
+    const struct schema *signal = contract_find(c, "sendSignal")->checked_body;
     check_body(append, "{\"eventId\":1,\"unknown\":[]}", NULL, NULL, NULL);
     check_body(append, "{\"events\":\"none\"}", NULL, NULL, NULL);
     check_body(append, "[]", "type", "", "the value must be an object");
@@ -251,17 +251,121 @@ static void a_claimed_step_names_run_and_step(void **state)
 {
     (void)state;
     struct contract *c = load("worker");
-    const struct schema *task = contract_component(c, "Task");
-    assert_non_null(task);
-    check_body(task,
-               "{\"task_id\":\"t\",\"token\":\"1\",\"kind\":\"step\",\"run_id\":\"r\",\"step_id\":\"s\","
-               "\"queue\":\"q\",\"attempt\":1,\"lease_expires_at\":\"x\",\"definition\":{\"planId\":\"p\","
-               "\"planVersion\":\"1\"},\"payload\":{\"inputs\":{}}}",
-               NULL, NULL, NULL);
-    check_body(task,
-               "{\"task_id\":\"t\",\"token\":\"1\",\"kind\":\"step\",\"job_id\":\"j\",\"attempt\":1,"
-               "\"lease_expires_at\":\"x\"}",
-               "required", "", "run_id is required");
+    const struct schema *task = contract_component(c, "Task"), *step = contract_component(c, "StepTask");
+    static const char good[] =
+        "{\"task_id\":\"t\",\"token\":\"1\",\"kind\":\"step\",\"run_id\":\"r\",\"step_id\":\"s\","
+        "\"queue\":\"q\",\"attempt\":1,\"lease_expires_at\":\"x\",\"max_runtime_ms\":1,"
+        "\"definition\":{\"planId\":\"p\",\"planVersion\":\"1\"},\"payload\":{\"inputs\":{}}}";
+    static const char bad[] = "{\"task_id\":\"t\",\"token\":\"1\",\"kind\":\"step\",\"job_id\":\"j\","
+                              "\"attempt\":1,\"lease_expires_at\":\"x\"}";
+    assert_true(task && step);
+    check_body(task, good, NULL, NULL, NULL);
+    check_body(step, bad, "required", "", "run_id is required");
+    check_body(task, bad, "oneOf", "", "the value must have exactly one of the forms allowed");
+    contract_free(c);
+}
+
+/* ---- what stands beside a schema ---- */
+
+/* Values with x-weir-values tell people what is good and are judged elsewhere; their types are checked. */
+static void values_that_are_judged_elsewhere_are_not_checked(void **state)
+{
+    static const char yaml[] =
+        "paths: {}\n"
+        "components: {schemas: {Kind: {type: string, enum: [A]}, Body: {type: object, properties: {\n"
+        "  free: {$ref: '#/components/schemas/Kind', x-weir-values: rules},\n"
+        "  bound: {$ref: '#/components/schemas/Kind'},\n"
+        "  number: {type: integer, minimum: 1, maximum: 2, x-weir-values: rules},\n"
+        "  text: {type: string, minLength: 3, maxLength: 4, x-weir-values: rules}}}}}\n";
+    struct contract *c;
+    struct err err;
+    (void)state;
+    assert_int_equal(contract_load(str_of(yaml), &c, &err), ERR_OK);
+    const struct schema *s = contract_component(c, "Body");
+    check_body(s, "{\"free\":\"B\",\"number\":7,\"text\":\"\"}", NULL, NULL, NULL);
+    check_body(s, "{\"bound\":\"B\"}", "enum", "/bound", "bound must be one of A");
+    check_body(s, "{\"free\":1}", "type", "/free", "free must be a string");
+    check_body(s, "{\"number\":\"1\"}", "type", "/number", "number must be an integer");
+    contract_free(c);
+}
+
+/* Which bodies a handler judges by itself. */
+static void a_body_may_be_checked_by_less_than_it_is_described_by(void **state)
+{
+    static const char yaml[] =
+        "paths: {/a: {post: {operationId: x, requestBody: {content: {application/json: {\n"
+        "  schema: {type: object, required: [a]}, x-weir-check: {type: object}}}}},\n"
+        "  put: {operationId: y, requestBody: {content: {application/json: {schema: {type: object}}}}}}}\n";
+    struct contract *c;
+    struct err err;
+    (void)state;
+    assert_int_equal(contract_load(str_of(yaml), &c, &err), ERR_OK);
+    check_body(contract_find(c, "x")->checked_body, "{}", NULL, NULL, NULL);
+    check_body(contract_find(c, "x")->request_body, "{}", "required", "", "a is required");
+    assert_ptr_equal(contract_find(c, "y")->checked_body, contract_find(c, "y")->request_body);
+    contract_free(c);
+}
+
+/* What is left of a body, in canonical form. */
+static void expect_dropped(const struct schema *s, const char *body, const char *left)
+{
+    struct arena *a = arena_new(4096);
+    struct strbuf text = {0};
+    const struct json *value;
+    struct err err;
+    assert_int_equal(json_parse(a, str_of(body), &value, &err), ERR_OK);
+    schema_drop_nulls(s, value);
+    json_canonical(value, NULL, &text);
+    assert_string_equal(text.ptr, left);
+    strbuf_free(&text);
+    arena_free(a);
+}
+
+static void optional_members_that_are_null_are_dropped(void **state)
+{
+    static const char yaml[] = "paths: {}\n"
+                               "components: {schemas: {\n"
+                               "  Item: {type: object, required: [id], properties: {id: {type: string}, "
+                               "note: {type: [string, 'null']}}},\n"
+                               "  More: {allOf: [{$ref: '#/components/schemas/Item'}, {type: object, "
+                               "properties: {x: {type: integer}}}]},\n"
+                               "  Either: {oneOf: [{$ref: '#/components/schemas/Item'}, {type: object, "
+                               "properties: {list: {type: array,\n"
+                               "    items: {$ref: '#/components/schemas/More'}}}}]},\n"
+                               "  Body: {type: object, properties: {item: {$ref: "
+                               "'#/components/schemas/Item'}, free: {type: object},\n"
+                               "    either: {$ref: '#/components/schemas/Either'}}}}}\n";
+    struct contract *c;
+    struct err err;
+    (void)state;
+    assert_int_equal(contract_load(str_of(yaml), &c, &err), ERR_OK);
+    const struct schema *s = contract_component(c, "Body");
+    expect_dropped(s, "{\"item\":null,\"free\":null}", "{}");
+    expect_dropped(s, "{\"item\":{\"note\":null,\"id\":\"a\"}}", "{\"item\":{\"id\":\"a\"}}");
+    /* needed, unknown, the caller's own: left as they came */
+    expect_dropped(s, "{\"item\":{\"id\":null},\"what\":null,\"free\":{\"item\":null}}",
+                   "{\"free\":{\"item\":null},\"item\":{\"id\":null},\"what\":null}");
+    expect_dropped(s, "{\"either\":{\"list\":[{\"id\":\"a\",\"note\":null,\"x\":null},null,{\"id\":null}]}}",
+                   "{\"either\":{\"list\":[{\"id\":\"a\"},null,{\"id\":null}]}}");
+    expect_dropped(s, "null", "null");
+    contract_free(c);
+}
+
+static void lists_know_their_query_parameters(void **state)
+{
+    struct contract *c = load("engine");
+    const struct contract_operation *plans = contract_find(c, "listPlans"), *run = contract_find(c, "getRun"),
+                                    *events = contract_find(c, "getRunEvents");
+    (void)state;
+    assert_true(plans->is_list);
+    assert_int_equal(plans->query_count, 3);
+    assert_string_equal(plans->query[0], "planId");
+    assert_string_equal(plans->query[2], "cursor");
+    assert_true(events->is_list); /* a header of its own is no query parameter */
+    assert_int_equal(events->query_count, 3);
+    assert_false(run->is_list);
+    assert_int_equal(run->query_count, 1);
+    assert_false(contract_find(c, "putPlan")->is_list);
     contract_free(c);
 }
 
@@ -578,6 +682,10 @@ int main(void)
         cmocka_unit_test(events_and_signals_are_left_to_their_own_rules),
         cmocka_unit_test(reports_of_engines_and_admins_are_checked_strictly),
         cmocka_unit_test(a_claimed_step_names_run_and_step),
+        cmocka_unit_test(values_that_are_judged_elsewhere_are_not_checked),
+        cmocka_unit_test(a_body_may_be_checked_by_less_than_it_is_described_by),
+        cmocka_unit_test(optional_members_that_are_null_are_dropped),
+        cmocka_unit_test(lists_know_their_query_parameters),
         cmocka_unit_test(every_example_is_valid_by_its_own_schema),
         cmocka_unit_test(unknown_keyword_is_refused_by_name),
         cmocka_unit_test(keywords_with_wrong_values_are_refused),

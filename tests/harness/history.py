@@ -41,7 +41,7 @@ Operation = namedtuple("Operation", "at kind name result value")
 
 def chain_faults(events):
     """What is wrong with the events of one job; an empty list when nothing is."""
-    faults, state, attempt, last = [], None, 1, ""
+    faults, state, attempt, last, released = [], None, 1, "", False
     if not events:
         return ["no events"]
     if len({event["event_id"] for event in events}) != len(events):
@@ -60,7 +60,10 @@ def chain_faults(events):
                 faults.append(f"{where}: not the end of a failed job")
         elif event["event_name"] not in MOVES.get(step, ()):
             faults.append(f"{where}: not a legal move")
-        attempt += step == ("FAILED", "QUEUED")
+        retried = step == ("FAILED", "QUEUED")
+        if retried and not (released and event["payload"].get("attempt") == attempt):
+            attempt += 1  # a started task that was given back spends no attempt
+        released = event["event_name"] == "job.failed" and event["payload"].get("reason") == "released"
         if event["payload"].get("attempt") != attempt:
             faults.append(f"{where}: attempt {event['payload'].get('attempt')}, not {attempt}")
         state, last = event["next_state"], event["timestamp"]

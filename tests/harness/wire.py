@@ -2,6 +2,7 @@
 import http.client
 import json as json_module
 import socket
+import threading
 
 CALL_SECONDS_MAX = 60
 
@@ -145,3 +146,42 @@ def follow(address, path, key=None, headers=None, timeout=30):
                 message = {}
     finally:
         connection.close()
+
+
+class Background:
+    """A GET in a thread of its own, for calls that wait. Leaving the `with` waits for its end."""
+
+    def __init__(self, address, path, key, timeout=60):
+        self.answer = None
+        connection = connect(address, timeout)
+        connection.request("GET", path, headers={"Authorization": "Bearer " + key})
+        self.thread = threading.Thread(target=self.take, args=(connection, path))
+        self.thread.start()
+
+    def take(self, connection, path):
+        """Waits for the answer."""
+        try:
+            answer = connection.getresponse()
+            self.answer = Response(answer.status, {n.lower(): v for n, v in answer.getheaders()},
+                                   answer.read(), f"GET {path}")
+        finally:
+            connection.close()
+
+    def is_done(self):
+        """Whether the answer is there."""
+        return not self.thread.is_alive()
+
+    def response(self):
+        """The answer, once it is there."""
+        self.thread.join()
+        return self.answer
+
+    def result(self):
+        """What a 200 tells."""
+        return self.response().expect(200)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.thread.join()

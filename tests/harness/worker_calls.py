@@ -39,13 +39,13 @@ class Worker:
         """start"""
         return self.tell("start", [names(task) for task in tasks])
 
-    def heartbeat(self, tasks):
-        """heartbeat"""
-        return self.tell("heartbeat", [names(task) for task in tasks])
+    def heartbeat(self, tasks, **fields):
+        """heartbeat, perhaps with progress"""
+        return self.tell("heartbeat", [names(task, **fields) for task in tasks])
 
-    def release(self, tasks):
-        """release"""
-        return self.tell("release", [names(task) for task in tasks])
+    def release(self, tasks, **fields):
+        """release, perhaps with delay_ms and reason"""
+        return self.tell("release", [names(task, **fields) for task in tasks])
 
     def finish(self, tasks, outcome="success", **fields):
         """finish, all with the same outcome"""

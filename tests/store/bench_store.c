@@ -297,9 +297,24 @@ void bench_file_run(struct bench *b, const char *sql)
     sqlite3_close(db);
 }
 
-/* Without settings of queues. */
+/* Without the list of plans, and without timeouts and delays of steps. */
+static void back_to_version_18(struct bench *b)
+{
+    bench_file_run(b, "DROP TABLE plan_versions; ALTER TABLE plan_steps DROP COLUMN timeout_ms;"
+                      "ALTER TABLE plan_steps DROP COLUMN delay_ms; PRAGMA user_version=18");
+}
+
+/* Without the progress of running jobs. */
+static void back_to_version_17(struct bench *b)
+{
+    back_to_version_18(b);
+    bench_file_run(b, "ALTER TABLE tasks DROP COLUMN progress; PRAGMA user_version=17");
+}
+
+/* Without what is set for queues. */
 static void back_to_version_16(struct bench *b)
 {
+    back_to_version_17(b);
     bench_file_run(b, "DROP TABLE queues; DROP TABLE queue_flows; PRAGMA user_version=16");
 }
 

@@ -5,6 +5,7 @@
 #include "api/api.h"
 
 void handle_put_plan(struct call *c);
+void handle_list_plans(struct call *c);
 void handle_get_plan(struct call *c);
 void handle_start_run(struct call *c);
 void handle_list_runs(struct call *c);

@@ -1,4 +1,4 @@
-/* Plans: put and read. */
+/* Plans: put, read, list. */
 #include "api/engine/encode.h"
 #include "api/engine/handlers.h"
 #include "base/digest.h"
@@ -89,6 +89,12 @@ static void encode_plan_step(struct json_writer *w, const struct names *n, const
     }
     jw_key(w, "maxAttempts");
     jw_int(w, p->max_attempts);
+    if (p->timeout_ms) {
+        jw_key(w, "timeoutMs");
+        jw_int(w, p->timeout_ms);
+    }
+    jw_key(w, "delayMs");
+    jw_int(w, p->delay_ms);
     jw_object_end(w);
 }
 
@@ -143,4 +149,80 @@ void handle_get_plan(struct call *c)
         call_problem(c, &err);
     else
         send_plan(c, &plan, &n);
+}
+
+/* --- list -------------------------------------------------------------------------------------------- */
+
+enum { LOOK_MAX = 2000, ROWS_A_READ = 256 };
+
+struct plan_page {
+    struct json_writer w;
+    struct str plan; /* only this one's; absent: all */
+    int64_t limit, given;
+    int64_t last; /* number of the last plan that was looked at */
+    size_t looked, read;
+};
+
+static bool encode_listed(const void *row, void *arg)
+{
+    const struct plan_version_row *v = row;
+    struct plan_page *p = arg;
+    p->last = -v->back;
+    p->looked++;
+    p->read++;
+    if (!p->plan.ptr || str_equal(p->plan, v->plan)) {
+        jw_object(&p->w);
+        jw_key(&p->w, "planId");
+        jw_str(&p->w, v->plan);
+        jw_key(&p->w, "planVersion");
+        jw_str(&p->w, v->version);
+        jw_key(&p->w, "steps");
+        jw_int(&p->w, v->step_count);
+        encode_time_ms(&p->w, "createdAt", v->created_ms);
+        jw_object_end(&p->w);
+        p->given++;
+    }
+    return p->given < p->limit && p->looked < LOOK_MAX;
+}
+
+/* Rows are looked at one by one, at most LOOK_MAX: a page may be short and still have a cursor. */
+static enum err_code encode_plans(struct reader *r, int64_t tenant, int64_t below, struct plan_page *p,
+                                  struct err *err)
+{
+    do {
+        struct plan_version_row from = {.tenant = tenant, .back = 1 - (p->last ? p->last : below)};
+        p->read = 0;
+        if (r->ops->reader_range(r, &table_plan_version_row, &from, ROWS_A_READ, encode_listed, p, err) !=
+            ERR_OK)
+            return err->code;
+    } while (p->read == ROWS_A_READ && p->given < p->limit && p->looked < LOOK_MAX);
+    return ERR_OK;
+}
+
+void handle_list_plans(struct call *c)
+{
+    struct tenant_row tenant = {.name = c->claims->tenant_id};
+    struct plan_page p = {.given = 0};
+    struct err err = {.code = ERR_OK};
+    int64_t below;
+    bool found;
+    if (!call_query(c, "planId", &p.plan) || !call_page(c, &p.limit, &below))
+        return;
+    struct reader *r = api_read_begin(c->api, &err);
+    if (!r || r->ops->reader_row(r, &table_tenant_row, &tenant, c->x->arena, &found, &err) != ERR_OK) {
+        call_problem(c, &err);
+        return;
+    }
+    call_json(c, 200, &p.w);
+    jw_object(&p.w);
+    jw_key(&p.w, "items");
+    jw_array(&p.w);
+    if (found && encode_plans(r, tenant.num, below, &p, &err) != ERR_OK) {
+        call_problem(c, &err);
+        return;
+    }
+    jw_array_end(&p.w);
+    encode_next(c, &p.w, p.given == p.limit || p.looked >= LOOK_MAX, p.last);
+    jw_object_end(&p.w);
+    call_send(c);
 }

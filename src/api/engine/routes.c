@@ -7,6 +7,7 @@
 /* clang-format off */
 const struct route engine_routes[] = {
     ROUTE(POST, "/engine/v1/plans",                                          putPlan,         AUTH_ENGINEER, 0, "put_plan",         ACCEPT_JSON, false, handle_put_plan)
+    ROUTE(GET,  "/engine/v1/plans",                                          listPlans,       AUTH_TOKEN,    0, "list_plans",       ACCEPT_JSON, false, handle_list_plans)
     ROUTE(GET,  "/engine/v1/plans/{plan_id}/versions/{plan_version}",        getPlan,         AUTH_TOKEN,    0, "get_plan",         ACCEPT_JSON, false, handle_get_plan)
     ROUTE(POST, "/engine/v1/runs",                                           startRun,        AUTH_ENGINEER, 0, "start_run",        ACCEPT_JSON, false, handle_start_run)
     ROUTE(GET,  "/engine/v1/runs",                                           listRuns,        AUTH_TOKEN,    0, "list_runs",        ACCEPT_JSON, false, handle_list_runs)

@@ -35,7 +35,7 @@ void encode_definition(struct json_writer *w, const struct job_row *job)
     jw_object_end(w);
 }
 
-static void raw_or_null(struct json_writer *w, const char *key, struct str json)
+void encode_raw(struct json_writer *w, const char *key, struct str json)
 {
     jw_key(w, key);
     if (json.ptr)
@@ -48,6 +48,15 @@ void encode_job(struct json_writer *w, const struct job_view *v)
 {
     jw_object(w);
     encode_job_members(w, v);
+    jw_object_end(w);
+}
+
+void encode_whole_job(struct json_writer *w, const struct job_view *v)
+{
+    jw_object(w);
+    encode_job_members(w, v);
+    encode_raw(w, "result", v->result);
+    encode_raw(w, "progress", v->is_live ? v->task.progress : STR_ABSENT);
     jw_object_end(w);
 }
 
@@ -88,8 +97,8 @@ void encode_job_members(struct json_writer *w, const struct job_view *v)
     else
         jw_null(w);
     encode_definition(w, j);
-    raw_or_null(w, "payload", j->payload);
-    raw_or_null(w, "error", v->error);
+    encode_raw(w, "payload", j->payload);
+    encode_raw(w, "error", v->error);
 }
 
 int64_t job_ran_ms(const struct job_view *v)

@@ -2,6 +2,7 @@
 #include "api/event_feed.h"
 #include "api/jobs/encode.h"
 #include "api/jobs/handlers.h"
+#include "base/hash.h"
 
 #include "base/banned.h"
 
@@ -62,6 +63,20 @@ static void send_page(struct call *c)
 
 /* --- live ------------------------------------------------------------------------------------------- */
 
+struct job_feed {
+    struct event_feed base;
+    uint64_t progress; /* digest of the one that the client has; 0: none */
+};
+
+/* Without an id: Last-Event-ID stays the number of the last event. */
+static void write_progress(struct job_feed *f, struct str progress)
+{
+    uint64_t digest = progress.ptr ? hash_fnv1a(HASH_FNV_START, progress.ptr, progress.len) : 0;
+    if (digest && digest != f->progress)
+        strbuf_addf(&f->base.out, "event: progress\ndata: %.*s\n\n", STR_ARG(progress));
+    f->progress = digest;
+}
+
 static void write_events(struct event_feed *f, const struct job_row *job, const struct event *events,
                          size_t count)
 {
@@ -93,6 +108,8 @@ static enum err_code read_job(struct event_feed *f, struct reader *r, bool *ret_
             f->sent = v.seq;
     }
     f->more = found && f->sent < v.seq;
+    if (found && !f->more && v.is_live)
+        write_progress(CONTAINER_OF(f, struct job_feed, base), v.task.progress);
     *ret_ends = !found || (!f->more && !v.is_live);
     return ERR_OK;
 }
@@ -101,7 +118,7 @@ static void start_stream(struct call *c)
 {
     struct reader *r;
     struct job_view v;
-    struct event_feed *f = ARENA_NEW(c->x->arena, struct event_feed);
+    struct event_feed *f = &ARENA_NEW(c->x->arena, struct job_feed)->base;
     if (!read_after(c, "cursor", http_header(c->x, "Last-Event-ID"), &f->sent) || !call_read_job(c, &r, &v))
         return;
     f->read = read_job;

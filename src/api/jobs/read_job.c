@@ -1,19 +1,46 @@
 /* GET a job, its report and why it waits. Reads only; nothing here changes anything. */
 #include "api/jobs/encode.h"
 #include "api/jobs/handlers.h"
+#include "api/jobs/job_wait.h"
 
 #include "base/banned.h"
+
+static void send_job(struct call *c, const struct job_view *v)
+{
+    struct json_writer w;
+    call_json(c, 200, &w);
+    encode_whole_job(&w, v);
+    call_send(c);
+}
+
+static bool read_wait_ms(struct call *c, int64_t *ret_ms)
+{
+    struct err err;
+    struct str text;
+    *ret_ms = 0;
+    if (http_query(c->x, "wait_ms", &text, &err) != ERR_OK) {
+        call_problem(c, &err);
+        return false;
+    }
+    if (text.ptr && !str_to_int(text, 0, JOB_WAIT_MS_MAX, ret_ms)) {
+        call_fail(c, ERR_REQUEST_MALFORMED, "wait_ms must be 0 to %d", JOB_WAIT_MS_MAX);
+        return false;
+    }
+    *ret_ms = call_wait_ms(c, *ret_ms);
+    return true;
+}
 
 void handle_get_job(struct call *c)
 {
     struct reader *r;
     struct job_view v;
-    struct json_writer w;
-    if (!call_read_job(c, &r, &v))
+    int64_t wait_ms;
+    if (!read_wait_ms(c, &wait_ms) || !call_read_job(c, &r, &v))
         return;
-    call_json(c, 200, &w);
-    encode_job(&w, &v);
-    call_send(c);
+    if (wait_ms && v.is_live)
+        job_wait_start(c, v.job.id, wait_ms, send_job);
+    else
+        send_job(c, &v);
 }
 
 static void encode_events(struct json_writer *w, const struct job_view *v, const struct event *events,
@@ -23,15 +50,6 @@ static void encode_events(struct json_writer *w, const struct job_view *v, const
     for (size_t i = 0; i < count; i++)
         encode_event(w, &events[i], &v->job);
     jw_array_end(w);
-}
-
-static void raw_member(struct json_writer *w, const char *key, struct str json)
-{
-    jw_key(w, key);
-    if (json.ptr)
-        jw_raw(w, json);
-    else
-        jw_null(w);
 }
 
 void handle_get_report(struct call *c)
@@ -58,8 +76,8 @@ void handle_get_report(struct call *c)
     encode_report_members(&w, &v);
     jw_key(&w, "attempt");
     jw_int(&w, v.attempt);
-    raw_member(&w, "result", v.result);
-    raw_member(&w, "error", v.error);
+    encode_raw(&w, "result", v.result);
+    encode_raw(&w, "error", v.error);
     jw_key(&w, "events");
     encode_events(&w, &v, events, count);
     jw_object_end(&w);
@@ -92,7 +110,7 @@ static struct reason explain_live(const struct job_view *v, const struct around 
         return (struct reason){"schedule", "it is queued when execution_at comes", v->updated_us};
     case JOB_QUEUED:
         if (t->due_ms > now_ms)
-            return (struct reason){"backoff", "a retry waits a while before it may be claimed",
+            return (struct reason){"backoff", "it waits a while before it may be claimed again",
                                    v->updated_us};
         if (around->paused)
             return (struct reason){

@@ -8,6 +8,9 @@
 
 #include "base/banned.h"
 
+/* A delivery travels to the gateway inside a JSON string, with others: larger results are left out. */
+enum { WEBHOOK_RESULT_BYTES_MAX = 64 * 1024 };
+
 /* Everything a delivery is made of. */
 struct sending {
     struct delivery_row delivery;
@@ -74,14 +77,58 @@ static void body_end(struct call *c, struct sending *s, struct json_writer *w, s
     strbuf_free(b);
 }
 
-static void write_event(struct call *c, struct sending *s, const struct event *e, const struct job_row *job)
+/* What came of the attempt that an event ended: as the job has it, or as it was archived when it was tried
+ * again. Both absent: the attempt was given back. */
+struct outcome_texts {
+    struct str result, error;
+};
+
+static bool read_outcome(struct call *c, struct reader *r, const struct job_view *v, const struct event *e,
+                         struct outcome_texts *ret, struct err *err)
+{
+    struct archive_row archived = {.job = e->job, .attempt = e->attempt};
+    bool found;
+    *ret = (struct outcome_texts){STR_ABSENT, STR_ABSENT};
+    if (!v->is_live && e->next == v->state && e->seq + 1 >= v->seq) { /* job.retries_exhausted may follow */
+        *ret = (struct outcome_texts){v->result, v->error};
+        return true;
+    }
+    if (!read_row(c, r, &table_archive_row, &archived, &found, err))
+        return false;
+    if (found && archived.finished_ms == e->at_us / 1000)
+        ret->error = archived.error;
+    return true;
+}
+
+static void write_outcome(struct json_writer *w, const struct outcome_texts *o)
+{
+    bool fits = o->result.len <= WEBHOOK_RESULT_BYTES_MAX;
+    encode_raw(w, "result", fits ? o->result : STR_ABSENT);
+    encode_raw(w, "error", o->error);
+    if (!fits) {
+        jw_key(w, "result_omitted");
+        jw_bool(w, true);
+    }
+}
+
+static bool write_event(struct call *c, struct reader *r, struct sending *s, const struct job_view *v,
+                        const struct event *e, struct err *err)
 {
     struct strbuf b = {0};
     struct json_writer w;
-    s->job_low = (uint64_t)job->low;
+    struct outcome_texts outcome;
+    bool ends = job_state_is_final(e->next);
+    if (ends && !read_outcome(c, r, v, e, &outcome, err))
+        return false;
+    s->job_low = (uint64_t)v->job.low;
     body_begin(s, &w, &b, job_event_text(e->event), e->at_us);
-    encode_event(&w, e, job);
+    jw_object(&w);
+    encode_event_members(&w, e, &v->job);
+    if (ends)
+        write_outcome(&w, &outcome);
+    jw_object_end(&w);
     body_end(c, s, &w, &b);
+    return true;
 }
 
 static void write_test(struct call *c, struct sending *s)
@@ -146,8 +193,7 @@ static bool read_event(struct call *c, struct delivery_reads *reads, struct send
     if (!s->delivery.webhook)
         s->url = v.job.callback;
     s->traceparent = v.job.traceparent;
-    write_event(c, s, &e, &v.job);
-    return true;
+    return write_event(c, r, s, &v, &e, err);
 }
 
 static bool read_all(struct call *c, struct delivery_reads *reads, int64_t delivery, struct sending *s,

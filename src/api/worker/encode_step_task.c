@@ -2,6 +2,7 @@
 
 #include "base/json_members.h"
 #include "base/varint.h"
+#include "engine/step_task.h"
 
 #include "base/banned.h"
 
@@ -108,7 +109,7 @@ bool encode_step_task(struct call *c, struct json_writer *w, struct reader *r, c
     jw_int(w, t->attempt);
     encode_time_ms(w, "lease_expires_at", t->lease_expires_ms);
     jw_key(w, "max_runtime_ms");
-    jw_int(w, c->api->config.settings->engine_step_timeout_ms);
+    jw_int(w, step_timeout_ms(c->api->config.settings, &s.plan));
     encode_step_definition(w, &s);
     if (encode_inputs(c, w, r, &s, err) != ERR_OK)
         return false;

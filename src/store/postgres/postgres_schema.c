@@ -83,6 +83,8 @@ static const char *const behind[] = {
     "INSERT INTO client_numbers(keyless,num,uuid) SELECT (NOT EXISTS(SELECT 1 FROM key_heads k "
     "WHERE k.client=c.num))::int,c.num,c.uuid FROM clients c WHERE NOT EXISTS(SELECT 1 FROM client_numbers n "
     "WHERE n.num=c.num AND n.keyless IN (0,1))",
+    "INSERT INTO plan_versions(tenant,back,created_ms,step_count,plan,version) SELECT tenant,-num,created_ms,"
+    "step_count,plan,version FROM plans ON CONFLICT DO NOTHING",
     "INSERT INTO marks(name,value) VALUES('hooks',0) ON CONFLICT DO NOTHING",
     /* The sum of all clients. */
     "INSERT INTO client_stats(client,counts) VALUES(0,'') ON CONFLICT DO NOTHING",

@@ -258,9 +258,32 @@ static void levels_and_hostile_texts_hold(void **state)
     strbuf_free(&text);
 }
 
+static void log_for_people(void)
+{
+    log_use_format(LOG_FORMAT_TEXT);
+    log_line(LOG_WARN, "things", "plain", LOG_TEXT("a.b/c"), "n", LOG_INT(-7), "words",
+             LOG_TEXT("two \"words\""), "object", LOG_TEXT("{\"a\":\"b c\"}"), "empty", LOG_TEXT(""), "evil",
+             LOG_TEXT("a\n\033[31m\177\302\233x\\"), "absent", LOG_STR(STR_ABSENT), NULL);
+    exit(0);
+}
+
+/* No value ends a line or steers a terminal; a pipe has no colours. */
+static void test_a_line_for_people_is_one_line_of_visible_characters(void **state)
+{
+    struct child c = start(log_for_people);
+    struct strbuf text = read_all(&c);
+    (void)state;
+    assert_int_equal(wait_end(&c), 0);
+    assert_string_equal(text.ptr + strlen("15:04:05.123"),
+                        "Z WARN  child     things plain=a.b/c n=-7 words=\"two \\\"words\\\"\" "
+                        "object={\"a\":\"b c\"} empty=\"\" evil=\"a\\x0a\\x1b[31m\\x7f\\u009bx\\\\\"\n");
+    strbuf_free(&text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_line_for_people_is_one_line_of_visible_characters),
         cmocka_unit_test(exit_writes_everything_that_was_logged),
         cmocka_unit_test(abort_writes_everything_that_was_logged),
         cmocka_unit_test(an_error_line_is_out_before_the_next_statement),

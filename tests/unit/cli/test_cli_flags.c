@@ -151,10 +151,11 @@ static void test_durations_have_a_unit_or_mean_seconds(void **state)
     static const struct {
         const char *text;
         int64_t ms;
-    } good[] = {{"30", 30000},   {"1500ms", 1500}, {"90s", 90000},   {"5m", 300000},
-                {"2h", 7200000}, {"0", 0},         {"5d", 432000000}};
+    } good[] = {{"30", 30000}, {"1500ms", 1500},  {"90s", 90000},     {"5m", 300000},       {"2h", 7200000},
+                {"0", 0},      {"5d", 432000000}, {"2h30m", 9000000}, {"1d1s1ms", 86401001}};
     static const char *const bad[] = {
-        "", "s", "1.5s", "-1", "5 s", "5w", "367d", "10000h", "99999999999999999999"};
+        "",      "s",    "1.5s", "-1",      "5 s", "5w", "367d", "10000h", "99999999999999999999",
+        "30m2h", "2h2h", "2h30", "366d1ms", "2hm"};
     int64_t ms;
     (void)state;
     for (size_t i = 0; i < LENGTH_OF(good); i++) {

@@ -267,13 +267,26 @@ static void test_every_key_can_be_set_by_its_environment_name(void **state)
     }
 }
 
-static void test_an_unknown_weir_variable_is_refused_and_foreign_ones_are_not(void **state)
+/* What is told of these variables; "" when nothing is. */
+static void warned(char **variables, char *out, size_t size)
+{
+    FILE *file = fmemopen(out, size, "w");
+    out[0] = 0;
+    settings_warn_of_variables(variables, file);
+    fclose(file);
+}
+
+static void test_an_unknown_weir_variable_is_warned_of_and_those_of_others_are_not(void **state)
 {
     struct err err;
-    char *unknown[] = {(char[]){"WEIR_SERVER_LISEN=x"}, NULL};
-    assert_int_equal(settings_load_environment(*state, unknown, &err), ERR_CONFIG_INVALID);
-    assert_non_null(strstr(err.detail, "WEIR_SERVER_LISEN"));
-    assert_non_null(strstr(err.detail, "did you mean WEIR_SERVER_LISTEN?"));
+    char told[1024];
+    char *unknown[] = {(char[]){"WEIR_SERVER_LISEN=x"}, (char[]){"WEIR_SERVER_PORT=8080"}, NULL};
+    assert_int_equal(settings_load_environment(*state, unknown, &err), ERR_OK);
+    warned(unknown, told, sizeof told);
+    assert_non_null(strstr(told, "WEIR_SERVER_LISEN is no setting"));
+    assert_non_null(strstr(told, "did you mean WEIR_SERVER_LISTEN?"));
+    assert_non_null(
+        strstr(told, "WEIR_SERVER_PORT is no setting and is ignored; did you mean WEIR_SERVER_LISTEN?"));
     char *bad[] = {(char[]){"WEIR_JOBS_RETRY_MAX=many"}, NULL};
     assert_int_equal(settings_load_environment(*state, bad, &err), ERR_CONFIG_INVALID);
     assert_non_null(strstr(err.detail, "WEIR_JOBS_RETRY_MAX: jobs.retry_max must be"));
@@ -282,10 +295,17 @@ static void test_an_unknown_weir_variable_is_refused_and_foreign_ones_are_not(vo
                      (char[]){"WEIR_PORT=tcp://1"},
                      (char[]){"WEIR_SERVICE_HOST=10.0.0.1"},
                      (char[]){"WEIR_PORT_80_TCP=tcp://"},
+                     (char[]){"WEIR_API_PORT=tcp://10.0.0.7:80"},
+                     (char[]){"WEIR_API_SERVICE_PORT=80"},
+                     (char[]){"WEIR_API_SERVICE_PORT_HTTP=80"},
+                     (char[]){"WEIR_API_PORT_80_TCP_PROTO=tcp"},
+                     (char[]){"WEIR_JOBS_RETRY_MAX=2"},
                      (char[]){"WEIRD=1"},
                      (char[]){"X"},
                      NULL};
     assert_int_equal(settings_load_environment(*state, known, &err), ERR_OK);
+    warned(known, told, sizeof told);
+    assert_string_equal(told, "");
 }
 
 int main(void)
@@ -304,7 +324,7 @@ int main(void)
         T(test_a_refused_secret_is_not_repeated),
         T(test_an_unknown_key_is_refused_with_the_nearest_one),
         T(test_every_key_can_be_set_by_its_environment_name),
-        T(test_an_unknown_weir_variable_is_refused_and_foreign_ones_are_not),
+        T(test_an_unknown_weir_variable_is_warned_of_and_those_of_others_are_not),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -443,6 +443,76 @@ static void test_the_producer_does_not_fail_a_step_that_does_not_run(void **stat
     assert_story(r, "run", "RunStarted StepStarted:a:1 StepCompleted:a:1 RunFailed");
 }
 
+static void test_a_step_has_a_timeout_of_its_own(void **state)
+{
+    struct rig *r = *state;
+    struct claimed_task t;
+    put_plan(r, PLAN("own", STEPS("{\"stepId\":\"a\",\"timeoutMs\":2000,\"maxAttempts\":2}")));
+    start_run(r, "run", "own");
+    begin_step(r, "run", "a", &t);
+    rig_pass(r, 1999);
+    rig_step(r);
+    assert_step(r, "run", "a", "RUNNING");
+    rig_pass(r, 2);
+    rig_step(r);
+    assert_step(r, "run", "a", "FAILED");
+    struct str error = step_of(r, "run", "a").error;
+    assert_non_null(memmem(error.ptr, error.len, "\"timeout\"", 9));
+    rig_pass(r, 100000);
+    do_step(r, "run", "a", true); /* it had an attempt left */
+    assert_status(r, "run", "COMPLETED");
+}
+
+/* --- delays --------------------------------------------------------------------------------------------- */
+
+static const char delayed[] =
+    PLAN("delayed", STEPS("{\"stepId\":\"a\",\"delayMs\":1000},"
+                          "{\"stepId\":\"b\",\"dependsOn\":[\"a\"],\"delayMs\":5000,\"maxAttempts\":2}"));
+
+static void test_a_step_is_claimed_when_its_delay_is_over_and_not_before(void **state)
+{
+    struct rig *r = *state;
+    r->settings.jobs_retry_base_ms = 1000;
+    r->settings.jobs_retry_jitter = 0;
+    put_plan(r, delayed);
+    start_run(r, "run", "delayed");
+    rig_pass(r, 999);
+    assert_true(none_ready(r));
+    rig_pass(r, 1);
+    do_step(r, "run", "a", true);
+    rig_pass(r, 4999);
+    assert_true(none_ready(r));
+    rig_restart(r, 0); /* the delay is in the store */
+    rig_pass(r, 1);
+    do_step(r, "run", "b", false);
+    rig_pass(r, 1000); /* another attempt has the pause of attempts, not the delay */
+    do_step(r, "run", "b", true);
+    assert_status(r, "run", "COMPLETED");
+}
+
+static void test_a_pause_of_the_run_does_not_make_a_delay_longer(void **state)
+{
+    struct rig *r = *state;
+    put_plan(r, delayed);
+    start_run(r, "run", "delayed");
+    rig_pass(r, 1000);
+    do_step(r, "run", "a", true);
+    rig_pass(r, 1000);
+    assert_int_equal(signal_run(r, "run", SIGNAL_PAUSE, NULL), ERR_OK);
+    rig_pass(r, 1000);
+    assert_int_equal(signal_run(r, "run", SIGNAL_RESUME, NULL), ERR_OK);
+    rig_pass(r, 2999);
+    assert_true(none_ready(r));
+    rig_pass(r, 1);
+    do_step(r, "run", "b", true);
+    start_run(r, "second", "delayed");
+    assert_int_equal(signal_run(r, "second", SIGNAL_PAUSE, NULL), ERR_OK);
+    rig_pass(r, 5000);
+    assert_true(none_ready(r));
+    assert_int_equal(signal_run(r, "second", SIGNAL_RESUME, NULL), ERR_OK);
+    do_step(r, "second", "a", true); /* its time was over during the pause */
+}
+
 /* --- many steps ----------------------------------------------------------------------------------------- */
 
 /* What an event costs does not grow with the plan: rows read and written for a step of a wide plan. */
@@ -492,6 +562,9 @@ int main(void)
         RIG_TEST(test_a_lost_lease_while_running_is_a_failed_attempt),
         RIG_TEST(test_a_lease_that_ends_before_the_start_is_no_attempt),
         RIG_TEST(test_a_step_that_runs_too_long_fails_by_timeout),
+        RIG_TEST(test_a_step_has_a_timeout_of_its_own),
+        RIG_TEST(test_a_step_is_claimed_when_its_delay_is_over_and_not_before),
+        RIG_TEST(test_a_pause_of_the_run_does_not_make_a_delay_longer),
         RIG_TEST(test_a_result_that_is_too_large_fails_the_step),
         RIG_TEST(test_a_run_survives_a_restart_after_every_step),
         RIG_TEST(test_a_step_whose_commit_fails_has_not_happened),

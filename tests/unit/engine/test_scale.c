@@ -92,7 +92,7 @@ static struct meter append_steps(struct rig *r, const char *run, int64_t from)
 {
     struct meter m = {0};
     for (int64_t i = from; i < from + SAMPLE; i++) {
-        char step[24];
+        char step[32];
         snprintf(step, sizeof step, "step-%lld", (long long)i);
         append_metered(r, run, "StepStarted", step, &m);
         append_metered(r, run, "StepCompleted", step, &m);
@@ -121,7 +121,7 @@ static struct meter open_runs(struct rig *r, int64_t from)
 {
     struct meter m = {0};
     for (int64_t i = from; i < from + SAMPLE; i++) {
-        char run[24];
+        char run[32];
         snprintf(run, sizeof run, "run-%lld", (long long)i);
         append_metered(r, run, "RunStarted", NULL, &m);
         arena_reset(r->arena);

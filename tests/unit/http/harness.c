@@ -139,6 +139,26 @@ static void on_stream_end(struct http_exchange *x)
     h->stream_ends++;
 }
 
+static void on_poll_tick(struct http_exchange *x)
+{
+    struct harness *h = x->context;
+    h->ticks++;
+    if (!h->lets_go && !http_hold_is_over(x))
+        return;
+    x->status = 200;
+    x->content_type = "text/plain";
+    strbuf_add_text(&x->reply_body, h->lets_go ? "let go" : "over");
+    http_answer(x);
+}
+
+static void on_poll(struct http_exchange *x)
+{
+    struct harness *h = x->context;
+    x->on_stream_tick = on_poll_tick;
+    x->on_stream_end = on_stream_end;
+    http_hold(x, h->ping_ms);
+}
+
 static void on_stream(struct http_exchange *x)
 {
     struct harness *h = x->context;
@@ -192,6 +212,7 @@ static const struct route routes[] = {
     {HTTP_GET, "/timeout", "timeout", H(on_hold_with_timeout)},
     {HTTP_GET, "/big", "big", H(on_big)},
     {HTTP_GET, "/stream", "stream", H(on_stream)},
+    {HTTP_GET, "/poll", "poll", H(on_poll)},
     {HTTP_GET, "/headers", "headers", H(on_headers)},
     {HTTP_GET, "/no-content", "noContent", H(on_no_content)},
     {HTTP_GET, "/close", "close", H(on_close)},

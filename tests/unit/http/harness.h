@@ -2,7 +2,8 @@
  *
  * Routes (harness.c): /echo answers "METHOD path|query|body"; /canary counts its calls; /park is resumed
  * by a second thread; /park-self resumes itself inside on_request; /hold and /timeout stay parked until
- * the test lets go; /big answers BIG_BYTES bytes; /stream is a stream; /header shows reply headers.
+ * the test lets go; /poll is held until then; /big answers BIG_BYTES bytes; /stream is a stream; /header
+ * shows reply headers.
  * A head with X-Refuse is answered 401 before its body is read.
  *
  * With WEIR_HTTP_TEST_TLS in the environment client_tcp() speaks TLS: tests about requests and answers run
@@ -46,6 +47,7 @@ struct harness {
     int64_t ping_ms;                     /* of /stream */
     const char *stream_piece;            /* written at every tick */
     uint32_t stream_pieces_max;          /* then the stream ends itself; 0: never */
+    _Atomic bool lets_go;                /* /poll answers with its next tick */
 };
 
 bool harness_over_tls(void);

@@ -246,6 +246,62 @@ static void ticks_from_many_threads_are_safe(void **state)
     assert_true(harness_await(stream_ends_are, h, LENGTH_OF(clients)));
 }
 
+/* --- held: a long poll that ticks as a stream does ------------------------------------------------- */
+
+static void a_held_exchange_says_nothing_until_a_tick_answers_it(void **state)
+{
+    struct harness *h = *state;
+    struct client c = client_tcp(h);
+    client_text(&c, GET("/poll") GET("/echo"));
+    assert_true(harness_await(ticks_at_least, h, 1));
+    assert_int_equal(http_server_busy(h->server), 1); /* unlike a stream it is owed an answer */
+    uint32_t seen = h->ticks;
+    http_server_tick(h->server);
+    assert_true(harness_await(ticks_at_least, h, seen + 1));
+    assert_int_equal(c.in.len, 0);
+    h->lets_go = true;
+    http_server_tick(h->server);
+    struct answer a = client_answer(&c);
+    assert_int_equal(a.status, 200);
+    assert_string_equal(a.body, "let go");
+    a = client_answer(&c); /* what was pipelined behind it */
+    assert_string_equal(a.body, "GET /echo||");
+    assert_int_equal(h->stream_ends, 0);
+    assert_true(harness_await(dones_are, h, 2));
+    client_close(&c);
+}
+
+static void a_held_exchange_whose_client_sends_no_more_is_answered(void **state)
+{
+    struct harness *h = *state;
+    struct client c = client_tcp(h);
+    client_text(&c, GET("/poll"));
+    assert_true(harness_await(ticks_at_least, h, 1));
+    shutdown(c.fd, SHUT_WR);
+    struct answer a = client_answer(&c);
+    assert_string_equal(a.body, "over");
+    client_close(&c);
+    assert_true(harness_await(connections_are, h, 0));
+    assert_int_equal(h->stream_ends, 0);
+    assert_int_equal(http_server_busy(h->server), 0);
+}
+
+static void draining_and_a_head_alone_answer_a_held_exchange(void **state)
+{
+    struct harness *h = *state;
+    struct client c = client_tcp(h), other = client_tcp(h);
+    client_text(&other, "HEAD /poll HTTP/1.1\r\nHost: a\r\n\r\n");
+    await_text(&other, "Content-Length: 4\r\n");
+    client_text(&c, GET("/poll"));
+    assert_true(harness_await(ticks_at_least, h, 2));
+    http_server_drain(h->server);
+    struct answer a = client_answer(&c);
+    assert_string_equal(a.body, "over");
+    assert_true(client_at_end(&c));
+    client_close(&c);
+    client_close(&other);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, start, stop)
 
 int main(void)
@@ -262,6 +318,9 @@ int main(void)
         TEST(an_http_1_0_client_gets_the_bare_bytes_and_the_end),
         TEST(head_of_a_stream_is_only_its_head),
         TEST(ticks_from_many_threads_are_safe),
+        TEST(a_held_exchange_says_nothing_until_a_tick_answers_it),
+        TEST(a_held_exchange_whose_client_sends_no_more_is_answered),
+        TEST(draining_and_a_head_alone_answer_a_held_exchange),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

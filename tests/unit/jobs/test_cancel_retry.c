@@ -541,10 +541,12 @@ static void test_a_command_makes_a_move_of_the_list_or_changes_nothing(void **st
             enum job_state now = rig_state(r, job.id);
             if (rig_event_count(r, job.id) != events) {
                 struct event e = rig_last_event(r, job.id);
-                assert_true(is_a_move((enum job_state)s, now));
-                assert_int_equal(e.prev, s);
+                bool by_way_of_failed = s == JOB_RUNNING && what == RELEASE;
+                int from = by_way_of_failed ? JOB_FAILED : s;
+                assert_true(is_a_move((enum job_state)from, now));
+                assert_int_equal(e.prev, from);
                 assert_int_equal(e.next, now);
-                assert_int_equal(e.seq, events + 1);
+                assert_int_equal(e.seq, events + 1 + by_way_of_failed);
                 moved++;
             } else {
                 assert_int_equal(now, s);
@@ -552,7 +554,7 @@ static void test_a_command_makes_a_move_of_the_list_or_changes_nothing(void **st
             }
             rig_cancel(r, client, &job); /* the next one is alone in the queue */
         }
-    assert_int_equal(moved, 4 + 1 + 1 + 1 + 2); /* cancel, retry, start, release, the two finishes */
+    assert_int_equal(moved, 4 + 1 + 1 + 2 + 2); /* cancel, retry, start, the two releases and finishes */
     assert_int_equal(moved + refused, JOB_STATE_COUNT * TRIED_COUNT);
 }
 

@@ -313,44 +313,53 @@ static void test_a_store_of_ones_own_leaves_one_the_duties(void **state)
     assert_true(s.leads && !s.clock_in_doubt && !s.deliveries);
 }
 
-/* --- ghosts ---------------------------------------------------------------------------------------- */
+/* --- ended leases ---------------------------------------------------------------------------------- */
 
-static void test_a_ghost_is_found_by_task_and_token_until_its_time_is_over(void **state)
+static void remember(struct ended_leases *e, int64_t task, int64_t token, enum lease_end how,
+                     int64_t until_ms)
+{
+    ended_leases_add(e, &(struct ended_lease){.task = task, .token = token, .client = 50 + token, .how = how},
+                     until_ms);
+}
+
+static void test_an_ended_lease_is_found_by_task_token_and_end_until_its_time_is_over(void **state)
 {
     (void)state;
-    struct ghosts g = {0};
-    ghosts_add(&g, 1, 7, 50, 1000);
-    ghosts_add(&g, 1, 8, 51, 999);
-    ghosts_add(&g, 2, 7, 52, 1001);
-    assert_int_equal(ghosts_find(&g, 1, 7)->client, 50);
-    assert_int_equal(ghosts_find(&g, 1, 8)->client, 51);
-    assert_int_equal(ghosts_find(&g, 2, 7)->client, 52);
-    assert_null(ghosts_find(&g, 2, 8));
-    assert_null(ghosts_find(&g, 3, 7));
-    ghosts_forget(&g, 998);
-    assert_non_null(ghosts_find(&g, 1, 8));
-    ghosts_forget(&g, 1000);
-    assert_null(ghosts_find(&g, 1, 7));
-    assert_null(ghosts_find(&g, 1, 8));
-    assert_non_null(ghosts_find(&g, 2, 7));
-    ghosts_free(&g);
+    struct ended_leases e = {0};
+    remember(&e, 1, 7, LEASE_CUT, 1000);
+    remember(&e, 1, 8, LEASE_CUT, 999);
+    remember(&e, 2, 7, LEASE_FAILED, 1001);
+    assert_int_equal(ended_leases_find(&e, 1, 7, LEASE_CUT)->client, 57);
+    assert_int_equal(ended_leases_find(&e, 1, 8, LEASE_CUT)->client, 58);
+    assert_int_equal(ended_leases_find(&e, 2, 7, LEASE_FAILED)->client, 57);
+    assert_null(ended_leases_find(&e, 1, 7, LEASE_FAILED));
+    assert_null(ended_leases_find(&e, 2, 7, LEASE_SUCCEEDED));
+    assert_null(ended_leases_find(&e, 2, 8, LEASE_FAILED));
+    assert_null(ended_leases_find(&e, 3, 7, LEASE_CUT));
+    ended_leases_forget(&e, 998);
+    assert_non_null(ended_leases_find(&e, 1, 8, LEASE_CUT));
+    ended_leases_forget(&e, 1000);
+    assert_null(ended_leases_find(&e, 1, 7, LEASE_CUT));
+    assert_null(ended_leases_find(&e, 1, 8, LEASE_CUT));
+    assert_non_null(ended_leases_find(&e, 2, 7, LEASE_FAILED));
+    ended_leases_free(&e);
 }
 
 /* A hundred thousand: of more, those that end first go early. */
-static void test_ghosts_are_bounded(void **state)
+static void test_ended_leases_are_bounded(void **state)
 {
     (void)state;
     enum { MOST = 100000 };
-    struct ghosts g = {0};
+    struct ended_leases e = {0};
     for (int64_t i = 0; i < MOST; i++)
-        ghosts_add(&g, i, 1, 1, 1000 + i);
-    assert_non_null(ghosts_find(&g, 0, 1));
-    ghosts_add(&g, MOST, 1, 1, 10);
-    assert_null(ghosts_find(&g, 0, 1));
-    assert_non_null(ghosts_find(&g, 1, 1));
-    assert_non_null(ghosts_find(&g, MOST, 1));
-    assert_int_equal(g.by_end.count, MOST);
-    ghosts_free(&g);
+        remember(&e, i, 1, LEASE_CUT, 1000 + i);
+    assert_non_null(ended_leases_find(&e, 0, 1, LEASE_CUT));
+    remember(&e, MOST, 1, LEASE_CUT, 10);
+    assert_null(ended_leases_find(&e, 0, 1, LEASE_CUT));
+    assert_non_null(ended_leases_find(&e, 1, 1, LEASE_CUT));
+    assert_non_null(ended_leases_find(&e, MOST, 1, LEASE_CUT));
+    assert_int_equal(e.by_end.count, MOST);
+    ended_leases_free(&e);
 }
 
 /* Else the commit thread would not sleep any more. */
@@ -382,8 +391,8 @@ int main(void)
         RIG_TEST(test_a_worker_that_works_is_heard_of),
         RIG_TEST(test_workers_that_are_silent_for_ten_minutes_are_forgotten),
         RIG_TEST(test_a_store_of_ones_own_leaves_one_the_duties),
-        cmocka_unit_test(test_a_ghost_is_found_by_task_and_token_until_its_time_is_over),
-        cmocka_unit_test(test_ghosts_are_bounded),
+        cmocka_unit_test(test_an_ended_lease_is_found_by_task_token_and_end_until_its_time_is_over),
+        cmocka_unit_test(test_ended_leases_are_bounded),
         RIG_TEST(test_who_waits_is_looked_at_once_when_told),
     };
     return RIG_RUN_BOTH(tests);

@@ -122,7 +122,6 @@ static void test_a_stale_token_is_refused_everywhere_and_nothing_changes(void **
     assert_int_equal(rig_work(r, &finish_command_type, &fresh).code, ERR_OK);
     assert_int_equal(rig_state(r, job.id), JOB_SUCCEEDED);
     expect_refused_everywhere(r, &stale);
-    expect_refused_everywhere(r, &fresh); /* a second finish of the same lease too */
     struct claimed_task guess = fresh;
     guess.token += 1;
     expect_refused_everywhere(r, &guess);
@@ -333,7 +332,7 @@ static void test_a_scaled_limit_is_a_millisecond_at_least(void **state)
     assert_int_equal(rig_state(r, job.id), JOB_FAILED);
 }
 
-static void test_a_released_task_is_queued_at_once_and_a_started_one_is_not_releasable(void **state)
+static void test_a_released_task_is_queued_at_once(void **state)
 {
     struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
@@ -347,10 +346,192 @@ static void test_a_released_task_is_queued_at_once_and_a_started_one_is_not_rele
     assert_int_equal(e.event, JOB_EVENT_LEASE_EXPIRED);
     assert_true(str_is(e.extra, "{\"reason\":\"released\"}"));
     assert_int_equal(rig_work(r, &start_command_type, &task).code, ERR_LEASE_LOST);
-    struct claimed_task again = rig_claim(r, "w");
-    rig_work(r, &start_command_type, &again);
-    assert_int_equal(rig_work(r, &release_command_type, &again).code, ERR_NOT_RELEASABLE);
+    assert_int_equal(rig_claim(r, "w").id, job.id);
+}
+
+static struct worker_item release(struct rig *r, const struct claimed_task *task, int64_t delay_ms,
+                                  const char *message)
+{
+    struct worker_command *c = rig_post_work(r, &release_command_type, task, true);
+    c->items[0].release = (struct task_return){.message = str_of(message), .delay_ms = delay_ms};
+    rig_step(r);
+    return c->items[0];
+}
+
+/* Unstarted or started, nobody gets it before its delay is over, and no attempt is spent: not even the last
+ * one, whose failure would end the job. */
+static void test_a_task_that_is_given_back_waits_its_delay_and_spends_no_attempt(void **state)
+{
+    struct rig *r = *state;
+    int64_t client = rig_new_client(r, NULL);
+    struct submit_item job = rig_item();
+    job.has_max_retries = true;
+    job.max_retries = 0;
+    job = rig_submit(r, client, &job);
+    for (int started = 0; started < 2; started++) {
+        struct claimed_task task = rig_claim(r, "w");
+        if (started)
+            rig_work(r, &start_command_type, &task);
+        assert_int_equal(release(r, &task, 5000, "busy").code, ERR_OK);
+        struct job_view v = rig_view(r, job.id);
+        assert_int_equal(v.state, JOB_QUEUED);
+        assert_int_equal(v.attempt, 1);
+        assert_null(v.task.worker.ptr);
+        assert_int_equal(v.task.due_ms, r->wall_us / 1000 + 5000);
+        assert_int_equal(release(r, &task, 0, "").code, ERR_LEASE_LOST);
+        assert_int_equal(rig_work(r, &finish_command_type, &task).code, ERR_LEASE_LOST);
+        assert_int_equal(rig_fail(r, &task).code, ERR_LEASE_LOST);
+        rig_pass(r, 4999);
+        assert_int_equal(rig_claim_count(r, "w", 1), 0);
+        rig_pass(r, 1);
+        rig_step(r);
+    }
+    struct event events[RIG_EVENTS_MAX];
+    size_t count = rig_events(r, job.id, events);
+    assert_int_equal(events[3].event, JOB_EVENT_LEASE_EXPIRED);
+    assert_int_equal(events[count - 2].event, JOB_EVENT_FAILED);
+    assert_int_equal(events[count - 1].event, JOB_EVENT_QUEUED);
+    assert_int_equal(events[count - 1].attempt, 1);
+    assert_true(str_is(events[count - 2].extra, "{\"reason\":\"released\",\"message\":\"busy\"}"));
+    assert_int_equal(rig_rows(r, &table_archive_row), 0);
+    rig_run(r, true);
+    assert_int_equal(rig_state(r, job.id), JOB_SUCCEEDED);
+}
+
+/* The answer was lost, so the worker says it again: nothing changes, and it hears ok. The other outcome,
+ * another client's worker and a token of another lease do not. */
+static void test_the_same_finish_again_is_ok_again(void **state)
+{
+    struct rig *r = *state;
+    int64_t client = rig_new_client(r, NULL), other = rig_new_client(r, NULL);
+    for (int success = 0; success < 2; success++) {
+        struct submit_item job = rig_submit_default(r, client);
+        struct claimed_task task = rig_claim(r, "w"), guess = task;
+        rig_work(r, &start_command_type, &task);
+        struct worker_command *first = rig_post_work(r, &finish_command_type, &task, success);
+        struct worker_command *second = rig_post_work(r, &finish_command_type, &task, success);
+        rig_step(r);
+        assert_int_equal(first->items[0].code, ERR_OK);
+        assert_int_equal(second->items[0].code, ERR_OK);
+        size_t events = rig_event_count(r, job.id), commits = r->commits;
+        rig_restart(r, r->settings.queue_lease_ms - 1);
+        struct worker_command *again = rig_post_work(r, &finish_command_type, &task, success);
+        struct worker_command *otherwise = rig_post_work(r, &finish_command_type, &task, !success);
+        struct worker_command *theirs = rig_post_work(r, &finish_command_type, &task, success);
+        theirs->client = other;
+        guess.token++;
+        struct worker_command *guessed = rig_post_work(r, &finish_command_type, &guess, success);
+        guess = task;
+        guess.low ^= 1;
+        struct worker_command *half = rig_post_work(r, &finish_command_type, &guess, success);
+        rig_step(r);
+        assert_int_equal(again->items[0].code, ERR_OK);
+        assert_int_equal(otherwise->items[0].code, ERR_LEASE_LOST);
+        assert_int_equal(theirs->items[0].code, ERR_LEASE_LOST);
+        assert_int_equal(guessed->items[0].code, ERR_LEASE_LOST);
+        assert_int_equal(half->items[0].code, ERR_LEASE_LOST);
+        assert_int_equal(rig_event_count(r, job.id), events);
+        assert_int_equal(r->commits, commits);
+        assert_int_equal(rig_work(r, &heartbeat_command_type, &task).code, ERR_LEASE_LOST);
+    }
+}
+
+/* Tried again, the job has no end row: its tokens tell. */
+static void test_a_failure_that_was_retried_may_be_told_again(void **state)
+{
+    struct rig *r = *state;
+    int64_t client = rig_new_client(r, NULL);
+    struct submit_item job = rig_submit_default(r, client);
+    struct claimed_task task = rig_claim(r, "w");
+    rig_work(r, &start_command_type, &task);
+    rig_fail(r, &task);
+    rig_retry(r, client, &job);
+    assert_int_equal(rig_fail(r, &task).code, ERR_OK); /* QUEUED */
+    assert_int_equal(rig_work(r, &finish_command_type, &task).code, ERR_LEASE_LOST);
+    rig_pass(r, 60000);
+    rig_step(r);
+    struct claimed_task next = rig_claim(r, "w");
+    assert_int_equal(rig_fail(r, &task).code, ERR_OK); /* ASSIGNED to another */
+    rig_work(r, &start_command_type, &next);
+    assert_int_equal(rig_fail(r, &task).code, ERR_OK); /* RUNNING under another */
     assert_int_equal(rig_state(r, job.id), JOB_RUNNING);
+    assert_int_equal(rig_view(r, job.id).attempt, 2);
+}
+
+/* What ended by time was not ended by a finish that comes later. */
+static void test_a_finish_after_a_lost_lease_is_refused_whatever_it_says(void **state)
+{
+    struct rig *r = *state;
+    int64_t client = rig_new_client(r, NULL);
+    for (int timed_out = 0; timed_out < 2; timed_out++) {
+        struct submit_item job = rig_item();
+        job.has_max_runtime = true;
+        job.max_runtime_ms = timed_out ? 1000 : 100000;
+        job = rig_submit(r, client, &job);
+        struct claimed_task task = rig_claim(r, "w");
+        rig_work(r, &start_command_type, &task);
+        rig_pass(r, timed_out ? 1000 : r->settings.queue_lease_ms);
+        rig_step(r);
+        assert_int_equal(rig_state(r, job.id), JOB_FAILED);
+        assert_int_equal(rig_fail(r, &task).code, ERR_LEASE_LOST);
+        assert_int_equal(rig_work(r, &finish_command_type, &task).code, ERR_LEASE_LOST);
+        assert_true(rig_retry(r, client, &job)->changed);
+        assert_int_equal(rig_fail(r, &task).code, ERR_LEASE_LOST);
+        rig_cancel(r, client, &job);
+    }
+}
+
+/* --- progress -------------------------------------------------------------------------------------- */
+
+static struct worker_item beat_with(struct rig *r, const struct claimed_task *task, double percent,
+                                    const char *note)
+{
+    struct worker_command *c = rig_post_work(r, &heartbeat_command_type, task, true);
+    c->items[0].has_progress = true;
+    c->items[0].progress = (struct task_progress){percent, str_of(note)};
+    rig_step(r);
+    return c->items[0];
+}
+
+static void expect_progress(struct rig *r, int64_t job, const char *begins)
+{
+    struct job_view v = rig_view(r, job);
+    assert_true(v.task.progress.ptr && str_starts(v.task.progress, begins));
+}
+
+static void test_progress_is_stored_with_the_heartbeat_that_carries_it_and_with_no_other(void **state)
+{
+    struct rig *r = *state;
+    int64_t client = rig_new_client(r, NULL);
+    struct submit_item job = rig_submit_default(r, client);
+    struct claimed_task task = rig_claim(r, "w");
+    assert_int_equal(beat_with(r, &task, 1, "too early").code, ERR_OK);
+    assert_null(rig_view(r, job.id).task.progress.ptr);
+    rig_work(r, &start_command_type, &task);
+    size_t commits = r->commits;
+    rig_work(r, &heartbeat_command_type, &task);
+    assert_int_equal(r->commits, commits + r->shared);
+    assert_int_equal(beat_with(r, &task, 12.5, "a \"b\"").code, ERR_OK);
+    expect_progress(r, job.id, "{\"percent\":12.5,\"note\":\"a \\\"b\\\"\",\"at\":\"2");
+    r->failures = 1;
+    r->failure = ERR_STORAGE_DB_ERROR;
+    beat_with(r, &task, 50, "never stored");
+    expect_progress(r, job.id, "{\"percent\":12.5,");
+    struct worker_command *first = rig_post_work(r, &heartbeat_command_type, &task, true);
+    first->items[0].has_progress = true; /* two in one batch: the last one counts */
+    beat_with(r, &task, 60, "");
+    expect_progress(r, job.id, "{\"percent\":60,");
+    rig_restart(r, 10);
+    expect_progress(r, job.id, "{\"percent\":60,");
+    rig_work(r, &heartbeat_command_type, &task);
+    expect_progress(r, job.id, "{\"percent\":60,");
+    assert_int_equal(release(r, &task, 0, "").code, ERR_OK);
+    assert_null(rig_view(r, job.id).task.progress.ptr);
+    task = rig_claim(r, "w");
+    rig_work(r, &start_command_type, &task);
+    beat_with(r, &task, 99.99, "nearly");
+    rig_work(r, &finish_command_type, &task);
+    assert_int_equal(rig_state(r, job.id), JOB_SUCCEEDED);
 }
 
 /* For a worker that hung up: what was not started is queued at once, what was is a lost run at once. */
@@ -575,7 +756,12 @@ int main(void)
         RIG_TEST(test_a_finish_that_comes_too_late_counts_as_timed_out),
         RIG_TEST(test_the_time_scale_shortens_the_limit_of_catalog_jobs_only),
         RIG_TEST(test_a_scaled_limit_is_a_millisecond_at_least),
-        RIG_TEST(test_a_released_task_is_queued_at_once_and_a_started_one_is_not_releasable),
+        RIG_TEST(test_a_released_task_is_queued_at_once),
+        RIG_TEST(test_a_task_that_is_given_back_waits_its_delay_and_spends_no_attempt),
+        RIG_TEST(test_the_same_finish_again_is_ok_again),
+        RIG_TEST(test_a_failure_that_was_retried_may_be_told_again),
+        RIG_TEST(test_a_finish_after_a_lost_lease_is_refused_whatever_it_says),
+        RIG_TEST(test_progress_is_stored_with_the_heartbeat_that_carries_it_and_with_no_other),
         RIG_TEST(test_what_a_lost_worker_never_heard_of_is_given_back),
         RIG_TEST(test_a_finish_without_a_start_is_refused),
         RIG_TEST(test_a_repeated_start_of_the_same_lease_changes_nothing),

@@ -47,7 +47,9 @@ static void test_numbers_and_names_stay(void **state)
     }
     for (int i = 0; i < OPERATOR_ACTION_COUNT; i++)
         assert_string_equal(operator_action_text((enum operator_action)i), actions[i]);
-    assert_false(client_state_parse(STR("Active"), &(enum client_state){CLIENT_ACTIVE}));
+    enum client_state typed = CLIENT_ACTIVE;
+    assert_true(client_state_parse(STR("Suspended"), &typed) && typed == CLIENT_SUSPENDED);
+    assert_false(client_state_parse(STR("activ"), &typed));
 }
 
 int main(void)

@@ -220,8 +220,11 @@ static void test_event_and_type_names_round_trip_and_others_are_refused(void **s
         assert_true(job_retry_parse(str_of(retries[i]), &r));
         assert_int_equal(r, i);
     }
-    static const char *const strangers[] = {"",        "queued", "QUEUED ",    "QUEUE",
-                                            "QUEUEDX", "job.",   "SUCCESSFUL", "execute"};
+    enum job_state typed;
+    assert_true(job_state_parse(STR("queued"), &typed) && typed == JOB_QUEUED);
+    assert_true(job_outcome_parse(STR("Success"), &typed) && typed == JOB_SUCCEEDED);
+    static const char *const strangers[] = {"",        "quued", "QUEUED ",    "QUEUE",
+                                            "QUEUEDX", "job.",  "SUCCESSFUL", "execute"};
     for (size_t i = 0; i < LENGTH_OF(strangers); i++) {
         enum job_state s;
         enum job_event e;

@@ -175,6 +175,7 @@ static void test_names_are_those_of_the_contract(void **state)
         assert_int_equal(run_event_is_step(e), catalog[i].step);
     }
     enum run_status status;
+    assert_true(run_status_of(STR("cancelled"), &status) && status == RUN_CANCELLED);
     assert_true(run_status_of(STR("CANCELLED"), &status));
     assert_int_equal(status, RUN_CANCELLED);
     assert_false(run_status_of(STR("CANCELED"), &status));

@@ -1,0 +1,134 @@
+"""The workers of docs/write-a-worker.md, each as it stands in docs/workers, against a real server."""
+import os
+import signal
+import subprocess
+
+import pytest
+
+from harness.weir_server import REPOSITORY, binary, wait_for
+
+WORKERS = os.path.join(REPOSITORY, "docs", "workers")
+QUEUE = "mail"
+LONG_SECONDS = 3600  # a pause that only a stop can end
+# The first failures are tried again until the folder is there, however slow the machine is. No lease ends, so
+# nothing is repaired by the end of a lease.
+SETTINGS = {"jobs.retry_max": 1000, "jobs.retry_base_ms": 300, "jobs.retry_cap_ms": 300,
+            "queue.lease_ms": 3600000}
+COMPILE_SECONDS_MAX = 120
+END_SECONDS_MAX = 60
+
+
+def build_go():
+    """The Go worker, compiled once for each build directory."""
+    source = os.path.join(WORKERS, "worker.go")
+    program = os.path.join(os.path.dirname(os.path.abspath(binary())), "docs-worker-go")
+    if not os.path.exists(program) or os.path.getmtime(program) < os.path.getmtime(source):
+        made = f"{program}.{os.getpid()}"
+        subprocess.run(["gccgo", "-o", made, source], check=True, timeout=COMPILE_SECONDS_MAX)
+        os.rename(made, program)
+    return [program]
+
+
+COMMANDS = {
+    "python": lambda: ["/usr/bin/python3", os.path.join(WORKERS, "worker.py")],
+    "node": lambda: ["node", os.path.join(WORKERS, "worker.mjs")],
+    "go": build_go,
+    "shell": lambda: [os.path.join(WORKERS, "worker.sh")],
+}
+
+
+class Bench:
+    """A server, a client of it, and the worker of one language that serves the client's queue."""
+
+    def __init__(self, weir, language, folder):
+        self.weir, self.command, self.folder = weir, COMMANDS[language](), folder
+        self.key = weir.new_client().api_key
+        self.process = None
+
+    @property
+    def mailbox(self):
+        """Where the worker writes its mails; not there at first."""
+        return os.path.join(self.folder, "mailbox")
+
+    def log(self):
+        """What workers have printed so far."""
+        with open(os.path.join(self.folder, "log"), encoding="utf-8") as file:
+            return file.read()
+
+    def start(self):
+        """Starts a worker."""
+        env = {**os.environ, "WEIR_URL": self.weir.url, "WEIR_API_KEY": self.key, "WEIR_QUEUE": QUEUE,
+               "MAILBOX": self.mailbox, "HEARTBEAT_SECONDS": "0.2"}
+        with open(os.path.join(self.folder, "log"), "ab") as log:
+            self.process = subprocess.Popen(self.command, env=env, stdin=subprocess.DEVNULL, stdout=log,
+                                            stderr=subprocess.STDOUT, start_new_session=True)
+
+    def stop(self):
+        """SIGTERM; the worker ends by itself, and well."""
+        self.process.send_signal(signal.SIGTERM)
+        assert self.process.wait(timeout=END_SECONDS_MAX) == 0, self.log()
+        self.process = None
+
+    def submit(self, **payload):
+        """A mail to be sent; the id of its job."""
+        return self.weir.submit(self.key, queue=QUEUE, kind="send-mail", payload=payload)["job_id"]
+
+    def job(self, job_id):
+        """As GET shows it."""
+        return self.weir.job(self.key, job_id)
+
+    def wait(self, job_id, state):
+        """Until the job is in a state."""
+        return self.weir.wait_state(self.key, job_id, state, timeout=60)
+
+
+@pytest.fixture(name="bench", params=sorted(COMMANDS))
+def bench_of_one_language(request, module_weir, tmp_path):
+    """With a worker that runs."""
+    bench = Bench(module_weir(settings=SETTINGS), request.param, str(tmp_path))
+    bench.start()
+    yield bench
+    if bench.process:  # with what the shell has started
+        os.killpg(bench.process.pid, signal.SIGKILL)
+        bench.process.wait()
+
+
+def test_a_failed_attempt_is_tried_again_by_the_server_and_succeeds(bench):
+    """The folder of the mails is missing at first. A failure that is not retryable ends its job."""
+    hopeless = bench.submit(text="to nobody")
+    job_id = bench.submit(to=["ada", "bob"], text="hello")
+    wait_for(lambda: "job.failed" in bench.weir.event_names(bench.key, job_id), 60, "a failure", bench.weir)
+    os.mkdir(bench.mailbox)
+    job = bench.wait(job_id, "SUCCEEDED")
+    assert job["attempt"] > 1 and job["result"] == {"sent": 2}, job
+    assert sorted(os.listdir(bench.mailbox)) == [f"{job_id}-ada", f"{job_id}-bob"]
+    failed = bench.wait(hopeless, "FAILED")
+    assert failed["attempt"] == 1 and failed["error"]["retryable"] is False, failed
+
+
+def test_heartbeats_tell_the_progress_and_hear_of_a_cancel(bench):
+    """The worker goes on with the next job after a cancel."""
+    os.mkdir(bench.mailbox)
+    job_id = bench.submit(to=["ada", "bob"], pause_seconds=LONG_SECONDS)
+    wait_for(lambda: (bench.job(job_id)["progress"] or {}).get("percent") == 50, 60, "progress", bench.weir)
+    assert bench.job(job_id)["progress"]["note"] == "sent to ada"
+    bench.weir.cancel(bench.key, job_id).expect(200)
+    bench.wait(bench.submit(to=["eve"]), "SUCCEEDED")
+
+
+def test_a_worker_that_is_told_to_end_gives_its_task_back(bench):
+    """Neither a running task nor one that comes during the stop costs an attempt."""
+    os.mkdir(bench.mailbox)
+    running = bench.submit(to=["ada", "bob"], pause_seconds=LONG_SECONDS)
+    wait_for(lambda: bench.job(running)["progress"], 60, "progress", bench.weir)
+    bench.stop()
+    job = bench.job(running)
+    assert (job["state"], job["attempt"]) == ("QUEUED", 1), job
+    bench.weir.cancel(bench.key, running).expect(200)
+    bench.start()
+    bench.wait(bench.submit(to=["ada"]), "SUCCEEDED")  # now it waits in its next claim
+    bench.process.send_signal(signal.SIGTERM)
+    waiting = bench.submit(to=["bob"])
+    bench.stop()
+    job = bench.job(waiting)
+    assert (job["state"], job["attempt"]) == ("QUEUED", 1), job
