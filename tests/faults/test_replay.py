@@ -34,7 +34,8 @@ def domain(weir, name="operations"):
 
 
 def others(weir):
-    """Pids of everybody else."""
+    """Pids of everybody else, once all have been started."""
+    wait_for(lambda: weir.pids("runner"), 30, "the runner, which is started last", weir)
     return {pid for kind in ("core", "runner", "gateway") for pid in weir.pids(kind)}
 
 
