@@ -29,6 +29,7 @@ struct parser {
     struct arena *arena;
     struct err *err;
     unsigned depth;
+    bool met_null;
     struct frame stack[JSON_DEPTH_MAX];
 };
 
@@ -355,6 +356,7 @@ static enum err_code parse_value(struct parser *ps, struct json *j)
     } else if (c == 'f') {
         code = parse_word(ps, j, STR("false"), JSON_FALSE);
     } else if (c == 'n') {
+        ps->met_null = true;
         code = parse_word(ps, j, STR("null"), JSON_NULL);
     } else {
         return fail_expected(ps, "a value");
@@ -416,6 +418,7 @@ enum err_code json_parse(struct arena *a, struct str input, const struct json **
     ps.arena = a;
     ps.err = err;
     ps.depth = 0;
+    ps.met_null = false;
     struct json *root = ARENA_NEW(a, struct json);
     for (struct json *j = root; j;) {
         enum err_code code = parse_value(&ps, j);
@@ -427,6 +430,7 @@ enum err_code json_parse(struct arena *a, struct str input, const struct json **
     skip_space(&ps);
     if (ps.at != ps.end)
         return fail_expected(&ps, "the end of the input");
+    root->holds_null = ps.met_null;
     *ret_root = root;
     return ERR_OK;
 }

@@ -21,7 +21,8 @@ enum { JSON_DEPTH_MAX = 64 };
 enum json_type { JSON_NULL, JSON_FALSE, JSON_TRUE, JSON_NUMBER, JSON_STRING, JSON_ARRAY, JSON_OBJECT };
 
 struct json {
-    enum json_type type;
+    enum json_type type : 8;
+    bool holds_null : 1;      /* of the root: some value in the text is null */
     uint32_t count;           /* members or elements */
     struct str text;          /* string: unescaped; number: source text */
     struct str key;           /* this value's member name when its parent is an object */
