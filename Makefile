@@ -33,7 +33,7 @@ build: setup-run build/build.ninja ## release binary: build/weir
 run: build ## build, then serve on 127.0.0.1:8080 with data in ./data (ARGS=... adds flags)
 	@exec build/weir serve --data ./data $(ARGS)
 
-test: setup ## every test at commit size, checks and conformance; table of stages at the end
+test: setup ## every test at commit size, quick checks and conformance; table of stages at the end
 	@$(PYTHON) tools/run_tests.py $(STAGES)
 
 test-quick: setup ## checks, unit tests of the rules and a look at the API: under two minutes

@@ -23,6 +23,7 @@ left out.
 """
 import collections
 import os
+import resource
 import signal
 import sys
 
@@ -34,6 +35,7 @@ from harness.receiver import Receiver  # noqa: E402
 from harness.weir_server import REPOSITORY, Weir, is_sanitized, server_environment  # noqa: E402
 
 TEST_SECONDS_MAX = 300  # nothing is judged by it: it ends what hangs, on a busy machine too
+DESCRIPTORS = 20000  # hundreds of connections are of this process; a plain user has 1,024 at first
 LONG = os.environ.get("WEIR_TEST_LONG") == "1"
 STRICT = os.environ.get("WEIR_TEST_STRICT") == "1"
 # The search for leaks is a quarter of what a server's start and end cost: at commit size those that tests
@@ -56,9 +58,17 @@ def pytest_addoption(parser):
     parser.addoption("--part", default="1/1", help="I/N: the I-th of N parts, by files")
 
 
+def have_descriptors():
+    """As many as the machine allows, up to what is enough."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = DESCRIPTORS if hard == resource.RLIM_INFINITY else min(DESCRIPTORS, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, most), hard))
+
+
 def pytest_configure(config):
-    """Names the marks, so that a misspelt one is an error."""
+    """Names the marks, so that a misspelt one is an error; readies the process."""
     os.environ[STORE_VARIABLE] = config.getoption("--store")  # harness/weir_server.py reads it
+    have_descriptors()
     config.addinivalue_line("markers", "sqlite_only(why): not with --store postgres")
     config.addinivalue_line("markers", "postgres_only: only with --store postgres")
     config.addinivalue_line("markers", "any_store: with --store postgres only in make test-long")

@@ -15,7 +15,8 @@ struct pace {
     int64_t began_ms, stalled_ms;
 };
 
-/* Somebody waited for a processor or a disk, or the host had the processors: ms since the machine started. */
+/* How long processes waited for a processor or a disk, or the host had the processors: ms since the machine
+ * started. */
 static inline int64_t pace_stalled_ms(void)
 {
     static const char *const files[] = {"/proc/pressure/cpu", "/proc/pressure/io", "/proc/pressure/memory"};
@@ -46,7 +47,8 @@ static inline struct pace pace_start(void)
     return (struct pace){clock_mono_ms(&clock_system), pace_stalled_ms()};
 }
 
-/* What a quiet machine would have taken since then, at most. Without such counts it is taken for busy. */
+/* The time that a quiet machine would have taken since then, at most. A machine without such counts is taken
+ * for busy. */
 static inline int64_t pace_quiet_ms(const struct pace *p)
 {
     enum { UNKNOWN_MS = 60000 };

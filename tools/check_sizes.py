@@ -12,7 +12,7 @@ FUNCTION_LINES_MAX = 70
 COLUMNS_MAX = 110
 FILE_LINES_MAX = {".c": 800, ".h": 250, ".py": 800}
 FOLDERS = ["src", "tests", "bench", "tools"]
-SIGNATURE = re.compile(r"^[A-Za-z_].*?([A-Za-z_]\w*)\s*\(")
+SIGNATURE = re.compile(r"^(?:[A-Z_]*TEST[A-Z_]*\((\w+)|[A-Za-z_].*?([A-Za-z_]\w*)\s*\()")
 RATCHET = "tools/ratchet.txt"
 
 
@@ -28,7 +28,7 @@ def c_functions(lines):
         elif line.startswith("{") and name:
             inside = True
         elif SIGNATURE.match(line) and not line.endswith(";"):
-            name, start = SIGNATURE.match(line)[1], number
+            name, start = "".join(filter(None, SIGNATURE.match(line).groups())), number
         elif line.endswith(";") or (line and not line[0].isspace()):
             name = None
 

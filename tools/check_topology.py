@@ -79,7 +79,7 @@ def readme_of(root, process):
 
 def cited(root, domain):
     """What the READMEs of its processes lack."""
-    for process in [name for name, _, of, _ in topology_lists.processes(root) if of == domain.id]:
+    for process in [p.name for p in topology_lists.processes(root) if p.domain == domain.id]:
         path, text = readme_of(root, process)
         wanted = [("1", f"domain `{domain.name}`"), ("2", "one_for_one"),
                   ("2", f"{domain.restarts}/{domain.seconds}s"), ("3", "crash classes"),
@@ -128,7 +128,8 @@ def planted():
                                    '#define EVENT_SEEN EVENT_PREFIX "seen"\n',
             topology_lists.SETTINGS: 'INT(runtime_a_max_restarts, "r", 3, 0, 9, "") '
                                      'INT(runtime_a_max_seconds, "s", 10, 1, 9, "")',
-            topology_lists.PROCESSES: '#define PROCESS_LIST(X) X(P, "p", "does it", A, 1, false)\n\n',
+            topology_lists.PROCESSES: '#define PROCESS_LIST(X) '
+                                      'X(P, "p", "does it", A, 1, SANDBOX_P, false)\n\n',
             "src/domains/p/README.md": readme,
             DOC: "# T\n" + doc}
 

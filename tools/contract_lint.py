@@ -1,29 +1,26 @@
 #!/usr/bin/python3
-"""The contracts against themselves, against the lists in src/ and against the route tables.
+"""The contracts against themselves and against the lists in src/.
 
-Refused: an operationId twice, a path parameter that is not declared, an error status without
-problem+json or missing where it can occur, a $ref that leads nowhere, a schema keyword the validator
-does not have, a missing description, an error code src/base/err.h does not have or has with another
-status, an enum that differs from its list in src/, and any difference between the operations and the
-ROUTE(METHOD, "/path", operationId, AUTH, SCOPE, ...) rows of src/api: also in the scope that a key needs
-(x-weir-scope, x-weir-every-queue), which every route that takes a key has to name.
+Refused: what tools/generate_routes.py can make no route of, a handler whose prototype is not the generated
+one, a word of x-weir-auth that contracts/README.md does not explain, a path parameter that is not declared,
+an error status without problem+json or missing where it can occur, a $ref that leads nowhere, a schema
+keyword the validator does not have, a missing description, an error code src/base/err.h does not have or has
+with another status, an enum that differs from its list in src/.
 Schemas of signal payloads: one for each type of signal and no other, closed, with keywords the validator has.
 """
 import json
 import os
 import re
-import sys
 
-import yaml
-
+import generate_routes
 import tree
+from openapi import Contract, Mapping
 
 CONTRACTS = "contracts/openapi"
-METHODS = ["get", "put", "post", "delete", "patch"]
+WORDS, AUTH_NEEDS = "contracts/README.md", "src/api/api.h"
 KEYWORD_TABLE = "src/schema/schema_compile.c"
 ERROR_LIST = "src/base/err.h"
-ROUTE = re.compile(r'^\s*ROUTE\(\s*(\w+)\s*,\s*"([^"]*)"\s*,\s*(\w+)(?:\s*,\s*(\w+)\s*,\s*([\w |]+))?', re.M)
-TAKES_A_KEY = {"AUTH_OPTIONAL", "AUTH_CLIENT", "AUTH_KEEPER", "AUTH_WORKER"}
+HANDLER = re.compile(r"^\s*(?:extern )?void handle_\w+\(struct call \*\w*\);")
 
 # Enum of a component, by contract: the X-list it must equal, and which argument holds the word.
 FIRST, SECOND = r"X\((\w+)", r'X\(\w+,\s*"([^"]+)"'
@@ -58,64 +55,6 @@ SCHEMA_MAPS = {"properties", "$defs", "dependentSchemas"}
 SCHEMA_LISTS = {"allOf", "anyOf", "oneOf", "prefixItems"}
 SCHEMA_SINGLES = {"items", "contains", "additionalProperties", "propertyNames", "not", "if", "then",
                   "else"}
-
-
-class Loader(yaml.SafeLoader):
-    """Remembers the line of each mapping and refuses what our own reader refuses."""
-
-    def construct_mapping(self, node, deep=False):
-        keys = [key.value for key, _ in node.value]
-        for key in keys:
-            if keys.count(key) > 1:
-                raise yaml.YAMLError(f"line {node.start_mark.line + 1}: key {key} is there twice")
-        found = Mapping(super().construct_mapping(node, deep=True))
-        found.line = node.start_mark.line + 1
-        return found
-
-
-class Mapping(dict):
-    """A dict that knows its line."""
-    line = 1
-
-
-Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG,
-                       lambda loader, node: loader.construct_mapping(node))
-
-
-class Contract:
-    """One file and what is found in it."""
-
-    def __init__(self, root, path):
-        self.path = path
-        self.found = []
-        self.document = Mapping()
-        try:
-            with open(os.path.join(root, path), encoding="utf-8") as file:
-                self.document = yaml.load(file, Loader)
-        except yaml.YAMLError as error:
-            self.say(self.document, f"cannot be read: {error}")
-
-    def say(self, where, what):
-        """A finding at the line of a mapping."""
-        self.found.append((self.path, getattr(where, "line", 1), what))
-
-    def follow(self, node):
-        """The node a $ref leads to, or the node itself; None when it leads nowhere."""
-        seen = 0
-        while isinstance(node, dict) and "$ref" in node and seen < 10:
-            target = self.document
-            for part in str(node["$ref"]).removeprefix("#/").split("/"):
-                target = target.get(part) if isinstance(target, dict) else None
-            node = target
-            seen += 1
-        return node
-
-    def operations(self):
-        """(path, method, path item, operation) of each operation."""
-        for path, item in self.document.get("paths", {}).items():
-            for method in METHODS:
-                if method in item:
-                    yield path, method, item, item[method]
 
 
 def check_references(contract, node):
@@ -171,15 +110,9 @@ def check_schemas(contract, keywords):
     walk({k: v for k, v in components.items() if k != "schemas"}, False)
 
 
-def parameters_of(contract, item, operation):
-    """The declared parameters, references followed."""
-    declared = list(item.get("parameters", [])) + list(operation.get("parameters", []))
-    return [found for found in (contract.follow(one) for one in declared) if found]
-
-
 def check_parameters(contract, path, item, operation):
     """Each {name} of the path is declared once, is required, and the other way round."""
-    declared = parameters_of(contract, item, operation)
+    declared = contract.parameters(item, operation)
     names = [one["name"] for one in declared if one.get("in") == "path"]
     for name in re.findall(r"{(\w+)}", path):
         if names.count(name) != 1:
@@ -314,49 +247,21 @@ def check_signals(root, keywords):
         yield from payload.found
 
 
-def scope_of(operation):
-    """The scope column that an operation asks for."""
-    scope = operation.get("x-weir-scope")
-    parts = [f"SCOPE_{scope.upper()}"] if scope else []
-    return " | ".join(parts + ["EVERY_QUEUE"] * bool(operation.get("x-weir-every-queue"))) or "0"
+def check_prototypes(root):
+    """A handler with a prototype of its own could stand there unused: api/handlers.h is the only place."""
+    for path in tree.files(root, ["src"], [".c", ".h"]):
+        for number, line in enumerate(tree.lines_of(root, path), 1):
+            if HANDLER.match(line):
+                yield path, number, 'prototypes of handlers stand in "api/handlers.h", which the build makes'
 
 
-def check_scope(operation, auth, scope):
-    """What is wrong with the scope of a route; None: nothing."""
-    name = operation.get("operationId")
-    if scope != scope_of(operation):
-        return f"{name} needs {scope_of(operation)} by its contract, and {scope} here"
-    if (auth in TAKES_A_KEY) != (scope != "0"):
-        return f"{name} takes {'a key and names no' if scope == '0' else 'no key and names a'} scope"
-    return None
-
-
-def check_routes(root, contracts):
-    """Operations and ROUTE rows are the same set, each row once, with the same scope."""
-    wanted, rows, operations = {}, {}, {}
-    for contract in contracts:
-        for path, method, _, operation in contract.operations():
-            base = contract.document.get("servers", [{"url": ""}])[0]["url"].rstrip("/")
-            key = (method.upper(), base + path, operation.get("operationId"))
-            wanted[key] = (contract.path, operation.line)
-            operations[key] = operation
-    for path in tree.files(root, ["src/api"], [".c"]):
-        text = "\n".join(tree.lines_of(root, path))
-        for match in ROUTE.finditer(text):
-            line = text.count("\n", 0, match.start(1)) + 1
-            row, auth, scope = match.groups()[:3], match[4], (match[5] or "0").strip()
-            if row in rows:
-                yield path, line, f"route {' '.join(row)} is there twice"
-            rows[row] = (path, line)
-            wrong = check_scope(operations[row], auth, scope) if row in operations else None
-            if wrong:
-                yield path, line, wrong
-    for key, (path, line) in wanted.items():
-        if key not in rows:
-            yield path, line, f"{' '.join(map(str, key))} has no ROUTE row in src/api"
-    for key, (path, line) in rows.items():
-        if key not in wanted:
-            yield path, line, f"route {' '.join(key)} is in no contract"
+def check_words(root):
+    """Each word of x-weir-auth is explained where authors of contracts look."""
+    explained = "\n".join(tree.lines_of(root, WORDS))
+    text = "\n".join(tree.lines_of(root, AUTH_NEEDS))
+    for word in re.findall(r"\bAUTH_([A-Z]+),", text):
+        if f"`{word.lower()}`" not in explained:
+            yield WORDS, 1, f"`{word.lower()}` of x-weir-auth ({AUTH_NEEDS}) is not explained"
 
 
 def check(root):
@@ -365,28 +270,28 @@ def check(root):
     contracts = [Contract(root, path) for path in tree.files(root, [CONTRACTS], [".yaml"])]
     if not contracts:
         yield CONTRACTS, 1, "no contracts"
-    ids = {}
+    generate_routes.tables(contracts)
     for contract in contracts:
         check_references(contract, contract.document)
         check_schemas(contract, keywords)
         for path, method, item, operation in contract.operations():
             check_operation(contract, path, method, item, operation, errors)
-            name = operation.get("operationId")
-            if name in ids:
-                contract.say(operation, f"operationId {name} is also in {ids[name]}")
-            ids[name] = contract.path
         check_lists(root, contract)
         yield from contract.found
     yield from check_signals(root, keywords)
-    yield from check_routes(root, contracts)
+    yield from check_prototypes(root)
+    yield from check_words(root)
 
 
 SOUND = """\
 openapi: 3.1.0
+x-weir-auth: client
+security: [{apiKey: []}]
 paths:
   /a/{id}:
     get:
       operationId: getA
+      x-weir-scope: read
       tags: [A]
       summary: A
       description: A.
@@ -396,6 +301,8 @@ paths:
         '200':
           description: Fine.
           content: {application/json: {schema: {$ref: '#/components/schemas/A'}}}
+        '401': {$ref: '#/components/responses/Bad'}
+        '403': {$ref: '#/components/responses/Bad'}
         '404': {$ref: '#/components/responses/Absent'}
         '406': {$ref: '#/components/responses/Bad'}
         '500': {$ref: '#/components/responses/Bad'}
@@ -428,7 +335,6 @@ def planted_lists():
     sound = SOUND.replace("/a/{id}", "/e/{id}").replace("getA", "getE") + enums
     return dict(headers, **{
         "contracts/openapi/engine.yaml": sound,
-        "src/api/engine.c": 'ROUTE(GET, "/e/{id}", getE)\n',
         f"{SIGNALS}/a.v1.json": PAYLOAD,
         f"{SIGNALS}/b.v1.json": PAYLOAD,
     })
@@ -446,7 +352,9 @@ def planted():
         KEYWORD_TABLE: "} keywords[] = {\n" + "".join(
             f'    {{"{k}", f}},\n' for k in ("type", "properties", "description", "$ref", "enum",
                                           "additionalProperties")) + "};\n",
-        "src/api/routes.c": '#define ROUTE(...)\nROUTE(GET, "/a/{id}", getA, x)\n',
+        AUTH_NEEDS: "enum auth_need {\n    AUTH_NONE,\n};\n",
+        WORDS: "| `none` | anyone |\n",
+        "src/api/a.c": "void handle_get_a(struct call *c)\n{\n}\n",
     }
     other = SOUND.replace("/a/{id}", "/b/{id}")
     lists = dict(base, **planted_lists())
@@ -472,31 +380,16 @@ def planted():
         with_fault("      tags: [A]\n", "      tags: [A]\n      tags: [B]\n", "is there twice"),
         with_fault("description: A., type", "type", "schema A has no description"),
         (dict(base, **{"contracts/openapi/b.yaml": other}), "is also in"),
-        (dict(base, **{"src/api/routes.c": ""}), "has no ROUTE row"),
-        (dict(base, **{"src/api/routes.c": 'ROUTE(POST, "/a/{id}", getA)\n'}), "is in no contract"),
-        (dict(base, **{"src/api/routes.c": 'ROUTE(GET, "/a/{id}", getA, AUTH_NONE, SCOPE_READ, x)\n'}),
-         "needs 0 by its contract"),
-        (dict(base, **{"src/api/routes.c": 'ROUTE(GET, "/a/{id}", getA, AUTH_CLIENT, 0, x)\n'}),
-         "takes a key and names no scope"),
-        with_fault("      tags: [A]\n", "      x-weir-scope: read\n      tags: [A]\n", "needs SCOPE_READ"),
-        (dict(base, **{"src/api/more.c": 'ROUTE(GET, "/a/{id}", getA)\n'}), "is there twice"),
-        (dict(base, **{"src/api/more.c": '    ROUTE(GET,\n  "/c", getC),\n'}), "is in no contract"),
+        (dict(base, **{"src/api/a.h": "void handle_get_b(struct call *c);\n"}), "which the build makes"),
+        (dict(base, **{AUTH_NEEDS: "    AUTH_CLIENT, /* a key */\n"}), "`client` of x-weir-auth"),
+        with_fault("operationId: getA", "x: A", "needs an operationId"),
+        with_fault("x-weir-scope: read", "x: A", "takes a key and names no scope"),
+        with_fault("x-weir-auth: client", "x-weir-auth: token", "takes no key and names a scope"),
+        with_fault("x-weir-auth: client\n", "", "needs x-weir-auth, one word"),
+        with_fault("x-weir-auth: client", "x-weir-auth: optional, or none", "needs x-weir-auth, one word"),
+        with_fault("security: [{apiKey: []}]", "security: []", "which its security does not say"),
     ]
 
 
-def stamp(path):
-    """For the build: judges the tree and leaves a header that says so."""
-    found = list(check(tree.REPOSITORY))
-    for place, line, what in found:
-        print(f"{place}:{line}: {what}")
-    if found:
-        sys.exit(1)
-    with open(path, "w", encoding="utf-8") as out:
-        out.write("/* contracts/openapi and the routes of src/api agree. */\n")
-
-
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--stamp"]:
-        stamp(sys.argv[2])
-    else:
-        tree.run(check, planted)
+    tree.run(check, planted)

@@ -1,5 +1,5 @@
-"""Writes docs/errors.md, docs/lifecycle.md and docs/operations/topology.md from the lists in the source: one
-list per fact. Puts the programs of docs/workers into docs/write-a-worker.md.
+"""Writes docs/errors.md, docs/lifecycle.md, docs/schema.md and docs/operations/topology.md from the lists in
+the source: one list per fact. Puts the programs of docs/workers into docs/write-a-worker.md.
 
 generate_docs.py            writes them
 generate_docs.py --check    exits 1 when one is out of date
@@ -225,7 +225,7 @@ def topology():
     domains, processes = topology_lists.domains(ROOT), topology_lists.processes(ROOT)
     lines = [TOPOLOGY_HEAD]
     for d in domains:
-        own = ", ".join(f"`{name}`" for name, _, domain, _ in processes if domain == d.id)
+        own = ", ".join(f"`{p.name}`" for p in processes if p.domain == d.id)
         lines.append(f"| {d.name} | {own} | `{d.owner}` | `{d.supervisor}` | `one_for_one` "
                      f"| `{d.restarts}/{d.seconds}s` | {d.intent} |")
     lines.append(TOPOLOGY_MODES.format(event=events["RUNTIME_FAILURE"][0]))
@@ -244,6 +244,22 @@ def topology():
     return "\n".join(lines) + "\n"
 
 
+PROCESSES_PAGE = "docs/operations/processes.md"
+ROWS_BELOW_ROOT = re.compile(r"(^\| `weir serve .*\n)(?:^\|.*\n)*", re.M)
+
+
+def with_processes(path):
+    """A page with a row for each process below that of root."""
+    domains, keys = {d.id: d for d in topology_lists.domains(ROOT)}, topology_lists.setting_names(ROOT)
+    rows = ""
+    for p in topology_lists.processes(ROOT):
+        d = domains[p.domain]
+        title, count = p.name + ("" if p.owns_store else " N"), keys.get(p.count)
+        rows += (f"| `weir: {title}` | {p.does} | {d.name} | {d.restarts} in {d.seconds} s | "
+                 f"{f'`{count}`' if count else p.count} | {', '.join(p.sandboxes)} |\n")
+    return ROWS_BELOW_ROOT.sub(lambda match: match[1] + rows, (ROOT / path).read_text())
+
+
 INCLUSION = re.compile(r"<!-- file: (\S+\.(\w+)) -->\n(?:```\w+\n.*?^```\n)?", re.S | re.M)
 LANGUAGES = {"py": "python", "mjs": "js", "go": "go", "sh": "sh"}
 
@@ -257,11 +273,69 @@ def with_programs(path):
     return INCLUSION.sub(shown, (ROOT / path).read_text())
 
 
+SCHEMA_HEAD = """# Schema
+
+The tables of a store, for people who look into its database. SQLite and PostgreSQL have the same tables and
+columns. Nothing but Weir may write to them, except `weir_inbox` on PostgreSQL. A release may change any of
+them: programs use the APIs. Generated from the descriptions in `src/store/*_tables.h` by
+`tools/generate_docs.py`; besides these tables a database has some that are its own (`src/store/README.md`).
+
+Times are in UTC, `_ms` in milliseconds and `_us` in microseconds since 1970. Numbers are never absent. A
+column marked "personal" may hold data about a person: a name, an address, or content that a caller sent."""
+
+
+def prose(comment):
+    """The text of a C comment."""
+    return re.sub(r"\s*\n \*\s?", " ", comment).strip()
+
+
+def table_columns(body):
+    """Rows for the columns of a list: name, type, use, meaning."""
+    types = {"INT": "number", "TEXT": "text", "BLOB": "bytes", "TEXT_OR_NULL": "text or absent",
+             "BLOB_OR_NULL": "bytes or absent"}
+    uses = {"KEY": "key", "FIXED": "never changes", "CHANGING": "changes"}
+    rows = []
+    # What follows the name is words of store/table.h, with parentheses at most two deep.
+    for role, kind, name, words_of, comment in re.findall(
+            r"X\(row, (\w+), (\w+), (\w+)((?:[^()]|\([^()]*\))*)\)\s*(?:/\*(.*?)\*/)?", body):
+        notes = [comment.strip()] if comment.strip() else []
+        limits = re.search(r"(?:RANGE|STATES)\((.*?)\)", words_of)
+        if limits:
+            notes.append("from `{}` to `{}`".format(*re.split(r",\s*", limits.group(1))))
+        if "PERSONAL" in words_of:
+            notes.append("personal")
+        rows.append((f"`{name}`", types[kind], uses[role], "; ".join(notes).replace("|", "\\|")))
+    return rows
+
+
+def schema():
+    """Every table, in the order of the lists."""
+    lines = [SCHEMA_HEAD]
+    for path in ("client_tables.h", "job_tables.h", "run_tables.h"):
+        text = (ROOT / "src/store" / path).read_text()
+        text = re.sub(r"[ ]*\\\n", "\n", text)
+        comment = r"(?:/\*((?:(?!\*/).)*)\*/\n)?"
+        found = re.findall(comment + r"#define (\w+)_COLUMNS\(X, row\)\n(.*?)\n" + comment +
+                           r"#define \2_TABLE\(T\)\s(.*?)\n\n", text, re.S)
+        if len(found) != text.count("_COLUMNS(X, row)"):
+            sys.exit(f"{path}: a table is not described as the others; mend tools/generate_docs.py")
+        for comment, _, columns, _, about in found:
+            name = re.search(r'T\(\w+, "(\w+)"', about).group(1)
+            kept = re.search(r'RETENTION\(\s*"([^"]*)"\s*\)', about).group(1)
+            lines += ["", f"## {name}", ""]
+            lines += [prose(comment), ""] if comment else []
+            lines += [f"Kept: {kept}.", ""]
+            lines += table(["column", "type", "use", "meaning"], table_columns(columns))
+    return "\n".join(lines) + "\n"
+
+
 def main():
     check = "--check" in sys.argv[1:]
     stale = []
     for path, text in (("docs/errors.md", errors()), ("docs/lifecycle.md", lifecycle()),
+                       ("docs/schema.md", schema()),
                        ("docs/operations/topology.md", topology()),
+                       (PROCESSES_PAGE, with_processes(PROCESSES_PAGE)),
                        (WORKER_PAGE, with_programs(WORKER_PAGE))):
         target = ROOT / path
         if check and (not target.exists() or target.read_text() != text):

@@ -11,7 +11,8 @@ DOMAIN_TABLE = "src/runtime/domain_table.h"
 FAILURES = "src/runtime/failure_modes.h"
 EVENTS = "src/runtime/event_names.h"
 SETTINGS = "src/config/settings_list.h"
-PROCESSES = "src/runtime/process_table.h"
+PROCESSES = "src/runtime/process_list.h"
+SANDBOXES = "src/runtime/sandbox.h"
 TEXT = r'"([^"]*)"'
 
 
@@ -87,15 +88,36 @@ def events(root):
             for dimensions, event, name in rows}
 
 
+def setting_names(root):
+    """{settings field: key}"""
+    return dict(re.findall(rf"INT\((\w+),\s*{TEXT}", source(root, SETTINGS)))
+
+
 def defaults(root):
     """{settings field: default} of whole numbers."""
     return dict(re.findall(rf"INT\((\w+),\s*{TEXT.replace('(', '(?:')},\s*(\d+)", source(root, SETTINGS)))
 
 
+@dataclass
+class Process:
+    """A row of PROCESS_LIST."""
+    name: str
+    does: str
+    domain: str  # its id
+    count: str  # a number or a field of the settings
+    sandboxes: list  # names
+    owns_store: bool
+
+
 def processes(root):
-    """[(name, what it does, domain id, how many)]"""
-    return re.findall(rf"X\(\w+, {TEXT},\s*{TEXT},\s*(\w+),\s*([\w>-]+)", body(source(root, PROCESSES),
-                                                                               "PROCESS_LIST"))
+    """Every process, in the order of the list."""
+    sandboxes = dict(re.findall(rf"X\((\w+), {TEXT}\)", body(source(root, SANDBOXES), "SANDBOX_LIST")))
+    rows = re.findall(rf'X\(\w+, {TEXT},\s*{TEXT},\s*(\w+),\s*(?:s->)?(\w+),([^"]*?)(true|false)',
+                      body(source(root, PROCESSES), "PROCESS_LIST"))
+    return [Process(name, does, domain, count,
+                    [sandboxes.get(found, "") for found in re.findall(r"SANDBOX_(\w+)", rest)],
+                    store == "true")
+            for name, does, domain, count, rest, store in rows]
 
 
 def line_of(root, word):

@@ -80,7 +80,7 @@ static void send_next(struct lane *l)
     l->at += a->run->options.connections;
 }
 
-/* What was refused, or was there already, is an error. */
+/* A refused event, or one that was there already, is an error. */
 static void count_events(struct append *a, const struct answer *answer, uint32_t wanted)
 {
     uint32_t written = count_text(answer->body, STR("\"duplicate\":false"));

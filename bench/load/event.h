@@ -18,7 +18,7 @@ struct event_source {
     uint64_t next;
 };
 
-/* What all events of a measurement have in common. */
+/* The common part of all events of a measurement. */
 struct event_form {
     char prefix[24]; /* of the runs' names, new each time */
     char emitted[32];

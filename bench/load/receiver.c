@@ -51,7 +51,7 @@ static size_t body_length(struct str head)
     give_up("a delivery without Content-Length");
 }
 
-/* The length of the request at the front of `in`; 0: it is not whole. */
+/* The length of the request at the front of `in`; 0: it is incomplete. */
 static size_t whole_request(struct receiver *r, struct str in)
 {
     const char *end = memmem(in.ptr, in.len, "\r\n\r\n", 4);

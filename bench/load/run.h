@@ -1,6 +1,5 @@
-/* load/run.h - one measurement: what was asked, what was counted, and the line that tells it.
- *
- * A mode is a function that fills a struct run; report_print() writes one JSON line. */
+/* load/run.h - one measurement: its task, its counts, and the line that reports it. A mode is a function that
+ * fills a struct run; report_print() writes one JSON line. */
 #ifndef WEIR_BENCH_RUN_H
 #define WEIR_BENCH_RUN_H
 

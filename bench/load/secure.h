@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* What the connections of a loop share. `resume`: all but the first go on with an earlier session. */
+/* The common part of the connections of a loop. `resume`: all but the first go on with an earlier session. */
 struct secure {
     SSL_CTX *context; /* NULL: plain */
     SSL_SESSION *session;

@@ -28,6 +28,7 @@ class Plan:
     peer_jobs: int  # bulk of a peer; its class may take a share of it
     lifecycle_jobs: int
     life_jobs: int  # whole lives for the bytes they write
+    alone_jobs: int  # the same, one at a time
     pickups: int
     stored_jobs: int  # for the memory row
     webhooks: int     # that hear of each job of the delivery row ...
@@ -44,10 +45,10 @@ class Plan:
 
 
 FULL = Plan(seconds=4, batch_jobs=200000, peer_jobs=50000, lifecycle_jobs=150000, life_jobs=20000,
-            pickups=1000, stored_jobs=20000, webhooks=20, deliveries=100000,
+            alone_jobs=10000, pickups=1000, stored_jobs=20000, webhooks=20, deliveries=100000,
             idle_seconds=15, runs=10000, whole_runs=200, rebuilt_events=1000000)
 QUICK = Plan(seconds=1, batch_jobs=50000, peer_jobs=10000, lifecycle_jobs=40000, life_jobs=5000,
-             pickups=200, stored_jobs=5000, webhooks=20, deliveries=20000,
+             alone_jobs=5000, pickups=200, stored_jobs=5000, webhooks=20, deliveries=20000,
              idle_seconds=10, runs=10000, whole_runs=50, rebuilt_events=200000)
 
 
@@ -252,6 +253,13 @@ def written(subject, plan, _folder):
     return found
 
 
+def disk_alone(subject, plan, _folder):
+    """What stays of jobs that come one at a time, each commit for a single change: a quiet server's disk."""
+    jobs = subject.one_by_one(plan.alone_jobs)
+    subject.stop()
+    return {"value": round(subject.stored_bytes() / jobs), "jobs": jobs}
+
+
 def statements_of(subject, step):
     """Runs a step; statements and commits that it took for so many jobs, or statements of so many reads."""
     statements, commits = sum(subject.statements().values()), subject.commits()
@@ -400,13 +408,15 @@ DELIVER = Row("deliver", f"webhook fan-out: deliveries to one receiver, {FULL.we
 TLS = Row("tls", "single submit over TLS, 64 in flight", "jobs/s", tls,
           Base(0.4, "submit_64", "single submit"), latency_call="submit")
 WRITTEN = Row("written", "bytes written per whole life", "bytes", written, higher_is_better=False)
+DISK_ALONE = Row("disk_alone", "disk per finished job, jobs one at a time", "bytes", disk_alone,
+                 Base(1.25, "disk", "disk at full load"), False)
 REBUILD = Row("rebuild", "states of all runs rebuilt from their events and compared", "events/s", rebuild,
               Base(2.5, "append_batch_one", "batches to one run"))
 IDLE = Row("idle", "statements of an idle server", "per s", idle, higher_is_better=False)
 # Each with what its server is started with besides. Memory and statements are those of all of Weir as people
 # start it, its runners too.
-ALONE = [(MEMORY, {"runner.processes": 2}), (WRITTEN, {}), (DELIVER, {}), (REBUILD, {}), (TLS, {"tls": True}),
-         (IDLE, {"runner.processes": 2, "statements_counted": True})]
+ALONE = [(MEMORY, {"runner.processes": 2}), (WRITTEN, {}), (DISK_ALONE, {}), (DELIVER, {}), (REBUILD, {}),
+         (TLS, {"tls": True}), (IDLE, {"runner.processes": 2, "statements_counted": True})]
 DERIVED = [
     CYCLE,
     Row("pickup_p99", "pickup by an idle worker, p99", "ms", None, None, False, peer_goal=1.0,
@@ -422,7 +432,8 @@ DERIVED = [
     Row("cpu", "server CPU per million whole lives", "s", None, None, False, derive=cpu_of,
         needs=("cycle", "batch", "drain")),
 ]
-ROWS = [START, REST] + TRAFFIC + [DERIVED[1], DELIVER, REBUILD, TLS, IDLE, MEMORY, WRITTEN] + DERIVED[2:]
+ROWS = [START, REST] + TRAFFIC + [DERIVED[1], DELIVER, REBUILD, TLS, IDLE, MEMORY, WRITTEN,
+        DISK_ALONE] + DERIVED[2:]
 
 # Subjects of ours that have goals of their own: {subject: {row: (base, times the best durable peer on the
 # same database)}}, on the empty store. Any other's are those of the rows, on every store.

@@ -52,7 +52,7 @@ def copy(source, target):
 
 
 class States:
-    """Builds the stores of a subject once and lends them out."""
+    """Builds the stores of a subject once and gives out copies."""
 
     def __init__(self, work, subject, stored, timers):
         self.work, self.subject = work, subject
@@ -118,9 +118,9 @@ class States:
             warm(folder)
             yield folder
             return
-        lent = folder + ".round"
-        copy(folder, lent)
+        given = folder + ".round"
+        copy(folder, given)
         try:
-            yield lent
+            yield given
         finally:
-            shutil.rmtree(lent)
+            shutil.rmtree(given)

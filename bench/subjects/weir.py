@@ -7,7 +7,7 @@ import urllib.request
 
 from subjects import server
 
-# Off: limits that exist to stop exactly this kind of use. The runner rests: "bench" is not its.
+# Off: limits that exist to stop exactly this kind of use. No runner: "bench" is not its.
 MEASURED = {"limits.requests_per_minute": 0, "jobs.max_active": 100000000,
             "jobs.queue_size": 100000000, "runner.processes": 0, "log.level": "warn"}
 
@@ -23,7 +23,7 @@ class Weir:
                "submits over HTTP/1.1, 4 claim loops in a drain"
     durable, peer, keeps_finished, database = True, False, True, None
     rows = {"start", "rest", "null", "submit_1", "submit_64", "submit_keyed", "batch", "drain",
-            "lifecycle", "pickup", "get", "get_any", "deliver", "memory", "written",
+            "lifecycle", "pickup", "get", "get_any", "deliver", "memory", "written", "disk_alone",
             *RUN_ROWS, "rebuild", "tls"}
     quick_rows = None
     growth_rows = rows - set(RUN_ROWS)  # what is stored there are jobs
@@ -181,6 +181,10 @@ class Weir:
     def pickup(self, jobs):
         """One idle worker in a long poll, one job at a time; a queue of its own."""
         return self.step("pickup", "-n", jobs, "-q", "pickup")
+
+    def one_by_one(self, jobs):
+        """The same without a rest between jobs; returns how many lived, each from submit to end."""
+        return self.step("pickup", "-n", jobs, "-q", "pickup", "-g", 0)["jobs"]
 
     def deliver(self, webhooks, jobs):
         """Jobs in batches on 2 connections, each told to all webhooks; all of them are weir-load's own."""

@@ -224,7 +224,11 @@ func failure(err error) object {
 
 func main() {
 	signal.Notify(ends, syscall.SIGTERM, os.Interrupt)
-	go func() { <-ends; close(ending) }()
+	go func() {
+		<-ends
+		close(ending)
+		log.Println("worker", workerID, "was told to end")
+	}()
 	log.Println("worker", workerID, "serves queue", queue)
 	for !isClosed(ending) {
 		var claimed struct{ Tasks []*task }

@@ -110,7 +110,11 @@ function failure(error) {
   return { outcome: "failure", error: { code, message: error.message, retryable } };
 }
 
-for (const name of ["SIGTERM", "SIGINT"]) process.on(name, () => (programEnds = true));
+for (const name of ["SIGTERM", "SIGINT"])
+  process.on(name, () => {
+    programEnds = true;
+    console.log("worker", workerId, "was told to end");
+  });
 console.log("worker", workerId, "serves queue", queue);
 while (!programEnds) {
   const claim = { worker_id: workerId, queues: [queue], max: 1, wait_ms: claimWaitMs };

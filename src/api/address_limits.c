@@ -14,7 +14,7 @@ enum { SHARDS = 16, WAYS = 4, PLACES = ADDRESSES_MAX / SHARDS / WAYS, WINDOW_MS 
 
 struct entry {
     struct http_address network;
-    int64_t until_ms; /* 0: nobody is here */
+    int64_t until_ms; /* 0: the entry is free */
     uint32_t counts[ADDRESS_BUDGET_COUNT], logged, unlogged;
 };
 
@@ -30,7 +30,7 @@ struct address_limits {
     uint32_t next_tick;                    /* the shard that is looked at next */
     _Atomic int64_t lines, lines_until_ms; /* of all addresses, in this minute */
     struct shard shards[SHARDS];
-    struct entry entries[SHARDS][PLACES][WAYS]; /* apart: a page of it is touched when somebody is in it */
+    struct entry entries[SHARDS][PLACES][WAYS]; /* apart: a page is touched only for an address in it */
 };
 
 struct address_limits *address_limits_new(const struct settings *s, const struct clock *clock)

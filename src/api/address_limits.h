@@ -1,14 +1,14 @@
-/* api/address_limits.h - callers without credentials, by source address: so many requests a minute, and so
- * many lines in the log.
+/* api/address_limits.h - callers without credentials, by source address: a limit of requests a minute, and of
+ * lines in the log.
  *
- * Budgets: ADDRESS_BUDGETS; each address has its own of every one, for a minute from its first request on. An
- *          address is an IPv4 address or the /64 of an IPv6 one.
+ * Budgets: ADDRESS_BUDGETS; each address has every budget for itself, for a minute from its first request on.
+ *          An address is an IPv4 address or the /64 of an IPv6 one.
  * Log:     LINES_MAX failed requests of an address are logged in its minute, ALL_LINES_MAX of all addresses
- *          together; what is left out is counted and told by one line (`requests_not_logged`) when the minute
- *          is over.
+ *          together; the requests beyond are counted and told by one line (`requests_not_logged`) when the
+ *          minute is over.
  * Bounded: a table of ADDRESSES_MAX, four of them to a place. Where a place is full the address with the
  *          fewest requests is forgotten.
- * Threads: any; sixteen locks, each held for moments. A request with good credentials asks nothing here. */
+ * Threads: any; sixteen locks, each held for moments. Requests with good credentials do not come here. */
 #ifndef WEIR_API_ADDRESS_LIMITS_H
 #define WEIR_API_ADDRESS_LIMITS_H
 
@@ -16,8 +16,8 @@
 #include "config/settings.h"
 #include "http/server.h"
 
-/* X(name, field of struct settings with the requests per minute, its key); 0 there: no limit.
- * Probes have room of their own: whoever uses up the rest does not make a server look dead. */
+/* X(name, field of struct settings with the requests per minute, its key); 0 there: no limit. Probes have a
+ * budget of their own: a caller that uses up the others does not make the server look dead. */
 #define ADDRESS_BUDGETS(X)                                                                                   \
     X(ANONYMOUS, unauthenticated_per_minute, "server.unauthenticated_per_minute")                            \
     X(PROBES, unauthenticated_per_minute, "server.unauthenticated_per_minute")                               \

@@ -1,4 +1,4 @@
-/* Set-up: routes, contracts; what follows a commit, and what ends a loop's round. */
+/* Set-up: routes, contracts; the work after a commit, and at the end of a loop's round. */
 #include "api/api.h"
 
 #include <stdlib.h>
@@ -10,6 +10,7 @@
 #include "base/must.h"
 #include "jobs/deliver.h"
 #include "jobs/inbox.h"
+#include "jobs/job_notices.h"
 #include "lifecycle/work_kinds.h"
 #include "schema/embedded.h"
 #include "runtime/event_names.h"
@@ -17,107 +18,31 @@
 
 #include "base/banned.h"
 
-enum {
-    ROUTES_MAX = 128,
-    RECENT_READY_MAX = 1000, /* ready tasks up to which new jobs are remembered for their claim */
-};
+enum { RECENT_READY_MAX = 1000 }; /* ready tasks up to which new jobs are remembered for their claim */
 
-static struct route all_routes[ROUTES_MAX];
-static const struct route *route_pointers[ROUTES_MAX];
-static size_t route_count;
-
-const struct route *api_routes(size_t *ret_count)
+/* The parts of bodies that handlers check one by one. */
+static void find_parts(struct api *a)
 {
-    *ret_count = route_count;
-    return all_routes;
-}
-
-static void add_routes(const struct route *routes, size_t count)
-{
-    MUST(route_count + count <= ROUTES_MAX);
-    for (size_t i = 0; i < count; i++) {
-        all_routes[route_count] = routes[i];
-        route_pointers[route_count] = &all_routes[route_count];
-        route_count++;
-    }
-}
-
-/* --- contracts: every operation has exactly one handler, every handler one operation -------------- */
-
-static enum err_code load_contracts(struct api *a, struct err *err)
-{
-    const char *const *names = contract_names();
-    for (size_t i = 0; names[i]; i++) {
-        MUST(i < LENGTH_OF(a->contracts));
-        if (contract_load(contract_embedded(names[i]), &a->contracts[i], err) != ERR_OK)
-            return err->code;
-    }
-    return ERR_OK;
-}
-
-static const struct contract_operation *find_operation(const struct api *a, const char *operation_id)
-{
-    for (size_t i = 0; i < LENGTH_OF(a->contracts) && a->contracts[i]; i++) {
-        const struct contract_operation *o = contract_find(a->contracts[i], operation_id);
-        if (o)
-            return o;
-    }
-    return NULL;
-}
-
-static const struct schema *find_component(const struct api *a, const char *name)
-{
-    const struct schema *s = NULL;
-    for (size_t i = 0; i < LENGTH_OF(a->contracts) && a->contracts[i] && !s; i++)
-        s = contract_component(a->contracts[i], name);
-    MUST(s);
-    return s;
-}
-
-static enum err_code bind_operations(struct api *a, struct err *err)
-{
-    size_t operations = 0;
-    a->operations = must_alloc(route_count * sizeof *a->operations);
-    for (size_t i = 0; i < route_count; i++) {
-        const struct contract_operation *o = find_operation(a, all_routes[i].operation_id);
-        if (!o || !str_is(str_of(o->path), all_routes[i].pattern) ||
-            !str_is(str_of(o->method), http_method_text(all_routes[i].method)))
-            return err_set(err, ERR_CONFIG_INVALID, "route %s is not in the contracts as it is here",
-                           all_routes[i].operation_id);
-        a->operations[i] = o;
-    }
-    for (size_t i = 0; i < LENGTH_OF(a->contracts) && a->contracts[i]; i++) {
-        size_t count;
-        contract_operations(a->contracts[i], &count);
-        operations += count;
-    }
-    if (operations != route_count)
-        return err_set(err, ERR_CONFIG_INVALID, "the contracts have %zu operations, the routes %zu",
-                       operations, route_count);
-    a->submit_schema = find_operation(a, "submitJob")->request_body;
-#define X(name, schema) a->worker_forms[WORKER_FORM_##name] = find_component(a, schema);
+    a->submit_schema = contracts_schema(a->contracts, "jobs", "#/components/schemas/SubmitJob");
+#define X(name, schema)                                                                                      \
+    a->worker_forms[WORKER_FORM_##name] =                                                                    \
+        contracts_schema(a->contracts, "worker", "#/components/schemas/" schema);
     WORKER_FORMS(X)
 #undef X
-    return ERR_OK;
 }
 
 enum err_code api_new(const struct api_config *config, struct api **ret_api, struct err *err)
 {
     struct api *a = must_alloc(sizeof *a);
     a->config = *config;
-    route_count = 0;
-    add_routes(job_routes, job_route_count);
-    add_routes(worker_routes, worker_route_count);
-    add_routes(engine_routes, engine_route_count);
-    add_routes(ops_routes, ops_route_count);
-    a->router = router_new(all_routes, route_count);
+    a->router = router_new(api_routes, api_route_count);
     a->key_uses = key_uses_new();
     a->logs_transitions = settings_is_on(config->settings->log_transitions);
     a->is_dev = strcmp(config->settings->environment, "dev") == 0;
     a->auth = auth_new(config->settings, a->key_uses);
     a->rate_limit = rate_limit_new(config->settings);
     a->address_limits = address_limits_new(config->settings, config->clock);
-    a->metrics = metrics_new(route_pointers, route_count);
+    a->metrics = metrics_new(api_routes, api_route_count);
     a->overload = overload_new(config->settings, config->clock, a->metrics);
     a->signal_limits = signal_limits_new(config->settings);
     a->traces = traces_new(config->clock, config->settings->traces_sample_ratio);
@@ -129,13 +54,14 @@ enum err_code api_new(const struct api_config *config, struct api **ret_api, str
     a->recent_jobs = recent_jobs_new(RECENT_JOBS_BYTES, RECENT_JOBS_MAX);
     a->keys = key_ring_new(&(struct key_place){.data_dir = config->settings->data_dir,
                                                .environment = config->settings->environment});
-    if (load_contracts(a, err) != ERR_OK || bind_operations(a, err) != ERR_OK ||
+    if (contracts_new(&a->contracts, err) != ERR_OK ||
         signal_schemas_new(embedded_signal_schemas, &a->signal_schemas, err) != ERR_OK ||
         token_auth_new(config->settings, a->keys, clock_wall_ms(config->clock), &a->token_auth, err) !=
             ERR_OK) {
         api_free(a);
         return err->code;
     }
+    find_parts(a);
     a->policy_point = policy_point_new(a);
     *ret_api = a;
     return ERR_OK;
@@ -162,9 +88,7 @@ struct api *api_free(struct api *a)
     recent_jobs_free(a->recent_jobs);
     token_auth_free(a->token_auth);
     key_ring_free(a->keys);
-    for (size_t i = 0; i < LENGTH_OF(a->contracts); i++)
-        if (a->contracts[i])
-            contract_free(a->contracts[i]);
+    contracts_free(a->contracts);
     signal_schemas_free(a->signal_schemas);
     router_free(a->router);
     auth_free(a->auth);
@@ -181,19 +105,18 @@ struct api *api_free(struct api *a)
     queue_flows_free(a->queue_flows);
     queue_metrics_free(a->queue_metrics);
     topology_free(a->topology);
-    free(a->operations);
     free(a);
     return NULL;
 }
 
 /* --- after a commit ------------------------------------------------------------------------------ */
 
-static enum log_level transition_level(const struct api *a, const struct notice *n)
+static enum log_level transition_level(const struct api *a, const struct job_notice *n)
 {
     return n->event.next == JOB_FAILED || a->logs_transitions ? LOG_INFO : LOG_DEBUG;
 }
 
-static void log_transition(struct api *a, const struct notice *n)
+static void log_transition(struct api *a, const struct job_notice *n)
 {
     const struct event *e = &n->event;
     struct uuid id = uuid_from_v7(e->job, n->low), client;
@@ -209,7 +132,7 @@ static void log_transition(struct api *a, const struct notice *n)
              LOG_STR(n->worker), "detail", LOG_STR(e->extra.len ? e->extra : STR_ABSENT), NULL);
 }
 
-/* Nobody calls to be told that deliveries have ended: the log, the counter and the client's other webhooks
+/* No call is told that deliveries have ended: the log, the counter and the client's other webhooks
  * do. */
 static void tell_disabled(struct api *a, const struct webhook_row *h)
 {
@@ -290,7 +213,6 @@ static void log_all_enqueued(struct api *a, const struct unit *u)
 static void tell_deliveries(struct api *a, const struct unit *u)
 {
     uint32_t count = u->inserted[TABLE_NUMBER_delivery_row];
-    overload_results(a->overload, u->delivered, u->given_up);
     if (!count)
         return;
     int64_t us = clock_wall_us(a->config.clock) - (u->oldest_us ? u->oldest_us : u->now_us);
@@ -308,24 +230,42 @@ static void keys_changed(struct api *a)
         http_server_tick(a->server);
 }
 
+static void tell_keys(struct api *a, const struct unit *u)
+{
+    for (size_t i = 0; i < u->notices.count; i++)
+        if (u->notices.list[i].kind == &key_change_notices) {
+            keys_changed(a);
+            return;
+        }
+}
+
+static void tell_notice(struct api *a, const struct notice *n)
+{
+    const struct job_notice *job = notice_row(n, &job_notices);
+    const struct webhook_row *disabled = notice_row(n, &disabled_webhook_notices);
+    const struct delivery_end_notice *ended = notice_row(n, &delivery_end_notices);
+    if (job && log_enabled(transition_level(a, job)))
+        log_transition(a, job);
+    if (disabled)
+        tell_disabled(a, disabled);
+    if (ended)
+        overload_delivery(a->overload, ended->delivered);
+}
+
 void api_committed(void *self, const struct unit *u)
 {
     struct api *a = self;
     reads_log_pages(a->reads, u->store->wal_pages);
     remember_jobs(a, u);
-    if (u->keys_changed)
-        keys_changed(a);
+    tell_keys(a, u);
     metrics_committed(a->metrics, u);
     queue_flows_committed(a->queue_flows, u);
     queue_metrics_committed(a->queue_metrics, u);
     traces_committed(a->traces, u);
     engine_committed(a, u);
     tell_deliveries(a, u);
-    for (const struct webhook_notice *n = u->disabled; n; n = n->next)
-        tell_disabled(a, n->webhook);
-    for (size_t i = 0; i < u->notice_count; i++)
-        if (log_enabled(transition_level(a, &u->notices[i])))
-            log_transition(a, &u->notices[i]);
+    for (size_t i = 0; i < u->notices.count; i++)
+        tell_notice(a, &u->notices.list[i]);
     if (followers_publish(a->followers, u) && a->server)
         http_server_tick(a->server);
 }
@@ -361,7 +301,7 @@ static void measure(struct api *a, const struct kernel_stats *stats)
     kernel_set_pressure(a->kernel, level >= PRESSURE_DEGRADED, level >= PRESSURE_SHED);
 }
 
-/* A token's key may have been revoked: whoever waits with a token of it waits no longer. */
+/* A token's key may have been revoked: calls that wait with a token of it wait no longer. */
 static void look_at_token_keys(struct api *a)
 {
     uint64_t changes = key_ring_changes(a->keys, clock_wall_ms(a->config.clock) / 1000);
@@ -402,15 +342,15 @@ void api_batch_end(void *self)
         http_wake(a->server);
 }
 
-void api_lent_batch_end(void *self)
+void api_inline_batch_end(void *self)
 {
     struct api *a = self;
     http_answer_resumed(a->server);
     count_batch(a);
-    reads_end(a->reads); /* what the answers read; this round has ended its own already */
+    reads_end(a->reads); /* the snapshot of the answers; this round has ended its own already */
 }
 
-void api_commits_itself(void *self)
+void api_inline_commit_begins(void *self)
 {
     (void)self;
     http_round_waits();

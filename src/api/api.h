@@ -11,6 +11,7 @@
 #include "api/address_limits.h"
 #include "api/auth.h"
 #include "api/client_ids.h"
+#include "api/contracts.h"
 #include "api/credential.h"
 #include "api/engine/signal_schemas.h"
 #include "api/followers.h"
@@ -32,47 +33,61 @@
 #include "http/server.h"
 #include "jobs/client_commands.h"
 #include "kernel/kernel.h"
-#include "schema/contract.h"
 #include "store/store.h"
 #include "tokens/key_ring.h"
 
 struct api;
 struct call;
 
+/* The words of x-weir-auth; contracts/README.md says who passes with each. */
 enum auth_need {
-    AUTH_NONE,          /* open to anyone, so often a minute from one address */
-    AUTH_PROBE,         /* the same, counted apart; a probe of this machine is not counted */
-    AUTH_OPTIONAL,      /* a bad key is refused, no key is the handler's decision */
-    AUTH_CLIENT,        /* an API key */
-    AUTH_KEEPER,        /* an API key or the operator token */
-    AUTH_OPERATOR,      /* in dev anyone on this machine; else the operator token, or a token */
-    AUTH_ADMINISTRATOR, /* operators of all clients: the same, but no token of a tenant; needs the store */
-    AUTH_WORKER,   /* an API key, a token with the role Worker, or the Unix socket of a built-in domain */
-    AUTH_TOKEN,    /* a token of any role */
-    AUTH_ENGINEER, /* a token with one of the roles that dispatch.c lists; so for the next two */
+    AUTH_NONE,
+    AUTH_PROBE,
+    AUTH_OPTIONAL,
+    AUTH_CLIENT,
+    AUTH_KEEPER,
+    AUTH_OPERATOR,
+    AUTH_ADMINISTRATOR,
+    AUTH_WORKER,
+    AUTH_TOKEN, /* from here on nothing but a token will do; check_caller.c has the roles */
+    AUTH_ENGINEER,
     AUTH_ENGINE,
     AUTH_ADMIN,
-    AUTH_SIGNAL, /* a token; or the Unix socket, which then is the System itself */
+    AUTH_SIGNAL,
 };
 
-enum accept_kinds { ACCEPT_JSON = 1, ACCEPT_CSV = 2, ACCEPT_EVENTS = 4, ACCEPT_TEXT = 8, ACCEPT_YAML = 16 };
+/* Media types of answers: ACCEPT_ and their second half. */
+enum accept_kinds {
+    ACCEPT_JSON = 1,
+    ACCEPT_CSV = 2,
+    ACCEPT_EVENT_STREAM = 4,
+    ACCEPT_PLAIN = 8,
+    ACCEPT_YAML = 16,
+};
+
+/* The words of x-weir-rate: the limits that a call counts against. */
+enum rate_class { RATE_CLASS_NONE, RATE_CLASS_CLIENT };
 
 /* Beside a scope: the call tells of or touches every queue, so a key that is limited to some is refused. */
 enum { EVERY_QUEUE = 1 << KEY_SCOPE_COUNT };
 
+/* An operation of contracts/openapi as tools/generate_routes.py writes it. */
 struct route_info {
+    const char *contract; /* "jobs": the file it stands in */
+    const char *action;   /* in logs */
     enum auth_need auth;
-    unsigned scope; /* that an API key needs: one of enum key_scope_bits, perhaps | EVERY_QUEUE; 0: none */
-    const char *action; /* in logs */
-    unsigned accepts;   /* accept_kinds this route can give; the lowest bit is its default */
-    bool rate_limited;
+    unsigned scope;   /* that an API key needs: one of enum key_scope_bits, perhaps | EVERY_QUEUE; 0: none */
+    unsigned accepts; /* accept_kinds this route can give; the lowest bit is its default */
+    enum rate_class rate;
+    const char *body, *checked_body; /* pointers to their schemas in the contract; NULL: there is none */
+    const char *const *query;        /* names of its query parameters; ends with NULL */
+    bool is_list;                    /* refuses query parameters of other names */
     void (*handle)(struct call *c);
 };
 
-/* A row of a route table. tools/contract_lint.py reads these rows and compares them with contracts/. */
-#define ROUTE(method, pattern, operation, auth, scope, action, accepts, limited, handler)                    \
-    {HTTP_##method, pattern, #operation,                                                                     \
-     &(const struct route_info){auth, scope, action, accepts, limited, handler}},
+/* Of all contracts, in the order of their files; api/handlers.h has the prototypes of the handlers. */
+extern const struct route api_routes[];
+extern const size_t api_route_count;
 
 /* Items that the worker API checks one by one. X(name, the schema's name in the contract) */
 #define WORKER_FORMS(X)                                                                                      \
@@ -96,7 +111,7 @@ struct call {
     struct api *api;
     struct route_match match;
     const struct route_info *info;
-    size_t route_number;
+    size_t route_number; /* in api_routes; api_route_count: there is no such route */
     struct principal who;
     const struct token_claims *claims; /* of a token; NULL: there is none */
     const struct json *body;           /* an object; never NULL for a handler (absent body = empty object) */
@@ -105,7 +120,7 @@ struct call {
     struct command *command;
     void (*finish)(struct call *c); /* after the command is done */
     struct str job_id;              /* for the log line */
-    struct err err;                 /* what was answered, for the log line */
+    struct err err;                 /* the error of the answer, for the log line */
     struct span *span;              /* NULL: not traced */
     bool ingests;                   /* brings work or events: the time to its decision is an SLO */
     void *data;
@@ -116,8 +131,7 @@ struct api {
     struct kernel *kernel;
     struct http_server *server;
     struct router *router;
-    struct contract *contracts[4];
-    const struct contract_operation **operations; /* by route number */
+    struct contracts *contracts;
     const struct schema *submit_schema;
     const struct schema *worker_forms[WORKER_FORM_COUNT];
     struct signal_schemas *signal_schemas;
@@ -162,12 +176,10 @@ void api_on_round_end(void *context); /* context: the api */
 void api_hint(struct api *a, unsigned hints);
 void api_committed(void *self, const struct unit *u);
 void api_batch_end(void *self);
-void api_lent_batch_end(void *self); /* the same, when an HTTP thread has committed */
+void api_inline_batch_end(void *self); /* the same, when an HTTP thread has committed */
 /* Now and then, from a thread that waits for no disk but in here, where its heart says so. */
 void api_tick(struct api *a, struct heart *heart);
-void api_commits_itself(void *self); /* an HTTP thread is about to commit a lone command */
-
-const struct route *api_routes(size_t *ret_count);
+void api_inline_commit_begins(void *self); /* an HTTP thread begins an inline commit */
 
 /* --- for handlers ------------------------------------------------------------------------------ */
 
@@ -204,8 +216,5 @@ bool call_take_from_address(struct call *c, enum address_budget budget);
 /* Idempotency-Key header, at most 255 visible characters; false: answered. */
 bool call_idempotency_key(struct call *c, struct str *ret_key);
 void call_body_fingerprint(const struct json *body, const char *skip_key, uint8_t out[16]);
-
-extern const struct route job_routes[], worker_routes[], engine_routes[], ops_routes[];
-extern const size_t job_route_count, worker_route_count, engine_route_count, ops_route_count;
 
 #endif

@@ -1,4 +1,5 @@
-/* What every handler shares: its answers, the way to the commit thread and back, values of the request. */
+/* The parts that every handler shares: its answers, the way to the commit thread and back, values of the
+ * request. */
 #include <stdatomic.h>
 #include <stdio.h>
 
@@ -17,7 +18,7 @@ static bool is_of_credentials(enum err_code code)
            code == ERR_AUTH_API_KEY_DISABLED;
 }
 
-/* Whoever tries credentials is told how good they are only so often. */
+/* A caller that tries out credentials may do so only at a limited rate. */
 static struct err limited(const struct call *c, const struct err *err)
 {
     struct err instead;
@@ -80,8 +81,8 @@ static void command_done(struct command *command)
     http_resume(((struct call *)command->owner)->x);
 }
 
-/* Of one that is parked. It is asked for nothing when keys have changed: its handler looks whether the
- * caller's still holds, and posts it again. */
+/* The command of a parked request. It is taken back without an answer when keys have changed: its handler
+ * looks whether the caller's key still holds, and posts it again. */
 static bool command_abandoned(const struct command *command)
 {
     const struct call *c = command->owner;
@@ -104,7 +105,7 @@ static void timed_out(struct http_exchange *x)
               "the server did not get to it in time; it may still be done: ask again with the same key");
 }
 
-/* Who takes turns with whom when there is much to do: clients, tenants, and the built-in domains as one. */
+/* The parties that take turns when there is much to do: clients, tenants, and the built-in domains as one. */
 static int64_t flow_of(const struct call *c)
 {
     if (!c->claims || c->who.client)
@@ -113,7 +114,7 @@ static int64_t flow_of(const struct call *c)
     return (int64_t)hash_fnv1a(HASH_FNV_START, tenant.ptr, tenant.len);
 }
 
-/* From degraded on nobody waits as long as usual, except for what is never refused. */
+/* From degraded on calls wait less long than usual, except those that are never refused. */
 static int64_t timeout_ms(const struct call *c, const struct command_type *type)
 {
     int64_t ms = c->api->config.settings->request_timeout_ms;

@@ -34,7 +34,7 @@ bool check_host(struct call *c)
     struct str host = http_header(c->x, "Host");
     if (!host.ptr || host_passes(c->api->config.settings, host))
         return true;
-    api_routes(&c->route_number); /* counts as "none" */
+    c->route_number = api_route_count;
     call_fail(c, ERR_REQUEST_HOST_UNKNOWN, "in dev a caller on this machine may not call the server %.*s",
               (int)(host.len < 100 ? host.len : 100), host.ptr);
     return false;
@@ -46,13 +46,12 @@ bool check_route(struct call *c)
     enum http_method method = x->method == HTTP_HEAD ? HTTP_GET : x->method;
     router_find(c->api->router, method, x->path, &c->match);
     if (c->match.route) {
-        size_t count;
-        c->route_number = (size_t)(c->match.route - api_routes(&count));
+        c->route_number = (size_t)(c->match.route - api_routes);
         c->info = c->match.route->info;
         call_trace_begin(c);
         return true;
     }
-    api_routes(&c->route_number); /* counts as "none" */
+    c->route_number = api_route_count;
     if (!call_take_from_address(c, ADDRESS_ANONYMOUS))
         return false;
     if (c->match.path_known) {
@@ -66,8 +65,8 @@ bool check_route(struct call *c)
 
 bool check_open(struct call *c)
 {
-    bool is_ops = c->route_number >= job_route_count + worker_route_count + engine_route_count;
-    if (atomic_load(&c->api->opened) || (is_ops && c->info->auth != AUTH_ADMINISTRATOR))
+    enum auth_need need = c->info->auth;
+    if (atomic_load(&c->api->opened) || need == AUTH_NONE || need == AUTH_PROBE || need == AUTH_OPERATOR)
         return true;
     struct err err;
     err_set(&err, ERR_STORAGE_UNAVAILABLE, "the server waits for its database; nothing was done");
@@ -234,7 +233,7 @@ bool check_rate(struct call *c)
 {
     struct err err;
     struct rate_standing standing = {0};
-    if (!c->info->rate_limited || c->who.kind != PRINCIPAL_KEY)
+    if (c->info->rate != RATE_CLASS_CLIENT || c->who.kind != PRINCIPAL_KEY)
         return true;
     enum err_code code = rate_limit_take(c->api->rate_limit, c->api->reads, c->x->arena, c->who.client,
                                          &c->who.client_id, c->x->received_us / 1000, &standing, &err);

@@ -1,18 +1,19 @@
-/* Checks of the head, second part, and of the body: what is sent and what is wanted back (checks.h). */
+/* Checks of the head, second part, and of the body: the content that is sent and the form that is wanted back
+ * (checks.h). */
 #include "api/checks.h"
 #include "base/must.h"
 #include "http/target.h"
 
 #include "base/banned.h"
 
-enum { ANONYMOUS_BODY_MAX = 16 * 1024 }; /* who has no credentials has little to say */
+enum { ANONYMOUS_BODY_MAX = 16 * 1024 }; /* callers without credentials send small bodies only */
 
 static const struct {
     unsigned kind;
     const char *type, *range;
 } media[] = {
-    {ACCEPT_JSON, "application/json", "application/*"}, {ACCEPT_CSV, "text/csv", "text/*"},
-    {ACCEPT_EVENTS, "text/event-stream", "text/*"},     {ACCEPT_TEXT, "text/plain", "text/*"},
+    {ACCEPT_JSON, "application/json", "application/*"},   {ACCEPT_CSV, "text/csv", "text/*"},
+    {ACCEPT_EVENT_STREAM, "text/event-stream", "text/*"}, {ACCEPT_PLAIN, "text/plain", "text/*"},
     {ACCEPT_YAML, "application/yaml", "application/*"},
 };
 
@@ -34,7 +35,7 @@ static unsigned accept_one(struct str range, unsigned offers)
             (str_equal_nocase(type, str_of(media[i].type)) || str_is(type, media[i].range)))
             return media[i].kind;
     if (str_equal_nocase(type, STR("application/problem+json")) ||
-        (offers & ACCEPT_TEXT && str_equal_nocase(type, STR("application/openmetrics-text"))))
+        (offers & ACCEPT_PLAIN && str_equal_nocase(type, STR("application/openmetrics-text"))))
         return offers & -offers;
     return 0;
 }
@@ -100,7 +101,7 @@ static const struct json empty_object = {.type = JSON_OBJECT};
 bool check_body(struct call *c)
 {
     struct err err;
-    const struct contract_operation *o = c->api->operations[c->route_number];
+    const struct route_body *body = contracts_body(c->api->contracts, c->route_number);
     c->body = &empty_object;
     if (c->x->method == HTTP_GET || c->x->method == HTTP_HEAD)
         return true;
@@ -108,7 +109,7 @@ bool check_body(struct call *c)
         call_problem(c, &err);
         return false;
     }
-    if (!o->request_body) {
+    if (!body->described) {
         if (c->body->type == JSON_OBJECT && !c->body->count)
             return true;
         call_fail(c, ERR_REQUEST_MALFORMED, "this call takes no body");
@@ -116,17 +117,17 @@ bool check_body(struct call *c)
     }
     struct schema_violation v;
     if (c->body->holds_null)
-        schema_drop_nulls(o->request_body, c->body);
-    if (schema_check(o->checked_body, c->body, &v))
+        schema_drop_nulls(body->described, c->body);
+    if (schema_check(body->checked, c->body, &v))
         return true;
     call_fail(c, ERR_REQUEST_MALFORMED, "%s", v.text);
     return false;
 }
 
-static bool is_known(const struct call *c, const struct contract_operation *o, struct str name)
+static bool is_known(const struct call *c, struct str name)
 {
-    for (size_t i = 0; i < o->query_count; i++)
-        if (target_name_is(c->x->arena, name, str_of(o->query[i])))
+    for (const char *const *known = c->info->query; *known; known++)
+        if (target_name_is(c->x->arena, name, str_of(*known)))
             return true;
     return false;
 }
@@ -134,14 +135,14 @@ static bool is_known(const struct call *c, const struct contract_operation *o, s
 bool check_query(struct call *c)
 {
     enum { NAME_SHOWN_MAX = 40 };
-    const struct contract_operation *o = c->api->operations[c->route_number];
+    const char *const *query = c->info->query;
     struct strbuf known = {0};
-    for (struct str rest = o->is_list ? c->x->query : STR_ABSENT; rest.len;) {
+    for (struct str rest = c->info->is_list ? c->x->query : STR_ABSENT; rest.len;) {
         struct str pair = str_cut(&rest, '&'), name = str_cut(&pair, '=');
-        if (!name.len || is_known(c, o, name))
+        if (!name.len || is_known(c, name))
             continue;
-        for (size_t i = 0; i < o->query_count; i++)
-            strbuf_addf(&known, "%s%s", i ? ", " : "; this list takes ", o->query[i]);
+        for (size_t i = 0; query[i]; i++)
+            strbuf_addf(&known, "%s%s", i ? ", " : "; this list takes ", query[i]);
         call_fail(c, ERR_REQUEST_MALFORMED, "there is no query parameter %.*s%.*s",
                   (int)(name.len < NAME_SHOWN_MAX ? name.len : NAME_SHOWN_MAX), name.ptr,
                   STR_ARG(strbuf_str(&known)));

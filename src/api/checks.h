@@ -12,7 +12,7 @@ bool check_route(struct call *c);  /* path and method */
 bool check_open(struct call *c);   /* routes of ops/ need no store, but for those about clients and jobs */
 bool check_auth(struct call *c);   /* credentials as the route needs them; sets c->who, c->claims */
 bool check_rate(struct call *c);   /* limits.requests_per_minute of a client */
-bool check_scope(struct call *c);  /* what a key may; a key that ends soon is warned about */
+bool check_scope(struct call *c);  /* the scopes of a key; a warning when it ends soon */
 bool check_accept(struct call *c); /* sets c->accept */
 bool check_query(struct call *c);  /* a list refuses parameters that its contract does not name */
 /* Type, coding and size of the body as the head has them. Of a chunked one they are looked at again when it
@@ -21,7 +21,7 @@ bool check_body_head(struct call *c);
 /* JSON as the contract has it; sets c->body. An optional member that is null is as if it were absent. */
 bool check_body(struct call *c);
 
-/* Nobody knows who sends it. */
+/* Is the caller unknown (no valid credentials)? */
 bool call_is_anonymous(const struct call *c);
 
 #endif

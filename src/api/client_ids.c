@@ -9,7 +9,7 @@
 
 enum { PLACES = 1024 }; /* a power of two */
 
-/* `version` is odd while somebody writes; who finds it odd, or changed, has read nothing. */
+/* `version` is odd during a write; a reader that finds it odd, or changed, has read nothing. */
 struct place {
     _Atomic uint64_t version, halves[2];
     _Atomic int64_t client;

@@ -1,10 +1,11 @@
-/* api/credential.h - does what a request came with still hold? For calls that last: streams and long polls.
+/* api/credential.h - do the credentials of a request still hold? For calls that last: streams and long polls.
  *
- * A key is revoked or replaced, its client is suspended: the generation of the keys rises (api/auth.h), and
- * whoever lasts looks again; likewise within a second or two when the keys that sign tokens have changed on
- * disk (api_tick). A credential that ends by itself is looked at when its time has come, a stream's with each
- * ping, too: nobody announces that an outside issuer has dropped a key. While the store cannot be read nobody
- * is turned away for it.
+ * When a key is revoked or replaced, or its client is suspended, the generation of the keys rises
+ * (api/auth.h), and every lasting call looks again; likewise within a second or two when the keys that sign
+ * tokens have changed on disk (api_tick). A credential with an end is looked at when its time has come. A
+ * stream looks with each ping, too, because nothing announces that an outside issuer has dropped a key. While
+ * the store cannot be read no call is turned away.
+ *
  * Threads: a call's own loop thread; credential_is_stale() any. */
 #ifndef WEIR_API_CREDENTIAL_H
 #define WEIR_API_CREDENTIAL_H
@@ -22,9 +23,9 @@ struct credential {
     int64_t look_at_ms;  /* wall clock: when it ends by itself; INT64_MAX: it does not */
 };
 
-/* Before a call is let in: what changes from here on makes it stale. */
+/* Before a call is let in: later changes make the credential stale. */
 void credential_note(struct call *c);
-/* It was let in, and lasts from here on. */
+/* The call was let in, and lasts from here on. */
 void credential_begin(struct call *c);
 /* Keys have changed since then. Never of a process of our own. */
 bool credential_is_stale(const struct call *c);

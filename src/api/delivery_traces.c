@@ -4,6 +4,7 @@
 
 #include "api/job_traces.h"
 #include "base/url.h"
+#include "jobs/job_notices.h"
 
 #include "base/banned.h"
 
@@ -76,6 +77,9 @@ static void end_attempt(struct tracer *t, const struct attempt_notice *n, int64_
 
 void delivery_traces_committed(struct tracer *t, const struct unit *u, int64_t now_us)
 {
-    for (size_t i = 0; i < u->attempt_count; i++)
-        end_attempt(t, &u->attempts[i], now_us);
+    for (size_t i = 0; i < u->notices.count; i++) {
+        const struct attempt_notice *n = notice_row(&u->notices.list[i], &attempt_notices);
+        if (n)
+            end_attempt(t, n, now_us);
+    }
 }

@@ -8,7 +8,7 @@
 
 #include "base/banned.h"
 
-/* What other processes of ours ask core, beside the contracts. */
+/* Routes for our other processes, outside the contracts. */
 static bool is_internal(const struct http_exchange *x)
 {
     return x->over_unix_socket && str_starts(x->path, "/internal/");
@@ -50,7 +50,8 @@ void api_on_head(struct http_exchange *x)
         callback_ends(x->context);
 }
 
-/* A key may have been revoked, or have expired, while the body was on its way. Who has none was counted. */
+/* A key may have been revoked, or have expired, while the body was on its way. Requests without credentials
+ * were counted before. */
 static bool check_again(struct call *c)
 {
     return (c->x->body_arrived || call_is_anonymous(c) || check_auth(c)) &&
@@ -79,7 +80,7 @@ void api_on_bad_request(struct http_exchange *x, int status, const struct err *w
 static void log_request(struct call *c, int64_t duration_us)
 {
     bool failed = c->err.code != ERR_OK;
-    /* Who looks at what is every client's leaves a trace, as who changes it does. */
+    /* An operator's calls about all clients are logged, reads as well as changes. */
     bool by_operator = !failed && c->info && c->info->auth == AUTH_ADMINISTRATOR;
     /* A probe that says 503 has done what it is for. */
     enum log_level level = by_operator           ? LOG_INFO

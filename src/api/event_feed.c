@@ -6,7 +6,7 @@
 
 enum { PING_MS = 15000, SCRATCH_BYTES = 4096 };
 
-/* Sends what is new. False: it is over. */
+/* Sends the new events. False: the stream is over. */
 static bool follow(struct call *c, struct event_feed *f)
 {
     struct err err = {.code = ERR_OK};
@@ -107,7 +107,7 @@ static void stream_tick(struct http_exchange *x)
 
 void event_feed_start(struct call *c, struct event_feed *f)
 {
-    /* Joined before the first read in follow(): what is committed in between is announced. */
+    /* Joined before the first read in follow(): events committed in between are announced. */
     f->followed = followers_join(c->api->followers, f->number);
     f->scratch = arena_new(SCRATCH_BYTES);
     f->ping_at_ms = clock_mono_ms(c->api->config.clock) + PING_MS;

@@ -1,8 +1,8 @@
-/* api/event_feed.h - a history that somebody follows live (text/event-stream): of a job, of a run.
+/* api/event_feed.h - a history of events, of a job or of a run, that is followed live (text/event-stream).
  *
- * The feed waits for news, pings, looks again after an error and ends; what there is to tell is its reader's.
- * It ends, with an event `end` that says why, when the caller's key or token does (api/credential.h).
- * Belongs to a call that has become a stream, and to the thread of its loop. */
+ * The feed waits for news, pings, looks again after an error, and ends. Its reader (below) supplies the
+ * events. It ends, with an event `end` that gives the reason, when the caller's key or token does
+ * (api/credential.h). Belongs to a call that has become a stream, and to the thread of its loop. */
 #ifndef WEIR_API_EVENT_FEED_H
 #define WEIR_API_EVENT_FEED_H
 
@@ -14,9 +14,9 @@ struct event_feed;
 /* Enough for one write: a long history is told in parts, the next when the client has the one before. */
 enum { EVENT_FEED_PART_BYTES = 128 * 1024 };
 
-/* Adds what is behind `sent` to `out`, and moves `sent`; stops behind EVENT_FEED_PART_BYTES, with `more` set
- * when there is more. *ret_ends: nothing will ever follow. An error is no end: what was added is sent, and
- * the rest is tried again. */
+/* Adds the events behind `sent` to `out`, and moves `sent`; stops behind EVENT_FEED_PART_BYTES, with `more`
+ * set when there are more. *ret_ends: no event will ever follow. An error is no end: the added events are
+ * sent, and the rest is tried again. */
 typedef enum err_code event_feed_fn(struct event_feed *f, struct reader *r, bool *ret_ends, struct err *err);
 
 struct event_feed {

@@ -98,16 +98,14 @@ static bool announce(struct followers *f, int64_t id)
 
 bool followers_publish(struct followers *f, const struct unit *u)
 {
-    if ((!u->notice_count && !u->run_notice_count && !u->progressed_count) || !atomic_load(&f->count))
+    if (!u->notices.count || !atomic_load(&f->count))
         return false;
     bool any = false;
     pthread_mutex_lock(&f->lock);
-    for (size_t i = 0; i < u->notice_count; i++)
-        any |= announce(f, u->notices[i].event.job);
-    for (size_t i = 0; i < u->run_notice_count; i++)
-        any |= announce(f, u->run_notices[i].run);
-    for (size_t i = 0; i < u->progressed_count; i++)
-        any |= announce(f, u->progressed[i]);
+    for (size_t i = 0; i < u->notices.count; i++) {
+        const struct notice *n = &u->notices.list[i];
+        any |= n->kind->subject && announce(f, n->kind->subject(n->row));
+    }
     pthread_mutex_unlock(&f->lock);
     return any;
 }

@@ -1,8 +1,8 @@
-/* api/host_check.h - which Host a caller on this machine may name in dev.
+/* api/host_check.h - the values of Host that a caller on this machine may send in dev.
  *
- * There such a caller is trusted without credentials. A page in a browser is not: its site can let its own
- * name point to 127.0.0.1 (DNS rebinding) and so reach the server as the user of the machine. What it cannot
- * do is name another Host than its own. */
+ * In dev a caller on this machine is trusted without credentials. A page in a browser is not: its site can
+ * let its own name point to 127.0.0.1 (DNS rebinding) and so reach the server as the user of the machine. But
+ * such a page always names the Host of its own site. */
 #ifndef WEIR_API_HOST_CHECK_H
 #define WEIR_API_HOST_CHECK_H
 

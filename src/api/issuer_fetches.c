@@ -2,6 +2,7 @@
 
 #include "api/metrics.h"
 #include "api/token_auth.h"
+#include "base/json_members.h"
 #include "base/log.h"
 #include "base/must.h"
 
@@ -23,10 +24,8 @@ static void take(struct api *a, struct issuer_keys *k, struct http_exchange *x)
     jw_array(&w);
     if (issuer_keys_due(k, now_of(a), &index, &url)) {
         jw_object(&w);
-        jw_key(&w, "id");
-        jw_int(&w, (int64_t)index);
-        jw_key(&w, "url");
-        jw_text(&w, url);
+        encode_int(&w, "id", (int64_t)index);
+        encode_text(&w, "url", url);
         jw_object_end(&w);
     }
     jw_array_end(&w);

@@ -1,10 +1,10 @@
-/* api/issuer_fetches.h - keys of outside issuers: those of a URL are fetched by a gateway, for core does not
- * connect out; either kind when an operator asks (SIGHUP).
+/* api/issuer_fetches.h - keys of outside issuers. Those with a URL are fetched by a gateway, because core
+ * does not connect out; all of them are read again when an operator asks (SIGHUP).
  *
- * The gateway's side, over the Unix socket and in no contract: it is between processes of one program.
- * POST .../issuers:take {} gives {"fetches":[{"id","url"}]}, one at most; what is due is decided here
- * (tokens/issuer_keys.h), so it does not matter how many gateways ask, or how often.
- * POST .../issuers:answer {"id","body"} or {"id","error"} gives {}. */
+ * The gateway's side, over the Unix socket and in no contract: it is between processes of one program. POST
+ * .../issuers:take {} gives {"fetches":[{"id","url"}]}, one at most. Core decides which fetches are due
+ * (tokens/issuer_keys.h), so the number of gateways and of their calls does not matter. POST
+ * .../issuers:answer {"id","body"} or {"id","error"} gives {}. */
 #ifndef WEIR_API_ISSUER_FETCHES_H
 #define WEIR_API_ISSUER_FETCHES_H
 

@@ -5,6 +5,7 @@
 
 #include "base/hash.h"
 #include "base/must.h"
+#include "jobs/job_notices.h"
 #include "lifecycle/work_kinds.h"
 
 #include "base/banned.h"
@@ -90,7 +91,8 @@ static void derive(int64_t id, uint32_t attempt, enum derived_span what, uint8_t
 }
 
 /* A span of the job's trace, without an id of its own yet. */
-static struct span begin(const struct job_trace *j, const struct notice *n, int64_t start_us, int64_t end_us)
+static struct span begin(const struct job_trace *j, const struct job_notice *n, int64_t start_us,
+                         int64_t end_us)
 {
     struct span s = {.context = j->submit, .kind = SPAN_INTERNAL, .start_us = start_us, .end_us = end_us};
     struct uuid id = uuid_from_v7(j->id, n->low);
@@ -101,7 +103,7 @@ static struct span begin(const struct job_trace *j, const struct notice *n, int6
     return s;
 }
 
-static void end_state(struct job_traces *t, const struct job_trace *j, const struct notice *n)
+static void end_state(struct job_traces *t, const struct job_trace *j, const struct job_notice *n)
 {
     const struct event *e = &n->event;
     struct span s = begin(j, n, j->state_us, e->at_us);
@@ -118,7 +120,7 @@ static void end_state(struct job_traces *t, const struct job_trace *j, const str
     tracer_end(t->tracer, &s);
 }
 
-static void end_attempt(struct job_traces *t, const struct job_trace *j, const struct notice *n,
+static void end_attempt(struct job_traces *t, const struct job_trace *j, const struct job_notice *n,
                         int64_t now_us)
 {
     const struct event *e = &n->event;
@@ -141,7 +143,7 @@ static void end_attempt(struct job_traces *t, const struct job_trace *j, const s
     tracer_end(t->tracer, &attempt);
 }
 
-static void notice(struct job_traces *t, const struct notice *n, int64_t now_us)
+static void notice(struct job_traces *t, const struct job_notice *n, int64_t now_us)
 {
     const struct event *e = &n->event;
     struct job_trace *j = e->event == JOB_EVENT_RETRIES_EXHAUSTED ? NULL : find(t, e->job);
@@ -175,8 +177,11 @@ void job_traces_committed(struct job_traces *t, const struct unit *u, int64_t no
     struct inserted i = {t, now_us};
     pthread_mutex_lock(&t->lock);
     unit_each_inserted(u, &table_job_row, inserted, &i);
-    for (size_t n = 0; n < u->notice_count; n++)
-        notice(t, &u->notices[n], now_us);
+    for (size_t k = 0; k < u->notices.count; k++) {
+        const struct job_notice *n = notice_row(&u->notices.list[k], &job_notices);
+        if (n)
+            notice(t, n, now_us);
+    }
     pthread_mutex_unlock(&t->lock);
 }
 

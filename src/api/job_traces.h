@@ -21,7 +21,7 @@
 
 enum { JOB_TRACES_MAX = 65536 };
 
-/* What an id was derived for: the same numbers give another id for another purpose. */
+/* The purpose of a derived id: the same numbers give another id for another purpose. */
 enum derived_span { DERIVED_ATTEMPT = 1, DERIVED_RUN = 2, DERIVED_DELIVERY = 3 };
 
 struct job_traces;

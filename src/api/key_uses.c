@@ -62,8 +62,8 @@ bool key_uses_save(struct key_uses *k, struct unit *u)
     memcpy(some, k->list, n * sizeof *some);
     pthread_mutex_unlock(&k->lock);
     for (size_t i = 0; i < n; i++)
-        unit_want(u, &table_api_key_row, &(struct api_key_row){.id = some[i].key});
-    unit_load_wanted(u);
+        unit_prefetch(u, &table_api_key_row, &(struct api_key_row){.id = some[i].key});
+    (void)unit_load(u);
     for (size_t i = 0; i < n && u->load_err.code == ERR_OK; i++) /* else nothing is written */
         save(u, &some[i]);
     return n == SAVED_A_TURN;

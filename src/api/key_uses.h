@@ -1,9 +1,10 @@
 /* api/key_uses.h - when API keys were last used: noted by HTTP threads, stored by the commit thread.
  *
  * A thread notes a key once a minute (its cache of keys, auth.c, knows when it did), so a request costs one
- * comparison. What was noted is stored once a second, a bounded part at a time, in one transaction; a use
- * within a minute of the one that is stored is not written. So the stored time is up to a minute, and after a
- * crash a second more, behind the last use.
+ * comparison. Noted uses are stored once a second, a bounded part at a time, in one transaction; a use within
+ * a minute of the stored one is not written. So the stored time is up to a minute, and after a crash a second
+ * more, behind the last use.
+ *
  * Nodes:   of one database share the rows: it is the last use of all of them.
  * Memory:  fixed; while it is full a use is noted by a later request.
  * Threads: any may note; one at a time saves. */

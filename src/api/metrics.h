@@ -21,7 +21,7 @@
 
 enum { METRICS_THREADS_MAX = 512 };
 
-/* What an attempt to deliver is to its delivery. X(id, name) */
+/* The effect of an attempt on its delivery. X(id, name) */
 #define OUTBOUND_CLASSES(X)                                                                                  \
     X(DELIVERED, "delivered")                                                                                \
     X(RETRIED, "retried")     /* failed, and is tried again */                                               \
@@ -34,7 +34,7 @@ const char *outbound_class_text(enum outbound_class class);
 
 struct metrics;
 /* `routes` must live as long as the metrics. */
-struct metrics *metrics_new(const struct route *const *routes, size_t route_count);
+struct metrics *metrics_new(const struct route *routes, size_t route_count);
 struct metrics *metrics_free(struct metrics *m); /* NULL is fine; always returns NULL */
 
 /* --- the commit thread ---------------------------------------------------------------------------- */
@@ -56,9 +56,9 @@ void metrics_stream(struct metrics *m, size_t route_number, int status); /* a st
 void metrics_problem(struct metrics *m, enum err_code code);
 void metrics_idempotent_replay(struct metrics *m);
 void metrics_heartbeats(struct metrics *m, uint64_t accepted);
-/* One attempt to deliver a webhook, told by whoever makes them. */
+/* One attempt to deliver a webhook, told by the process that made it. */
 void metrics_webhook(struct metrics *m, bool delivered, int64_t duration_us);
-/* What became of the delivery with it. */
+/* The result of the delivery with it. */
 void metrics_outbound(struct metrics *m, bool to_webhook, enum outbound_class class);
 /* This thread's tally of an SLO; and the sum of all threads'. */
 struct slo_tally *metrics_slo(struct metrics *m, enum slo_id id);
@@ -66,12 +66,12 @@ void metrics_slo_sum(const struct metrics *m, enum slo_id id, struct slo_tally *
 
 /* --- a scrape, any thread ------------------------------------------------------------------------- */
 
-/* What others count. */
+/* Figures that other modules count. */
 struct metrics_around {
     struct kernel_stats kernel;
     uint32_t connections;
     uint64_t unsent_bytes;
-    bool has_tls; /* what follows is of TLS */
+    bool has_tls; /* the following fields are about TLS */
     int64_t tls_expires_at;
     uint64_t handshakes[HTTP_HANDSHAKE_END_COUNT];
     int64_t keys_expiring; /* API keys; -1: not known here */

@@ -5,6 +5,7 @@
 
 #include "api/metrics.h"
 #include "api/overload_internal.h"
+#include "base/json_members.h"
 #include "base/log.h"
 #include "base/must.h"
 #include "runtime/event_names.h"
@@ -158,11 +159,9 @@ void overload_sample(struct overload *o, enum slo_id id, int64_t us)
     slo_tally_sample(metrics_slo(o->metrics, id), &o->bounds[id], us);
 }
 
-void overload_results(struct overload *o, uint32_t delivered, uint32_t given_up)
+void overload_delivery(struct overload *o, bool delivered)
 {
-    struct slo_tally *t = delivered || given_up ? metrics_slo(o->metrics, SLO_DELIVERY) : NULL;
-    for (uint32_t i = 0; i < delivered + given_up; i++)
-        slo_tally_result(t, i < delivered);
+    slo_tally_result(metrics_slo(o->metrics, SLO_DELIVERY), delivered);
 }
 
 /* What was refused because the caller was wrong has been decided, too. */
@@ -227,12 +226,9 @@ void overload_write_partitions(struct overload *o, struct json_writer *w)
         if (!o->partitions.of[d])
             continue; /* one child for each key */
         jw_object(w);
-        jw_key(w, "domain");
-        jw_text(w, partition_rules[d].name);
-        jw_key(w, "key");
-        jw_text(w, partition_rules[d].key);
-        jw_key(w, "count");
-        jw_int(w, o->partitions.of[d]);
+        encode_text(w, "domain", partition_rules[d].name);
+        encode_text(w, "key", partition_rules[d].key);
+        encode_int(w, "count", o->partitions.of[d]);
         jw_key(w, "depths");
         jw_array(w);
         for (uint32_t i = 0; i < o->partitions.of[d]; i++)

@@ -1,12 +1,12 @@
-/* api/overload.h - what core knows of its own load: how full every queue is, how good the service is, and
- * what follows from it for requests.
+/* api/overload.h - core's own load: how full every queue is, how good the service is, and the effect on
+ * requests.
  *
  * Owner of: the board of runtime/pressure.h and the one of runtime/slo.h. Changes of a level are logged here,
  *           once each, under the event names of seed 004.
- * Hot path: overload_level() is one relaxed read. Nothing else is asked for a request.
- * Measured: after each batch by the commit thread, and a few times a second by core's main thread,
- *           which waits for no disk; so a commit loop that stands still is seen, too.
- * Reports:  other processes tell what they hold; see overload_serve().
+ * Hot path: overload_level() is one relaxed read. A request needs nothing else.
+ * Measured: after each batch by the commit thread, and a few times a second by core's main thread, which
+ *           waits for no disk; so a commit loop that stands still is seen, too.
+ * Reports:  other processes report their queues; see overload_serve().
  * Threads:  any; one lock, held for moments. */
 #ifndef WEIR_API_OVERLOAD_H
 #define WEIR_API_OVERLOAD_H
@@ -37,7 +37,7 @@ enum pressure_level overload_level(const struct overload *o);
 /* The worst of all, for people and probes. */
 enum pressure_level overload_worst(struct overload *o);
 
-/* What others count; 0 as capacity: there is no such queue here. */
+/* Figures that other modules count; 0 as capacity: there is no such queue here. */
 struct overload_queues {
     struct kernel_stats kernel;
     int64_t connections, connections_max, held_bytes, policy_questions, policy_capacity, spans, span_capacity,
@@ -55,7 +55,7 @@ void overload_tick(struct overload *o, const struct overload_cascades *cascades)
 /* --- samples of SLOs, any thread ------------------------------------------------------------------------ */
 
 void overload_sample(struct overload *o, enum slo_id id, int64_t us); /* of those that are a p95 */
-void overload_results(struct overload *o, uint32_t delivered, uint32_t given_up); /* of deliveries, final */
+void overload_delivery(struct overload *o, bool delivered);           /* one ended: made, or given up */
 /* A request that brought work or events was answered so, after so long. Logged at debug. */
 void overload_ingested(struct overload *o, int status, int64_t us);
 /* A connection is back after `elapsed_ms`. Logged, too. */

@@ -22,7 +22,7 @@ struct overload {
     struct slo_tally cascades; /* those of the last window, when this process began, and since */
     struct slo_tally looks;    /* at the queues */
     int64_t cascades_seen, slos_at_ms;
-    int64_t store_lost_ms; /* 0: it is there */
+    int64_t store_lost_ms; /* 0: the store is there */
     uint64_t store_errors; /* when it was last there */
 };
 

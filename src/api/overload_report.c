@@ -1,5 +1,6 @@
-/* What other processes report about their queues and lost connections. */
+/* The reports of other processes about their queues and lost connections. */
 #include "api/overload_internal.h"
+#include "base/json_members.h"
 #include "base/must.h"
 
 #include "base/banned.h"
@@ -97,8 +98,7 @@ bool overload_serve(struct overload *o, struct http_exchange *x)
     struct json_writer w;
     jw_start(&w, &x->reply_body);
     jw_object(&w);
-    jw_key(&w, "level");
-    jw_text(&w, pressure_level_text(overload_level(o)));
+    encode_text(&w, "level", pressure_level_text(overload_level(o)));
     jw_object_end(&w);
     http_answer(x);
     return true;

@@ -5,6 +5,7 @@
 
 #include "base/hash.h"
 #include "base/must.h"
+#include "jobs/job_notices.h"
 
 #include "base/banned.h"
 
@@ -13,7 +14,7 @@ enum { SAVED_A_TURN = 500, SAVE_MS = 5000, SWEEP_MS = 30000 };
 struct flow_entry {
     struct map_node node;
     int64_t client;
-    struct queue_flow flow;   /* what no row has */
+    struct queue_flow flow;   /* the part that is in no row yet */
     struct queue_flow saving; /* a part of it that is on its way into the row */
     bool is_saving;
     size_t queue_len;
@@ -75,22 +76,15 @@ static struct flow_entry *need_entry(struct queue_flows *f, int64_t client, stru
 
 void queue_flows_committed(struct queue_flows *f, const struct unit *u)
 {
-    bool locked = false;
-    for (size_t i = 0; i < u->notice_count; i++) {
-        const struct notice *n = &u->notices[i];
-        bool completed = n->event.event == JOB_EVENT_SUCCEEDED;
-        bool failed = n->event.next == JOB_FAILED && n->event.prev != JOB_FAILED;
-        if (!completed && !failed)
-            continue;
-        if (!locked)
-            pthread_mutex_lock(&f->lock);
-        locked = true;
+    const struct job_notice *n;
+    pthread_mutex_lock(&f->lock);
+    for (size_t at = 0; (n = job_notices_next_end(&u->notices, &at));) {
         struct flow_entry *e = need_entry(f, n->client, n->queue);
+        bool success = job_notice_is_success(n);
         if (e)
-            flow_add(&e->flow, u->now_ms, completed, failed);
+            flow_add(&e->flow, u->now_ms, success, !success);
     }
-    if (locked)
-        pthread_mutex_unlock(&f->lock);
+    pthread_mutex_unlock(&f->lock);
 }
 
 /* --- saving ---------------------------------------------------------------------------------------- */
@@ -126,7 +120,7 @@ static void sweep(struct queue_flows *f, int64_t now_ms)
 
 struct some {
     struct arena *arena;
-    struct queue_flow_row rows[SAVED_A_TURN]; /* what is to be added */
+    struct queue_flow_row rows[SAVED_A_TURN]; /* the amounts to be added */
     size_t count;
 };
 
@@ -178,8 +172,8 @@ bool queue_flows_save(struct queue_flows *f, struct unit *u)
         f->saved_ms = u->now_ms;
     pthread_mutex_unlock(&f->lock);
     for (size_t i = 0; i < some->count; i++)
-        unit_want(u, &table_queue_flow_row, &some->rows[i]);
-    unit_load_wanted(u);
+        unit_prefetch(u, &table_queue_flow_row, &some->rows[i]);
+    (void)unit_load(u);
     for (size_t i = 0; i < some->count && u->load_err.code == ERR_OK; i++)
         add_to_row(u, &some->rows[i]);
     return some->count == SAVED_A_TURN;

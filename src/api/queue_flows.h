@@ -22,7 +22,7 @@ void queue_flows_committed(struct queue_flows *f, const struct unit *u);
 bool queue_flows_save(struct queue_flows *f, struct unit *u);
 void queue_flows_saved(struct queue_flows *f, bool stored);
 
-/* What is in memory, of one client or of all (0). `fn` is called with the lock held. */
+/* The flows in memory, of one client or of all (0). `fn` is called with the lock held. */
 typedef void queue_flow_fn(int64_t client, struct str queue, const struct queue_flow *flow, void *arg);
 void queue_flows_each(struct queue_flows *f, int64_t client, queue_flow_fn *fn, void *arg);
 

@@ -102,7 +102,7 @@ struct filling {
     int64_t now_ms;
 };
 
-/* What ended more than a minute ago makes no queue. */
+/* Attempts that ended more than a minute ago make no queue. */
 static void put_view(struct map_node *n, void *arg)
 {
     const struct filling *f = arg;

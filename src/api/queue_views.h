@@ -1,9 +1,9 @@
-/* api/queue_views.h - queues as readers see them: what waits and runs, what ended in the last minute, what is
- * set; merged by name.
+/* api/queue_views.h - queues as readers see them, merged by name: waiting and running jobs, attempts that
+ * ended in the last minute, settings.
  *
- * A queue is there when it has unfinished jobs, something ended in it within a minute, or something is set
- * for it. Cost: of one client its queues; of all clients every queue of each. On a shared store also a look
- * at every unfinished job (of the client). */
+ * A queue is there when it has unfinished jobs, an attempt in it ended within a minute, or it has settings.
+ * Cost: of one client its queues; of all clients every queue of each. On a shared store also a look at every
+ *       unfinished job (of the client). */
 #ifndef WEIR_API_QUEUE_VIEWS_H
 #define WEIR_API_QUEUE_VIEWS_H
 
@@ -13,10 +13,10 @@
 struct queue_view {
     struct map_node node;
     struct queue_sum sum;           /* its `client` says nothing */
-    struct queue_flow flow;         /* what ended lately */
+    struct queue_flow flow;         /* attempts of the last minute */
     struct queue_defaults defaults; /* of one client */
     bool paused;                    /* of many clients: by one of them */
-    bool is_set;                    /* it is paused or has defaults */
+    bool is_set;                    /* the queue is paused or has defaults */
     int64_t completed_per_minute, failed_per_minute;
 };
 

@@ -45,7 +45,7 @@ struct saving {
 struct shard {
     pthread_mutex_t lock;
     struct map windows;
-    struct window *unsaved; /* whose day has changed */
+    struct window *unsaved; /* windows whose day has changed */
     size_t sweep_at;        /* windows at which idle ones are looked for */
 };
 
@@ -163,7 +163,7 @@ static struct window *add(struct rate_limit *r, struct shard *shard, const struc
     return w;
 }
 
-/* What the client had used of its day when this program began. Not under the lock: the store is read. */
+/* The client's use of its day when this program began. Not under the lock: the store is read. */
 static enum err_code read_day(struct reads *reads, struct arena *arena, struct request_day_row *row,
                               struct err *err)
 {
@@ -329,7 +329,7 @@ static size_t take_unsaved(struct shard *shard, struct saving *ret, size_t max)
     return n;
 }
 
-/* What other nodes have counted is in the row already. */
+/* The counts of other nodes are in the row already. */
 static void save(struct unit *u, struct saving *s)
 {
     struct request_day_row key = {.client = s->client};
@@ -340,7 +340,7 @@ static void save(struct unit *u, struct saving *s)
         *row = (struct request_day_row){.client = s->client, .day = s->day};
     }
     if (row->day > s->day)
-        return; /* somebody is past midnight: nobody asks for this day any more */
+        return; /* another thread is past midnight: this day is over */
     row->requests = s->requests + (row->day == s->day ? row->requests : 0);
     row->day = s->day;
     s->sum = row->requests;
@@ -364,8 +364,8 @@ bool rate_limit_save(struct rate_limit *r, struct unit *u)
         n += take_unsaved(&r->shards[i], some + n, SAVED_A_TURN - n);
     r->saving_count += n;
     for (size_t i = 0; i < n; i++)
-        unit_want(u, &table_request_day_row, &(struct request_day_row){.client = some[i].client});
-    unit_load_wanted(u);
+        unit_prefetch(u, &table_request_day_row, &(struct request_day_row){.client = some[i].client});
+    (void)unit_load(u);
     for (size_t i = 0; i < n && u->load_err.code == ERR_OK; i++) /* else nothing is written */
         save(u, &some[i]);
     return n == SAVED_A_TURN;

@@ -49,7 +49,7 @@ MUST_CHECK enum err_code rate_limit_take(struct rate_limit *r, struct reads *rea
 /* The two header lines; nothing when there is no limit. */
 void rate_limit_headers(const struct rate_standing *s, struct strbuf *headers);
 /* Housekeeping: registers the days that have changed, a bounded part of them; true when there are more. Then
- * whether that was stored: what was not is registered again. */
+ * the result: days that were not stored are registered again. */
 bool rate_limit_save(struct rate_limit *r, struct unit *u);
 void rate_limit_saved(struct rate_limit *r, bool stored);
 size_t rate_limit_clients(struct rate_limit *r); /* in memory now */

@@ -84,14 +84,14 @@ void reads_log_pages(struct reads *r, int64_t pages)
 
 void reads_request_end(struct reads *r)
 {
-    /* What other nodes wrote to a shared store is not counted in `commits`. */
+    /* Writes of other nodes to a shared store are not counted in `commits`. */
     if (r->store->shared || atomic_load_explicit(&r->log_is_long, memory_order_relaxed))
         reads_end(r);
 }
 
 void reads_end(struct reads *r)
 {
-    (void)r; /* one per process: what is this thread's is its */
+    (void)r; /* one `struct reads` per process; each thread's part is thread-local */
     if (mine.in_snapshot)
         mine.reader->ops->reader_end(mine.reader);
     mine.in_snapshot = false;

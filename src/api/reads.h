@@ -1,4 +1,4 @@
-/* api/reads.h - what an HTTP thread sees of the store: one reader each, one snapshot per round of its loop.
+/* api/reads.h - an HTTP thread's view of the store: one reader each, one snapshot per round of its loop.
  *
  * Beginning and ending a snapshot takes two file locks and a look at an index that is seldom in the CPU's
  * cache. So a snapshot begun for one request serves the next ones of the same round too.
@@ -8,13 +8,13 @@
  *            kernel raises store->commits after each durable write, before any answer of it and before
  *            anything of it is published (revoked keys, events for streams); a kept snapshot is used again
  *            only while that number is the one it began with.
- * The log:   the store's write-ahead log starts over only in an instant in which no reader stands on an
- *            older state. So nothing is kept while the loop sleeps; and while the log is longer than
- *            READS_LOG_PAGES_MAX nothing is kept from one request to the next, or it would grow for ever
- *            under reads and writes at once.
- * Failure:   nothing is kept after a failed read: the backend may have ended the snapshot already.
- * Threads:   each has its own. A handler begins once, reads as much as it likes and ends nothing; what it
- *            read before a second begin may be of an older state. */
+ * The log:   the store's write-ahead log starts over only in an instant in which no reader stands on an older
+ *            state. So no snapshot is kept while the loop sleeps; and while the log is longer than
+ *            READS_LOG_PAGES_MAX none is kept from one request to the next. Otherwise the log would grow for
+ *            ever under reads and writes at once.
+ * Failure:   no snapshot is kept after a failed read: the backend may have ended it already.
+ * Threads:   each has its own. A handler begins once, reads as much as it likes and ends nothing; rows that
+ *            it read before a second begin may be of an older state. */
 #ifndef WEIR_API_READS_H
 #define WEIR_API_READS_H
 

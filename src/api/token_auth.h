@@ -1,5 +1,5 @@
-/* api/token_auth.h - callers with a token (JWT): the engine API, and workers of a tenant. Who they are comes
- * out of the token alone; whose runs they may touch is decided where the run is known. */
+/* api/token_auth.h - callers with a token (JWT): the engine API, and workers of a tenant. Their identity
+ * comes from the token alone; whether they may touch a run is decided where the run is known. */
 #ifndef WEIR_API_TOKEN_AUTH_H
 #define WEIR_API_TOKEN_AUTH_H
 

@@ -5,7 +5,9 @@
 #include "api/api.h"
 #include "api/delivery_traces.h"
 #include "api/job_traces.h"
+#include "base/json_members.h"
 #include "base/must.h"
+#include "jobs/job_notices.h"
 #include "kernel/worker_commands.h"
 #include "telemetry/otlp.h"
 
@@ -40,10 +42,16 @@ struct traces *traces_free(struct traces *t)
 
 void traces_committed(struct traces *t, const struct unit *u)
 {
-    if (t && u->notice_count)
-        job_traces_committed(t->jobs, u, clock_wall_us(t->clock));
-    if (t && u->attempt_count)
-        delivery_traces_committed(t->tracer, u, clock_wall_us(t->clock));
+    if (!t || !u->notices.count)
+        return;
+    job_traces_committed(t->jobs, u, clock_wall_us(t->clock));
+    delivery_traces_committed(t->tracer, u, clock_wall_us(t->clock));
+}
+
+const struct notice_kind *const *traces_costly(const struct traces *t)
+{
+    static const struct notice_kind *const kinds[] = {&attempt_notices, NULL};
+    return t ? kinds : NULL;
 }
 
 void traces_depth(struct traces *t, int64_t *ret_depth, int64_t *ret_capacity)
@@ -194,8 +202,7 @@ bool traces_serve(struct traces *t, struct http_exchange *x)
     struct json_writer w;
     jw_start(&w, &x->reply_body);
     jw_object(&w);
-    jw_key(&w, "count");
-    jw_int(&w, (int64_t)count);
+    encode_int(&w, "count", (int64_t)count);
     jw_key(&w, "otlp");
     otlp_write(&w, spans, count);
     jw_object_end(&w);

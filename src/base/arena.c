@@ -104,7 +104,7 @@ size_t arena_bytes(const struct arena *a)
     return a->bytes;
 }
 
-static void *arena_take(struct arena *a, size_t size)
+void *arena_room(struct arena *a, size_t size)
 {
     MUST(size < SIZE_MAX / 4);
     size_t need = (size + (_Alignof(max_align_t) - 1)) & ~(_Alignof(max_align_t) - 1);
@@ -122,14 +122,14 @@ static void *arena_take(struct arena *a, size_t size)
 
 void *arena_alloc(struct arena *a, size_t size)
 {
-    void *p = arena_take(a, size);
+    void *p = arena_room(a, size);
     memset(p, 0, size);
     return p;
 }
 
 char *arena_copy(struct arena *a, const void *bytes, size_t len)
 {
-    char *p = arena_take(a, len + 1);
+    char *p = arena_room(a, len + 1);
     if (len)
         memcpy(p, bytes, len);
     p[len] = 0;
@@ -150,7 +150,7 @@ struct str arena_printf(struct arena *a, const char *fmt, ...)
     int n = vsnprintf(NULL, 0, fmt, ap);
     va_end(ap);
     MUST(n >= 0);
-    char *p = arena_take(a, (size_t)n + 1);
+    char *p = arena_room(a, (size_t)n + 1);
     va_start(ap, fmt);
     vsnprintf(p, (size_t)n + 1, fmt, ap);
     va_end(ap);

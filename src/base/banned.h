@@ -1,4 +1,4 @@
-/* base/banned.h - calls nobody may use; included last by every .c file (git's idea). */
+/* base/banned.h - calls that no code may use; included last by every .c file (git's idea). */
 #ifndef WEIR_BASE_BANNED_H
 #define WEIR_BASE_BANNED_H
 #undef strcpy

@@ -9,7 +9,7 @@
 const struct bus_topic_row bus_topics[BUS_TOPIC_COUNT] = {BUS_TOPICS(X)};
 #undef X
 
-/* The count last: who sees it sees the word that belongs to it, or a later one. */
+/* The count last: a reader that sees the new count sees its word, or a later one. */
 void bus_publish(enum bus_topic topic, int64_t value)
 {
     struct bus_slot *s = &heart_own_page()->topics[topic];

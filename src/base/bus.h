@@ -1,12 +1,12 @@
-/* base/bus.h - the signal bus: words that the processes of one root say to each other.
+/* base/bus.h - the signal bus: words that the processes of one root tell each other.
  *
- * Root owns it. Each process has a page (base/heart.h) that it alone writes and all of its root may read; for
- * every topic there stands how often the process said something, what it said last, and when. Who listens
- * looks when its loop comes round, so nobody has to be awake for anybody, and no process can hold up another.
- * A topic is a state, not a queue: the last word counts, and the count tells that there was one.
+ * Root owns it. Each process has a page (base/heart.h) that it alone writes and that all processes of its
+ * root may read. For every topic the page holds how often the process has published a word, the last word,
+ * and its time. A listener looks when its loop comes round, so no process waits for another. A topic is a
+ * state, not a queue: the last word counts, and the count tells that there was one.
  *
- * Process:   any; one that has no root (a command, a test) speaks to itself.
- * Bounded:   BUS_TOPIC_COUNT words a process. Saying one is three stores, hearing one a look at each page. */
+ * Process:   any; one that has no root (a command, a test) publishes to itself.
+ * Bounded:   BUS_TOPIC_COUNT words a process. Publishing is three stores, listening a look at each page. */
 #ifndef WEIR_BASE_BUS_H
 #define WEIR_BASE_BUS_H
 
@@ -35,7 +35,7 @@ extern const struct bus_topic_row bus_topics[BUS_TOPIC_COUNT];
 void bus_publish(enum bus_topic topic, int64_t value);
 
 struct bus_word {
-    uint64_t count; /* how often it was published, by all processes since root began; 0: nobody has */
+    uint64_t count; /* how often it was published, by all processes since root began; 0: never */
     int64_t value;  /* the last one, and when it was said (monotonic) */
     int64_t at_ms;
 };

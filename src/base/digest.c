@@ -20,7 +20,7 @@ static void free_context(void *context)
 
 static void release(void)
 {
-    EVP_MD_CTX_free(own); /* the last thread ends with the process: nobody tells it */
+    EVP_MD_CTX_free(own); /* the last thread ends with the process, without a call of this */
     own = NULL;
     EVP_MD_free(sha256);
     sha256 = NULL;

@@ -1,7 +1,7 @@
 /* base/err.h - every way a call can fail: one list with its wire code, HTTP status and advice.
  *
  * Library code fills a struct err and never logs; the edge logs once and answers once.
- * To add an error: one line in ERR_LIST. `docs/errors.md` is generated from it (tools/errors_doc).
+ * To add an error: one line in ERR_LIST. `docs/errors.md` is generated from it (tools/generate_docs.py).
  * The wire code is stable forever; the text may improve. */
 #ifndef WEIR_BASE_ERR_H
 #define WEIR_BASE_ERR_H
@@ -119,12 +119,12 @@ struct err {
 enum err_code err_set(struct err *err, enum err_code code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* What whoever asked may read: the detail, or that the log has it; the title when there is none. */
+/* The text for the caller: the detail, or a hint that the log has it; the title when there is none. */
 const char *err_told(const struct err *err);
 
 const char *err_wire(enum err_code code);   /* "RFA_..." */
 const char *err_title(enum err_code code);  /* short, same for the same code */
-const char *err_advice(enum err_code code); /* what to do next */
+const char *err_advice(enum err_code code); /* advice for the caller */
 int err_http_status(enum err_code code);
 
 #endif

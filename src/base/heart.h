@@ -3,11 +3,11 @@
  * Each loop of a process (core's HTTP loops, commit threads and main thread, the loop of a runner or gateway)
  * opens a slot and beats each time it comes round; it never sleeps longer than heart_interval_ms(). Root
  * reads the page and replaces a process with a loop that has been silent too long (runtime/heartbeat.h). A
- * loop about to wait for something that may take long and is nobody's fault (a disk, a database) says so,
+ * loop about to wait for something that may take long and is not its fault (a disk, a database) says so,
  * and is not counted as silent meanwhile: a restart would wait for the same disk.
  *
  * Process:   the page is shared memory made by root before the fork; a process that has none (a command, a
- *            test) writes on one of its own. A slot is written by whoever serves its loop.
+ *            test) writes on one of its own. A slot is written by the thread that serves its loop.
  * Bounded:   HEART_SLOTS loops; a loop beyond them is not watched. Beating is two stores, no system call.
  * Counters:  HEART_COUNTERS of them, meaning given by runtime/failure_modes.h.
  * Topics:    the signal bus (base/bus.h). */
@@ -25,7 +25,7 @@ enum {
     HEART_SLOTS = 64,
     HEART_NAME_MAX = 16,
     HEART_COUNTERS = 16,
-    HEART_INTERVAL_MS = 60000, /* where nobody watches */
+    HEART_INTERVAL_MS = 60000, /* where no root watches */
 };
 
 struct heart {
@@ -52,10 +52,10 @@ int heart_sleep_ms(int64_t wait_ms);
 struct heart *heart_open(const char *loop); /* NULL when there is no slot left; all below take NULL */
 void heart_beat(struct heart *h);
 void heart_waits(struct heart *h, bool waits);
-/* The same for the loop that this thread serves, if it does: for whoever does not know which that is. Gives
+/* The same for the loop that this thread serves, if it does: for code that does not know the loop. Gives
  * how it was before, to be set again. */
 bool heart_waits_here(bool waits);
-void heart_close(struct heart *h); /* the loop ends; nobody misses it */
+void heart_close(struct heart *h); /* the loop ends; it no longer has to beat */
 
 void heart_add_count(unsigned counter);
 uint64_t heart_count(unsigned counter);     /* of this process */

@@ -12,7 +12,7 @@
 /* Up to this many members a linear look finds a duplicate faster than a hash table is filled. */
 enum { LINEAR_MEMBERS_MAX = 16 };
 
-/* Keys of one large object. Seeded per object: nobody outside can choose colliding keys. */
+/* Keys of one large object. Seeded per object: no caller can choose colliding keys. */
 struct key_table {
     uint64_t seed[2];
     const struct json **slots;
@@ -41,7 +41,7 @@ static enum err_code fail_at(struct parser *ps, const char *at, const char *what
             line++;
             column = 1;
         } else if (((unsigned char)*p & 0xC0) != 0x80) {
-            column++; /* characters, not bytes: what an editor shows */
+            column++; /* characters, not bytes, as an editor shows them */
         }
     }
     return err_set(ps->err, ERR_REQUEST_MALFORMED, "line %zu, column %zu: %s", line, column, what);
@@ -172,6 +172,7 @@ static enum err_code parse_string(struct parser *ps, struct str *ret_text)
     const char *first = ps->at + 1, *p = first;
     bool escaped = false;
     for (;;) {
+        p += str_json_plain((struct str){p, (size_t)(ps->end - p)});
         if (p >= ps->end) {
             ps->at = ps->end;
             return fail_expected(ps, "the closing '\"' of a string");
@@ -187,11 +188,9 @@ static enum err_code parse_string(struct parser *ps, struct str *ret_text)
         } else if (c == '\\') {
             escaped = true;
             p++;
-            p += p < ps->end && (unsigned char)*p < 0x80; /* what it hides is looked at later */
-        } else if (c < 0x20) {
-            return fail_at(ps, p, "control characters in a string must be escaped");
+            p += p < ps->end && (unsigned char)*p < 0x80; /* the escaped character is checked later */
         } else {
-            p++;
+            return fail_at(ps, p, "control characters in a string must be escaped");
         }
     }
     ps->at = p + 1;

@@ -5,6 +5,15 @@
 
 #include "base/banned.h"
 
+void encode_raw(struct json_writer *w, const char *key, struct str json)
+{
+    jw_key(w, key);
+    if (json.ptr)
+        jw_raw(w, json);
+    else
+        jw_null(w);
+}
+
 void encode_uuid_v7(struct json_writer *w, const char *key, int64_t id, uint64_t low)
 {
     struct uuid u = uuid_from_v7(id, low);

@@ -1,5 +1,5 @@
-/* base/json_merge.h - JSON Merge Patch (RFC 7396): what is named is set, what is named null goes away, the
- * rest stays as it was, byte by byte. */
+/* base/json_merge.h - JSON Merge Patch (RFC 7396): members of the patch are set, members that are null in it
+ * are removed, all others stay as they were, byte by byte. */
 #ifndef WEIR_BASE_JSON_MERGE_H
 #define WEIR_BASE_JSON_MERGE_H
 

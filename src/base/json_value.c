@@ -1,4 +1,4 @@
-/* What a parsed value means: numbers by value instead of by spelling, equality, canonical bytes. */
+/* The value of parsed JSON: numbers by value instead of by spelling, equality, canonical bytes. */
 #include <math.h>
 #include <stdlib.h>
 

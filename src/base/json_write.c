@@ -55,16 +55,15 @@ void jw_array_end(struct json_writer *w)
 static size_t plain_run(struct str s)
 {
     size_t i = 0;
-    while (i < s.len) {
-        unsigned char c = (unsigned char)s.ptr[i];
-        if (c < 0x20 || c == '"' || c == '\\')
-            break;
-        size_t n = c < 0x80 ? 1 : str_utf8_sequence((struct str){s.ptr + i, s.len - i});
+    for (;;) {
+        i += str_json_plain((struct str){s.ptr + i, s.len - i});
+        if (i == s.len || (unsigned char)s.ptr[i] < 0x80)
+            return i;
+        size_t n = str_utf8_sequence((struct str){s.ptr + i, s.len - i});
         if (!n)
-            break;
+            return i;
         i += n;
     }
-    return i;
 }
 
 static void add_escaped(struct strbuf *out, unsigned char c)

@@ -5,12 +5,12 @@
  * {"at":..,"level":"info","process":"core","event":"job_started",...}, or for people on a terminal
  * "15:04:05.123Z INFO  core      job_started job_id=.. duration_ms=..". Never pass a secret.
  *
- * Nobody waits for a stuck stderr. Before log_background() a line is written by its caller, and dropped when
- * stderr takes none for LOG_DIRECT_WAIT_MS: root works like this, since a process that forks has no threads.
- * After it lines are copied into a bounded page and a thread of the module writes them; a line that finds the
- * page full is dropped. What was dropped is counted, and told by a line of its own once lines leave again.
- * An error line is waited for, LOG_ERROR_WAIT_MS at most and not again until stderr moves: whatever its
- * process does next, the line is out. Exit and abort wait as long for the rest. */
+ * No thread waits long for a stuck stderr. Before log_background() a line is written by its caller, and
+ * dropped when stderr takes none for LOG_DIRECT_WAIT_MS: root works like this, since a process that forks has
+ * no threads. After log_background() lines are copied into a bounded page, and a thread of the module writes
+ * them; a line that finds the page full is dropped. Dropped lines are counted, and told by a line of its own
+ * once lines leave again. A caller waits for an error line, LOG_ERROR_WAIT_MS at most and not again until
+ * stderr moves: the line is out, whatever the process does next. Exit and abort wait as long for the rest. */
 #ifndef WEIR_BASE_LOG_H
 #define WEIR_BASE_LOG_H
 
@@ -51,7 +51,7 @@ bool log_enabled(enum log_level level);
  * LOG_VALUE_BYTES_MAX are cut. */
 void log_line(enum log_level level, const char *event, ...) __attribute__((sentinel));
 
-/* "weir: " and one line for whoever started the program, as patient as an error line and no more. */
+/* "weir: " and one line for the person who started the program, as patient as an error line and no more. */
 void log_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* Once, in a process that will not fork any more. The thread takes no signals; it is ended at exit. */

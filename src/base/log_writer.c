@@ -31,7 +31,7 @@ static struct {
     uint64_t told;                /* dropped lines the log has been told of */
     _Atomic uint64_t added, done; /* lines; equal when nothing waits */
     _Atomic uint64_t dropped;
-    _Atomic bool stuck; /* somebody waited in vain: do not wait again before a line leaves */
+    _Atomic bool stuck; /* a caller waited in vain: callers do not wait again before a line leaves */
 } writer = {.lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER};
 
 /* --- writing --------------------------------------------------------------------------------------- */
@@ -60,7 +60,7 @@ static bool write_chunk(const char *bytes, size_t len)
 {
     while (len) {
         ssize_t n = write(STDERR_FILENO, bytes, len);
-        if (n < 0 && errno == EAGAIN) { /* somebody made it non-blocking */
+        if (n < 0 && errno == EAGAIN) { /* another process made it non-blocking */
             struct pollfd out = {.fd = STDERR_FILENO, .events = POLLOUT};
             poll(&out, 1, -1);
         } else if (n < 0 && errno != EINTR) {
@@ -195,14 +195,14 @@ static void end_at_exit(void)
     pthread_cond_signal(&writer.wake);
     if (!log_writer_flush(atomic_load(&writer.stuck) ? LOG_ERROR_WAIT_MS : LOG_EXIT_WAIT_MS))
         return;
-    atomic_store(&writer.runs, false); /* what is logged after this is written by its caller */
+    atomic_store(&writer.runs, false); /* later lines are written by their callers */
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += LOG_EXIT_WAIT_MS / 1000;
     pthread_timedjoin_np(writer.thread, NULL, &until); /* the pages stay: a late thread may hold one */
 }
 
-/* A broken promise: what led to it shall be read. The default action, reset before this runs, follows. */
+/* A broken promise: the lines before it must be out. The default action, reset before this runs, follows. */
 static void flush_on_abort(int number)
 {
     wait_done(atomic_load(&writer.added), LOG_ERROR_WAIT_MS);

@@ -1,11 +1,11 @@
-/* base/log_writer.h - the thread behind log.c: two pages, one filled by whoever logs, one being written.
+/* base/log_writer.h - the thread behind log.c: two pages, one filled by the loggers, one being written.
  *
- * Owner:   log.c alone; nobody else calls it. One writer per process.
+ * Owner:   log.c alone; nothing else calls it. One writer per process.
  * Lines:   written in chunks of whole lines, none longer than PIPE_BUF unless a single line is: such a write
  *          is not cut apart by another process that shares the pipe.
  * Bounded: two pages of LOG_PAGE_BYTES. Adding costs a copy under a lock that is never held while writing.
- * Failure: a thread that cannot be started leaves log.c as it was, writing by itself. What stderr refuses
- *          (closed, disk full) is dropped and counted: there is nowhere left to complain. */
+ * Failure: when the thread cannot be started, log.c goes on writing by itself. Lines that stderr refuses
+ *          (closed, disk full) are dropped and counted. */
 #ifndef WEIR_BASE_LOG_WRITER_H
 #define WEIR_BASE_LOG_WRITER_H
 

@@ -59,6 +59,21 @@ void random_bytes(void *out, size_t len)
     left -= len;
 }
 
+static void system_bytes(void *self, void *out, size_t len)
+{
+    (void)self;
+    random_bytes(out, len);
+}
+
+const struct random random_system = {system_bytes, NULL};
+
+struct uuid uuid_v4(void)
+{
+    uint8_t bytes[sizeof(struct uuid)];
+    random_bytes(bytes, sizeof bytes);
+    return uuid_v4_of(bytes);
+}
+
 uint64_t random_u64(void)
 {
     uint64_t v;

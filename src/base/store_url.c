@@ -21,8 +21,8 @@ struct str store_url_file(struct str url)
     return str_starts(url, SQLITE_PREFIX) ? (struct str){url.ptr + skip, url.len - skip} : STR_ABSENT;
 }
 
-/* One parameter of the query, "name=value". Names may be written with %-escapes, so whatever is not plainly
- * another name is taken for a secret. True: it is the login's password, or may be. */
+/* One parameter of the query, "name=value". Names may be written with %-escapes, so every name that is not
+ * plainly a harmless one counts as secret. True: it is the login's password, or may be. */
 static bool show_parameter(struct str parameter, struct strbuf *out)
 {
     struct str value = parameter;
@@ -47,7 +47,7 @@ static bool show_query(struct str query, struct strbuf *out)
     return password;
 }
 
-/* "user:password"; whatever does not look like a name is hidden. */
+/* "user:password"; a part that does not look like a name is hidden. */
 static bool show_user(struct str user, struct strbuf *out)
 {
     size_t name = 0;
@@ -67,8 +67,9 @@ static size_t front_length(struct str rest)
     return query ? (size_t)(query - rest.ptr) : rest.len;
 }
 
-/* For libpq the first '@' ends the user, and a password that holds one has to be written %40. Who forgot that
- * shall not see it in a message, so the last '@' counts here: rather too much is hidden than too little. */
+/* For libpq the first '@' ends the user, and a password with an '@' has to be written with %40. A password
+ * written wrongly must not show in a message either, so the last '@' counts here: rather too much is hidden
+ * than too little. */
 static bool show_url(struct str url, struct strbuf *out)
 {
     bool password = false;

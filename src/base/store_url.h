@@ -14,7 +14,7 @@ enum store_kind { STORE_SQLITE, STORE_POSTGRES };
 
 #define STORE_URL_FORM "sqlite:FILE or postgres://USER@HOST:PORT/NAME"
 
-/* False: it is no such URL. */
+/* False: the text is no such URL. */
 bool store_url_kind(struct str url, enum store_kind *ret_kind);
 /* The file of an sqlite URL; absent for others. */
 struct str store_url_file(struct str url);

@@ -1,5 +1,6 @@
 #include "base/str.h"
 
+#include <endian.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -92,6 +93,34 @@ size_t str_utf8_sequence(struct str s)
         (p[0] == 0xF4 && p[1] > 0x8F))
         return 0;
     return n;
+}
+
+/* The bytes of a word that are 0, each told by its highest bit: exact for the first of them. */
+static uint64_t zero_bytes(uint64_t word)
+{
+    return (word - UINT64_C(0x0101010101010101)) & ~word;
+}
+
+size_t str_json_plain(struct str s)
+{
+    const uint64_t ones = UINT64_C(0x0101010101010101), highs = ones * 0x80;
+    size_t i = 0;
+    for (; s.len - i >= sizeof ones; i += sizeof ones) {
+        uint64_t word;
+        memcpy(&word, s.ptr + i, sizeof word);
+        word = le64toh(word);
+        uint64_t special = word | ((word - ones * 0x20) & ~word) | zero_bytes(word ^ ones * '"') |
+                           zero_bytes(word ^ ones * '\\');
+        special &= highs;
+        if (special)
+            return i + (size_t)__builtin_ctzll(special) / 8;
+    }
+    for (; i < s.len; i++) {
+        unsigned char c = (unsigned char)s.ptr[i];
+        if (c < 0x20 || c >= 0x80 || c == '"' || c == '\\')
+            break;
+    }
+    return i;
 }
 
 bool str_is_utf8(struct str s)

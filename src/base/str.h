@@ -41,6 +41,8 @@ bool str_to_int(struct str s, int64_t min, int64_t max, int64_t *ret_value);
 bool str_is_utf8(struct str s); /* strict: no surrogates, no overlong forms */
 /* Bytes of the well-formed UTF-8 sequence that starts s; 0 when there is none. */
 size_t str_utf8_sequence(struct str s);
+/* Leading bytes that are ASCII and stand in a JSON string as they are: no quote, backslash, control. */
+size_t str_json_plain(struct str s);
 
 struct strbuf {
     char *ptr; /* always NUL-terminated once something was added */

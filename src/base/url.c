@@ -42,7 +42,7 @@ static bool label_is_number(struct str label)
     return true;
 }
 
-/* A name whose last label is a number is an IPv4 address to somebody: it must be one in its only form. */
+/* A name whose last label is a number is an IPv4 address to some readers: it must be one in its only form. */
 static const char *read_name(struct str host, struct url *url)
 {
     if (!host.len)

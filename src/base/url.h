@@ -1,12 +1,13 @@
-/* base/url.h - a URL to send to, checked as text: what two readers could take for two hosts is refused.
+/* base/url.h - a URL to send to, checked as text: a URL that two readers could take for two hosts is refused.
  *
- * Taken: http or https, a host, an optional port, path and query; visible ASCII only, at most
- * URL_BYTES_MAX bytes. Refused: user names and passwords, fragments, backslashes, %-escapes and
- * anything but letters, digits, '-', '_' and '.' in the host, a trailing dot, numbers that some libraries
- * read as IPv4 (127.1, 0x7f000001, 017700000001, 2130706433), IPv6 zones, empty or zero ports.
+ * Taken: http or https, a host, an optional port, path and query; visible ASCII only, at most URL_BYTES_MAX
+ *        bytes.
+ * Refused: user names and passwords, fragments, backslashes, %-escapes and anything but letters, digits, '-',
+ *          '_' and '.' in the host, a trailing dot, numbers that some libraries read as IPv4 (127.1,
+ *          0x7f000001, 017700000001, 2130706433), IPv6 zones, empty or zero ports.
  *
- * It does not say whether the host may be connected to: only the address can (egress/address.h). "localhost"
- * is a fine host here and is denied when its address is. Pure; for whoever stores a URL, and the sender. */
+ * Whether the host may be connected to is decided by its address (egress/address.h). "localhost" is a valid
+ * host here and is denied when its address is. Pure; for all code that stores a URL, and the sender. */
 #ifndef WEIR_BASE_URL_H
 #define WEIR_BASE_URL_H
 

@@ -1,13 +1,13 @@
 #include "base/uuid.h"
 
-#include "base/random.h"
+#include <string.h>
 
 #include "base/banned.h"
 
-struct uuid uuid_v4(void)
+struct uuid uuid_v4_of(const uint8_t random[16])
 {
     struct uuid u;
-    random_bytes(u.bytes, sizeof u.bytes);
+    memcpy(u.bytes, random, sizeof u.bytes);
     u.bytes[6] = (uint8_t)((u.bytes[6] & 0x0F) | 0x40);
     u.bytes[8] = (uint8_t)((u.bytes[8] & 0x3F) | 0x80);
     return u;
@@ -96,7 +96,7 @@ int64_t uuid_v7_next_key(struct uuid_v7_source *source, int64_t now_ms)
     return key;
 }
 
-uint64_t uuid_v7_random_low(void)
+uint64_t uuid_v7_low_of(uint64_t random)
 {
-    return (random_u64() >> 2) | (UINT64_C(2) << 62);
+    return (random >> 2) | (UINT64_C(2) << 62);
 }

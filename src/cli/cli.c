@@ -123,10 +123,10 @@ const struct command command_table[] = {
     {"token revoke-key", "KID", "refuse every token of a key from now on", TOKENS | FLAG_BIT(REASON), 1, 1,
      command_token_revoke_key},
 
-    {"simulate", "", "send a mix of all work kinds and check every outcome; exit code 1 on a surprise",
+    {"traffic", "", "send a mix of all work kinds and check every outcome; exit code 1 on a surprise",
      KEYS | FLAG_BIT(JOBS) | FLAG_BIT(FOR) | FLAG_BIT(RATE) | FLAG_BIT(MIX) | FLAG_BIT(SEED) |
          FLAG_BIT(TIME_SCALE) | FLAG_BIT(SLACK) | FLAG_BIT(RESTART) | FLAG_BIT(EXPECT),
-     0, 0, command_simulate},
+     0, 0, command_traffic},
 
     {"verify", "", "replay the whole log and compare it with what is stored", LOCAL | FLAG_BIT(QUIET), 0, 0,
      command_verify},
@@ -202,12 +202,18 @@ struct str command_head(const char *name, size_t words_wanted)
     return (struct str){name, len};
 }
 
+/* A command keeps its former name as an alias. */
+static const char *present_name(const char *word)
+{
+    return strcmp(word, "simulate") == 0 ? "traffic" : word;
+}
+
 /* How many of the words stand at the beginning of the command's name, one behind the other. */
 static size_t words_shared(const char *name, const char *const *words, size_t count)
 {
     struct str rest = str_of(name);
     size_t n = 0;
-    while (n < count && rest.len && str_is(str_cut(&rest, ' '), words[n]))
+    while (n < count && rest.len && str_is(str_cut(&rest, ' '), present_name(words[n])))
         n++;
     return n;
 }

@@ -1,4 +1,4 @@
-/* weir client list|suspend|resume|purge-jobs|delete: what an operator does. */
+/* weir client list|suspend|resume|purge-jobs|delete: the commands of an operator. */
 #include "base/must.h"
 #include "cli/pages.h"
 #include "cli/server_call.h"

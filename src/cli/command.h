@@ -68,7 +68,7 @@ int cli_settings_err(const struct err *err);
 MUST_CHECK enum err_code cli_settings_load(const struct invocation *in, struct settings *ret_settings,
                                            struct err *err);
 
-/* What the table of cli.c calls. */
+/* The functions of the table in cli.c. */
 command_fn command_serve, command_help, command_version, command_config_show, command_config_markdown;
 command_fn command_client_create, command_client_key_create, command_client_key_list,
     command_client_key_renew, command_client_key_revoke, command_client_list, command_client_suspend,
@@ -78,7 +78,7 @@ command_fn command_job_submit, command_job_get, command_job_list, command_job_ca
 command_fn command_queue_list, command_queue_show, command_queue_pause, command_queue_resume,
     command_queue_purge, command_queue_set;
 command_fn command_verify, command_backup, command_restore, command_store_copy, command_store_events,
-    command_store_inbox, command_doctor, command_clock_accept, command_simulate, command_top;
+    command_store_inbox, command_doctor, command_clock_accept, command_traffic, command_top;
 command_fn command_run_plan_put, command_run_plan_get, command_run_plan_list, command_run_start,
     command_run_get, command_run_list, command_run_events, command_run_watch, command_run_signal,
     command_run_signals, command_run_decision, command_run_approve, command_run_reject, command_run_alerts;

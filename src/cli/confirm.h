@@ -4,8 +4,8 @@
 
 #include "cli/command.h"
 
-/* CLI_OK: --yes was given, or somebody said so on the terminal. Else told: CLI_FAILED after a no, CLI_USAGE
- * where nobody can be asked. */
+/* CLI_OK: --yes was given, or the user said yes on the terminal. Else told: CLI_FAILED after a no, CLI_USAGE
+ * where no terminal is there to ask on. */
 int cli_confirm(const struct invocation *in, const char *question);
 
 #endif

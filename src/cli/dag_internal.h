@@ -6,7 +6,7 @@
 
 enum { DAG_NO_NODE = -1 };
 
-/* What has a row in a layer: a node, or a line that passes. */
+/* An item with a row in a layer: a node, or a line that passes. */
 struct dag_item {
     int32_t node; /* DAG_NO_NODE: a line */
     size_t columns, row;

@@ -15,11 +15,11 @@ size_t dag_layers(struct arena *a, const struct dag_node *nodes, size_t count, u
 {
     size_t *first = ARENA_ARRAY(a, size_t, count + 2), edges = 0, done = 0, ready = 0, deepest = 0;
     for (size_t i = 0; i < count; i++) {
-        edges += nodes[i].need_count;
-        for (size_t k = 0; k < nodes[i].need_count; k++) {
-            if (nodes[i].needs[k] >= count)
+        edges += nodes[i].dependency_count;
+        for (size_t k = 0; k < nodes[i].dependency_count; k++) {
+            if (nodes[i].dependencies[k] >= count)
                 return 0;
-            first[nodes[i].needs[k] + 2]++;
+            first[nodes[i].dependencies[k] + 2]++;
         }
     }
     for (size_t i = 2; i < count + 2; i++) /* first[n + 1] becomes where the followers of n begin, then end */
@@ -27,9 +27,9 @@ size_t dag_layers(struct arena *a, const struct dag_node *nodes, size_t count, u
     uint32_t *followers = ARENA_ARRAY(a, uint32_t, edges + 1), *queue = ARENA_ARRAY(a, uint32_t, count + 1);
     size_t *missing = ARENA_ARRAY(a, size_t, count + 1);
     for (size_t i = 0; i < count; i++) {
-        for (size_t k = 0; k < nodes[i].need_count; k++)
-            followers[first[nodes[i].needs[k] + 1]++] = (uint32_t)i;
-        missing[i] = nodes[i].need_count;
+        for (size_t k = 0; k < nodes[i].dependency_count; k++)
+            followers[first[nodes[i].dependencies[k] + 1]++] = (uint32_t)i;
+        missing[i] = nodes[i].dependency_count;
         ret_layers[i] = 0;
         if (!missing[i])
             queue[ready++] = (uint32_t)i;
@@ -68,8 +68,8 @@ static bool count_items(struct dag *d, const struct dag_node *nodes, size_t coun
     for (size_t i = 0; i < count; i++)
         c->last[i] = c->layer_of[i];
     for (size_t i = 0; i < count; i++)
-        for (size_t k = 0; k < nodes[i].need_count; k++) {
-            uint32_t *last = &c->last[nodes[i].needs[k]];
+        for (size_t k = 0; k < nodes[i].dependency_count; k++) {
+            uint32_t *last = &c->last[nodes[i].dependencies[k]];
             *last = c->layer_of[i] - 1 > *last ? c->layer_of[i] - 1 : *last;
         }
     for (size_t i = 0; i < count; i++) {
@@ -86,8 +86,8 @@ static void count_neighbours(struct dag *d, const struct dag_node *nodes, size_t
 {
     size_t *to = ARENA_ARRAY(d->arena, size_t, d->item_count);
     for (size_t i = 0; i < count; i++)
-        for (size_t k = 0; k < nodes[i].need_count; k++) {
-            uint32_t n = nodes[i].needs[k];
+        for (size_t k = 0; k < nodes[i].dependency_count; k++) {
+            uint32_t n = nodes[i].dependencies[k];
             to[c->first_item[n] + c->layer_of[i] - 1 - c->layer_of[n]]++;
         }
     for (size_t i = 0; i < count; i++)
@@ -98,7 +98,7 @@ static void count_neighbours(struct dag *d, const struct dag_node *nodes, size_t
             *item = (struct dag_item){.node = begins ? (int32_t)i : DAG_NO_NODE,
                                       .columns = begins ? nodes[i].columns : 0};
             item->to = ARENA_ARRAY(d->arena, uint32_t, to[number] + 1);
-            item->from = ARENA_ARRAY(d->arena, uint32_t, begins ? nodes[i].need_count + 1 : 1);
+            item->from = ARENA_ARRAY(d->arena, uint32_t, begins ? nodes[i].dependency_count + 1 : 1);
         }
 }
 
@@ -131,8 +131,8 @@ static bool make_items(struct dag *d, const struct dag_node *nodes, size_t count
             join_layer(d, at, item);
             add_edge(d, item - 1, item);
         }
-        for (size_t k = 0; k < nodes[i].need_count; k++) {
-            uint32_t n = nodes[i].needs[k];
+        for (size_t k = 0; k < nodes[i].dependency_count; k++) {
+            uint32_t n = nodes[i].dependencies[k];
             add_edge(d, c->first_item[n] + c->layer_of[i] - 1 - c->layer_of[n], c->first_item[i]);
         }
     }
@@ -147,7 +147,7 @@ static void number_rows(struct dag *d, const struct dag_layer *l)
         d->items[l->items[i]].row = i;
 }
 
-/* Each item goes to the mean place of its neighbours on one side; who has none stays. */
+/* Each item goes to the mean place of its neighbours on one side; an item without any stays. */
 static void sort_layer(struct dag *d, struct dag_layer *l, bool by_from)
 {
     for (size_t i = 0; i < l->count; i++) {

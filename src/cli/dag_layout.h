@@ -23,9 +23,9 @@ enum {
 };
 
 struct dag_node {
-    size_t columns;        /* of its label, at least 1 */
-    const uint32_t *needs; /* the nodes it waits for, by number */
-    size_t need_count;
+    size_t columns;               /* of its label, at least 1 */
+    const uint32_t *dependencies; /* the nodes it waits for, by number */
+    size_t dependency_count;
 };
 
 struct dag_place {
@@ -41,8 +41,8 @@ struct dag_picture {
     uint8_t *lines;           /* rows * columns cells, row by row: sides, 0 for nothing */
 };
 
-/* The layer of every node, 0 for roots. Gives how many layers there are; 0: a circle, or a need that is no
- * node. */
+/* The layer of every node, 0 for roots. Gives how many layers there are; 0: a circle, or a dependency that is
+ * no node. */
 size_t dag_layers(struct arena *a, const struct dag_node *nodes, size_t count, uint32_t *ret_layers);
 
 /* False when it does not fit into rows x columns, or is no graph without circles: show a list. */

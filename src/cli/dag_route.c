@@ -9,7 +9,7 @@ enum { MARGIN = 2 };
 
 /* Lines that lead to the same items, and so share a stroke. */
 struct net {
-    const struct dag_item *first; /* whose followers are everybody's in it */
+    const struct dag_item *first; /* one of the items; all in the net have its followers */
     size_t top, bottom;           /* rows of the stroke */
     size_t column;                /* from the left of the gap; SIZE_MAX: not yet placed */
 };

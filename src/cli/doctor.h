@@ -12,7 +12,7 @@ enum finding_level { FINDING_OK, FINDING_WARN, FINDING_FAIL, FINDING_LEVEL_COUNT
 
 struct finding {
     enum finding_level level;
-    char found[256];    /* "": the check is about something that is not used; it is not shown */
+    char found[256];    /* "": the check is about an unused feature; it is not shown */
     const char *advice; /* "" when there is nothing to do */
 };
 

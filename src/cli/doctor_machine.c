@@ -1,4 +1,4 @@
-/* What the machine gives: directory, disk, open files, clock. */
+/* Checks of the machine: directory, disk, open files, clock. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-/* What a PostgreSQL server says about itself. Without one these checks say nothing. */
+/* Checks of a PostgreSQL server. Without one they say nothing. */
 #include <inttypes.h>
 
 #include "cli/doctor.h"

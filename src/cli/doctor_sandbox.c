@@ -1,4 +1,4 @@
-/* The walls around the processes: what the kernel offers, and what those that run have. */
+/* Checks of the sandbox: the features of the kernel, and the state of the running processes. */
 #include <limits.h>
 #include <stdio.h>
 

@@ -49,7 +49,7 @@ struct finding doctor_token_keys(const struct doctor *d)
     return finding(FINDING_FAIL, "restore DATA/keys from your copy", "%.240s", err.detail);
 }
 
-/* What the server kept of its last fetches, and the files. */
+/* The keys that the server kept of its last fetches, and those in files. */
 struct finding doctor_issuers(const struct doctor *d)
 {
     int64_t now = clock_wall_ms(&clock_system) / 1000;

@@ -1,4 +1,4 @@
-/* What Weir itself has: database, lock, server. */
+/* Checks of Weir itself: database, lock, server. */
 #include <inttypes.h>
 #include <limits.h>
 #include <sqlite3.h>
@@ -136,7 +136,7 @@ struct finding doctor_high_water(const struct doctor *d)
     return finding(FINDING_OK, "", "%" PRId64 " commits, all there", mark.commits);
 }
 
-/* What the lock file says; 0 when it says nothing. */
+/* The number in the lock file; 0 when there is none. */
 static int64_t lock_pid(const char *path)
 {
     char text[24] = "";
@@ -189,7 +189,7 @@ static void write_checks(const struct json *checks, char *out, size_t size)
                                  STR_ARG(c->text));
 }
 
-/* What a ready server may still say of itself, the worst first: a part of its checks, and what to do. */
+/* The warnings that a ready server may report, the worst first: a part of its checks, and the advice. */
 static const struct {
     const char *check, *advice;
 } server_warnings[] = {

@@ -16,7 +16,8 @@ enum {
     HTTP_BODY_BYTES_MAX = 256 * 1024 * 1024,
 };
 
-/* Whom an https server is known by, and what we show it. PEM files; NULL: the system's authorities, none. */
+/* The authorities that prove an https server, and the certificate we show. PEM files; NULL: the system's
+ * authorities, none. */
 struct http_trust {
     const char *ca, *client_cert, *client_key;
 };
@@ -45,8 +46,8 @@ struct http_answer {
     bool stopped;          /* by on_bytes or on_idle */
 };
 
-/* STORAGE_UNAVAILABLE: nobody there; DEPENDENCY_TIMEOUT: too slow; CONFIG_INVALID: not a URL. The
- * detail is one line that says what to do. */
+/* STORAGE_UNAVAILABLE: no server there; DEPENDENCY_TIMEOUT: too slow; CONFIG_INVALID: not a URL. The detail
+ * is one line with advice. */
 MUST_CHECK enum err_code http_call(const struct http_call *call, struct http_answer *ret_answer,
                                    struct err *err);
 void http_answer_free(struct http_answer *a);

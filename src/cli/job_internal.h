@@ -28,7 +28,7 @@ bool job_has_filter(const struct flags *f);
 struct job_bulk {
     const char *path;          /* of the call */
     const char *verb, *done;   /* "Cancel", "canceled" */
-    const char *others;        /* what it says of jobs that matched and did not change */
+    const char *others;        /* the text about jobs that matched and did not change */
     const char *const *states; /* jobs in these can change; ended by NULL */
 };
 int job_bulk(const struct invocation *in, const struct job_bulk *b);

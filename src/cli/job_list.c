@@ -17,7 +17,7 @@ const struct job_filter job_filters[] = {
 };
 const size_t job_filter_count = LENGTH_OF(job_filters);
 
-/* "/v1/jobs?state=QUEUED"; what the flags do not say is left to the server. */
+/* "/v1/jobs?state=QUEUED"; the server decides what no flag says. */
 static void write_path(const struct flags *f, struct strbuf *out)
 {
     size_t n = 0;
@@ -57,7 +57,7 @@ static int get_page(void *invocation, struct str path, struct server_answer *ret
 
 int command_job_list(const struct invocation *in)
 {
-    /* What tells jobs apart at a glance and fits a terminal; -o json has everything. */
+    /* The columns that tell jobs apart at a glance and fit a terminal; -o json has everything. */
     static const char *const headings[] = {"!JOB ID", "!STATE", "KIND", "QUEUE", ">TRY", "CREATED"};
     struct strbuf path CLEANUP(strbuf_free) = {0};
     write_path(in->flags, &path);

@@ -15,7 +15,7 @@ struct pages {
     const char *const *headings;
     size_t columns;
     void (*add_row)(struct text_table *t, const struct json *item);
-    /* Gets one page. What is not CLI_OK has been told. */
+    /* Gets one page. A result other than CLI_OK has been told. */
     int (*get)(void *self, struct str path, struct server_answer *ret_page);
     void *self;
 };

@@ -48,7 +48,7 @@ static enum err_code remove_with(const char *path, const char *ending, struct er
     return file_remove(name, err);
 }
 
-/* What the caller has to change; told. */
+/* The mistakes that the caller has to correct; told. */
 static int refuse(const struct invocation *in, const struct restore *r)
 {
     char wal[PATH_MAX + 2 * NAME_MORE];

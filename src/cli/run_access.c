@@ -16,7 +16,7 @@ static const char no_token[] = "no token: set WEIR_TOKEN or give --token (`weir 
                                "the server's machine --data DIR "
                                "with its data directory is enough";
 
-/* A path of the server's making in the data directory: it is that of a server. */
+/* Is there this path, which only a server makes, in the data directory? */
 static bool holds(const char *data_dir, const char *name)
 {
     struct strbuf path CLEANUP(strbuf_free) = {0};
@@ -86,7 +86,7 @@ int run_access_open(const struct invocation *in, struct run_access *ret_access)
                       flag_table[of_made[i]].name);
             return CLI_USAGE;
         }
-        found = NULL; /* what was typed counts more than what lies around */
+        found = NULL; /* arguments count more than files found nearby */
     }
     if (!ret_access->given && found && *found)
         ret_access->given = found;

@@ -1,4 +1,4 @@
-/* weir run get: what a run and each of its steps are, now or as of an earlier record. */
+/* weir run get: a run and each of its steps, now or as of an earlier record. */
 #include "base/must.h"
 #include "cli/run_internal.h"
 #include "lifecycle/run_lifecycle.h"

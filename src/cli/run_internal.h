@@ -34,7 +34,7 @@ struct str run_text(const struct json *object, const char *name); /* absent when
 void run_show_pairs(const struct json *object, const char *const *names, size_t count);
 /* "1.003 s" between two times on the wire; "" when one is missing. */
 void run_took_text(struct str from, struct str to, char *out, size_t size);
-/* What the payload of an event says about why: "work_failed: the scenario fails by design"; or absent. */
+/* The reason in the payload of an event: "work_failed: the scenario fails by design"; or absent. */
 struct str run_failure_text(struct arena *a, const struct json *failure);
 
 /* ---- run_list.c: a list of the Engine API; how its pages are got is filled in */
@@ -42,7 +42,7 @@ int run_show_list(struct run_access *x, struct pages *list);
 
 /* ---- run_get.c */
 void run_show(const struct json *run);
-/* What a run that has ended is worth: CLI_OK for COMPLETED. */
+/* The exit code for a run that has ended: CLI_OK for COMPLETED. */
 int run_exit_code(struct str status);
 
 /* ---- run_events.c */
@@ -63,7 +63,7 @@ enum run_follow { FOLLOW_LINES, FOLLOW_PICTURE, FOLLOW_SILENT };
 /* Until the run has ended. Gives the exit code: CLI_OK only for COMPLETED. */
 int run_watch(struct run_access *x, const char *run_id, enum run_follow how);
 
-/* ---- run_plan.c: the version of a plan that was stored last. What is not CLI_OK has been told. */
+/* ---- run_plan.c: the version of a plan that was stored last. A result other than CLI_OK has been told. */
 int run_newest_version(struct run_access *x, const char *plan, struct strbuf *ret_version);
 
 /* ---- run_plan_file.c: a plan as people write it, as JSON. ERR_CONFIG_INVALID names line or step. */

@@ -10,7 +10,7 @@
 
 enum { LABEL_COLUMNS_MAX = 32, FAULTS_MAX = 3, INDENT = 2, INDENT_SHARE = 3, NARROWEST = 20 };
 
-/* A line is begun, gets its parts, and is ended; what does not fit is cut off. */
+/* A line is begun, gets its parts, and is ended; parts that do not fit are cut off. */
 struct canvas {
     struct strbuf *out;
     size_t columns, left; /* of the line */
@@ -163,7 +163,8 @@ static bool try_graph(struct arena *a, const struct picture *p, size_t rows, str
     struct str *labels = ARENA_ARRAY(a, struct str, p->count + 1);
     for (size_t i = 0; i < p->count; i++) {
         labels[i] = label_of(a, &p->steps[i]);
-        nodes[i] = (struct dag_node){text_columns(labels[i]), p->steps[i].needs, p->steps[i].need_count};
+        nodes[i] = (struct dag_node){text_columns(labels[i]), p->steps[i].dependencies,
+                                     p->steps[i].dependency_count};
     }
     if (!dag_layout(a, nodes, p->count, rows, c->columns, &g))
         return false;
@@ -175,15 +176,16 @@ static bool try_graph(struct arena *a, const struct picture *p, size_t rows, str
 
 static bool is_ready(const struct picture *p, const struct picture_step *s)
 {
-    for (size_t i = 0; i < s->need_count; i++) {
-        enum step_status needed = p->steps[s->needs[i]].status;
+    for (size_t i = 0; i < s->dependency_count; i++) {
+        enum step_status needed = p->steps[s->dependencies[i]].status;
         if (needed != STEP_SUCCESS && needed != STEP_SKIPPED)
             return false;
     }
     return true;
 }
 
-/* Who is told first when there is no room for all: what failed, runs, is next, was; then the rest. */
+/* The order in which steps are shown when there is no room for all: failed, running, next, done; then the
+ * rest. */
 enum { URGENCY_FAILED, URGENCY_RUNNING, URGENCY_NEXT, URGENCY_OVER, URGENCY_LATER, URGENCIES };
 
 static int urgency(const struct picture *p, const struct picture_step *s)
@@ -246,7 +248,7 @@ static void write_list(struct arena *a, const struct picture *p, size_t rows, st
     uint32_t *layers = ARENA_ARRAY(a, uint32_t, p->count + 1);
     size_t widest = c->columns / INDENT_SHARE;
     for (size_t i = 0; i < p->count; i++)
-        nodes[i] = (struct dag_node){1, p->steps[i].needs, p->steps[i].need_count};
+        nodes[i] = (struct dag_node){1, p->steps[i].dependencies, p->steps[i].dependency_count};
     if (p->graph && !dag_layers(a, nodes, p->count, layers))
         memset(layers, 0, p->count * sizeof *layers);
     size_t room = p->count <= rows ? p->count : rows - 1;

@@ -1,5 +1,5 @@
 /* cli/run_picture.h - a run as a few lines of text for a terminal: head, counts, its steps as a graph (or,
- * when that does not fit, as a list), and what somebody may want to do. Pure: text in, text out. */
+ * when that does not fit, as a list), and advice for the reader. Pure: text in, text out. */
 #ifndef WEIR_CLI_RUN_PICTURE_H
 #define WEIR_CLI_RUN_PICTURE_H
 
@@ -10,9 +10,9 @@ struct picture_step {
     struct str id;
     enum step_status status;
     int64_t attempt;
-    struct str note;       /* why it failed; absent: nothing to say */
-    const uint32_t *needs; /* by number */
-    size_t need_count;
+    struct str note;              /* why it failed; absent: nothing to say */
+    const uint32_t *dependencies; /* by number */
+    size_t dependency_count;
     bool stuck; /* failed, and it is not tried again by itself */
 };
 
@@ -21,7 +21,7 @@ struct picture {
     enum run_status status;
     const struct picture_step *steps;
     size_t count;
-    bool graph; /* the needs are known */
+    bool graph; /* the dependencies are known */
 };
 
 /* Adds at most `rows` lines of at most `columns` columns, each with a line break; gives how many. */

@@ -68,12 +68,12 @@ static void add_ms(struct text_table *t, const struct json *ms)
 
 static void add_step(struct text_table *t, const struct json *step)
 {
-    struct strbuf needs CLEANUP(strbuf_free) = {0};
+    struct strbuf names CLEANUP(strbuf_free) = {0};
     const struct json *list = json_get(step, "dependsOn");
     for (const struct json *n = list ? list->child : NULL; n; n = n->next)
-        strbuf_addf(&needs, "%s%.*s", needs.len ? ", " : "", STR_ARG(n->text));
+        strbuf_addf(&names, "%s%.*s", names.len ? ", " : "", STR_ARG(n->text));
     text_table_add_json(t, json_get(step, "stepId"));
-    text_table_add(t, needs.len ? strbuf_str(&needs) : STR(""));
+    text_table_add(t, names.len ? strbuf_str(&names) : STR(""));
     text_table_add_json(t, json_get(step, "queue"));
     text_table_add_json(t, json_get(step, "maxAttempts"));
     add_ms(t, json_get(step, "timeoutMs"));

@@ -10,7 +10,7 @@
 enum sense {
     SENSE_PLAN,  /* by the names of its members */
     SENSE_TEXT,  /* a number is a text that looks like one */
-    SENSE_AS_IS, /* a step's config is nobody's business but its worker's */
+    SENSE_AS_IS, /* a step's config is for its worker only */
 };
 
 static enum sense sense_of(struct str key)

@@ -1,5 +1,6 @@
 /* weir run signal: flags to a SignalRequest. */
 #include "base/must.h"
+#include "base/random.h"
 #include "base/uuid.h"
 #include "cli/json_argument.h"
 #include "cli/run_internal.h"
@@ -36,7 +37,7 @@ static bool read_type(const char *typed, enum signal_type *ret_type)
     return false;
 }
 
-/* What the payload of a type may hold, of what has a flag. */
+/* The members that the payload of a type may have, of those with a flag. */
 struct shape {
     bool step, reason, force, params, override, target;
 };

@@ -22,10 +22,10 @@ struct named {
     uint32_t number;
 };
 
-/* Of the plan, which never changes: what each step waits for. */
+/* From the plan, which never changes: the dependencies of each step. */
 struct plan_view {
     struct map by_id;
-    struct picture_step *steps; /* needs, and `attempt` for how many it may have */
+    struct picture_step *steps; /* dependencies, and `attempt` for how many it may have */
     size_t count;
     bool waits; /* onFailure: wait */
 };
@@ -64,15 +64,15 @@ static struct named *find_step(const struct plan_view *p, struct str id)
     return NULL;
 }
 
-static void take_needs(struct watch *w, struct picture_step *s, const struct json *list)
+static void take_dependencies(struct watch *w, struct picture_step *s, const struct json *list)
 {
-    uint32_t *needs = ARENA_ARRAY(w->arena, uint32_t, list ? list->count + 1 : 1);
+    uint32_t *dependencies = ARENA_ARRAY(w->arena, uint32_t, list ? list->count + 1 : 1);
     for (const struct json *n = list ? list->child : NULL; n; n = n->next) {
         const struct named *other = find_step(&w->plan, n->text);
         if (other)
-            needs[s->need_count++] = other->number;
+            dependencies[s->dependency_count++] = other->number;
     }
-    s->needs = needs;
+    s->dependencies = dependencies;
 }
 
 static void take_plan(struct watch *w, const struct json *plan)
@@ -93,7 +93,7 @@ static void take_plan(struct watch *w, const struct json *plan)
     }
     size_t i = 0;
     for (const struct json *s = steps ? steps->child : NULL; s; s = s->next)
-        take_needs(w, &p->steps[i++], json_get(s, "dependsOn"));
+        take_dependencies(w, &p->steps[i++], json_get(s, "dependsOn"));
 }
 
 static int read_plan(struct watch *w, const struct json *run)
@@ -128,8 +128,8 @@ static void fill_step(struct watch *w, struct arena *a, const struct json *from,
     const struct named *known = find_step(&w->plan, run_text(from, "stepId"));
     int64_t tries = known ? w->plan.steps[known->number].attempt : 1;
     if (known) {
-        s->needs = w->plan.steps[known->number].needs;
-        s->need_count = w->plan.steps[known->number].need_count;
+        s->dependencies = w->plan.steps[known->number].dependencies;
+        s->dependency_count = w->plan.steps[known->number].dependency_count;
     }
     s->id = run_text(from, "stepId");
     s->status = step_status_named(run_text(from, "status"));
@@ -149,7 +149,7 @@ static struct str took_text(struct arena *a, const struct json *run)
     return arena_str(a, str_of(took));
 }
 
-/* Steps of the plan stand at their number, so that needs find them. */
+/* Steps of the plan stand at their number, so that dependencies find them. */
 static void draw(struct watch *w, const struct json *run)
 {
     struct arena *a = arena_new(65536);

@@ -1,20 +1,17 @@
-/* weir serve: which function each process of the table runs, and what people see when it is ready. */
+/* weir serve: what each process of the list runs, and what people see when core is ready. */
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/must.h"
 #include "base/store_url.h"
 #include "cli/command.h"
 #include "cli/token_internal.h"
-#include "core/core.h"
-#include "domains/replay/replay.h"
-#include "domains/runner/runner.h"
 #include "runtime/failure_modes.h"
-#include "runtime/partition.h"
 #include "runtime/supervisor.h"
 #include "telemetry/otlp.h"
 
@@ -32,86 +29,30 @@ static void forget_collector_key(void)
 static struct settings settings;
 
 /* The one process with secrets in its settings. */
-static int run_core(const struct process_start *start)
+static bool take_secrets(const struct process_start *start)
 {
     struct err err;
-    forget_collector_key();
     settings_forget_environment();
     enum err_code code = settings_take_secrets(&settings, start->secrets_fd, &err);
     close(start->secrets_fd);
-    if (code != ERR_OK) {
+    if (code != ERR_OK)
         failure_boot_config_invalid(start->name, err.detail, "settings");
-        return PROCESS_EXIT_CONFIG;
-    }
-    return core_main(start);
+    return code == ERR_OK;
 }
 
-static int run_runner(const struct process_start *start)
+/* Every child begins here: secrets that it does not need are gone before its main function. */
+static int run_process(const struct process_start *start)
 {
-    forget_collector_key();
-    const struct settings *s = start->settings;
-    struct runner_config config = {
-        .workers = s->runner_workers,
-        .concurrency = s->runner_concurrency,
-        .time_scale = s->runner_time_scale,
-        .heartbeat_ms = s->queue_heartbeat_ms,
-        .drain_ms = s->runtime_drain_ms,
-        .socket_path = start->socket_path,
-        .scratch_fd = start->scratch_fd,
-        .instance = start->instance,
-        .stop_requested = process_stop_requested,
-        .stop_fd = process_stop_fd(),
+    static process_main_fn *const mains[] = {
+#define X(id, name, does, domain, instances, sandbox, store, asked, main) [PROCESS_##id] = main,
+        PROCESS_LIST(X)
+#undef X
     };
-    process_ready(start); /* it reconnects by itself, so there is nothing to wait for */
-    return runner_main(&config);
-}
-
-/* What both that connect out have in common, and the address guard. */
-static int run_sender(const struct process_start *start, struct gateway_config *config,
-                      enum partition_domain partitions)
-{
-    const struct settings *s = start->settings;
-    struct err err;
-    struct partition_counts counts;
-    struct str cidrs = str_of(s->webhooks_allow_cidrs ? s->webhooks_allow_cidrs : "");
-    config->socket_path = start->socket_path;
-    config->timeout_ms = s->webhooks_timeout_ms;
-    config->heartbeat_ms = s->queue_heartbeat_ms;
-    config->drain_ms = s->runtime_drain_ms;
-    config->instance = start->instance;
-    config->limits = domain_limits(config->role->domain, s);
-    config->stop_requested = process_stop_requested;
-    config->stop_fd = process_stop_fd();
-    if (egress_policy_parse(cidrs, settings_webhooks_private(s), &config->policy, &err) != ERR_OK ||
-        partition_count_all(s, partition_cpus(s), &counts, &err) != ERR_OK) {
-        failure_boot_config_invalid(start->name, err.detail, "egress");
+    if (start->kind->id != PROCESS_GATEWAY)
+        forget_collector_key();
+    if (start->kind->owns_store && !take_secrets(start))
         return PROCESS_EXIT_CONFIG;
-    }
-    config->partitions = counts.of[partitions];
-    process_ready(start);
-    return gateway_main(config);
-}
-
-static int run_gateway(const struct process_start *start)
-{
-    const struct settings *s = start->settings;
-    struct gateway_config config = {.role = &gateway_role,
-                                    .in_flight_max = (uint32_t)s->gateway_in_flight,
-                                    .otlp_endpoint = otlp_endpoint(),
-                                    .otlp_headers = otlp_headers(),
-                                    .policy_url = s->engine_policy_url,
-                                    .fetches_keys = s->tokens_issuers != NULL};
-    return run_sender(start, &config, PARTITION_OF_OUTBOUND);
-}
-
-static int run_replay(const struct process_start *start)
-{
-    const struct settings *s = start->settings;
-    forget_collector_key();
-    struct gateway_config config = {.role = &replay_role,
-                                    .in_flight_max = (uint32_t)s->replay_in_flight,
-                                    .idle_ms = process_rests(PROCESS_REPLAY, s) ? REPLAY_IDLE_MS : 0};
-    return run_sender(start, &config, PARTITION_OF_REPLAY);
+    return mains[start->kind->id](start);
 }
 
 /* An address to connect to: a wildcard is where to listen, not where to call. False: there is no such
@@ -187,10 +128,7 @@ static int run_with_greeting(const struct settings *s, int secrets_fd, const str
     const struct supervisor_config config = {
         .settings = s,
         .secrets_fd = secrets_fd,
-        .mains = {[PROCESS_CORE] = run_core,
-                  [PROCESS_RUNNER] = run_runner,
-                  [PROCESS_GATEWAY] = run_gateway,
-                  [PROCESS_REPLAY] = run_replay},
+        .run = run_process,
         .argc = in->argc,
         .argv = in->argv,
         .on_ready = greet,

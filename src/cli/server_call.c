@@ -113,7 +113,7 @@ static struct str member_text(const struct json *object, const char *name)
     return j && j->type == JSON_STRING ? j->text : STR_ABSENT;
 }
 
-/* What our own list of errors advises for this code; the answer itself has no room for it. */
+/* The advice of our own list of errors for this code; the answer itself has no room for it. */
 static const char *advice_for(struct str wire)
 {
     for (int i = 0; i < ERR_CODE_COUNT; i++)
@@ -144,7 +144,7 @@ static void tell(struct str title, struct str detail, struct str code, const cha
 
 static bool is_credentials(struct str code)
 {
-    return str_is(code, err_wire(ERR_AUTH_INVALID_CREDENTIALS)); /* whose advice is about headers */
+    return str_is(code, err_wire(ERR_AUTH_INVALID_CREDENTIALS)); /* the advice for these is about headers */
 }
 
 const char *server_advice_key(long status, struct str code)

@@ -8,7 +8,7 @@
 #include "cli/command.h"
 #include "cli/http_call.h"
 
-/* What to do about a problem of this code; NULL: what the list of errors says. */
+/* Advice about a problem of this code; NULL: that of the list of errors. */
 typedef const char *server_advice_fn(long status, struct str code);
 
 struct server_call {

@@ -187,7 +187,7 @@ int store_check_path(const struct invocation *in, const char *doing, char *ret_p
 static enum err_code judge_mark(const char *file, struct err *ret_loss)
 {
     struct high_water mark = high_water_read(file), position;
-    struct err err; /* what cannot be read is told by the check itself */
+    struct err err; /* the check itself reports an unreadable one */
     *ret_loss = (struct err){.code = ERR_OK};
     if (store_position_sqlite(file, &position, &err) != ERR_OK)
         return ERR_OK;

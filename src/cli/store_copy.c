@@ -1,10 +1,10 @@
 /* weir store copy --from URL --to URL: a stopped server's store into another, of either kind.
  *
- * Order:  1  nobody uses either: the lock of an SQLite file's directory is held to the end, no other process
- *            has a lane on a PostgreSQL database;
+ * Order:  1  no other process uses either: the lock of an SQLite file's directory is held to the end, no
+ *            other process has a lane on a PostgreSQL database;
  *         2  store_copy: counts, moves (or goes on where it broke off), counts again;
  *         3  both ends are verified;
- *         4  only then the target's marks go, and a server may start on it. */
+ *         4  only then the target's store numbers go, and a server may start on it. */
 #include <inttypes.h>
 #include <libgen.h>
 #include <limits.h>
@@ -201,11 +201,11 @@ static int open_source(struct copy *c)
 
 static int open_target(struct copy *c)
 {
-    struct store_options o = {
-        .url = c->to.url,
-        .timeout_ms = COPY_TIMEOUT_MS,
-        .wall_ms = clock_wall_ms(&clock_system),
-        .high_water = HIGH_WATER_RESET}; /* whatever was there before, the copy is what it holds now */
+    struct store_options o = {.url = c->to.url,
+                              .timeout_ms = COPY_TIMEOUT_MS,
+                              .wall_ms = clock_wall_ms(&clock_system),
+                              .high_water =
+                                  HIGH_WATER_RESET}; /* whatever was there before, now it holds the copy */
     struct err err;
     struct reader *r;
     int code = end_lock(&c->to, &c->from);

@@ -33,8 +33,7 @@ struct tail {
     const struct invocation *in;
     struct reader *reader;
     struct log_place place;
-    size_t skip_offset; /* of the chunk behind `place`: events before it were seen */
-    int64_t left;       /* how many more are wanted */
+    int64_t left; /* how many more are wanted */
     uint64_t shown, purged;
     struct text_table *table; /* NULL: JSON */
     struct arena *arena;      /* of one chunk */
@@ -65,9 +64,7 @@ static bool place_parse(const char *text, struct tail *t)
     }
     if (numbers[1] < 1 || numbers[2] > UINT16_MAX)
         return false;
-    /* The chunk itself comes again, for what it has behind the offset. */
-    t->place = (struct log_place){.turn = numbers[0], .chunk = numbers[1] - 1};
-    t->skip_offset = (size_t)numbers[2];
+    t->place = (struct log_place){numbers[0], numbers[1], (size_t)numbers[2]};
     return true;
 }
 
@@ -102,7 +99,7 @@ static void write_event(const struct event *e, const struct job_row *job, const 
     printf("%s\n", text.ptr);
 }
 
-/* Jobs that retention has removed have lost their name; what is left of their events is passed over. */
+/* Jobs that retention has removed have no name any more; their remaining events are passed over. */
 static bool read_jobs(struct tail *t, const struct event *events, size_t count, struct load_row *ret_rows)
 {
     struct job_row *jobs = ARENA_ARRAY(t->arena, struct job_row, count);
@@ -153,14 +150,13 @@ static bool take_chunk(struct log_place at, struct str chunk, void *arg)
                 at.chunk);
         return false;
     }
-    size_t count = decode_chunk(chunk, t->skip_offset, events, behind);
+    size_t count = decode_chunk(chunk, at.offset, events, behind);
     if (!read_jobs(t, events, count, rows))
         return false;
     for (size_t i = 0; i < count && t->left; i++) {
         place_text(at, behind[i], place);
         tell(t, &events[i], &rows[i], place);
     }
-    t->skip_offset = 0;
     arena_reset(t->arena);
     return t->left > 0 && !ferror(stdout);
 }
@@ -181,7 +177,7 @@ static bool look(struct tail *t)
     if (t->table)
         text_table_show(t->table, stdout);
     fflush(stdout);
-    return t->err.code == ERR_OK && (before.turn != t->place.turn || before.chunk != t->place.chunk);
+    return t->err.code == ERR_OK && memcmp(&before, &t->place, sizeof before) != 0;
 }
 
 static bool heals(enum err_code code)

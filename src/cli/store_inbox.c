@@ -1,4 +1,4 @@
-/* weir store inbox: what applications have put in that is no job yet, and what was refused. */
+/* weir store inbox: rows that applications have put in and that are no job yet, and refused ones. */
 #include <inttypes.h>
 
 #include "base/must.h"

@@ -29,7 +29,7 @@ void text_table_add_tone(struct text_table *t, struct str text, enum tone tone);
 void text_table_addf(struct text_table *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* null: "-"; strings as they are; anything else as JSON. */
 void text_table_add_json(struct text_table *t, const struct json *value);
-void text_table_hide_headings(struct text_table *t); /* what they say of alignment stays */
+void text_table_hide_headings(struct text_table *t); /* their alignment stays */
 /* At least this wide, for rows that are printed one by one. */
 void text_table_widen(struct text_table *t, size_t column, size_t columns);
 /* One row of two cells, for "name  value" lists. */

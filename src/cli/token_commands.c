@@ -154,7 +154,7 @@ static struct str time_of(struct arena *a, int64_t seconds)
     return seconds ? arena_str(a, time_text_ms(seconds * 1000, text)) : STR_ABSENT;
 }
 
-/* Claims only of a good token: what an unverified one says is nobody's word. */
+/* Claims only of a good token: claims of an unverified token mean nothing. */
 static void show_verdict(const struct invocation *in, const struct token_verdict *v, struct arena *a)
 {
     const struct token_claims *c = &v->claims;

@@ -14,7 +14,7 @@ struct token_tool {
     char issuer[SETTINGS_ISSUER_MAX];
     struct key_place place; /* these two borrow from the settings */
     struct token_policy policy;
-    char actor[TOKEN_ACTOR_MAX]; /* who types */
+    char actor[TOKEN_ACTOR_MAX]; /* the person at the keyboard */
     int64_t now;                 /* seconds */
 };
 

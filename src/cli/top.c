@@ -42,7 +42,8 @@ struct top {
     size_t count;                 /* of looks so far; the newest is looks[(count - 1) % LOOKS] */
 };
 
-/* Who may see the topology of a server in use: the operator, or an Admin. In dev everybody on its machine. */
+/* The topology of a server in use is for the operator, or an Admin. In dev it is for every caller on its
+ * machine. */
 static const char *bearer_of(const struct invocation *in)
 {
     static const enum flag_id flags[] = {FLAG_TOKEN, FLAG_OPERATOR_TOKEN};
@@ -76,7 +77,7 @@ static enum err_code ask(const struct top *t, const char *path, const char *acce
     return server_ask(t->in, &call, ret, err);
 }
 
-/* CLI_OK: there is one look more. What stands in its way is told `aloud`, or not at all. */
+/* CLI_OK: one look more was taken. A fault is told if `aloud`, otherwise not. */
 static int look(struct top *t, bool aloud)
 {
     size_t at = t->count % LOOKS;
@@ -128,7 +129,7 @@ static size_t height(void)
     return size.ws_row;
 }
 
-/* As many lines as there are rows, from the top; what is left of the screen is cleared. */
+/* As many lines as there are rows, from the top; the rest of the screen is cleared. */
 static void put_frame(struct str text, const char *note)
 {
     size_t rows = height();
@@ -141,7 +142,7 @@ static void put_frame(struct str text, const char *note)
     fflush(stdout);
 }
 
-/* What the last line says: how old the picture is when the server does not answer, and the keys. */
+/* The last line: the age of the picture when the server does not answer, and the keys. */
 static void redraw(const struct top *t, bool paused, bool answers)
 {
     struct top_frame f = frame_of(t);

@@ -1,5 +1,5 @@
-/* cli/top_view.h - one frame of `weir top`: what two looks at a server say, as tables. Draws, and asks
- * nobody. */
+/* cli/top_view.h - one frame of `weir top`: the difference of two looks at a server, as tables. Only draws.
+ * */
 #ifndef WEIR_CLI_TOP_VIEW_H
 #define WEIR_CLI_TOP_VIEW_H
 
@@ -8,7 +8,7 @@
 #include "base/json.h"
 #include "cli/metrics_text.h"
 
-/* What the server said at one moment. */
+/* The answers of the server at one moment. */
 struct top_look {
     struct metrics_text metrics;
     const struct json *topology; /* GET /ops/v1/topology */

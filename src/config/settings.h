@@ -102,7 +102,7 @@ MUST_CHECK enum err_code settings_take_secrets(struct settings *s, int fd, struc
 void settings_overwrite_environment(void);
 void settings_forget_environment(void);
 
-/* What several callers would otherwise each work out from the values. */
+/* Values derived from the settings, for several callers. */
 enum { SETTINGS_HOST_MAX = 254 };
 /* server.listen in parts; brackets of an IPv6 address are taken off; port 0 = any free one. False: off. */
 bool settings_listen_parts(const struct settings *s, char *ret_host, size_t host_size, uint16_t *ret_port);

@@ -21,7 +21,7 @@ static bool contains(struct str name, const char *part)
 
 /* Kubernetes tells every container of the services around it: of one called weir, or weir-NAME, by WEIR_PORT,
  * WEIR_NAME_SERVICE_HOST, WEIR_NAME_PORT_80_TCP_ADDR and the like. A plain WEIR_NAME_PORT is a URL then; a
- * number is somebody's mistake. */
+ * number is a mistake. */
 static bool is_service_link(struct str name, struct str value)
 {
     if (ends_with(name, "_PORT") && !contains(name, "_PORT_") && !contains(name, "_SERVICE_"))

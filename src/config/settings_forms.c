@@ -1,4 +1,4 @@
-/* What the value of a TEXT setting must look like: one check per form of SETTING_FORMS. */
+/* The form of the value of a TEXT setting: one check per form of SETTING_FORMS. */
 #include <arpa/inet.h>
 
 #include "base/must.h"

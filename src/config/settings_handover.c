@@ -2,8 +2,8 @@
  *
  * Root forks every child, and a child has all that root's memory ever held: freed blocks, buffers of the YAML
  * reader, the first place of a text that grew. So root never reads a secret. A short-lived child of it does
- * (cli/serve.c), and writes what it found into two files in memory: one for root and everybody, one for core.
- * Root keeps the second open and unread, for the next core.
+ * (cli/serve.c), and writes what it found into two files in memory: one for root and all processes, one for
+ * core. Root keeps the second open and unread, for the next core.
  *
  * The form is private to one program: a header of origins, then each value in the order of the table. */
 #include <errno.h>
@@ -19,8 +19,8 @@
 enum { TEXT_ABSENT = UINT16_MAX, HANDOVER_BYTES_MAX = 1024 * 1024 };
 _Static_assert((int)SETTING_TEXT_MAX < (int)TEXT_ABSENT, "a length is never taken for no text");
 
-/* What core works with. Another secret stays with the process that read the settings: weir serve has no use
- * for the passphrase of private keys, which only the commands that mint need. */
+/* The secrets that core needs. Others stay with the process that read the settings: weir serve has no use for
+ * the passphrase of private keys, which only the commands that mint need. */
 static const enum setting_id core_needs[] = {SETTING_operator_token, SETTING_store_password,
                                              SETTING_store_url};
 
@@ -183,7 +183,7 @@ enum err_code settings_take_secrets(struct settings *s, int fd, struct err *err)
 
 /* ---- the environment ---- */
 
-/* Of the command line: whoever starts a server from a shell that uses one. */
+/* Of the command line: for a server that is started from a shell. */
 static const char *const other_secrets[] = {"WEIR_API_KEY", "WEIR_TOKEN", SETTING_POSTGRES_VARIABLE};
 
 static void each_secret_variable(void (*act)(const char *name))

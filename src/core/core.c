@@ -1,5 +1,4 @@
-#include "core/core.h"
-
+/* The core process: HTTP API, commit loop, timers. The only process that touches the store. */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -13,12 +12,14 @@
 #include "base/log.h"
 #include "base/store_url.h"
 #include "config/settings.h"
+#include "core/task_owners.h"
 #include "core/tls_watch.h"
 #include "jobs/inbox.h"
 #include "jobs/purge.h"
 #include "runtime/data_lock.h"
 #include "runtime/failure_modes.h"
 #include "runtime/link_watch.h"
+#include "runtime/process_signals.h"
 #include "runtime/sandbox.h"
 #include "store/store_open.h"
 
@@ -44,8 +45,8 @@ enum {
 
 struct core {
     const struct process_start *start;
-    int64_t epoch;     /* the how manyth core on these data */
-    const char *stage; /* of the start: what is being opened */
+    int64_t epoch;     /* the ordinal of this core process on the data directory */
+    const char *stage; /* of the start: the part that is being opened */
     struct store *store;
     struct store *more_lanes[CORE_LANES_MAX]; /* of a shared store */
     size_t more_lane_count;
@@ -61,7 +62,7 @@ struct core {
     int64_t live_at_start;
 };
 
-/* What the store is kept by; before that is known, the part of core that did not open. */
+/* The name of the store's backend; before it is known, of the part of core that did not open. */
 static const char *adapter_name(const struct core *c)
 {
     char url[SETTINGS_STORE_URL_MAX];
@@ -95,7 +96,7 @@ static int fail(const struct core *c, const struct err *err)
     return PROCESS_EXIT_ADAPTER;
 }
 
-/* A failed fsync: what was written may or may not be there. Never retried: leave, be restarted, recover. */
+/* A failed fsync: the data may or may not be on the disk. Never retried: leave, be restarted, recover. */
 static void store_is_lost(void *self, const struct err *err)
 {
     struct api *a = self;
@@ -187,7 +188,7 @@ static bool housekeep(void *self, struct unit *u)
     struct core *c = self;
     bool more = inbox_drain(&c->inbox, u);
     /* Under pressure the purge waits, but not so long that the disk fills. */
-    if (u->puts_off && u->steady_ms - c->purged_ms < PURGE_WAITS_MS)
+    if (u->defers_retries && u->steady_ms - c->purged_ms < PURGE_WAITS_MS)
         return more;
     c->purged_ms = u->steady_ms;
     return purge_housekeep(&c->purge, u) || more;
@@ -215,19 +216,20 @@ static void make_kernel(struct core *c)
                               .more_lanes = c->more_lanes,
                               .more_lane_count = c->more_lane_count,
                               .settings = c->start->settings,
+                              .owners = task_owners,
                               .clock = &clock_system,
                               .watch = {.committed = api_committed,
                                         .batch_end = api_batch_end,
                                         .fatal = store_is_lost,
-                                        .lends = api_commits_itself,
-                                        .lent_batch_end = api_lent_batch_end,
-                                        .attempts = c->api->traces != NULL,
+                                        .inline_begins = api_inline_commit_begins,
+                                        .inline_batch_end = api_inline_batch_end,
+                                        .costly = traces_costly(c->api->traces),
                                         .self = c->api},
                               .housekeep = housekeep,
                               .save = save,
                               .saved = saved,
                               .housekeep_self = c,
-                              .lends_turns = true};
+                              .commits_inline = true};
     c->kernel = kernel_new(&k);
     api_open(c->api, c->store, c->kernel);
 }
@@ -350,7 +352,7 @@ static enum err_code start(struct core *c, struct err *err)
     return ERR_OK;
 }
 
-/* What the first thread does while the others serve. */
+/* The work of the first thread while the others serve. */
 static void watch_over(struct core *c)
 {
     struct heart *heart = heart_open("main");
@@ -362,7 +364,7 @@ static void watch_over(struct core *c)
         if (asked)
             issuers_reload(c->api);
     }
-    heart_close(heart); /* who stops is held to its time by root */
+    heart_close(heart); /* while core stops, root limits the time */
 }
 
 /* Stop accepting, finish what is under way (long polls end at once), then close the store. */
@@ -408,7 +410,7 @@ int core_main(const struct process_start *process)
     struct err err = {.code = ERR_OK};
     log_process("core");
     log_minimum(settings_log_level(process->settings));
-    umask(0077); /* the database and its log are nobody else's to read */
+    umask(0077); /* only this user may read the database and its log */
     raise_descriptor_limit(process->settings);
     if (start(&c, &err) != ERR_OK) {
         close_all(&c);

@@ -8,7 +8,7 @@
  * Two grades: PRIVATE ranges open with allow_private or by a network of the allow-list; NEVER ranges (this
  * network, multicast, broadcast) stay shut whatever the policy says.
  * Wrapped: ::ffff:a.b.c.d and 64:ff9b::a.b.c.d (NAT64) are judged as a.b.c.d. The tunnels (::a.b.c.d,
- * 6to4, Teredo) are private at best, since nobody can tell where they come out. */
+ * 6to4, Teredo) are private at best, since it is unknown where they come out. */
 #ifndef WEIR_EGRESS_ADDRESS_H
 #define WEIR_EGRESS_ADDRESS_H
 
@@ -40,7 +40,7 @@ MUST_CHECK enum err_code egress_policy_parse(struct str list, bool allow_private
                                              struct egress_policy *ret_policy, struct err *err);
 
 /* `address` is of its family's full size. *ret_reason is set when denied: a phrase such as "loopback",
- * without the address, since whoever owns a URL may read it and must not learn what our resolver says. */
+ * without the address, since the owner of a URL may read it and must not learn what our resolver says. */
 bool egress_address_allowed(const struct egress_policy *policy, const struct sockaddr *address,
                             const char **ret_reason);
 /* The same for an address written out as inet_ntop does; anything else is denied. */

@@ -31,7 +31,7 @@ const char *egress_failure_wire(enum egress_failure failure)
 
 /* --- curl's sockets and timer in our epoll -------------------------------------------------------- */
 
-/* What epoll gives back: the lane above the descriptor. */
+/* The tag that epoll returns: the lane above the descriptor. */
 static uint64_t event_tag(const struct egress_lane *lane, int fd)
 {
     return (uint64_t)(lane - lane->egress->lanes) << 32 | (uint32_t)fd;

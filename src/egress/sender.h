@@ -1,4 +1,4 @@
-/* egress/sender.h - sends HTTP POSTs to receivers nobody trusts, thousands at a time, in one thread.
+/* egress/sender.h - sends HTTP POSTs to untrusted receivers, thousands at a time, in one thread.
  *
  * The one way out of Weir: sender_easy.c sets every option of a transfer, and nothing else in the program
  * connects to a host that a client named.
@@ -24,7 +24,7 @@
  *          EGRESS_EXCERPT_BYTES are kept, unless the request brings a buffer for all of it.
  * Twice:   a kept connection that turns out dead before a byte of the answer came is replaced and the request
  *          sent again by itself; receivers may see a request twice, as at-least-once has it.
- * Names:   each lookup has a thread of its own (libcurl's), so a slow one delays nobody else. It counts
+ * Names:   each lookup has a thread of its own (libcurl's), so a slow one delays no other. It counts
  *          against connect_timeout_ms; given up, its thread stays until the C library's resolver returns (its
  *          own timeouts: with Debian's defaults at most 30 s). Answers are kept ten seconds.
  * Fails:   through the result; egress_send() itself refuses only what is malformed or beyond a bound. Never
@@ -46,7 +46,7 @@
     X(NONE, "none")                                                                                          \
     X(POLICY, "refused_by_policy") /* an address of the host is denied; no byte was sent to it */            \
     X(DNS, "dns")                  /* no such host, or too many lookups at once */                           \
-    X(CONNECT, "connect")          /* nobody accepts there */                                                \
+    X(CONNECT, "connect")          /* no connection was accepted there */                                    \
     X(TLS, "tls")                  /* handshake or certificate */                                            \
     X(TIMEOUT, "timeout")          /* connecting or the whole took too long */                               \
     X(CLOSED, "closed")            /* the connection ended before the answer did */                          \

@@ -162,7 +162,7 @@ static void set_connection(CURL *easy, struct egress_transfer *t)
     SET(easy, CURLOPT_RESOLVER_START_FUNCTION, start_lookup);
     SET(easy, CURLOPT_RESOLVER_START_DATA, t);
     SET(easy, CURLOPT_NOSIGNAL, 1L);
-    /* Without it, giving up on a lookup waits for its thread, and with it everybody in this loop. */
+    /* Without it, giving up on a lookup waits for its thread, and all requests of this loop with it. */
     SET(easy, CURLOPT_QUICK_EXIT, 1L);
     SET(easy, CURLOPT_DNS_CACHE_TIMEOUT, (long)DNS_KEPT_S);
     SET(easy, CURLOPT_MAXAGE_CONN, (long)CONNECTION_IDLE_S);

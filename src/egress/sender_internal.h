@@ -41,7 +41,7 @@ struct egress_transfer {
     const char *denied;            /* why an address was denied; NULL: none was */
     size_t head_bytes, head_lines; /* of the answer, so far */
     size_t body_bytes;             /* of the answer, so far */
-    bool head_done;                /* the final head is complete; what follows are trailers */
+    bool head_done;                /* the final head is complete; trailers follow */
     bool head_large, cut;          /* why we stopped reading */
     int64_t retry_after_ms;
     char curl_error[CURL_ERROR_SIZE];
@@ -58,17 +58,17 @@ struct egress {
     uint32_t transfer_count;        /* made so far, at most in_flight_max */
     uint32_t in_flight, lookups;
     size_t bytes;
-    uint64_t hash_key[2]; /* chooses lanes; seeded, so that nobody fills one on purpose */
+    uint64_t hash_key[2]; /* chooses lanes; seeded, so that no client fills one on purpose */
     bool cancelling;
 };
 
 /* A new handle with everything that is the same for all requests. */
 CURL *transfer_easy_new(struct egress_transfer *t);
-/* What differs: URL, headers, body, times. The request has been checked. */
+/* The options that differ between requests: URL, headers, body, times. The request has been checked. */
 void transfer_easy_aim(struct egress_transfer *t, const struct egress_request *request);
 /* A lookup has ended, one way or another. */
 void transfer_lookup_over(struct egress_transfer *t);
-/* What became of it, and `error` for people. */
+/* The result, and `error` for people. */
 enum egress_failure transfer_failure(const struct egress_transfer *t, CURLcode ended,
                                      char error[EGRESS_ERROR_BYTES]);
 

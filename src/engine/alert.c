@@ -1,6 +1,7 @@
 #include "engine/alert.h"
 
 #include "base/must.h"
+#include "engine/run_notices.h"
 
 #include "base/banned.h"
 
@@ -37,13 +38,13 @@ void alert_raise(struct unit *u, const struct run_row *run, const struct alert_r
 {
     struct alert_row *a = ARENA_NEW(u->arena, struct alert_row);
     *a = *what;
-    a->id = unit_new_id_at(u, u->held_ms);
-    a->low = (int64_t)uuid_v7_random_low();
+    a->id = unit_id_at(u, u->locked_at_ms);
+    a->low = unit_uuid_tail(u);
     a->tenant = run->tenant;
     a->run = run->num;
-    a->created_ms = u->held_ms;
+    a->created_ms = u->locked_at_ms;
     unit_insert(u, &table_alert_row, a);
-    u->audited = true;
+    unit_notify(u, &alert_notices, a);
     unit_list(u, run->tenant, LIST_ALERTS, a->id, false);
     unit_list(u, run->num, LIST_ALERTS_OF_RUN, a->id, false);
 }

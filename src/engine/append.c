@@ -2,7 +2,8 @@
 
 #include "base/must.h"
 #include "engine/alert.h"
-#include "engine/run_marks.h"
+#include "engine/run_index.h"
+#include "engine/run_notices.h"
 #include "runs/event_key.h"
 
 #include "base/banned.h"
@@ -21,7 +22,7 @@ static struct str id_of(const struct run_write *w)
 
 static struct run_event_row *event_at(struct unit *u, int64_t run, int64_t seq)
 {
-    return unit_get(u, &table_run_event_row, &(struct run_event_row){.run = run, .seq = seq});
+    return unit_fetch(u, &table_run_event_row, &(struct run_event_row){.run = run, .seq = seq});
 }
 
 struct wanted {
@@ -59,15 +60,15 @@ static bool names_step(const struct run_write *w)
     return w->step.ptr && w->type != RUN_EVENT_UNKNOWN && w->step_idx < 0;
 }
 
-void append_mark(struct run_write *w)
+void append_hash(struct run_write *w)
 {
-    if (w->marks.known)
+    if (w->hashes.known)
         return;
-    w->marks.key = run_mark_hash(MARK_KEY, key_of(w));
-    w->marks.id = run_mark_hash(MARK_EVENT_ID, id_of(w));
+    w->hashes.key = run_index_hash(RUN_INDEX_KEY, key_of(w));
+    w->hashes.id = run_index_hash(RUN_INDEX_EVENT_ID, id_of(w));
     if (names_step(w))
-        w->marks.step = run_mark_hash(MARK_STEP, w->step);
-    w->marks.known = true;
+        w->hashes.step = run_index_hash(RUN_INDEX_STEP, w->step);
+    w->hashes.known = true;
 }
 
 static bool validates(const struct unit *u)
@@ -82,17 +83,17 @@ static int64_t keeper_of_tenant(int64_t tenant)
     return -tenant;
 }
 
-void append_want(struct unit *u, const struct run_row *run, struct run_write *w)
+void append_prefetch(struct unit *u, const struct run_row *run, struct run_write *w)
 {
-    append_mark(w);
-    run_mark_want(u, run->num, w->marks.key);
-    run_mark_want(u, run->num, w->marks.id);
+    append_hash(w);
+    run_index_prefetch(u, run->num, w->hashes.key);
+    run_index_prefetch(u, run->num, w->hashes.id);
     if (names_step(w))
-        run_mark_want(u, run->num, w->marks.step);
+        run_index_prefetch(u, run->num, w->hashes.step);
     const int64_t keepers[] = {run->num, keeper_of_tenant(run->tenant)};
     for (size_t i = 0; validates(u) && i < LENGTH_OF(keepers); i++)
-        unit_want(u, &table_refused_event_row,
-                  &(struct refused_event_row){.run = keepers[i], .key = key_of(w)});
+        unit_prefetch(u, &table_refused_event_row,
+                      &(struct refused_event_row){.run = keepers[i], .key = key_of(w)});
 }
 
 /* --- the projector --------------------------------------------------------------------------------- */
@@ -103,14 +104,14 @@ static struct run_step_row *new_step(struct unit *u, struct run_row *run, const 
     *s = (struct run_step_row){
         .run = run->num, .idx = run->step_count++, .step = w->step, .state = STEP_PENDING};
     unit_insert(u, &table_run_step_row, s);
-    run_mark_add(u, run->num, w->marks.step, s->idx);
+    run_index_add(u, run->num, w->hashes.step, s->idx);
     return s;
 }
 
 /* NULL: it has never been heard of. */
 static struct run_step_row *step_of(struct unit *u, const struct run_row *run, const struct run_write *w)
 {
-    int64_t idx = w->step_idx >= 0 ? w->step_idx : run_step_find(u, run, w->marks.step, w->step);
+    int64_t idx = w->step_idx >= 0 ? w->step_idx : run_step_find(u, run, w->hashes.step, w->step);
     return idx >= 0 ? run_step(u, run, idx) : NULL;
 }
 
@@ -119,7 +120,7 @@ static bool is_step_event(const struct run_write *w)
     return w->type != RUN_EVENT_UNKNOWN && run_event_is_step(w->type);
 }
 
-/* What the event would do, without doing it. */
+/* The effect of the event, computed without applying it. */
 static enum transition try_event(const struct run_row *run, const struct run_step_row *step,
                                  const struct run_write *w, enum run_status *ret_run,
                                  struct step_state *ret_step, struct transition_fault *fault)
@@ -138,9 +139,9 @@ static void move_run(struct unit *u, struct run_row *run, enum run_status to)
     unit_list(u, run->tenant, (uint8_t)(LIST_RUNS_IN + to), run->num, false);
     run->state = to;
     if (to == RUN_RUNNING && !run->started_ms)
-        run->started_ms = u->held_ms;
+        run->started_ms = u->locked_at_ms;
     if (run_status_is_final(to))
-        run->ended_ms = u->held_ms;
+        run->ended_ms = u->locked_at_ms;
 }
 
 static void move_step(struct unit *u, struct run_step_row *step, const struct step_state *to)
@@ -148,10 +149,10 @@ static void move_step(struct unit *u, struct run_step_row *step, const struct st
     step->state = to->status;
     step->attempt = to->attempt;
     if (to->status == STEP_RUNNING) {
-        step->started_ms = u->held_ms;
+        step->started_ms = u->locked_at_ms;
         step->ended_ms = 0;
     } else {
-        step->ended_ms = u->held_ms;
+        step->ended_ms = u->locked_at_ms;
     }
     unit_update(u, &table_run_step_row, step);
 }
@@ -190,7 +191,7 @@ static void project(struct unit *u, struct run_row *run, const struct run_write 
     else if (t == TRANSITION_DONE)
         move_run(u, run, status);
     if (w->type == RUN_EVENT_RunQueued && run->state == RUN_PENDING && !run->queued_ms)
-        run->queued_ms = u->held_ms;
+        run->queued_ms = u->locked_at_ms;
 }
 
 /* --- layer 2 --------------------------------------------------------------------------------------- */
@@ -206,7 +207,7 @@ static enum err_code refused_before(struct unit *u, int64_t keeper, const struct
 {
     /* In the arena: the unit keeps the bytes of a key, and a write of ours lives no longer than its event. */
     struct refused_event_row key = {.run = keeper, .key = arena_str(u->arena, key_of(w))};
-    const struct refused_event_row *before = unit_get(u, &table_refused_event_row, &key);
+    const struct refused_event_row *before = unit_fetch(u, &table_refused_event_row, &key);
     return before ? refuse(before->prior, before->attempted, err) : ERR_OK;
 }
 
@@ -221,7 +222,7 @@ static enum err_code validate(struct unit *u, int64_t keeper, const struct run_r
     struct refused_event_row *r = ARENA_NEW(u->arena, struct refused_event_row);
     *r = (struct refused_event_row){.run = keeper,
                                     .key = arena_str(u->arena, key_of(w)),
-                                    .at_ms = u->held_ms,
+                                    .at_ms = u->locked_at_ms,
                                     .prior = str_of(fault.prior),
                                     .attempted = str_of(fault.attempted)};
     unit_insert(u, &table_refused_event_row, r);
@@ -258,7 +259,7 @@ static struct run_event_row *write_row(struct unit *u, struct run_row *run, cons
                                 .type = w->type,
                                 .attempt = w->attempt,
                                 .engine_attempt = w->engine_attempt,
-                                .persisted_ms = u->held_ms,
+                                .persisted_ms = u->locked_at_ms,
                                 .event_id = arena_str(u->arena, id_of(w)),
                                 .emitted = w->emitted,
                                 .step = w->step,
@@ -274,25 +275,25 @@ enum err_code append_event(struct unit *u, struct run_row *run, struct run_write
                            struct run_place *ret_place, struct err *err)
 {
     struct wanted x = {run, w};
-    append_mark(w);
-    int64_t former = run_mark_find(u, run->num, w->marks.key, has_key, &x);
+    append_hash(w);
+    int64_t former = run_index_find(u, run->num, w->hashes.key, has_key, &x);
     if (former > 0) {
         take_place(event_at(u, run->num, former), true, ret_place);
         return ERR_OK;
     }
     if (validates(u) && was_refused(u, run, w, err) != ERR_OK)
         return err->code;
-    if (run_mark_find(u, run->num, w->marks.id, has_id, &x) > 0)
+    if (run_index_find(u, run->num, w->hashes.id, has_id, &x) > 0)
         return err_set(err, ERR_EVENT_ID_CONFLICT, "an event of this run with another key has this eventId");
     const struct run_step_row *step = validates(u) && is_step_event(w) ? step_of(u, run, w) : NULL;
     if (validates(u) && validate(u, run->num, run, step, w, err) != ERR_OK)
         return err->code;
     const struct run_event_row *e = write_row(u, run, w);
-    run_mark_add(u, run->num, w->marks.key, e->seq);
-    run_mark_add(u, run->num, w->marks.id, e->seq);
+    run_index_add(u, run->num, w->hashes.key, e->seq);
+    run_index_add(u, run->num, w->hashes.id, e->seq);
     project(u, run, w, e);
     unit_update(u, &table_run_row, run);
-    unit_run_notice(u, run->num, run->last_seq);
+    unit_notify(u, &run_event_notices, e);
     take_place(e, false, ret_place);
     return ERR_OK;
 }

@@ -1,29 +1,27 @@
 /* Events of engines outside, and the ids they shall have. */
 #include "base/must.h"
 #include "engine/engine_commands.h"
-#include "engine/run_marks.h"
+#include "engine/run_index.h"
 #include "engine/tenant.h"
 
 #include "base/banned.h"
 
 /* --- append ---------------------------------------------------------------------------------------- */
 
-static void ask_append(struct unit *u, const struct command *base)
+/* One that was bad from the start has no name, and keeps its error. */
+static bool is_good(const struct append_item *item)
 {
-    const struct append_command *c = (const struct append_command *)base;
-    run_ask(u, c->run_id);
-    tenant_want(u, c->tenant);
+    return item->write.name.ptr != NULL;
 }
 
 static void load_append(struct unit *u, struct command *base)
 {
     struct append_command *c = (struct append_command *)base;
-    run_want(u, c->run_id);
-    tenant_want(u, c->tenant);
-    const struct run_row *run = u->load_err.code == ERR_OK ? run_find(u, c->run_id) : NULL;
+    const struct run_row *run = run_prefetch(u, c->run_id);
+    tenant_prefetch(u, c->tenant);
     for (size_t i = 0; run && i < c->item_count; i++)
-        if (c->items[i].err.code == ERR_OK)
-            append_want(u, run, &c->items[i].write);
+        if (is_good(&c->items[i]))
+            append_prefetch(u, run, &c->items[i].write);
 }
 
 static struct run_row *open_run(struct unit *u, const struct append_command *c,
@@ -74,8 +72,9 @@ static enum err_code decide_append(struct unit *u, struct command *base, struct 
         return err_set(err, ERR_RUN_NOT_EXTERNAL, "Weir executes this run; its events are written by Weir");
     for (size_t i = 0; i < c->item_count; i++) {
         struct append_item *item = &c->items[i];
-        if (item->err.code != ERR_OK)
+        if (!is_good(item))
             continue;
+        item->err = (struct err){.code = ERR_OK};
         if (!run)
             run = open_by(u, c, item);
         if (run && check_envelope(run, item, &item->err) == ERR_OK)
@@ -84,17 +83,7 @@ static enum err_code decide_append(struct unit *u, struct command *base, struct 
     return ERR_OK;
 }
 
-/* Items that were bad from the start keep their error: those have no name. */
-static void reset_append(struct command *base)
-{
-    struct append_command *c = (struct append_command *)base;
-    for (size_t i = 0; i < c->item_count; i++)
-        if (c->items[i].write.name.ptr)
-            c->items[i].err = (struct err){.code = ERR_OK};
-}
-
-const struct command_type append_command_type = {"append", load_append, decide_append, ask_append,
-                                                 reset_append};
+const struct command_type append_command_type = {"append", load_append, decide_append};
 
 /* --- event ids ------------------------------------------------------------------------------------- */
 
@@ -107,18 +96,18 @@ static void load_event_id(struct unit *u, struct command *base)
 {
     const struct event_id_command *c = (struct event_id_command *)base;
     struct event_id_row key = id_key(c);
-    run_want(u, c->run_id);
-    tenant_want(u, c->tenant);
-    unit_want(u, &table_event_id_row, &key);
+    (void)run_prefetch(u, c->run_id);
+    tenant_prefetch(u, c->tenant);
+    unit_prefetch(u, &table_event_id_row, &key);
 }
 
-/* By its digest alone: whoever asks has no more than that. */
+/* By its digest alone: the caller has no more than that. */
 static bool has_key(struct unit *u, int64_t run, int64_t place, const void *arg)
 {
     const struct event_id_command *c = arg;
     const struct run_row *of = run_by_number(u, run);
     const struct run_event_row *e =
-        unit_get(u, &table_run_event_row, &(struct run_event_row){.run = run, .seq = place});
+        unit_fetch(u, &table_run_event_row, &(struct run_event_row){.run = run, .seq = place});
     uint8_t key[DIGEST_BYTES];
     if (!of || !e)
         return false;
@@ -130,8 +119,8 @@ static const struct run_event_row *written(struct unit *u, const struct event_id
                                            const struct run_row *run)
 {
     struct str key = {(const char *)c->key, sizeof c->key};
-    int64_t seq = run_mark_find(u, run->num, run_mark_hash(MARK_KEY, key), has_key, c);
-    return seq > 0 ? unit_get(u, &table_run_event_row, &(struct run_event_row){.run = run->num, .seq = seq})
+    int64_t seq = run_index_find(u, run->num, run_index_hash(RUN_INDEX_KEY, key), has_key, c);
+    return seq > 0 ? unit_fetch(u, &table_run_event_row, &(struct run_event_row){.run = run->num, .seq = seq})
                    : NULL;
 }
 
@@ -140,14 +129,14 @@ static enum err_code decide_event_id(struct unit *u, struct command *base, struc
     struct event_id_command *c = (struct event_id_command *)base;
     const struct run_row *run = run_find(u, c->run_id);
     struct event_id_row key = id_key(c);
-    const struct event_id_row *known = unit_get(u, &table_event_id_row, &key);
+    const struct event_id_row *known = unit_fetch(u, &table_event_id_row, &key);
     if (run && !str_equal(run->tenant_name, c->tenant))
         return err_set(err, ERR_AUTHZ_TENANT_FORBIDDEN, "the run is another tenant's");
     int64_t tenant = tenant_number(u, c->tenant);
     if (known && known->tenant != tenant)
         return err_set(err, ERR_AUTHZ_TENANT_FORBIDDEN, "the run is another tenant's");
     const struct run_event_row *e = run ? written(u, c, run) : NULL;
-    struct str id = e ? e->event_id : known ? known->event_id : STR_ABSENT; /* what is written goes first */
+    struct str id = e ? e->event_id : known ? known->event_id : STR_ABSENT; /* a written event counts first */
     if (id.ptr) {
         memcpy(c->event_id.bytes, id.ptr, sizeof c->event_id.bytes);
         return ERR_OK;

@@ -2,7 +2,7 @@
 #include "base/must.h"
 #include "base/varint.h"
 #include "engine/engine_commands.h"
-#include "engine/run_marks.h"
+#include "engine/run_index.h"
 #include "engine/tenant.h"
 
 #include "base/banned.h"
@@ -10,7 +10,7 @@
 static void load_plan(struct unit *u, struct command *base)
 {
     const struct plan_command *c = (struct plan_command *)base;
-    tenant_want(u, c->tenant);
+    tenant_prefetch(u, c->tenant);
 }
 
 static struct str numbers(struct unit *u, const uint32_t *list, uint32_t count)
@@ -31,13 +31,13 @@ static void add_step(struct unit *u, int64_t plan, const struct plan_step *s, in
                                   .max_attempts = s->max_attempts,
                                   .step = s->id,
                                   .queue = s->queue,
-                                  .needs = numbers(u, s->needs, s->need_count),
-                                  .feeds = numbers(u, s->feeds, s->feed_count),
+                                  .needs = numbers(u, s->dependencies, s->dependency_count),
+                                  .feeds = numbers(u, s->dependents, s->dependent_count),
                                   .config = s->config,
                                   .timeout_ms = s->timeout_ms,
                                   .delay_ms = s->delay_ms};
     unit_insert(u, &table_plan_step_row, row);
-    run_mark_add(u, plan, run_mark_hash(MARK_STEP, s->id), idx);
+    run_index_add(u, plan, run_index_hash(RUN_INDEX_STEP, s->id), idx);
 }
 
 static void list_plan(struct unit *u, const struct plan_row *plan)
@@ -58,7 +58,7 @@ static enum err_code decide_plan(struct unit *u, struct command *base, struct er
     const struct plan *p = c->plan;
     struct str fingerprint = {(const char *)c->fingerprint, sizeof c->fingerprint};
     struct plan_row key = {.tenant = tenant_number(u, c->tenant), .plan = p->id, .version = p->version};
-    const struct plan_row *former = unit_get(u, &table_plan_row, &key);
+    const struct plan_row *former = unit_fetch(u, &table_plan_row, &key);
     if (former && !str_equal(former->fingerprint, fingerprint))
         return err_set(err, ERR_PLAN_CONFLICT, "this version of the plan was put with other content");
     if (former) {
@@ -67,7 +67,7 @@ static enum err_code decide_plan(struct unit *u, struct command *base, struct er
     }
     struct plan_row *row = ARENA_NEW(u->arena, struct plan_row);
     *row = key;
-    row->num = unit_new_id(u);
+    row->num = unit_id(u);
     row->created_ms = c->created_ms = u->now_ms;
     row->on_failure = p->on_failure;
     row->step_count = p->step_count;
@@ -80,9 +80,5 @@ static enum err_code decide_plan(struct unit *u, struct command *base, struct er
     return ERR_OK;
 }
 
-static void reset_plan(struct command *base)
-{
-    ((struct plan_command *)base)->created = false;
-}
-
-const struct command_type plan_command_type = {"plan", load_plan, decide_plan, NULL, reset_plan};
+const struct command_type plan_command_type = {"plan", load_plan, decide_plan,
+                                               COMMAND_ANSWER(struct plan_command, created)};

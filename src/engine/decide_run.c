@@ -6,18 +6,11 @@
 
 #include "base/banned.h"
 
-static void ask_run(struct unit *u, const struct command *base)
-{
-    const struct run_command *c = (const struct run_command *)base;
-    run_ask(u, c->run_id);
-    tenant_want(u, c->tenant);
-}
-
 static void load_run(struct unit *u, struct command *base)
 {
-    const struct run_command *c = (struct run_command *)base;
-    run_want(u, c->run_id);
-    tenant_want(u, c->tenant);
+    const struct run_command *c = (const struct run_command *)base;
+    (void)run_prefetch(u, c->run_id);
+    tenant_prefetch(u, c->tenant);
 }
 
 static enum err_code decide_run(struct unit *u, struct command *base, struct err *err)
@@ -48,9 +41,5 @@ static enum err_code decide_run(struct unit *u, struct command *base, struct err
     return ERR_OK;
 }
 
-static void reset_run(struct command *base)
-{
-    ((struct run_command *)base)->created = false;
-}
-
-const struct command_type run_command_type = {"run", load_run, decide_run, ask_run, reset_run};
+const struct command_type run_command_type = {"run", load_run, decide_run,
+                                              COMMAND_ANSWER(struct run_command, created)};

@@ -1,7 +1,8 @@
-/* What is held for approval is settled; what an engine outside has processed is noted. */
+/* Settles signals that are held for approval; notes the results of an outside engine. */
 #include "base/json.h"
 #include "base/must.h"
 #include "engine/decision.h"
+#include "engine/run_notices.h"
 
 #include "base/banned.h"
 
@@ -9,12 +10,14 @@
 
 static void load_settle(struct unit *u, struct command *base)
 {
-    const struct decision_row *d = decision_of_policy(u, &((struct settle_command *)base)->policy_id);
+    const struct decision_row *d =
+        decision_prefetch_of_policy(u, &((struct settle_command *)base)->policy_id);
     if (d)
-        unit_want(u, &table_run_row, &(struct run_row){.num = d->run});
+        unit_prefetch(u, &table_run_row, &(struct run_row){.num = d->run});
 }
 
-/* The record has one place for why: what the approver said, and behind what the state says against it. */
+/* The record has one place for reasons: the approver's, and behind it the reason of a refusal by the state.
+ * */
 static void keep_reason(struct unit *u, const struct settle_command *c, struct decision_row *d)
 {
     if (c->reason.ptr && d->error_code.ptr)
@@ -29,8 +32,8 @@ static void settle(struct unit *u, struct settle_command *c, struct run_row *run
     MUST(signal_decision_settle(&decision, c->approve));
     d->state = decision;
     d->approved_by = c->actor_shown;
-    d->approved_ms = u->held_ms;
-    unit_settled(u, d);
+    d->approved_ms = u->locked_at_ms;
+    unit_notify(u, &decision_notices, d);
     if (!c->approve) {
         d->error_code = str_of(err_wire(ERR_AUTHZ_DENIED));
         d->reason = c->reason.ptr ? c->reason : STR("rejected by another Admin");
@@ -46,7 +49,7 @@ static void settle(struct unit *u, struct settle_command *c, struct run_row *run
     keep_reason(u, c, d);
 }
 
-/* Who settles it hears what became of it; that a rejected one is refused is for its sender. */
+/* The approver gets the result as the answer; that a rejected signal is refused is told to its sender. */
 static void answer(const struct decision_row *d, struct settle_command *c)
 {
     decision_answer(d, &c->answer);
@@ -59,7 +62,6 @@ static enum err_code decide_settle(struct unit *u, struct command *base, struct 
     struct settle_command *c = (struct settle_command *)base;
     struct decision_row *d = decision_of_policy(u, &c->policy_id);
     struct run_row *run = d ? run_by_number(u, d->run) : NULL;
-    c->answer = (struct signal_answer){.refusal = {.code = ERR_OK}};
     if (!run || !str_equal(run->tenant_name, c->actor.tenant) || !policy_may_touch(&c->actor, run->project))
         return err_set(err, ERR_SIGNAL_NOT_FOUND, "no decision of your tenant has this policyDecisionId");
     if (str_equal(d->actor, c->actor_shown))
@@ -77,13 +79,17 @@ static enum err_code decide_settle(struct unit *u, struct command *base, struct 
     return ERR_OK;
 }
 
-const struct command_type settle_command_type = {"settle", load_settle, decide_settle, NULL, NULL, true};
+const struct command_type settle_command_type = {
+    "settle", load_settle, decide_settle, COMMAND_ANSWER(struct settle_command, answer), .critical = true};
 
 /* --- processed ------------------------------------------------------------------------------------- */
 
 static void load_processed(struct unit *u, struct command *base)
 {
-    run_want(u, ((struct processed_command *)base)->run_id);
+    const struct processed_command *c = (const struct processed_command *)base;
+    const struct run_row *run = run_prefetch(u, c->run_id);
+    if (run)
+        (void)decision_prefetch_of_signal(u, run->num, &c->signal_id);
 }
 
 static enum err_code decide_processed(struct unit *u, struct command *base, struct err *err)
@@ -112,10 +118,6 @@ static enum err_code decide_processed(struct unit *u, struct command *base, stru
     return ERR_OK;
 }
 
-static void reset_processed(struct command *base)
-{
-    ((struct processed_command *)base)->refusal = (struct err){.code = ERR_OK};
-}
-
-const struct command_type processed_command_type = {"processed", load_processed,  decide_processed,
-                                                    NULL,        reset_processed, true};
+const struct command_type processed_command_type = {"processed", load_processed, decide_processed,
+                                                    COMMAND_ANSWER(struct processed_command, policy_id),
+                                                    .critical = true};

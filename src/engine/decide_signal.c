@@ -11,18 +11,12 @@ static struct str bytes_of(const struct uuid *id)
     return (struct str){(const char *)id->bytes, sizeof id->bytes};
 }
 
-static void ask_signal(struct unit *u, const struct command *base)
-{
-    run_ask(u, ((const struct signal_command *)base)->run_id);
-}
-
 static void load_signal(struct unit *u, struct command *base)
 {
-    const struct signal_command *c = (struct signal_command *)base;
-    run_want(u, c->run_id);
-    const struct run_row *run = u->load_err.code == ERR_OK ? run_find(u, c->run_id) : NULL;
+    const struct signal_command *c = (const struct signal_command *)base;
+    const struct run_row *run = run_prefetch(u, c->run_id);
     if (run)
-        (void)decision_of_signal(u, run->num, &c->signal_id);
+        (void)decision_prefetch_of_signal(u, run->num, &c->signal_id);
 }
 
 /* --- rate ------------------------------------------------------------------------------------------ */
@@ -77,7 +71,7 @@ static void raise_destructive(struct unit *u, const struct run_row *run, const s
                                     .detail = d->actor});
 }
 
-/* The policy decision point did not answer: whatever the fallback made of it, a person has to look. */
+/* The policy decision point did not answer: whatever the fallback decided, a person has to look. */
 static void raise_review(struct unit *u, const struct run_row *run, const struct decision_row *d)
 {
     alert_raise(u, run,
@@ -152,7 +146,6 @@ static enum err_code decide_signal(struct unit *u, struct command *base, struct 
     struct run_row *run = run_find(u, c->run_id);
     struct run_step_row *step;
     struct applied_signal s = {c->type, c->payload, c->new_run_id};
-    c->answer = (struct signal_answer){.refusal = {.code = ERR_OK}};
     if (!run || c->run_unseen)
         return err_set(err, ERR_RUN_HIDDEN, "there is no such run, or it is not yours to know");
     bool foreign = !str_equal(c->actor.tenant, run->tenant_name);
@@ -175,5 +168,5 @@ static enum err_code decide_signal(struct unit *u, struct command *base, struct 
     return ERR_OK;
 }
 
-const struct command_type signal_command_type = {"signal",   load_signal, decide_signal,
-                                                 ask_signal, NULL,        true};
+const struct command_type signal_command_type = {
+    "signal", load_signal, decide_signal, COMMAND_ANSWER(struct signal_command, answer), .critical = true};

@@ -2,6 +2,7 @@
 
 #include "base/must.h"
 #include "engine/alert.h"
+#include "engine/run_notices.h"
 
 #include "base/banned.h"
 
@@ -12,12 +13,12 @@ static struct str bytes_of(const struct uuid *id)
 
 static struct decision_row *by_number(struct unit *u, int64_t id)
 {
-    return unit_get(u, &table_decision_row, &(struct decision_row){.id = id});
+    return unit_fetch(u, &table_decision_row, &(struct decision_row){.id = id});
 }
 
 struct decision_row *decision_of_signal(struct unit *u, int64_t run, const struct uuid *signal_id)
 {
-    const struct signal_key_row *k = unit_get(
+    const struct signal_key_row *k = unit_fetch(
         u, &table_signal_key_row, &(struct signal_key_row){.run = run, .signal = bytes_of(signal_id)});
     return k ? by_number(u, k->decision) : NULL;
 }
@@ -25,8 +26,22 @@ struct decision_row *decision_of_signal(struct unit *u, int64_t run, const struc
 struct decision_row *decision_of_policy(struct unit *u, const struct uuid *policy_id)
 {
     const struct policy_key_row *k =
-        unit_get(u, &table_policy_key_row, &(struct policy_key_row){.policy = bytes_of(policy_id)});
+        unit_fetch(u, &table_policy_key_row, &(struct policy_key_row){.policy = bytes_of(policy_id)});
     return k ? by_number(u, k->decision) : NULL;
+}
+
+struct decision_row *decision_prefetch_of_signal(struct unit *u, int64_t run, const struct uuid *signal_id)
+{
+    const struct signal_key_row *k = unit_prefetch(
+        u, &table_signal_key_row, &(struct signal_key_row){.run = run, .signal = bytes_of(signal_id)});
+    return k ? unit_prefetch(u, &table_decision_row, &(struct decision_row){.id = k->decision}) : NULL;
+}
+
+struct decision_row *decision_prefetch_of_policy(struct unit *u, const struct uuid *policy_id)
+{
+    const struct policy_key_row *k =
+        unit_prefetch(u, &table_policy_key_row, &(struct policy_key_row){.policy = bytes_of(policy_id)});
+    return k ? unit_prefetch(u, &table_decision_row, &(struct decision_row){.id = k->decision}) : NULL;
 }
 
 struct decision_row *decision_add(struct unit *u, const struct decision_row *row)
@@ -35,12 +50,12 @@ struct decision_row *decision_add(struct unit *u, const struct decision_row *row
     struct signal_key_row *signal = ARENA_NEW(u->arena, struct signal_key_row);
     struct policy_key_row *policy = ARENA_NEW(u->arena, struct policy_key_row);
     *d = *row;
-    d->id = unit_new_id_at(u, u->held_ms); /* records are listed as they were decided */
-    d->created_ms = u->held_ms;
+    d->id = unit_id_at(u, u->locked_at_ms); /* records are listed as they were decided */
+    d->created_ms = u->locked_at_ms;
     *signal = (struct signal_key_row){.run = d->run, .signal = d->signal, .decision = d->id};
     *policy = (struct policy_key_row){.policy = d->policy, .decision = d->id};
     unit_insert(u, &table_decision_row, d);
-    u->audited = true;
+    unit_notify(u, &decision_notices, d);
     unit_insert(u, &table_signal_key_row, signal);
     unit_insert(u, &table_policy_key_row, policy);
     unit_list(u, d->run, LIST_DECISIONS, d->id, false);
@@ -49,7 +64,7 @@ struct decision_row *decision_add(struct unit *u, const struct decision_row *row
 
 void decision_processed(struct unit *u, struct decision_row *d, bool succeeded, struct str error_code)
 {
-    d->processed_ms = u->held_ms;
+    d->processed_ms = u->locked_at_ms;
     d->succeeded = succeeded;
     d->error_code = error_code;
     unit_update(u, &table_decision_row, d);
@@ -69,7 +84,7 @@ void decision_execute(struct unit *u, struct run_row *run, struct decision_row *
     if (code == ERR_OK && ours && s->type == SIGNAL_RETRY_RUN)
         d->new_run = s->new_run_id;
     if (code != ERR_OK)
-        d->reason = arena_str(u->arena, str_of(err.detail)); /* for whoever asks again */
+        d->reason = arena_str(u->arena, str_of(err.detail)); /* for a repeated request */
     if (code != ERR_OK || ours || signal_apply_outside(u, run, s)) {
         decision_processed(u, d, code == ERR_OK, code == ERR_OK ? STR_ABSENT : str_of(err_wire(code)));
         return;

@@ -9,6 +9,9 @@
 /* NULL: there is none. */
 struct decision_row *decision_of_signal(struct unit *u, int64_t run, const struct uuid *signal_id);
 struct decision_row *decision_of_policy(struct unit *u, const struct uuid *policy_id);
+/* Load step: the same; NULL also while it is still to come. */
+struct decision_row *decision_prefetch_of_signal(struct unit *u, int64_t run, const struct uuid *signal_id);
+struct decision_row *decision_prefetch_of_policy(struct unit *u, const struct uuid *policy_id);
 /* A copy of `row` with an id and time of its own, findable and listed. */
 struct decision_row *decision_add(struct unit *u, const struct decision_row *row);
 /* Applies an accepted one: the state's word and the effect become its engineResult. In a run of an engine
@@ -17,7 +20,7 @@ void decision_execute(struct unit *u, struct run_row *run, struct decision_row *
                       const struct applied_signal *s);
 /* The engine has done with it. */
 void decision_processed(struct unit *u, struct decision_row *d, bool succeeded, struct str error_code);
-/* What its sender hears, now and whenever it is asked again: also the refusal, in the same words. */
+/* The answer for the sender of a signal, the same each time it is asked for, also of a refusal. */
 void decision_answer(const struct decision_row *d, struct signal_answer *ret);
 
 #endif

@@ -1,8 +1,9 @@
-/* engine/engine_commands.h - what is asked of the engine: plans, runs, events of engines outside, their event
+/* engine/engine_commands.h - the commands of the engine: plans, runs, events of outside engines, their event
  * ids. Signals: engine/signal_commands.h.
  *
- * The caller has checked form, role and project; whose tenant a run is, is decided here, for it stands in the
- * run. Texts are the caller's, and good until `done`: that comes after the commit, so nothing is copied. */
+ * The caller has checked form, role and project. The tenant of a run is checked here, because it stands in
+ * the run. Texts are the caller's, and good until `done`: that comes after the commit, so nothing is copied.
+ */
 #ifndef WEIR_ENGINE_COMMANDS_H
 #define WEIR_ENGINE_COMMANDS_H
 

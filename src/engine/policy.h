@@ -33,11 +33,11 @@ enum policy_source { POLICY_TABLE, POLICY_GIVEN };
 
 enum { POLICY_REASON_MAX = 150 }; /* bytes of a point's words that are kept */
 
-/* What a policy decision point said, when one was asked. */
+/* The verdict of a policy decision point, when one was asked. */
 struct policy_given {
     enum policy_source source;
     bool allowed, requires_approval;
-    bool flagged;      /* it did not answer: a fallback speaks, and somebody has to look at it */
+    bool flagged;      /* it did not answer: a fallback decides, and a person has to review it */
     struct str reason; /* at most POLICY_REASON_MAX; absent: none given */
 };
 

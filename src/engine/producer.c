@@ -88,8 +88,8 @@ static bool write_event(struct unit *u, struct run_row *run, struct str name, en
                           .step_idx = step ? step->idx : -1,
                           .attempt = attempt,
                           .engine_attempt = 1, /* there is no provider that counts its own (RUN-045) */
-                          .event_id = uuid_v4(),
-                          .emitted = arena_str(u->arena, time_text_ms(u->held_ms, now)),
+                          .event_id = unit_uuid_v4(u),
+                          .emitted = arena_str(u->arena, time_text_ms(u->locked_at_ms, now)),
                           .plan = run->plan,
                           .version = run->version,
                           .payload = payload};

@@ -1,8 +1,9 @@
 /* engine/producer.h - our engine as a producer of run events: layer 1 of seed 002 section 5.3.
  *
- * Every event of a run that Weir executes comes through here. What the run's own state does not allow is not
- * written: the run is stopped for good, by a RunFailed that says what was attempted, if that itself is
- * allowed. The event and its id are one write, so the log is the registry of event ids (AR-13). */
+ * Every event of a run that Weir executes comes through here. An event that the run's own state does not
+ * allow is not written: the run is stopped for good, by a RunFailed that names the attempted event, if that
+ * RunFailed is allowed. The event and its id are one write, so the log is the registry of event ids (AR-13).
+ */
 #ifndef WEIR_ENGINE_PRODUCER_H
 #define WEIR_ENGINE_PRODUCER_H
 

@@ -1,35 +1,28 @@
 /* Runs and steps by their names. */
 #include "base/must.h"
 #include "engine/append.h"
-#include "engine/run_marks.h"
+#include "engine/run_index.h"
 #include "runs/event_key.h"
 
 #include "base/banned.h"
 
-void run_ask(struct unit *u, struct str run_id)
-{
-    unit_want(u, &table_run_id_row, &(struct run_id_row){.id = run_id});
-}
-
-void run_want(struct unit *u, struct str run_id)
+struct run_row *run_prefetch(struct unit *u, struct str run_id)
 {
     struct run_id_row key = {.id = run_id};
-    unit_want(u, &table_run_id_row, &key);
-    const struct run_id_row *id = u->load_err.code == ERR_OK ? unit_row(u, &table_run_id_row, &key) : NULL;
-    if (id)
-        unit_want(u, &table_run_row, &(struct run_row){.num = id->run});
+    const struct run_id_row *id = unit_prefetch(u, &table_run_id_row, &key);
+    return id ? unit_prefetch(u, &table_run_row, &(struct run_row){.num = id->run}) : NULL;
 }
 
 struct run_row *run_find(struct unit *u, struct str run_id)
 {
     struct run_id_row key = {.id = run_id};
-    const struct run_id_row *id = unit_get(u, &table_run_id_row, &key);
+    const struct run_id_row *id = unit_fetch(u, &table_run_id_row, &key);
     return id ? run_by_number(u, id->run) : NULL;
 }
 
 struct run_row *run_by_number(struct unit *u, int64_t num)
 {
-    return unit_get(u, &table_run_row, &(struct run_row){.num = num});
+    return unit_fetch(u, &table_run_row, &(struct run_row){.num = num});
 }
 
 struct run_row *run_add(struct unit *u, const struct run_row *row)
@@ -37,8 +30,8 @@ struct run_row *run_add(struct unit *u, const struct run_row *row)
     struct run_row *run = ARENA_NEW(u->arena, struct run_row);
     struct run_id_row *id = ARENA_NEW(u->arena, struct run_id_row);
     *run = *row;
-    run->num = unit_new_id(u);
-    run->created_ms = u->held_ms;
+    run->num = unit_id(u);
+    run->created_ms = u->locked_at_ms;
     run->state = RUN_PENDING;
     *id = (struct run_id_row){.id = run->id, .run = run->num};
     unit_insert(u, &table_run_id_row, id);
@@ -50,19 +43,19 @@ struct run_row *run_add(struct unit *u, const struct run_row *row)
 
 struct run_step_row *run_step(struct unit *u, const struct run_row *run, int64_t idx)
 {
-    return unit_get(u, &table_run_step_row, &(struct run_step_row){.run = run->num, .idx = idx});
+    return unit_fetch(u, &table_run_step_row, &(struct run_step_row){.run = run->num, .idx = idx});
 }
 
 static bool is_step(struct unit *u, int64_t run, int64_t place, const void *name)
 {
     const struct run_step_row *s =
-        unit_get(u, &table_run_step_row, &(struct run_step_row){.run = run, .idx = place});
+        unit_fetch(u, &table_run_step_row, &(struct run_step_row){.run = run, .idx = place});
     return s && str_equal(s->step, *(const struct str *)name);
 }
 
-int64_t run_step_find(struct unit *u, const struct run_row *run, int64_t mark, struct str name)
+int64_t run_step_find(struct unit *u, const struct run_row *run, int64_t hash, struct str name)
 {
-    return run_mark_find(u, run->num, mark, is_step, &name);
+    return run_index_find(u, run->num, hash, is_step, &name);
 }
 
 struct str run_event_name(const struct run_event_row *e)

@@ -7,7 +7,7 @@
 struct run_row *run_begin(struct unit *u, const struct run_row *row, struct err *err)
 {
     struct plan_row key = {.tenant = row->tenant, .plan = row->plan, .version = row->version};
-    const struct plan_row *plan = unit_get(u, &table_plan_row, &key);
+    const struct plan_row *plan = unit_fetch(u, &table_plan_row, &key);
     if (!plan) {
         err_set(err, ERR_PLAN_NOT_FOUND, "the tenant has no plan of this name and version");
         return NULL;

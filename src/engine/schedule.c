@@ -10,25 +10,23 @@
 
 static struct plan_step_row *plan_step(struct unit *u, const struct run_row *run, int64_t idx)
 {
-    return unit_get(u, &table_plan_step_row, &(struct plan_step_row){.plan = run->plan_num, .idx = idx});
+    return unit_fetch(u, &table_plan_step_row, &(struct plan_step_row){.plan = run->plan_num, .idx = idx});
 }
 
-static void want_step(struct unit *u, const struct run_row *run, int64_t idx)
+static const struct plan_step_row *prefetch_step(struct unit *u, const struct run_row *run, int64_t idx)
 {
-    unit_want(u, &table_run_step_row, &(struct run_step_row){.run = run->num, .idx = idx});
-    unit_want(u, &table_plan_step_row, &(struct plan_step_row){.plan = run->plan_num, .idx = idx});
+    unit_prefetch(u, &table_run_step_row, &(struct run_step_row){.run = run->num, .idx = idx});
+    return unit_prefetch(u, &table_plan_step_row, &(struct plan_step_row){.plan = run->plan_num, .idx = idx});
 }
 
-void schedule_want_step(struct unit *u, int64_t run_num, int64_t idx)
+void schedule_prefetch_step(struct unit *u, int64_t run_num, int64_t idx)
 {
-    const struct run_row *run = run_by_number(u, run_num);
+    const struct run_row *run = unit_prefetch(u, &table_run_row, &(struct run_row){.num = run_num});
+    const struct plan_step_row *p = run ? prefetch_step(u, run, idx) : NULL;
     uint64_t number;
-    if (!run)
-        return;
-    want_step(u, run, idx);
-    const struct plan_step_row *p = plan_step(u, run, idx);
-    for (struct str feeds = p ? p->feeds : STR_ABSENT; feeds.len && varint_take(&feeds, &number);)
-        want_step(u, run, (int64_t)number);
+    for (struct str dependents = p ? p->feeds : STR_ABSENT;
+         dependents.len && varint_take(&dependents, &number);)
+        (void)prefetch_step(u, run, (int64_t)number);
 }
 
 /* --- tasks ----------------------------------------------------------------------------------------- */
@@ -62,8 +60,8 @@ static int64_t ready_since_ms(struct unit *u, const struct run_row *run, const s
     const struct plan_step_row *p = plan_step(u, run, step->idx);
     int64_t since_ms = run->queued_ms;
     uint64_t number;
-    for (struct str needs = p && p->delay_ms ? p->needs : STR_ABSENT;
-         needs.len && varint_take(&needs, &number);) {
+    for (struct str dependencies = p && p->delay_ms ? p->needs : STR_ABSENT;
+         dependencies.len && varint_take(&dependencies, &number);) {
         const struct run_step_row *before = run_step(u, run, (int64_t)number);
         if (before && before->ended_ms > since_ms)
             since_ms = before->ended_ms;
@@ -71,7 +69,7 @@ static int64_t ready_since_ms(struct unit *u, const struct run_row *run, const s
     return since_ms;
 }
 
-/* The step has none any more; whoever calls has ended it. */
+/* The step has no task any more; the caller has ended it. */
 static void disarm(struct unit *u, struct run_row *run, struct run_step_row *step)
 {
     if (step->task)
@@ -130,11 +128,12 @@ bool schedule_started(struct unit *u, struct run_row *run, struct run_step_row *
 }
 
 /* One thing less to wait for, for all that depend on it. */
-static void feed(struct unit *u, struct run_row *run, const struct run_step_row *step)
+static void ready_dependents(struct unit *u, struct run_row *run, const struct run_step_row *step)
 {
     const struct plan_step_row *p = plan_step(u, run, step->idx);
     uint64_t number;
-    for (struct str feeds = p ? p->feeds : STR_ABSENT; feeds.len && varint_take(&feeds, &number);) {
+    for (struct str dependents = p ? p->feeds : STR_ABSENT;
+         dependents.len && varint_take(&dependents, &number);) {
         struct run_step_row *next = run_step(u, run, (int64_t)number);
         if (!next)
             continue;
@@ -149,7 +148,7 @@ static void step_is_done(struct unit *u, struct run_row *run, struct run_step_ro
 {
     run->left_count--;
     disarm(u, run, step);
-    feed(u, run, step);
+    ready_dependents(u, run, step);
     check_end(u, run);
 }
 
@@ -213,7 +212,7 @@ static void begin_step(struct unit *u, void *row, void *arg)
                                .step = p->step,
                                .state = STEP_PENDING,
                                .tries_left = p->max_attempts - 1};
-    for (struct str needs = p->needs; needs.len && varint_take(&needs, &unused);)
+    for (struct str dependencies = p->needs; dependencies.len && varint_take(&dependencies, &unused);)
         s->waits++;
     unit_insert(u, &table_run_step_row, s);
     if (!s->waits)
@@ -237,7 +236,7 @@ static void each_step(struct unit *u, struct run_row *run, void (*fn)(struct uni
                        run);
 }
 
-/* Tasks that nobody has started are taken back. */
+/* Unstarted tasks are taken back. */
 static void take_back(struct unit *u, void *row, void *arg)
 {
     struct run_step_row *step = row;
@@ -346,7 +345,7 @@ void schedule_stop(struct unit *u, struct run_row *run, enum run_ending how, int
     }
     each_step(u, run, tell_running);
     if (step_task_is_due_by(u, run->timer, u->now_ms + grace_ms))
-        return; /* who says it twice does not make it later */
+        return; /* a repeated call does not make it later */
     step_task_end(u, run->timer);
     run->timer = step_task_timer(u, run, u->now_ms + grace_ms);
 }

@@ -17,8 +17,8 @@ enum run_ending { RUN_GOES_ON, RUN_IS_CANCELLED, RUN_IS_STOPPED };
 
 enum { STEP_ATTEMPTS_MAX = 1000 }; /* of one step, however they come about, unless forced */
 
-/* Load phase: the step of a task, what depends on it, and the run. */
-void schedule_want_step(struct unit *u, int64_t run, int64_t idx);
+/* Load step: the step of a task, what depends on it, and the run. */
+void schedule_prefetch_step(struct unit *u, int64_t run, int64_t idx);
 
 /* Steps and first tasks of a run that was just added; its plan's rows are read here. */
 void schedule_begin(struct unit *u, struct run_row *run, const struct plan_row *plan);
@@ -34,11 +34,11 @@ void schedule_failed(struct unit *u, struct run_row *run, struct run_step_row *s
 void schedule_pause(struct unit *u, struct run_row *run, struct str reason);
 void schedule_resume(struct unit *u, struct run_row *run);
 void schedule_retry(struct unit *u, struct run_row *run, struct run_step_row *step);
-/* What it is told has changed: a worker that has its task and has not begun it loses it. */
+/* The instructions of a step have changed: a worker that has its task and has not begun loses it. */
 void schedule_give_anew(struct unit *u, struct run_row *run, struct run_step_row *step);
 void schedule_skip(struct unit *u, struct run_row *run, struct run_step_row *step, struct str reason);
-/* Running steps hear of it by their heartbeats and get `grace_ms` to end; 0: they are closed at once.
- * `payload` is the RunCancelled's. Said again: what ends earlier counts. */
+/* The workers of running steps get `cancel` with their heartbeats and `grace_ms` to end; 0: the steps are
+ * closed at once. `payload` is the RunCancelled's. Of repeated calls the earlier end counts. */
 void schedule_stop(struct unit *u, struct run_row *run, enum run_ending how, int64_t grace_ms,
                    struct str payload);
 /* The time of grace is over. */

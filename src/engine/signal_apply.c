@@ -4,7 +4,7 @@
 #include "base/must.h"
 #include "engine/alert.h"
 #include "engine/run_begin.h"
-#include "engine/run_marks.h"
+#include "engine/run_index.h"
 #include "engine/schedule.h"
 
 #include "base/banned.h"
@@ -28,7 +28,7 @@ static bool is_true(const struct applied_signal *s, const char *name)
 static bool is_plan_step(struct unit *u, int64_t plan, int64_t place, const void *name)
 {
     const struct plan_step_row *p =
-        unit_get(u, &table_plan_step_row, &(struct plan_step_row){.plan = plan, .idx = place});
+        unit_fetch(u, &table_plan_step_row, &(struct plan_step_row){.plan = plan, .idx = place});
     return p && str_equal(p->step, *(const struct str *)name);
 }
 
@@ -39,9 +39,9 @@ enum err_code signal_step(struct unit *u, const struct run_row *run, const struc
     *ret_step = NULL;
     if (!name.ptr)
         return ERR_OK;
-    int64_t mark = run_mark_hash(MARK_STEP, name);
-    int64_t idx = run->plan_num ? run_mark_find(u, run->plan_num, mark, is_plan_step, &name)
-                                : run_step_find(u, run, mark, name);
+    int64_t hash = run_index_hash(RUN_INDEX_STEP, name);
+    int64_t idx = run->plan_num ? run_index_find(u, run->plan_num, hash, is_plan_step, &name)
+                                : run_step_find(u, run, hash, name);
     *ret_step = idx >= 0 ? run_step(u, run, idx) : NULL;
     if (*ret_step)
         return ERR_OK;
@@ -190,13 +190,13 @@ static void escalate(struct unit *u, struct run_row *run, const struct applied_s
     /* Each is an event of its own: the number of the record makes its key one. */
     produce_opaque(u, run, STR("ALERT_ESCALATED"), run->last_seq + 1, s->payload->source);
     const struct run_event_row *e =
-        unit_get(u, &table_run_event_row, &(struct run_event_row){.run = run->num, .seq = run->last_seq});
+        unit_fetch(u, &table_run_event_row, &(struct run_event_row){.run = run->num, .seq = run->last_seq});
     alert_raise(u, run,
                 &(struct alert_row){.severity = severity,
                                     .category = ALERT_ESCALATION,
                                     .code = STR("ALERT_ESCALATED"),
                                     .seq = run->last_seq,
-                                    .persisted_ms = u->held_ms,
+                                    .persisted_ms = u->locked_at_ms,
                                     .event_id = e ? e->event_id : STR_ABSENT,
                                     .event_type = STR("ALERT_ESCALATED"),
                                     .detail = text_of(s, "note")});

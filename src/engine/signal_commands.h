@@ -25,7 +25,7 @@ struct signal_answer {
     struct err refusal; /* ERR_OK: none */
 };
 
-/* What the limits of rate left for the signal (api/engine/signal_limits.h). All zero: nothing limits it. */
+/* The rate limits' remaining room for the signal (api/engine/signal_limits.h). All zero: no limit. */
 struct signal_room {
     bool none_if_allowed, none_if_refused; /* one of that decision would be one too many: no record is made */
     struct err full;                       /* then the sender hears this */

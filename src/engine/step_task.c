@@ -7,11 +7,11 @@
 
 enum { STEP_PRIORITY = 4 };
 
-static void move(struct task *t, enum job_trigger on)
+static void move(struct task *t, enum task_trigger on)
 {
-    const struct job_move *m = job_find_move((enum job_state)t->row.state, on);
-    MUST(m);
-    t->row.state = m->to;
+    enum task_phase to;
+    MUST(task_move((enum task_phase)t->row.state, on, &to));
+    t->row.state = to;
 }
 
 /* --- making and ending ----------------------------------------------------------------------------- */
@@ -19,8 +19,8 @@ static void move(struct task *t, enum job_trigger on)
 static struct task *add(struct unit *u, const struct run_row *run, int64_t type, struct str queue,
                         int64_t max_runtime_ms, int64_t attempt, int64_t due_ms)
 {
-    struct task_row row = {.id = (int64_t)(TASK_ID_OF_STREAM | (uint64_t)unit_new_id(u)),
-                           .low = (int64_t)uuid_v7_random_low(),
+    struct task_row row = {.id = (int64_t)(TASK_ID_OF_STREAM | (uint64_t)unit_id(u)),
+                           .low = unit_uuid_tail(u),
                            .client = run->tenant,
                            .owner = TASK_OWNER_STEP,
                            .type = type,
@@ -30,13 +30,11 @@ static struct task *add(struct unit *u, const struct run_row *run, int64_t type,
                            .max_retries = attempt,
                            .subject = run->num,
                            .queue = queue,
-                           .state = JOB_NO_STATE,
+                           .state = TASK_WAITING,
                            .attempt = attempt,
                            .due_ms = due_ms,
                            .refs = {"", 0}};
-    struct task *t = unit_task_add(u, &row);
-    move(t, JOB_ON_SUBMIT);
-    return t;
+    return unit_task_add(u, &row);
 }
 
 int64_t step_timeout_ms(const struct settings *s, const struct plan_step_row *plan)
@@ -49,7 +47,7 @@ int64_t step_task_add(struct unit *u, const struct run_row *run, const struct ru
 {
     struct task *t =
         add(u, run, step->idx, plan->queue, step_timeout_ms(u->settings, plan), step->attempt + 1, due_ms);
-    move(t, JOB_ON_DUE); /* a pause before another try is one of the queue, as jobs have it */
+    move(t, TASK_ON_DUE); /* a pause before another try is one of the queue, as jobs have it */
     unit_task_place(u, t);
     return t->row.id;
 }
@@ -109,9 +107,9 @@ void step_task_cancel(struct unit *u, int64_t id)
 static void load(struct unit *u, struct task *t)
 {
     if (t->row.type == STEP_TASK_TIMER)
-        unit_want(u, &table_run_row, &(struct run_row){.num = t->row.subject});
+        unit_prefetch(u, &table_run_row, &(struct run_row){.num = t->row.subject});
     else
-        schedule_want_step(u, t->row.subject, t->row.type);
+        schedule_prefetch_step(u, t->row.subject, t->row.type);
 }
 
 struct held {
@@ -141,14 +139,14 @@ static void due(struct unit *u, struct task *t)
 static void assigned(struct unit *u, struct task *t)
 {
     (void)u;
-    move(t, JOB_ON_CLAIM);
+    move(t, TASK_ON_CLAIM);
 }
 
 static void started(struct unit *u, struct task *t)
 {
     struct held h;
     t->row.started_ms = u->now_ms;
-    move(t, JOB_ON_START);
+    move(t, TASK_ON_START);
     if (!find(u, t, &h) || !schedule_started(u, h.run, h.step))
         unit_task_end(u, t);
 }
@@ -181,34 +179,41 @@ static void finished(struct unit *u, struct task *t, const struct task_outcome *
 }
 
 /* Before the start only: the run's log has no event that takes a StepStarted back. */
-static void lease_expired(struct unit *u, struct task *t, const struct task_return *r)
+static void released(struct unit *u, struct task *t, const struct task_return *r)
 {
     t->row.lease_ms = 0;
     t->row.due_ms = r->delay_ms ? u->now_ms + r->delay_ms : 0;
-    t->row.token++; /* whoever held it cannot start any more */
-    move(t, JOB_ON_LEASE_EXPIRE);
+    t->row.token++; /* its former worker cannot start it any more */
+    move(t, TASK_ON_RETURN);
     live_set_worker(u->store->live, t, STR_ABSENT, 0);
+    unit_task_place(u, t);
 }
 
-static void worker_lost(struct unit *u, struct task *t)
+static void lost(struct unit *u, struct task *t, enum task_loss how)
 {
+    if (how == TASK_TIMED_OUT) {
+        lease_remember_ended(u, t, LEASE_CUT);
+        failed(u, t, STR("timeout"),
+               STR("it ran longer than timeoutMs of its step, or engine.step_timeout_ms"), true);
+        return;
+    }
     failed(u, t, STR("worker_lost"), STR("no heartbeat until the lease ended"), true);
 }
 
-static void timed_out(struct unit *u, struct task *t)
+static int64_t head(const struct task *t)
 {
-    lease_remember_ended(u, t, LEASE_CUT);
-    failed(u, t, STR("timeout"), STR("it ran longer than timeoutMs of its step, or engine.step_timeout_ms"),
-           true);
+    return t->row.type;
 }
 
 const struct task_owner step_task_owner = {
     .load = load,
+    .loads_claims = true,
+    .remembers_finishes = true,
+    .head = head,
     .due = due,
     .assigned = assigned,
     .started = started,
     .finished = finished,
-    .lease_expired = lease_expired,
-    .worker_lost = worker_lost,
-    .timed_out = timed_out,
+    .lost = lost,
+    .released = released,
 };

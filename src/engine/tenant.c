@@ -21,13 +21,13 @@ static struct client_row client_key(struct unit *u, const struct uuid *id)
         .uuid = arena_str(u->arena, (struct str){(const char *)id->bytes, sizeof id->bytes})};
 }
 
-void tenant_want(struct unit *u, struct str name)
+void tenant_prefetch(struct unit *u, struct str name)
 {
     struct uuid id;
-    unit_want(u, &table_tenant_row, &(struct tenant_row){.name = name});
+    unit_prefetch(u, &table_tenant_row, &(struct tenant_row){.name = name});
     if (is_client_id(name, &id)) {
         struct client_row key = client_key(u, &id);
-        unit_want(u, &table_client_row, &key);
+        unit_prefetch(u, &table_client_row, &key);
     }
 }
 
@@ -36,7 +36,7 @@ static int64_t new_number(struct unit *u, struct str name)
     struct uuid id;
     if (is_client_id(name, &id)) {
         struct client_row key = client_key(u, &id);
-        const struct client_row *client = unit_get(u, &table_client_row, &key);
+        const struct client_row *client = unit_fetch(u, &table_client_row, &key);
         if (client)
             return client->num;
     }
@@ -46,7 +46,7 @@ static int64_t new_number(struct unit *u, struct str name)
 int64_t tenant_number(struct unit *u, struct str name)
 {
     struct tenant_row key = {.name = name};
-    const struct tenant_row *known = unit_get(u, &table_tenant_row, &key);
+    const struct tenant_row *known = unit_fetch(u, &table_tenant_row, &key);
     if (known)
         return known->num;
     struct tenant_row *t = ARENA_NEW(u->arena, struct tenant_row);

@@ -5,7 +5,7 @@
 
 #include "kernel/unit.h"
 
-void tenant_want(struct unit *u, struct str name); /* load phase */
+void tenant_prefetch(struct unit *u, struct str name); /* load step */
 /* Its number; given now, if it has none. */
 int64_t tenant_number(struct unit *u, struct str name);
 

@@ -288,8 +288,8 @@ static void read_end(struct http_conn *c)
         conn_close(c);
 }
 
-/* A body is read in large pieces. Otherwise little is taken at a time: what is read beyond a request
- * that gets parked stays in our memory until it is answered. */
+/* A body is read in large pieces. Outside a body little is read at a time: bytes behind a request that gets
+ * parked stay in our memory until the request is answered. */
 static size_t read_size(const struct http_conn *c)
 {
     int64_t left = c->state == CONN_BODY && !c->x->body_is_chunked ? c->x->body_left : 0;
@@ -321,7 +321,7 @@ void conn_read(struct http_conn *c)
         } else if (n == 0) {
             read_end(c);
         } else {
-            /* What comes later rings again. But the end of input does not ring twice. */
+            /* New input is signaled again. The end of input is not. */
             c->readable = transport_has_more(c, n, size) || c->peer_shut;
             feed(c, (struct str){scratch, (size_t)n});
         }

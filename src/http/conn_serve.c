@@ -113,7 +113,7 @@ void conn_exchange_ends(struct http_conn *c)
     }
 }
 
-/* What of the answer is still unsent; HEAD gets the head only. */
+/* The unsent part of the answer; HEAD gets the head only. */
 static size_t unsent(const struct exchange *ex, struct iovec iov[2])
 {
     size_t body_len = ex->pub.method == HTTP_HEAD ? 0 : ex->pub.reply_body.len;

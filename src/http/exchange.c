@@ -1,6 +1,7 @@
 #include <stdlib.h>
 
 #include "base/must.h"
+#include "base/random.h"
 #include "http/http_internal.h"
 #include "http/target.h"
 

@@ -73,7 +73,7 @@ static void done(struct http_conn *c)
     count(l, HTTP_HANDSHAKE_DONE);
     handshake_ends(c);
     c->state = CONN_HEAD;
-    l->now_ms = clock_mono_ms(l->server->config.clock); /* it took long: what follows has its whole time */
+    l->now_ms = clock_mono_ms(l->server->config.clock); /* the request gets its whole time */
     if (c->verdict != PEERS_ADMITTED) {
         listen_refuse(c);
         return;
@@ -121,7 +121,7 @@ bool transport_end(struct http_conn *c)
         if (!tls_end(c->tls))
             return true;
         handshake_ends(c);
-        c->tls = tls_conn_free(c->tls); /* what still comes is dropped unread */
+        c->tls = tls_conn_free(c->tls); /* later input is dropped unread */
     }
     return shutdown(c->fd, SHUT_WR) == 0;
 }

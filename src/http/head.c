@@ -4,7 +4,7 @@
 
 #include "base/banned.h"
 
-/* What a byte may be part of (RFC 9110 5.6.2, 5.5; RFC 3986). */
+/* Classes of bytes (RFC 9110 5.6.2, 5.5; RFC 3986). */
 enum { T = 1 /* token */, V = 2 /* field value */, U = 4 /* request target */, H = 8 /* host */ };
 
 static const uint8_t byte_class[256] = {

@@ -1,7 +1,9 @@
-/* Large bodies take milliseconds to read, check, store and answer. Whoever sent one is served after all
- * others, one such connection a round and few at a time: sixty-four connections of one client then take no
- * more of the server than a handful, and what they have not been asked for yet waits in their sockets. Turns
- * go from sender to sender, told apart by their Authorization. */
+/* Large bodies (32 KB and more) take milliseconds to read, check, store and answer.
+ *
+ * The sender of a large body is served after all other connections: one such connection a round, and few at a
+ * time. Sixty-four connections of one client then take no more of the server than a handful, and the bodies
+ * that are not read yet wait in their sockets. The senders take turns; a sender is told by its Authorization
+ * header. */
 #include "http/heavy.h"
 
 #include "base/hash.h"
@@ -12,7 +14,7 @@
 
 enum {
     UNDER_WAY_MAX = 2,   /* a loop: one is read while another is stored */
-    WAIT_MS_MAX = 1000,  /* what is under way may be stuck: then the next goes on all the same */
+    WAIT_MS_MAX = 1000,  /* the one under way may be stuck: the next one goes on after this time */
     LOOKED_THROUGH = 64, /* for another sender */
 };
 

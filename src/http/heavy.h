@@ -10,7 +10,7 @@ struct exchange;
 struct http_conn;
 struct http_loop;
 
-enum { HEAVY_BODY_BYTES = 32 * 1024 }; /* who sent one waits for those who did not */
+enum { HEAVY_BODY_BYTES = 32 * 1024 }; /* senders of large bodies wait for all others */
 
 /* Of a connection. */
 struct heavy_conn {
@@ -26,11 +26,12 @@ struct heavy {
     uint64_t sender; /* of the last one that was served */
 };
 
-void heavy_queue(struct http_conn *c);                     /* conn_on_turn() when it is its turn */
-void heavy_begins(struct http_conn *c);                    /* a request that is whole; most are not heavy */
-void heavy_ends(struct http_loop *l, struct exchange *ex); /* it is answered, or nobody is there for that */
-int64_t heavy_next_ms(const struct http_loop *l);          /* when one may be served; INT64_MAX: none waits */
-void heavy_run(struct http_loop *l);                       /* one, if it may */
-void heavy_drop_all(struct http_loop *l);                  /* at the end */
+void heavy_queue(struct http_conn *c);  /* conn_on_turn() when it is its turn */
+void heavy_begins(struct http_conn *c); /* a request that is whole; most are not heavy */
+void heavy_ends(struct http_loop *l,
+                struct exchange *ex);             /* its request is answered, or the connection is gone */
+int64_t heavy_next_ms(const struct http_loop *l); /* when one may be served; INT64_MAX: none waits */
+void heavy_run(struct http_loop *l);              /* one, if it may */
+void heavy_drop_all(struct http_loop *l);         /* at the end */
 
 #endif

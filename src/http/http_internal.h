@@ -32,7 +32,7 @@
 #include "http/listen.h"
 #include "http/peers.h"
 #include "http/server.h"
-#include "http/stand_in.h"
+#include "http/loop_takeover.h"
 #include "http/stream.h"
 #include "http/unsent.h"
 
@@ -58,7 +58,7 @@ enum {
 enum exchange_phase {
     EXCHANGE_READING,  /* its body is arriving */
     EXCHANGE_RUNNING,  /* a callback of the handler is on the stack */
-    EXCHANGE_PARKED,   /* somebody will resume it */
+    EXCHANGE_PARKED,   /* another thread will resume it */
     EXCHANGE_ANSWERED, /* http_answer() was called */
     EXCHANGE_STREAM,
     EXCHANGE_OWED, /* timed out and answered; kept until its resume comes */
@@ -118,7 +118,7 @@ struct http_conn {
     struct http_address peer;
     struct conn_place place;
     _Atomic int64_t idle_since_ms; /* or PEERS_NOT_IDLE; written by its loop */
-    enum peers_verdict verdict;    /* not admitted: it is there to be told 503 */
+    enum peers_verdict verdict;    /* not admitted: it gets a 503 and nothing else */
     bool over_unix_socket, peer_is_loopback;
     bool readable;  /* edge-triggered: there may be more to recv() */
     bool peer_shut; /* the client will send no more */
@@ -131,7 +131,7 @@ struct http_conn {
 struct http_loop {
     struct http_server *server;
     uint32_t number;
-    struct heart *heart;             /* beaten by whoever serves it */
+    struct heart *heart;             /* beaten by the thread that serves it */
     int epoll_fd, wake_fd, spare_fd; /* the last is let go to refuse a connection when there is no other */
     struct listener listeners[2 * LISTENERS_MAX + 1];
     uint32_t listener_count;
@@ -168,7 +168,7 @@ struct http_server {
     struct http_config config;
     struct server_thread *threads;
     uint32_t thread_count; /* started */
-    struct stand_in stand_in;
+    struct loop_takeover loop_takeover;
     struct http_loop *loops;
     uint32_t loop_count;
     uint16_t port, tls_port;
@@ -229,7 +229,7 @@ void conn_free(struct http_conn *c);
 /* conn_read.c */
 void conn_read(struct http_conn *c);
 void conn_answered(struct http_conn *c); /* goes on with its next request, at once or in its turn */
-void conn_continue(struct http_conn *c); /* what was pipelined, then the socket */
+void conn_continue(struct http_conn *c); /* pipelined bytes first, then the socket */
 void conn_refuse(struct http_conn *c, int status, const struct err *why);
 void conn_linger(struct http_conn *c);
 
@@ -238,7 +238,7 @@ bool conn_offer_head(struct http_conn *c); /* false: it was answered, the body i
 void conn_serve(struct http_conn *c, void (*callback)(struct http_exchange *x));
 void conn_resumed(struct http_exchange *x);
 void conn_flush(struct http_conn *c);
-void conn_exchange_ends(struct http_conn *c); /* its answer is out, or nobody is there to take it */
+void conn_exchange_ends(struct http_conn *c); /* its answer is out, or the client is gone */
 
 /* loop.c. Sends the answers of a loop that sleeps, which spares its wake-up. False: it is awake. */
 bool loop_answer_for(struct http_loop *l);

@@ -225,7 +225,7 @@ static void refuse_at_once(const struct listener *from, int fd)
 {
     static const char text[] = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\n"
                                "Connection: close\r\n\r\n";
-    char request[2048]; /* what is left unread when we close makes the kernel take the answer back */
+    char request[2048]; /* unread input at close would make the kernel take the answer back */
     (void)!recv(fd, request, sizeof request, MSG_DONTWAIT);
     if (!from->is_tls)
         (void)!send(fd, text, sizeof text - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -233,8 +233,8 @@ static void refuse_at_once(const struct listener *from, int fd)
     close(fd);
 }
 
-/* Out of descriptors. An idle connection closes for the new one. Where none is idle the new one is refused
- * by means of the descriptor kept for that; nobody waits in the kernel's queue for an answer that never
+/* Out of descriptors. An idle connection closes for the new one. Where none is idle the new one is refused by
+ * means of a descriptor kept for that, so no client waits in the kernel's queue for an answer that never
  * comes. */
 static bool make_do_without(struct http_loop *l, const struct listener *from)
 {

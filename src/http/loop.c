@@ -26,7 +26,7 @@ void loop_queue(struct http_conn *c)
 void loop_wake(struct http_loop *l)
 {
     /* Only a sleeping loop needs the system call; one that is awake looks before it sleeps. The wake
-     * descriptor is edge-triggered: every write rings, so nobody has to read it. */
+     * descriptor is edge-triggered: every write rings, so it need not be read. */
     if (atomic_load(&l->sleeping) && atomic_exchange(&l->sleeping, false)) {
         uint64_t one = 1;
         ssize_t n = write(l->wake_fd, &one, sizeof one);
@@ -38,7 +38,7 @@ static void on_event(struct http_loop *l, const struct epoll_event *ev)
 {
     void *who = ev->data.ptr;
     if (who == l)
-        return; /* the wake descriptor: what it announces is looked at in every round */
+        return; /* the wake descriptor: every round looks for its cause anyway */
     struct listener *first = l->listeners;
     if ((char *)who >= (char *)first && (char *)who < (char *)(first + l->listener_count))
         (void)listen_accept(l, who);
@@ -97,7 +97,7 @@ bool loop_answer_for(struct http_loop *l)
 static void run_todo(struct http_loop *l)
 {
     struct http_conn *first = l->todo_first;
-    l->todo_first = l->todo_last = NULL; /* what is queued from now on waits for the next round */
+    l->todo_first = l->todo_last = NULL; /* requests queued from now on wait for the next round */
     while (first) {
         struct http_conn *c = first;
         first = c->next_queued;
@@ -141,17 +141,17 @@ static void begin_drain(struct http_loop *l)
 {
     l->drain_begun = true;
     for (uint32_t i = 0; i < l->listener_count; i++)
-        while (listen_accept(l, &l->listeners[i])) /* who is in the queue already is answered */
+        while (listen_accept(l, &l->listeners[i])) /* connections that are queued already get an answer */
             ;
     listen_close(l);
     for (struct http_conn *c = l->conns; c; c = c->next)
         conn_drain(c);
 }
 
-/* How long to sleep. Whoever hands us something from now on sees that we do, and rings. */
+/* How long to sleep. Threads that hand us something from now on see that we sleep, and wake us. */
 static int prepare_sleep(struct http_loop *l)
 {
-    int ms = heart_sleep_ms(sleep_ms(l)); /* it is awake often enough to show that it lives */
+    int ms = heart_sleep_ms(sleep_ms(l)); /* it must be awake often enough to show that it lives */
     l->sleeps_until_ms = l->now_ms + ms;
     if (ms == 0)
         return 0;
@@ -184,13 +184,13 @@ static void run_round(struct http_loop *l, int event_count)
     free_closed(l);
 }
 
-/* False: the round's end took so long that somebody else serves this loop now. */
+/* False: the round's end took so long that another thread serves this loop now. */
 static bool end_round(struct http_loop *l)
 {
     const struct http_config *config = &l->server->config;
     if (config->on_round_end)
         config->on_round_end(config->context);
-    return stand_in_is_not_needed(l);
+    return loop_takeover_end(l);
 }
 
 static void end_all(struct http_loop *l)

@@ -77,8 +77,8 @@ static struct http_conn *of_peer(struct heap_node *n)
     return CONTAINER_OF(n, struct http_conn, place.among_peer);
 }
 
-/* Keys are from when somebody last looked, so none is later than the truth: the first one that is true is the
- * longest idle. NULL: none is idle, or too many were in use since. Then nobody looks again for a while. */
+/* Keys are from the last look, so none is later than the truth: the first one that is true is the
+ * longest idle. NULL: none is idle, or too many were in use since. Then there is no look for a while. */
 static struct http_conn *longest_idle(struct idle_heap *h, struct http_conn *(*conn_of)(struct heap_node *n),
                                       int64_t now_ms)
 {

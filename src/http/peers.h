@@ -1,12 +1,12 @@
-/* http/peers.h - open TCP connections by source address, and which of them has been idle longest.
+/* http/peers.h - open TCP connections by source address, and the longest idle one of each.
  *
  * Limits:   connections_max over all, connections_per_address for each network (IPv4: the address, IPv6: its
  *           /64). At a limit the longest idle connection of the address, or of all, closes for the new one;
- *           only where none is idle the new one is refused. So nobody keeps others out by holding
+ *           only where none is idle the new one is refused. So no caller keeps others out by holding
  *           connections.
- * Idle:     between two requests, and before the first, until a head is whole: who sends heads that never end
- *           is idle since the last one that did. A loop notes that in the connection, without a lock; the
- *           heaps here learn of it when somebody looks for room.
+ * Idle:     between two requests, and before the first, until a head is whole. A client that sends heads
+ *           which never end counts as idle since its last whole head. A loop notes this in the connection,
+ *           without a lock; the heaps here are updated when a connection needs room.
  * Bounded:  an address is known while it has a connection; looks are bounded (LOOKS_MAX).
  * Threads:  any loop's; one lock, taken when a connection opens, closes or has to make room. A connection of
  *           another loop is closed by that loop, in its next round. */

@@ -52,7 +52,7 @@ static void reply(struct http_exchange *x, int status, const struct err *err, co
     struct json_writer w;
     x->status = status;
     x->content_type = "application/problem+json";
-    strbuf_clear(&x->reply_body); /* whatever half an answer stood there */
+    strbuf_clear(&x->reply_body); /* an unfinished answer, if there is one */
     jw_start(&w, &x->reply_body);
     write_problem(&w, err, status, &x->request_id, more);
     if (status == 401)

@@ -8,8 +8,6 @@
 
 #include "base/banned.h"
 
-enum { SEGMENTS_MAX = 16 };
-
 /* One segment at its place: a literal, {name} or {name}:suffix (text = the suffix). */
 struct node {
     bool is_param;
@@ -29,7 +27,7 @@ static bool is_param(struct str segment)
     return segment.len && segment.ptr[0] == '{';
 }
 
-/* What stands behind the '}' of a {name} segment. */
+/* The text behind the '}' of a {name} segment. */
 static struct str suffix_of(struct str segment)
 {
     (void)str_cut(&segment, '}');
@@ -68,12 +66,9 @@ static void add_route(struct router *r, const struct route *route)
     rest.ptr++;
     rest.len--;
     struct node *node = &r->root;
-    uint32_t params = 0, segments = 0;
     for (bool more = true; more;) {
         more = rest.len && memchr(rest.ptr, '/', rest.len);
         struct str segment = str_cut(&rest, '/');
-        params += is_param(segment);
-        MUST(++segments <= SEGMENTS_MAX && params <= ROUTE_PARAMS_MAX);
         MUST(!more || !is_param(segment) || !suffix_of(segment).len);
         node = child_for(r, node, segment);
     }
@@ -110,24 +105,16 @@ static bool fits(const struct node *n, struct str segment)
     return memcmp(segment.ptr + segment.len - n->text.len, n->text.ptr, n->text.len) == 0;
 }
 
-struct lookup {
-    struct str values[ROUTE_PARAMS_MAX];
-    uint32_t count;
-};
-
-static const struct node *find(const struct node *parent, struct str rest, struct lookup *l)
+static const struct node *find(const struct node *parent, struct str rest)
 {
     bool last = !rest.len || !memchr(rest.ptr, '/', rest.len);
     struct str segment = str_cut(&rest, '/');
     for (const struct node *n = parent->child; n; n = n->next) {
         if (!fits(n, segment))
             continue;
-        if (n->is_param)
-            l->values[l->count++] = (struct str){segment.ptr, segment.len - n->text.len};
-        const struct node *hit = last ? (n->has_routes ? n : NULL) : find(n, rest, l);
+        const struct node *hit = last ? (n->has_routes ? n : NULL) : find(n, rest);
         if (hit)
             return hit;
-        l->count -= n->is_param;
     }
     return NULL;
 }
@@ -155,41 +142,37 @@ static void list_allowed(const struct node *n, char *out, size_t size)
     out[len] = 0;
 }
 
-/* Routes that share a path may call its parts by different names, so the names come from the route. */
-static void name_params(const struct lookup *l, struct route_match *match)
-{
-    struct str rest = str_of(match->route->pattern);
-    for (match->param_count = 0; match->param_count < l->count; match->param_count++) {
-        (void)str_cut(&rest, '{');
-        match->params[match->param_count].name = str_cut(&rest, '}');
-        match->params[match->param_count].value = l->values[match->param_count];
-    }
-}
-
 void router_find(const struct router *r, enum http_method method, struct str path,
                  struct route_match *ret_match)
 {
-    memset(ret_match, 0, sizeof *ret_match);
+    *ret_match = (struct route_match){.path = path};
     if (!path.len || path.ptr[0] != '/')
         return;
-    struct lookup l = {.count = 0};
-    const struct node *n = find(&r->root, (struct str){path.ptr + 1, path.len - 1}, &l);
+    const struct node *n = find(&r->root, (struct str){path.ptr + 1, path.len - 1});
     if (!n)
         return;
     ret_match->path_known = true;
     ret_match->route = n->routes[method];
     if (!ret_match->route && method == HTTP_HEAD)
         ret_match->route = n->routes[HTTP_GET];
-    if (ret_match->route)
-        name_params(&l, ret_match);
-    else
+    if (!ret_match->route)
         list_allowed(n, ret_match->allow, sizeof ret_match->allow);
 }
 
+/* The literal parts of the pattern are the same in the path, so both are walked from name to name. */
 struct str route_param(const struct route_match *m, const char *name)
 {
-    for (uint32_t i = 0; i < m->param_count; i++)
-        if (str_is(m->params[i].name, name))
-            return m->params[i].value;
+    const char *pattern = m->route->pattern, *brace;
+    struct str path = m->path;
+    for (size_t name_len = strlen(name); (brace = strchr(pattern, '{'));) {
+        const char *close = strchr(brace, '}');
+        struct str rest = {path.ptr + (brace - pattern), path.len - (size_t)(brace - pattern)};
+        const char *slash = memchr(rest.ptr, '/', rest.len);
+        size_t len = slash ? (size_t)(slash - rest.ptr) : rest.len;
+        if ((size_t)(close - brace) == name_len + 1 && memcmp(brace + 1, name, name_len) == 0)
+            return (struct str){rest.ptr, slash ? len : len - strlen(close + 1)};
+        path = (struct str){rest.ptr + len, rest.len - len};
+        pattern = close + 1;
+    }
     return STR_ABSENT;
 }

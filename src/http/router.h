@@ -7,23 +7,19 @@
 
 #include "http/server.h"
 
-enum { ROUTE_PARAMS_MAX = 4 };
-
+struct route_info;
 struct route {
     enum http_method method;
     const char *pattern;
-    const char *operation_id; /* the one in contracts/openapi */
-    const void *info;         /* the api layer's row: auth, limits, handler */
+    const char *operation_id;      /* the one in contracts/openapi */
+    const struct route_info *info; /* of the api layer: its needs, its handler */
 };
 
 struct route_match {
     const struct route *route; /* NULL: path known but not this method, or path unknown */
+    struct str path;
     bool path_known;
     char allow[64]; /* "GET, POST" when path_known and route is NULL */
-    uint32_t param_count;
-    struct {
-        struct str name, value;
-    } params[ROUTE_PARAMS_MAX];
 };
 
 struct router;
@@ -31,6 +27,7 @@ struct router *router_new(const struct route *routes, size_t count);
 struct router *router_free(struct router *r);
 void router_find(const struct router *r, enum http_method method, struct str path,
                  struct route_match *ret_match);
+/* The text in the path where the pattern has {name}; absent when it has none. */
 struct str route_param(const struct route_match *m, const char *name);
 
 #endif

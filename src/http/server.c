@@ -102,7 +102,7 @@ static struct http_server *server_free(struct http_server *s)
         free(s->loops[i].record);
         free(s->loops[i].events);
     }
-    stand_in_destroy(&s->stand_in);
+    loop_takeover_destroy(&s->loop_takeover);
     free(s->threads);
     peers_free(s->peers);
     close_fd(s->unix_fd);
@@ -137,7 +137,7 @@ enum err_code http_server_start(const struct http_config *config, struct http_se
         s->loops[i].epoll_fd = s->loops[i].wake_fd = s->loops[i].spare_fd = -1;
     s->peers = peers_new(s->config.limits.connections_max, s->config.limits.connections_per_address);
     s->threads = must_alloc((s->loop_count + 1) * sizeof *s->threads);
-    stand_in_init(&s->stand_in);
+    loop_takeover_init(&s->loop_takeover);
     if (open_all(s, err) != ERR_OK || start_threads(s, err) != ERR_OK) {
         http_server_stop(s);
         return err->code;
@@ -227,7 +227,7 @@ struct http_server *http_server_stop(struct http_server *s)
     atomic_store(&s->stopping, true);
     for (uint32_t i = 0; i < s->loop_count; i++)
         loop_wake(&s->loops[i]);
-    stand_in_call(s);
+    loop_takeover_call(s);
     for (uint32_t i = 0; i < s->thread_count; i++)
         pthread_join(s->threads[i].id, NULL);
     return server_free(s);
@@ -242,7 +242,7 @@ void http_wake(struct http_server *s)
 
 void http_answer_resumed(struct http_server *s)
 {
-    const struct http_loop *mine = stand_in_serves();
+    const struct http_loop *mine = loop_takeover_served();
     for (int own = 0; own <= 1; own++) /* others wait longer: theirs first */
         for (uint32_t i = 0; i < s->loop_count; i++) {
             struct http_loop *l = &s->loops[i];

@@ -4,7 +4,7 @@
  *          each loop (SO_REUSEPORT for TCP; one shared listening fd for the Unix socket). A request is
  *          handed to the handler on its loop's thread: its head to `on_head`, which may refuse it before
  *          a body is read, then the whole to `on_request`. The handler fills the reply and calls
- *          http_answer(), or parks the exchange by simply returning; whoever finishes the work then
+ *          http_answer(), or parks the exchange by simply returning; the thread that finishes the work then
  *          calls http_resume() from any thread, and `x->on_resume` runs on the loop's thread.
  * Framing: RFC 9112, strict: anything ambiguous is answered 400 and the connection closed
  *          (the corpus of tests/unit/http). No lenient mode. Chunked and Content-Length bodies.
@@ -19,7 +19,7 @@
  * Errors:  framing errors are answered by the server itself through config.on_bad_request.
  * Clients that leave: a client that only shuts its sending side (`nc -N`) looks like one that closed,
  *          until we write. So the end of its input sets `gone` on a parked exchange, for handlers that
- *          would rather not hand work to nobody, but the answer is still sent if the socket takes it.
+ *          would rather not do work in vain, but the answer is still sent if the socket takes it.
  *          A reset closes the socket at once; the exchange lives on until it is resumed and answered.
  * Closing: whenever the client may still be sending, the server sends its answer, shuts its own side
  *          and reads the rest away for at most 2 s and 4 MiB, so that no reset destroys the answer. */
@@ -51,7 +51,7 @@ struct http_address {
     uint8_t bytes[16];
 };
 enum { HTTP_ADDRESS_TEXT_MAX = 64 };
-/* Whom limits by address take for one: an IPv4 address, the /64 of an IPv6 one. */
+/* The unit of limits by address: an IPv4 address, the /64 of an IPv6 one. */
 struct http_address http_address_network(const struct http_address *a);
 struct str http_address_text(const struct http_address *a, char out[HTTP_ADDRESS_TEXT_MAX]);
 
@@ -91,11 +91,11 @@ struct http_exchange {
     struct http_header *headers;
     uint32_t header_count;
     struct str body;
-    int64_t body_declared; /* Content-Length; 0: there is no body; -1: chunked, so nobody knows yet */
+    int64_t body_declared; /* Content-Length; 0: there is no body; -1: chunked, so not known yet */
     int64_t body_max;      /* body_bytes_max; on_head may lower it, which then binds a chunked body */
     bool body_arrived;     /* in on_head: all of it came with the head, on_request follows at once */
     bool body_too_large;
-    struct http_address peer; /* who sent it */
+    struct http_address peer; /* the sender */
     bool over_unix_socket;    /* came through the Unix listener: a built-in domain */
     bool peer_is_loopback;    /* 127/8, ::1, or the Unix socket */
     struct uuid request_id;   /* v4, made by the server; echoed as X-Request-Id on every answer */
@@ -128,8 +128,8 @@ struct http_exchange {
     struct http_exchange *next_resumed;
     uint32_t server_state;
     /* streaming (server-sent events) */
-    /* Loop thread: once when the stream has begun, after every http_server_tick(), every ping_ms. What
-     * was published before a tick is seen by the call that follows it. */
+    /* Loop thread: once when the stream has begun, after every http_server_tick(), every ping_ms. The call
+     * after a tick sees everything published before that tick. */
     void (*on_stream_tick)(struct http_exchange *x);
     /* Loop thread: the client is gone or too slow, or the server drains; free what is yours. Exactly
      * once, unless the handler ended the stream itself with http_stream_end(). */
@@ -157,9 +157,9 @@ struct http_config {
     /* Loop thread, once per exchange that was answered: the last byte was handed to the kernel or the
      * client went away. Logging, metrics. May be NULL. */
     void (*on_done)(struct http_exchange *x);
-    /* Loop thread: a round is over, all callbacks of it have returned; the thread may sleep next. Once more
-     * before the loop ends. What a round's requests share is let go here. May be NULL. It may wait (for a
-     * disk), if it says so first: http_round_waits(). */
+    /* Loop thread: a round is over, all its callbacks have returned, and the thread may sleep next. Once more
+     * before the loop ends. Releases what the requests of a round share. May be NULL. It may wait (for a
+     * disk) after it has called http_round_waits(). */
     void (*on_round_end)(void *context);
 };
 
@@ -192,8 +192,8 @@ uint64_t http_server_handshakes(const struct http_server *s, enum http_handshake
 uint32_t http_server_connections_max(const struct http_server *s); /* over TCP */
 int64_t http_server_held_bytes(const struct http_server *s);       /* of requests, in memory */
 int64_t http_server_unsent_bytes(const struct http_server *s); /* of answers that wait for their clients */
-/* After drain: closes everything and joins the threads. Nobody may resume an exchange any more, so
- * first wait until nothing is busy, or stop those who resume. NULL is fine. */
+/* After drain: closes everything and joins the threads. No exchange may be resumed any more, so first wait
+ * until nothing is busy, or stop the threads that resume. NULL is fine. */
 struct http_server *http_server_stop(struct http_server *s);
 
 /* Header value of the first header of that name (case-insensitive), absent when there is none. */
@@ -218,18 +218,18 @@ void http_wake(struct http_server *s);
  * those of loops that sleep, which spares their wake-up. Loops that are awake do it themselves. */
 void http_answer_resumed(struct http_server *s);
 
-/* A long poll that waits as a stream does, and is not answered yet: on_stream_tick is called as for a stream,
- * and one of its calls answers with http_answer(). It has to when http_hold_is_over(): the server drains, the
- * client sends no more (it may have left, and may listen on), or asks for the head only. on_stream_end is
- * called only when it was not answered. From a callback of this exchange. */
+/* A long poll that waits as a stream does and has no answer yet: on_stream_tick is called as for a stream,
+ * and one of its calls answers with http_answer(). It has to answer when http_hold_is_over(): the server
+ * drains, the client sends no more (it may have left, or may still listen), or the request is a HEAD.
+ * on_stream_end is called only when there was no answer. From a callback of this exchange. */
 void http_hold(struct http_exchange *x, int64_t ping_ms);
 bool http_hold_is_over(const struct http_exchange *x);
 
-/* Turns the exchange into a stream (chunked; status and content type already set; what stands in
- * reply_body goes first). Only from a callback of this exchange. */
+/* Turns the exchange into a stream (chunked; status and content type already set; the content of reply_body
+ * goes first). Only from a callback of this exchange. */
 void http_stream_begin(struct http_exchange *x, int64_t ping_ms);
 /* False when the client is gone or too slow (more than 1 MiB unsent; one write alone may be larger); the
- * stream then ends by itself. Whoever has much to say uses http_stream_more(). */
+ * stream then ends by itself. For many writes in a row use http_stream_more(). */
 bool http_stream_write(struct http_exchange *x, struct str bytes);
 /* Sends the rest, then the connection serves on; with close_after it is closed. */
 void http_stream_end(struct http_exchange *x);

@@ -169,7 +169,8 @@ void stream_lose(struct http_conn *c)
     leave(c);
 }
 
-/* Whoever listens to a stream never sends; of a long poll it may be a half-closed one, which is answered. */
+/* The client of a stream never sends; the client of a long poll may have shut its sending side, and gets its
+ * answer. */
 void stream_peer_shut(struct http_conn *c)
 {
     atomic_store(&c->x->pub.gone, true);

@@ -8,7 +8,7 @@ struct http_loop;
 
 enum stream_state {
     STREAM_OPEN,
-    STREAM_ENDING, /* ended by us: what is unsent still goes out */
+    STREAM_ENDING, /* ended by us: unsent bytes still go out */
     STREAM_LOST,   /* the client is gone or too slow: on_stream_end, then close */
 };
 

@@ -16,7 +16,7 @@
 
 #include "base/banned.h"
 
-/* What changes when a file does. */
+/* The part that is replaced when a file changes. */
 struct file_version {
     int64_t modified_ns, bytes;
     uint64_t device, inode;
@@ -166,7 +166,7 @@ bool tls_look(struct tls *t)
 
 enum err_code tls_reload(struct tls *t, struct err *err)
 {
-    look_at(t, t->tried); /* before they are read: what changes meanwhile is found by the next look */
+    look_at(t, t->tried); /* taken before the files are read: the next look finds a change meanwhile */
     ERR_clear_error();
     SSL_CTX *fresh = SSL_CTX_new(TLS_server_method());
     MUST(fresh);

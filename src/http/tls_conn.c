@@ -104,7 +104,7 @@ struct tls_conn *tls_conn_free(struct tls_conn *t)
     return NULL;
 }
 
-/* Before every call: what an earlier connection of this thread left behind would be taken for its own. */
+/* Before every call: an error left behind by another connection of this thread would be taken for its own. */
 static void begin(struct tls_conn *t)
 {
     ERR_clear_error();
@@ -112,7 +112,7 @@ static void begin(struct tls_conn *t)
     t->cut = false;
 }
 
-/* What a call that gave no bytes means: 0, or -1 with errno. */
+/* The meaning of a call that gave no bytes: 0, or -1 with errno. */
 static ssize_t judge(struct tls_conn *t, int result)
 {
     int saved = errno;

@@ -1,7 +1,7 @@
 /* http/tls_conn.h - one TLS connection over a non-blocking socket, for the files of this folder only.
  *
  * It behaves as a socket does: tls_recv and tls_send return bytes, 0 at the end of input, or -1 with errno,
- * EAGAIN when the socket has nothing or no room. So whoever reads and writes needs no second way of thinking.
+ * EAGAIN when the socket has nothing or no room. So callers treat it like a socket.
  * Two things differ. A short read does not mean that the socket is empty: tls_has_more() says it. And a
  * reading may wait for room to write (an answer to a key update), so every event is a reason to read again.
  * Bounds:  a handshake that has sent HANDSHAKE_BYTES_MAX is refused; one call takes at most RECVS_MAX pieces
@@ -39,8 +39,8 @@ struct tls_conn {
 struct tls_conn *tls_conn_new(struct tls *t, int fd); /* NULL: out of memory */
 enum tls_step tls_handshake(struct tls_conn *t);
 ssize_t tls_recv(struct tls_conn *t, void *to, size_t size);
-/* What did not fit is offered again first, with more behind it or not. `record` is room to put the parts of a
- * small answer together. */
+/* Bytes that did not fit are offered first the next time, with or without more behind them. `record` is room
+ * to put the parts of a small answer together. */
 ssize_t tls_send(struct tls_conn *t, const struct iovec *iov, int count, char record[TLS_RECORD_BYTES_MAX]);
 /* After tls_recv: another one may find something without a further event. */
 bool tls_has_more(const struct tls_conn *t, ssize_t received);

@@ -1,13 +1,14 @@
-/* http/unsent.h - answers and streams that their clients do not read, over all loops, and who gives way.
+/* http/unsent.h - answers and streams that their clients do not read, over all loops, and which of them
+ * close.
  *
  * Counted:  memory of an exchange (arena, buffers of the answer) from when its socket takes no more until the
  *           answer is out, a stream's until the socket takes some again.
- * Bound:    a quarter of limits.bodies_max_bytes, beside what requests may have (held.h): who does not read
- *           keeps nobody from sending. Beyond it the connection of this loop that has been stuck longest
- *           closes, but never the one that is stuck last: an answer larger than the bound is sent, too. So
- *           all of them together have the bound and one answer a loop.
- * Of one:   a connection has one answer. Its next request is begun, and its socket read, when the last byte
- *           of that one is with the kernel; write_ms ends the wait.
+ * Bound:    a quarter of limits.bodies_max_bytes, beside the room for requests (held.h): clients that do not
+ *           read keep no others from sending. Beyond the bound the connection of this loop that has been
+ *           stuck longest closes, but never the last stuck one: an answer larger than the bound is sent, too.
+ *           All together take the bound and one answer a loop.
+ * Of one:   a connection has one answer. Its next request is begun, and its socket read, when the kernel has
+ *           the last byte of that answer; write_ms ends the wait.
  * Exempt:   the Unix socket, whose readers are our own processes.
  * Threads:  each loop counts and closes its own; the counts are added up when one gets stuck. */
 #ifndef WEIR_HTTP_UNSENT_H

@@ -13,7 +13,7 @@
 
 enum { KEY_HASH_BYTES = 32, WEBHOOK_SECRET_BYTES = 32, CREATE_NAME_MAX = 255 };
 
-/* Who asks. */
+/* The caller. */
 enum principal_kind { PRINCIPAL_NONE, PRINCIPAL_KEY, PRINCIPAL_OPERATOR, PRINCIPAL_DOMAIN };
 struct principal {
     enum principal_kind kind;
@@ -33,7 +33,7 @@ struct create_once {
 struct create_client_command {
     struct command base;
     bool by_operator;
-    struct create_once once; /* the operator's only: what others send is not for this */
+    struct create_once once; /* for the operator only: other callers' keys are not used */
     struct uuid client_id;   /* proposed; replaced by the first one's on a replay */
     uint8_t webhook_secret[WEBHOOK_SECRET_BYTES];
     bool replayed;
@@ -42,7 +42,7 @@ struct create_client_command {
 extern const struct command_type create_client_command_type;
 
 enum key_action { KEY_CREATE, KEY_RENEW, KEY_REVOKE };
-/* What is asked of a new key. What is not given comes from the key that it replaces, or is the default: no
+/* The properties of a new key. Those not given come from the key that it replaces, or are the default: no
  * name, every scope, every queue, keys.ttl_seconds. */
 struct key_wish {
     bool has_name, has_scopes, has_queues;
@@ -93,7 +93,7 @@ struct create_webhook_command {
 };
 extern const struct command_type create_webhook_command_type;
 
-/* What else is asked of a webhook that is there. */
+/* Further actions on an existing webhook. */
 enum webhook_action { WEBHOOK_TEST, WEBHOOK_ENABLE, WEBHOOK_ROTATE, WEBHOOK_REDELIVER };
 struct webhook_command {
     struct command base;

@@ -1,18 +1,20 @@
 #include "jobs/client_state.h"
 
+#include "jobs/job_notices.h"
+
 #include "base/banned.h"
 
 enum client_state client_state_of(struct unit *u, int64_t client)
 {
     const struct client_state_row *row =
-        unit_get(u, &table_client_state_row, &(struct client_state_row){.client = client});
+        unit_fetch(u, &table_client_state_row, &(struct client_state_row){.client = client});
     return row ? (enum client_state)row->state : CLIENT_ACTIVE;
 }
 
 void client_state_set(struct unit *u, int64_t client, enum client_state state)
 {
     struct client_state_row *row =
-        unit_get(u, &table_client_state_row, &(struct client_state_row){.client = client});
+        unit_fetch(u, &table_client_state_row, &(struct client_state_row){.client = client});
     bool is_new = !row;
     if (is_new)
         row = ARENA_NEW(u->arena, struct client_state_row);
@@ -21,7 +23,7 @@ void client_state_set(struct unit *u, int64_t client, enum client_state state)
         unit_insert(u, &table_client_state_row, row);
     else
         unit_update(u, &table_client_state_row, row);
-    u->keys_changed = true;
+    unit_notify(u, &key_change_notices, NULL);
 }
 
 void client_number_insert(struct unit *u, const struct client_row *client, bool keyless)
@@ -35,7 +37,7 @@ void client_number_insert(struct unit *u, const struct client_row *client, bool 
 void client_number_has_key(struct unit *u, const struct client_row *client)
 {
     struct client_number_row key = {.keyless = 1, .num = client->num};
-    if (!unit_get(u, &table_client_number_row, &key))
+    if (!unit_fetch(u, &table_client_number_row, &key))
         return;
     unit_delete(u, &table_client_number_row, &key);
     client_number_insert(u, client, false);

@@ -12,7 +12,7 @@ enum client_state client_state_of(struct unit *u, int64_t client);
 void client_state_set(struct unit *u, int64_t client, enum client_state state);
 
 void client_number_insert(struct unit *u, const struct client_row *client, bool keyless);
-/* It is no longer one that never had a key, and is kept. */
+/* The client has a key now, and is kept. */
 void client_number_has_key(struct unit *u, const struct client_row *client);
 
 /* Housekeeping: clients that never got a key leave with all their rows, a bounded part of them; true when

@@ -12,18 +12,17 @@ static struct str fingerprint_of(const struct create_once *once)
     return (struct str){(const char *)once->fingerprint, sizeof once->fingerprint};
 }
 
-void creates_want(struct unit *u, struct str scope, const struct create_once *once)
+const struct create_row *creates_prefetch(struct unit *u, struct str scope, const struct create_once *once)
 {
     struct create_row key = key_of(scope, once);
-    if (once->name.ptr)
-        unit_want(u, &table_create_row, &key);
+    return once->name.ptr ? unit_prefetch(u, &table_create_row, &key) : NULL;
 }
 
 const struct create_row *creates_find(struct unit *u, struct str scope, const struct create_once *once,
                                       struct err *err)
 {
     struct create_row key = key_of(scope, once);
-    if (!once->name.ptr || !unit_knows(u, &table_create_row, &key))
+    if (!once->name.ptr || !unit_has(u, &table_create_row, &key))
         return NULL;
     const struct create_row *row = unit_row(u, &table_create_row, &key);
     if (row && !str_equal(row->fingerprint, fingerprint_of(once)))
@@ -76,8 +75,8 @@ bool creates_drop_old(struct unit *u)
     if (code != ERR_OK)
         return false;
     for (size_t i = 0; i < o.count; i++)
-        unit_want(u, &table_create_row, &o.keys[i]);
-    unit_load_wanted(u);
+        unit_prefetch(u, &table_create_row, &o.keys[i]);
+    (void)unit_load(u);
     for (size_t i = 0; i < o.count && u->load_err.code == ERR_OK; i++)
         if (unit_row(u, &table_create_row, &o.keys[i]))
             unit_delete(u, &table_create_row, &o.keys[i]);

@@ -6,7 +6,8 @@
 #include "jobs/client_commands.h"
 
 /* Scope: "clients", "keys:7", "webhooks:7". */
-void creates_want(struct unit *u, struct str scope, const struct create_once *once);
+/* NULL: not loaded yet, or not used before. Load step. */
+const struct create_row *creates_prefetch(struct unit *u, struct str scope, const struct create_once *once);
 /* NULL: not used before. A key used with another body sets ERR_EXEC_IDEMPOTENCY_CONFLICT in err. */
 const struct create_row *creates_find(struct unit *u, struct str scope, const struct create_once *once,
                                       struct err *err);

@@ -5,19 +5,15 @@
 
 #include "base/banned.h"
 
-static void ask_bulk(struct unit *u, const struct command *base)
-{
-    const struct bulk_command *c = (const struct bulk_command *)base;
-    for (size_t i = 0; i < c->id_count; i++)
-        unit_ask_task(u, c->ids[i]);
-}
-
 static void load_bulk(struct unit *u, struct command *base)
 {
     const struct bulk_command *c = (const struct bulk_command *)base;
-    for (size_t i = 0; c->action == BULK_RETRY && i < c->id_count; i++) {
-        unit_want(u, &table_job_row, &(struct job_row){.id = c->ids[i]});
-        unit_want(u, &table_end_row, &(struct end_row){.id = c->ids[i]});
+    for (size_t i = 0; i < c->id_count; i++) {
+        (void)unit_prefetch_task(u, c->ids[i]);
+        if (c->action != BULK_RETRY)
+            continue;
+        unit_prefetch(u, &table_job_row, &(struct job_row){.id = c->ids[i]});
+        unit_prefetch(u, &table_end_row, &(struct end_row){.id = c->ids[i]});
     }
 }
 
@@ -60,11 +56,5 @@ static enum err_code decide_bulk(struct unit *u, struct command *base, struct er
     return ERR_OK;
 }
 
-static void reset_bulk(struct command *base)
-{
-    struct bulk_command *c = (struct bulk_command *)base;
-    c->changed = 0;
-    c->is_full = false;
-}
-
-const struct command_type bulk_command_type = {"bulk", load_bulk, decide_bulk, ask_bulk, reset_bulk};
+const struct command_type bulk_command_type = {"bulk", load_bulk, decide_bulk,
+                                               COMMAND_ANSWER(struct bulk_command, changed)};

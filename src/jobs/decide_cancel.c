@@ -5,11 +5,6 @@
 
 #include "base/banned.h"
 
-static void load_cancel(struct unit *u, struct command *base)
-{
-    owned_job_load(u, (struct job_command *)base);
-}
-
 static enum err_code decide_cancel(struct unit *u, struct command *base, struct err *err)
 {
     struct job_command *c = (struct job_command *)base;
@@ -26,5 +21,5 @@ static enum err_code decide_cancel(struct unit *u, struct command *base, struct 
     return ERR_OK;
 }
 
-const struct command_type cancel_command_type = {"cancel",      load_cancel,     decide_cancel,
-                                                 owned_job_ask, owned_job_reset, true};
+const struct command_type cancel_command_type = {"cancel", owned_job_load, decide_cancel,
+                                                 COMMAND_ANSWER(struct job_command, state), .critical = true};

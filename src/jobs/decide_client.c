@@ -7,7 +7,7 @@
 #include "base/banned.h"
 
 /* Only the operator's keys are remembered: those of unauthenticated callers would be one space for all of
- * them, and whoever guesses one would be given another's client. */
+ * them, and a caller that guesses one would be given another's client. */
 static const struct str scope = {"clients:operator", 16};
 
 static struct client_row client_of(const struct create_row *former)
@@ -18,14 +18,11 @@ static struct client_row client_of(const struct create_row *former)
 static void load_create(struct unit *u, struct command *base)
 {
     const struct create_client_command *c = (const struct create_client_command *)base;
-    creates_want(u, scope, &c->once);
-    struct err err = {.code = ERR_OK};
-    const struct create_row *former =
-        u->load_err.code == ERR_OK ? creates_find(u, scope, &c->once, &err) : NULL;
+    const struct create_row *former = creates_prefetch(u, scope, &c->once);
     if (!former)
         return;
     struct client_row key = client_of(former);
-    unit_want(u, &table_client_row, &key);
+    unit_prefetch(u, &table_client_row, &key);
 }
 
 /* The client that the first call made. One that never got a key may have been dropped since: the key is free
@@ -37,7 +34,7 @@ static const struct create_row *find_former(struct unit *u, const struct create_
     if (!former || err->code != ERR_OK)
         return NULL;
     struct client_row key = client_of(former);
-    if (!unit_knows(u, &table_client_row, &key) || unit_row(u, &table_client_row, &key))
+    if (!unit_has(u, &table_client_row, &key) || unit_row(u, &table_client_row, &key))
         return former;
     unit_delete(u, &table_create_row, former);
     return NULL;
@@ -62,9 +59,9 @@ static struct str bytes_in(struct unit *u, const void *bytes, size_t len)
  * batch. */
 static bool is_given(struct unit *u, int64_t num)
 {
-    return unit_knows(u, &table_stats_row, &(struct stats_row){.client = num}) ||
-           unit_knows(u, &table_client_number_row, &(struct client_number_row){.keyless = 1, .num = num}) ||
-           unit_knows(u, &table_client_number_row, &(struct client_number_row){.num = num});
+    return unit_has(u, &table_stats_row, &(struct stats_row){.client = num}) ||
+           unit_has(u, &table_client_number_row, &(struct client_number_row){.keyless = 1, .num = num}) ||
+           unit_has(u, &table_client_number_row, &(struct client_number_row){.num = num});
 }
 
 static enum err_code decide_create(struct unit *u, struct command *base, struct err *err)
@@ -103,13 +100,8 @@ static enum err_code decide_create(struct unit *u, struct command *base, struct 
     return ERR_OK;
 }
 
-static void reset_create(struct command *base)
-{
-    ((struct create_client_command *)base)->replayed = false;
-}
-
-const struct command_type create_client_command_type = {"create_client", load_create, decide_create, NULL,
-                                                        reset_create};
+const struct command_type create_client_command_type = {
+    "create_client", load_create, decide_create, COMMAND_ANSWER(struct create_client_command, replayed)};
 
 static struct client_row client_key(const struct uuid *id)
 {
@@ -120,11 +112,9 @@ static void load_rotate(struct unit *u, struct command *base)
 {
     struct rotate_secret_command *c = (struct rotate_secret_command *)base;
     struct client_row key = client_key(&c->client_id);
-    unit_want(u, &table_client_row, &key);
-    const struct client_row *client =
-        u->load_err.code == ERR_OK ? unit_row(u, &table_client_row, &key) : NULL;
+    const struct client_row *client = unit_prefetch(u, &table_client_row, &key);
     if (client)
-        unit_want(u, &table_client_secret_row, &(struct client_secret_row){.client = client->num});
+        unit_prefetch(u, &table_client_secret_row, &(struct client_secret_row){.client = client->num});
 }
 
 static enum err_code decide_rotate(struct unit *u, struct command *base, struct err *err)

@@ -1,4 +1,4 @@
-/* What is asked of a webhook that is there: a test, another try of a delivery, a new secret, enabling. */
+/* Actions on an existing webhook: a test, another try of a delivery, a new secret, enabling. */
 #include "jobs/client_commands.h"
 #include "jobs/deliver.h"
 #include "lifecycle/delivery_lifecycle.h"
@@ -8,9 +8,9 @@
 static void load_webhook_command(struct unit *u, struct command *base)
 {
     struct webhook_command *c = (struct webhook_command *)base;
-    unit_want(u, &table_webhook_row, &(struct webhook_row){.id = c->id});
+    unit_prefetch(u, &table_webhook_row, &(struct webhook_row){.id = c->id});
     if (c->action == WEBHOOK_REDELIVER)
-        unit_want(u, &table_delivery_row, &(struct delivery_row){.id = c->delivery_id});
+        unit_prefetch(u, &table_delivery_row, &(struct delivery_row){.id = c->delivery_id});
 }
 
 static void send_test(struct unit *u, struct webhook_command *c, const struct webhook_row *hook)

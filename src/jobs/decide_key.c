@@ -4,6 +4,7 @@
 #include "base/must.h"
 #include "jobs/client_state.h"
 #include "jobs/creates.h"
+#include "jobs/job_notices.h"
 #include "lifecycle/key_list.h"
 
 #include "base/banned.h"
@@ -18,9 +19,9 @@ static struct str scope_of(struct unit *u, int64_t client)
     return arena_printf(u->arena, "keys:%lld", (long long)client);
 }
 
-static void want_key(struct unit *u, int64_t id)
+static void prefetch_key(struct unit *u, int64_t id)
 {
-    unit_want(u, &table_api_key_row, &(struct api_key_row){.id = id});
+    unit_prefetch(u, &table_api_key_row, &(struct api_key_row){.id = id});
 }
 
 static struct key_list keys_of(const struct key_head_row *head)
@@ -30,30 +31,25 @@ static struct key_list keys_of(const struct key_head_row *head)
 
 static void load_key(struct unit *u, struct command *base)
 {
-    struct key_command *c = (struct key_command *)base;
+    const struct key_command *c = (const struct key_command *)base;
     struct client_row key = client_key(c);
-    unit_want(u, &table_client_row, &key);
-    if (u->load_err.code != ERR_OK)
-        return;
-    const struct client_row *client = unit_row(u, &table_client_row, &key);
+    const struct client_row *client = unit_prefetch(u, &table_client_row, &key);
     if (!client)
         return;
-    struct key_head_row head_key = {.client = client->num};
-    unit_want(u, &table_key_head_row, &head_key);
     if (c->action == KEY_CREATE)
-        creates_want(u, scope_of(u, client->num), &c->once);
+        (void)creates_prefetch(u, scope_of(u, client->num), &c->once);
     if (c->action == KEY_REVOKE)
-        want_key(u, c->key_id);
+        prefetch_key(u, c->key_id);
     if (c->names_key)
-        want_key(u, c->named_id);
-    if (u->load_err.code != ERR_OK)
-        return;
-    const struct key_head_row *head = unit_row(u, &table_key_head_row, &head_key);
+        prefetch_key(u, c->named_id);
+    const struct key_head_row *head =
+        unit_prefetch(u, &table_key_head_row, &(struct key_head_row){.client = client->num});
     struct key_list list = keys_of(head); /* a key that works is in it, the presented one too */
     for (size_t i = 0; i < list.count; i++)
-        want_key(u, list.ids[i]);
+        prefetch_key(u, list.ids[i]);
     if (!head)
-        unit_want(u, &table_client_number_row, &(struct client_number_row){.keyless = 1, .num = client->num});
+        unit_prefetch(u, &table_client_number_row,
+                      &(struct client_number_row){.keyless = 1, .num = client->num});
 }
 
 /* --- the keys of a client ------------------------------------------------------------------------- */
@@ -73,7 +69,7 @@ static bool is_active(const struct unit *u, const struct api_key_row *key)
 static struct api_key_row *key_of(struct unit *u, int64_t id)
 {
     struct api_key_row key = {.id = id};
-    return unit_knows(u, &table_api_key_row, &key) ? unit_row(u, &table_api_key_row, &key) : NULL;
+    return unit_has(u, &table_api_key_row, &key) ? unit_row(u, &table_api_key_row, &key) : NULL;
 }
 
 static struct key_power power_of(const struct api_key_row *key)
@@ -176,7 +172,7 @@ static void end_key(struct unit *u, struct api_key_row *key, int64_t overlap_ms)
     else
         key->revoked_ms = u->now_ms;
     unit_update(u, &table_api_key_row, key);
-    u->keys_changed = true;
+    unit_notify(u, &key_change_notices, NULL);
 }
 
 /* Behind the others; when the list is full the oldest that does not work any more leaves it. */
@@ -224,8 +220,8 @@ static void add_key(struct unit *u, struct key_command *c, const struct client_r
                     struct key_head_row *head, const struct key_wish *wish)
 {
     struct api_key_row *key = ARENA_NEW(u->arena, struct api_key_row);
-    *key = (struct api_key_row){.id = unit_new_id(u),
-                                .low = (int64_t)uuid_v7_random_low(),
+    *key = (struct api_key_row){.id = unit_id(u),
+                                .low = unit_uuid_tail(u),
                                 .client = client->num,
                                 .client_uuid = arena_str(u->arena, client->uuid),
                                 .hash = {arena_copy(u->arena, c->new_hash, KEY_HASH_BYTES), KEY_HASH_BYTES},
@@ -401,10 +397,5 @@ static enum err_code decide_key(struct unit *u, struct command *base, struct err
     return ERR_OK;
 }
 
-static void reset_key(struct command *base)
-{
-    struct key_command *c = (struct key_command *)base;
-    c->fresh = c->replayed = false;
-}
-
-const struct command_type key_command_type = {"key", load_key, decide_key, NULL, reset_key};
+const struct command_type key_command_type = {"key", load_key, decide_key,
+                                              COMMAND_ANSWER(struct key_command, created_ms)};

@@ -16,26 +16,26 @@ static void load_operator(struct unit *u, struct command *base)
 {
     const struct operator_command *c = (const struct operator_command *)base;
     struct client_row key = client_key(c);
-    unit_want(u, &table_client_row, &key);
-    const struct client_row *client =
-        u->load_err.code == ERR_OK ? unit_row(u, &table_client_row, &key) : NULL;
+    for (size_t i = 0; c->action == OPERATOR_PURGE_JOBS && i < c->id_count; i++)
+        (void)unit_prefetch_task(u, c->ids[i]);
+    const struct client_row *client = unit_prefetch(u, &table_client_row, &key);
     if (!client)
         return;
-    unit_want(u, &table_client_state_row, &(struct client_state_row){.client = client->num});
+    unit_prefetch(u, &table_client_state_row, &(struct client_state_row){.client = client->num});
     if (c->action != OPERATOR_DELETE)
         return;
-    unit_want(u, &table_client_secret_row, &(struct client_secret_row){.client = client->num});
-    unit_want(u, &table_key_head_row, &(struct key_head_row){.client = client->num});
+    unit_prefetch(u, &table_client_secret_row, &(struct client_secret_row){.client = client->num});
+    unit_prefetch(u, &table_key_head_row, &(struct key_head_row){.client = client->num});
     for (size_t i = 0; i < c->id_count; i++)
-        unit_want(u, &table_api_key_row, &(struct api_key_row){.id = c->ids[i]});
+        unit_prefetch(u, &table_api_key_row, &(struct api_key_row){.id = c->ids[i]});
 }
 
 static void record(struct unit *u, const struct operator_command *c)
 {
     struct operator_action_row *row = ARENA_NEW(u->arena, struct operator_action_row);
     *row = (struct operator_action_row){
-        .back = -unit_new_id(u),
-        .low = (int64_t)uuid_v7_random_low(),
+        .back = -unit_id(u),
+        .low = unit_uuid_tail(u),
         .at_ms = u->now_ms,
         .action = c->action,
         .changed = c->changed,
@@ -79,13 +79,13 @@ static void delete_keys(struct unit *u, struct operator_command *c, const struct
 
 static void delete_webhook(struct unit *u, int64_t id)
 {
-    const struct webhook_row *row = unit_get(u, &table_webhook_row, &(struct webhook_row){.id = id});
+    const struct webhook_row *row = unit_fetch(u, &table_webhook_row, &(struct webhook_row){.id = id});
     if (!row)
         return;
     uint8_t *fingerprint = arena_alloc(u->arena, 16);
     webhook_fingerprint(row->url, row->events, fingerprint);
     struct webhook_key_row guard = {.client = row->client, .fingerprint = {(const char *)fingerprint, 16}};
-    if (unit_get(u, &table_webhook_key_row, &guard))
+    if (unit_fetch(u, &table_webhook_key_row, &guard))
         unit_delete(u, &table_webhook_key_row, &guard);
     unit_delete(u, &table_webhook_row, row);
 }
@@ -101,7 +101,7 @@ static void delete_webhooks(struct unit *u, struct operator_command *c, const st
 static void delete_queue(const struct queue_row *row, void *arg)
 {
     struct unit *u = arg;
-    if (unit_get(u, &table_queue_row, row))
+    if (unit_fetch(u, &table_queue_row, row))
         unit_delete(u, &table_queue_row, row);
 }
 
@@ -157,19 +157,6 @@ static enum err_code decide_operator(struct unit *u, struct command *base, struc
     return ERR_OK;
 }
 
-static void ask_operator(struct unit *u, const struct command *base)
-{
-    const struct operator_command *c = (const struct operator_command *)base;
-    for (size_t i = 0; c->action == OPERATOR_PURGE_JOBS && i < c->id_count; i++)
-        unit_ask_task(u, c->ids[i]);
-}
-
-static void reset_operator(struct command *base)
-{
-    struct operator_command *c = (struct operator_command *)base;
-    c->changed = 0;
-    c->moved = false;
-}
-
-const struct command_type operator_command_type = {"operator",   load_operator,  decide_operator,
-                                                   ask_operator, reset_operator, true};
+const struct command_type operator_command_type = {"operator", load_operator, decide_operator,
+                                                   COMMAND_ANSWER(struct operator_command, state),
+                                                   .critical = true};

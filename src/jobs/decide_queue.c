@@ -12,7 +12,7 @@ static struct queue_row key_of(const struct queue_command *c)
 static void load_queue(struct unit *u, struct command *base)
 {
     struct queue_row key = key_of((const struct queue_command *)base);
-    unit_want(u, &table_queue_row, &key);
+    unit_prefetch(u, &table_queue_row, &key);
 }
 
 struct queue_defaults queue_defaults_of(const struct queue_row *row)
@@ -128,4 +128,5 @@ static enum err_code decide_queue(struct unit *u, struct command *base, struct e
     return ERR_OK;
 }
 
-const struct command_type queue_command_type = {"queue", load_queue, decide_queue, NULL, NULL, true};
+const struct command_type queue_command_type = {
+    "queue", load_queue, decide_queue, COMMAND_ANSWER(struct queue_command, paused), .critical = true};

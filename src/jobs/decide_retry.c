@@ -15,12 +15,6 @@ int64_t job_backoff_ms(const struct settings *s, int64_t job, int64_t attempt)
     return (int64_t)(delay * (1 + s->jobs_retry_jitter * (2 * backoff_spread(job, attempt) - 1)));
 }
 
-static void load_retry(struct unit *u, struct command *base)
-{
-    struct job_command *c = (struct job_command *)base;
-    owned_job_load(u, c);
-}
-
 static enum err_code refuse(struct unit *u, const struct job_row *job, const struct end_row *end,
                             struct err *err)
 {
@@ -91,5 +85,5 @@ static enum err_code decide_retry(struct unit *u, struct command *base, struct e
     return ERR_OK;
 }
 
-const struct command_type retry_command_type = {"retry", load_retry, decide_retry, owned_job_ask,
-                                                owned_job_reset};
+const struct command_type retry_command_type = {"retry", owned_job_load, decide_retry,
+                                                COMMAND_ANSWER(struct job_command, state)};

@@ -11,15 +11,17 @@
 
 static void load_submit(struct unit *u, struct command *base)
 {
-    struct submit_command *c = (struct submit_command *)base;
+    const struct submit_command *c = (const struct submit_command *)base;
     for (size_t i = 0; i < c->item_count; i++) {
-        if (!c->items[i].idem_key.ptr)
-            continue;
+        const struct submit_item *item = &c->items[i];
         size_t cursor = 0;
         int64_t job;
-        while ((job = idem_find(&u->store->idem, idem_hash(c->client, c->items[i].idem_key), &cursor))) {
-            unit_want(u, &table_job_row, &(struct job_row){.id = job});
-            unit_want(u, &table_end_row, &(struct end_row){.id = job});
+        if (item->is_bad || !item->idem_key.ptr)
+            continue;
+        unit_prefetch_key(u, c->client, item->idem_key);
+        while ((job = idem_find(&u->store->idem, idem_hash(c->client, item->idem_key), &cursor))) {
+            unit_prefetch(u, &table_job_row, &(struct job_row){.id = job});
+            unit_prefetch(u, &table_end_row, &(struct end_row){.id = job});
         }
     }
 }
@@ -60,7 +62,7 @@ static enum err_code check_room(struct unit *u, int64_t client, const struct sub
 {
     const struct settings *s = u->settings;
     bool is_low = v->priority <= JOB_PRIORITY_LOW_MAX;
-    if (is_low && u->refuses_low) {
+    if (is_low && u->sheds_low_priority) {
         err_set(err, ERR_EXEC_QUEUE_FULL, "under pressure no priority 0 to 2 is taken; send it again later");
         err->retry_after_s = 1;
         return err->code;
@@ -75,8 +77,8 @@ static struct job_row *new_job_row(struct unit *u, int64_t client, const struct 
                                    const struct submit_values *v, int64_t seed)
 {
     struct job_row *row = ARENA_NEW(u->arena, struct job_row);
-    *row = (struct job_row){.id = unit_new_id(u),
-                            .low = (int64_t)uuid_v7_random_low(),
+    *row = (struct job_row){.id = unit_id(u),
+                            .low = unit_uuid_tail(u),
                             .client = client,
                             .type = v->type,
                             .kind = v->kind,
@@ -168,36 +170,21 @@ static enum err_code decide_item(struct unit *u, int64_t client, struct submit_i
     return ERR_OK;
 }
 
-/* Items stand alone: one that is refused says so in its own answer. Their seeds differ by their place, so
- * a batch without kinds is a mix. */
+/* Items stand alone, each with its own answer. Their seeds differ by their place, so a batch without kinds is
+ * a mix. */
 static enum err_code decide_submit(struct unit *u, struct command *base, struct err *err)
 {
     (void)err;
     struct submit_command *c = (struct submit_command *)base;
-    for (size_t i = 0; i < c->item_count; i++)
-        if (!c->items[i].is_bad)
-            decide_item(u, c->client, &c->items[i], base->received_us / 1000 + (int64_t)i, &c->items[i].err);
+    for (size_t i = 0; i < c->item_count; i++) {
+        struct submit_item *item = &c->items[i];
+        if (item->is_bad)
+            continue;
+        item->err = (struct err){.code = ERR_OK};
+        item->replayed = false;
+        decide_item(u, c->client, item, base->received_us / 1000 + (int64_t)i, &item->err);
+    }
     return ERR_OK;
 }
 
-static void ask_submit(struct unit *u, const struct command *base)
-{
-    const struct submit_command *c = (const struct submit_command *)base;
-    for (size_t i = 0; i < c->item_count; i++)
-        if (!c->items[i].is_bad)
-            unit_ask_key(u, c->client, c->items[i].idem_key);
-}
-
-static void reset_submit(struct command *base)
-{
-    struct submit_command *c = (struct submit_command *)base;
-    for (size_t i = 0; i < c->item_count; i++) {
-        if (c->items[i].is_bad)
-            continue;
-        c->items[i].err = (struct err){.code = ERR_OK};
-        c->items[i].replayed = false;
-    }
-}
-
-const struct command_type submit_command_type = {"submit", load_submit, decide_submit, ask_submit,
-                                                 reset_submit};
+const struct command_type submit_command_type = {"submit", load_submit, decide_submit};

@@ -18,8 +18,8 @@ static void load_create(struct unit *u, struct command *base)
 {
     struct create_webhook_command *c = (struct create_webhook_command *)base;
     struct webhook_key_row guard = guard_key(c->client, c->fingerprint);
-    creates_want(u, scope_of(u, c->client), &c->once);
-    unit_want(u, &table_webhook_key_row, &guard);
+    (void)creates_prefetch(u, scope_of(u, c->client), &c->once);
+    unit_prefetch(u, &table_webhook_key_row, &guard);
 }
 
 static enum err_code decide_create(struct unit *u, struct command *base, struct err *err)
@@ -45,8 +45,8 @@ static enum err_code decide_create(struct unit *u, struct command *base, struct 
         return err_set(err, ERR_WEBHOOK_CONFLICT, "the client has %zu webhooks, and may have no more",
                        hooks->count);
     struct webhook_row *row = ARENA_NEW(u->arena, struct webhook_row);
-    *row = (struct webhook_row){.id = unit_new_id(u),
-                                .low = (int64_t)uuid_v7_random_low(),
+    *row = (struct webhook_row){.id = unit_id(u),
+                                .low = unit_uuid_tail(u),
                                 .client = c->client,
                                 .url = c->url,
                                 .events = c->events,
@@ -66,27 +66,21 @@ static enum err_code decide_create(struct unit *u, struct command *base, struct 
     return ERR_OK;
 }
 
-static void reset_create(struct command *base)
-{
-    ((struct create_webhook_command *)base)->replayed = false;
-}
-
-const struct command_type create_webhook_command_type = {"create_webhook", load_create, decide_create, NULL,
-                                                         reset_create};
+const struct command_type create_webhook_command_type = {"create_webhook", load_create, decide_create,
+                                                         COMMAND_ANSWER(struct create_webhook_command, id)};
 
 static void load_delete(struct unit *u, struct command *base)
 {
     struct delete_webhook_command *c = (struct delete_webhook_command *)base;
     struct webhook_row key = {.id = c->id};
-    unit_want(u, &table_webhook_row, &key);
-    const struct webhook_row *row = u->load_err.code == ERR_OK ? unit_row(u, &table_webhook_row, &key) : NULL;
+    const struct webhook_row *row = unit_prefetch(u, &table_webhook_row, &key);
     if (!row)
         return;
     uint8_t fingerprint[16];
     webhook_fingerprint(row->url, row->events, fingerprint);
     struct webhook_key_row guard = guard_key(row->client, fingerprint);
     guard.fingerprint = arena_str(u->arena, guard.fingerprint);
-    unit_want(u, &table_webhook_key_row, &guard);
+    unit_prefetch(u, &table_webhook_key_row, &guard);
 }
 
 static enum err_code decide_delete(struct unit *u, struct command *base, struct err *err)
@@ -101,7 +95,7 @@ static enum err_code decide_delete(struct unit *u, struct command *base, struct 
     uint8_t fingerprint[16];
     webhook_fingerprint(row->url, row->events, fingerprint);
     struct webhook_key_row guard = guard_key(row->client, fingerprint);
-    if (unit_knows(u, &table_webhook_key_row, &guard) && unit_row(u, &table_webhook_key_row, &guard))
+    if (unit_has(u, &table_webhook_key_row, &guard) && unit_row(u, &table_webhook_key_row, &guard))
         unit_delete(u, &table_webhook_key_row, &guard);
     unit_delete(u, &table_webhook_row, row);
     return ERR_OK;

@@ -24,18 +24,18 @@ int64_t deliver_stream_id(int64_t webhook, int64_t job)
 
 int64_t deliver_replay_id(int64_t delivery)
 {
-    uint64_t h = hash_mix(hash_mix((uint64_t)delivery ^ (uint64_t)TARGET_OF_REPLAY));
+    uint64_t h = hash_mix(hash_mix((uint64_t)delivery ^ (uint64_t)RECEIVER_OF_REPLAY));
     return (int64_t)(TASK_ID_OF_STREAM | h >> 5);
 }
 
 int64_t deliver_webhook(const struct task_row *stream)
 {
-    return stream->target > 0 ? stream->target & ~TARGET_OF_REPLAY : 0;
+    return stream->target > 0 ? stream->target & ~RECEIVER_OF_REPLAY : 0;
 }
 
-/* A webhook is its own target; callbacks share one per scheme, host and port: negative, so never a
+/* A webhook is its own receiver; callbacks share one per scheme, host and port: negative, so never a
  * webhook's. */
-static int64_t callback_target(struct str text)
+static int64_t callback_receiver(struct str text)
 {
     struct url url;
     struct str endpoint = url_parse(text, &url) ? text : str_of(url.endpoint);
@@ -45,10 +45,10 @@ static int64_t callback_target(struct str text)
 /* By receiver and job, as order is: the gateway's partitions are made of slots (runtime/partition.h). */
 _Static_assert((int)DELIVERY_SLOTS == (int)PARTITION_SLOTS, "a slot each");
 
-static struct str queue_of(struct unit *u, int64_t target, int64_t job)
+static struct str queue_of(struct unit *u, int64_t receiver, int64_t job)
 {
     char instance[24], room[24];
-    snprintf(instance, sizeof instance, "%lld", (long long)target);
+    snprintf(instance, sizeof instance, "%lld", (long long)receiver);
     snprintf(room, sizeof room, "%lld", (long long)job);
     uint64_t hash = partition_hash(str_of(instance), str_of(room));
     return arena_printf(u->arena, "~deliver.%u", partition_slot(hash));
@@ -72,18 +72,18 @@ struct task *deliver_find_stream(struct unit *u, int64_t webhook, int64_t job)
 
 /* --- streams ------------------------------------------------------------------------------------- */
 
-void deliver_move(struct task *s, enum stream_trigger on)
+void deliver_move(struct task *s, enum task_trigger on)
 {
-    enum stream_state to;
-    MUST(stream_move((enum stream_state)s->row.state, on, &to));
+    enum task_phase to;
+    MUST(task_move((enum task_phase)s->row.state, on, &to));
     s->row.state = to;
-    if (to == STREAM_IDLE)
+    if (to == TASK_WAITING)
         s->row.due_ms = FAR_MS;
 }
 
 int64_t deliver_not_before_ms(struct unit *u, const struct task *s, int64_t at_ms)
 {
-    const struct target *x = live_target(u->store->live, s->row.target);
+    const struct receiver *x = live_receiver(u->store->live, s->row.target);
     if (!x || x->slots)
         return at_ms;
     int64_t pause_ends_ms = x->open_again_ms > u->now_ms ? x->open_again_ms : u->now_ms + 1;
@@ -91,7 +91,7 @@ int64_t deliver_not_before_ms(struct unit *u, const struct task *s, int64_t at_m
 }
 
 struct stream_key {
-    int64_t id, target, priority;
+    int64_t id, receiver, priority;
     struct str queue;
 };
 
@@ -99,7 +99,7 @@ static struct task *add_stream(struct unit *u, int64_t client, int64_t job, cons
 {
     const struct settings *s = u->settings;
     struct task_row row = {.id = k->id,
-                           .low = (int64_t)uuid_v7_random_low(),
+                           .low = unit_uuid_tail(u),
                            .client = client,
                            .owner = TASK_OWNER_DELIVERY,
                            .priority = k->priority,
@@ -107,28 +107,29 @@ static struct task *add_stream(struct unit *u, int64_t client, int64_t job, cons
                            .max_runtime_ms = s->webhooks_timeout_ms + DELIVERY_MARGIN_MS,
                            .max_retries = s->webhooks_max_attempts - 1,
                            .subject = job,
-                           .target = k->target,
+                           .target = k->receiver,
                            .queue = k->queue,
-                           .state = STREAM_IDLE,
+                           .state = TASK_WAITING,
                            .attempt = 1,
                            .due_ms = FAR_MS,
                            .refs = {"", 0}};
     return unit_task_add(u, &row);
 }
 
-static struct task *open_stream(struct unit *u, int64_t client, int64_t webhook, int64_t job, int64_t target)
+static struct task *open_stream(struct unit *u, int64_t client, int64_t webhook, int64_t job,
+                                int64_t receiver)
 {
     struct stream_key k = {.id = deliver_stream_id(webhook, job),
-                           .target = target,
+                           .receiver = receiver,
                            .priority = STREAM_PRIORITY,
-                           .queue = queue_of(u, target, job)};
+                           .queue = queue_of(u, receiver, job)};
     return add_stream(u, client, job, &k);
 }
 
 static struct task *open_replay(struct unit *u, const struct delivery_row *d)
 {
     struct stream_key k = {.id = deliver_replay_id(d->id),
-                           .target = d->webhook | TARGET_OF_REPLAY,
+                           .receiver = d->webhook | RECEIVER_OF_REPLAY,
                            .priority = REPLAY_PRIORITY,
                            .queue = replay_queue_of(u, d)};
     return add_stream(u, d->client, d->job, &k);
@@ -138,8 +139,8 @@ static void append(struct unit *u, struct task *s, int64_t delivery, int64_t at_
 {
     unit_task_touch(u, s);
     task_add_ref(s, (uint64_t)delivery);
-    if (s->row.state == STREAM_IDLE) {
-        deliver_move(s, STREAM_ON_WORK);
+    if (s->row.state == TASK_WAITING) {
+        deliver_move(s, TASK_ON_DUE);
         s->row.due_ms = deliver_not_before_ms(u, s, at_ms);
     }
     unit_task_place(u, s);
@@ -151,7 +152,7 @@ void deliver_open_callback(struct unit *u, const struct job_row *job, struct tas
         return;
     t->has_callback = true;
     if (!deliver_find_stream(u, 0, job->id))
-        unit_task_place(u, open_stream(u, job->client, 0, job->id, callback_target(job->callback)));
+        unit_task_place(u, open_stream(u, job->client, 0, job->id, callback_receiver(job->callback)));
 }
 
 /* --- deliveries ---------------------------------------------------------------------------------- */
@@ -159,8 +160,8 @@ void deliver_open_callback(struct unit *u, const struct job_row *job, struct tas
 struct delivery_row *deliver_new(struct unit *u, int64_t client, int64_t webhook, int64_t job, int64_t event)
 {
     struct delivery_row *d = ARENA_NEW(u->arena, struct delivery_row);
-    *d = (struct delivery_row){.id = unit_new_id(u),
-                               .low = (int64_t)uuid_v7_random_low(),
+    *d = (struct delivery_row){.id = unit_id(u),
+                               .low = unit_uuid_tail(u),
                                .client = client,
                                .webhook = webhook,
                                .job = job,
@@ -192,7 +193,7 @@ void deliver_append(struct unit *u, const struct delivery_row *d)
  * the live ones. */
 void deliver_append_again(struct unit *u, const struct delivery_row *d)
 {
-    int64_t at_ms = u->puts_off ? u->now_ms + UNIT_PUT_OFF_MS : 0;
+    int64_t at_ms = u->defers_retries ? u->now_ms + UNIT_DEFER_MS : 0;
     if (d->webhook && !unit_task_about(u, deliver_replay_id(d->id), d->job))
         append(u, open_replay(u, d), d->id, at_ms);
     else
@@ -203,7 +204,7 @@ void deliver_append_again(struct unit *u, const struct delivery_row *d)
  * the same batch. */
 static bool has_callback(struct unit *u, struct task *t)
 {
-    if (!t->has_callback && u->store->shared && !t->about_loaded)
+    if (!t->has_callback && !unit_has_all_about(u, t))
         t->has_callback = deliver_find_stream(u, 0, t->row.id) != NULL;
     return t->has_callback;
 }

@@ -1,15 +1,15 @@
 /* jobs/deliver.h - an event becomes a message for each receiver, in the write that makes it.
  *
- * Receivers of a job's events: its callback, and the enabled webhooks of its client that want events of
- * that name. Each (receiver, job) is a stream: a task of owner DELIVERY whose refs are deliveries in
- * order. One of them is sent at a time, so a receiver hears of a job in the order in which things
- * happened. What becomes of an attempt is decided in delivery_owner.c.
+ * Receivers of a job's events: its callback, and the enabled webhooks of its client that want events of that
+ * name. Each (receiver, job) is a stream: a task of owner DELIVERY whose refs are deliveries in order. One of
+ * them is sent at a time, so a receiver gets the events of a job in their order. The result of an attempt is
+ * decided in delivery_owner.c.
  *
- * A delivery that was done with and is sent again is a dead letter: a stream of its own, in a queue of its
- * own ("~replay.N", by the hash of its id), so that it neither waits for live ones nor holds them up.
+ * A finished delivery that is sent again is a dead letter: a stream of its own, in a queue of its own
+ * ("~replay.N", by the hash of its id), so that it neither waits for live deliveries nor delays them.
  *
- * A stream's id is made of its key, so it is found without an index; its 60th bit is set, which no id
- * that is a time has until the year 4000. */
+ * A stream's id is made of its key, so it is found without an index; its 60th bit is set, which no id that is
+ * a time has until the year 4000. */
 #ifndef WEIR_JOBS_DELIVER_H
 #define WEIR_JOBS_DELIVER_H
 
@@ -21,6 +21,8 @@ enum {
     DELIVERY_QUEUE_MAX = 16,   /* bytes of such a name */
     DELIVERY_MARGIN_MS = 5000, /* beyond webhooks.timeout_ms, until a sender counts as stuck */
 };
+
+extern const struct task_owner delivery_task_owner;
 
 /* A job with a callback, new or taken up again: a stream waits for its events. Before its first event. */
 void deliver_open_callback(struct unit *u, const struct job_row *job, struct task *t);
@@ -40,12 +42,12 @@ struct delivery_row *deliver_new(struct unit *u, int64_t client, int64_t webhook
 
 int64_t deliver_stream_id(int64_t webhook, int64_t job);
 int64_t deliver_replay_id(int64_t delivery);            /* of the stream of a dead letter */
-int64_t deliver_webhook(const struct task_row *stream); /* 0: it is a callback's */
+int64_t deliver_webhook(const struct task_row *stream); /* 0: a callback's */
 struct task *deliver_find_stream(struct unit *u, int64_t webhook, int64_t job); /* NULL: none */
-/* When a stream that could be sent at `at_ms` may be: not before the pause of a closed target is over. Every
- * one has its time then, so that there is always somebody to try. */
+/* When a stream that could be sent at `at_ms` may be: not before the pause of a closed receiver is over.
+ * Every one has its time then, so that there is always somebody to try. */
 int64_t deliver_not_before_ms(struct unit *u, const struct task *s, int64_t at_ms);
-void deliver_move(struct task *s, enum stream_trigger on); /* the only place that changes a stream's state */
+void deliver_move(struct task *s, enum task_trigger on); /* the only place that changes a stream's state */
 int64_t delivery_backoff_ms(const struct settings *s, int64_t delivery, int64_t attempt);
 
 #endif

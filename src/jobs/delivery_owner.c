@@ -1,7 +1,8 @@
-/* What becomes of an attempt to deliver: the owner side of a stream's task, and the breaker of its target. */
+/* The end of an attempt to deliver: the owner side of a stream's task, and the breaker of its receiver. */
 #include "base/must.h"
 #include "base/backoff.h"
 #include "jobs/deliver.h"
+#include "jobs/job_notices.h"
 #include "lifecycle/attempts.h"
 
 #include "base/banned.h"
@@ -22,41 +23,41 @@ static void load(struct unit *u, struct task *s)
 {
     if (s->row.seq < (int64_t)log_ref_count(s->row.refs)) {
         struct delivery_row key = head_key(s);
-        unit_want(u, &table_delivery_row, &key);
+        unit_prefetch(u, &table_delivery_row, &key);
     }
     if (deliver_webhook(&s->row))
-        unit_want(u, &table_webhook_row, &(struct webhook_row){.id = deliver_webhook(&s->row)});
-    if (u->tells_attempts && s->row.subject)
-        unit_want(u, &table_job_row, &(struct job_row){.id = s->row.subject});
+        unit_prefetch(u, &table_webhook_row, &(struct webhook_row){.id = deliver_webhook(&s->row)});
+    if (notices_include(&u->notices, &attempt_notices) && s->row.subject)
+        unit_prefetch(u, &table_job_row, &(struct job_row){.id = s->row.subject});
 }
 
 /* NULL: it was deleted, or this is a callback. */
 static struct webhook_row *webhook_of(struct unit *u, const struct task *s)
 {
     struct webhook_row key = {.id = deliver_webhook(&s->row)};
-    if (!key.id || !unit_knows(u, &table_webhook_row, &key))
+    if (!key.id || !unit_has(u, &table_webhook_row, &key))
         return NULL;
     return unit_row(u, &table_webhook_row, &key);
 }
 
-/* --- the breaker of a target --------------------------------------------------------------------- */
+/* --- the breaker of a receiver --------------------------------------------------------------------- */
 
 /* Each answer doubles what it may be sent at a time, up to the usual. */
-static void target_answers(struct unit *u, struct task *s)
+static void receiver_answers(struct unit *u, struct task *s)
 {
-    struct target *x = s->target;
-    uint32_t usual = live_target_usual(u->store->live);
+    struct receiver *x = s->receiver;
+    uint32_t usual = live_receiver_usual(u->store->live);
     x->failures = 0;
     x->open_again_ms = 0;
     if (x->slots < usual)
-        live_target_limit(u->store->live, x, x->slots > usual / 2 ? usual : x->slots ? x->slots * 2 : 1);
+        live_receiver_limit(u->store->live, x, x->slots > usual / 2 ? usual : x->slots ? x->slots * 2 : 1);
 }
 
-static void target_fails(struct unit *u, struct task *s)
+static void receiver_fails(struct unit *u, struct task *s)
 {
-    struct target *x = s->target;
+    struct receiver *x = s->receiver;
     if (++x->failures < BREAKER_FAILURES) { /* one at a time until it answers again */
-        live_target_limit(u->store->live, x, 1);
+        live_receiver_limit(u->store->live, x, 1);
         return;
     }
     int64_t cap = u->settings->webhooks_cap_ms;
@@ -64,22 +65,22 @@ static void target_fails(struct unit *u, struct task *s)
         cap = BREAKER_PAUSE_MAX_MS;
     x->open_again_ms =
         u->now_ms + backoff_ms(u->settings->webhooks_base_ms, x->failures - BREAKER_FAILURES, cap);
-    live_target_limit(u->store->live, x, 0);
+    live_receiver_limit(u->store->live, x, 0);
 }
 
-/* A closed target is tried again by one stream, whose time comes when the pause is over. */
+/* A closed receiver is tried again by one stream, whose time comes when the pause is over. */
 static void again(struct unit *u, struct task *s)
 {
-    struct target *x = s->target;
+    struct receiver *x = s->receiver;
     if (x->slots == 0 && u->now_ms >= x->open_again_ms)
-        live_target_limit(u->store->live, x, 1);
+        live_receiver_limit(u->store->live, x, 1);
 }
 
-/* The stream that failed is gone: another one of the closed target has to try. */
-static void appoint_another(struct unit *u, int64_t target)
+/* The stream that failed is gone: another one of the closed receiver has to try. */
+static void appoint_another(struct unit *u, int64_t receiver)
 {
-    struct target *x = live_target(u->store->live, target);
-    struct task *s = x && x->slots == 0 ? live_target_waiting(x) : NULL;
+    struct receiver *x = live_receiver(u->store->live, receiver);
+    struct task *s = x && x->slots == 0 ? live_receiver_waiting(x) : NULL;
     if (!s)
         return;
     unit_task_touch(u, s);
@@ -111,7 +112,7 @@ static void webhook_fails(struct unit *u, struct webhook_row *h, bool gone)
         h->enabled = 0;
         h->disabled_ms = u->now_ms;
         h->disabled_why = gone ? WEBHOOK_GONE : WEBHOOK_FAILING;
-        unit_disabled(u, h);
+        unit_notify(u, &disabled_webhook_notices, h);
         deliver_disabled(u, h);
     }
     unit_update(u, &table_webhook_row, h);
@@ -129,7 +130,7 @@ static void let_go(struct unit *u, struct task *s)
 /* The head is done with, one way or the other. */
 static void next_delivery(struct unit *u, struct task *s)
 {
-    int64_t target = s->row.target;
+    int64_t receiver = s->row.target;
     let_go(u, s);
     s->row.seq++;
     s->row.attempt = 1;
@@ -138,26 +139,26 @@ static void next_delivery(struct unit *u, struct task *s)
     bool job_says_more = s->row.target < 0 && unit_task(u, s->row.subject);
     if (!more && !job_says_more) {
         unit_task_end(u, s);
-        appoint_another(u, target);
+        appoint_another(u, receiver);
         return;
     }
-    deliver_move(s, more ? STREAM_ON_RETRY : STREAM_ON_DRAINED);
+    deliver_move(s, more ? TASK_ON_RETRY : TASK_ON_DRAIN);
     unit_task_place(u, s);
     if (!more)
-        appoint_another(u, target);
+        appoint_another(u, receiver);
 }
 
 static void try_again(struct unit *u, struct task *s, int64_t delivery, int64_t retry_after_ms)
 {
     int64_t wait = delivery_backoff_ms(u->settings, delivery, s->row.attempt);
-    if (u->puts_off && wait < UNIT_PUT_OFF_MS) /* a pause of nothing is no reason to pass now */
-        wait = UNIT_PUT_OFF_MS;
+    if (u->defers_retries && wait < UNIT_DEFER_MS) /* a pause of nothing is no reason to pass now */
+        wait = UNIT_DEFER_MS;
     if (retry_after_ms > RETRY_AFTER_MAX_MS)
         retry_after_ms = RETRY_AFTER_MAX_MS;
     let_go(u, s);
     s->row.attempt++;
     s->row.due_ms = deliver_not_before_ms(u, s, u->now_ms + (wait > retry_after_ms ? wait : retry_after_ms));
-    deliver_move(s, STREAM_ON_RETRY);
+    deliver_move(s, TASK_ON_RETRY);
     unit_task_place(u, s);
 }
 
@@ -167,9 +168,12 @@ static void move_delivery(struct unit *u, struct delivery_row *d, enum delivery_
     MUST(delivery_move((enum delivery_state)d->state, on, &to));
     d->state = to;
     unit_update(u, &table_delivery_row, d);
+    struct delivery_end_notice *n = ARENA_NEW(u->arena, struct delivery_end_notice);
+    n->delivered = to == DELIVERY_DELIVERED;
+    unit_notify(u, &delivery_end_notices, n);
 }
 
-enum verdict { VERDICT_DELIVERED, VERDICT_FAILED, VERDICT_HOPELESS };
+enum verdict { VERDICT_DELIVERED, VERDICT_FAILED, VERDICT_UNDELIVERABLE };
 
 static void attempt_over(struct unit *u, struct task *s, enum verdict verdict, const struct attempt *a,
                          int64_t retry_after_ms)
@@ -182,11 +186,9 @@ static void attempt_over(struct unit *u, struct task *s, enum verdict verdict, c
     d->attempts = attempts_add(u->arena, d->attempts, a);
     if (verdict == VERDICT_DELIVERED) {
         move_delivery(u, d, DELIVERY_ON_SUCCESS);
-        u->delivered++;
         next_delivery(u, s);
-    } else if (verdict == VERDICT_HOPELESS || s->row.attempt > s->row.max_retries) {
+    } else if (verdict == VERDICT_UNDELIVERABLE || s->row.attempt > s->row.max_retries) {
         move_delivery(u, d, DELIVERY_ON_GIVE_UP);
-        u->given_up++;
         next_delivery(u, s);
     } else {
         unit_update(u, &table_delivery_row, d);
@@ -194,24 +196,25 @@ static void attempt_over(struct unit *u, struct task *s, enum verdict verdict, c
     }
 }
 
-/* A test is about no job, and nobody follows it. */
+/* A test is about no job, and has no followers. */
 static void tell(struct unit *u, struct task *s, const struct attempt *a)
 {
     struct job_row job = {.id = s->row.subject};
-    if (!u->tells_attempts || !job.id || !unit_knows(u, &table_job_row, &job))
+    if (!notices_include(&u->notices, &attempt_notices) || !job.id || !unit_has(u, &table_job_row, &job))
         return;
     struct delivery_row key = head_key(s);
-    struct attempt_notice n = {.delivery = unit_row(u, &table_delivery_row, &key),
-                               .job = unit_row(u, &table_job_row, &job),
-                               .webhook = webhook_of(u, s),
-                               .stream_low = s->row.low,
-                               .token = s->row.token,
-                               .attempt = s->row.attempt,
-                               .started_ms = a->at_ms,
-                               .status = a->status,
-                               .error = a->error};
-    if (n.delivery && n.job)
-        *unit_attempt(u) = n;
+    struct attempt_notice *n = ARENA_NEW(u->arena, struct attempt_notice);
+    *n = (struct attempt_notice){.delivery = unit_row(u, &table_delivery_row, &key),
+                                 .job = unit_row(u, &table_job_row, &job),
+                                 .webhook = webhook_of(u, s),
+                                 .stream_low = s->row.low,
+                                 .token = s->row.token,
+                                 .attempt = s->row.attempt,
+                                 .started_ms = a->at_ms,
+                                 .status = a->status,
+                                 .error = a->error};
+    if (n->delivery && n->job)
+        unit_notify(u, &attempt_notices, n);
 }
 
 static void finished(struct unit *u, struct task *s, const struct task_outcome *o)
@@ -223,15 +226,16 @@ static void finished(struct unit *u, struct task *s, const struct task_outcome *
     struct webhook_row *hook = webhook_of(u, s);
     bool gone = o->status == 410 && hook;
     if (o->success) {
-        target_answers(u, s);
+        receiver_answers(u, s);
         webhook_answers(u, hook);
-    } else if (o->status || o->retryable) { /* what was never sent says nothing about the receiver */
-        target_fails(u, s);
+    } else if (o->status ||
+               o->retryable) { /* an attempt that was never sent says nothing about the receiver */
+        receiver_fails(u, s);
         webhook_fails(u, hook, gone);
     }
     enum verdict verdict = o->success              ? VERDICT_DELIVERED
                            : o->retryable && !gone ? VERDICT_FAILED
-                                                   : VERDICT_HOPELESS;
+                                                   : VERDICT_UNDELIVERABLE;
     tell(u, s, &a);
     attempt_over(u, s, verdict, &a, o->retry_after_ms);
 }
@@ -246,35 +250,36 @@ static void sender_lost(struct unit *u, struct task *s, const char *why)
     attempt_over(u, s, VERDICT_FAILED, &a, 0);
 }
 
-static void worker_lost(struct unit *u, struct task *s)
+static void lost(struct unit *u, struct task *s, enum task_loss how)
 {
-    sender_lost(u, s, "sender_lost");
+    sender_lost(u, s, how == TASK_TIMED_OUT ? "timeout" : "sender_lost");
 }
 
-static void timed_out(struct unit *u, struct task *s)
+static int64_t head(const struct task *s)
 {
-    sender_lost(u, s, "timeout");
+    return (int64_t)log_ref_at(s->row.refs, (size_t)s->row.seq);
 }
 
 static void assigned(struct unit *u, struct task *s)
 {
     (void)u;
-    deliver_move(s, STREAM_ON_CLAIM);
+    deliver_move(s, TASK_ON_CLAIM);
 }
 
 static void started(struct unit *u, struct task *s)
 {
     s->row.started_ms = u->now_ms;
-    deliver_move(s, STREAM_ON_START);
+    deliver_move(s, TASK_ON_START);
 }
 
-static void lease_expired(struct unit *u, struct task *s, const struct task_return *r)
+static void released(struct unit *u, struct task *s, const struct task_return *r)
 {
-    (void)r;        /* nobody but the gateway holds one, and it names no delay */
-    s->row.token++; /* whoever held it cannot start any more */
+    (void)r;        /* only the gateway holds such leases, and it names no delay */
+    s->row.token++; /* its former worker cannot start it any more */
     s->row.due_ms = deliver_not_before_ms(u, s, 0);
     let_go(u, s);
-    deliver_move(s, STREAM_ON_RETURN);
+    deliver_move(s, TASK_ON_RETURN);
+    unit_task_place(u, s);
 }
 
 /* An idle stream waits for no time; should its far time come, it goes on waiting. */
@@ -283,14 +288,17 @@ static void due(struct unit *u, struct task *s)
     s->row.due_ms = u->now_ms + INT64_C(31536000000);
 }
 
+/* A delivery whose time comes by the clock was tried before, or its receiver was: a retry, a redelivery that
+ * waits already, the end of a closed receiver's pause. What is new is sent at once and is never put off. */
 const struct task_owner delivery_task_owner = {
+    .can_wait = true,
     .load = load,
+    .head = head,
     .due = due,
     .again = again,
     .assigned = assigned,
     .started = started,
     .finished = finished,
-    .lease_expired = lease_expired,
-    .worker_lost = worker_lost,
-    .timed_out = timed_out,
+    .lost = lost,
+    .released = released,
 };

@@ -1,4 +1,4 @@
-/* Clients that never got a key: nobody can use them, and whoever made them has gone. */
+/* Clients that never got a key: no caller can use them, and their creators have gone. */
 #include "base/must.h"
 #include "jobs/client_state.h"
 
@@ -16,7 +16,7 @@ static void note_keyless(struct unit *u, void *row, void *arg)
     struct keyless *k = arg;
     struct client_row key = {.uuid = ((const struct client_number_row *)row)->uuid};
     k->rows[k->count++] = row;
-    unit_want(u, &table_client_row, &key);
+    unit_prefetch(u, &table_client_row, &key);
 }
 
 static struct tenant_row tenant_key(struct unit *u, const struct client_row *client)
@@ -28,13 +28,13 @@ static struct tenant_row tenant_key(struct unit *u, const struct client_row *cli
     return (struct tenant_row){.name = str_of(text)};
 }
 
-static void want_rows(struct unit *u, const struct client_row *client)
+static void prefetch_rows(struct unit *u, const struct client_row *client)
 {
     struct tenant_row tenant = tenant_key(u, client);
-    unit_want(u, &table_tenant_row, &tenant);
-    unit_want(u, &table_client_state_row, &(struct client_state_row){.client = client->num});
-    unit_want(u, &table_client_secret_row, &(struct client_secret_row){.client = client->num});
-    unit_want(u, &table_stats_row, &(struct stats_row){.client = client->num});
+    unit_prefetch(u, &table_tenant_row, &tenant);
+    unit_prefetch(u, &table_client_state_row, &(struct client_state_row){.client = client->num});
+    unit_prefetch(u, &table_client_secret_row, &(struct client_secret_row){.client = client->num});
+    unit_prefetch(u, &table_stats_row, &(struct stats_row){.client = client->num});
 }
 
 static void delete_if_there(struct unit *u, const struct table *t, const void *key)
@@ -43,7 +43,8 @@ static void delete_if_there(struct unit *u, const struct table *t, const void *k
         unit_delete(u, t, key);
 }
 
-/* It is the tenant of runs, an operator has touched it, or an application has sent jobs for it (inbox.h). */
+/* The client is the tenant of runs, an operator has touched it, or an application has sent jobs for it
+ * (inbox.h). */
 static bool is_in_use(struct unit *u, const struct client_row *client)
 {
     struct tenant_row tenant = tenant_key(u, client);
@@ -78,15 +79,15 @@ bool drop_keyless_clients(struct unit *u)
     size_t n = 0;
     unit_each_of_range(u, &table_client_number_row, &(struct client_number_row){.keyless = 1}, CLIENTS_A_TURN,
                        note_keyless, &k);
-    unit_load_wanted(u);
+    (void)unit_load(u);
     for (; n < k.count && u->load_err.code == ERR_OK; n++) {
         struct client_row key = {.uuid = k.rows[n]->uuid};
         old[n] = unit_row(u, &table_client_row, &key);
         if (!old[n] || old[n]->uuid.len != sizeof(struct uuid) || old[n]->created_ms > cutoff_ms)
             break;
-        want_rows(u, old[n]);
+        prefetch_rows(u, old[n]);
     }
-    unit_load_wanted(u);
+    (void)unit_load(u);
     for (size_t i = 0; i < n && u->load_err.code == ERR_OK; i++)
         drop(u, k.rows[i], old[i]);
     return n == CLIENTS_A_TURN;

@@ -10,7 +10,6 @@
 struct candidate {
     struct inbox_row key;
     const struct inbox_row *row; /* NULL: somebody was faster */
-    struct client_row client_key;
     struct submit_command command;
     struct submit_item item; /* the job's row will borrow from it */
     struct err err;          /* code ERR_OK: nothing speaks against it so far */
@@ -18,6 +17,7 @@ struct candidate {
 
 struct candidates {
     struct candidate *list; /* of the batch's arena */
+    int64_t *ids;
     size_t count, bytes;
 };
 
@@ -30,7 +30,7 @@ static bool note_row(const void *row, void *arg)
     const struct inbox_row *r = row;
     if (r->failed_ms)
         return false;
-    c->list[c->count++].key.id = r->id;
+    c->ids[c->count++] = r->id;
     c->bytes += r->payload.len;
     return c->count < INBOX_ROWS_A_TURN && c->bytes < INBOX_BYTES_A_TURN;
 }
@@ -38,12 +38,17 @@ static bool note_row(const void *row, void *arg)
 static bool find_rows(struct unit *u, struct candidates *c)
 {
     struct err err;
-    c->list = ARENA_ARRAY(u->arena, struct candidate, INBOX_ROWS_A_TURN);
+    c->ids = ARENA_ROOM(u->arena, int64_t, INBOX_ROWS_A_TURN);
     if (u->reader->ops->reader_begin(u->reader, &err) != ERR_OK)
         return false;
     enum err_code code = u->reader->ops->reader_scan(u->reader, &table_inbox_row, note_row, c, &err);
     u->reader->ops->reader_end(u->reader);
-    return code == ERR_OK && c->count;
+    if (code != ERR_OK || !c->count)
+        return false;
+    c->list = ARENA_ARRAY(u->arena, struct candidate, c->count);
+    for (size_t i = 0; i < c->count; i++)
+        c->list[i].key.id = c->ids[i];
+    return true;
 }
 
 /* --- a row as a submit -------------------------------------------------------------------------------- */
@@ -150,60 +155,47 @@ static struct submit_item item_of(struct unit *u, const struct inbox_row *r)
 
 /* --- what the batch has to know ------------------------------------------------------------------------ */
 
-static void want_row(struct unit *u, struct candidate *c)
-{
-    unit_want(u, &table_inbox_row, &c->key);
-}
-
-static void want_client(struct unit *u, struct candidate *c)
-{
-    c->row = unit_row(u, &table_inbox_row, &c->key);
-    struct uuid *id = ARENA_NEW(u->arena, struct uuid);
-    if (!c->row)
-        return;
-    if (!uuid_parse(c->row->client, id)) {
-        err_set(&c->err, ERR_CLIENT_NOT_FOUND, "client is no client_id");
-        return;
-    }
-    c->client_key.uuid = (struct str){(const char *)id->bytes, sizeof id->bytes};
-    unit_want(u, &table_client_row, &c->client_key);
-}
-
 /* Afterwards it is a command like one that came over HTTP. */
-static void make_command(const struct inbox *in, struct unit *u, struct candidate *c)
+static void make_command(const struct inbox *in, struct unit *u, struct candidate *c,
+                         const struct client_row *client)
 {
-    if (!c->row || c->err.code != ERR_OK)
-        return;
-    const struct client_row *client = unit_row(u, &table_client_row, &c->client_key);
-    if (!client) {
-        err_set(&c->err, ERR_CLIENT_NOT_FOUND, "no client has the id %.36s", c->row->client.ptr);
-        return;
-    }
     if (check_shape(u, c->row, &c->err) != ERR_OK)
         return;
     c->item = item_of(u, c->row);
     if (c->item.idem_key.ptr)
         fingerprint(in, u, c->row, &c->item);
     c->command = (struct submit_command){.client = client->num, .items = &c->item, .item_count = 1};
-    submit_command_type.ask(u, &c->command.base);
+}
+
+static void load_client(const struct inbox *in, struct unit *u, struct candidate *c)
+{
+    struct uuid id;
+    if (!uuid_parse(c->row->client, &id)) {
+        err_set(&c->err, ERR_CLIENT_NOT_FOUND, "client is no client_id");
+        return;
+    }
+    struct client_row key = {.uuid = {arena_copy(u->arena, id.bytes, sizeof id.bytes), sizeof id.bytes}};
+    const struct client_row *client = unit_prefetch(u, &table_client_row, &key);
+    if (client)
+        make_command(in, u, c, client);
+}
+
+static void load_one(const struct inbox *in, struct unit *u, struct candidate *c)
+{
+    c->row = unit_prefetch(u, &table_inbox_row, &c->key);
+    if (c->row && c->err.code == ERR_OK && !c->command.item_count)
+        load_client(in, u, c);
+    if (c->command.item_count)
+        submit_command_type.load(u, &c->command.base);
 }
 
 /* One round trip for all of them at each step, where the store is a shared one. */
 static bool load(const struct inbox *in, struct unit *u, const struct candidates *all)
 {
-    for (size_t i = 0; i < all->count; i++)
-        want_row(u, &all->list[i]);
-    unit_load_wanted(u);
-    for (size_t i = 0; i < all->count && u->load_err.code == ERR_OK; i++)
-        want_client(u, &all->list[i]);
-    unit_load_wanted(u);
-    for (size_t i = 0; i < all->count && u->load_err.code == ERR_OK; i++)
-        make_command(in, u, &all->list[i]);
-    unit_load_asked(u, 0);
-    for (size_t i = 0; i < all->count && u->load_err.code == ERR_OK; i++)
-        if (all->list[i].command.item_count)
-            submit_command_type.load(u, &all->list[i].command.base);
-    unit_load_wanted(u);
+    do {
+        for (size_t i = 0; i < all->count && u->load_err.code == ERR_OK; i++)
+            load_one(in, u, &all->list[i]);
+    } while (unit_load(u));
     return u->load_err.code == ERR_OK;
 }
 
@@ -230,6 +222,8 @@ static bool decide(struct inbox *in, struct unit *u, struct candidate *c, int64_
 {
     if (!c->row)
         return true;
+    if (c->err.code == ERR_OK && !c->command.item_count)
+        err_set(&c->err, ERR_CLIENT_NOT_FOUND, "no client has the id %.36s", c->row->client.ptr);
     if (c->err.code == ERR_OK) {
         c->command.base.received_us = u->now_us + nth * 1000; /* the seed of a drawn kind: each its own */
         if (submit_command_type.decide(u, &c->command.base, &c->err) == ERR_OK)

@@ -15,13 +15,13 @@ void job_archive(struct unit *u, const struct archive_row *attempt)
 /* No room is asked for, unlike for a retry by the client. The job never ended, so it counts against
  * jobs.max_active already; and work that was accepted is not lost because the queue is full. jobs.queue_size
  * refuses what is new: retries go beyond it by what was running at most, as leases that end do. */
-void job_requeue(struct unit *u, struct task *t, int64_t due_ms)
+void job_requeue(struct unit *u, struct task *t, int64_t due_ms, bool is_release)
 {
     t->row.lease_ms = 0;
     t->row.started_ms = 0;
     t->row.due_ms = due_ms;
     live_set_worker(u->store->live, t, STR_ABSENT, 0);
-    MUST(job_move(u, t, JOB_ON_RETRY, STR_ABSENT, NULL));
+    MUST(job_move(u, t, JOB_ON_RETRY, STR_ABSENT, &(struct job_ending){.is_release = is_release}));
     unit_task_place(u, t);
 }
 
@@ -42,5 +42,5 @@ void job_fail(struct unit *u, struct task *t, enum job_trigger on, const struct 
                                          .finished_ms = t->row.last_us / 1000,
                                          .error = f->error});
     t->row.attempt++;
-    job_requeue(u, t, u->now_ms + job_backoff_ms(u->settings, t->row.id, t->row.attempt));
+    job_requeue(u, t, u->now_ms + job_backoff_ms(u->settings, t->row.id, t->row.attempt), false);
 }

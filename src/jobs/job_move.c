@@ -75,37 +75,45 @@ struct task_row job_task_row(const struct job_row *job)
                              .queue = job->queue};
 }
 
-static struct notice *append(struct unit *u, struct task *t, enum job_event event, enum job_state prev,
-                             enum job_state next, struct str extra)
+static void tell(struct unit *u, const struct task *t, const struct event *e, bool is_release)
 {
-    struct event e = {.job = t->row.id,
-                      .seq = (uint32_t)++t->row.seq,
-                      .event = event,
-                      .prev = prev,
-                      .next = next,
-                      .at_us = u->now_us > t->row.last_us ? u->now_us : t->row.last_us + 1,
-                      .attempt = (uint32_t)t->row.attempt,
-                      .kind = (uint8_t)t->row.kind,
-                      .id = uuid_v4(),
-                      .extra = extra};
-    task_add_ref(t, log_append(&u->log, &e));
-    struct notice *n = unit_notice(u);
-    n->event = e;
+    int64_t since_ms = t->row.last_us / 1000;
+    struct job_notice *n = ARENA_NEW(u->arena, struct job_notice);
+    n->event = *e;
     n->low = (uint64_t)t->row.low;
     n->client = t->row.client;
     n->worker = arena_str(u->arena, t->row.worker);
-    if (job_state_is_final(next))
+    if (job_state_is_final(e->next))
         n->queue = arena_str(u->arena, t->row.queue);
-    int64_t since_ms = t->row.last_us / 1000;
-    if (event == JOB_EVENT_ASSIGNED && t->row.due_ms > since_ms)
+    if (e->event == JOB_EVENT_ASSIGNED && t->row.due_ms > since_ms)
         since_ms = t->row.due_ms;
-    n->waited_ms = e.at_us / 1000 - since_ms;
-    if (job_state_is_final(next) && t->row.started_ms)
-        n->ran_ms = e.at_us / 1000 - t->row.started_ms;
+    n->waited_ms = e->at_us / 1000 - since_ms;
+    n->ran_ms = job_state_is_final(e->next) && t->row.started_ms ? e->at_us / 1000 - t->row.started_ms : -1;
+    n->is_release = is_release;
+    unit_notify(u, &job_notices, n);
+}
+
+static void append(struct unit *u, struct task *t, const struct job_move *move, enum job_state prev,
+                   struct str extra, bool is_release)
+{
+    struct event e = {.job = t->row.id,
+                      .seq = (uint32_t)++t->row.seq,
+                      .event = move->event,
+                      .prev = prev,
+                      .next = move->to,
+                      .at_us = u->now_us > t->row.last_us ? u->now_us : t->row.last_us + 1,
+                      .attempt = (uint32_t)t->row.attempt,
+                      .kind = (uint8_t)t->row.kind,
+                      .id = unit_uuid_v4(u),
+                      .extra = extra};
+    task_add_ref(t, log_append(&u->log, &e));
+    tell(u, t, &e, is_release);
     t->row.last_us = e.at_us;
     deliver_event(u, t, &e);
-    return n;
 }
+
+/* Behind the last failure. */
+static const struct job_move exhausted = {.to = JOB_FAILED, .event = JOB_EVENT_RETRIES_EXHAUSTED};
 
 static void write_end(struct unit *u, struct task *t, const struct job_ending *ending)
 {
@@ -129,12 +137,13 @@ static void write_end(struct unit *u, struct task *t, const struct job_ending *e
     unit_task_end(u, t);
 }
 
-/* Each time a job becomes QUEUED its time begins anew. A backoff does not count: nobody can claim it then. */
+/* Each time a job becomes QUEUED its time begins anew. A backoff does not count: the job cannot be claimed
+ * then. */
 static int64_t queue_deadline_ms(const struct unit *u, const struct task *t)
 {
     int64_t ttl_ms = t->row.queue_ttl_ms ? t->row.queue_ttl_ms : u->settings->jobs_queue_ttl_seconds * 1000;
     int64_t backoff_ms = t->row.due_ms > u->now_ms ? t->row.due_ms - u->now_ms : 0;
-    return ttl_ms ? u->steady_up_ms + backoff_ms + ttl_ms : 0;
+    return ttl_ms ? u->steady_ceil_ms + backoff_ms + ttl_ms : 0;
 }
 
 bool job_move(struct unit *u, struct task *t, enum job_trigger on, struct str extra,
@@ -151,11 +160,11 @@ bool job_move(struct unit *u, struct task *t, enum job_trigger on, struct str ex
     t->row.expire_ms = move->to == JOB_QUEUED ? queue_deadline_ms(u, t) : 0;
     if (t->row.progress.ptr) /* it has left RUNNING, the only state with progress */
         unit_task_progress(u, t, STR_ABSENT);
-    append(u, t, move->event, prev, move->to, extra);
+    append(u, t, move, prev, extra, ending && ending->is_release);
     if (!job_state_is_final(move->to) || (ending && ending->is_retried))
         return true;
     if (move->to == JOB_FAILED && t->row.attempt > t->row.max_retries)
-        append(u, t, JOB_EVENT_RETRIES_EXHAUSTED, JOB_FAILED, JOB_FAILED, STR_ABSENT);
+        append(u, t, &exhausted, JOB_FAILED, STR_ABSENT, false);
     write_end(u, t, ending);
     return true;
 }

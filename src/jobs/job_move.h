@@ -1,17 +1,23 @@
-/* jobs/job_move.h - the one function that changes a job's state. Nothing else does.
+/* jobs/job_move.h - moves a job from one state to another. No other function does.
  *
- * State row, event, counters and notice are written together: a move and its event are one write. */
+ * State row, event, counters and notice are written together: a move and its event are one write. A retry
+ * first makes the task again in the state that the job has in its end row (decide_retry.c), and then moves
+ * it. */
 #ifndef WEIR_JOBS_JOB_MOVE_H
 #define WEIR_JOBS_JOB_MOVE_H
 
+#include "jobs/job_notices.h"
 #include "kernel/task_owner.h"
 #include "kernel/unit.h"
 
-/* What a final move leaves behind besides its event. */
+extern const struct task_owner job_task_owner; /* job_owner.c */
+
+/* The additional facts of a final move besides its event, for the end row and the notice. */
 struct job_ending {
     struct str result; /* JSON object, or absent */
     struct str error;  /* JSON object {"code","message","retryable"}, or absent */
     bool is_retried;   /* FAILED, and QUEUED again by the next move of this batch: the task stays alive */
+    bool is_release;   /* a worker gave the job back: nothing failed */
 };
 
 /* Moves a live task's job. `extra` is a JSON object with more event payload, or absent. A final move writes
@@ -36,13 +42,14 @@ struct job_failure {
 void job_fail(struct unit *u, struct task *t, enum job_trigger on, const struct job_failure *f);
 
 /* Second half of a retry without an end row: a FAILED task that is still alive becomes QUEUED, without lease
- * and worker, and claimable from due_ms on. The caller has set its attempt. Places the task. */
-void job_requeue(struct unit *u, struct task *t, int64_t due_ms);
+ * and worker, and claimable from due_ms on. The caller has set its attempt. is_release: its worker gave it
+ * back. Places the task. */
+void job_requeue(struct unit *u, struct task *t, int64_t due_ms, bool is_release);
 
 /* The report of an attempt that was retried. */
 void job_archive(struct unit *u, const struct archive_row *attempt);
 
-/* Cancels an unfinished job, whoever wants it; a worker that has it hears of it with its next heartbeat. The
+/* Cancels an unfinished job; a worker that has it hears of it with its next heartbeat. The
  * reason goes into the event; NULL: none, its client asked. */
 void job_cancel(struct unit *u, struct task *t, const char *reason);
 

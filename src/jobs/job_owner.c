@@ -1,4 +1,4 @@
-/* What claims, lost leases and results mean for a job: the owner side of its task. */
+/* The effect of claims, lost leases and results on a job: the owner side of its task. */
 #include "base/json_members.h"
 #include "base/must.h"
 #include "jobs/job_move.h"
@@ -94,24 +94,33 @@ static int64_t due_after_ms(const struct unit *u, int64_t delay_ms)
     return delay_ms ? u->now_ms + delay_ms : 0;
 }
 
-static void job_lease_expired(struct unit *u, struct task *t, const struct task_return *r)
+static void release_unstarted(struct unit *u, struct task *t, const struct task_return *r)
 {
     struct str extra = job_reason(u, r->reason, r->message);
     t->row.lease_ms = 0;
     t->row.due_ms = due_after_ms(u, r->delay_ms);
-    t->row.token++; /* whoever held it cannot start any more */
+    t->row.token++; /* its former worker cannot start it any more */
     MUST(job_move(u, t, JOB_ON_LEASE_EXPIRE, extra, NULL));
     live_set_worker(u->store->live, t, STR_ABSENT, 0);
+    unit_task_place(u, t);
 }
 
 /* The lifecycle leads from RUNNING to QUEUED by way of FAILED only. Nothing failed, so the attempt and what
  * is left of them stay as they are, and no report is archived. */
+static void release_started(struct unit *u, struct task *t, const struct task_return *r)
+{
+    struct job_ending ending = {.is_retried = true, .is_release = true};
+    MUST(job_move(u, t, JOB_ON_FAIL, job_reason(u, r->reason, r->message), &ending));
+    t->row.token++; /* its former worker cannot finish it any more */
+    job_requeue(u, t, due_after_ms(u, r->delay_ms), true);
+}
+
 static void job_released(struct unit *u, struct task *t, const struct task_return *r)
 {
-    struct job_ending ending = {.is_retried = true};
-    MUST(job_move(u, t, JOB_ON_FAIL, job_reason(u, r->reason, r->message), &ending));
-    t->row.token++; /* whoever held it cannot finish it any more */
-    job_requeue(u, t, due_after_ms(u, r->delay_ms));
+    if (t->phase == TASK_RUNNING)
+        release_started(u, t, r);
+    else
+        release_unstarted(u, t, r);
 }
 
 static void job_progressed(struct unit *u, struct task *t, const struct task_progress *p)
@@ -127,58 +136,78 @@ static void job_progressed(struct unit *u, struct task *t, const struct task_pro
     encode_time_ms(&w, "at", u->now_ms);
     jw_object_end(&w);
     unit_task_progress(u, t, strbuf_str(&b));
-    unit_progressed(u, t->row.id);
     strbuf_free(&b);
+    struct progress_notice *n = ARENA_NEW(u->arena, struct progress_notice);
+    n->job = t->row.id;
+    unit_notify(u, &progress_notices, n);
 }
 
-/* Of both a finish that comes later is not the one that ended it: told by the token (worker_commands.c). */
-static void job_worker_lost(struct unit *u, struct task *t)
+/* After a lost worker or a time limit a later finish is not the one that ended it: the token tells. */
+static void job_lost(struct unit *u, struct task *t, enum task_loss how)
 {
-    t->row.token++;
-    fail(u, t, JOB_ON_WORKER_LOST, STR("worker_lost"), STR("no heartbeat until the lease ended"), true);
+    switch (how) {
+    case TASK_UNCLAIMED:
+        job_cancel(u, t, "expired");
+        return;
+    case TASK_WORKER_LOST:
+        t->row.token++;
+        fail(u, t, JOB_ON_WORKER_LOST, STR("worker_lost"), STR("no heartbeat until the lease ended"), true);
+        return;
+    case TASK_TIMED_OUT:
+        lease_remember_ended(u, t, LEASE_CUT);
+        t->row.token++;
+        fail_as(u, t, JOB_ON_TIMEOUT, "timeout", str_of(err_wire(ERR_EXEC_TIMEOUT)),
+                STR("it ran longer than max_runtime_ms"), true);
+        return;
+    }
 }
 
-static void job_timed_out(struct unit *u, struct task *t)
+static int64_t job_head(const struct task *t)
 {
-    lease_remember_ended(u, t, LEASE_CUT);
-    t->row.token++;
-    fail_as(u, t, JOB_ON_TIMEOUT, "timeout", str_of(err_wire(ERR_EXEC_TIMEOUT)),
-            STR("it ran longer than max_runtime_ms"), true);
-}
-
-static void job_expired(struct unit *u, struct task *t)
-{
-    job_cancel(u, t, "expired");
+    return t->row.id;
 }
 
 static void job_load_ended(struct unit *u, int64_t id)
 {
-    unit_want(u, &table_end_row, &(struct end_row){.id = id});
+    if (!task_id_is_stream(id))
+        unit_prefetch(u, &table_end_row, &(struct end_row){.id = id});
+}
+
+/* A token rises by one with each claim, and by one more when its lease ends otherwise than by its finish. So
+ * the tokens of a job that is tried again tell whether the lease before was finished; as a failure, then. */
+static bool was_failed_by(const struct task *t, const struct finish_again *f)
+{
+    bool leased = t->phase == TASK_LEASED || t->phase == TASK_RUNNING;
+    return !f->outcome->success && t->row.low == (int64_t)f->low && f->token == t->row.token - leased &&
+           (!f->client || t->row.client == f->client) && key_queues_have(f->queues, t->row.queue);
 }
 
 /* Rows that nobody wanted are read here: the task may have ended in this very batch. */
-static bool job_was_finished(struct unit *u, const struct finish_again *f)
+static bool job_was_finished(struct unit *u, const struct task *t, const struct finish_again *f)
 {
-    const struct end_row *end = unit_get(u, &table_end_row, &(struct end_row){.id = f->id});
+    if (t)
+        return was_failed_by(t, f);
+    if (task_id_is_stream(f->id))
+        return false;
+    const struct end_row *end = unit_fetch(u, &table_end_row, &(struct end_row){.id = f->id});
     bool success = f->outcome->success && has_room_for_result(u, f->outcome);
     if (!end || end->token != f->token || end->state != (success ? JOB_SUCCEEDED : JOB_FAILED) ||
         (f->client && end->client != f->client))
         return false;
-    const struct job_row *job = unit_get(u, &table_job_row, &(struct job_row){.id = f->id});
+    const struct job_row *job = unit_fetch(u, &table_job_row, &(struct job_row){.id = f->id});
     return job && job->low == (int64_t)f->low && key_queues_have(f->queues, job->queue);
 }
 
 const struct task_owner job_task_owner = {
+    .releases_started = true,
+    .head = job_head,
     .due = job_due,
     .assigned = job_assigned,
     .started = job_started,
     .finished = job_finished,
-    .lease_expired = job_lease_expired,
+    .lost = job_lost,
     .released = job_released,
     .progressed = job_progressed,
-    .worker_lost = job_worker_lost,
-    .timed_out = job_timed_out,
-    .expired = job_expired,
     .load_ended = job_load_ended,
     .was_finished = job_was_finished,
 };

@@ -16,9 +16,9 @@ struct operator_command {
     struct command base;
     enum operator_action action;
     struct uuid client_id;
-    struct str actor; /* who asks, for the record */
-    /* purge-jobs: unfinished jobs of the client, delete: its API keys; as a read found them a moment ago.
-     * What is not the client's or not there any more is passed over. */
+    struct str actor; /* the caller, for the record */
+    /* purge-jobs: unfinished jobs of the client, delete: its API keys; as a read found them a moment ago. Ids
+     * that are not the client's or no longer there are passed over. */
     const int64_t *ids;
     size_t id_count;
     /* answer */

@@ -4,20 +4,12 @@
 
 #include "base/banned.h"
 
-void owned_job_ask(struct unit *u, const struct command *base)
+void owned_job_load(struct unit *u, struct command *base)
 {
-    unit_ask_task(u, ((const struct job_command *)base)->id);
-}
-
-void owned_job_reset(struct command *base)
-{
-    ((struct job_command *)base)->changed = false;
-}
-
-void owned_job_load(struct unit *u, const struct job_command *c)
-{
-    unit_want(u, &table_job_row, &(struct job_row){.id = c->id});
-    unit_want(u, &table_end_row, &(struct end_row){.id = c->id});
+    const struct job_command *c = (const struct job_command *)base;
+    (void)unit_prefetch_task(u, c->id);
+    unit_prefetch(u, &table_job_row, &(struct job_row){.id = c->id});
+    unit_prefetch(u, &table_end_row, &(struct end_row){.id = c->id});
 }
 
 enum err_code owned_job_find(struct unit *u, const struct job_command *c, const struct job_row **ret_job,
@@ -36,7 +28,7 @@ enum err_code owned_job_find(struct unit *u, const struct job_command *c, const 
     if (*ret_task || *ret_end)
         return ERR_OK;
     err_set(err, ERR_STORE_CORRUPT, "the job has neither a live nor a final state");
-    unit_suspect(u, err); /* it may have moved from one to the other between two reads */
+    unit_report_inconsistent(u, err); /* it may have moved from one to the other between two reads */
     return err->code;
 }
 

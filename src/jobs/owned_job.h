@@ -4,9 +4,8 @@
 
 #include "jobs/job_commands.h"
 
-void owned_job_ask(struct unit *u, const struct command *base);
-void owned_job_reset(struct command *base);
-void owned_job_load(struct unit *u, const struct job_command *c);
+/* The load step of such a command. */
+void owned_job_load(struct unit *u, struct command *base);
 /* On success exactly one of *ret_task and *ret_end is set. */
 MUST_CHECK enum err_code owned_job_find(struct unit *u, const struct job_command *c,
                                         const struct job_row **ret_job, struct task **ret_task,

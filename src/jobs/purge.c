@@ -2,6 +2,7 @@
 
 #include "jobs/client_state.h"
 #include "jobs/creates.h"
+#include "jobs/job_notices.h"
 #include "jobs/purge_internal.h"
 #include "lifecycle/delivery_lifecycle.h"
 #include "lifecycle/key_list.h"
@@ -26,8 +27,7 @@ static void drop_archives(struct unit *u, int64_t job, int64_t attempts)
 {
     for (int64_t n = 1; n < attempts && n < ATTEMPTS_MAX; n++) {
         struct archive_row key = {.job = job, .attempt = n};
-        unit_want(u, &table_archive_row, &key);
-        if (u->load_err.code == ERR_OK && unit_row(u, &table_archive_row, &key))
+        if (unit_fetch(u, &table_archive_row, &key))
             unit_delete(u, &table_archive_row, &key);
     }
 }
@@ -39,8 +39,7 @@ static void drop_kept(struct unit *u, const struct end_row *end)
         if (log_ref_chunk(log_ref_at(end->refs, i)) >= u->store->first_chunk)
             continue;
         struct kept_row key = {.job = end->id, .seq = (int64_t)i + 1};
-        unit_want(u, &table_kept_row, &key);
-        if (u->load_err.code == ERR_OK && unit_row(u, &table_kept_row, &key))
+        if (unit_fetch(u, &table_kept_row, &key))
             unit_delete(u, &table_kept_row, &key);
     }
 }
@@ -53,17 +52,16 @@ static enum purged read_deliveries(struct unit *u, int64_t job, uint8_t bucket, 
 {
     struct err err;
     struct list_query q = {
-        .client = job, .bucket = bucket, .below_id = INT64_MAX, .limit = DELIVERIES_A_TURN};
+        .owner_key = job, .bucket = bucket, .below_id = INT64_MAX, .limit = DELIVERIES_A_TURN};
     if (u->reader->ops->reader_begin(u->reader, &err) != ERR_OK)
         return PURGE_WAITS;
     enum err_code code = u->reader->ops->reader_list(u->reader, &q, ids, ret_count, &err);
     u->reader->ops->reader_end(u->reader);
     for (size_t i = 0; code == ERR_OK && i < *ret_count; i++) {
         struct delivery_row key = {.id = ids[i]};
-        unit_want(u, &table_delivery_row, &key);
+        const struct delivery_row *d = unit_fetch(u, &table_delivery_row, &key);
         if (u->load_err.code != ERR_OK)
             return PURGE_WAITS;
-        const struct delivery_row *d = unit_row(u, &table_delivery_row, &key);
         if (d && d->state == DELIVERY_PENDING)
             return PURGE_KEEPS;
     }
@@ -121,12 +119,10 @@ enum purged purge_one(struct unit *u, int64_t id, int64_t cutoff_ms, bool *ret_l
         return PURGE_KEEPS;
     struct end_row end_key = {.id = id};
     struct job_row job_key = {.id = id};
-    unit_want(u, &table_end_row, &end_key);
-    unit_want(u, &table_job_row, &job_key);
+    const struct end_row *end = unit_fetch(u, &table_end_row, &end_key);
+    const struct job_row *job = unit_fetch(u, &table_job_row, &job_key);
     if (u->load_err.code != ERR_OK)
         return PURGE_WAITS;
-    const struct end_row *end = unit_row(u, &table_end_row, &end_key);
-    const struct job_row *job = unit_row(u, &table_job_row, &job_key);
     if (!end || !job)
         return PURGED;
     if (end->finished_ms > cutoff_ms)
@@ -153,8 +149,7 @@ static void keep_event(struct unit *u, const struct event *e)
 {
     struct kept_row *row = ARENA_NEW(u->arena, struct kept_row);
     *row = (struct kept_row){.job = e->job, .seq = e->seq, .event = event_encode_in(u->arena, e)};
-    unit_want(u, &table_kept_row, row);
-    if (u->load_err.code == ERR_OK && !unit_row(u, &table_kept_row, row))
+    if (!unit_fetch(u, &table_kept_row, row) && u->load_err.code == ERR_OK)
         unit_insert(u, &table_kept_row, row);
 }
 
@@ -201,18 +196,18 @@ static bool read_old_chunks(struct unit *u, int64_t cutoff_ms, struct old_chunks
     return code == ERR_OK;
 }
 
-/* All that the events of a chunk will need, asked for together: of a shared store it is one round trip. */
-static void ask_for_jobs(struct unit *u, struct str chunk)
+/* All that the events of a chunk will need comes together. */
+static void load_jobs(struct unit *u, struct str chunk)
 {
     struct event e;
-    if (!u->store->shared)
-        return;
-    for (size_t at = LOG_FIRST_OFFSET; at < chunk.len && event_decode(chunk, at, &e, &at);) {
-        unit_ask_task(u, e.job);
-        unit_want(u, &table_end_row, &(struct end_row){.id = e.job});
-        unit_want(u, &table_job_row, &(struct job_row){.id = e.job});
-    }
-    unit_load_asked(u, 0);
+    do {
+        for (size_t at = LOG_FIRST_OFFSET; at < chunk.len && event_decode(chunk, at, &e, &at);) {
+            if (unit_prefetch_task(u, e.job))
+                continue;
+            unit_prefetch(u, &table_end_row, &(struct end_row){.id = e.job});
+            unit_prefetch(u, &table_job_row, &(struct job_row){.id = e.job});
+        }
+    } while (unit_load(u));
 }
 
 /* True when the chunk can go; false when something of it could not be read, or there is more of it. */
@@ -221,7 +216,7 @@ static bool purge_chunk(struct unit *u, struct str chunk, int64_t cutoff_ms)
     struct event e, kept[LOG_CHUNK_BYTES / EVENT_HEAD_BYTES];
     size_t kept_count = 0;
     bool waits = false;
-    ask_for_jobs(u, chunk);
+    load_jobs(u, chunk);
     for (size_t at = LOG_FIRST_OFFSET; at < chunk.len && event_decode(chunk, at, &e, &at);) {
         enum purged done = purge_event_job(u, &e, cutoff_ms);
         waits = waits || done == PURGE_WAITS;
@@ -233,6 +228,12 @@ static bool purge_chunk(struct unit *u, struct str chunk, int64_t cutoff_ms)
     return !waits && u->load_err.code == ERR_OK;
 }
 
+/* The open chunk goes as others do, and gets no more events then; unless this batch has added some. */
+static bool may_drop(struct unit *u, int64_t number)
+{
+    return number + 1 < u->store->next_chunk || log_builder_leave_open_chunk(&u->log);
+}
+
 static bool purge_log(struct unit *u)
 {
     int64_t cutoff_ms = u->now_ms - u->settings->jobs_retention_seconds * 1000;
@@ -240,7 +241,9 @@ static bool purge_log(struct unit *u)
     size_t n = 0;
     if (!read_old_chunks(u, cutoff_ms, &old))
         return false;
-    for (; n < old.count && purge_chunk(u, old.chunks[n].data, cutoff_ms); n++)
+    for (;
+         n < old.count && may_drop(u, old.chunks[n].number) && purge_chunk(u, old.chunks[n].data, cutoff_ms);
+         n++)
         u->drop_chunks_below = old.chunks[n].number + 1;
     return n == CHUNKS_A_TURN;
 }
@@ -280,16 +283,14 @@ static bool purge_rest(struct unit *u)
     size_t count = 0, old_count = 0;
     int64_t cutoff_ms = u->now_ms - u->settings->jobs_retention_seconds * 1000;
     struct list_query q = {
-        .client = 0, .bucket = LIST_OF_JOB, .below_id = cutoff_ms << 12, .limit = DELIVERIES_A_TURN};
+        .owner_key = 0, .bucket = LIST_OF_JOB, .below_id = cutoff_ms << 12, .limit = DELIVERIES_A_TURN};
     if (u->reader->ops->reader_begin(u->reader, &err) != ERR_OK)
         return false;
     enum err_code code = u->reader->ops->reader_list(u->reader, &q, ids, &count, &err);
     u->reader->ops->reader_end(u->reader);
     for (size_t i = 0; code == ERR_OK && i < count; i++) {
         struct delivery_row key = {.id = ids[i]};
-        unit_want(u, &table_delivery_row, &key);
-        const struct delivery_row *d =
-            u->load_err.code == ERR_OK ? unit_row(u, &table_delivery_row, &key) : NULL;
+        const struct delivery_row *d = unit_fetch(u, &table_delivery_row, &key);
         if (u->load_err.code == ERR_OK && (!d || d->state != DELIVERY_PENDING))
             old[old_count++] = ids[i];
     }
@@ -324,14 +325,11 @@ static bool note_old_key(const void *row, void *arg)
 static void purge_key(struct unit *u, int64_t id)
 {
     struct api_key_row key = {.id = id};
-    unit_want(u, &table_api_key_row, &key);
-    const struct api_key_row *row = u->load_err.code == ERR_OK ? unit_row(u, &table_api_key_row, &key) : NULL;
+    const struct api_key_row *row = unit_fetch(u, &table_api_key_row, &key);
     if (!row)
         return;
     struct key_head_row head_key = {.client = row->client};
-    unit_want(u, &table_key_head_row, &head_key);
-    struct key_head_row *head =
-        u->load_err.code == ERR_OK ? unit_row(u, &table_key_head_row, &head_key) : NULL;
+    struct key_head_row *head = unit_fetch(u, &table_key_head_row, &head_key);
     if (head) {
         struct key_list list = key_list_read(head->listed, head->active);
         key_list_remove(&list, id);
@@ -353,7 +351,8 @@ static bool purge_keys(struct purge *p, struct unit *u)
     u->reader->ops->reader_end(u->reader);
     for (size_t i = 0; code == ERR_OK && i < o.count; i++)
         purge_key(u, o.ids[i]);
-    u->keys_changed |= o.count != 0;
+    if (o.count)
+        unit_notify(u, &key_change_notices, NULL);
     if (code == ERR_OK && o.count < KEYS_A_TURN)
         atomic_store(&p->keys_expiring, o.expiring);
     return o.count == KEYS_A_TURN;

@@ -30,12 +30,10 @@ static bool purge_listed(struct unit *u, int64_t id)
     struct job_row job_key = {.id = id};
     struct end_row end_key = {.id = id};
     bool late = false;
-    unit_want(u, &table_job_row, &job_key);
-    unit_want(u, &table_end_row, &end_key);
+    const struct job_row *job = unit_fetch(u, &table_job_row, &job_key);
+    const struct end_row *end = unit_fetch(u, &table_end_row, &end_key);
     if (u->load_err.code != ERR_OK)
         return false;
-    const struct job_row *job = unit_row(u, &table_job_row, &job_key);
-    const struct end_row *end = unit_row(u, &table_end_row, &end_key);
     const struct queue_row *set =
         job ? queue_settings_find(&u->store->queues, job->client, job->queue) : NULL;
     if (!job || !end || !set || !set->retention_ms) /* a job that lives is listed anew when it ends */
@@ -62,7 +60,7 @@ static enum err_code find_slot(struct unit *u, int64_t *ret_slot, int64_t *ids, 
     enum err_code code = r->ops->reader_list(r, &over, ret_slot, &slots, err);
     if (code == ERR_OK && slots) {
         struct list_query jobs = {
-            .client = *ret_slot, .bucket = LIST_EARLY, .below_id = INT64_MAX, .limit = EARLY_A_TURN};
+            .owner_key = *ret_slot, .bucket = LIST_EARLY, .below_id = INT64_MAX, .limit = EARLY_A_TURN};
         code = r->ops->reader_list(r, &jobs, ids, ret_count, err);
     }
     r->ops->reader_end(r);
@@ -117,9 +115,7 @@ bool purge_flows(struct unit *u)
     enum err_code code = u->reader->ops->reader_scan(u->reader, &table_queue_flow_row, note_old, o, &err);
     u->reader->ops->reader_end(u->reader);
     for (size_t i = 0; code == ERR_OK && i < o->count; i++) {
-        unit_want(u, &table_queue_flow_row, &o->rows[i]);
-        const struct queue_flow_row *row =
-            u->load_err.code == ERR_OK ? unit_row(u, &table_queue_flow_row, &o->rows[i]) : NULL;
+        const struct queue_flow_row *row = unit_fetch(u, &table_queue_flow_row, &o->rows[i]);
         if (row && row->slot < o->below_slot)
             unit_delete(u, &table_queue_flow_row, row);
     }

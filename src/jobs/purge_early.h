@@ -1,10 +1,10 @@
 /* jobs/purge_early.h - jobs of a queue that has a retention of its own (`retention_seconds`).
  *
- * Such a job is listed when it ends, under the slot of time in which it may leave; the purge looks at slots
- * that are over and at nothing else. A job leaves with its rows, report, listing entries and idempotency
- * key; its events leave the log with their chunk, after jobs.retention_seconds, and nobody can ask for them
- * meanwhile. What counts is the queue's setting when the job ends; at its time the setting is looked at
- * again: a job whose queue has none any more, or a longer one, stays accordingly. */
+ * Such a job is listed when it ends, under the slot of time in which it may leave; the purge looks only at
+ * slots that are over. A job leaves with its rows, report, listing entries and idempotency key; its events
+ * leave the log with their chunk, after jobs.retention_seconds, and cannot be read meanwhile. The setting of
+ * the queue when the job ends counts. When the slot is over the setting is looked at again: a job whose queue
+ * has none any more, or a longer one, stays accordingly. */
 #ifndef WEIR_JOBS_PURGE_EARLY_H
 #define WEIR_JOBS_PURGE_EARLY_H
 

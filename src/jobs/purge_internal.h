@@ -11,8 +11,8 @@ enum purged {
     PURGE_WAITS, /* could not be read, or there is more of it: look again */
 };
 
-/* A job that ended by the cutoff goes with all that belongs to it but its events in the log. PURGED: it is
- * gone. *ret_late: it lives on only because of what it has to deliver. */
+/* Deletes a job that ended by the cutoff, with all that belongs to it but its events in the log. PURGED: it
+ * is gone. *ret_late: it is kept only because of deliveries that are still to be made. */
 enum purged purge_one(struct unit *u, int64_t id, int64_t cutoff_ms, bool *ret_late);
 
 /* purge_early.c: jobs of queues with a retention of their own; true when there are more. */

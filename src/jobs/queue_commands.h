@@ -12,7 +12,7 @@
 
 enum queue_action { QUEUE_PAUSE, QUEUE_RESUME, QUEUE_SET };
 
-/* What a job of the queue is given that does not say; -1: not set. */
+/* The defaults for jobs of the queue; -1: not set. */
 struct queue_defaults {
     int64_t retry; /* enum job_retry */
     int64_t max_retries, queue_ttl_seconds, retention_seconds;
@@ -32,7 +32,7 @@ extern const struct command_type queue_command_type;
 struct queue_defaults queue_defaults_of(const struct queue_row *row); /* NULL: none are set */
 
 enum bulk_action { BULK_CANCEL, BULK_RETRY };
-enum { BULK_IDS_MAX = 500 }; /* of one command: what comes meanwhile does not wait long */
+enum { BULK_IDS_MAX = 500 }; /* of one command: later commands do not wait long */
 
 struct bulk_command {
     struct command base;
@@ -41,7 +41,8 @@ struct bulk_command {
     struct str queues;  /* that the caller is limited to; absent: none (lifecycle/key_power.h) */
     int64_t only_state; /* cancel: those that are still in it; -1: unfinished ones */
     const char *reason; /* cancel: in the event; NULL: none */
-    /* Jobs that a read found a moment ago. What is not the client's or has moved on is passed over. */
+    /* Jobs that a read found a moment ago. Those that are not the client's or have moved on are passed over.
+     * */
     const int64_t *ids;
     size_t id_count;
     /* answer */

@@ -72,7 +72,7 @@ struct submit_defaults submit_defaults(const struct settings *s, struct str queu
                                     .max_retries = s->jobs_retry_max};
 }
 
-/* Only the built-in runner knows the catalog; what others will work on is the caller's to name. */
+/* Only the built-in runner knows the catalog; for other workers the caller names the work. */
 static enum work_kind kind_of_unnamed(const struct settings *s, const struct submit_values *v,
                                       int64_t seed_ms)
 {

@@ -16,14 +16,14 @@ struct submit_values {
     struct work_definition definition;
 };
 
-/* What a queue gives to a job that does not ask for it itself. */
+/* The values that a queue gives to a job without its own. */
 struct submit_defaults {
     enum job_retry retry;
     int64_t max_retries;  /* at most jobs.retry_max */
     int64_t queue_ttl_ms; /* 0: as jobs.queue_ttl_seconds says when the job is QUEUED */
 };
 
-/* Of a queue that nobody has set anything for. */
+/* Of a queue without settings. */
 struct submit_defaults submit_defaults(const struct settings *s, struct str queue);
 
 /* ERR_JOB_VALIDATION_FAILED with the field named in detail. `seed_ms` draws the work kind when none is given

@@ -1,16 +1,16 @@
-/* kernel/census.h - how many jobs there are, by state, on a store that other nodes write to as well.
+/* kernel/census.h - the number of jobs by state, on a store that other nodes write to as well.
  *
- * The store counts all jobs once a second; what this node commits meanwhile is added here at once. So limits
- * (jobs.max_active, jobs.queue_size) are exact for whatever one node takes in, however many lanes it has: a
- * batch that finds room takes it, and the batches beside it see that before it is committed. Of other nodes
- * it knows what they had done when the store counted last.
+ * The store counts all jobs once a second; jobs that this node commits meanwhile are added here at once. The
+ * limits (jobs.max_active, jobs.queue_size) are therefore exact for the jobs that one node accepts, however
+ * many lanes it has: a batch that finds room takes it, and the batches beside it see that before it is
+ * committed. The jobs of other nodes are known as of the last count.
  *
- * A count that ran beside commits of our own does not say which of them are in it. What is learned of the
- * others is therefore changed only as far as the count proves it wrong: alone on its store, a node is exact
- * for ever.
+ * A count that runs beside commits of this node does not tell which of them it includes. The estimate for
+ * other nodes is therefore changed only as far as the count proves it wrong: a node that is alone on its
+ * store is exact for ever.
  *
  * Owner: the kernel; all lanes call. Each batch: census_take while it decides, census_begin before its
- * commit, census_end once after it, or instead of it. */
+ *        commit, census_end once after it, or instead of it. */
 #ifndef WEIR_KERNEL_CENSUS_H
 #define WEIR_KERNEL_CENSUS_H
 
@@ -45,7 +45,7 @@ struct census_part {
     bool begun;
 };
 
-/* What was known when the store began to count. */
+/* The numbers of this node when the store began to count. */
 struct census_count {
     int64_t own[JOB_STATE_COUNT], came[JOB_STATE_COUNT], went[JOB_STATE_COUNT];
 };
@@ -56,7 +56,7 @@ void census_free(struct census *c);
 /* False: there is no room, nothing is taken. */
 bool census_take(struct census *c, struct census_part *p, struct room *r);
 void census_give_back(struct census *c, struct census_part *p,
-                      const struct room *r); /* what was taken for r */
+                      const struct room *r); /* the room that was taken for r */
 void census_begin(struct census *c, struct census_part *p);
 void census_end(struct census *c, struct census_part *p, bool committed);
 

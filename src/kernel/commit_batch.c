@@ -6,10 +6,10 @@
 #include "base/banned.h"
 
 enum {
-    BATCH_WEIGHT_MAX = 1000, /* commands, or items of bulk calls: what comes meanwhile does not wait long */
+    BATCH_WEIGHT_MAX = 1000,     /* commands, or items of bulk calls: later commands do not wait long */
     BATCH_CRITICAL_PERCENT = 75, /* the most that critical ones get while others wait */
     BATCH_TRIES_MAX = 100,       /* of one that meets others' changes; store.timeout_ms ends it before */
-    SUSPECT_TRIES_MAX = 5,       /* and of what looks like damage, before it is taken for it */
+    INCONSISTENT_TRIES_MAX = 5,  /* and of what looks like damage, before it is taken for it */
     QUICK_COMMIT_US = 1000,      /* longer than this, no HTTP thread waits for the disk by itself */
     FAILED_PAUSE_MS = 200,       /* after a failed commit, before timers try again */
     FAILURE_LOG_MS = 1000,
@@ -48,7 +48,7 @@ static void take_batch(struct lane *l, struct command_list *batch)
     pthread_mutex_unlock(&k->lock);
 }
 
-/* What did not fit into this batch goes back to the front, in order. */
+/* The commands that did not fit into this batch go back to the front, in order. */
 static void put_back(struct kernel *k, struct command_list *rest)
 {
     if (!rest->first)
@@ -69,6 +69,7 @@ void lane_decide_one(struct lane *l, struct command *c)
 {
     c->err = (struct err){.code = ERR_OK};
     c->park_until_ms = 0;
+    memset((char *)c + c->type->answer_at, 0, c->type->answer_bytes);
     if (l->unit.load_err.code != ERR_OK) {
         c->err = l->unit.load_err;
         c->result = c->err.code;
@@ -79,39 +80,43 @@ void lane_decide_one(struct lane *l, struct command *c)
         l->unit.oldest_us = c->received_us;
 }
 
-/* All that was asked for so far is loaded, and of a shared store locked. */
+/* All that is wanted is loaded, and of a shared store locked. */
 static void lane_note_held(struct lane *l)
 {
     int64_t now_ms = is_shared(l) ? steady_now(l->kernel) : l->unit.now_ms;
-    if (now_ms > l->unit.held_ms)
-        l->unit.held_ms = now_ms;
+    if (now_ms > l->unit.locked_at_ms)
+        l->unit.locked_at_ms = now_ms;
 }
 
-/* Loads and decides; commands that park go to `parks`, the rest to `decided`; what does not fit stays. */
-static void decide_batch(struct lane *l, struct command_list *batch, struct command_list *decided,
-                         struct command_list *parks)
+/* Load steps, until nothing new is wanted. Commands that do not fit stay in `batch`. */
+static void load_batch(struct lane *l, struct command_list *batch, struct command_list *loaded)
 {
-    struct command_list loaded;
-    list_init(&loaded);
     struct command *c;
     while (batch->first && arena_bytes(l->unit.arena) < UNIT_BYTES_MAX) {
         c = list_take(batch);
         if (c->type->load)
             c->type->load(&l->unit, c);
-        list_add(&loaded, c);
+        list_add(loaded, c);
     }
-    heart_waits(l->heart, true);
-    unit_load_wanted(&l->unit);
-    heart_waits(l->heart, false);
+    if (is_shared(l))
+        shared_load(l, loaded);
     lane_note_held(l);
-    /* A shared store's rows come together: what there was no room for is of commands that come next. */
+}
+
+/* Decides; commands that park go to `parks`, the rest to `decided`. */
+static void decide_batch(struct lane *l, struct command_list *loaded, struct command_list *decided,
+                         struct command_list *parks)
+{
+    struct command *c;
+    /* A shared store's rows come together: commands whose rows had no room come next. */
     while ((!is_shared(l) || !decided->first || arena_bytes(l->unit.arena) < UNIT_BYTES_MAX) &&
-           (c = list_take(&loaded))) {
+           (c = list_take(loaded))) {
+        if (is_shared(l))
+            shared_load_rest(l, c);
         lane_decide_one(l, c);
         list_add(c->park_until_ms ? parks : decided, c);
         c->parked = c->park_until_ms != 0;
     }
-    list_prepend(batch, &loaded);
 }
 
 static void fail_all(struct command_list *decided, const struct err *err)
@@ -135,9 +140,19 @@ void kernel_log_failure(struct kernel *k, const char *what, const struct err *er
                  LOG_TEXT(err->detail), NULL);
 }
 
+/* Work of another lane after this answer gets a later time, also within one millisecond. */
+static void note_last_id(struct lane *l)
+{
+    int64_t known = atomic_load(&l->kernel->last_id);
+    while (known < l->ids.last_key &&
+           !atomic_compare_exchange_weak(&l->kernel->last_id, &known, l->ids.last_key))
+        continue;
+}
+
 static void committed(struct lane *l)
 {
     const struct kernel_watch *w = &l->kernel->config.watch;
+    note_last_id(l);
     if (l->unit.wrote) /* before anybody hears of it: kept snapshots are old from now on (api/reads.h) */
         atomic_fetch_add(&l->kernel->config.store->commits, 1);
     if (!w->committed)
@@ -168,16 +183,16 @@ enum err_code lane_commit(struct lane *l, struct command_list *decided, struct e
     struct err err = {.code = ERR_OK};
     int64_t before = clock_mono_us(l->kernel->config.clock);
     enum err_code code = l->unit.load_err.code;
-    heart_waits(l->heart, true); /* for the disk, or a database elsewhere: nobody's fault */
+    heart_waits(l->heart, true); /* for the disk, or a remote database: the loop does not count as hung */
     if (code == ERR_OK)
         code = unit_commit(&l->unit, &err);
     else
-        err = l->unit.load_err; /* what could not be read may have been half decided */
+        err = l->unit.load_err; /* commands whose rows could not be read may be half decided */
     heart_waits(l->heart, false);
     *ret_err = err;
     if (code != ERR_OK)
         unit_abort(&l->unit);
-    if (err.conflict) { /* not told to anybody: it is decided again */
+    if (err.conflict) { /* no result is told: the batch is decided again */
         pthread_mutex_lock(&l->kernel->lock);
         l->kernel->stats.conflicts++;
         pthread_mutex_unlock(&l->kernel->lock);
@@ -197,7 +212,7 @@ enum err_code lane_commit(struct lane *l, struct command_list *decided, struct e
 static size_t answer(struct lane *l, struct command_list *decided)
 {
     const struct kernel_watch *w = &l->kernel->config.watch;
-    void (*end)(void *self) = l->is_lent && w->lent_batch_end ? w->lent_batch_end : w->batch_end;
+    void (*end)(void *self) = l->is_inline && w->inline_batch_end ? w->inline_batch_end : w->batch_end;
     size_t n = decided->count;
     struct command *c;
     if (!n)
@@ -236,15 +251,18 @@ void lane_start_unit(struct lane *l)
     struct kernel *k = l->kernel;
     struct unit *u = &l->unit;
     unit_start(u);
+    int64_t last_id = atomic_load(&k->last_id);
+    if (l->ids.last_key < last_id)
+        l->ids.last_key = last_id;
     int64_t steady_us = steady_now_us(k);
     u->now_us = is_shared(l) ? steady_us : clock_wall_us(k->config.clock);
     if (l == &k->lanes[0])
         look_at_wall(l);
-    u->now_ms = u->held_ms = u->now_us / 1000;
+    u->now_ms = u->locked_at_ms = u->now_us / 1000;
     u->steady_ms = steady_us / 1000;
-    u->steady_up_ms = (steady_us + 999) / 1000;
-    u->refuses_low = atomic_load_explicit(&k->refuses_low, memory_order_relaxed);
-    u->puts_off = atomic_load_explicit(&k->puts_off, memory_order_relaxed);
+    u->steady_ceil_ms = (steady_us + 999) / 1000;
+    u->sheds_low_priority = atomic_load_explicit(&k->sheds_low_priority, memory_order_relaxed);
+    u->defers_retries = atomic_load_explicit(&k->defers_retries, memory_order_relaxed);
 }
 
 void lane_tell_fatal(struct lane *l, enum err_code code, const struct err *err)
@@ -253,31 +271,32 @@ void lane_tell_fatal(struct lane *l, enum err_code code, const struct err *err)
     if (code != ERR_STORE_FSYNC || !w->fatal)
         return;
     l->lost = *err;
-    if (!l->is_lent) /* a borrower still has to send its answers: the commit thread, woken by it, tells */
+    if (!l->is_inline) /* else the HTTP thread answers first, then wakes the commit thread, which tells */
         w->fatal(w->self, &l->lost);
 }
 
-/* Once through: load, decide, commit. What did not fit stays in `batch`. */
+/* Once through: load, decide, commit. Commands that did not fit stay in `batch`. */
 static enum err_code run_batch(struct lane *l, struct command_list *batch, struct command_list *decided,
-                               struct command_list *parks, bool believes, struct err *ret_why)
+                               struct command_list *parks, bool trusts_reads, struct err *ret_why)
 {
     lane_start_unit(l);
-    l->unit.believes = believes;
-    bool timers = lane_has_timers(l);
-    if (is_shared(l))
-        shared_load(l, batch);
-    lane_note_held(l);
+    l->unit.trusts_reads = trusts_reads;
+    struct command_list loaded;
+    list_init(&loaded);
+    bool timers = lane_has_timers(l); /* before the load, which may take its time */
+    load_batch(l, batch, &loaded);
     if (timers && l->unit.load_err.code == ERR_OK)
         timers_decide(&l->unit, BATCH_TIMERS_MAX);
-    decide_batch(l, batch, decided, parks);
-    if (!is_shared(l)) /* what came behind a claim in its own batch may be what it waits for */
+    decide_batch(l, &loaded, decided, parks);
+    list_prepend(batch, &loaded);
+    if (!is_shared(l)) /* a claim may wait for a command behind it in its own batch */
         parked_add(l, parks);
     parked_decide(l, decided);
     return lane_commit(l, decided, ret_why);
 }
 
-/* Others are met again and again; or one holds a lock, and each try waits for it. Whoever asked has an answer
- * before long, by the measure of the store. */
+/* The batch meets others' changes again and again, or waits for the lock of another with each try. The
+ * callers get an answer before long, by the time limit of the store. */
 static bool tries_again(const struct lane *l, int tries, int64_t since_us)
 {
     const struct kernel_config *c = &l->kernel->config;
@@ -301,8 +320,8 @@ size_t lane_step(struct lane *l)
         shared_undecide(&parks, &batch);
         shared_undecide(&decided, &batch);
         shared_pause(l, tries);
-        bool believes = why.code == ERR_STORE_CORRUPT && tries >= SUSPECT_TRIES_MAX;
-        code = run_batch(l, &batch, &decided, &parks, believes, &why);
+        bool trusts_reads = why.code == ERR_STORE_CORRUPT && tries >= INCONSISTENT_TRIES_MAX;
+        code = run_batch(l, &batch, &decided, &parks, trusts_reads, &why);
     }
     if (why.conflict) {
         err_set(&why, code = ERR_STORAGE_DB_ERROR,

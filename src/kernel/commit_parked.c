@@ -15,7 +15,8 @@ static void take_all(struct lane *l, struct command_list *ret)
     pthread_mutex_unlock(&l->kernel->lock);
 }
 
-/* While a lane had them in its hands they were nobody's: what came meanwhile is looked for now. */
+/* While a lane decided these commands they were not in the list: changes that came meanwhile are looked for
+ * now. */
 void parked_add(struct lane *l, struct command_list *some)
 {
     struct kernel *k = l->kernel;
@@ -57,7 +58,7 @@ void parked_decide(struct lane *l, struct command_list *decided)
     list_prepend(decided, &waited);
 }
 
-/* One whose time is over, or that nobody waits for any more, is left to parked_decide(). */
+/* One whose time is over, or whose client is gone, is left to parked_decide(). */
 static bool waits_on(const struct command *c, int64_t now, uint64_t queues)
 {
     return c->waits_for & queues && c->park_until_ms > now && !(c->abandoned && c->abandoned(c));

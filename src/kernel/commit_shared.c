@@ -1,10 +1,12 @@
-/* What a batch on a shared store needs besides: its part of the store in memory before it is decided, another
- * try when others were faster, and word of what it made to those who wait for it elsewhere. */
+/* The additional steps of a batch on a shared store: its part of the store is loaded before it is decided, it
+ * is tried again when others were faster, and other lanes and nodes are told of work that it made for them.
+ * */
 #include <time.h>
 
 #include "base/random.h"
 #include "kernel/kernel_internal.h"
 #include "kernel/task_owner.h"
+#include "kernel/unit_internal.h"
 
 #include "base/banned.h"
 
@@ -17,59 +19,49 @@ static bool looks_for_timers(const struct lane *l)
     return lane_has_timers(l) && (now >= l->next_due_ms || now >= l->next_lapse_ms);
 }
 
-static void want_run(struct task *t, void *arg)
+static void load_claimable(struct task *t, void *arg)
 {
-    if (t->row.owner == TASK_OWNER_STEP)
-        unit_want(arg, &table_run_row, &(struct run_row){.num = t->row.subject});
+    if (unit_owner(arg, t)->loads_claims)
+        unit_owner(arg, t)->load(arg, t);
 }
 
-static void want_step(struct task *t, void *arg)
+/* Each round brings, in one round trip, what the steps of the round before wanted: rows of one kind come
+ * together and are locked in the order of their keys. */
+void shared_load(struct lane *l, const struct command_list *loaded)
 {
-    if (t->row.owner == TASK_OWNER_STEP)
-        task_owner_of(t)->load(arg, t);
-}
-
-static void want_named(const void *id, void *arg)
-{
-    unit_want(arg, &table_run_row, &(struct run_row){.num = ((const struct run_id_row *)id)->run});
-}
-
-/* Runs that commands name, and those whose steps were brought along: their rows come together, not one by
- * one, and are locked in the order of their keys. A step that is claimed is started while that is decided. */
-static void load_runs(struct unit *u)
-{
-    bool has_steps = live_step_count(u->store->live) != 0;
-    unit_each_stored(u, &table_run_id_row, want_named, u);
-    if (has_steps)
-        live_each(u->store->live, want_run, u);
-    unit_load_wanted(u);
-    if (!has_steps)
-        return;
-    live_each(u->store->live, want_step, u);
-    unit_load_wanted(u);
-}
-
-void shared_load(struct lane *l, struct command_list *batch)
-{
+    struct unit *u = &l->unit;
     bool timers = looks_for_timers(l);
-    for (const struct command *c = batch->first; c; c = c->next)
-        if (c->type->ask)
-            c->type->ask(&l->unit, c);
-    unit_load_asked(&l->unit, timers ? BATCH_TIMERS_MAX : 0);
-    load_runs(&l->unit);
+    heart_waits(l->heart, true);
+    if (timers)
+        unit_load_all(u, BATCH_TIMERS_MAX);
+    for (bool loaded_due = timers; loaded_due || unit_load(u); loaded_due = false) {
+        for (struct command *c = loaded->first; c; c = c->next)
+            if (c->type->load)
+                c->type->load(u, c);
+        live_each(u->store->live, load_claimable, u);
+    }
+    heart_waits(l->heart, false);
     if (timers) {
-        l->next_due_ms = l->unit.asked.next_due_ms;
+        l->next_due_ms = u->wanted.next_due_ms;
         l->next_lapse_ms = INT64_MAX;
     }
 }
 
+/* There was no room for all that the batch wanted: of the commands it gets to, the rest comes one by one. */
+void shared_load_rest(struct lane *l, struct command *c)
+{
+    struct unit *u = &l->unit;
+    if (!u->wanted.row_count || !c->type->load)
+        return;
+    u->wanted.at_once = true;
+    c->type->load(u, c);
+    u->wanted.at_once = false;
+}
+
 void shared_undecide(struct command_list *decided, struct command_list *batch)
 {
-    for (struct command *c = decided->first; c; c = c->next) {
+    for (struct command *c = decided->first; c; c = c->next)
         c->parked = false;
-        if (c->type->reset)
-            c->type->reset(c);
-    }
     list_prepend(batch, decided);
 }
 
@@ -82,7 +74,7 @@ void shared_pause(struct lane *l, int tries)
     nanosleep(&pause, NULL);
 }
 
-/* Who has to look now: the first lane for timers and for what is its own, any other for the rest. */
+/* Wakes the lanes that have to look now: the first lane for timers and duties, any other one for the rest. */
 static void wake_lanes(struct kernel *k, const struct lane *self, unsigned hints, uint64_t queues)
 {
     struct lane *first = NULL, *other = NULL;
@@ -105,12 +97,10 @@ static void wake_lanes(struct kernel *k, const struct lane *self, unsigned hints
 void shared_tell(struct lane *l)
 {
     struct unit *u = &l->unit;
-    unsigned hints = u->notice_count || u->run_notice_count || u->progressed_count ? HINT_EVENTS : 0;
+    unsigned hints = u->notices.hints;
     uint64_t ready = u->wrote && u->store->look_again ? ALL_QUEUES : u->made_ready;
     if (ready)
         hints |= HINT_READY;
-    if (u->keys_changed)
-        hints |= HINT_KEYS;
     if (u->nearest_timer_ms < INT64_MAX)
         hints |= HINT_TIMER;
     if (hints & (HINT_READY | HINT_TIMER))

@@ -18,7 +18,7 @@ static int64_t earlier(int64_t ms, int64_t at_ms, int64_t now_ms)
     return at_ms < INT64_MAX && at_ms - now_ms < ms ? at_ms - now_ms : ms;
 }
 
-/* A shared store's timers are looked for by whoever has the duties, when `lead` says so or one is due. */
+/* A shared store's timers are looked for by the lane with the duties, when `lead` says so or one is due. */
 static int64_t timers_idle_ms(const struct lane *l, int64_t ms, int64_t steady)
 {
     const struct live *live = l->unit.store->live;
@@ -139,9 +139,9 @@ void lane_tend(struct lane *l)
 static int64_t take_turn(struct lane *l)
 {
     pthread_mutex_lock(&l->turn);
-    lane_tell_fatal(l, l->lost.code, &l->lost); /* what a borrower found */
+    lane_tell_fatal(l, l->lost.code, &l->lost); /* the failure of an inline commit */
     lane_step(l);
-    if (live_replays_ready(l->unit.store->live)) /* whoever sends them may rest */
+    if (live_replays_ready(l->unit.store->live)) /* the replay process may be idle: this wakes it */
         bus_publish(BUS_REPLAY, live_replays_ready(l->unit.store->live));
     lane_tend(l);
     int64_t ms = lane_idle_ms(l);
@@ -179,7 +179,7 @@ enum err_code kernel_start_thread(struct kernel *k, struct err *err)
     return ERR_OK;
 }
 
-/* From here on nobody takes commands from the queue; kernel_post answers them itself. */
+/* From here on no thread takes commands from the queue; kernel_post answers them itself. */
 static bool end_if_empty(struct kernel *k)
 {
     pthread_mutex_lock(&k->lock);

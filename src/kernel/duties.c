@@ -1,5 +1,5 @@
-/* What a lane does between batches: retention, the question whether a failed store can write again, who has
- * the duties of all nodes, counts for those who ask. */
+/* The work of a lane between batches: retention, probing whether a failed store can write again, the duties
+ * of all nodes, counts for readers. */
 #include "base/log.h"
 #include "kernel/kernel_internal.h"
 
@@ -12,9 +12,9 @@ enum {
     PROBE_MS = 1000,
     WATCH_MS = 1000,
     LEAD_MS = 1000,
-    PARKED_LOOK_MS = 5000, /* a hint of another node may be lost: now and then everybody looks */
+    PARKED_LOOK_MS = 5000, /* a hint of another node may be lost: now and then every lane looks */
     HOUSEKEEPING_MS = 1000,
-    HOUSEKEEPING_SHARED_MS = 10000, /* every look is a query: what is urgent is told by the store's duties */
+    HOUSEKEEPING_SHARED_MS = 10000, /* every look is a query: the store's duties tell of urgent work */
     HOUSEKEEPING_AGAIN_MS = 20,     /* while there is more to do */
 };
 
@@ -36,7 +36,7 @@ static void probe(struct lane *l)
     lane_tell_fatal(l, code, &err);
 }
 
-/* A commit into a file that somebody has removed would be acknowledged and lost: the store looks once a
+/* A commit into a removed file would be acknowledged and lost: the store looks once a
  * second whether it is still there. When it is again, the probe finds out. */
 static void watch(struct lane *l)
 {
@@ -72,7 +72,7 @@ static void plan_next(const struct lane *l, bool done, bool again, int64_t later
         *ret_ms = l->unit.steady_ms + (again ? HOUSEKEEPING_AGAIN_MS : later_ms);
 }
 
-/* A batch of its own: what it cannot read or write fails no command. A conflict is for the next time. */
+/* A batch of its own: a failed read or write in it fails no command. A conflict is for the next time. */
 static void housekeep(struct lane *l)
 {
     struct kernel *k = l->kernel;
@@ -121,12 +121,12 @@ static void take_duties(struct lane *l, const struct store_duties *duties)
         duties_housekeep_soon(l);
 }
 
-/* Asks the store who has the duties. A store that nobody shares has no such question. */
+/* Asks the store who has the duties. A store with one writer has no such question. */
 static void lead(struct lane *l)
 {
     struct kernel *k = l->kernel;
     struct store *s = l->unit.store;
-    bool lost = l->has_duties && !s->leads; /* with the connection: what is due waits for the answer */
+    bool lost = l->has_duties && !s->leads; /* with the connection: due timers wait for the answer */
     if (!s->ops->lead || l != &k->lanes[0] || (steady_now(k) < l->lead_ms && !lost))
         return;
     struct err err;
@@ -172,7 +172,7 @@ static void sweep_workers(struct lane *l)
     live_forget_workers(l->unit.store->live, l->unit.steady_ms - WORKER_MEMORY_MS);
 }
 
-/* Jobs by phase: what is in memory, or what the shared store has in all. */
+/* Jobs by phase: those in memory, or all jobs of the shared store. */
 static void count_jobs(struct kernel *k, const struct store *s, struct kernel_stats *stats)
 {
     uint32_t phases[TASK_ENDED + 1] = {0}, all = 0;

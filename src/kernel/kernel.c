@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "base/must.h"
+#include "base/random.h"
 #include "kernel/kernel_internal.h"
 #include "kernel/task_owner.h"
 
@@ -24,7 +25,7 @@ void lease_remember_ended(struct unit *u, const struct task *t, enum lease_end h
     /* A lease of a shared store ends with the limit of the run: its worker would never hear of a cut. A
      * finish is known for no longer than the lease: should its commit fail, nobody takes it for one later. */
     bool is_longer = how == LEASE_CUT && u->store->shared;
-    int64_t until = is_longer ? u->steady_up_ms + u->settings->queue_lease_ms : t->row.lease_ms;
+    int64_t until = is_longer ? u->steady_ceil_ms + u->settings->queue_lease_ms : t->row.lease_ms;
     pthread_mutex_lock(&k->lock);
     ended_leases_add(&k->ended_leases, &lease, until);
     pthread_mutex_unlock(&k->lock);
@@ -90,7 +91,9 @@ static void lane_init(struct kernel *k, struct lane *l, struct store *store)
                             .arena = arena_new(ARENA_FIRST_BYTES),
                             .settings = k->config.settings,
                             .ids = &l->ids,
-                            .tells_attempts = k->config.watch.attempts,
+                            .owners = k->config.owners,
+                            .random = k->config.random ? k->config.random : &random_system,
+                            .notices = {.costly = k->config.watch.costly},
                             .census = store->shared ? &k->census : NULL};
     arena_keep(l->unit.arena, ARENA_KEPT_BYTES);
     store->served = true;
@@ -103,7 +106,7 @@ static void lane_init(struct kernel *k, struct lane *l, struct store *store)
     pthread_cond_init(&l->wake, &attr);
     pthread_condattr_destroy(&attr);
     pthread_mutex_init(&l->turn, NULL);
-    live_target_slots(store->live, (uint32_t)k->config.settings->webhooks_slots);
+    live_receiver_slots(store->live, (uint32_t)k->config.settings->webhooks_slots);
 }
 
 /* A clock that may be wrong at the start is told as one that jumps later is. */
@@ -140,7 +143,7 @@ struct kernel *kernel_new(const struct kernel_config *config)
     k->stats.leads = k->lanes[0].has_duties;
     pthread_mutex_init(&k->lock, NULL);
     pthread_mutex_init(&k->publish, NULL);
-    struct err ignored; /* without a reader only the purge rests, until one can be had (duties.c) */
+    struct err ignored; /* without a reader only the purge waits until one can be had (duties.c) */
     struct unit *u = &k->lanes[0].unit;
     if (config->store->ops->reader_open(config->store, &u->reader, &ignored) != ERR_OK)
         u->reader = NULL;
@@ -248,10 +251,10 @@ void kernel_accept_clock(struct kernel *k)
     atomic_store(&k->accepts_wall, true);
 }
 
-void kernel_set_pressure(struct kernel *k, bool refuses_low, bool puts_off)
+void kernel_set_pressure(struct kernel *k, bool sheds_low_priority, bool defers_retries)
 {
-    atomic_store_explicit(&k->refuses_low, refuses_low, memory_order_relaxed);
-    atomic_store_explicit(&k->puts_off, puts_off, memory_order_relaxed);
+    atomic_store_explicit(&k->sheds_low_priority, sheds_low_priority, memory_order_relaxed);
+    atomic_store_explicit(&k->defers_retries, defers_retries, memory_order_relaxed);
 }
 
 void kernel_stats(struct kernel *k, struct kernel_stats *ret_stats)

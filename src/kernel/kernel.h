@@ -18,28 +18,27 @@
 #ifndef WEIR_KERNEL_KERNEL_H
 #define WEIR_KERNEL_KERNEL_H
 
-#include "base/clock.h"
 #include "kernel/unit.h"
 
+struct clock;
 struct command;
 struct kernel;
 
 struct command_type {
     const char *name;
-    /* Says what rows it needs. May be NULL. */
+    /* Says what rows it needs: called until nothing new is wanted (unit.h). May be NULL. */
     void (*load)(struct unit *u, struct command *c);
     /* Registers changes, or refuses with an error and registers nothing. */
     enum err_code (*decide)(struct unit *u, struct command *c, struct err *err);
-    /* Says what it will look for in the store's memory, so that a shared store brings it in one round trip
-     * with what the others of the batch need (unit_ask_*). Never a must: what was not asked for is fetched
-     * when it is looked for. May be NULL. */
-    void (*ask)(struct unit *u, const struct command *c);
-    /* Takes back the answers of a decide step whose batch met a conflict: it is decided again. NULL: there is
-     * nothing that decide does not set anyway. */
-    void (*reset)(struct command *c);
+    /* The part of the command that decide writes (COMMAND_ANSWER): the kernel clears it before each decide. A
+     * batch that met a conflict is decided again. */
+    size_t answer_at, answer_bytes;
     /* Never refused for load, and before all that is not (docs/operations/pressure.md). */
     bool critical;
 };
+/* The answer of such a command begins with this member, and nothing else stands behind it. */
+#define COMMAND_ANSWER(type, member)                                                                         \
+    .answer_at = offsetof(type, member), .answer_bytes = sizeof(type) - offsetof(type, member)
 
 struct command {
     const struct command_type *type;
@@ -70,11 +69,11 @@ struct kernel_watch {
     /* The store said the result of a commit is unknown (fsync failed): the answers are out, end the process.
      * Must not return. */
     void (*fatal)(void *self, const struct err *err);
-    /* A thread that serves in rounds is about to commit a lone command itself; has done so, after the done
-     * calls (NULL: batch_end). May be NULL. */
-    void (*lends)(void *self);
-    void (*lent_batch_end)(void *self);
-    bool attempts; /* tell of attempts to deliver too: their jobs' rows are read for it */
+    /* An HTTP thread begins an inline commit; it has ended one, after the done calls (NULL: batch_end).
+     * May be NULL. */
+    void (*inline_begins)(void *self);
+    void (*inline_batch_end)(void *self);
+    const struct notice_kind *const *costly; /* costly kinds that are watched (kernel/notice.h); NULL: none */
     void *self;
 };
 
@@ -83,7 +82,9 @@ struct kernel_config {
     struct store *const *more_lanes; /* shared: further handles, one thread each. The caller's, as `store` */
     size_t more_lane_count;
     const struct settings *settings;
+    const struct task_owner *const *owners; /* one for each enum task_owner_kind (task_owner.h) */
     const struct clock *clock;
+    const struct random *random; /* of ids; NULL: the OS's */
     struct kernel_watch watch;
     /* Retention, once a second: registers a bounded part of the work in the unit and says whether there is
      * more. A decider like any other, but it may read through u->reader. May be NULL. */
@@ -93,9 +94,9 @@ struct kernel_config {
     bool (*save)(void *self, struct unit *u);
     void (*saved)(void *self, bool stored);
     void *housekeep_self;
-    /* Threads that serve in rounds may commit a lone command themselves. Only where somebody goes on serving
-     * when the disk takes its time (watch.lends). */
-    bool lends_turns;
+    /* HTTP threads may commit the only waiting command themselves. Only where another thread takes over their
+     * connections when the disk is slow (watch.inline_begins). */
+    bool commits_inline;
 };
 
 struct kernel *kernel_new(const struct kernel_config *config);
@@ -118,7 +119,7 @@ void kernel_round_end(struct kernel *k);
  * commands done. */
 size_t kernel_step(struct kernel *k);
 /* From the next batch on: new work of the low class is refused; what can wait does. Any thread. */
-void kernel_set_pressure(struct kernel *k, bool refuses_low, bool puts_off);
+void kernel_set_pressure(struct kernel *k, bool sheds_low_priority, bool defers_retries);
 /* An operator says that the wall clock is right, wherever it has jumped (kernel/wall_guard.h). From the next
  * batch on. Any thread. */
 void kernel_accept_clock(struct kernel *k);
@@ -127,9 +128,9 @@ void kernel_hint(struct kernel *k, unsigned what);
 
 struct kernel_stats {
     uint64_t batches, commands, commit_errors;
-    uint64_t lent_turns; /* batches that another thread than the commit thread ran */
-    uint64_t conflicts;  /* batches that met others' changes and were decided again */
-    bool leads;          /* this node has the duties */
+    uint64_t inline_commits; /* batches that an HTTP thread ran */
+    uint64_t conflicts;      /* batches that met others' changes and were decided again */
+    bool leads;              /* this node has the duties */
     uint32_t live, queued, waiting, assigned, running, workers;
     int64_t deliveries;                          /* stored and not yet made */
     uint32_t commands_waiting, critical_waiting; /* now */

@@ -1,6 +1,6 @@
 /* kernel/kernel_internal.h - what the kernel's own files share: kernel.c (making and asking), commit_batch.c
  * (one batch), commit_shared.c (what a batch on a shared store needs besides), commit_parked.c (long polls),
- * commit_thread.c (one batch after the other), commit_turn.c (a lone command), duties.c, timers.c,
+ * commit_thread.c (one batch after the other), commit_inline.c (inline commits), duties.c, timers.c,
  * worker_commands.c.
  *
  * A lane runs batches; what stands above its `turn` belongs to whoever holds that. `lock` is held for moments
@@ -12,6 +12,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/clock.h"
 #include "base/heart.h"
 #include "kernel/ended_leases.h"
 #include "kernel/kernel.h"
@@ -37,7 +38,7 @@ struct lane {
     uint32_t workers; /* counted last */
     bool has_duties;  /* the first lane's, if this node has them */
     bool ending;      /* the turn's own view of `stopping`, taken with each batch */
-    bool is_lent;     /* this turn is not the lane's own thread's */
+    bool is_inline;   /* an HTTP thread runs this batch */
     struct err lost;  /* the store's result is unknown: the commit thread ends the process */
     pthread_mutex_t turn;
 
@@ -58,7 +59,8 @@ struct kernel {
     struct lane *lanes;
     size_t lane_count;
     pthread_mutex_t publish;
-    struct census census; /* shared: jobs of all nodes */
+    struct census census;    /* shared: jobs of all nodes */
+    _Atomic int64_t last_id; /* the highest id of a batch that was committed, by any lane */
 
     pthread_mutex_t lock; /* guards what follows */
     struct ended_leases ended_leases;
@@ -76,7 +78,7 @@ struct kernel {
     int64_t failure_logged_ms; /* a full disk fails every batch: one line a second tells it */
     int64_t share_met_ms;      /* monotonic: a client was last refused for having its share; 0: never */
     struct kernel_stats stats;
-    _Atomic bool refuses_low, puts_off; /* under pressure (kernel_set_pressure) */
+    _Atomic bool sheds_low_priority, defers_retries; /* under pressure (kernel_set_pressure) */
 };
 
 /* Time that never jumps, and of a shared store the same on all nodes. */
@@ -175,8 +177,10 @@ void parked_join(struct lane *l, struct command_list *batch);
 void parked_look(struct kernel *k, uint64_t queues);
 #define ALL_QUEUES UINT64_MAX
 
-/* commit_shared.c: loads what a batch needs; after a conflict puts it back as it was. */
-void shared_load(struct lane *l, struct command_list *batch);
+/* commit_shared.c: brings what load steps have wanted, until they want nothing new; before a command is
+ * decided what there was no room for; after a conflict puts the batch back as it was. */
+void shared_load(struct lane *l, const struct command_list *loaded);
+void shared_load_rest(struct lane *l, struct command *c);
 void shared_pause(struct lane *l, int tries);
 void shared_undecide(struct command_list *decided, struct command_list *batch);
 /* After a commit: whoever waits for what it made hears of it, here and elsewhere. */
@@ -198,7 +202,7 @@ struct lane *kernel_wake_one(struct kernel *k, bool first);
 
 /* One line a second at most, however often it fails. */
 void kernel_log_failure(struct kernel *k, const char *what, const struct err *err);
-/* Does not return when the store's result is unknown (fsync failed), unless the turn is a lent one. */
+/* Does not return when the store's result is unknown (fsync failed), unless the commit is inline. */
 void lane_tell_fatal(struct lane *l, enum err_code code, const struct err *err);
 
 #endif

@@ -1,8 +1,7 @@
-/* kernel/task_owner.h - who a task belongs to, and what its owner is told.
+/* kernel/task_owner.h - the owners of tasks (jobs, steps, streams of deliveries), and the calls they get.
  *
- * The kernel knows queue, lease, token and time; what a claim or a lost lease means is the owner's
- * decision (jobs now; governed jobs and workflow steps share the same table of verbs). Each verb is a
- * decider: pure, through the unit. */
+ * The kernel knows queue, lease, token and time. The owner decides what a claim or a lost lease means: it is
+ * a table of verbs, and each verb is a decider: pure, through the unit. */
 #ifndef WEIR_KERNEL_TASK_OWNER_H
 #define WEIR_KERNEL_TASK_OWNER_H
 
@@ -15,7 +14,7 @@ struct task_outcome {
     struct str error_code, error_message;
     bool retryable;
     /* Of a delivery. */
-    int64_t status, duration_ms; /* what the receiver answered, 0: nothing; how long it took */
+    int64_t status, duration_ms; /* the receiver's status, 0: no answer; how long it took */
     int64_t retry_after_ms;      /* as it asked for; 0: it did not */
 };
 
@@ -32,7 +31,7 @@ struct task_progress {
     struct str note;
 };
 
-/* A finish whose task is not alive. */
+/* A finish of a lease that is over. */
 struct finish_again {
     int64_t id, token, client; /* client 0: any */
     uint64_t low;
@@ -40,32 +39,44 @@ struct finish_again {
     const struct task_outcome *outcome;
 };
 
+/* Why a task has no outcome. */
+enum task_loss {
+    TASK_UNCLAIMED,   /* no worker claimed it before its expire_ms */
+    TASK_WORKER_LOST, /* its lease ended while it was running */
+    TASK_TIMED_OUT,   /* its runtime limit passed */
+};
+
 struct task_owner {
-    /* Says what rows the verbs below need. May be NULL. */
+    /* Says what rows the verbs below need; called until nothing new is wanted (unit.h). May be NULL. */
     void (*load)(struct unit *u, struct task *t);
-    void (*due)(struct unit *u, struct task *t);      /* its wall timer passed */
-    void (*again)(struct unit *u, struct task *t);    /* its backoff is over; changes no row. May be NULL */
+    bool loads_claims; /* a claim changes those rows, too: they come with the tasks that may be claimed */
+    bool can_wait;     /* under pressure a task whose backoff is over waits a little longer */
+    /* No row tells of a finish: the kernel remembers it for as long as the lease would have lasted. */
+    bool remembers_finishes;
+    bool releases_started;                 /* a worker may give a started task back */
+    int64_t (*head)(const struct task *t); /* what its worker has to do next, as claims tell it */
+
+    void (*due)(struct unit *u, struct task *t);   /* its wall timer passed */
+    void (*again)(struct unit *u, struct task *t); /* its backoff is over; changes no row. May be NULL */
+
     void (*assigned)(struct unit *u, struct task *t); /* claimed: worker, token and lease are set */
     void (*started)(struct unit *u, struct task *t);
     void (*finished)(struct unit *u, struct task *t, const struct task_outcome *outcome);
-    /* Before it started: its lease ended, or its worker gave it back. */
-    void (*lease_expired)(struct unit *u, struct task *t, const struct task_return *r);
-    /* Its worker gave it back after the start; places the task. NULL: not after the start. */
+    void (*lost)(struct unit *u, struct task *t, enum task_loss how);
+    /* Its lease ended before it started, or its worker gave it back. Places the task. */
     void (*released)(struct unit *u, struct task *t, const struct task_return *r);
     void (*progressed)(struct unit *u, struct task *t, const struct task_progress *p); /* May be NULL. */
-    void (*worker_lost)(struct unit *u, struct task *t); /* lease ended while running */
-    void (*timed_out)(struct unit *u, struct task *t);   /* runtime limit passed */
-    void (*expired)(struct unit *u,
-                    struct task *t); /* nobody claimed it before its expire_ms, if it has one */
-    /* Of a task that is gone: did this token finish it, with this outcome? The first says what rows the
-     * second needs. NULL: no row tells (the kernel remembers finishes of such tasks). */
+
+    /* Did this token finish its task, with this outcome? `t`: the task, which holds no such lease; NULL: it
+     * is gone, and load_ended has said which rows tell. NULL: no row does. */
     void (*load_ended)(struct unit *u, int64_t id);
-    bool (*was_finished)(struct unit *u, const struct finish_again *f);
+    bool (*was_finished)(struct unit *u, const struct task *t, const struct finish_again *f);
 };
 
-/* Filled by each owner's library; index enum task_owner_kind. */
-extern const struct task_owner job_task_owner, delivery_task_owner, step_task_owner;
-const struct task_owner *task_owner_of(const struct task *t);
+static inline const struct task_owner *unit_owner(const struct unit *u, const struct task *t)
+{
+    return u->owners[t->row.owner];
+}
 
 /* How long a started task may run: catalog jobs of the built-in queue run on the runner's time scale. */
 int64_t task_runtime_limit_ms(const struct settings *s, const struct task *t);

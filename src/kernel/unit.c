@@ -2,6 +2,7 @@
 
 #include "base/hash.h"
 #include "base/must.h"
+#include "base/random.h"
 #include "store/row_rules.h"
 
 #include "base/banned.h"
@@ -12,18 +13,20 @@ void unit_start(struct unit *u)
                          .arena = u->arena,
                          .settings = u->settings,
                          .ids = u->ids,
+                         .random = u->random,
+                         .owners = u->owners,
                          .reader = u->reader,
-                         .tells_attempts = u->tells_attempts,
+                         .notices = {.costly = u->notices.costly},
                          .census = u->census,
                          .rows = u->rows,
-                         .asked = {.known = u->asked.known, .next_due_ms = INT64_MAX},
+                         .wanted = {.known = u->wanted.known, .next_due_ms = INT64_MAX},
                          .nearest_timer_ms = INT64_MAX};
     *u = fresh;
     arena_reset(u->arena);
     map_clear(&u->rows);
-    map_clear(&u->asked.known);
+    map_clear(&u->wanted.known);
     u->row_tail = &u->row_list;
-    log_builder_start(&u->log, u->arena, u->store->next_chunk);
+    log_builder_start(&u->log, u->arena, u->store->next_chunk, u->store->open_bytes);
 }
 
 static uint64_t key_hash(const struct table *t, const void *row)
@@ -85,7 +88,7 @@ struct unit_row *unit_add_row(struct unit *u, const struct table *t, void *row)
     return add_hashed(u, t, row, key_hash(t, row));
 }
 
-bool unit_knows(struct unit *u, const struct table *t, const void *key)
+bool unit_has(struct unit *u, const struct table *t, const void *key)
 {
     return unit_find_row(u, t, key) != NULL;
 }
@@ -97,10 +100,10 @@ static struct unit_row *want(struct unit *u, const struct table *t, const void *
     struct unit_row *r = find_hashed(u, t, key, hash);
     if (r)
         return r;
-    void *row = arena_alloc(u->arena, t->row_size);
+    void *row = arena_room(u->arena, t->row_size);
     memcpy(row, key, t->row_size);
     if (u->store->shared)
-        return unit_want_later(u, t, row);
+        return unit_prefetch_later(u, t, row);
     bool found = false;
     struct err err;
     if (u->store->ops->fetch(u->store, t, row, u->arena, &found, &err) != ERR_OK) {
@@ -113,16 +116,19 @@ static struct unit_row *want(struct unit *u, const struct table *t, const void *
     return r;
 }
 
-void unit_want(struct unit *u, const struct table *t, const void *key)
-{
-    (void)want(u, t, key);
-}
-
 static void *loaded(struct unit *u, struct unit_row *r)
 {
     while (r->pending) /* perhaps there was no room for it before; the first that waits always comes */
-        unit_load_wanted(u);
+        unit_load_all(u, 0);
     return r->exists ? r->row : NULL;
+}
+
+void *unit_prefetch(struct unit *u, const struct table *t, const void *key)
+{
+    struct unit_row *r = want(u, t, key);
+    if (!r || (r->pending && !u->wanted.at_once))
+        return NULL;
+    return loaded(u, r);
 }
 
 void *unit_row(struct unit *u, const struct table *t, const void *key)
@@ -132,7 +138,7 @@ void *unit_row(struct unit *u, const struct table *t, const void *key)
     return loaded(u, r);
 }
 
-void *unit_get(struct unit *u, const struct table *t, const void *key)
+void *unit_fetch(struct unit *u, const struct table *t, const void *key)
 {
     struct unit_row *r = want(u, t, key);
     return r ? loaded(u, r) : NULL;
@@ -150,7 +156,7 @@ static struct unit_row *know_row(struct unit *u, const struct table *t, const vo
     struct unit_row *r = unit_find_row(u, t, row);
     if (r)
         return r;
-    char *copy = arena_alloc(u->arena, t->row_size);
+    char *copy = arena_room(u->arena, t->row_size);
     memcpy(copy, row, t->row_size);
     for (unsigned i = 0; i < t->column_count; i++)
         if (t->columns[i].type != COLUMN_INT) {
@@ -193,7 +199,8 @@ void unit_each_of_range(struct unit *u, const struct table *t, const void *from,
 {
     struct range_rows g = {.unit = u, .table = t};
     struct err err;
-    unit_load_wanted(u);
+    if (u->wanted.row_count)
+        unit_load_all(u, 0);
     if (u->store->ops->range(u->store, t, from, max, take_of_range, &g, &err) != ERR_OK) {
         if (u->load_err.code == ERR_OK)
             u->load_err = err;
@@ -252,12 +259,12 @@ static struct task_touch *touch(struct unit *u, struct task *t)
 {
     if (t->touch)
         return t->touch;
-    struct task_touch *x = ARENA_NEW(u->arena, struct task_touch);
-    x->task = t;
-    x->before = t->row;
-    x->worker_before = t->row.worker;
-    x->run_until_before = t->run_until_ms;
-    x->next = u->touches;
+    struct task_touch *x = ARENA_ROOM(u->arena, struct task_touch, 1);
+    *x = (struct task_touch){.task = t,
+                             .before = t->row,
+                             .worker_before = t->row.worker,
+                             .run_until_before = t->run_until_ms,
+                             .next = u->touches};
     u->touches = x;
     t->touch = x;
     return x;
@@ -300,12 +307,26 @@ void unit_task_end(struct unit *u, struct task *t)
 
 /* --- the rest ---------------------------------------------------------------------------------- */
 
-int64_t unit_new_id(struct unit *u)
+int64_t unit_id(struct unit *u)
 {
-    return unit_new_id_at(u, u->now_ms);
+    return unit_id_at(u, u->now_ms);
 }
 
-int64_t unit_new_id_at(struct unit *u, int64_t at_ms)
+int64_t unit_uuid_tail(struct unit *u)
+{
+    uint64_t random;
+    u->random->bytes(u->random->self, &random, sizeof random);
+    return (int64_t)uuid_v7_low_of(random);
+}
+
+struct uuid unit_uuid_v4(struct unit *u)
+{
+    uint8_t random[sizeof(struct uuid)];
+    u->random->bytes(u->random->self, random, sizeof random);
+    return uuid_v4_of(random);
+}
+
+int64_t unit_id_at(struct unit *u, int64_t at_ms)
 {
     int64_t id = uuid_v7_next_key(u->ids, at_ms);
     if (u->store->shared) { /* every lane of every node has ids of its own */
@@ -321,7 +342,7 @@ void *unit_grow(struct unit *u, void *array, size_t count, size_t *capacity, siz
     if (count < *capacity)
         return array;
     size_t want = *capacity ? *capacity * 2 : 64;
-    void *bigger = arena_alloc(u->arena, want * size);
+    void *bigger = arena_room(u->arena, want * size);
     if (count)
         memcpy(bigger, array, count * size);
     *capacity = want;
@@ -427,51 +448,16 @@ void unit_count_move(struct unit *u, int64_t client, enum job_state from, enum j
     }
 }
 
-void unit_disabled(struct unit *u, const struct webhook_row *webhook)
+void unit_notify(struct unit *u, const struct notice_kind *kind, const void *row)
 {
-    struct webhook_notice *n = ARENA_NEW(u->arena, struct webhook_notice);
-    *n = (struct webhook_notice){webhook, u->disabled};
-    u->disabled = n;
-}
-
-void unit_settled(struct unit *u, const struct decision_row *decision)
-{
-    struct decision_notice *n = ARENA_NEW(u->arena, struct decision_notice);
-    *n = (struct decision_notice){decision, u->settled};
-    u->settled = n;
-    u->audited = true;
-}
-
-struct notice *unit_notice(struct unit *u)
-{
-    u->notices = unit_grow(u, u->notices, u->notice_count, &u->notice_capacity, sizeof *u->notices);
-    struct notice *n = &u->notices[u->notice_count++];
-    *n = (struct notice){.ran_ms = -1};
-    return n;
-}
-
-void unit_run_notice(struct unit *u, int64_t run, int64_t seq)
-{
-    u->run_notices =
-        unit_grow(u, u->run_notices, u->run_notice_count, &u->run_notice_capacity, sizeof *u->run_notices);
-    u->run_notices[u->run_notice_count++] = (struct run_notice){run, seq};
-}
-
-void unit_progressed(struct unit *u, int64_t job)
-{
-    u->progressed =
-        unit_grow(u, u->progressed, u->progressed_count, &u->progressed_capacity, sizeof *u->progressed);
-    u->progressed[u->progressed_count++] = job;
-}
-
-struct attempt_notice *unit_attempt(struct unit *u)
-{
-    u->attempts = unit_grow(u, u->attempts, u->attempt_count, &u->attempt_capacity, sizeof *u->attempts);
-    return &u->attempts[u->attempt_count++];
+    struct notices *n = &u->notices;
+    n->list = unit_grow(u, n->list, n->count, &n->capacity, sizeof *n->list);
+    n->list[n->count++] = (struct notice){kind, row};
+    n->hints |= kind->hints;
 }
 
 void unit_free_rows(struct unit *u)
 {
     map_free(&u->rows);
-    map_free(&u->asked.known);
+    map_free(&u->wanted.known);
 }

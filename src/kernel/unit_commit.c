@@ -21,14 +21,6 @@ void unit_each_inserted(const struct unit *u, const struct table *t, void (*fn)(
             fn(r->row, arg);
 }
 
-void unit_each_stored(const struct unit *u, const struct table *t, void (*fn)(const void *row, void *arg),
-                      void *arg)
-{
-    for (const struct unit_row *r = u->row_list; r; r = r->next)
-        if (r->table == t && r->stored)
-            fn(r->row, arg);
-}
-
 static size_t row_changes(const struct unit_row *r, struct row_change *out)
 {
     size_t n = 0;
@@ -60,12 +52,11 @@ static struct row_change *collect(struct unit *u, size_t *ret_count)
     size_t touch_count = 0;
     for (const struct task_touch *x = u->touches; x; x = x->next)
         touch_count++;
-    struct row_change *changes = ARENA_ARRAY(u->arena, struct row_change, max + touch_count + 1);
+    struct row_change *changes = ARENA_ROOM(u->arena, struct row_change, max + touch_count + 1);
     size_t n = 0;
     for (const struct unit_row *r = u->row_list; r; r = r->next)
         n += row_changes(r, changes + n);
-    const struct task_touch **oldest_first =
-        ARENA_ARRAY(u->arena, const struct task_touch *, touch_count + 1);
+    const struct task_touch **oldest_first = ARENA_ROOM(u->arena, const struct task_touch *, touch_count + 1);
     size_t at = touch_count;
     for (const struct task_touch *x = u->touches; x; x = x->next)
         oldest_first[--at] = x;
@@ -156,6 +147,7 @@ enum err_code unit_commit(struct unit *u, struct err *err)
     struct change_set c = {.chunks = u->log.chunks,
                            .chunk_count = u->log.chunk_count,
                            .first_chunk = u->log.first_chunk,
+                           .first_offset = u->log.first_offset,
                            .drop_chunks_below = u->drop_chunks_below,
                            .list = u->list,
                            .list_count = u->list_count,

@@ -30,12 +30,14 @@ struct task_touch {
 
 struct unit_row *unit_find_row(const struct unit *u, const struct table *t, const void *key);
 struct unit_row *unit_add_row(struct unit *u, const struct table *t, void *row);
-/* Grows an arena array by one element. */
+/* Room for one element more in an arena array; it is not cleared. */
 void *unit_grow(struct unit *u, void *array, size_t count, size_t *capacity, size_t size);
 
 /* Of a shared store: the row is read with the next ones. */
-struct unit_row *unit_want_later(struct unit *u, const struct table *t, void *row);
-/* Of a shared store: a task that nobody asked for. */
+struct unit_row *unit_prefetch_later(struct unit *u, const struct table *t, void *row);
+/* One round trip for all that is wanted, and for up to due_max tasks whose time has come. */
+void unit_load_all(struct unit *u, uint32_t due_max);
+/* Of a shared store: a task that nobody prefetched. */
 struct task *unit_fetch_task(struct unit *u, int64_t id);
 /* It is in memory, or there is none, or it has left: not to be looked for in the store. */
 void unit_know_task(struct unit *u, int64_t id);

@@ -1,6 +1,6 @@
-/* A shared store's part in memory: what a batch asked for comes in one round trip, the rows that its load
- * steps want in another; and whatever was forgotten to ask for is fetched when it is looked for. So asking is
- * a matter of speed, never of being right. */
+/* The additional part of a unit on a store with other writers: its part of the store in memory. The rows that
+ * the load steps want come together, in one round trip; rows that they forgot are fetched when they are
+ * looked for. */
 #include "base/hash.h"
 #include "base/must.h"
 #include "kernel/task_owner.h"
@@ -8,65 +8,104 @@
 
 #include "base/banned.h"
 
-struct known_task {
+/* A task that was looked for, by its id; or who wanted something that is brought once. */
+struct known_thing {
     struct map_node node;
-    int64_t id;
+    int64_t task;
+    const void *asker;
+    uint32_t loads; /* when it was wanted: with the next load it is there */
 };
 
-static bool is_known(const struct unit *u, int64_t id)
+static uint64_t thing_hash(int64_t task, const void *asker)
 {
-    for (struct map_node *n = map_first(&u->asked.known, hash_mix((uint64_t)id)); n; n = map_next(n))
-        if (CONTAINER_OF(n, struct known_task, node)->id == id)
-            return true;
-    return false;
+    return hash_mix((uint64_t)task ^ (uint64_t)(uintptr_t)asker);
+}
+
+static const struct known_thing *find_known(const struct unit *u, int64_t task, const void *asker)
+{
+    for (struct map_node *n = map_first(&u->wanted.known, thing_hash(task, asker)); n; n = map_next(n)) {
+        const struct known_thing *k = CONTAINER_OF(n, struct known_thing, node);
+        if (k->task == task && k->asker == asker)
+            return k;
+    }
+    return NULL;
+}
+
+/* False: it is known already. */
+static bool get_to_know(struct unit *u, int64_t task, const void *asker)
+{
+    if (find_known(u, task, asker))
+        return false;
+    struct known_thing *k = ARENA_NEW(u->arena, struct known_thing);
+    k->task = task;
+    k->asker = asker;
+    k->loads = u->wanted.loads;
+    map_put(&u->wanted.known, &k->node, thing_hash(task, asker));
+    return true;
 }
 
 void unit_know_task(struct unit *u, int64_t id)
 {
-    if (!u->store->shared || is_known(u, id))
-        return;
-    struct known_task *k = ARENA_NEW(u->arena, struct known_task);
-    k->id = id;
-    map_put(&u->asked.known, &k->node, hash_mix((uint64_t)id));
+    if (u->store->shared)
+        (void)get_to_know(u, id, NULL);
 }
 
-/* --- asking ---------------------------------------------------------------------------------------- */
+/* --- wanting --------------------------------------------------------------------------------------- */
 
-void unit_ask_task(struct unit *u, int64_t id)
+struct task *unit_prefetch_task(struct unit *u, int64_t id)
 {
-    struct unit_asked *a = &u->asked;
-    if (!u->store->shared || is_known(u, id))
-        return;
-    a->tasks = unit_grow(u, a->tasks, a->task_count, &a->task_capacity, sizeof *a->tasks);
-    a->tasks[a->task_count++] = id;
-    unit_know_task(u, id);
+    struct unit_wanted *w = &u->wanted;
+    struct task *t = live_find(u->store->live, id);
+    if (t || !u->store->shared)
+        return t;
+    if (w->at_once)
+        return unit_fetch_task(u, id);
+    if (get_to_know(u, id, NULL)) {
+        w->tasks = unit_grow(u, w->tasks, w->task_count, &w->task_capacity, sizeof *w->tasks);
+        w->tasks[w->task_count++] = id;
+        w->has_new = true;
+    }
+    return NULL;
 }
 
-void unit_ask_claim(struct unit *u, const struct load_claim *claim)
+bool unit_task_is_gone(const struct unit *u, int64_t id)
 {
-    struct unit_asked *a = &u->asked;
-    if (!u->store->shared || !claim->max)
-        return;
-    a->claims = unit_grow(u, a->claims, a->claim_count, &a->claim_capacity, sizeof *a->claims);
-    a->claims[a->claim_count++] = *claim;
+    if (live_find(u->store->live, id))
+        return false;
+    const struct known_thing *k = u->store->shared ? find_known(u, id, NULL) : NULL;
+    return !u->store->shared || (k && (k->loads < u->wanted.loads || u->wanted.at_once));
 }
 
-void unit_ask_key(struct unit *u, int64_t client, struct str key)
+void unit_prefetch_claim(struct unit *u, const void *asker, const struct load_claim *claim)
 {
-    struct unit_asked *a = &u->asked;
-    if (!u->store->shared || !key.ptr)
+    struct unit_wanted *w = &u->wanted;
+    if (!u->store->shared || !claim->max || !get_to_know(u, 0, asker))
         return;
-    a->keys = unit_grow(u, a->keys, a->key_count, &a->key_capacity, sizeof *a->keys);
-    a->keys[a->key_count++] = (struct load_key){client, key};
+    w->claims = unit_grow(u, w->claims, w->claim_count, &w->claim_capacity, sizeof *w->claims);
+    w->claims[w->claim_count++] = *claim;
+    w->has_new = true;
 }
 
-struct unit_row *unit_want_later(struct unit *u, const struct table *t, void *row)
+void unit_prefetch_key(struct unit *u, int64_t client, struct str key)
 {
-    struct unit_asked *a = &u->asked;
+    struct unit_wanted *w = &u->wanted;
+    if (!u->store->shared || !get_to_know(u, 0, key.ptr))
+        return;
+    w->keys = unit_grow(u, w->keys, w->key_count, &w->key_capacity, sizeof *w->keys);
+    w->keys[w->key_count++] = (struct load_key){client, key};
+    w->has_new = true;
+    if (w->at_once)
+        unit_load_all(u, 0);
+}
+
+struct unit_row *unit_prefetch_later(struct unit *u, const struct table *t, void *row)
+{
+    struct unit_wanted *w = &u->wanted;
     struct unit_row *r = unit_add_row(u, t, row);
     r->pending = true;
-    a->rows = unit_grow(u, a->rows, a->row_count, &a->row_capacity, sizeof *a->rows);
-    a->rows[a->row_count++] = (struct load_row){.table = t, .row = row};
+    w->rows = unit_grow(u, w->rows, w->row_count, &w->row_capacity, sizeof *w->rows);
+    w->rows[w->row_count++] = (struct load_row){.table = t, .row = row};
+    w->has_new = true;
     return r;
 }
 
@@ -86,10 +125,10 @@ static void resume(struct task *t, void *arg)
 static void rows_loaded(struct unit *u)
 {
     size_t later = 0;
-    for (size_t i = 0; i < u->asked.row_count; i++) {
-        const struct load_row *l = &u->asked.rows[i];
+    for (size_t i = 0; i < u->wanted.row_count; i++) {
+        const struct load_row *l = &u->wanted.rows[i];
         if (l->later && u->load_err.code == ERR_OK) {
-            u->asked.rows[later++] = *l;
+            u->wanted.rows[later++] = *l;
             continue;
         }
         struct unit_row *r = unit_find_row(u, l->table, l->row);
@@ -97,7 +136,7 @@ static void rows_loaded(struct unit *u)
         r->pending = false;
         r->stored = r->exists = l->found;
     }
-    u->asked.row_count = later;
+    u->wanted.row_count = later;
 }
 
 static void failed(struct unit *u, const struct err *err)
@@ -112,36 +151,39 @@ static int64_t unit_room(const struct unit *u)
     return used < UNIT_BYTES_MAX ? UNIT_BYTES_MAX - (int64_t)used : 1;
 }
 
-void unit_load_asked(struct unit *u, uint32_t due_max)
+void unit_load_all(struct unit *u, uint32_t due_max)
 {
-    struct unit_asked *a = &u->asked;
-    struct load_set set = {.tasks = a->tasks,
-                           .task_count = a->task_count,
-                           .claims = a->claims,
-                           .claim_count = a->claim_count,
-                           .keys = a->keys,
-                           .key_count = a->key_count,
-                           .rows = a->rows,
-                           .row_count = a->row_count,
+    struct unit_wanted *w = &u->wanted;
+    struct load_set set = {.tasks = w->tasks,
+                           .task_count = w->task_count,
+                           .claims = w->claims,
+                           .claim_count = w->claim_count,
+                           .keys = w->keys,
+                           .key_count = w->key_count,
+                           .rows = w->rows,
+                           .row_count = w->row_count,
                            .row_bytes_max = unit_room(u),
                            .due_max = due_max,
                            .now_ms = u->now_ms,
                            .next_due_ms = INT64_MAX};
     struct err err = {.code = ERR_OK};
-    if (!a->task_count && !a->claim_count && !a->key_count && !a->row_count && !due_max)
-        return;
     if (u->store->ops->load(u->store, &set, u->arena, &err) != ERR_OK)
         failed(u, &err);
     rows_loaded(u);
-    a->next_due_ms = set.next_due_ms;
-    a->task_count = a->claim_count = a->key_count = 0;
+    if (due_max)
+        w->next_due_ms = set.next_due_ms;
+    w->task_count = w->claim_count = w->key_count = 0;
+    w->has_new = false;
+    w->loads++;
     live_each(u->store->live, resume, u); /* all are placed: the table that is walked does not change */
 }
 
-void unit_load_wanted(struct unit *u)
+bool unit_load(struct unit *u)
 {
-    if (u->asked.row_count)
-        unit_load_asked(u, 0);
+    bool loads = u->wanted.has_new && u->load_err.code == ERR_OK;
+    if (loads)
+        unit_load_all(u, 0);
+    return loads;
 }
 
 struct task *unit_fetch_task(struct unit *u, int64_t id)
@@ -149,9 +191,8 @@ struct task *unit_fetch_task(struct unit *u, int64_t id)
     struct task_row row = {.id = id};
     struct err err = {.code = ERR_OK};
     bool found = false;
-    if (is_known(u, id))
+    if (!get_to_know(u, id, NULL))
         return NULL;
-    unit_know_task(u, id);
     if (u->store->ops->fetch(u->store, &table_task_row, &row, u->arena, &found, &err) != ERR_OK)
         failed(u, &err);
     if (!found)
@@ -163,13 +204,33 @@ struct task *unit_fetch_task(struct unit *u, int64_t id)
     return t;
 }
 
-void unit_suspect(struct unit *u, const struct err *err)
+void unit_report_inconsistent(struct unit *u, const struct err *err)
 {
-    if (!u->store->shared || u->believes)
+    if (!u->store->shared || u->trusts_reads)
         return;
-    struct err suspected = *err;
-    suspected.conflict = true;
-    failed(u, &suspected);
+    struct err conflict = *err;
+    conflict.conflict = true;
+    failed(u, &conflict);
+}
+
+/* --- tasks --------------------------------------------------------------------------------------- */
+
+bool unit_has_all_about(const struct unit *u, const struct task *t)
+{
+    return !u->store->shared || t->about_loaded;
+}
+
+void unit_task_touch_times(struct unit *u, struct task *t)
+{
+    if (u->store->shared)
+        unit_task_touch(u, t);
+}
+
+/* Of a running task none goes beyond the limit of the run where others look through the leases. */
+int64_t unit_lease_until_ms(const struct unit *u, const struct task *t)
+{
+    int64_t until = u->steady_ceil_ms + u->settings->queue_lease_ms;
+    return u->store->shared && t->run_until_ms < until ? t->run_until_ms : until;
 }
 
 /* --- numbers --------------------------------------------------------------------------------------- */

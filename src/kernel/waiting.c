@@ -75,7 +75,7 @@ static void sort_in(struct waiting *w)
     w->new_bytes = w->new_weight = 0;
 }
 
-/* Whoever has used up what it may is sent behind the others, with more for the next time. */
+/* A sender that has used up its share goes behind the others, with a larger share for the next time. */
 static struct command *take_in_turn(struct waiting *w)
 {
     struct waiting_flow *f;

@@ -7,8 +7,8 @@
  *          one client stay in order.
  * Cost:    while a batch takes all that waits, none: one list. Otherwise each command is sorted in once, in
  *          constant time, without memory of its own.
- * Bounded: by whoever adds. Of more than 8 clients that fall into one set, those that find no place of their
- *          own share one.
+ * Bounded: by the code that adds. Of more than 8 clients that fall into one set, those that find no place of
+ *          their own share one.
  * Owner:   the kernel, under its lock. */
 #ifndef WEIR_KERNEL_WAITING_H
 #define WEIR_KERNEL_WAITING_H
@@ -47,8 +47,8 @@ struct waiting {
     int64_t new_weight;
 };
 
-/* What a batch can still take. It is full when one of them is used up; the last command may go beyond. Every
- * command weighs something, so the weight bounds their number, too. */
+/* The room left in a batch. The batch is full when one of them is used up; the last command may go beyond.
+ * Every command has a weight, so the weight bounds their number, too. */
 struct batch_room {
     int64_t bytes, weight;
 };

@@ -20,37 +20,21 @@ bool token_parse(struct str text, int64_t *ret_token)
 
 /* --- claim ------------------------------------------------------------------------------------- */
 
-/* What a stream sends next; a job is its own. */
-static int64_t task_head(const struct task *t)
-{
-    if (t->row.owner == TASK_OWNER_STEP)
-        return t->row.type;
-    return t->row.owner == TASK_OWNER_DELIVERY ? (int64_t)log_ref_at(t->row.refs, (size_t)t->row.seq)
-                                               : t->row.id;
-}
-
-/* Of a running task. In a shared store leases are what is looked through, so none goes beyond the limit. */
-static int64_t lease_until_ms(const struct unit *u, const struct task *t)
-{
-    int64_t until = u->steady_up_ms + u->settings->queue_lease_ms;
-    return u->store->shared && t->run_until_ms < until ? t->run_until_ms : until;
-}
-
 /* The task is leased and touched. */
 static void start(struct unit *u, struct task *t)
 {
-    t->run_until_ms = u->steady_up_ms + task_runtime_limit_ms(u->settings, t);
-    t->row.lease_ms = lease_until_ms(u, t);
-    task_owner_of(t)->started(u, t);
+    t->run_until_ms = u->steady_ceil_ms + task_runtime_limit_ms(u->settings, t);
+    t->row.lease_ms = unit_lease_until_ms(u, t);
+    unit_owner(u, t)->started(u, t);
 }
 
 static void assign(struct unit *u, struct task *t, struct claim_command *c)
 {
     unit_task_touch(u, t);
     t->row.token++;
-    t->row.lease_ms = u->steady_up_ms + u->settings->queue_lease_ms;
+    t->row.lease_ms = u->steady_ceil_ms + u->settings->queue_lease_ms;
     live_set_worker(u->store->live, t, c->worker_id, u->steady_ms);
-    task_owner_of(t)->assigned(u, t);
+    unit_owner(u, t)->assigned(u, t);
     if (c->start)
         start(u, t);
     unit_task_place(u, t);
@@ -61,7 +45,7 @@ static void assign(struct unit *u, struct task *t, struct claim_command *c)
                                                       .lease_expires_ms = t->row.lease_ms,
                                                       .low = (uint64_t)t->row.low,
                                                       .owner = (enum task_owner_kind)t->row.owner,
-                                                      .head = task_head(t),
+                                                      .head = unit_owner(u, t)->head(t),
                                                       .subject = t->row.subject};
 }
 
@@ -70,8 +54,9 @@ static enum err_code decide_claim(struct unit *u, struct command *base, struct e
     (void)err;
     struct claim_command *c = (struct claim_command *)base;
     struct live_claim want = {c->queues, c->queue_count, c->client};
-    if (!c->wait_until_ms || c->wait_until_ms > u->steady_ms + c->wait_ms) /* it may get shorter on the way */
-        c->wait_until_ms = u->steady_ms + c->wait_ms;
+    if (!c->wait_until_ms ||
+        c->wait_until_ms > u->steady_ceil_ms + c->wait_ms) /* it may get shorter on the way */
+        c->wait_until_ms = u->steady_ceil_ms + c->wait_ms;
     live_worker(u->store->live, c->worker_id, u->steady_ms)->is_domain =
         c->queue_count && queue_is_of_domain(c->queues[0]);
     for (size_t i = 0; i < c->queue_count; i++)
@@ -84,18 +69,14 @@ static enum err_code decide_claim(struct unit *u, struct command *base, struct e
     return ERR_OK;
 }
 
-static void ask_claim(struct unit *u, const struct command *base)
+static void load_claim(struct unit *u, struct command *base)
 {
     const struct claim_command *c = (const struct claim_command *)base;
-    unit_ask_claim(u, &(struct load_claim){c->queues, c->queue_count, c->client, c->max});
+    unit_prefetch_claim(u, c, &(struct load_claim){c->queues, c->queue_count, c->client, c->max});
 }
 
-static void reset_claim(struct command *base)
-{
-    ((struct claim_command *)base)->task_count = 0;
-}
-
-const struct command_type claim_command_type = {"claim", NULL, decide_claim, ask_claim, reset_claim, true};
+const struct command_type claim_command_type = {
+    "claim", load_claim, decide_claim, COMMAND_ANSWER(struct claim_command, task_count), .critical = true};
 
 /* --- the others -------------------------------------------------------------------------------- */
 
@@ -110,17 +91,32 @@ static struct task *held(struct unit *u, const struct worker_command *c, struct 
     return mine ? t : NULL;
 }
 
-/* The rows that the owners of these tasks will ask for, and what tells how a job that is gone ended. */
-static void load_items(struct unit *u, struct command *base)
+static void load_tasks(struct unit *u, struct command *base)
+{
+    const struct worker_command *c = (const struct worker_command *)base;
+    for (size_t i = 0; i < c->item_count; i++)
+        if (!c->items[i].is_bad)
+            (void)unit_prefetch_task(u, c->items[i].id);
+}
+
+static void load_ended(struct unit *u, int64_t id)
+{
+    for (int i = 0; i < TASK_OWNER_COUNT; i++)
+        if (u->owners[i]->load_ended)
+            u->owners[i]->load_ended(u, id);
+}
+
+/* Besides the rows that the owners of these tasks need, and what tells how a job that is gone ended. */
+static void load_ends(struct unit *u, struct command *base)
 {
     const struct worker_command *c = (const struct worker_command *)base;
     for (size_t i = 0; i < c->item_count; i++) {
         const struct worker_item *item = &c->items[i];
-        struct task *t = item->is_bad ? NULL : unit_task(u, item->id);
-        if (t && task_owner_of(t)->load)
-            task_owner_of(t)->load(u, t);
-        else if (!t && !item->is_bad && !task_id_is_stream(item->id))
-            job_task_owner.load_ended(u, item->id);
+        struct task *t = item->is_bad ? NULL : unit_prefetch_task(u, item->id);
+        if (t && unit_owner(u, t)->load)
+            unit_owner(u, t)->load(u, t);
+        else if (!item->is_bad && unit_task_is_gone(u, item->id))
+            load_ended(u, item->id);
     }
 }
 
@@ -130,25 +126,11 @@ static enum err_code each_item(struct unit *u, struct command *base,
 {
     struct worker_command *c = (struct worker_command *)base;
     for (size_t i = 0; i < c->item_count; i++)
-        if (!c->items[i].is_bad)
-            one(u, c, &c->items[i]);
-    return ERR_OK;
-}
-
-static void ask_items(struct unit *u, const struct command *base)
-{
-    const struct worker_command *c = (const struct worker_command *)base;
-    for (size_t i = 0; i < c->item_count; i++)
-        if (!c->items[i].is_bad)
-            unit_ask_task(u, c->items[i].id);
-}
-
-static void reset_items(struct command *base)
-{
-    struct worker_command *c = (struct worker_command *)base;
-    for (size_t i = 0; i < c->item_count; i++)
-        if (!c->items[i].is_bad)
+        if (!c->items[i].is_bad) {
             c->items[i].cancel = false;
+            one(u, c, &c->items[i]);
+        }
+    return ERR_OK;
 }
 
 static void seen(struct unit *u, struct task *t)
@@ -186,21 +168,20 @@ static bool find_ended(struct unit *u, const struct worker_command *c, const str
 }
 
 /* Not written to disk, unless it carries progress: a lease lives in memory and is granted anew when core
- * starts; but of a shared store somebody else may look whether it has ended. */
+ * starts; but of a shared store another node may look whether it has ended. */
 static void beat_one(struct unit *u, struct worker_command *c, struct worker_item *item)
 {
     struct task *t = held(u, c, item);
     if (t) {
         seen(u, t);
         if (t->phase == TASK_RUNNING && !t->touch) {
-            if (u->store->shared)
-                unit_task_touch(u, t);
-            t->row.lease_ms = lease_until_ms(u, t);
+            unit_task_touch_times(u, t);
+            t->row.lease_ms = unit_lease_until_ms(u, t);
             unit_task_place(u, t);
         }
-        if (item->has_progress && t->phase == TASK_RUNNING && task_owner_of(t)->progressed) {
+        if (item->has_progress && t->phase == TASK_RUNNING && unit_owner(u, t)->progressed) {
             unit_task_touch(u, t);
-            task_owner_of(t)->progressed(u, t, &item->progress);
+            unit_owner(u, t)->progressed(u, t, &item->progress);
         }
         item->lease_expires_ms = t->row.lease_ms;
         item->cancel = task_is_asked_to_stop(&t->row);
@@ -220,32 +201,23 @@ static enum err_code decide_heartbeat(struct unit *u, struct command *base, stru
     return each_item(u, base, beat_one);
 }
 
-/* A token rises by one with each claim, and by one more when its lease ends otherwise than by its finish. So
- * the tokens of a job that is tried again tell whether the lease before was finished; as a failure, then. */
-static bool was_failed_by(const struct task *t, const struct worker_command *c,
-                          const struct worker_item *item)
-{
-    bool leased = t->phase == TASK_LEASED || t->phase == TASK_RUNNING;
-    return t->row.owner == TASK_OWNER_JOB && !item->outcome.success && t->row.low == (int64_t)item->low &&
-           item->token == t->row.token - leased && (!c->client || t->row.client == c->client) &&
-           key_queues_have(c->queues, t->row.queue);
-}
-
 /* Of one that holds no lease: has the same finish come before? */
 static bool was_finished(struct unit *u, const struct worker_command *c, const struct worker_item *item)
 {
     struct ended_lease ended;
     const struct task *t = unit_task(u, item->id);
+    struct finish_again f = {.id = item->id,
+                             .token = item->token,
+                             .client = c->client,
+                             .low = item->low,
+                             .queues = c->queues,
+                             .outcome = &item->outcome};
     if (find_ended(u, c, item, item->outcome.success ? LEASE_SUCCEEDED : LEASE_FAILED, &ended))
         return true;
-    if (t || task_id_is_stream(item->id))
-        return t && was_failed_by(t, c, item);
-    return job_task_owner.was_finished(u, &(struct finish_again){.id = item->id,
-                                                                 .token = item->token,
-                                                                 .client = c->client,
-                                                                 .low = item->low,
-                                                                 .queues = c->queues,
-                                                                 .outcome = &item->outcome});
+    for (int i = 0; i < TASK_OWNER_COUNT; i++)
+        if ((!t || t->row.owner == i) && u->owners[i]->was_finished && u->owners[i]->was_finished(u, t, &f))
+            return true;
+    return false;
 }
 
 static void finish_one(struct unit *u, struct worker_command *c, struct worker_item *item)
@@ -262,12 +234,12 @@ static void finish_one(struct unit *u, struct worker_command *c, struct worker_i
     bool late = u->steady_ms >= t->run_until_ms;
     seen(u, t);
     unit_task_touch(u, t);
-    if (late || t->row.owner == TASK_OWNER_STEP) /* no row will tell that it came */
+    if (late || unit_owner(u, t)->remembers_finishes)
         lease_remember_ended(u, t, item->outcome.success ? LEASE_SUCCEEDED : LEASE_FAILED);
     if (late)
-        task_owner_of(t)->timed_out(u, t);
+        unit_owner(u, t)->lost(u, t, TASK_TIMED_OUT);
     else
-        task_owner_of(t)->finished(u, t, &item->outcome);
+        unit_owner(u, t)->finished(u, t, &item->outcome);
 }
 
 static enum err_code decide_finish(struct unit *u, struct command *base, struct err *err)
@@ -281,28 +253,24 @@ static void release_one(struct unit *u, struct worker_command *c, struct worker_
     struct task *t = held(u, c, item);
     if (!t)
         return;
-    const struct task_owner *owner = task_owner_of(t);
+    const struct task_owner *owner = unit_owner(u, t);
     item->release.reason = "released";
-    if (t->phase == TASK_RUNNING && !owner->released) {
+    if (t->phase == TASK_RUNNING && !owner->releases_started) {
         item->code = ERR_NOT_RELEASABLE;
         return;
     }
     unit_task_touch(u, t);
-    if (t->phase == TASK_RUNNING) {
-        owner->released(u, t, &item->release);
-    } else {
-        owner->lease_expired(u, t, &item->release);
-        unit_task_place(u, t);
-    }
+    owner->released(u, t, &item->release);
 }
 
-/* Its worker never heard of it. What counts as started cannot be unsaid: it ends as if its lease had. */
+/* The answer of a claim did not reach its worker. A task that counts as started cannot be unstarted: it ends
+ * as if its lease had ended. */
 static void give_back_one(struct unit *u, struct worker_command *c, struct worker_item *item)
 {
     struct task *t = held(u, c, item);
     if (t && t->phase == TASK_RUNNING) {
         unit_task_touch(u, t);
-        task_owner_of(t)->worker_lost(u, t);
+        unit_owner(u, t)->lost(u, t, TASK_WORKER_LOST);
     } else if (t) {
         release_one(u, c, item);
     }
@@ -320,12 +288,11 @@ static enum err_code decide_release(struct unit *u, struct command *base, struct
     return each_item(u, base, release_one);
 }
 
-const struct command_type start_command_type = {"start", NULL, decide_start, ask_items, reset_items, true};
-const struct command_type heartbeat_command_type = {"heartbeat", NULL,        decide_heartbeat,
-                                                    ask_items,   reset_items, true};
-const struct command_type finish_command_type = {"finish",  load_items,  decide_finish,
-                                                 ask_items, reset_items, true};
-const struct command_type release_command_type = {"release", NULL,        decide_release,
-                                                  ask_items, reset_items, true};
-const struct command_type give_back_command_type = {"give_back", load_items,  decide_give_back,
-                                                    ask_items,   reset_items, true};
+/* Their answers are those of the items, each written by `one`. */
+const struct command_type start_command_type = {"start", load_tasks, decide_start, .critical = true};
+const struct command_type heartbeat_command_type = {"heartbeat", load_tasks, decide_heartbeat,
+                                                    .critical = true};
+const struct command_type finish_command_type = {"finish", load_ends, decide_finish, .critical = true};
+const struct command_type release_command_type = {"release", load_tasks, decide_release, .critical = true};
+const struct command_type give_back_command_type = {"give_back", load_ends, decide_give_back,
+                                                    .critical = true};

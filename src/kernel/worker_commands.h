@@ -27,7 +27,7 @@ struct claimed_task {
     int64_t id, token, client, attempt, lease_expires_ms;
     uint64_t low;
     enum task_owner_kind owner;
-    int64_t head;    /* what is to be done: the job, the delivery a stream sends next, the step's index */
+    int64_t head;    /* the work: the job, the delivery a stream sends next, the step's index */
     int64_t subject; /* as the task's row has it: the run of a step */
 };
 
@@ -38,7 +38,7 @@ struct claim_command {
     size_t queue_count;
     int64_t client;
     uint32_t max;
-    bool start; /* what is claimed counts as started at once */
+    bool start; /* claimed tasks count as started at once */
     int64_t wait_ms;
     int64_t wait_until_ms;      /* set at the first decide */
     struct claimed_task *tasks; /* room for max */
@@ -56,7 +56,7 @@ struct worker_item {
     bool is_bad; /* it could not be read: refused already, by `code` */
     /* answer */
     enum err_code code;
-    struct str detail; /* what is wrong with it; absent: the code says it all */
+    struct str detail; /* what is wrong with the item; absent: the code says it all */
     bool cancel;
     int64_t lease_expires_ms;
 };

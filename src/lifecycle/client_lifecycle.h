@@ -24,7 +24,7 @@
 enum client_state { CLIENT_STATES(X) CLIENT_STATE_COUNT };
 #undef X
 
-/* What an operator does to a client; stored by number, so new ones go to the end. X(name, wire name) */
+/* An operator's actions on a client; stored by number, so new ones go to the end. X(name, wire name) */
 #define OPERATOR_ACTIONS(X)                                                                                  \
     X(SUSPEND, "suspend")                                                                                    \
     X(RESUME, "resume")                                                                                      \

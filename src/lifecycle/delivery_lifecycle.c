@@ -16,25 +16,9 @@ static const struct {
     {DELIVERY_EXHAUSTED, DELIVERY_ON_REDELIVER, DELIVERY_PENDING},
 };
 
-static const struct {
-    enum stream_state from;
-    enum stream_trigger on;
-    enum stream_state to;
-} stream_moves[] = {
-    {STREAM_IDLE, STREAM_ON_WORK, STREAM_READY},       {STREAM_READY, STREAM_ON_CLAIM, STREAM_CLAIMED},
-    {STREAM_CLAIMED, STREAM_ON_START, STREAM_SENDING}, {STREAM_CLAIMED, STREAM_ON_RETURN, STREAM_READY},
-    {STREAM_SENDING, STREAM_ON_RETRY, STREAM_READY},   {STREAM_SENDING, STREAM_ON_DRAINED, STREAM_IDLE},
-};
-
 static const char *const delivery_texts[] = {
 #define X(name, wire) [DELIVERY_##name] = wire,
     DELIVERY_STATES(X)
-#undef X
-};
-
-static const enum task_phase stream_phases[] = {
-#define X(name, phase) [STREAM_##name] = TASK_##phase,
-    STREAM_STATES(X)
 #undef X
 };
 
@@ -43,16 +27,6 @@ bool delivery_move(enum delivery_state from, enum delivery_trigger on, enum deli
     for (size_t i = 0; i < LENGTH_OF(delivery_moves); i++)
         if (delivery_moves[i].from == from && delivery_moves[i].on == on) {
             *ret_to = delivery_moves[i].to;
-            return true;
-        }
-    return false;
-}
-
-bool stream_move(enum stream_state from, enum stream_trigger on, enum stream_state *ret_to)
-{
-    for (size_t i = 0; i < LENGTH_OF(stream_moves); i++)
-        if (stream_moves[i].from == from && stream_moves[i].on == on) {
-            *ret_to = stream_moves[i].to;
             return true;
         }
     return false;
@@ -80,10 +54,4 @@ const char *webhook_event_text(enum webhook_event e)
 #undef X
     MUST((unsigned)e < WEBHOOK_EVENT_COUNT);
     return texts[e];
-}
-
-enum task_phase stream_state_phase(enum stream_state s)
-{
-    MUST((unsigned)s < STREAM_STATE_COUNT);
-    return stream_phases[s];
 }

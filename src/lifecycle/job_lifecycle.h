@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "base/str.h"
+#include "lifecycle/task_lifecycle.h"
 
 /* X(name, final, outcome on the wire, phase of its task in the live queue) */
 #define JOB_STATES(X)                                                                                        \
@@ -32,9 +33,6 @@
 #define X(name, final, outcome, phase) JOB_##name,
 enum job_state { JOB_STATES(X) JOB_STATE_COUNT, JOB_NO_STATE = JOB_STATE_COUNT };
 #undef X
-
-/* What the live queue needs to know of a task, whoever owns it. */
-enum task_phase { TASK_WAITING, TASK_READY, TASK_LEASED, TASK_RUNNING, TASK_ENDED };
 
 /* X(name, wire name) */
 #define JOB_EVENTS(X)                                                                                        \
@@ -53,7 +51,7 @@ enum task_phase { TASK_WAITING, TASK_READY, TASK_LEASED, TASK_RUNNING, TASK_ENDE
 enum job_event { JOB_EVENTS(X) JOB_EVENT_COUNT };
 #undef X
 
-/* What happens to a job, from outside or by time. */
+/* The triggers of a job's moves, from outside or by time. */
 enum job_trigger {
     JOB_ON_SUBMIT,
     JOB_ON_DUE,

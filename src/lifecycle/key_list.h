@@ -1,5 +1,5 @@
 /* lifecycle/key_list.h - the keys that a client's row of key_heads lists: all that work, and some that ended
- * last. Bounded by KEYS_LISTED_MAX, so that whoever decides about keys or shows them reads no more. */
+ * last. Bounded by KEYS_LISTED_MAX, so that code that decides about keys or shows them reads no more. */
 #ifndef WEIR_LIFECYCLE_KEY_LIST_H
 #define WEIR_LIFECYCLE_KEY_LIST_H
 

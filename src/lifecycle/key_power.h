@@ -1,6 +1,6 @@
 /* lifecycle/key_power.h - what an API key may do: its scopes, and the queues it is limited to.
  *
- * Pure. Which call needs which scope stands in the route tables of src/api (ROUTE), nowhere else. A list of
+ * Pure. Which call needs which scope is said by x-weir-scope in contracts/openapi, nowhere else. A list of
  * queues is a text: names in byte order, each once, with commas between them; absent means every queue. */
 #ifndef WEIR_LIFECYCLE_KEY_POWER_H
 #define WEIR_LIFECYCLE_KEY_POWER_H

@@ -27,7 +27,7 @@ static const struct {
     enum step_status from;
     enum run_event_type on;
     enum step_status to;
-    bool while_paused; /* also in a run that is paused: what runs there ends by itself */
+    bool while_paused; /* also in a paused run: its running steps end by themselves */
 } step_moves[] = {
     {STEP_PENDING, RUN_EVENT_StepStarted, STEP_RUNNING, false},
     {STEP_RUNNING, RUN_EVENT_StepCompleted, STEP_SUCCESS, true},

@@ -64,7 +64,7 @@ enum step_status { STEP_STATUSES(X) STEP_STATUS_COUNT };
 enum run_event_type { RUN_EVENTS(X) RUN_EVENT_COUNT, RUN_EVENT_UNKNOWN = RUN_EVENT_COUNT };
 #undef X
 
-/* What is derived of a step: its highest attempt. All zero: nothing has happened to it. */
+/* The facts derived about a step: its highest attempt. All zero: no event has named it. */
 struct step_state {
     int64_t attempt; /* 0: none yet */
     enum step_status status;

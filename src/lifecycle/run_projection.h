@@ -1,6 +1,6 @@
-/* lifecycle/run_projection.h - a run's state as its events say it, reduced from the first one on: what is
- * stored beside them has to equal this (weir verify), and state as of any runSeq is read off it. Pure; policy
- * A of AR-01: an event that is no valid transition changes nothing but `invalid`. */
+/* lifecycle/run_projection.h - the state of a run, reduced from its events, the first one on: the stored
+ * state has to equal it (weir verify), and the state as of any runSeq comes from it. Pure; policy A of AR-01:
+ * an event that is no valid transition changes nothing but `invalid`. */
 #ifndef WEIR_LIFECYCLE_RUN_PROJECTION_H
 #define WEIR_LIFECYCLE_RUN_PROJECTION_H
 

@@ -29,7 +29,7 @@
 enum signal_type { SIGNAL_TYPES(X) SIGNAL_TYPE_COUNT };
 #undef X
 
-/* From the least permissive to the most; SYSTEM stands apart: it may escalate, and nobody else may. */
+/* From the least permissive to the most; SYSTEM stands apart: it alone may escalate. */
 #define SIGNAL_ROLES(X)                                                                                      \
     X(SYSTEM, "System")                                                                                      \
     X(OPERATOR, "Operator")                                                                                  \
@@ -55,7 +55,7 @@ bool signal_role_of(struct str name, enum signal_role *ret_role); /* false: none
 bool signal_role_may(enum signal_role r, enum signal_type t);
 
 const char *signal_decision_text(enum signal_decision d);
-/* The one way a decision changes: by whoever approves or rejects. False: it is made already. */
+/* The one way a decision changes: a person approves or rejects it. False: it was settled before. */
 bool signal_decision_settle(enum signal_decision *d, bool approve);
 
 #endif

@@ -21,7 +21,7 @@ enum {
     WORK_OVER_LIMIT_MS = 1000, /* how far RUNS_OVER_TIMEOUT outlasts its runtime limit */
 };
 
-/* What the runner does while the duration passes, and how it fails where the kind fails. */
+/* The runner's activity while the duration passes, and the failure of kinds that fail. */
 enum work_behaviour {
     BEHAVE_WAIT,           /* lets the duration pass; a failure is for good */
     BEHAVE_BURN_CPU,       /* bounded slices of CPU on a thread beside the event loop */
@@ -82,7 +82,7 @@ enum work_kind {
 };
 #undef X
 
-/* What is stored with a job; payload_size in bytes, nothing scaled. */
+/* The definition stored with a job; payload_size in bytes, nothing scaled. */
 struct work_definition {
     enum work_kind kind;
     int64_t duration_ms;

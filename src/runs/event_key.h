@@ -1,5 +1,5 @@
 /* runs/event_key.h - the idempotency key of a run event (Run Events contract 2.0.1, section 3.1): the one
- * implementation, called by whoever appends and whoever produces.
+ * implementation, called by the append authority and by producers.
  *
  * SHA-256 of the UTF-8 text  runId|stepId or RUN|logicalAttemptId|eventType|planId|planVersion,  in
  * lower-case hex. Texts are taken as they are: no trimming, no folding, no normalization. Nothing else takes
@@ -17,7 +17,7 @@
 
 enum { EVENT_KEY_LEN = 64 };
 
-/* What the key is made of. */
+/* The parts of the key. */
 struct event_key_parts {
     struct str run_id, step_id; /* step_id absent: about the run */
     int64_t logical_attempt;

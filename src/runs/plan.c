@@ -167,8 +167,8 @@ static enum err_code unknown_dependency(struct str step, uint32_t number, uint32
                    shown_length(step), step.ptr, shown_length(named->text), named->text.ptr, number, place);
 }
 
-static enum err_code read_needs(const struct json *j, struct plan *p, uint32_t number,
-                                const struct map *names, struct arena *a, struct err *err)
+static enum err_code read_dependencies(const struct json *j, struct plan *p, uint32_t number,
+                                       const struct map *names, struct arena *a, struct err *err)
 {
     struct plan_step *s = &p->steps[number];
     const struct json *list = json_get(j, "dependsOn");
@@ -176,17 +176,17 @@ static enum err_code read_needs(const struct json *j, struct plan *p, uint32_t n
         return ERR_OK;
     if (list->type != JSON_ARRAY)
         return err_set(err, ERR_PLAN_INVALID, "step %.*s: dependsOn has to be a list", STR_ARG(s->id));
-    s->needs = ARENA_ARRAY(a, uint32_t, list->count + 1);
+    s->dependencies = ARENA_ARRAY(a, uint32_t, list->count + 1);
     for (const struct json *d = list->child; d; d = d->next) {
         const struct named *n = d->type == JSON_STRING ? find(names, d->text) : NULL;
         if (!n)
-            return unknown_dependency(s->id, number, s->need_count, d, err);
+            return unknown_dependency(s->id, number, s->dependency_count, d, err);
         struct plan_step *other = &p->steps[n->number];
         if (other->named_by == number + 1)
             return err_set(err, ERR_PLAN_INVALID, "step %.*s names a dependency twice", STR_ARG(s->id));
         other->named_by = number + 1;
-        s->needs[s->need_count++] = n->number;
-        other->feed_count++;
+        s->dependencies[s->dependency_count++] = n->number;
+        other->dependent_count++;
     }
     return ERR_OK;
 }
@@ -195,37 +195,38 @@ static enum err_code read_needs(const struct json *j, struct plan *p, uint32_t n
 static void turn_round(struct plan *p, struct arena *a)
 {
     for (uint32_t i = 0; i < p->step_count; i++) {
-        p->steps[i].feeds = ARENA_ARRAY(a, uint32_t, p->steps[i].feed_count + 1);
-        p->steps[i].feed_count = 0;
+        p->steps[i].dependents = ARENA_ARRAY(a, uint32_t, p->steps[i].dependent_count + 1);
+        p->steps[i].dependent_count = 0;
     }
     for (uint32_t i = 0; i < p->step_count; i++)
-        for (uint32_t k = 0; k < p->steps[i].need_count; k++) {
-            struct plan_step *other = &p->steps[p->steps[i].needs[k]];
-            other->feeds[other->feed_count++] = i;
+        for (uint32_t k = 0; k < p->steps[i].dependency_count; k++) {
+            struct plan_step *other = &p->steps[p->steps[i].dependencies[k]];
+            other->dependents[other->dependent_count++] = i;
         }
 }
 
 /* A dependency of `s` that waits, too. */
-static uint32_t waiting_need(const struct plan_step *s, const uint32_t *waits)
+static uint32_t waiting_dependency(const struct plan_step *s, const uint32_t *waits)
 {
     uint32_t k = 0;
-    while (!waits[s->needs[k]])
-        MUST(++k < s->need_count);
-    return s->needs[k];
+    while (!waits[s->dependencies[k]])
+        MUST(++k < s->dependency_count);
+    return s->dependencies[k];
 }
 
-/* Each step that waits depends on another that waits: whoever follows these comes to a step twice. `seen` has
- * room for all steps. */
+/* Each waiting step depends on another waiting one: following these comes to a step twice. `seen` has room
+ * for all steps. */
 static uint32_t first_of_cycle(const struct plan *p, const uint32_t *waits, uint32_t *seen)
 {
     uint32_t at = 0;
     memset(seen, 0, sizeof *seen * p->step_count);
     while (!waits[at])
         at++;
-    for (; !seen[at]; at = waiting_need(&p->steps[at], waits))
+    for (; !seen[at]; at = waiting_dependency(&p->steps[at], waits))
         seen[at] = 1;
     uint32_t first = at;
-    for (uint32_t i = waiting_need(&p->steps[at], waits); i != at; i = waiting_need(&p->steps[i], waits))
+    for (uint32_t i = waiting_dependency(&p->steps[at], waits); i != at;
+         i = waiting_dependency(&p->steps[i], waits))
         first = i < first ? i : first;
     return first;
 }
@@ -237,8 +238,8 @@ static enum err_code name_cycle(const struct plan *p, const uint32_t *waits, uin
     struct str name = p->steps[first].id;
     struct strbuf path = {0};
     strbuf_add(&path, name.ptr, (size_t)shown_length(name));
-    uint32_t at = waiting_need(&p->steps[first], waits);
-    for (; at != first && path.len < PATH_BYTES_MAX; at = waiting_need(&p->steps[at], waits))
+    uint32_t at = waiting_dependency(&p->steps[first], waits);
+    for (; at != first && path.len < PATH_BYTES_MAX; at = waiting_dependency(&p->steps[at], waits))
         strbuf_addf(&path, " -> %.*s", shown_length(p->steps[at].id), p->steps[at].id.ptr);
     enum err_code code =
         err_set(err, ERR_PLAN_INVALID, "steps depend on each other in a circle: %.*s%s -> %.*s",
@@ -247,22 +248,23 @@ static enum err_code name_cycle(const struct plan *p, const uint32_t *waits, uin
     return code;
 }
 
-/* Takes away what waits for nothing, again and again: what is left is in a cycle, or depends on one. */
+/* Removes steps that wait for nothing, again and again: the remaining steps are in a cycle, or depend on one.
+ * */
 static enum err_code check_cycles(const struct plan *p, struct arena *a, struct err *err)
 {
     uint32_t *waits = ARENA_ARRAY(a, uint32_t, p->step_count),
              *ready = ARENA_ARRAY(a, uint32_t, p->step_count);
     uint32_t count = 0, done = 0;
     for (uint32_t i = 0; i < p->step_count; i++) {
-        waits[i] = p->steps[i].need_count;
+        waits[i] = p->steps[i].dependency_count;
         if (!waits[i])
             ready[count++] = i;
     }
     while (done < count) {
         const struct plan_step *s = &p->steps[ready[done++]];
-        for (uint32_t k = 0; k < s->feed_count; k++)
-            if (--waits[s->feeds[k]] == 0)
-                ready[count++] = s->feeds[k];
+        for (uint32_t k = 0; k < s->dependent_count; k++)
+            if (--waits[s->dependents[k]] == 0)
+                ready[count++] = s->dependents[k];
     }
     return count == p->step_count ? ERR_OK : name_cycle(p, waits, first_of_cycle(p, waits, ready), err);
 }
@@ -273,7 +275,7 @@ static enum err_code connect(const struct json *steps, struct plan *p, struct ar
     uint32_t number = 0;
     enum err_code code = name_steps(p, &names, a, err);
     for (const struct json *s = steps->child; s && code == ERR_OK; s = s->next)
-        code = read_needs(s, p, number++, &names, a, err);
+        code = read_dependencies(s, p, number++, &names, a, err);
     map_free(&names);
     if (code != ERR_OK)
         return code;

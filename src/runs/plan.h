@@ -28,10 +28,10 @@ struct plan_step {
     struct str id, queue;
     struct str config; /* JSON text of an object; absent: none */
     int64_t max_attempts;
-    int64_t timeout_ms;      /* of one attempt; 0: engine.step_timeout_ms */
-    int64_t delay_ms;        /* from the end of its last dependency until a worker may claim it */
-    uint32_t *needs, *feeds; /* numbers of steps: those it depends on, those that depend on it */
-    uint32_t need_count, feed_count;
+    int64_t timeout_ms;                  /* of one attempt; 0: engine.step_timeout_ms */
+    int64_t delay_ms;                    /* from the end of its last dependency until a worker may claim it */
+    uint32_t *dependencies, *dependents; /* numbers of steps: those it depends on, those that depend on it */
+    uint32_t dependency_count, dependent_count;
     uint32_t named_by; /* while reading: the step that named it last, counted from 1 */
 };
 

@@ -1,8 +1,8 @@
 /* runs/run_event.h - the envelope of a run event (RunEventWrite): read from JSON, checked, written again.
  *
- * Checked here: every field's presence and form, which events name a step, the key against what it is made
- * of. Not here: what needs the run's history (duplicates, transitions). Unknown event types are as good as
- * known ones; unknown members are refused. */
+ * These are checked here: the presence and form of every field, a step for the events that need one, the key
+ * against its parts. Rules that need the history of the run (duplicates, transitions) are not. Unknown event
+ * types are as good as known ones; unknown members are refused. */
 #ifndef WEIR_RUNS_RUN_EVENT_H
 #define WEIR_RUNS_RUN_EVENT_H
 

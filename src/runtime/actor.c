@@ -9,7 +9,7 @@
 
 struct actor {
     enum actor_state state;
-    void *self; /* what `start` made; valid while `started` */
+    void *self; /* the object that `start` made; valid while `started` */
     bool started;
     int64_t start_ms; /* of RESTARTS */
     uint64_t restarts;
@@ -77,7 +77,7 @@ void actors_fail(struct actors *a, uint32_t partition, const char *reason, int64
 {
     struct actor *x = actor_at(a, partition);
     if (a->ended || x->state == ACTOR_RESTARTS)
-        return; /* it is about to begin afresh anyway */
+        return; /* it is about to start again anyway */
     stop_one(a, x);
     struct supervision_answer answer =
         supervision_child_failed(&a->supervision, FAILURE_MODE_ACTOR_FAILED, partition, now_ms);

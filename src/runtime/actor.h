@@ -1,17 +1,17 @@
 /* runtime/actor.h - workers inside one process that fail alone: one actor a partition, one mailbox each.
  *
- * An actor is an object on its process's own loop, not a thread: `handle` is given one message after the
- * other and says how it went. What it says FAILED about costs that message and that actor's state; the
- * supervisor starts the actor again alone, after runtime/supervision.h, and every other actor goes on. Its
- * waiting messages stay in their order. One restart too many ends the supervisor: all actors are stopped,
- * all messages given back by `drop`, and the process is to leave with ACTOR_EXIT, so that root counts it.
+ * An actor is an object on its process's own loop, not a thread: `handle` gets one message after the other
+ * and returns how it went. A FAILED message costs that message and the state of that actor; the supervisor
+ * starts the actor again alone, after runtime/supervision.h, and every other actor goes on. Waiting messages
+ * stay in their order. One restart too many ends the supervisor: all actors are stopped, all messages given
+ * back by `drop`, and the process has to leave with ACTOR_EXIT, so that root counts it.
  *
  * Process:   any child. One thread: the one that calls actors_run. Nothing here blocks.
  * Bounded:   `actors` mailboxes of `mailbox_max` messages. A full one refuses: actors_send says so.
- * Owns:      what `start` made, until `stop`. Messages are the caller's: each one that was taken is given
- *            either to `handle` or to `drop`, and never touched after that.
- * Loop:      actors_send(...) for what has come; actors_run(a, now); sleep until actors_due(a) at most;
- *            when actors_ended(a): clean up, return ACTOR_EXIT.
+ * Owns:      the objects that `start` made, until `stop`. Messages are the caller's: each message that was
+ *            taken is given either to `handle` or to `drop`, and never touched after that.
+ * Loop:      actors_send(...) for new messages; actors_run(a, now); sleep until actors_due(a) at most; when
+ *            actors_ended(a): clean up, return ACTOR_EXIT.
  * Time:      passed in, milliseconds that only go forward. Failures are logged by the caller's `failed`. */
 #ifndef WEIR_RUNTIME_ACTOR_H
 #define WEIR_RUNTIME_ACTOR_H
@@ -61,7 +61,7 @@ struct actor_verbs {
     /* Makes the state of actor `partition`. A failure counts as a failure of the actor. May be NULL. */
     enum err_code (*start)(void *context, uint32_t partition, void **ret_state, struct err *err);
     enum actor_outcome (*handle)(void *state, void *message, int64_t now_ms, struct err *err);
-    /* After a failure, and at the end. What it had under way it gives up here. May be NULL. */
+    /* After a failure, and at the end. Gives up the work under way. May be NULL. */
     void (*stop)(void *state);
     /* The message will not be handled. May be NULL when messages need no care. */
     void (*drop)(void *context, uint32_t partition, void *message, enum actor_drop why);
@@ -81,12 +81,12 @@ struct actors_config {
 struct actors;
 
 struct actors *actors_new(const struct actors_config *config, int64_t now_ms);
-/* Stops them all; what waits is dropped as ENDED. NULL is fine; always returns NULL. */
+/* Stops all actors; waiting messages are dropped as ENDED. NULL is fine; always returns NULL. */
 struct actors *actors_free(struct actors *a);
 
 /* False: its mailbox is full, or the supervisor has ended; the message stays the caller's. */
 bool actors_send(struct actors *a, uint32_t partition, void *message);
-/* What it waited for has come: it takes messages again. No harm when it did not wait. */
+/* The actor has what it waited for: it takes messages again. No harm when it did not wait. */
 void actors_ready(struct actors *a, uint32_t partition);
 /* A failure found outside `handle`, such as at the end of a transfer. */
 void actors_fail(struct actors *a, uint32_t partition, const char *reason, int64_t now_ms);

@@ -47,7 +47,7 @@ enum err_code data_dir_create(const char *data_dir, struct err *err)
     return make_dir(path, err);
 }
 
-/* What the file says; 0 where it does not. */
+/* The number in the file; 0 when there is none. */
 struct lock_text {
     pid_t root, core;
     int64_t epoch;
@@ -76,7 +76,7 @@ static struct lock_text read_text(int fd)
     return t;
 }
 
-/* Asks by descriptor: kill(pid, 0) also finds a killed root that nobody has waited for yet. */
+/* Asks by descriptor: kill(pid, 0) also finds a killed root that its parent has not waited for yet. */
 static bool is_alive(pid_t pid)
 {
     int fd = (int)syscall(SYS_pidfd_open, pid, 0);
@@ -92,7 +92,7 @@ static enum err_code write_text(int fd, const struct lock_text *t, struct err *e
 {
     char text[LOCK_TEXT_MAX];
     int n = snprintf(text, sizeof text, "%d\n%lld %d\n", (int)t->root, (long long)t->epoch, (int)t->core);
-    /* Never empty in between: whoever is killed here leaves the old text or the new one. */
+    /* Never empty in between: a process that is killed here leaves the old text or the new one. */
     if (pwrite(fd, text, (size_t)n, 0) == n && ftruncate(fd, n) == 0)
         return ERR_OK;
     return err_set(err, ERR_STORAGE_UNAVAILABLE, "cannot write the lock file: %s", strerror(errno));

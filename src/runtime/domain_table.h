@@ -15,8 +15,8 @@
 #include "config/settings.h"
 #include "runtime/failure_modes.h"
 
-/* X(id, name, owner, supervisor, settings field of max_restarts, and of the window in seconds, intent)
- * ROOT is the domain of the program itself: what it cannot restart ends the program. */
+/* X(id, name, owner, supervisor, settings field of max_restarts, and of the window in seconds, intent) ROOT
+ * is the domain of the program itself: a failure that it cannot restart ends the program. */
 #define DOMAIN_LIST(X)                                                                                       \
     X(ROOT, "root", "Weir.Supervisor", "Weir.Supervisor", runtime_root_max_restarts,                         \
       runtime_root_max_seconds, "The whole stays alive; repeated failures to start are fatal.")              \

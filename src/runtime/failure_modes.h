@@ -22,7 +22,7 @@
 #define FAILURE_CLASSES(X)                                                                                   \
     X(FATAL, "fatal")             /* cannot get better by itself: crash and tell at once */                  \
     X(RECOVERABLE, "recoverable") /* safe to try again: a restart of one child, bounded tries */             \
-    X(DEGRADED, "degraded")       /* less good, and works on: nobody is restarted */
+    X(DEGRADED, "degraded")       /* reduced service: nothing is restarted */
 
 /* What a supervisor does when a child of its ends like this. X(id, wire) */
 #define FAILURE_ACTIONS(X)                                                                                   \

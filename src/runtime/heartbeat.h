@@ -1,10 +1,10 @@
 /* runtime/heartbeat.h - root's side of base/heart.h: the pages of its children, and which of them is silent.
  *
- * A child is silent when one of its loops has not beaten for longer than it may. Not counted: a loop that
- * said it waits for a disk or a database (base/heart.h), and one whose thread the kernel holds in an
- * uninterruptible wait (state D): killing would not end it, and its successor would wait for the same disk.
- * So a disk that stalls leads to no restart; what stands still otherwise does: stopped (SIGSTOP), spinning,
- * deadlocked. A process that is stopped counts as silent whatever its page says. */
+ * A child is silent when one of its loops has not beaten for longer than it may. Two kinds of loops are not
+ * counted: a loop that waits for a disk or a database and says so (base/heart.h), and a loop whose thread the
+ * kernel holds in an uninterruptible wait (state D): killing would not end it, and its successor would wait
+ * for the same disk. So a stalled disk leads to no restart, but other causes do: a stopped (SIGSTOP),
+ * spinning or deadlocked process. A stopped process counts as silent whatever its page says. */
 #ifndef WEIR_RUNTIME_HEARTBEAT_H
 #define WEIR_RUNTIME_HEARTBEAT_H
 
@@ -38,7 +38,7 @@ bool heartbeat_silent(const struct heart_page *page, int64_t timeout_ms, int64_t
 bool heartbeat_in_disk_wait(pid_t pid, int32_t thread_id);
 /* Was this child of ours stopped by a signal? Its page does not always show it: it may have been stopped
  * before its first loop began, or while all of them waited for a disk. One that a debugger holds is not
- * stopped. The kernel tells it to a parent whatever /proc hides, as long as nobody waits for stops. */
+ * stopped. The kernel tells it to a parent whatever /proc hides, as long as no wait() collects stops. */
 bool heartbeat_is_stopped(pid_t child);
 
 #endif

@@ -1,9 +1,9 @@
-/* runtime/link_watch.h - a connection that may be lost and is made again by itself: what is told of it.
+/* runtime/link_watch.h - reports the loss of a connection that is made again by itself.
  *
- * Whoever holds the connection says what it sees: each failed try, and each time it is there. The first
- * failed try after it was there is the disconnect. Each is told by the crash policy (listener_disconnected,
- * recoverable: component, instance_id, attempt, elapsed_ms). How long to wait between tries is the holder's
- * business; it has to be bounded, and spread.
+ * The holder of the connection reports each failed try, and each time the connection is there. The first
+ * failed try after it was there is the disconnect. Each failed try is told by the crash policy
+ * (listener_disconnected, recoverable: component, instance_id, attempt, elapsed_ms). The holder decides how
+ * long to wait between tries; the wait has to be bounded, and spread.
  *
  * Thread:  one, the holder's. Time is passed in. */
 #ifndef WEIR_RUNTIME_LINK_WATCH_H
@@ -18,12 +18,12 @@ enum { LINK_REASON_MAX = 64 };
 
 struct link_watch {
     const char *component, *instance_id; /* the owner's, as long as it lives */
-    int64_t lost_ms;                     /* when it was found lost; attempts 0: it is there */
+    int64_t lost_ms;                     /* when the loss was found; attempts 0: the connection is there */
     int64_t attempts;
     char reason[LINK_REASON_MAX]; /* of the first failure */
 };
 
-/* What `instance.connected` needs. */
+/* The fields of `instance.connected`. */
 struct link_return {
     int64_t elapsed_ms, attempts;
     char reason[LINK_REASON_MAX];

@@ -2,7 +2,7 @@
  *
  * The manager names a datagram socket in NOTIFY_SOCKET, a path or, with a leading '@', an abstract name,
  * and in WATCHDOG_USEC how long it waits for a sign of life. Without them nothing here does anything.
- * Both variables are taken out of the environment, and the socket is root's alone: the manager believes only
+ * Both variables are taken out of the environment, and the socket is root's alone: the manager trusts only
  * the main process (NotifyAccess=main).
  *
  * Nothing blocks. When the manager's queue is full, READY and STOPPING stay owed and are sent with the

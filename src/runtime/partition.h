@@ -1,14 +1,13 @@
-/* runtime/partition.h - which partition a key belongs to, and how many partitions there are of each kind.
+/* runtime/partition.h - the partition of a key, and the number of partitions of each kind.
  *
- * Rule:      FNV-1a 64 over the UTF-8 of "a:b" (or of a key that has one part), modulo the count (AT-07).
- *            The same key is in the same partition as long as the count is; after every restart, on every
- *            machine. contracts/vectors/partitions.fnv1a64.json holds both, made by another program.
+ * Rule:      FNV-1a 64 over the UTF-8 of "a:b" (or of a key that has one part), modulo the count (AT-07). The
+ *            same key is in the same partition as long as the count is; after every restart, on every
+ *            machine. contracts/vectors/partitions.fnv1a64.json holds examples, made by another program.
  * Counts:    fixed per start, from online CPUs and runtime.partitions.*; too few is refused. Nothing stored
- *            depends on a count: what is stored for outbound work is its slot, the hash modulo
- *            PARTITION_SLOTS. Outbound and replay counts divide that (powers of two), so slot modulo count
- *            is hash modulo count, a changed count needs no drained queue, and nodes with different counts
- *            share one store.
- * Callers:   anybody; pure but for partition_cpus(), which asks the system. */
+ *            depends on a count: outbound work is stored with its slot, the hash modulo PARTITION_SLOTS.
+ *            Outbound and replay counts divide that (powers of two), so slot modulo count is hash modulo
+ *            count, a changed count needs no drained queue, and nodes with different counts share one store.
+ * Callers:   any; pure but for partition_cpus(), which asks the system. */
 #ifndef WEIR_RUNTIME_PARTITION_H
 #define WEIR_RUNTIME_PARTITION_H
 

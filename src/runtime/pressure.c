@@ -194,7 +194,7 @@ static void add_up(struct pressure_board *b, const bool touched[PRESSURE_COMPONE
     }
 }
 
-/* Takes out what `process` (NULL: whoever) has reported at `until_ms` or before. */
+/* Removes the reports of `process` (NULL: of all) made at `until_ms` or before. */
 static void drop_parts(struct pressure_board *b, const char *process, int64_t until_ms,
                        bool touched[PRESSURE_COMPONENT_COUNT])
 {

@@ -1,12 +1,12 @@
 /* runtime/pressure.h - how full every bounded queue is, and the level that follows from it.
  *
- * Levels: normal, warn, degraded, shed (seed 004). One is entered at its bound and left PRESSURE_LEAVE_PPM
- *         below it (AT-10), so a queue that hovers at a bound changes its level once. What happens at each
- *         level: docs/operations/pressure.md.
- * Gauges: one for each component and partition. What core measures itself is set by pressure_set(); what
- *         other processes hold is reported by them as a whole (pressure_report): a queue that a report no
- *         longer names, and every queue of a process that has not reported for PRESSURE_REPORT_MS, is gone.
- *         Several processes that report the same partition are added up.
+ * Levels: normal, warn, degraded, shed (seed 004). A level is entered at its bound and left
+ *         PRESSURE_LEAVE_PPM below it (AT-10), so a queue that hovers at a bound changes its level once. The
+ *         effects of each level: docs/operations/pressure.md.
+ * Gauges: one for each component and partition. Core's own gauges are set by pressure_set(); other processes
+ *         report all their queues together (pressure_report): a queue that a report no longer names, and
+ *         every queue of a process that has not reported for PRESSURE_REPORT_MS, is gone. Several processes
+ *         that report the same partition are added up.
  * Pure:   no I/O, no clock, no lock; the owner (api/overload.h) serialises calls and is told of each change
  *         by `tell`, exactly once for each.
  * Bounded: PRESSURE_GAUGES_MAX gauges, PRESSURE_PARTS_MAX reported parts; more are refused. */

@@ -42,7 +42,7 @@ static void on_stop_signal(int number)
 static void on_reload_signal(int number)
 {
     (void)number;
-    atomic_store(&reload_requested, true); /* who reads it looks several times a second */
+    atomic_store(&reload_requested, true); /* readers look several times a second */
 }
 
 void process_signals_install(const struct process_start *start)

@@ -20,7 +20,8 @@
 enum {
     PROCESS_EXIT_CONFIG =
         78, /* EX_CONFIG: a restart cannot help; root stops everything, unless it was_ready */
-    PROCESS_EXIT_ADAPTER = 69, /* EX_UNAVAILABLE: what it stands on did not open; restarts within the limit */
+    PROCESS_EXIT_ADAPTER =
+        69, /* EX_UNAVAILABLE: a resource it needs did not open; restarts within the limit */
 };
 
 struct process_start {
@@ -32,15 +33,20 @@ struct process_start {
     const char *socket_path;   /* DATA/core.sock: the worker API for built-in processes */
     const char *topology_path; /* DATA/topology.json, written by root */
     pid_t root_pid;
-    bool was_ready;   /* one before it, under this root: what fails now is no matter of the configuration */
+    bool was_ready;   /* the one before it, under this root: so the configuration is good */
     bool accept_loss; /* of the owner of the store: go on with one that has lost commits */
     int ready_fd;
     int lock_fd;    /* of the data directory (runtime/data_lock.h); -1 in all but the owner of the store */
-    int secrets_fd; /* what settings_take_secrets reads, for the owner of the store; else -1 */
+    int secrets_fd; /* the source of settings_take_secrets, for the owner of the store; else -1 */
     int scratch_fd; /* of a runner: a file without a name, since it may open none; -1: there is none */
 };
 
+/* The main functions of the rows, defined in the folders of the processes. Nothing here calls them: the
+ * program hands them to root (cli/serve.c). */
 typedef int process_main_fn(const struct process_start *start);
+#define X(id, name, does, domain, instances, sandbox, store, asked, main) process_main_fn main;
+PROCESS_LIST(X)
+#undef X
 
 void process_signals_install(const struct process_start *start);
 void process_ready(const struct process_start *start); /* more than once does no harm */
@@ -49,6 +55,6 @@ bool process_stop_requested(void);
 bool process_reload_requested(void);     /* SIGHUP came since the last call; the owner of the store only */
 int process_stop_fd(void);               /* readable from the first request on; never read it empty */
 bool process_wait_stop(int64_t wait_ms); /* true once stop is requested; < 0 waits without end */
-bool process_orphaned(void);             /* root is gone; there is nobody left to drain for */
+bool process_orphaned(void);             /* root is gone: there is nothing left to drain for */
 
 #endif

@@ -14,7 +14,7 @@ static struct {
     size_t size;
 } area; /* argv and environment as the kernel laid them out, one after the other */
 
-/* The old strings stay for whoever kept a pointer; only `environ` is pointed elsewhere. */
+/* The old strings stay, since pointers to them may be kept; only `environ` is pointed elsewhere. */
 static void move_environment(void)
 {
     size_t count = 0;

@@ -1,9 +1,10 @@
 /* runtime/restart_window.h - how often something may be restarted, and how soon.
  *
- * One sliding window per domain, by OTP's rule (AT-02): the restart that would be the (N+1)th
- * within the window is refused, and with it the domain ends. The first two restarts in a window are
- * immediate; each later one waits twice as long as the one before, 100 ms up to 5 s, yet never so long that
- * N restarts would not fit into the window: what fails again and again does end its domain.
+ * One sliding window per domain, by OTP's rule (AT-02): the restart that would be the (N+1)th within the
+ * window is refused, and with it the domain ends. The first two restarts in a window are immediate; each
+ * later one waits twice as long as the one before, 100 ms up to 5 s, but never so long that N restarts would
+ * not fit into the window: a child that fails again and again does end its domain.
+ *
  * Pure: time is passed in (milliseconds that only go forward). */
 #ifndef WEIR_RUNTIME_RESTART_WINDOW_H
 #define WEIR_RUNTIME_RESTART_WINDOW_H

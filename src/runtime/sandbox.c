@@ -28,14 +28,13 @@ enum sandbox_mode sandbox_mode(const struct settings *s)
 
 enum sandbox_id sandbox_of(enum process_id process, const struct settings *s)
 {
+    (void)s; /* no row may ask */
     switch (process) {
-    case PROCESS_CORE:
-        return settings_store_is_postgres(s) ? SANDBOX_CORE_SHARED : SANDBOX_CORE;
-    case PROCESS_RUNNER:
-        return SANDBOX_RUNNER;
-    case PROCESS_GATEWAY:
-    case PROCESS_REPLAY:
-        return SANDBOX_GATEWAY;
+#define X(id, name, does, domain, instances, sandbox, ...)                                                   \
+    case PROCESS_##id:                                                                                       \
+        return sandbox;
+        PROCESS_LIST(X)
+#undef X
     case PROCESS_COUNT:
         break;
     }

@@ -22,7 +22,9 @@
 #include "base/err.h"
 #include "runtime/process_table.h"
 
-/* X(id, name). CORE is core on its own file; on PostgreSQL it has to connect. */
+/* X(id, name). A row of runtime/process_list.h names one of them; several processes may have the same.
+ * CORE is core on its own file; on PostgreSQL it has to connect. GATEWAY connects out and reads no data of
+ * ours, RUNNER reaches core alone and has a file without a name. */
 #define SANDBOX_LIST(X)                                                                                      \
     X(ROOT, "root")                                                                                          \
     X(CORE, "core")                                                                                          \
@@ -47,11 +49,11 @@ MUST_CHECK enum err_code sandbox_enter(enum sandbox_id id, const struct settings
  * Nothing to do on PostgreSQL or without a sandbox. */
 MUST_CHECK enum err_code sandbox_close_network(const struct settings *s, struct err *err);
 
-/* What this kernel offers, whatever the settings say. */
+/* The features of this kernel, whatever the settings say. */
 bool sandbox_has_seccomp(void);
 int sandbox_landlock_abi(void); /* 0: no Landlock */
 
-/* One line of log, by root at the start: what is in force. */
+/* One line of log, by root at the start: the sandbox in force. */
 void sandbox_log(const struct settings *s);
 
 /* The tables of docs/operations/sandbox.md. */

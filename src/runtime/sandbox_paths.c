@@ -127,7 +127,7 @@ int sandbox_landlock_abi(void)
     return abi > 0 ? (int)abi : 0;
 }
 
-/* What is not there needs no rule. */
+/* A path that does not exist needs no rule. */
 static void grant(struct rules *r, const char *path, uint64_t rights)
 {
     struct stat info;

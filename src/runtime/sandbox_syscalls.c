@@ -243,5 +243,8 @@ void sandbox_syscalls_markdown(FILE *out)
             fputs(is_for(&(struct wall){.id = id}, groups[i].who) ? " yes |" : " |", out);
         fprintf(out, " `%s` |\n", groups[i].names);
     }
-    fprintf(out, "| end of the process | never | never | never | never | never | `%s` |\n", SANDBOX_HOSTILE);
+    fputs("| end of the process |", out);
+    for (enum sandbox_id id = 0; id < SANDBOX_COUNT; id++)
+        fputs(" never |", out);
+    fprintf(out, " `%s` |\n", SANDBOX_HOSTILE);
 }

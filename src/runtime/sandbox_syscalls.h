@@ -54,7 +54,7 @@ enum {
       "fork vfork wait4 waitid kill tgkill tkill setpgid signalfd4 pidfd_open pidfd_send_signal seccomp "    \
       "landlock_create_ruleset landlock_add_rule landlock_restrict_self")
 
-/* Whoever makes one of these is not Weir: the process is ended. Allowed nowhere. */
+/* Calls that no code of Weir makes: a process that makes one is ended. Allowed nowhere. */
 #define SANDBOX_HOSTILE                                                                                      \
     "execve execveat ptrace process_vm_readv process_vm_writev process_madvise kcmp pidfd_getfd "            \
     "init_module finit_module delete_module kexec_load kexec_file_load bpf perf_event_open userfaultfd "     \

@@ -206,8 +206,8 @@ static uint64_t p95_rank(uint64_t count)
     return (count * 95 + 99) / 100;
 }
 
-/* A sample that was written while it was read may have been counted in two slices, a part in each: what is
- * above a bound, or bad, may then for a while be one more than there are. */
+/* A sample that was written while it was read may have been counted in two slices, a part in each: the count
+ * above a bound, or of bad ones, may then for a while be larger by one than the count of samples. */
 static uint64_t rest_of(uint64_t count, uint64_t part)
 {
     return part < count ? count - part : 0;

@@ -1,17 +1,17 @@
-/* runtime/slo.h - the service levels of seed 004: what is measured, how good it has to be, how good it is.
+/* runtime/slo.h - the service levels of seed 004: the measures, their targets, their present values.
  *
  * Window:  the last SLO_WINDOW_S seconds, in slices of SLO_SLICE_S: a sample leaves after 290 to 300 seconds.
  * Levels:  ok, warn, critical (AT-09); queue pressure has the words of pressure.h. No samples: ok, a ratio of
  *          1 (AT-11). `>` for latencies, `<` for the ratio, `>=` for the rest. Levels are exact: samples
- *          above each bound are counted, not read off a histogram. The value of a p95 is its bucket's
- *          upper end.
- *          Queue pressure is a p95 as well, of looks at the fullest queue: steady-state is what it is but for
- *          a twentieth of the time. Its level counts looks by the level that the queues had; its value is in
- *          steps of SLO_OCCUPANCY_STEP_PPM.
- * Samples: whoever measures adds to a tally of its own (one writer each, no lock, no memory); once a second
- *          the owner hands in the sum of all tallies of an SLO (slo_take); what came since is the window's.
- * Targets: a setting may make one stricter; its bounds in config/settings_list.h are the baselines, so
- *          nothing looser is taken (TOP-058). The warning moves with its target.
+ *          above each bound are counted, not read off a histogram. The value of a p95 is the upper end of its
+ *          bucket. Queue pressure is a p95 as well, of looks at the fullest queue: the level that holds for
+ *          all but a twentieth of the time. Its level counts looks by the level that the queues had; its
+ *          value is in steps of SLO_OCCUPANCY_STEP_PPM.
+ * Samples: each measuring thread adds to a tally of its own (one writer each, no lock, no memory); once a
+ *          second the owner hands in the sum of all tallies of an SLO (slo_take); the difference goes into
+ *          the window.
+ * Targets: a setting may make a target stricter; its bounds in config/settings_list.h are the baselines, so
+ *          no looser one is taken (TOP-058). The warning moves with its target.
  * Pure:    no I/O, no clock, no lock. Memory is fixed. */
 #ifndef WEIR_RUNTIME_SLO_H
 #define WEIR_RUNTIME_SLO_H
@@ -68,7 +68,7 @@ extern const struct slo_row slo_rows[SLO_COUNT]; /* the baselines */
 struct slo_bounds {
     int64_t target, warn;
 };
-/* What counts here: the baseline, or the stricter target of a setting. */
+/* The target in force: the baseline, or the stricter one of a setting. */
 struct slo_bounds slo_bounds(enum slo_id id, const struct settings *s);
 
 /* Numbers since the start; one writer. P95: `count` samples. RATIO: `count` results, `bad` of them failures.

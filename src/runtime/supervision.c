@@ -32,7 +32,7 @@ struct supervision_answer supervision_child_failed(struct supervision *s, enum f
     case FAILURE_ACTION_STOP:
         return (struct supervision_answer){SUPERVISION_STOP, 0};
     case FAILURE_ACTION_RESTART:
-    case FAILURE_ACTION_END: /* what ended below is one failed child here */
+    case FAILURE_ACTION_END: /* the end of the domain below is one failed child here */
         return restart(s, child, now_ms);
     case FAILURE_ACTION_NONE:
         return (struct supervision_answer){SUPERVISION_KEEP, 0};

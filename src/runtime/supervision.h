@@ -9,7 +9,7 @@
  * Intensity: runtime/restart_window.h: the (N+1)th restart within the window ends the supervisor (AT-02).
  * Pause:     the first two restarts of a window are immediate; later ones wait 100 ms, 200 ms ... up to 5 s,
  *            and up to half as long again, spread so that what failed together does not return together.
- * Escalation: a supervisor that ends is one failed child of the one above it. Above root is nobody. */
+ * Escalation: a supervisor that ends is one failed child of the one above it. There is none above root. */
 #ifndef WEIR_RUNTIME_SUPERVISION_H
 #define WEIR_RUNTIME_SUPERVISION_H
 
@@ -18,7 +18,7 @@
 #include "runtime/restart_window.h"
 
 struct supervision {
-    enum domain_id domain; /* whose row of DOMAIN_LIST it follows */
+    enum domain_id domain; /* the row of DOMAIN_LIST that it follows */
     struct restart_window window;
     uint64_t restarts; /* granted since it was made */
     uint64_t endings;  /* how often it ended */
@@ -40,7 +40,7 @@ void supervision_init(struct supervision *s, enum domain_id domain, struct domai
 /* `child` is its number among its siblings. Counts the restart it grants. */
 struct supervision_answer supervision_child_failed(struct supervision *s, enum failure_mode mode,
                                                    uint32_t child, int64_t now_ms);
-/* It comes back after it ended: with an empty window. */
+/* The domain comes back after its end: with an empty window. */
 void supervision_renew(struct supervision *s);
 
 /* Cross-domain cascades: failures in another domain within SUPERVISION_INCIDENT_MS after a failure. The

@@ -65,7 +65,7 @@ static void act_on_what_is_due(struct supervisor *s)
 
 static void tell_manager(struct supervisor *s)
 {
-    size_t running = 0, wanted = 0; /* of one that rests nobody waits for anything */
+    size_t running = 0, wanted = 0; /* a process on demand is not waited for */
     for (size_t i = 0; i < s->child_count; i++) {
         running += s->children[i].state == CHILD_RUNNING;
         wanted += s->children[i].state != CHILD_RESTING;
@@ -134,7 +134,7 @@ static void on_ready(struct supervisor *s, const struct child *c)
     s->core_was_ready = true;
     for (size_t i = 0; i < s->child_count; i++)
         if (s->children[i].state == CHILD_WAITING)
-            start_or_rest(s, &s->children[i]);
+            start_or_wait_for_demand(s, &s->children[i]);
     notify_ready(&s->notify, root_now_ms());
     if (s->config->on_ready)
         s->config->on_ready(s->config->on_ready_self);
@@ -182,7 +182,7 @@ static void signals_open(struct supervisor *s)
     sigemptyset(&handled);
     for (size_t i = 0; i < LENGTH_OF(numbers); i++) {
         sigaddset(&handled, numbers[i]);
-        signal(numbers[i], SIG_DFL); /* whoever started us may have ignored them */
+        signal(numbers[i], SIG_DFL); /* the parent may have ignored them */
     }
     signal(SIGPIPE, SIG_IGN);
     MUST(sigprocmask(SIG_BLOCK, &handled, &s->outer_mask) == 0);

@@ -26,11 +26,11 @@ enum {
 
 struct supervisor_config {
     const struct settings *settings;
-    int secrets_fd;                        /* for the owner of the store (process_start); -1: none */
-    process_main_fn *mains[PROCESS_COUNT]; /* by enum process_id */
-    int argc;                              /* of main(), so that process titles can be set ... */
-    char **argv;                           /* ... or NULL */
-    void (*on_ready)(void *self);          /* once, when core serves for the first time; may be NULL */
+    int secrets_fd;               /* for the owner of the store (process_start); -1: none */
+    process_main_fn *run;         /* what every child does, in its sandbox: the main function of its kind */
+    int argc;                     /* of main(), so that process titles can be set ... */
+    char **argv;                  /* ... or NULL */
+    void (*on_ready)(void *self); /* once, when core serves for the first time; may be NULL */
     void *on_ready_self;
     bool accept_loss; /* process_start */
 };

@@ -71,8 +71,8 @@ static _Noreturn void run_child(const struct supervisor *s, const struct child *
 {
     /* A group of its own, so that Ctrl-C reaches root alone and the order of the stop is kept. */
     setpgid(0, 0);
-    /* Of a root that dies: core closes its store, the others have nothing to lose and nobody to tell. One
-     * that is stopped hears nothing but SIGKILL. */
+    /* Of a root that dies: core closes its store, the others have nothing to lose and no core to report to.
+     * One that is stopped hears nothing but SIGKILL. */
     prctl(PR_SET_PDEATHSIG, c->kind->owns_store ? SIGTERM : SIGKILL);
     if (getppid() != s->pid)
         _exit(0); /* root died before the line above */
@@ -105,8 +105,8 @@ static _Noreturn void run_child(const struct supervisor *s, const struct child *
         .scratch_fd = scratch_fd,
     };
     process_signals_install(&start);
-    sigprocmask(SIG_SETMASK, &s->outer_mask, NULL); /* what came meanwhile is delivered now */
-    exit(s->config->mains[c->kind->id](&start));
+    sigprocmask(SIG_SETMASK, &s->outer_mask, NULL); /* signals that came meanwhile are delivered now */
+    exit(s->config->run(&start));
 }
 
 bool child_start(struct supervisor *s, struct child *c, int64_t now_ms)

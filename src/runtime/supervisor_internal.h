@@ -43,11 +43,11 @@ struct child {
     size_t page;      /* its place in the pages; root has the first */
     bool was_ready;   /* once, under this root: its configuration is good */
     bool slow_reported;
-    int64_t stopped_since_ms;      /* seen stopped by a signal; 0: it is not */
+    int64_t stopped_since_ms;      /* seen stopped by a signal; 0: running */
     bool hung, disk_wait_reported; /* killed for its silence; not killed because of a disk */
 };
 
-enum { ASKS_LOOK_MS = 500 }; /* how long it may take until one that rests begins */
+enum { ASKS_LOOK_MS = 500 }; /* how long a process on demand may take to begin */
 
 enum domain_state { DOMAIN_RUNNING, DOMAIN_ENDED };
 
@@ -57,7 +57,7 @@ struct domain {
     int64_t restart_at_ms; /* of an ended domain, once its last process is gone */
 };
 
-/* Order of a stop. STOP_FAST goes to everybody at once. */
+/* Order of a stop. STOP_FAST goes to all at once. */
 /* X(id, name in the log) */
 #define STOP_PHASES(X) X(NO, "none") X(WORKERS, "workers") X(CORE, "core") X(FAST, "fast")
 #define X(id, name)    STOP_##id,
@@ -76,7 +76,7 @@ struct supervisor {
     struct cascade_watch cascades;
     struct heart_page *pages; /* root's, then one a child */
     int64_t hearts_look_ms;   /* when the hearts are looked at next */
-    int64_t hearts_grace_ms;  /* nobody is silent before */
+    int64_t hearts_grace_ms;  /* no child counts as silent before */
     bool core_was_ready;
     bool changed; /* topology.json is behind */
     bool topology_failed;
@@ -104,16 +104,16 @@ static inline bool child_lives(const struct child *c)
 
 /* supervisor_restart.c */
 void start_child(struct supervisor *s, struct child *c);
-void start_or_rest(struct supervisor *s, struct child *c); /* the first time */
+void start_or_wait_for_demand(struct supervisor *s, struct child *c); /* the first time */
 void start_if_asked(struct supervisor *s, struct child *c);
 void child_ended(struct supervisor *s, struct child *c, int status);
 void act_on_domain(struct supervisor *s, enum domain_id id);
 bool domain_lives(const struct supervisor *s, enum domain_id id);
 /* Kills what is silent, every so often; the time of the next look is in s->hearts_look_ms. */
 void look_at_hearts(struct supervisor *s);
-/* Core is there, and no loop of any process is silent: what the service manager's watchdog is told. */
+/* Core is there, and no loop of any process is silent: the answer for the watchdog of the service manager. */
 bool hearts_beat(const struct supervisor *s);
-int64_t hearts_interval_ms(const struct supervisor *s); /* 0: nobody looks */
+int64_t hearts_interval_ms(const struct supervisor *s); /* 0: there is no watchdog */
 
 /* supervisor_stop.c */
 struct signalfd_siginfo;

@@ -1,5 +1,5 @@
-/* What failed and what follows: the child again, the end of its domain, or of everything. The rules are
- * runtime/supervision.h's; here they meet processes. */
+/* Failures and their consequences: the child is started again, or its domain ends, or the program.
+ * runtime/supervision.h has the rules; here they are applied to processes. */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -36,7 +36,7 @@ static void give_up(struct supervisor *s, const char *what, const char *how)
             (long long)(root->window.window_ms / 1000));
 }
 
-/* What is left of the domain goes too; the whole comes back as one restart of root's (AT-03). */
+/* The rest of the domain is stopped too; the whole domain comes back as one restart of root's (AT-03). */
 static void end_domain(struct supervisor *s, const struct child *source, const char *how)
 {
     enum domain_id id = source->kind->domain;
@@ -106,9 +106,9 @@ void start_child(struct supervisor *s, struct child *c)
     child_failed(s, c, FAILURE_MODE_PROCESS_ENDED, "cannot fork");
 }
 
-/* ---- those that rest ---- */
+/* ---- processes on demand ---- */
 
-static void rest(struct supervisor *s, struct child *c)
+static void wait_for_demand(struct supervisor *s, struct child *c)
 {
     c->state = CHILD_RESTING;
     c->act_at_ms = root_now_ms() + ASKS_LOOK_MS;
@@ -116,10 +116,10 @@ static void rest(struct supervisor *s, struct child *c)
     s->changed = true;
 }
 
-void start_or_rest(struct supervisor *s, struct child *c)
+void start_or_wait_for_demand(struct supervisor *s, struct child *c)
 {
-    if (process_rests(c->kind->id, s->settings))
-        rest(s, c);
+    if (process_is_on_demand(c->kind->id, s->settings))
+        wait_for_demand(s, c);
     else
         start_child(s, c);
 }
@@ -131,21 +131,22 @@ void start_if_asked(struct supervisor *s, struct child *c)
         start_child(s, c);
 }
 
-/* It had nothing to do any more. What was asked of it since it began is looked at again, by another. */
-static bool went_to_rest(struct supervisor *s, struct child *c, int status)
+/* A process on demand has ended because it was idle. Work announced since it began starts another one. */
+static bool ended_idle(struct supervisor *s, struct child *c, int status)
 {
     if (c->state != CHILD_RUNNING || s->phase != STOP_NO || !WIFEXITED(status) || WEXITSTATUS(status) != 0 ||
-        !process_rests(c->kind->id, s->settings))
+        !process_is_on_demand(c->kind->id, s->settings))
         return false;
-    log_line(LOG_INFO, "process_rests", "name", LOG_TEXT(c->name), "pid", LOG_INT(c->pid), "uptime_ms",
+    log_line(LOG_INFO, "process_idle", "name", LOG_TEXT(c->name), "pid", LOG_INT(c->pid), "uptime_ms",
              LOG_INT(root_now_ms() - c->started_ms), NULL);
     child_gone(s, c);
-    rest(s, c);
+    wait_for_demand(s, c);
     return true;
 }
 
-/* Exit codes with a meaning are told by whoever exits with them: here they only choose the mode. Settings do
- * not change under a root: one that was ready once, and now calls them bad, met something that may pass. */
+/* Exit codes with a meaning are logged by the process that exits with them: here they only choose the mode.
+ * Settings do not change under a root: one that was ready once, and now calls them bad, met something that
+ * may pass. */
 static enum failure_mode mode_of(const struct child *c, int status)
 {
     if (c->hung)
@@ -160,7 +161,7 @@ static enum failure_mode mode_of(const struct child *c, int status)
 void child_ended(struct supervisor *s, struct child *c, int status)
 {
     char how[64];
-    if (went_to_rest(s, c, status))
+    if (ended_idle(s, c, status))
         return;
     child_end_text(status, how, sizeof how);
     bool asked = c->state == CHILD_STOPPING;
@@ -202,7 +203,7 @@ void act_on_domain(struct supervisor *s, enum domain_id id)
     supervision_renew(&d->supervision);
     for (size_t i = 0; i < s->child_count; i++)
         if (s->children[i].kind->domain == id)
-            start_or_rest(s, &s->children[i]);
+            start_or_wait_for_demand(s, &s->children[i]);
 }
 
 /* ---- hearts ---- */
@@ -275,7 +276,7 @@ bool hearts_beat(const struct supervisor *s)
     int64_t timeout_ms = s->settings->runtime_heartbeat_timeout_ms, now_ms = root_now_ms();
     struct heartbeat_silence silence;
     if (s->phase != STOP_NO)
-        return true; /* who stops is held to its time by root */
+        return true; /* while it stops root limits the time itself */
     for (size_t i = 0; i < s->child_count; i++) {
         const struct child *c = &s->children[i];
         if (!child_lives(c) && c->kind->owns_store)

@@ -89,7 +89,7 @@ static void kill_all(struct supervisor *s)
         child_kill(&s->children[i]);
 }
 
-/* What ps calls it; absent when it is gone already. */
+/* The name that ps shows; absent when the process is gone already. */
 static struct str process_name(uint32_t pid, char *out, size_t size)
 {
     char path[32];
@@ -102,8 +102,8 @@ static struct str process_name(uint32_t pid, char *out, size_t size)
     return n > 0 ? str_cut(&rest, '\n') : STR_ABSENT;
 }
 
-/* Whoever started us may stop us. That somebody else did is what people look for afterwards, when all they
- * see is a server that has ended well: it is told at a level that nobody leaves out, and who it was. */
+/* A signal of the parent is expected. A stop by another process is logged at a level that is never left out,
+ * with the sender: people look for the cause when all they see is a server that ended well. */
 void stop_on_signal(struct supervisor *s, const struct signalfd_siginfo *info)
 {
     char name[32];

@@ -95,7 +95,7 @@ static void add_domain(struct json_writer *w, const struct supervisor *s, enum d
     jw_object_end(w);
 }
 
-/* Core may be what a cascade took: who comes after it reads here when that was. Oldest first, on the clock
+/* A cascade may have ended core itself: the next core reads here when that was. Oldest first, on the clock
  * that only goes forward, which all processes of a machine share. */
 static void add_cascades(struct json_writer *w, const struct cascade_watch *c)
 {

@@ -2,16 +2,18 @@
 #ifndef WEIR_SCHEMA_EMBEDDED_H
 #define WEIR_SCHEMA_EMBEDDED_H
 
-#include <stddef.h>
+#include "base/str.h"
 
 struct embedded_file {
     const char *name; /* file name without its ending */
-    const char *text;
-    size_t len;
+    struct str text;
+    struct str json; /* what it says, but for what is written for people: description, summary, examples */
 };
 
 extern const struct embedded_file embedded_contracts[];      /* ends with a NULL name */
-extern const char *const embedded_contract_names[];          /* NULL-terminated, same order */
 extern const struct embedded_file embedded_signal_schemas[]; /* "Pause.v1"; ends with a NULL name */
+
+/* Absent when no file has the name. */
+struct str embedded_text(const struct embedded_file *files, const char *name);
 
 #endif

@@ -32,6 +32,10 @@ struct schema;
 MUST_CHECK enum err_code schema_compile(struct arena *a, const struct json *root, const struct json *node,
                                         const struct schema **ret_schema, struct err *err);
 
+/* The same of the node that a pointer such as "#/components/schemas/Claim" leads to. */
+MUST_CHECK enum err_code schema_compile_at(struct arena *a, const struct json *root, const char *pointer,
+                                           const struct schema **ret_schema, struct err *err);
+
 struct schema_violation {
     char pointer[128];   /* "/jobs/3/priority"; "" is the whole value */
     const char *keyword; /* "type", "required", "enum", ... */

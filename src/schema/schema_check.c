@@ -107,7 +107,7 @@ static bool violated(const struct check *c, const struct place *at, const char *
     return false;
 }
 
-/* A member that is missing has no place of its own; it is named as if it had. */
+/* A missing member has no place of its own; the place it would have is named. */
 static bool member_missing(const struct check *c, const struct place *at, const char *keyword,
                            struct str name)
 {

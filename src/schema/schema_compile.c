@@ -478,3 +478,13 @@ enum err_code schema_compile(struct arena *a, const struct json *root, const str
     *ret_schema = schema;
     return ERR_OK;
 }
+
+enum err_code schema_compile_at(struct arena *a, const struct json *root, const char *pointer,
+                                const struct schema **ret_schema, struct err *err)
+{
+    struct compiler c = {.arena = a, .root = root, .err = err};
+    const struct json *node = resolve(&c, str_of(pointer));
+    if (!node)
+        return err_set(err, ERR_CONFIG_INVALID, "%s leads nowhere in this document", pointer);
+    return schema_compile(a, root, node, ret_schema, err);
+}

@@ -3,7 +3,7 @@
 
 #include "base/banned.h"
 
-/* What a schema, with those that apply to the same value, says of a member. */
+/* The rules that a schema, and the others of the same value, have for one member. */
 struct member_rule {
     bool known, required;
 };
@@ -54,7 +54,7 @@ void schema_drop_nulls(const struct schema *s, const struct json *value)
     if (s->keeps_nulls)
         return;
     if (value->type == JSON_OBJECT)
-        drop_here(s, (struct json *)(uintptr_t)value); /* the parser's: nobody else has seen it yet */
+        drop_here(s, (struct json *)(uintptr_t)value); /* the parser's own: no other code has it yet */
     if (value->type == JSON_OBJECT || value->type == JSON_ARRAY)
         drop_below(s, value);
     else

@@ -1,4 +1,4 @@
-/* YAML into the JSON tree. libyaml reads; what JSON cannot say is refused. */
+/* YAML into the JSON tree. libyaml reads; YAML that has no form in JSON is refused. */
 #include "schema/contract.h"
 
 #include <yaml.h>
@@ -25,7 +25,7 @@ static enum err_code next_event(struct reader *r, yaml_event_t *event)
     return fail(r, r->parser.problem_mark, r->parser.problem ? r->parser.problem : "cannot be read as YAML");
 }
 
-/* What JSON would read a plain scalar as. */
+/* Gives a plain scalar the type that JSON would give it. */
 static void resolve_plain(struct reader *r, struct json *j)
 {
     struct err ignored;

@@ -313,13 +313,13 @@ struct walk {
     int64_t state;
     int64_t *ids;
     size_t count;
-    int64_t below; /* what is left to look at */
+    int64_t below; /* how many tasks are still to be looked at */
 };
 
 /* Looks at LOOK_MAX places at most. True when there may be more. */
 static bool walk_some(struct client_tasks *c, struct walk *w)
 {
-    const struct task_list *l = find_list(c, w->query->client);
+    const struct task_list *l = find_list(c, w->query->owner_key);
     const struct task_queue *queue = l && w->query->queue.ptr ? find_queue(l, w->query->queue) : NULL;
     if (w->query->queue.ptr && !queue)
         return false;

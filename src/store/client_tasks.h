@@ -1,16 +1,16 @@
-/* store/client_tasks.h - which tasks of a client are alive, newest first, for listings by a live state; and
- * how many each of its queues has.
+/* store/client_tasks.h - the live tasks of a client, newest first, for listings by a live state; and how many
+ * live tasks each of its queues has.
  *
- * The `tasks` table needs no index for that question: what is alive is in memory anyway, and an index
- * costs every job an insert, a delete and a page of each commit (docs/performance.md).
+ * The `tasks` table has no index for such listings. Live tasks are in memory anyway, and an index would cost
+ * every job an insert, a delete and a page of each commit (docs/performance.md).
  *
  * Threads:  written by the commit thread after a commit is durable and before it is answered, read by any
- *           thread. So it never lacks a task whose submit was answered; it may still name one that has just
- *           moved on, so a reader checks each id against its own snapshot.
- * Memory:   17 bytes a live task, and as many again for those that ended until the list is packed; a queue
- *           costs its name and a few numbers while it has a live task.
+ *           thread. So every task whose submit was answered is here. A task that has just moved on may still
+ *           be here: a reader checks each id against its own snapshot.
+ * Memory:   17 bytes a live task, and as many again for ended ones until the list is compacted; a queue costs
+ *           its name and a few numbers while it has a live task.
  * Counts:   kept with each change, so a count is a look at each queue. The age of the oldest QUEUED job is
- *           not kept: who asks walks over the client's tasks, 2 ns each. */
+ *           not kept: a caller that needs it walks over the client's tasks, 2 ns each. */
 #ifndef WEIR_STORE_CLIENT_TASKS_H
 #define WEIR_STORE_CLIENT_TASKS_H
 

@@ -15,10 +15,10 @@ enum {
     COMMIT_BYTES = 8 << 20, /* a commit is in memory twice */
 };
 
-/* Marks of the target. `copy.part` is the part under way + 1. */
-#define MARK_SOURCE "copy.source"
-#define MARK_PART   "copy.part"
-#define MARK_ROWS   "copy.rows"
+/* Store numbers of the target. `copy.part` is the part under way + 1. */
+#define NUMBER_SOURCE "copy.source"
+#define NUMBER_PART   "copy.part"
+#define NUMBER_ROWS   "copy.rows"
 
 struct copying {
     struct reader *from;
@@ -26,7 +26,7 @@ struct copying {
     const struct copy_watch *watch;
     struct copy_result *result;
     struct chunk_numbers numbers;
-    int64_t source_mark;
+    int64_t source_digest;
     int part;
     uint64_t
         part_rows; /* of this part: seen in the source, so many are in the target after the next commit */
@@ -44,11 +44,11 @@ struct copying {
     struct err *err;
 };
 
-/* --- marks ---------------------------------------------------------------------------------------- */
+/* --- store numbers -------------------------------------------------------------------------------- */
 
-static enum err_code read_mark(struct reader *r, const char *name, int64_t *ret, struct err *err)
+static enum err_code read_number(struct reader *r, const char *name, int64_t *ret, struct err *err)
 {
-    return r->ops->reader_mark(r, name, ret, err);
+    return r->ops->reader_number(r, name, ret, err);
 }
 
 enum err_code store_copy_is_unfinished(struct reader *r, bool *ret_unfinished, struct err *err)
@@ -56,7 +56,7 @@ enum err_code store_copy_is_unfinished(struct reader *r, bool *ret_unfinished, s
     int64_t source = 0;
     if (r->ops->reader_begin(r, err) != ERR_OK)
         return err->code;
-    enum err_code code = read_mark(r, MARK_SOURCE, &source, err);
+    enum err_code code = read_number(r, NUMBER_SOURCE, &source, err);
     r->ops->reader_end(r);
     *ret_unfinished = source != 0;
     return code;
@@ -64,13 +64,13 @@ enum err_code store_copy_is_unfinished(struct reader *r, bool *ret_unfinished, s
 
 enum err_code store_copy_finish(struct store *to, struct err *err)
 {
-    static const struct store_mark none[] = {{MARK_SOURCE, 0}, {MARK_PART, 0}, {MARK_ROWS, 0}};
-    struct change_set c = {.first_chunk = to->next_chunk, .marks = none, .mark_count = LENGTH_OF(none)};
+    static const struct store_number none[] = {{NUMBER_SOURCE, 0}, {NUMBER_PART, 0}, {NUMBER_ROWS, 0}};
+    struct change_set c = {.first_chunk = to->next_chunk, .numbers = none, .number_count = LENGTH_OF(none)};
     return to->ops->commit(to, &c, err);
 }
 
 /* What is copied, in one number that is never 0. */
-static int64_t digest_of(const struct part_sum sums[COPY_PART_COUNT])
+static int64_t digest_of(const struct part_sum sums[COPY_PARTS_MAX])
 {
     uint64_t h = HASH_FNV_START;
     for (int i = 0; i < COPY_PART_COUNT; i++)
@@ -92,10 +92,11 @@ static void start_commit(struct copying *c)
 
 static enum err_code commit(struct copying *c, int part, uint64_t rows)
 {
-    const struct store_mark marks[] = {
-        {MARK_SOURCE, c->source_mark}, {MARK_PART, part + 1}, {MARK_ROWS, (int64_t)rows}};
-    struct change_set s = {.first_chunk = c->to->next_chunk, .marks = marks, .mark_count = LENGTH_OF(marks)};
-    if (c->part < TABLE_COUNT) {
+    const struct store_number numbers[] = {
+        {NUMBER_SOURCE, c->source_digest}, {NUMBER_PART, part + 1}, {NUMBER_ROWS, (int64_t)rows}};
+    struct change_set s = {
+        .first_chunk = c->to->next_chunk, .numbers = numbers, .number_count = LENGTH_OF(numbers)};
+    if (c->part < COPY_TABLES) {
         s.rows = c->rows;
         s.row_count = c->count;
     } else if (c->part == COPY_LOG && c->count) {
@@ -136,7 +137,7 @@ static void take_row(struct copying *c, const void *from)
 
 static void take_item(struct copying *c, const void *item)
 {
-    if (c->part < TABLE_COUNT) {
+    if (c->part < COPY_TABLES) {
         take_row(c, item);
     } else if (c->part == COPY_LOG) {
         const struct copy_chunk *chunk = item;
@@ -217,13 +218,13 @@ static enum err_code refuse_filled(struct reader *target, struct err *err)
 static enum err_code find_place(struct copying *c, struct reader *target)
 {
     int64_t source, part, rows;
-    if (read_mark(target, MARK_SOURCE, &source, c->err) != ERR_OK ||
-        read_mark(target, MARK_PART, &part, c->err) != ERR_OK ||
-        read_mark(target, MARK_ROWS, &rows, c->err) != ERR_OK)
+    if (read_number(target, NUMBER_SOURCE, &source, c->err) != ERR_OK ||
+        read_number(target, NUMBER_PART, &part, c->err) != ERR_OK ||
+        read_number(target, NUMBER_ROWS, &rows, c->err) != ERR_OK)
         return c->err->code;
     if (!source)
         return refuse_filled(target, c->err);
-    if (source != c->source_mark || part < 1 || part > COPY_PART_COUNT + 1 || rows < 0)
+    if (source != c->source_digest || part < 1 || part > COPY_PART_COUNT + 1 || rows < 0)
         return err_set(c->err, ERR_JOB_CONFLICT,
                        "the target holds a part of another copy, or the source has changed since; "
                        "empty it and begin again");
@@ -259,10 +260,10 @@ static enum err_code carry_next_chunk(struct copying *c)
     int64_t next;
     if (c->numbers.count && !c->to->shared)
         return ERR_OK;
-    if (read_mark(c->from, STORE_MARK_NEXT_CHUNK, &next, c->err) != ERR_OK)
+    if (read_number(c->from, STORE_NUMBER_NEXT_CHUNK, &next, c->err) != ERR_OK)
         return c->err->code;
-    const struct store_mark mark = {STORE_MARK_NEXT_CHUNK, next};
-    struct change_set s = {.first_chunk = c->to->next_chunk, .marks = &mark, .mark_count = 1};
+    const struct store_number number = {STORE_NUMBER_NEXT_CHUNK, next};
+    struct change_set s = {.first_chunk = c->to->next_chunk, .numbers = &number, .number_count = 1};
     return c->to->ops->commit(c->to, &s, c->err);
 }
 
@@ -286,7 +287,7 @@ static enum err_code copy_all(struct copying *c)
     if (copy_sum(c->from, &c->numbers, to_one_writer, c->watch, COPY_COUNTS_SOURCE, 0, c->result->source,
                  c->err) != ERR_OK)
         return c->err->code;
-    c->source_mark = digest_of(c->result->source);
+    c->source_digest = digest_of(c->result->source);
     c->total = copy_total(c->result->source);
     if (with_reader(c, find_place) != ERR_OK)
         return c->err->code;

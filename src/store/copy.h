@@ -4,12 +4,12 @@
  * one snapshot: first its rows are counted and summed, part by part (a part is a table, the log, the
  * listings, the idempotency keys), then they go over in commits of some thousand rows.
  *
- * Resuming:  each commit also sets marks of the target: what is copied (a digest of the whole source), which
- *            part is under way, how many of its rows are there. A copy that broke off goes on behind them; a
- *            target that holds anything else is refused, and so is a source that has changed since. While
- *            the marks are there no server starts on the target (store/store_open.h).
- * The end:   the target is summed and compared with the source. store_copy_finish takes the marks away, once
- *            the caller is content (it also runs store_verify on both).
+ * Resuming:  each commit also sets store numbers of the target: what is copied (a digest of the whole
+ *            source), which part is under way, how many of its rows are there. A copy that broke off goes on
+ *            behind them; a target that holds anything else is refused, and so is a source that has changed
+ *            since. While these numbers are there no server starts on the target (store/store_open.h).
+ * The end:   the target is summed and compared with the source. store_copy_finish takes these numbers away,
+ *            once the caller is content (it also runs store_verify on both).
  * Log:       chunk numbers stay. Only where a log with gaps, as several lanes leave it, moves to a store
  *            with one writer they are counted through again, and the references of jobs with them.
  * Memory:    8 bytes a log chunk, and one commit. */
@@ -18,7 +18,13 @@
 
 #include "store/store.h"
 
-enum { COPY_LOG = TABLE_COUNT, COPY_LIST, COPY_IDEM, COPY_PART_COUNT };
+/* The parts: one for each table, then three. */
+#define COPY_TABLES     ((int)table_count)
+#define COPY_LOG        COPY_TABLES
+#define COPY_LIST       (COPY_TABLES + 1)
+#define COPY_IDEM       (COPY_TABLES + 2)
+#define COPY_PART_COUNT (COPY_TABLES + 3)
+enum { COPY_PARTS_MAX = TABLES_MAX + 3 };
 
 /* What a part holds: how much, and the sum of a hash of each row, in whatever order they come. */
 struct part_sum {
@@ -36,7 +42,7 @@ struct copy_watch {
 };
 
 struct copy_result {
-    struct part_sum source[COPY_PART_COUNT], target[COPY_PART_COUNT];
+    struct part_sum source[COPY_PARTS_MAX], target[COPY_PARTS_MAX];
     uint64_t copied;  /* rows written by this call */
     uint64_t resumed; /* rows that an earlier one had written */
     bool equal;

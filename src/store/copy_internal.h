@@ -23,8 +23,8 @@ const struct column *copy_refs_column(const struct table *t, const void *row);
  * `to_one_writer` says whether gaps have to go; they are noted there. */
 MUST_CHECK enum err_code copy_sum(struct reader *r, struct chunk_numbers *numbers, bool to_one_writer,
                                   const struct copy_watch *watch, enum copy_step step, uint64_t total,
-                                  struct part_sum ret_sums[COPY_PART_COUNT], struct err *err);
-uint64_t copy_total(const struct part_sum sums[COPY_PART_COUNT]);
+                                  struct part_sum ret_sums[COPY_PARTS_MAX], struct err *err);
+uint64_t copy_total(const struct part_sum sums[COPY_PARTS_MAX]);
 
 /* Every item of a part, in its order; for the three that are no tables an item is a struct of its own. */
 struct copy_chunk {

@@ -14,7 +14,7 @@ enum { TICK_ROWS = 1 << 13 };
 const char *copy_part_name(int part)
 {
     static const char *const others[] = {"log", "listings", "idempotency keys"};
-    return part < TABLE_COUNT ? tables[part]->name : others[part - TABLE_COUNT];
+    return part < COPY_TABLES ? tables[part]->name : others[part - COPY_TABLES];
 }
 
 /* --- the parts, one like the other -------------------------------------------------------------- */
@@ -46,7 +46,7 @@ static bool tell_idem(const struct idem_entry *entry, void *arg)
 enum err_code copy_scan(struct reader *r, int part, store_row_fn *fn, void *arg, struct err *err)
 {
     struct scan s = {fn, arg};
-    if (part < TABLE_COUNT)
+    if (part < COPY_TABLES)
         return r->ops->reader_scan(r, tables[part], fn, arg, err);
     if (part == COPY_LOG)
         return r->ops->reader_scan_log(r, 0, tell_chunk, &s, err);
@@ -105,12 +105,10 @@ struct str copy_refs(const struct chunk_numbers *n, struct str refs, struct aren
 
 const struct column *copy_refs_column(const struct table *t, const void *row)
 {
-    /* a stream's refs are its deliveries */
-    bool has_refs = t == &table_end_row ||
-                    (t == &table_task_row && ((const struct task_row *)row)->owner == TASK_OWNER_JOB);
-    size_t refs = t == &table_end_row ? offsetof(struct end_row, refs) : offsetof(struct task_row, refs);
-    for (unsigned i = 0; has_refs && i < t->column_count; i++)
-        if (t->columns[i].offset == refs)
+    if (t == &table_task_row && ((const struct task_row *)row)->owner != TASK_OWNER_JOB)
+        return NULL; /* a stream's refs are its deliveries */
+    for (unsigned i = 0; i < t->column_count; i++)
+        if (t->columns[i].has_log_positions)
             return &t->columns[i];
     return NULL;
 }
@@ -167,7 +165,7 @@ static uint64_t hash_row(const struct summing *s, const struct table *t, const v
 
 static uint64_t hash_item(struct summing *s, const void *item)
 {
-    if (s->part < TABLE_COUNT)
+    if (s->part < COPY_TABLES)
         return hash_row(s, tables[s->part], item);
     if (s->part == COPY_LOG) {
         const struct copy_chunk *chunk = item;
@@ -178,7 +176,7 @@ static uint64_t hash_item(struct summing *s, const void *item)
     }
     if (s->part == COPY_LIST) {
         const struct list_entry *e = item;
-        return add_int(add_int(add_int(HASH_FNV_START, e->client), e->bucket), e->id);
+        return add_int(add_int(add_int(HASH_FNV_START, e->owner_key), e->bucket), e->id);
     }
     const struct idem_entry *e = item;
     return add_int(add_int(HASH_FNV_START, (int64_t)e->hash), e->job);
@@ -195,10 +193,10 @@ static bool sum_item(const void *item, void *arg)
     return true;
 }
 
-/* The log first: what becomes of its numbers decides about the positions in the rows. */
+/* The log comes first: what becomes of its numbers decides about the positions in the rows. */
 enum err_code copy_sum(struct reader *r, struct chunk_numbers *numbers, bool to_one_writer,
                        const struct copy_watch *watch, enum copy_step step, uint64_t total,
-                       struct part_sum ret_sums[COPY_PART_COUNT], struct err *err)
+                       struct part_sum ret_sums[COPY_PARTS_MAX], struct err *err)
 {
     struct summing s = {
         .numbers = numbers, .arena = arena_new(1 << 12), .watch = watch, .step = step, .total = total};
@@ -219,7 +217,7 @@ enum err_code copy_sum(struct reader *r, struct chunk_numbers *numbers, bool to_
     return code;
 }
 
-uint64_t copy_total(const struct part_sum sums[COPY_PART_COUNT])
+uint64_t copy_total(const struct part_sum sums[COPY_PARTS_MAX])
 {
     uint64_t total = 0;
     for (int i = 0; i < COPY_PART_COUNT; i++)

@@ -24,7 +24,7 @@ struct high_water {
     int64_t commits; /* it has had */
 };
 
-/* What there is; {0, 0} when there is none, or nothing that can be read. */
+/* The mark in the file; {0, 0} when there is no readable one. */
 struct high_water high_water_read(const char *database);
 /* Makes or replaces it; durable when this returns. *ret_fd is for high_water_note, the caller's to close. */
 MUST_CHECK enum err_code high_water_write(const char *database, const struct high_water *h, int *ret_fd,

@@ -1,7 +1,7 @@
-/* store/hooks.h - the webhooks of each client in memory: who wants to hear of an event is one look.
+/* store/hooks.h - the webhooks of each client in memory: one look finds the receivers of an event.
  *
- * Owner:  the holder of the kernel's turn, as with everything a decider asks of the store's memory.
- *         Follows the `webhooks` rows: read at start, changed after the commit that changed a row. */
+ * Owner:  the holder of the kernel's turn, as with all memory of the store that deciders read. Follows the
+ *         `webhooks` rows: read at start, changed after the commit that changed a row. */
 #ifndef WEIR_STORE_HOOKS_H
 #define WEIR_STORE_HOOKS_H
 
@@ -10,7 +10,7 @@
 #include "lifecycle/job_lifecycle.h"
 #include "store/rows.h"
 
-/* It wants to hear when another webhook of its client is disabled. */
+/* It gets the event of another webhook of its client that is disabled. */
 #define HOOK_HEARS_DISABLED (UINT32_C(1) << JOB_EVENT_COUNT)
 
 struct hook {

@@ -17,7 +17,8 @@ uint64_t idem_hash(int64_t client, struct str key)
     return h <= SLOT_REMOVED ? h + 2 : h;
 }
 
-/* Whoever knows the fixed key could choose keys that all fall on one slot, so a secret decides. */
+/* With a known hash key a caller could choose idempotency keys that all fall on one slot, so the key is
+ * secret. */
 static size_t slot_of(uint64_t hash, size_t slot_count)
 {
     return hash_secret(&hash, sizeof hash) & (slot_count - 1);

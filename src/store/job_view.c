@@ -2,6 +2,17 @@
 
 #include "base/banned.h"
 
+/* Of the attempt before the present one: only retries have one. */
+static enum err_code read_last_error(struct reader *r, struct arena *a, struct job_view *v, struct err *err)
+{
+    struct archive_row before = {.job = v->job.id, .attempt = v->attempt - 1};
+    bool found = false;
+    if (v->attempt > 1 && r->ops->reader_row(r, &table_archive_row, &before, a, &found, err) != ERR_OK)
+        return err->code;
+    v->error = found ? before.error : STR_ABSENT;
+    return ERR_OK;
+}
+
 static enum err_code read_live(struct reader *r, struct arena *a, struct job_view *v, struct err *err)
 {
     v->task = (struct task_row){.id = v->job.id};
@@ -15,7 +26,7 @@ static enum err_code read_live(struct reader *r, struct arena *a, struct job_vie
     v->started_ms = v->task.started_ms;
     v->seq = (uint32_t)v->task.seq;
     v->refs = v->task.refs;
-    return ERR_OK;
+    return read_last_error(r, a, v, err);
 }
 
 static enum err_code read_end(struct reader *r, struct arena *a, struct job_view *v, bool *ret_found,

@@ -14,7 +14,8 @@ struct job_view {
     int64_t started_ms;  /* of the current attempt; 0: not started */
     int64_t finished_ms; /* 0: not final */
     uint32_t seq;        /* last event */
-    struct str result, error;
+    struct str result;
+    struct str error; /* of the last attempt that ended, if it failed */
     struct str refs;
     bool is_live;
     struct task_row task; /* when is_live */

@@ -14,7 +14,7 @@ enum { REFS_FIRST = 8 * sizeof(uint64_t) }; /* most jobs have fewer events in th
 struct live *live_new(void)
 {
     struct live *l = must_alloc(sizeof *l);
-    l->targets.slots = UINT32_MAX;
+    l->receivers.slots = UINT32_MAX;
     return l;
 }
 
@@ -115,17 +115,16 @@ void live_take(struct live *l, struct task *t)
     if (t->placed)
         map_remove(&l->by_id, &t->node);
     t->placed = false;
-    if (t->target) {
-        ready_admit(l, t->target);
-        targets_leave(&l->targets, t->target);
-        t->target = NULL;
+    if (t->receiver) {
+        ready_admit(l, t->receiver);
+        receivers_leave(&l->receivers, t->receiver);
+        t->receiver = NULL;
     }
 }
 
 enum task_phase task_row_phase(const struct task_row *row)
 {
-    return row->owner == TASK_OWNER_DELIVERY ? stream_state_phase((enum stream_state)row->state)
-                                             : job_state_phase((enum job_state)row->state);
+    return row->state < TASK_ENDED ? (enum task_phase)row->state : TASK_ENDED;
 }
 
 static uint32_t deliveries_of(const struct task_row *row)
@@ -144,8 +143,8 @@ void live_place(struct live *l, struct task *t, int64_t wall_ms)
     l->phase_counts[t->row.owner][t->phase]++;
     t->deliveries = deliveries_of(&t->row);
     l->deliveries += t->deliveries;
-    if (t->row.target && !t->target)
-        t->target = targets_join(&l->targets, t->row.target);
+    if (t->row.target && !t->receiver)
+        t->receiver = receivers_join(&l->receivers, t->row.target);
     bool leased = t->phase == TASK_LEASED || t->phase == TASK_RUNNING;
     if (leased) {
         int64_t at = t->row.lease_ms;
@@ -160,8 +159,8 @@ void live_place(struct live *l, struct task *t, int64_t wall_ms)
         if (t->row.expire_ms)
             heap_put(&l->steady_timers, &t->timer, (uint64_t)(t->row.expire_ms < 0 ? 0 : t->row.expire_ms));
     }
-    if (t->target)
-        ready_admit(l, t->target);
+    if (t->receiver)
+        ready_admit(l, t->receiver);
 }
 
 void live_set_worker(struct live *l, struct task *t, struct str worker_id, int64_t steady_ms)
@@ -295,8 +294,8 @@ static void drain_task(struct map_node *n, void *arg)
     struct task *t = CONTAINER_OF(n, struct task, node);
     ready_remove(l, t);
     timers_remove(l, t);
-    if (t->target)
-        targets_leave(&l->targets, t->target);
+    if (t->receiver)
+        receivers_leave(&l->receivers, t->receiver);
     live_task_free(l, t);
 }
 
@@ -305,7 +304,7 @@ void live_clear(struct live *l)
     map_drain(&l->by_id, drain_task, l);
     memset(l->phase_counts, 0, sizeof l->phase_counts);
     l->deliveries = 0;
-    targets_clear(&l->targets);
+    receivers_clear(&l->receivers);
 }
 
 struct live *live_free(struct live *l)
@@ -315,7 +314,7 @@ struct live *live_free(struct live *l)
     map_drain(&l->by_id, drain_task, l);
     live_workers_free(l);
     live_suspended_free(l);
-    targets_free(&l->targets);
+    receivers_free(&l->receivers);
     map_free(&l->by_id);
     map_free(&l->queues);
     heap_free(&l->wall_timers);

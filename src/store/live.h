@@ -2,7 +2,7 @@
  * are asked all the time: which task is next for this worker, which timer is due, where is task N.
  *
  * Owns:      struct task. The durable image is the `tasks` table; at start it is read back once.
- * Process:   core, whoever holds the kernel's turn; no locks.
+ * Process:   core, the holder of the kernel's turn; no locks.
  * Order:     a claim gives the smallest (9 - priority, id): priority first, then creation order (AJ-21).
  * Time:      due_ms is wall time (schedules, backoff); lease_ms, expire_ms and run_until_ms are steady time,
  *            a wall clock that does not jump (kernel/kernel.h), so that setting the clock never ends a lease.
@@ -15,23 +15,24 @@
 #include "base/map.h"
 #include "lifecycle/job_lifecycle.h"
 #include "store/rows.h"
-#include "store/targets.h"
+#include "store/receivers.h"
 
 enum task_owner_kind { TASK_OWNER_JOB, TASK_OWNER_DELIVERY, TASK_OWNER_STEP, TASK_OWNER_COUNT };
 
-/* Ids of jobs are smaller; what is no job (a stream of deliveries, a step) has one that says so. */
+/* Ids of jobs are below this bit. Tasks of other owners (a stream of deliveries, a step) have ids with it
+ * set. */
 #define TASK_ID_OF_STREAM (UINT64_C(1) << 59)
 static inline bool task_id_is_stream(int64_t id)
 {
     return ((uint64_t)id & TASK_ID_OF_STREAM) != 0;
 }
 
-/* Dead letters take their turns at a receiver apart from live deliveries: their target has this bit, which
+/* Dead letters take their turns at a receiver apart from live deliveries: their receiver has this bit, which
  * no id has. */
-#define TARGET_OF_REPLAY (INT64_C(1) << 61)
+#define RECEIVER_OF_REPLAY (INT64_C(1) << 61)
 static inline bool task_is_replay(const struct task_row *r)
 {
-    return r->target > 0 && r->target & TARGET_OF_REPLAY;
+    return r->target > 0 && r->target & RECEIVER_OF_REPLAY;
 }
 
 struct worker_seen {
@@ -54,12 +55,12 @@ struct task {
     struct map_node node;
     struct heap_node ready, timer;
     struct ready_list *list;
-    struct target *target; /* while it is alive and has one */
+    struct receiver *receiver; /* while it is alive and has one */
     uint32_t refs_capacity;
     uint32_t deliveries;             /* a stream: those still to be made, as counted when it was placed */
     bool placed;                     /* found by live_find() */
-    bool waits_for_slot, holds_slot; /* of its target */
-    bool stored_aside;               /* the shared store has it among those that wait for a slot */
+    bool waits_for_slot, holds_slot; /* of its receiver */
+    bool stored_waits_for_slot;      /* the shared store has it among those that wait for a slot */
     bool has_callback;               /* a job: a stream waits for its events */
     bool about_loaded;               /* every stream about it is in memory; set by stores that load tasks */
     uint64_t room[];                 /* behind it in the same block: refs, then the queue's name */
@@ -75,7 +76,7 @@ struct live_claim {
 
 struct live *live_new(void);
 struct live *live_free(struct live *l);
-/* No tasks and no targets any more; workers stay. For a store that loads a batch's tasks and forgets them. */
+/* Removes all tasks and receivers; workers stay. For a store that loads a batch's tasks and forgets them. */
 void live_clear(struct live *l);
 
 /* A task with a copy of the row's texts and refs, in no index yet. */
@@ -117,23 +118,24 @@ uint32_t live_step_count(const struct live *l);                      /* of steps
 uint32_t live_replays_ready(const struct live *l);                   /* dead letters that could be claimed */
 bool live_has_ready(const struct live *l);                           /* something could be claimed */
 
-/* Targets (store/targets.h): how many tasks of one may be claimed at a time. */
-void live_target_slots(struct live *l, uint32_t slots); /* at most, of every target; not set: no limit */
-uint32_t live_target_usual(const struct live *l);
-struct target *live_target(const struct live *l, int64_t target); /* NULL: no task bothers it */
-void live_target_limit(struct live *l, struct target *x, uint32_t slots);
-struct task *live_target_waiting(const struct target *x); /* first one without a slot, or NULL */
-/* Of a shared store. Targets are unknown until it has said what it knows of them, and until then admit
- * nobody; so call this first, and live_target_known() when a batch has read it. After the pause of a closed
+/* Receivers (store/receivers.h): how many tasks of one may be claimed at a time. */
+void live_receiver_slots(struct live *l, uint32_t slots); /* at most, of every receiver; not set: no limit */
+uint32_t live_receiver_usual(const struct live *l);
+struct receiver *live_receiver(const struct live *l, int64_t receiver); /* NULL: it has no task */
+void live_receiver_limit(struct live *l, struct receiver *x, uint32_t slots);
+struct task *live_receiver_waiting(const struct receiver *x); /* first one without a slot, or NULL */
+/* Of a shared store. Receivers are unknown until it has said what it knows of them, and until then admit
+ * nobody; so call this first, and live_receiver_known() when a batch has read it. After the pause of a closed
  * one whoever comes first tries. */
-void live_load_targets(struct live *l);
-void live_target_known(struct live *l, struct target *x, const struct target_state *state, uint32_t elsewhere,
-                       int64_t wall_ms);
-size_t live_target_count(const struct live *l);
-void live_each_target(const struct live *l, void (*fn)(struct target *x, void *arg), void *arg);
+void live_load_receivers(struct live *l);
+void live_receiver_known(struct live *l, struct receiver *x, const struct receiver_state *state,
+                         uint32_t elsewhere, int64_t wall_ms);
+size_t live_receiver_count(const struct live *l);
+void live_each_receiver(const struct live *l, void (*fn)(struct receiver *x, void *arg), void *arg);
 /* Has it to wait for a slot, and will somebody who has one let it in? */
-bool task_is_aside(const struct task *t);
-/* Somebody untouched by the batch waits for a slot, or does no more, and the store does not know. */
+bool task_waits_for_slot(const struct task *t);
+/* Has the shared store an old answer about a task that waits for a slot, or waits no longer, and that the
+ * batch has not touched? */
 bool live_has_news_of_slots(const struct live *l);
 bool task_is_news_of_slots(const struct task *t);
 
@@ -142,8 +144,8 @@ struct worker_seen *live_worker(struct live *l, struct str id, int64_t steady_ms
 uint32_t live_worker_count(const struct live *l, int64_t seen_after_steady_ms);
 void live_forget_workers(struct live *l, int64_t seen_before_steady_ms); /* idle ones only */
 
-/* Clients, and queues of a client, whose jobs and steps nobody may claim; what is under way goes on, and
- * deliveries are made. Stays through live_clear(). Memory: an entry for each. */
+/* Suspended clients and paused queues of a client: their jobs and steps cannot be claimed. Claimed ones go
+ * on, and deliveries are made. Stays through live_clear(). Memory: an entry for each. */
 void live_suspend(struct live *l, int64_t client, bool suspended);
 void live_pause(struct live *l, int64_t client, struct str queue, bool paused);
 void live_resume_all(struct live *l);                                      /* clients and queues */

@@ -28,7 +28,7 @@ struct ready_queue {
 struct live {
     struct map by_id, queues, workers, suspended;
     struct heap wall_timers, steady_timers;
-    struct targets targets;
+    struct receivers receivers;
     uint32_t phase_counts[TASK_OWNER_COUNT][TASK_ENDED + 1];
     uint32_t replays_ready;
     uint64_t deliveries;
@@ -45,11 +45,11 @@ static inline uint64_t live_text_hash(struct str s)
     return hash_secret(s.ptr, s.len);
 }
 
-/* live_ready.c: a task that could be claimed; with a target it takes turns. */
+/* live_ready.c: a task that could be claimed; with a receiver it takes turns. */
 void ready_put(struct live *l, struct task *t);
 void ready_remove(struct live *l, struct task *t);
-void ready_claimed(struct live *l, struct task *t); /* holds a slot of its target, whatever the limit */
-void ready_admit(struct live *l, struct target *x); /* slots are free again */
+void ready_claimed(struct live *l, struct task *t);   /* holds a slot of its receiver, whatever the limit */
+void ready_admit(struct live *l, struct receiver *x); /* slots are free again */
 void ready_list_changed(struct live *l, struct ready_list *list); /* it may be gone afterwards */
 struct ready_queue *ready_find_queue(const struct live *l, struct str name);
 struct ready_list *ready_find_list(const struct ready_queue *q, int64_t client);

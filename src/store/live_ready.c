@@ -1,4 +1,5 @@
-/* Who is next: ready tasks by queue and client, and the turns that tasks of one target take. */
+/* Ready tasks in the order in which they are claimed, by queue and client, and the turns of the tasks of one
+ * receiver. */
 #include <stdlib.h>
 
 #include "base/must.h"
@@ -95,27 +96,27 @@ static void enter_list(struct live *l, struct task *t)
     ready_list_changed(l, t->list);
 }
 
-/* --- targets: their tasks take turns ------------------------------------------------------------- */
+/* --- receivers: their tasks take turns ------------------------------------------------------------- */
 
 static void hold_slot(struct task *t)
 {
     t->holds_slot = true;
-    t->target->active++;
+    t->receiver->active++;
 }
 
-static bool has_slot(const struct target *x)
+static bool has_slot(const struct receiver *x)
 {
     return !x->unknown && x->active + x->elsewhere < x->slots;
 }
 
 void ready_put(struct live *l, struct task *t)
 {
-    if (t->target && !has_slot(t->target)) {
-        heap_put(&t->target->waiting, &t->ready, ready_key(t));
+    if (t->receiver && !has_slot(t->receiver)) {
+        heap_put(&t->receiver->waiting, &t->ready, ready_key(t));
         t->waits_for_slot = true;
         return;
     }
-    if (t->target)
+    if (t->receiver)
         hold_slot(t);
     enter_list(l, t);
 }
@@ -123,17 +124,17 @@ void ready_put(struct live *l, struct task *t)
 void ready_claimed(struct live *l, struct task *t)
 {
     (void)l;
-    if (t->target)
+    if (t->receiver)
         hold_slot(t);
 }
 
 void ready_remove(struct live *l, struct task *t)
 {
     if (t->waits_for_slot)
-        heap_remove(&t->target->waiting, &t->ready);
+        heap_remove(&t->receiver->waiting, &t->ready);
     t->waits_for_slot = false;
     if (t->holds_slot)
-        t->target->active--;
+        t->receiver->active--;
     t->holds_slot = false;
     if (!t->list)
         return;
@@ -143,7 +144,7 @@ void ready_remove(struct live *l, struct task *t)
     t->list = NULL;
 }
 
-void ready_admit(struct live *l, struct target *x)
+void ready_admit(struct live *l, struct receiver *x)
 {
     struct heap_node *n;
     while (has_slot(x) && (n = heap_first(&x->waiting))) {
@@ -160,28 +161,28 @@ uint32_t live_replays_ready(const struct live *l)
     return l->replays_ready;
 }
 
-void live_target_slots(struct live *l, uint32_t slots)
+void live_receiver_slots(struct live *l, uint32_t slots)
 {
-    l->targets.slots = slots;
+    l->receivers.slots = slots;
 }
 
-struct target *live_target(const struct live *l, int64_t target)
+struct receiver *live_receiver(const struct live *l, int64_t receiver)
 {
-    return targets_find(&l->targets, target);
+    return receivers_find(&l->receivers, receiver);
 }
 
-void live_target_limit(struct live *l, struct target *x, uint32_t slots)
+void live_receiver_limit(struct live *l, struct receiver *x, uint32_t slots)
 {
     x->slots = slots;
     ready_admit(l, x);
 }
 
-uint32_t live_target_usual(const struct live *l)
+uint32_t live_receiver_usual(const struct live *l)
 {
-    return l->targets.slots;
+    return l->receivers.slots;
 }
 
-struct task *live_target_waiting(const struct target *x)
+struct task *live_receiver_waiting(const struct receiver *x)
 {
     struct heap_node *n = heap_first(&x->waiting);
     return n ? CONTAINER_OF(n, struct task, ready) : NULL;
@@ -189,13 +190,13 @@ struct task *live_target_waiting(const struct target *x)
 
 /* --- of a shared store --------------------------------------------------------------------------- */
 
-void live_load_targets(struct live *l)
+void live_load_receivers(struct live *l)
 {
-    l->targets.loaded = true;
+    l->receivers.loaded = true;
 }
 
-void live_target_known(struct live *l, struct target *x, const struct target_state *state, uint32_t elsewhere,
-                       int64_t wall_ms)
+void live_receiver_known(struct live *l, struct receiver *x, const struct receiver_state *state,
+                         uint32_t elsewhere, int64_t wall_ms)
 {
     bool tries = !state->slots && state->open_again_ms <= wall_ms;
     x->stored = *state;
@@ -207,38 +208,38 @@ void live_target_known(struct live *l, struct target *x, const struct target_sta
     ready_admit(l, x);
 }
 
-size_t live_target_count(const struct live *l)
+size_t live_receiver_count(const struct live *l)
 {
-    return l->targets.by_id.count;
+    return l->receivers.by_id.count;
 }
 
-struct each_target {
-    void (*fn)(struct target *x, void *arg);
+struct each_receiver {
+    void (*fn)(struct receiver *x, void *arg);
     void *arg;
 };
 
-static void one_target(struct map_node *n, void *arg)
+static void one_receiver(struct map_node *n, void *arg)
 {
-    const struct each_target *e = arg;
-    e->fn(CONTAINER_OF(n, struct target, node), e->arg);
+    const struct each_receiver *e = arg;
+    e->fn(CONTAINER_OF(n, struct receiver, node), e->arg);
 }
 
-void live_each_target(const struct live *l, void (*fn)(struct target *x, void *arg), void *arg)
+void live_each_receiver(const struct live *l, void (*fn)(struct receiver *x, void *arg), void *arg)
 {
-    struct each_target e = {fn, arg};
-    map_each(&l->targets.by_id, one_target, &e);
+    struct each_receiver e = {fn, arg};
+    map_each(&l->receivers.by_id, one_receiver, &e);
 }
 
-bool task_is_aside(const struct task *t)
+bool task_waits_for_slot(const struct task *t)
 {
-    return t->waits_for_slot && !t->target->unknown && t->target->slots;
+    return t->waits_for_slot && !t->receiver->unknown && t->receiver->slots;
 }
 
-/* One whose target is closed waits too, but for a time. */
+/* One whose receiver is closed waits too, but for a time. */
 bool task_is_news_of_slots(const struct task *t)
 {
-    return t->target && !t->target->unknown && !t->touch && t->stored_aside != t->waits_for_slot &&
-           (t->waits_for_slot || t->list);
+    return t->receiver && !t->receiver->unknown && !t->touch &&
+           t->stored_waits_for_slot != t->waits_for_slot && (t->waits_for_slot || t->list);
 }
 
 static void look_for_news(struct task *t, void *arg)
@@ -249,7 +250,7 @@ static void look_for_news(struct task *t, void *arg)
 bool live_has_news_of_slots(const struct live *l)
 {
     bool any = false;
-    if (l->targets.by_id.count)
+    if (l->receivers.by_id.count)
         live_each(l, look_for_news, &any);
     return any;
 }

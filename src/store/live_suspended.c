@@ -70,7 +70,7 @@ static void move_in_queue(struct map_node *n, void *arg)
     move_list(m->live, CONTAINER_OF(n, struct ready_queue, node), m->client);
 }
 
-/* False: it is so already. */
+/* False: nothing changes. */
 static bool set(struct live *l, int64_t client, struct str queue, bool suspended)
 {
     struct suspended *s = find(l, client, queue);

@@ -5,7 +5,7 @@
 
 #include "store/rows.h"
 
-/* Up to `max` tasks that can be claimed, the best ones of these queues; held by nobody, then locked. */
+/* Up to `max` tasks that can be claimed, the best ones of these queues; unlocked ones, then locked. */
 struct load_claim {
     const struct str *queues;
     size_t queue_count;
@@ -47,7 +47,7 @@ struct load_set {
 
 /* Duties that one node has for all (timers, leases, retention), and whether there is anything to do. */
 struct store_duties {
-    bool leads; /* the rest is for whoever does */
+    bool leads; /* the rest is for the holder of the duties */
     bool inbox; /* an application has put something in (jobs/inbox.h) */
     /* When the first timer is due, and when the first lease ends or the first run is over its limit, as
      * things are now; INT64_MAX: none. */
@@ -55,7 +55,7 @@ struct store_duties {
     int64_t given_anew; /* leases, see `lead` */
 };
 
-/* Who listens to other nodes. Both are called on the listener's thread and must be quick. */
+/* The receiver of hints of other nodes. Both are called on the listener's thread and must be quick. */
 struct store_listening {
     void (*hint)(void *self, unsigned what); /* enum store_hint, or'ed */
     /* Each failed try to listen, also that the connection was lost; and that it is there. May be NULL. */

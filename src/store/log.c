@@ -38,9 +38,15 @@ struct str event_encode_in(struct arena *a, const struct event *e)
     return (struct str){p, event_bytes(e)};
 }
 
-void log_builder_start(struct log_builder *b, struct arena *a, int64_t first_chunk)
+void log_builder_start(struct log_builder *b, struct arena *a, int64_t next_chunk, size_t open_bytes)
 {
-    *b = (struct log_builder){.arena = a, .first_chunk = first_chunk};
+    *b = (struct log_builder){.arena = a, .first_chunk = next_chunk, .open_bytes = open_bytes};
+}
+
+/* Where in its chunk the bytes being filled begin. */
+static size_t begin_of_open(const struct log_builder *b)
+{
+    return b->chunk_count ? 0 : b->first_offset;
 }
 
 static void close_chunk(struct log_builder *b)
@@ -55,23 +61,37 @@ static void close_chunk(struct log_builder *b)
         b->chunks = chunks;
         b->chunk_capacity = capacity;
     }
-    uint64_t sum = hash_fnv1a(HASH_FNV_START, b->open + LOG_FIRST_OFFSET, b->open_len - LOG_FIRST_OFFSET);
-    memcpy(b->open, &sum, sizeof sum);
+    if (!begin_of_open(b)) {
+        uint64_t sum = hash_fnv1a(HASH_FNV_START, b->open + LOG_FIRST_OFFSET, b->open_len - LOG_FIRST_OFFSET);
+        memcpy(b->open, &sum, sizeof sum);
+    }
     b->chunks[b->chunk_count++] = (struct str){b->open, b->open_len};
     b->open = NULL;
+}
+
+/* The store's open chunk, when the first event fits into it, or a new one. */
+static void open_chunk(struct log_builder *b, size_t need)
+{
+    bool goes_on = b->open_bytes && b->open_bytes + need <= LOG_CHUNK_BYTES;
+    if (goes_on) {
+        b->first_chunk--;
+        b->first_offset = b->open_bytes;
+    }
+    b->open_bytes = 0;
+    b->open = arena_alloc(b->arena, LOG_CHUNK_BYTES - begin_of_open(b));
+    b->open_len = goes_on ? 0 : LOG_FIRST_OFFSET;
 }
 
 uint64_t log_append(struct log_builder *b, const struct event *e)
 {
     MUST(e->extra.len <= LOG_EXTRA_BYTES_MAX);
     size_t need = event_bytes(e);
-    if (b->open && b->open_len + need > LOG_CHUNK_BYTES)
+    if (b->open && begin_of_open(b) + b->open_len + need > LOG_CHUNK_BYTES)
         close_chunk(b);
-    if (!b->open) {
-        b->open = arena_alloc(b->arena, LOG_CHUNK_BYTES);
-        b->open_len = LOG_FIRST_OFFSET;
-    }
-    uint64_t ref = (uint64_t)(b->first_chunk + (int64_t)b->chunk_count) << 16 | b->open_len;
+    if (!b->open)
+        open_chunk(b, need);
+    uint64_t ref =
+        (uint64_t)(b->first_chunk + (int64_t)b->chunk_count) << 16 | (begin_of_open(b) + b->open_len);
     event_encode(e, b->open + b->open_len);
     b->open_len += need;
     return ref;
@@ -82,11 +102,26 @@ void log_builder_finish(struct log_builder *b)
     close_chunk(b);
 }
 
+bool log_builder_leave_open_chunk(struct log_builder *b)
+{
+    b->open_bytes = 0;
+    return !b->first_offset;
+}
+
 uint64_t log_ref_at(struct str refs, size_t index)
 {
     uint64_t ref;
     memcpy(&ref, refs.ptr + index * sizeof ref, sizeof ref);
     return ref;
+}
+
+void log_chunk_extend(char *chunk, size_t len, struct str events)
+{
+    uint64_t sum; /* of FNV-1a what was hashed so far is all that counts for what comes */
+    memcpy(&sum, chunk, sizeof sum);
+    sum = hash_fnv1a(sum, events.ptr, events.len);
+    memcpy(chunk, &sum, sizeof sum);
+    memcpy(chunk + len, events.ptr, events.len);
 }
 
 bool log_chunk_is_sound(struct str chunk)

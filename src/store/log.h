@@ -3,6 +3,8 @@
  * Chunk:   8 bytes FNV-1a checksum of the rest, then events one behind the other, at most
  *          LOG_CHUNK_BYTES (one leaf page) unless one event alone is longer. Chunk numbers rise by one
  *          in commit order; this order is what subscribers follow.
+ * Open:    the last chunk of a store may be open (store->open_bytes): the next commit adds its events behind
+ *          those that are there. No event ever moves, and a chunk that is not the last never changes.
  * Event:   u16 length of the whole, u8 event, u8 prev state, u8 next state, u8 work kind, u32 seq,
  *          i64 job, i64 at_us, u32 attempt, 16 bytes event id, then `extra` (a JSON object or nothing).
  *          Numbers are little endian.
@@ -36,15 +38,20 @@ struct event {
 struct log_builder {
     struct arena *arena;
     int64_t first_chunk;
-    struct str *chunks; /* finished ones */
+    size_t first_offset; /* 0: the first chunk is new; else it goes on from here, and chunks[0] is the rest */
+    size_t open_bytes;   /* of the store's open chunk, as long as it can take the next event */
+    struct str *chunks;  /* finished ones */
     size_t chunk_count, chunk_capacity;
     char *open; /* the one being filled, or NULL */
     size_t open_len;
 };
 
-void log_builder_start(struct log_builder *b, struct arena *a, int64_t first_chunk);
+/* `open_bytes`: how long the chunk before `next_chunk` is when it is open, else 0. */
+void log_builder_start(struct log_builder *b, struct arena *a, int64_t next_chunk, size_t open_bytes);
 uint64_t log_append(struct log_builder *b, const struct event *e); /* gives the ref */
 void log_builder_finish(struct log_builder *b);
+/* The store's open chunk gets no more events. False: it has got some from this builder. */
+bool log_builder_leave_open_chunk(struct log_builder *b);
 
 static inline int64_t log_ref_chunk(uint64_t ref)
 {
@@ -60,11 +67,13 @@ static inline size_t log_ref_count(struct str refs)
     return refs.len / sizeof(uint64_t);
 }
 
+enum { LOG_FIRST_OFFSET = 8 }; /* of a chunk's events: the checksum is before them */
+/* Events behind the `len` bytes of a chunk that has room for them; its checksum goes along. */
+void log_chunk_extend(char *chunk, size_t len, struct str events);
 /* Sound checksum and length. */
 bool log_chunk_is_sound(struct str chunk);
 /* Borrows from the chunk. False on anything that is not a whole, legal event. */
 bool event_decode(struct str chunk, size_t offset, struct event *ret_event, size_t *ret_next_offset);
-enum { LOG_FIRST_OFFSET = 8 };
 /* One event on its own, as the `kept` table holds it; decode it with offset 0. */
 struct str event_encode_in(struct arena *a, const struct event *e);
 

@@ -13,7 +13,7 @@
 enum {
     ROW_BYTES_MAX = 2048, /* a larger one would push many out */
     ROW_BYTES_STEP = 32,  /* so that a number that grows seldom moves its row */
-    SLOT_BYTES = 32,      /* what an entry costs beside its bytes: the map's slot, the allocator's head */
+    SLOT_BYTES = 32,      /* the cost of an entry beside its bytes: the map's slot, the allocator's head */
 };
 
 struct cached_row {
@@ -118,7 +118,7 @@ static void make_room(struct row_cache *c)
         drop(c, c->oldest);
 }
 
-/* What stands in c->packed. `r`: the row as it was, NULL when there is none. */
+/* Stores the row in c->packed. `r`: the row before, NULL when there is none. */
 static void put(struct row_cache *c, struct cached_row *r, uint64_t hash, size_t fixed_bytes)
 {
     size_t bytes = c->packed.len;

@@ -1,11 +1,12 @@
 /* store/row_cache.h - rows of runs that were used lately, so that the next event of a run reads nothing.
  *
- * For a store with one writer, which sees every change: what is here is what the store has committed. A row
- * comes in when it was read or when its commit succeeded, changes with each commit that succeeds, and all are
- * let go when one fails. That a row does not exist is never kept: what is not here is asked of the store.
+ * For a store with one writer, which sees every change: the cached rows are those that the store has
+ * committed. A row comes in when it was read or when its commit succeeded, changes with each commit that
+ * succeeds, and all rows are forgotten when a commit fails. That a row does not exist is never cached: the
+ * store is asked for a missing row each time.
  *
  * Tables:   tenants, run_ids, runs, run_steps. All others are passed over.
- * Threads:  whoever holds the kernel's turn; one at a time.
+ * Threads:  the holder of the kernel's turn; one at a time.
  * Memory:   bounded in bytes; the row that was not used for longest goes first. Rows are kept packed, a run
  *           with its id and a step in about 600 bytes. Large ones (parameters, results) are not kept. */
 #ifndef WEIR_STORE_ROW_CACHE_H
@@ -27,7 +28,7 @@ bool row_cache_find(struct row_cache *c, const struct table *t, void *row, struc
 void row_cache_keep(struct row_cache *c, const struct table *t, const void *row);
 /* Follows the rows of a change set that is committed. */
 void row_cache_apply(struct row_cache *c, const struct row_change *rows, size_t row_count);
-/* Lets all of it go: a commit failed, so nobody relies on what was thought of it. */
+/* Forgets all rows: after a failed commit none of them is certain. */
 void row_cache_clear(struct row_cache *c);
 
 size_t row_cache_bytes(const struct row_cache *c); /* in use, all told */

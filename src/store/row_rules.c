@@ -13,20 +13,38 @@ static bool is_sound_refs(struct str refs, int64_t seq)
     return refs.len % sizeof(uint64_t) == 0 && (int64_t)log_ref_count(refs) == seq;
 }
 
+static bool must_be_there(const struct column *c)
+{
+    return c->type != COLUMN_INT && !c->may_be_null;
+}
+
+const char *row_broken_rule(const struct table *t, const void *row)
+{
+    for (unsigned i = 0; i < t->column_count; i++) {
+        const struct column *c = &t->columns[i];
+        if ((c->has_range && (row_int(row, c) < c->least || row_int(row, c) > c->most)) ||
+            (must_be_there(c) && !row_str(row, c).ptr))
+            return c->rule;
+    }
+    return NULL;
+}
+
+bool table_has_rules(const struct table *t)
+{
+    for (unsigned i = 0; i < t->column_count; i++)
+        if (t->columns[i].has_range || must_be_there(&t->columns[i]))
+            return true;
+    return false;
+}
+
 const char *job_broken_rule(const struct job_row *j)
 {
     if (j->id <= 0)
         return "the id is a time and a counter";
-    if (j->type < 0 || j->type >= JOB_TYPE_COUNT)
-        return "the type is a known one";
     if (!work_kind_is_known(j->kind))
         return "the work kind is a known one";
-    if (j->priority < 0 || j->priority > 9)
-        return "the priority is 0 to 9";
     if (j->max_retries < 0 || j->max_runtime_ms < 1 || j->queue_ttl_ms < 0)
         return "the limits are not negative";
-    if (j->retry < 0 || j->retry >= JOB_RETRY_COUNT)
-        return "who tries it again is known";
     if (!j->queue.len)
         return "the queue has a name";
     if ((j->idem_key.ptr != NULL) != (j->idem_fingerprint.ptr != NULL))
@@ -34,13 +52,13 @@ const char *job_broken_rule(const struct job_row *j)
     return NULL;
 }
 
-/* What holds for a job's task beyond what holds for any. */
+/* The rules of a job's task beyond those of any task. */
 static const char *job_task_broken_rule(const struct task_row *t)
 {
     if (t->type < 0 || t->type >= JOB_TYPE_COUNT || !work_kind_is_known(t->kind))
         return "type and work kind are known ones";
     if (t->subject || t->target)
-        return "a job is about itself and bothers nobody";
+        return "a job has no subject and no receiver";
     if (t->progress.ptr && t->state != JOB_RUNNING)
         return "only a running job has progress";
     if (t->state == JOB_CREATED && !t->due_ms)
@@ -54,10 +72,10 @@ static const char *stream_broken_rule(const struct task_row *t)
 {
     int64_t count = (int64_t)log_ref_count(t->refs);
     if (!t->target)
-        return "a stream has a target";
+        return "a stream has a receiver";
     if (t->refs.len % sizeof(uint64_t) || t->seq < 0 || t->seq > count)
         return "a stream lists its deliveries";
-    if ((t->state == STREAM_IDLE) != (t->seq == count))
+    if ((t->state == TASK_WAITING) != (t->seq == count))
         return "a stream is idle exactly when it has nothing to send";
     return NULL;
 }
@@ -67,24 +85,21 @@ static const char *step_broken_rule(const struct task_row *t)
     if (t->subject <= 0)
         return "a step is of a run";
     if (t->refs.len || t->target)
-        return "a step has no references and bothers nobody";
+        return "a step has no references and no receiver";
     return NULL;
 }
 
 const char *task_broken_rule(const struct task_row *t)
 {
-    if (t->owner < 0 || t->owner >= TASK_OWNER_COUNT)
-        return "the owner is a known one";
+    const char *broken = row_broken_rule(&table_task_row, t);
+    if (broken)
+        return broken;
     if (t->id <= 0 || t->id >> 60)
         return "the id is a time and a counter";
     if (t->client <= 0 || t->client >= CLIENT_NUMBER_MAX)
         return "the client is a known number";
-    if (t->priority < 0 || t->priority > 9)
-        return "the priority is 0 to 9";
     if (!t->queue.len)
         return "the queue has a name";
-    if (t->state < 0 || t->state >= JOB_STATE_COUNT || job_state_is_final((enum job_state)t->state))
-        return "a live row holds an unfinished state";
     bool leased = t->state == JOB_ASSIGNED || t->state == JOB_RUNNING;
     if (leased != (t->lease_ms != 0) || leased != (t->worker.ptr != NULL))
         return "a lease and its worker stand exactly in ASSIGNED and RUNNING";
@@ -101,8 +116,6 @@ const char *task_broken_rule(const struct task_row *t)
 
 const char *end_broken_rule(const struct end_row *e)
 {
-    if (e->state < 0 || !job_state_is_final((enum job_state)e->state))
-        return "a final row holds a final state";
     if (e->state != JOB_CANCELED && !e->started_ms)
         return "what succeeded or failed was started";
     if (e->finished_ms != e->last_us / 1000 || e->finished_ms < e->started_ms)
@@ -135,10 +148,6 @@ const char *queue_broken_rule(const struct queue_row *q)
 {
     if (!q->queue.len)
         return "the queue has a name";
-    if (q->paused != 0 && q->paused != 1)
-        return "it is paused or not";
-    if (q->retry < -1 || q->retry >= JOB_RETRY_COUNT)
-        return "who tries its jobs again is known";
     if (q->max_retries < -1 || q->queue_ttl_ms < 0 || q->retention_ms < 0)
         return "the limits are not negative";
     if (!q->paused && q->retry < 0 && q->max_retries < 0 && !q->queue_ttl_ms && !q->retention_ms)

@@ -8,6 +8,10 @@
 
 enum { CLIENT_NUMBER_MAX = INT32_MAX };
 
+/* What its description says of any table's row: nothing is absent that must be there, every number is within
+ * its range. Those below say what holds besides; that of a task begins with this one. */
+const char *row_broken_rule(const struct table *t, const void *row);
+bool table_has_rules(const struct table *t); /* else no row breaks one */
 const char *job_broken_rule(const struct job_row *j);
 const char *task_broken_rule(const struct task_row *t);
 const char *end_broken_rule(const struct end_row *e);

@@ -11,7 +11,7 @@ struct store *store_close(struct store *s)
 
 int64_t store_clock_us(struct store *s, int64_t mono_us)
 {
-    enum { SET_BACK_US = 2000000 }; /* by so much it is no correction: somebody has set it */
+    enum { SET_BACK_US = 2000000 }; /* by so much it is no correction: it was set */
     int64_t now = mono_us + atomic_load(&s->clock_minus_mono_us), last = atomic_load(&s->clock_last_us);
     while (now > last || now <= last - SET_BACK_US)
         if (atomic_compare_exchange_weak(&s->clock_last_us, &last, now))
@@ -47,10 +47,13 @@ struct following {
 static bool follow_chunk(int64_t number, struct str chunk, void *arg)
 {
     struct following *f = arg;
-    struct log_place at = {.chunk = number};
+    bool is_known = number == f->place->chunk;
+    struct log_place at = {.chunk = number, .offset = is_known ? f->place->offset : LOG_FIRST_OFFSET};
+    if (is_known && chunk.len <= at.offset)
+        return true;
     if (!f->left || !f->fn(at, chunk, f->arg))
         return false;
-    *f->place = at;
+    *f->place = (struct log_place){.chunk = number, .offset = chunk.len};
     return --f->left > 0;
 }
 
@@ -60,5 +63,5 @@ enum err_code store_follow(struct reader *r, struct log_place *place, size_t max
     if (r->ops->reader_follow)
         return r->ops->reader_follow(r, place, max, fn, arg, err);
     struct following f = {.place = place, .left = max, .fn = fn, .arg = arg};
-    return r->ops->reader_scan_log(r, place->chunk + 1, follow_chunk, &f, err);
+    return r->ops->reader_scan_log(r, place->chunk, follow_chunk, &f, err);
 }

@@ -10,7 +10,7 @@
  * A store has one writer, or it is shared: then many handles (`struct store`) write to it at once, from this
  * process and from others, each in a lane of a kernel. What a shared handle has in memory is what the batch
  * under way has asked for (`load`, `fetch`), locked by its transaction and forgotten at its end
- * (store_forget). Deciders see no difference.
+ * (store_forget). Most deciders need not know which kind it is; those that do look at `shared`.
  *
  * Backends: sqlite (one machine, default), postgres (shared), memory (tests and simulation). One conformance
  * suite: tests/store.
@@ -46,15 +46,16 @@ typedef bool store_list_fn(const struct list_entry *entry, void *arg);
 typedef bool store_idem_fn(const struct idem_entry *entry, void *arg);
 typedef bool store_check_fn(const char *line, void *arg);
 
-/* How far somebody has followed the log: all up to here is behind. {0, 0}: nothing is. `turn` is the
- * transaction that wrote the chunk in a shared store, 0 in others. */
+/* How far the log was followed: all chunks before `chunk`, and of this one before `offset`; {0}: none.
+ * `turn` is the transaction that wrote the chunk in a shared store, 0 in others. */
 struct log_place {
     int64_t turn, chunk;
+    size_t offset;
 };
 typedef bool store_follow_fn(struct log_place at, struct str chunk, void *arg);
 
 struct list_query {
-    int64_t client;
+    int64_t owner_key;
     uint8_t bucket;
     int64_t below_id, from_id; /* ids in [from_id, below_id), newest first */
     size_t limit;
@@ -116,7 +117,7 @@ struct store_ops {
      * this snapshot: look before you tell. Not for readers beside a server. */
     enum err_code (*reader_live)(struct reader *r, const struct list_query *q, int64_t state,
                                  int64_t *ret_ids, size_t *ret_count, struct err *err);
-    /* Jobs of all clients (q->client is not asked), newest first. state >= 0: unfinished ones in it. */
+    /* Jobs of all clients (q->owner_key is not used), newest first. state >= 0: unfinished ones in it. */
     enum err_code (*reader_jobs)(struct reader *r, const struct list_query *q, int64_t state,
                                  int64_t *ret_ids, size_t *ret_count, struct err *err);
     /* Queues that have unfinished jobs (store/queue_sum.h). Not beside a server; NULL of the memory store. */
@@ -136,8 +137,8 @@ struct store_ops {
     /* Every listing entry by (client, bucket, id); every idempotency entry by job. */
     enum err_code (*reader_scan_list)(struct reader *r, store_list_fn *fn, void *arg, struct err *err);
     enum err_code (*reader_scan_idem)(struct reader *r, store_idem_fn *fn, void *arg, struct err *err);
-    /* A mark's number, 0 when there is none. */
-    enum err_code (*reader_mark)(struct reader *r, const char *name, int64_t *ret_value, struct err *err);
+    /* A store number by its name; 0 when there is none. */
+    enum err_code (*reader_number)(struct reader *r, const char *name, int64_t *ret_value, struct err *err);
     /* Handles that other processes have on a shared store. NULL where there is one writer. */
     enum err_code (*reader_others)(struct reader *r, int64_t *ret_count, struct err *err);
     /* The backend's own check of its file: one line per fault. NULL where there is no file. */
@@ -167,8 +168,8 @@ struct store {
     struct counts_table counts;
     struct hooks hooks;
     struct queue_settings queues;
-    int64_t next_chunk;  /* number of the next log chunk */
-    int64_t first_chunk; /* oldest chunk still there; next_chunk when the log is empty */
+    int64_t next_chunk, first_chunk; /* of the log: next number; the oldest there is, or next_chunk */
+    size_t open_bytes;   /* length of the last chunk when events can still be added to it, else 0 */
     int64_t last_id;     /* largest id ever given */
     int64_t next_client; /* number of the next client */
     int64_t next_tenant; /* and of the next tenant that is none, TENANT_NUMBER_FIRST at least */
@@ -201,12 +202,12 @@ struct sqlite_options {
     int64_t wall_ms;         /* now, to place timers of the tasks read back */
     int64_t wal_ahead_bytes; /* how long the WAL's file is made before it is used; 0 leaves it */
     bool checkpoint_thread;  /* most of a checkpoint beside the commits; a server wants it */
-    size_t mark_group;       /* marks of runs that are merged together; 0: as many as is good */
+    size_t index_group;      /* index entries of runs that are merged together; 0: the default */
     size_t event_group;      /* and bytes of their events */
     enum checkpoint_control control;
     enum high_water_mode high_water;
 };
-enum { STORE_SCHEMA_VERSION = 19 };
+enum { STORE_SCHEMA_VERSION = 21 };
 
 MUST_CHECK enum err_code store_open_sqlite(const struct sqlite_options *options, struct store **ret_store,
                                            struct err *err);
@@ -233,14 +234,13 @@ struct store *store_open_memory(void);
 /* Rows by key inside a snapshot, texts into `a`. */
 MUST_CHECK enum err_code store_read_rows(struct reader *r, struct load_row *rows, size_t count,
                                          struct arena *a, struct err *err);
-/* At most `max` chunks behind `place`, inside a snapshot; `place` goes along with each that `fn` takes.
- * Who calls this again and again, each time in a new snapshot, sees every chunk once and none is passed over:
- * in a shared store a chunk with a small number may come to light after one with a larger, so there one goes
- * by transaction, and stops before the oldest that still runs. What an application holds open in the same
- * database therefore delays who follows; it does not delay the events of one job (store/job_view.h). */
+/* At most `max` chunks behind `place`, inside a snapshot; `place` goes along with each that `fn` takes. An
+ * open chunk comes again when it has grown: a follower with a new snapshot each time sees every event once.
+ * In a shared store a chunk may become visible after one with a larger number: the order is that of
+ * transactions, up to the oldest that runs (one of an application, too). It delays no job's own events. */
 MUST_CHECK enum err_code store_follow(struct reader *r, struct log_place *place, size_t max,
                                       store_follow_fn *fn, void *arg, struct err *err);
-/* A shared store's memory after a batch: no tasks, targets, keys, counters. */
+/* A shared store's memory after a batch: no tasks, receivers, keys, counters. */
 void store_forget(struct store *s);
 /* The clock of a shared store when this machine's monotonic one says `mono_us`. A correction never lets it go
  * back: it stands still meanwhile, so that what happens later is not earlier. */

@@ -1,6 +1,6 @@
 /* store/store_open.h - a store by its URL (base/store_url.h): the one place that knows all backends.
  *
- * Callers: core, and whoever looks at a store from the command line.
+ * Callers: core, and commands that read a store.
  * Fails:   CONFIG_INVALID (no such URL, a newer schema, a copy that is not finished), and as the backend. */
 #ifndef WEIR_STORE_STORE_OPEN_H
 #define WEIR_STORE_STORE_OPEN_H

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "base/hash.h"
+#include "store/row_rules.h"
 #include "store/verify_internal.h"
 
 #include "base/banned.h"
@@ -47,6 +48,51 @@ void verify_say_job(struct verify *v, const struct checked_job *j, const char *f
     va_start(args, fmt);
     say(v, who, fmt, args);
     va_end(args);
+}
+
+/* --- rows by their descriptions ---------------------------------------------------------------- */
+
+struct scan {
+    struct verify *v;
+    const struct table *table;
+    store_row_fn *fn;
+    void *arg;
+};
+
+void verify_row(struct verify *v, const struct table *t, const void *row)
+{
+    const struct column *key = &t->columns[0];
+    const char *broken = row_broken_rule(t, row);
+    v->scanned[t->number] = true;
+    if (broken && key->type == COLUMN_INT)
+        verify_say(v, "%s: row %lld breaks a rule: %s", t->name, (long long)row_int(row, key), broken);
+    else if (broken)
+        verify_say(v, "%s: a row breaks a rule: %s", t->name, broken);
+}
+
+static bool check_row(const void *row, void *arg)
+{
+    const struct scan *s = arg;
+    verify_row(s->v, s->table, row);
+    return !s->fn || s->fn(row, s->arg);
+}
+
+enum err_code verify_scan(struct verify *v, const struct table *t, store_row_fn *fn, void *arg,
+                          struct err *err)
+{
+    struct scan s = {v, t, fn, arg};
+    v->scanned[t->number] = true;
+    return v->reader->ops->reader_scan(v->reader, t, check_row, &s, err);
+}
+
+/* Tables that no pass has looked at as a whole. */
+static enum err_code verify_others(struct verify *v, struct err *err)
+{
+    enum err_code code = ERR_OK;
+    for (unsigned i = 0; i < table_count && code == ERR_OK; i++)
+        if (!v->scanned[i] && table_has_rules(tables[i]))
+            code = verify_scan(v, tables[i], NULL, NULL, err);
+    return code;
 }
 
 /* --- what is remembered ------------------------------------------------------------------------ */
@@ -159,7 +205,7 @@ static enum err_code check_file(struct verify *v, struct err *err)
 static enum err_code (*const passes[])(struct verify *v, struct err *err) = {
     check_file,     verify_find_first_chunk, verify_clients, verify_job_rows,
     verify_log,     verify_delivery_rows,    compare,        verify_runs,
-    verify_records, verify_beside,
+    verify_records, verify_beside,           verify_others,
 };
 
 enum err_code store_verify(struct reader *r, void (*problem)(void *arg, const char *line),

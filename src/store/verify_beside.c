@@ -1,4 +1,4 @@
-/* What is kept beside the jobs so that nobody has to scan them: counters, listings, idempotency keys. */
+/* Data kept beside the jobs so that no read has to scan them: counters, listings, idempotency keys. */
 #include "store/verify_internal.h"
 
 #include "base/banned.h"
@@ -61,8 +61,8 @@ static bool note_listed(const struct list_entry *e, void *arg)
     }
     if (e->bucket == LIST_LATE)
         return true;
-    if (e->client != j->client)
-        verify_say_job(v, j, "is listed for client %lld", (long long)e->client);
+    if (e->owner_key != j->client)
+        verify_say_job(v, j, "is listed for client %lld", (long long)e->owner_key);
     else if (e->bucket == LIST_ALL)
         j->listed = true;
     else if (j->is_ended && e->bucket == 1 + j->row_state)
@@ -101,7 +101,7 @@ static void check_places(struct map_node *n, void *arg)
 enum err_code verify_beside(struct verify *v, struct err *err)
 {
     struct reader *r = v->reader;
-    if (r->ops->reader_scan(r, &table_stats_row, note_stats, v, err) != ERR_OK ||
+    if (verify_scan(v, &table_stats_row, note_stats, v, err) != ERR_OK ||
         r->ops->reader_scan_list(r, note_listed, v, err) != ERR_OK ||
         r->ops->reader_scan_idem(r, note_idem, v, err) != ERR_OK)
         return err->code;

@@ -242,7 +242,7 @@ enum err_code verify_clients(struct verify *v, struct err *err)
     struct client_pass p = {.v = v};
     enum err_code code = ERR_OK;
     for (size_t i = 0; code == ERR_OK && i < sizeof scans / sizeof *scans; i++)
-        code = v->reader->ops->reader_scan(v->reader, scans[i].table, scans[i].note, &p, err);
+        code = verify_scan(v, scans[i].table, scans[i].note, &p, err);
     if (code == ERR_OK) {
         map_each(&p.webhooks, check_guarded, v);
         map_each(&v->clients, check_number, v);

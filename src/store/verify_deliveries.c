@@ -79,9 +79,9 @@ void verify_listed_delivery(struct verify *v, const struct list_entry *e)
     struct checked_delivery *d = find(v, e->id);
     bool of_job = e->bucket == LIST_OF_JOB;
     int64_t owner = !d ? 0 : of_job || !d->webhook ? d->job : d->webhook;
-    if (!d || !d->has_row || e->client != owner)
+    if (!d || !d->has_row || e->owner_key != owner)
         verify_say(v, "delivery %lld: is listed for %lld and is not there", (long long)e->id,
-                   (long long)e->client);
+                   (long long)e->owner_key);
     else if (of_job)
         d->listed_of_job = true;
     else
@@ -105,7 +105,7 @@ static void check_delivery(struct map_node *n, void *arg)
 
 enum err_code verify_delivery_rows(struct verify *v, struct err *err)
 {
-    return v->reader->ops->reader_scan(v->reader, &table_delivery_row, note_delivery, v, err);
+    return verify_scan(v, &table_delivery_row, note_delivery, v, err);
 }
 
 void verify_delivery_places(struct verify *v)

@@ -50,7 +50,8 @@ struct step_task {
 
 enum { VERIFY_RECORD_LISTS = 4 }; /* from LIST_ALERTS on */
 
-/* What the lists of a kind hold and should hold: how much, and a sum of a hash of each entry. */
+/* The actual and the expected content of the lists of one kind: how many entries, and a sum of a hash of
+ * each. */
 struct record_sum {
     uint64_t rows, rows_digest, listed, listed_digest;
 };
@@ -65,12 +66,19 @@ struct verify {
     struct map jobs, clients, deliveries, runs;
     struct step_task *tasks_of_runs;
     struct record_sum records[VERIFY_RECORD_LISTS];
-    uint64_t decisions, plans, plan_steps, plan_marks;
+    uint64_t decisions, plans, plan_steps, plan_index_entries;
+    bool scanned[TABLES_MAX];
     struct err err; /* of a read inside a scan */
     uint64_t rows;
     int64_t first_chunk, next_chunk; /* 0: the log is empty */
 };
 
+/* Every row of a table, looked at by what its description says of any row (row_rules.h) and then told to
+ * `fn` (NULL: nobody). */
+enum err_code verify_scan(struct verify *v, const struct table *t, store_row_fn *fn, void *arg,
+                          struct err *err);
+/* The same look at one row, for a pass that reads a table's rows with what they belong to. */
+void verify_row(struct verify *v, const struct table *t, const void *row);
 void verify_seen(struct verify *v); /* counts a row for progress */
 void verify_say(struct verify *v, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void verify_say_job(struct verify *v, const struct checked_job *j, const char *fmt, ...)
@@ -78,7 +86,7 @@ void verify_say_job(struct verify *v, const struct checked_job *j, const char *f
 
 struct checked_job *verify_find_job(const struct verify *v, int64_t id);
 struct checked_job *verify_add_job(struct verify *v, int64_t id);
-/* What stands for one event in row_refs and log_refs. */
+/* The stand-in of one event in row_refs and log_refs. */
 uint64_t verify_ref(uint64_t seq, uint64_t ref);
 struct checked_client *verify_client(struct verify *v, int64_t num); /* made when absent */
 

@@ -42,8 +42,8 @@ static bool is_retry(const struct event *e)
     return e->prev == JOB_FAILED && e->next == JOB_QUEUED;
 }
 
-/* A worker gave it back after the start: no attempt is spent. It may also have failed with an error of that
- * name: then the attempt rises as with any other failure. */
+/* A worker gave the task back after the start: no attempt is spent. The attempt may also have failed with an
+ * error of that name: then it counts as with any other failure. */
 static bool is_release(const struct event *e)
 {
     return e->event == JOB_EVENT_FAILED && str_starts(e->extra, RELEASED_BEGINS);
@@ -74,7 +74,7 @@ static const char *event_broken_rule(const struct checked_job *j, const struct e
     return NULL;
 }
 
-/* What is left of a purged job starts somewhere. */
+/* The remaining events of a purged job begin at any number. */
 static struct checked_job *purged_job(struct verify *v, const struct event *e)
 {
     struct checked_job *j = verify_add_job(v, e->job);
@@ -207,7 +207,7 @@ static bool note_chunk(int64_t number, struct str chunk, void *arg)
 
 enum err_code verify_log(struct verify *v, struct err *err)
 {
-    if (v->reader->ops->reader_scan(v->reader, &table_kept_row, note_kept, v, err) != ERR_OK ||
+    if (verify_scan(v, &table_kept_row, note_kept, v, err) != ERR_OK ||
         v->reader->ops->reader_scan_log(v->reader, 0, note_chunk, v, err) != ERR_OK)
         return err->code;
     map_each(&v->jobs, check_early, v);

@@ -1,6 +1,6 @@
 /* Records of runs that people look for years later: every decision is found by its signal, by its policy
  * decision and in its lists, every alert in its own, every run by its name; and what these lead to is there.
- * Plans have the steps they count, each with its mark. */
+ * Plans have the steps they count, each with its index entry. */
 #include "base/hash.h"
 #include "lifecycle/signals.h"
 #include "store/verify_internal.h"
@@ -34,7 +34,7 @@ void verify_listed_record(struct verify *v, const struct list_entry *e)
         return;
     }
     s->listed++;
-    s->listed_digest += entry_hash(e->client, e->id);
+    s->listed_digest += entry_hash(e->owner_key, e->id);
 }
 
 void verify_record_places(struct verify *v)
@@ -134,7 +134,7 @@ static enum err_code compare_count(struct verify *v, const struct table *t, uint
                                    struct err *err)
 {
     uint64_t count = 0;
-    if (v->reader->ops->reader_scan(v->reader, t, count_row, &count, err) != ERR_OK)
+    if (verify_scan(v, t, count_row, &count, err) != ERR_OK)
         return err->code;
     if (count != wanted)
         verify_say(v, "there are %llu %s, %llu are needed", (unsigned long long)count, what,
@@ -144,7 +144,7 @@ static enum err_code compare_count(struct verify *v, const struct table *t, uint
 
 static enum err_code verify_plans(struct verify *v, struct err *err)
 {
-    if (v->reader->ops->reader_scan(v->reader, &table_plan_row, note_plan, v, err) != ERR_OK)
+    if (verify_scan(v, &table_plan_row, note_plan, v, err) != ERR_OK)
         return err->code;
     if (v->err.code != ERR_OK) {
         *err = v->err;
@@ -153,17 +153,16 @@ static enum err_code verify_plans(struct verify *v, struct err *err)
     if (compare_count(v, &table_plan_version_row, v->plans, "plans in lists", err) != ERR_OK ||
         compare_count(v, &table_plan_step_row, v->plan_steps, "steps of plans", err) != ERR_OK)
         return err->code;
-    if (v->plan_marks != v->plan_steps)
-        verify_say(v, "there are %llu marks of steps of plans, %llu are needed",
-                   (unsigned long long)v->plan_marks, (unsigned long long)v->plan_steps);
+    if (v->plan_index_entries != v->plan_steps)
+        verify_say(v, "there are %llu index entries of steps of plans, %llu are needed",
+                   (unsigned long long)v->plan_index_entries, (unsigned long long)v->plan_steps);
     return compare_count(v, &table_run_id_row, v->result->runs, "names of runs", err);
 }
 
 enum err_code verify_records(struct verify *v, struct err *err)
 {
-    struct reader *r = v->reader;
     v->err.code = ERR_OK;
-    if (r->ops->reader_scan(r, &table_decision_row, check_decision, v, err) != ERR_OK)
+    if (verify_scan(v, &table_decision_row, check_decision, v, err) != ERR_OK)
         return err->code;
     if (v->err.code != ERR_OK) {
         *err = v->err;

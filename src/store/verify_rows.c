@@ -148,7 +148,7 @@ enum err_code verify_job_rows(struct verify *v, struct err *err)
                  {&table_end_row, note_end},
                  {&table_archive_row, note_archive}};
     for (size_t i = 0; i < sizeof scans / sizeof *scans; i++)
-        if (v->reader->ops->reader_scan(v->reader, scans[i].table, scans[i].note, v, err) != ERR_OK)
+        if (verify_scan(v, scans[i].table, scans[i].note, v, err) != ERR_OK)
             return err->code;
     return ERR_OK;
 }

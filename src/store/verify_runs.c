@@ -13,7 +13,7 @@ enum { EVENTS_AT_ONCE = 1000, RUN_ARENA_BYTES = 1 << 16 };
 
 struct checked_run {
     struct map_node node;
-    int64_t num, tenant, marks;
+    int64_t num, tenant, index_entries;
     uint64_t events, steps, invalid, alerts;
     uint64_t tasks, open; /* of its steps: that are live, that its rows name */
     uint8_t state;
@@ -59,7 +59,7 @@ bool verify_has_run(const struct verify *v, int64_t num)
 
 /* --- one run --------------------------------------------------------------------------------------- */
 
-/* What takes part in the key beside the run (runs/event_key.h); the run's own plan is not stored. */
+/* The parts of the key beside the run (runs/event_key.h); the run's own plan is not stored. */
 static struct str step_in_key(const struct run_event_row *e)
 {
     return e->step.ptr ? e->step : STR("RUN");
@@ -104,6 +104,7 @@ static bool reduce_event(const void *row, void *arg)
     const struct run_event_row *e = row;
     struct reduction *r = arg;
     verify_seen(r->verify);
+    verify_row(r->verify, &table_run_event_row, e);
     r->verify->result->run_events++;
     r->full = true;
     if (e->seq != r->next || e->type < 0 || e->type > RUN_EVENT_UNKNOWN || e->event_id.len != 16) {
@@ -136,6 +137,7 @@ static bool compare_step(const void *row, void *arg)
     const struct projected_step *p = run_projection_step(&r->projection, s->step);
     struct step_state said = p ? p->state : (struct step_state){0, STEP_PENDING};
     verify_seen(r->verify);
+    verify_row(r->verify, &table_run_step_row, s);
     r->run->steps++;
     r->run->open += s->task != 0;
     r->left += s->state != STEP_SUCCESS && s->state != STEP_SKIPPED;
@@ -159,7 +161,7 @@ static void compare_run(struct reduction *r)
     if (row->state != (int64_t)p->status)
         say(r, "its status is not what its events say");
     if ((row->inconsistent != 0) != (p->invalid != 0))
-        say(r, "its mark of inconsistency is not what its events say");
+        say(r, "its flag inconsistent is not what its events say");
     if ((uint64_t)row->step_count != r->run->steps || p->step_count > r->run->steps)
         say(r, "it has other steps than its events");
     if (!row->plan_num)
@@ -215,15 +217,15 @@ static bool check_run(const void *row, void *arg)
 
 /* --- what stands beside ---------------------------------------------------------------------------- */
 
-static bool note_mark(const void *row, void *arg)
+static bool note_index_entry(const void *row, void *arg)
 {
     struct verify *v = arg;
-    struct checked_run *run = find_run(v, ((const struct run_mark_row *)row)->run);
+    struct checked_run *run = find_run(v, ((const struct run_index_row *)row)->run);
     verify_seen(v);
     if (run)
-        run->marks++;
+        run->index_entries++;
     else
-        v->plan_marks++;
+        v->plan_index_entries++;
     return true;
 }
 
@@ -256,9 +258,9 @@ void verify_step_task(struct verify *v, const struct task_row *t)
 void verify_listed_run(struct verify *v, const struct list_entry *e)
 {
     struct checked_run *run = find_run(v, e->id);
-    if (!run || e->client != run->tenant)
+    if (!run || e->owner_key != run->tenant)
         verify_say(v, "run number %lld: is listed for %lld and is not there", (long long)e->id,
-                   (long long)e->client);
+                   (long long)e->owner_key);
     else if (e->bucket == LIST_RUNS)
         run->listed = true;
     else if (e->bucket == LIST_RUNS_IN + run->state)
@@ -272,12 +274,12 @@ static void check_places(struct map_node *n, void *arg)
     struct verify *v = arg;
     const struct checked_run *run = CONTAINER_OF(n, struct checked_run, node);
     long long num = (long long)run->num;
-    uint64_t marks = 2 * run->events + (run->is_external ? run->steps : 0);
+    uint64_t entries = 2 * run->events + (run->is_external ? run->steps : 0);
     if (!run->listed || !run->listed_in_state)
         verify_say(v, "run number %lld: is missing in a list", num);
-    if ((uint64_t)run->marks != marks)
-        verify_say(v, "run number %lld: has %lld marks, its events need %llu", num, (long long)run->marks,
-                   (unsigned long long)marks);
+    if ((uint64_t)run->index_entries != entries)
+        verify_say(v, "run number %lld: has %lld index entries, its events need %llu", num,
+                   (long long)run->index_entries, (unsigned long long)entries);
     if (run->alerts != run->invalid)
         verify_say(v, "run number %lld: has %llu alerts of transitions, %llu events were invalid", num,
                    (unsigned long long)run->alerts, (unsigned long long)run->invalid);
@@ -288,9 +290,8 @@ static void check_places(struct map_node *n, void *arg)
 
 enum err_code verify_runs(struct verify *v, struct err *err)
 {
-    struct reader *r = v->reader;
     v->err.code = ERR_OK;
-    if (r->ops->reader_scan(r, &table_run_row, check_run, v, err) != ERR_OK)
+    if (verify_scan(v, &table_run_row, check_run, v, err) != ERR_OK)
         return err->code;
     if (v->err.code != ERR_OK) {
         *err = v->err;
@@ -303,8 +304,8 @@ enum err_code verify_runs(struct verify *v, struct err *err)
         else
             verify_say(v, "a step is live and its run is not there");
     }
-    if (r->ops->reader_scan(r, &table_run_mark_row, note_mark, v, err) != ERR_OK ||
-        r->ops->reader_scan(r, &table_alert_row, note_alert, v, err) != ERR_OK)
+    if (verify_scan(v, &table_run_index_row, note_index_entry, v, err) != ERR_OK ||
+        verify_scan(v, &table_alert_row, note_alert, v, err) != ERR_OK)
         return err->code;
     return ERR_OK;
 }

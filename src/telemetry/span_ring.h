@@ -1,7 +1,7 @@
 /* telemetry/span_ring.h - finished spans on their way out: bounded, oldest first, any thread.
  *
- * Whoever finishes a span never waits for whoever sends it: a full ring drops the new span and counts it. One
- * lock, held for one copy. */
+ * The thread that finishes a span never waits for the exporter: a full ring drops the new span and counts it.
+ * One lock, held for one copy. */
 #ifndef WEIR_TELEMETRY_SPAN_RING_H
 #define WEIR_TELEMETRY_SPAN_RING_H
 

@@ -2,7 +2,7 @@
  *
  * Reading is strict (W3C Recommendation 2021-11-23, section 3.2.2): lower-case hexadecimal, no zero ids, no
  * version ff; version 00 has exactly 55 characters, a later version may go on behind a dash and is read as if
- * it were 00. What cannot be read is no context at all. Written is version 00 and the flag we know. */
+ * it were 00. An unreadable header counts as none. Written is version 00 and the flag we know. */
 #ifndef WEIR_TELEMETRY_TRACE_CONTEXT_H
 #define WEIR_TELEMETRY_TRACE_CONTEXT_H
 
@@ -24,7 +24,7 @@ struct str traceparent_text(const struct trace_context *context, char out[TRACEP
 
 struct trace_context trace_context_new(bool sampled); /* a trace of its own */
 void span_id_random(uint8_t out[SPAN_ID_BYTES]);
-/* The same numbers give the same id, so whoever knows them needs not be told. Never zero. */
+/* The same numbers give the same id, so code that knows them need not be told. Never zero. */
 void span_id_derived(uint64_t a, uint64_t b, uint64_t c, uint8_t out[SPAN_ID_BYTES]);
 bool span_id_is_set(const uint8_t id[SPAN_ID_BYTES]);
 

@@ -1,13 +1,14 @@
-/* telemetry/tracer.h - decides what is traced, and keeps what was.
+/* telemetry/tracer.h - decides which requests are traced, and keeps their spans.
  *
- * A caller's decision is respected: a context that comes with the sampled flag is recorded, one without is
- * not and stays without. Where a trace begins here, `sample_ratio` of them are recorded, chosen by their id.
- * Whoever holds a NULL tracer traces nothing and pays nothing.
+ * A caller's decision is respected: a context with the sampled flag is recorded, one without is not. Of the
+ * traces that begin here `sample_ratio` are recorded, chosen by their id. Code with a NULL tracer traces
+ * nothing and pays nothing.
  *
  *   struct span s;
+ *
  *   if (tracer && tracer_begin(tracer, traceparent, &s)) { ...; s.end_us = now; tracer_end(tracer, &s); }
  *
- * Spans wait in a ring (span_ring.h) until tracer_take gives them to whoever sends them out. Any thread. */
+ * Spans wait in a ring (span_ring.h) until tracer_take gives them to the exporter. Any thread. */
 #ifndef WEIR_TELEMETRY_TRACER_H
 #define WEIR_TELEMETRY_TRACER_H
 

@@ -26,7 +26,7 @@ enum { BLOCKLIST_MAX = 100000 }; /* about 20 MB */
 
 struct blocklist;
 
-/* What a token says of itself, unverified. */
+/* The identity that a token states, unverified. */
 struct block_question {
     struct str names[BLOCK_KIND_COUNT]; /* absent: not there */
     bool has_issued_at;

@@ -122,7 +122,8 @@ bool claim_read(struct arena *a, enum token_claim claim, const struct json *j, s
     return false;
 }
 
-/* System is for callers inside only; who claims it from outside goes on without it (AS-06). */
+/* The role System is for callers inside only; a token from outside that claims it is used without it (AS-06).
+ * */
 static void drop_system(struct token_claims *c)
 {
     size_t kept = 0;

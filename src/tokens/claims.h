@@ -45,7 +45,7 @@ enum token_claim { TOKEN_CLAIMS(X) TOKEN_CLAIM_COUNT };
 #undef X
 #define CLAIM_BIT(name) (1U << CLAIM_##name)
 
-/* What each API asks for; `role` or `roles` is asked for always. */
+/* The claims that each API requires; `role` or `roles` is always required. */
 enum {
     TOKEN_FOR_ANY = CLAIM_BIT(SUB) | CLAIM_BIT(PROJECT_SCOPE) | CLAIM_BIT(ISS) | CLAIM_BIT(AUD) |
                     CLAIM_BIT(EXP) | CLAIM_BIT(IAT) | CLAIM_BIT(JTI),
@@ -72,7 +72,7 @@ struct token_claims {
     struct str audience;                                    /* of the policy's, the one that matched */
     struct str *audiences, *roles, *projects;
     size_t audience_count, role_count, project_count;
-    bool system_dropped; /* it claimed to be System, which nobody outside is */
+    bool system_dropped; /* it claimed to be System, which no caller from outside is */
     bool every_project;
     int64_t issued_at, expires_at, not_before; /* seconds; not_before 0: none */
 };

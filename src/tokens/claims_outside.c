@@ -1,4 +1,4 @@
-/* What a token of an outside issuer says, by the issuer's paths. */
+/* The claims of a token of an outside issuer, by the issuer's paths. */
 #include "base/must.h"
 #include "tokens/claims_internal.h"
 #include "tokens/issuers.h"
@@ -48,7 +48,7 @@ static void add_role(struct token_claims *c, struct str known, const struct json
         c->roles[c->role_count++] = j->text;
 }
 
-/* A provider lists what it likes; what no rule of ours names has no meaning here. */
+/* Roles that no rule of ours names have no meaning here, whatever a provider lists. */
 static bool read_roles(struct arena *a, const struct json *j, struct str known, struct token_claims *c)
 {
     c->roles = ARENA_ARRAY(a, struct str, TOKEN_ROLES_MAX);

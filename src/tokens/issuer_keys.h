@@ -1,8 +1,8 @@
 /* tokens/issuer_keys.h - the keys of outside issuers as verifiers see them: always in memory.
  *
  * A file is looked at once a second at most, when a token of its issuer comes: a change counts within a
- * second, or at once when issuer_keys_read() asks. The keys of a URL are brought by somebody else (core
- * connects to nobody): issuer_keys_due() says what to fetch, issuer_keys_put() takes what came. Fetched
+ * second, or at once when issuer_keys_read() asks. The keys of a URL are fetched by the gateway (core
+ * does not connect out): issuer_keys_due() says what to fetch, issuer_keys_put() takes what came. Fetched
  * every `refresh_seconds`; sooner, but not more often than a tenth of that (at most 30 s), when a kid is
  * not known or the last try failed: a flood of invented kids costs the provider no more than that. Keys
  * outlive a provider that does not answer, for `max_age_seconds`; then every token of it is refused
@@ -47,14 +47,14 @@ const struct issuer *issuer_keys_issuer(const struct issuer_keys *k, struct str 
 enum token_reason issuer_keys_find(struct issuer_keys *k, const struct issuer *issuer, struct str kid,
                                    int64_t now, struct token_key *ret_key);
 
-/* What is to be fetched now, and taken to be under way for ISSUER_FETCH_SECONDS. False: nothing. */
+/* The next fetch that is due; it counts as under way for ISSUER_FETCH_SECONDS. False: none is due. */
 bool issuer_keys_due(struct issuer_keys *k, int64_t now, size_t *ret_index, const char **ret_url);
-/* What came of it: a body, or absent and `why`. ERR_OK: its keys count. `ret_told`: the outcome is another
- * than the last time, so it is worth a line in the log. */
+/* The result of a fetch: a body, or absent and `why`. ERR_OK: its keys count. `ret_told`: the result is
+ * another than the last one, so it is worth a line in the log. */
 MUST_CHECK enum err_code issuer_keys_put(struct issuer_keys *k, size_t index, struct str body, struct str why,
                                          int64_t now, bool *ret_told, struct err *err);
 
-/* Somebody asks for it: a file is read, whether it looks changed or not, and a URL is due. `ret_read` is
+/* An operator asks for it: a file is read, whether it looks changed or not, and a URL is due. `ret_read` is
  * false for a URL. ERR_CONFIG_INVALID: the file holds no keys; the former ones stay. */
 MUST_CHECK enum err_code issuer_keys_read(struct issuer_keys *k, size_t index, int64_t now, bool *ret_read,
                                           struct err *err);

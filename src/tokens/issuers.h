@@ -23,7 +23,7 @@ enum {
     CLAIM_PATH_BYTES_MAX = 256,
 };
 
-/* Every role that a rule of ours names. What a provider calls its own roles has no meaning here. */
+/* Every role that a rule of ours names. A provider's own role names have no meaning here. */
 #define TOKEN_KNOWN_ROLES "Viewer,Operator,Engineer,Admin,Engine,Worker,owner"
 
 /* X(field, member of "claims", path where none is given) */
@@ -59,12 +59,12 @@ MUST_CHECK enum err_code issuers_load(const char *path, struct str own, struct i
                                       struct err *err);
 void issuers_free(struct issuers *s);
 
-/* NULL: it is none of them. */
+/* NULL: no known issuer. */
 const struct issuer *issuers_find(const struct issuers *s, struct str name);
 /* A whole file into `out`, at most `max` bytes; ERR_CONFIG_INVALID names it. */
 MUST_CHECK enum err_code issuer_file_read(const char *path, size_t max, struct strbuf *out, struct err *err);
 
-/* What a path leads to; NULL: nothing. */
+/* The value at a path; NULL: none. */
 const struct json *claim_at(const struct json *payload, struct str path);
 /* As claims_read(), with role, tenant and projects where the issuer has them. Of a role claim, a name or a
  * list, only those in `known_roles` (a,b,c) count, and System never does. jti may be missing. */

@@ -2,7 +2,7 @@
  *
  * The same token may come again; other bytes with the same jti are refused, until exp + skew. Kept in
  * memory: after a restart the first token that shows up owns its jti again. All tokens of a table come
- * from issuers that are trusted, and are verified before they are bound, so nobody outside can fill it with
+ * from issuers that are trusted, and are verified before they are bound, so no caller can fill it with
  * inventions. Threads: any; one lock, held for a look-up. */
 #ifndef WEIR_TOKENS_JTI_TABLE_H
 #define WEIR_TOKENS_JTI_TABLE_H

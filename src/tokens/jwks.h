@@ -2,9 +2,12 @@
  *
  * Taken: keys with a kid that can verify: RSA (alg, or RS256 where none is named) and EC (by their curve).
  * Left out: keys for encryption, of other kinds or algorithms, without a kid, weak ones; providers publish
- * such beside those we need. Refused as a whole: what is no JWK Set, a kid that stands twice, a private or
- * symmetric part (a provider that publishes one has lost it), no key of use, anything beyond a bound. A set
- * that was refused changes nothing: the former one stays. Pure. */
+ *           such beside those we need.
+ * Refused: as a whole: a text that is no JWK Set, a kid that stands twice, a private or symmetric part (a
+ *          provider that publishes one has lost it), no usable key, anything beyond a bound. A refused set
+ *          changes nothing: the former one stays.
+ *
+ * Pure. */
 #ifndef WEIR_TOKENS_JWKS_H
 #define WEIR_TOKENS_JWKS_H
 

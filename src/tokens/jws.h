@@ -1,6 +1,6 @@
 /* tokens/jws.h - a token cut into its parts: RFC 7515 compact form, nothing else.
  *
- * Pure. What stands in a token that is not verified yet is used to look things up and to refuse, never to
+ * Pure. The content of a token that is not verified yet is used to look things up and to refuse, never to
  * grant. Keys that a token brings along (jwk, jku, x5c, x5u) are not even read. */
 #ifndef WEIR_TOKENS_JWS_H
 #define WEIR_TOKENS_JWS_H

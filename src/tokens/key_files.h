@@ -17,7 +17,7 @@ struct key_place {
     struct key_rules rules;
 };
 
-/* What changes when the manifest does. */
+/* The file facts by which a changed manifest is seen. */
 struct key_files_version {
     int64_t modified_ns, bytes;
     uint64_t inode;

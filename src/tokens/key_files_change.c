@@ -213,7 +213,7 @@ enum err_code key_files_revoke(const struct key_place *p, struct str kid, struct
     return save(p, &s, now, err);
 }
 
-/* Somebody may have made the set while we waited for the lock; then theirs is used. */
+/* Another process may have made the set while we waited for the lock; then its set is used. */
 static enum err_code make_set(const struct key_place *p, enum token_alg alg, struct str actor, int64_t now,
                               struct err *err)
 {

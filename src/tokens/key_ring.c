@@ -16,7 +16,7 @@ struct key_ring {
     uint64_t changes;                 /* of it, seen */
     bool loaded;                      /* a manifest has been read */
     bool looking;                     /* a thread is at it */
-    pthread_cond_t looked;            /* it is done */
+    pthread_cond_t looked;            /* the look is over */
     int64_t looked_at, good_at;       /* seconds; 0: never */
     int64_t more_at;                  /* the second in which unknown keys were looked for, */
     unsigned more_looks;              /* so often */
@@ -62,7 +62,7 @@ static bool same_version(const struct key_files_version *a, const struct key_fil
     return a->modified_ns == b->modified_ns && a->bytes == b->bytes && a->inode == b->inode;
 }
 
-/* What one look at the disk has found. */
+/* The result of one look at the disk. */
 struct look {
     enum err_code code;
     struct err err;
@@ -129,7 +129,7 @@ static bool refresh(struct key_ring *r, int64_t now)
 }
 
 /* A key may be as young as its first token: younger than the look of this second, or than the one that is
- * under way. Unauthenticated callers can ask for keys that nobody has: looks for them are counted. */
+ * under way. Unauthenticated callers can name keys that do not exist: looks for them are counted. */
 static void look_for_young_key(struct key_ring *r, int64_t now)
 {
     if (!r->data_dir)
@@ -159,7 +159,7 @@ enum token_reason key_ring_find(struct key_ring *r, struct str kid, int64_t now,
 uint64_t key_ring_changes(struct key_ring *r, int64_t now)
 {
     pthread_mutex_lock(&r->lock);
-    if (r->data_dir && !r->looking) /* whoever comes with a new token still looks again in this second */
+    if (r->data_dir && !r->looking) /* a new token still causes another look within this second */
         look(r, now);
     uint64_t changes = r->changes;
     pthread_mutex_unlock(&r->lock);

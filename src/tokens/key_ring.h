@@ -5,7 +5,7 @@
  * everywhere on this machine by then (Q16 allows five). A manifest that cannot be read keeps the last good
  * one for KEY_RING_STALE_SECONDS; after that everything is refused until it can be read again. A data
  * directory that never had a key set is an empty set: no kid is known.
- * A kid that nobody knows is looked for at once, at most KEY_RING_MORE_LOOKS_MAX times a second: a new key's
+ * An unknown kid is looked for at once, at most KEY_RING_MORE_LOOKS_MAX times a second: a new key's
  * first token is good as soon as it is made.
  * Threads: any; one lock. One of them looks at the file, once a second at most, while the others go on. */
 #ifndef WEIR_TOKENS_KEY_RING_H

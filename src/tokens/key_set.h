@@ -16,7 +16,7 @@
 #include "tokens/token_reason.h"
 
 enum {
-    KEY_ID_MAX = 64, /* letters, digits, '.', '_', '-': it is a file name, too */
+    KEY_ID_MAX = 64, /* letters, digits, '.', '_', '-': a file name, too */
     KEY_ACTOR_MAX = 64,
     KEY_REASON_MAX = 200,
     KEY_SET_MAX = 1000,
@@ -72,7 +72,7 @@ enum token_reason key_set_lookup(const struct key_set *s, struct str kid, int64_
 MUST_CHECK enum err_code key_set_add(struct key_set *s, const struct token_key *key, struct str actor,
                                      const struct key_rules *rules, bool at_once, int64_t now,
                                      const struct key_record **ret_record, struct err *err);
-/* False: it is revoked already. */
+/* False: the key is revoked already. */
 bool key_set_revoke(struct key_record *k, struct str actor, struct str reason, int64_t now);
 /* Drops what has been retired or revoked for longer than the history is kept. */
 void key_set_forget(struct key_set *s, const struct key_rules *rules, int64_t now);

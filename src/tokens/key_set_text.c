@@ -15,7 +15,7 @@ static void arena_drop(struct arena **a)
     *a = arena_free(*a);
 }
 
-/* X(field): what a key has beside kid, alg and public; members are named as the fields are. */
+/* X(field): the members of a key beside kid, alg and public; they are named as the fields are. */
 #define KEY_TIMES(X) X(created_at) X(not_before) X(retires_at) X(revoked_at)
 #define KEY_TEXTS(X) X(created_by) X(revoked_by) X(revoked_reason)
 
@@ -90,7 +90,7 @@ void key_set_write(const struct key_set *s, struct strbuf *out)
 
 /* --- in ---------------------------------------------------------------------------------------- */
 
-/* Into a record that is all zero: what is null stays so. */
+/* Into a record that is all zero: members that are null stay so. */
 static bool read_time(const struct json *record, const char *name, int64_t *ret)
 {
     const struct json *j = json_get(record, name);

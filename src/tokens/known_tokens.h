@@ -1,10 +1,12 @@
-/* tokens/known_tokens.h - tokens in use, with what was read out of them, so that a request with one pays for
- * neither base64, JSON nor a signature (ECDSA costs a tenth of a millisecond and more).
+/* tokens/known_tokens.h - tokens in use, with the facts that were read from them, so that a request with one
+ * pays for neither base64, JSON nor a signature (ECDSA costs a tenth of a millisecond and more).
  *
- * A token is known by its exact bytes. What is kept is what those bytes say and which key signed them: facts
- * that cannot change. Whether the key still counts, the blocklist, the times and the jti are looked at with
- * every request. A fixed number of places; a newer token takes the place of an older one, which is then read
- * again. At most KNOWN_TOKENS times the size of a token. Threads: any; one lock, held for a copy. */
+ * A token is known by its exact bytes. Kept are its content and the key that signed it: facts that cannot
+ * change. Whether the key still counts, the blocklist, the times and the jti are checked with every request.
+ * A fixed number of places; a newer token takes the place of an older one, which is then read again. At most
+ * KNOWN_TOKENS times the size of a token.
+ *
+ * Threads: any; one lock, held for a copy. */
 #ifndef WEIR_TOKENS_KNOWN_TOKENS_H
 #define WEIR_TOKENS_KNOWN_TOKENS_H
 
@@ -26,7 +28,7 @@ struct known_tokens;
 
 struct known_tokens *known_tokens_new(void);
 struct known_tokens *known_tokens_free(struct known_tokens *k); /* NULL is fine; always returns NULL */
-/* False: never seen, or forgotten. What is found is a copy in the arena. */
+/* False: never seen, or forgotten. The result is a copy in the arena. */
 bool known_tokens_find(struct known_tokens *k, struct str token, struct arena *a, struct known_token *ret);
 /* Its signature was verified, with the key of this print. */
 void known_tokens_keep(struct known_tokens *k, struct str token, const struct known_token *what);

@@ -19,7 +19,7 @@ struct evp_pkey_st; /* OpenSSL's EVP_PKEY */
 struct token_key {
     enum token_alg alg;
     struct evp_pkey_st *pkey;  /* NULL: none */
-    struct token_key_box *box; /* who shares it */
+    struct token_key_box *box; /* shared by all copies of the key */
 };
 
 enum { TOKEN_SIGNATURE_BYTES_MAX = TOKEN_RSA_BITS_MAX / 8, TOKEN_PEM_BYTES_MAX = 16384 };

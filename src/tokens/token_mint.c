@@ -1,6 +1,7 @@
 #include "tokens/token_mint.h"
 
 #include "base/must.h"
+#include "base/random.h"
 #include "base/uuid.h"
 #include "tokens/jws.h"
 
@@ -66,7 +67,7 @@ static void write_claims(const struct token_order *o, const struct token_policy 
     jw_object_end(&w);
 }
 
-/* What the verifier would say of it. */
+/* The verdict of the verifier. */
 static enum err_code check_claims(struct str payload, const struct token_policy *p, int64_t now,
                                   struct err *err)
 {

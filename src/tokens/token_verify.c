@@ -95,7 +95,7 @@ static enum token_reason read_claims(struct check *c)
     return claims_read(c->a, c->payload, c->v->policy.required, &c->facts.claims, claim);
 }
 
-/* Times are judged alike; whose token it has to be is the issuer's own. */
+/* Times are checked the same way for all issuers; the expected issuer and audience differ. */
 static enum token_reason check_policy(struct check *c)
 {
     if (!c->issuer)

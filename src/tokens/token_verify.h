@@ -23,11 +23,12 @@ struct token_verifier {
     struct key_ring *keys;
     struct blocklist *blocklist;
     struct jti_table *jtis;
-    struct known_tokens *known;     /* NULL: every token is read and its signature verified every time */
-    struct token_policy policy;     /* of our own issuer; times and agents hold for outside ones, too */
-    struct issuer_keys *outside;    /* other issuers that count; NULL: none does */
-    struct jti_table *outside_jtis; /* of them, where they have any: nobody outside fills the table of ours */
-    struct str known_roles;         /* a,b,c: of a role claim from outside only these count */
+    struct known_tokens *known;  /* NULL: every token is read and its signature verified every time */
+    struct token_policy policy;  /* of our own issuer; times and agents hold for outside ones, too */
+    struct issuer_keys *outside; /* other issuers that count; NULL: none does */
+    struct jti_table
+        *outside_jtis;      /* of them, where they have any: no outside issuer fills the table of ours */
+    struct str known_roles; /* a,b,c: of a role claim from outside only these count */
 };
 
 #define TOKEN_STEPS(X) X(BLOCKLIST, "blocklist") X(SIGNATURE, "signature") X(CLAIMS, "claims") X(JTI, "jti")

@@ -27,7 +27,7 @@ struct worker_call {
     CURL *easy;
     struct strbuf body, answer;
     size_t answer_bytes_max;
-    enum { OF_RESULTS, OF_TASKS, OF_SPANS, OF_POST } answer_is;
+    enum { OF_RESULTS, OF_TASKS, OF_POST } answer_is;
     size_t claim_max; /* of a claim */
     bool in_flight;
     worker_answer_fn *answered;
@@ -35,7 +35,7 @@ struct worker_call {
 };
 
 struct worker_client {
-    char *socket_path, *base_url;
+    char *socket_path;
     int64_t timeout_ms;
     const struct clock *clock;
     CURLM *multi;
@@ -102,7 +102,7 @@ static void call_init(struct worker_client *c, struct worker_call *call)
     SET(easy, CURLOPT_PRIVATE, call);
     SET(easy, CURLOPT_NOSIGNAL, 1L);
     SET(easy, CURLOPT_PROXY, ""); /* not by way of http_proxy from the environment */
-    SET(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+    SET(easy, CURLOPT_PROTOCOLS_STR, "http");
     SET(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     SET(easy, CURLOPT_POST, 1L);
     SET(easy, CURLOPT_HTTPHEADER, c->headers);
@@ -110,35 +110,25 @@ static void call_init(struct worker_client *c, struct worker_call *call)
     SET(easy, CURLOPT_WRITEDATA, call);
     SET(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_TIMEOUT_MS);
     SET(easy, CURLOPT_UPLOAD_BUFFERSIZE, 16L * 1024);
-    if (c->socket_path)
-        SET(easy, CURLOPT_UNIX_SOCKET_PATH, c->socket_path);
-    else
-        SET(easy, CURLOPT_TCP_KEEPALIVE, 1L);
+    SET(easy, CURLOPT_UNIX_SOCKET_PATH, c->socket_path);
 }
 
-static struct curl_slist *request_headers(const char *bearer_key)
+static struct curl_slist *request_headers(void)
 {
     struct curl_slist *list = curl_slist_append(NULL, "Content-Type: application/json");
     list = curl_slist_append(list, "Accept: application/json");
     list = curl_slist_append(list, "Expect:"); /* no extra round trip before a body */
-    if (bearer_key) {
-        struct strbuf line = {0};
-        strbuf_addf(&line, "Authorization: Bearer %s", bearer_key);
-        list = curl_slist_append(list, line.ptr);
-        strbuf_free(&line);
-    }
     MUST(list);
     return list;
 }
 
 struct worker_client *worker_client_new(const struct worker_client_config *config)
 {
-    MUST(config->calls_max && (config->socket_path || config->base_url));
+    MUST(config->calls_max && config->socket_path);
     /* Over the Unix socket there is no TLS, and not loading it keeps a runner small. */
-    MUST(curl_global_init(config->socket_path ? CURL_GLOBAL_NOTHING : CURL_GLOBAL_DEFAULT) == CURLE_OK);
+    MUST(curl_global_init(CURL_GLOBAL_NOTHING) == CURLE_OK);
     struct worker_client *c = must_alloc(sizeof *c);
-    c->socket_path = config->socket_path ? must_strdup(config->socket_path) : NULL;
-    c->base_url = must_strdup(config->socket_path ? "http://core" : config->base_url);
+    c->socket_path = must_strdup(config->socket_path);
     c->timeout_ms = config->timeout_ms;
     c->clock = config->clock;
     c->calls_max = config->calls_max;
@@ -146,7 +136,7 @@ struct worker_client *worker_client_new(const struct worker_client_config *confi
     c->link_self = config->link_self;
     c->timer_at_ms = INT64_MAX;
     c->arena = arena_new(4096);
-    c->headers = request_headers(config->bearer_key);
+    c->headers = request_headers();
     c->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     MUST(c->epoll_fd >= 0);
     c->multi = curl_multi_init();
@@ -182,7 +172,6 @@ struct worker_client *worker_client_free(struct worker_client *c)
     arena_free(c->arena);
     free(c->calls);
     free(c->socket_path);
-    free(c->base_url);
     free(c);
     curl_global_cleanup();
     return NULL;
@@ -260,8 +249,6 @@ static enum err_code read_body(struct worker_client *c, const struct worker_call
     switch (call->answer_is) {
     case OF_TASKS:
         return worker_message_read_tasks(c->arena, body, call->claim_max, answer, err);
-    case OF_SPANS:
-        return worker_message_read_spans(c->arena, body, answer, err);
     case OF_POST:
         return json_parse(c->arena, body, &answer->root, err);
     case OF_RESULTS:
@@ -355,7 +342,7 @@ static struct worker_call *call_send(struct worker_call *call, const char *path,
 {
     struct worker_client *c = call->client;
     struct strbuf url = {0};
-    strbuf_addf(&url, "%s%s", c->base_url, path);
+    strbuf_addf(&url, "http://core%s", path);
     SET(call->easy, CURLOPT_URL, url.ptr);
     strbuf_free(&url);
     SET(call->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)call->body.len);
@@ -413,16 +400,6 @@ struct worker_call *worker_client_finish(struct worker_client *c, const struct w
     struct worker_call *call = call_new(c, answered, self);
     worker_message_finish(tasks, count, &call->body);
     return call_send(call, "/worker/v1/finish", 0);
-}
-
-struct worker_call *worker_client_take_spans(struct worker_client *c, int64_t lost,
-                                             worker_answer_fn *answered, void *self)
-{
-    struct worker_call *call = call_new(c, answered, self);
-    call->answer_is = OF_SPANS;
-    call->answer_bytes_max = WORKER_SPANS_BYTES_MAX;
-    worker_message_take_spans(lost, &call->body);
-    return call_send(call, "/internal/v1/spans:take", 0);
 }
 
 struct worker_call *worker_client_post(struct worker_client *c, const struct worker_post *post,

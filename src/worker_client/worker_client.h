@@ -1,5 +1,5 @@
 /* worker_client/worker_client.h - speaks the worker API to core: claim, start, heartbeat, finish,
- * release. HTTP/1.1 over core's Unix socket (built-in domains) or over TCP with a key (others).
+ * release. HTTP/1.1 over core's Unix socket.
  *
  * Owner:   one thread. The caller owns the event loop: it waits for worker_client_fd() to become
  *          readable or for worker_client_deadline_ms() to pass, then calls worker_client_work().
@@ -22,12 +22,11 @@
 #include "base/str.h"
 
 enum {
-    WORKER_CLAIM_MAX = 256,                  /* tasks in one claim, by contract */
-    WORKER_WAIT_MS_MAX = 30000,              /* longest long poll, by contract */
-    WORKER_BATCH_MAX = 1000,                 /* tasks in any other call */
-    WORKER_BACKOFF_MS_MIN = 50,              /* first wait while core is away; doubles ... */
-    WORKER_BACKOFF_MS_MAX = 2000,            /* ... up to this */
-    WORKER_SPANS_BYTES_MAX = 4 * 1024 * 1024 /* of a batch of spans; core's largest is well below */
+    WORKER_CLAIM_MAX = 256,       /* tasks in one claim, by contract */
+    WORKER_WAIT_MS_MAX = 30000,   /* longest long poll, by contract */
+    WORKER_BATCH_MAX = 1000,      /* tasks in any other call */
+    WORKER_BACKOFF_MS_MIN = 50,   /* first wait while core is away; doubles ... */
+    WORKER_BACKOFF_MS_MAX = 2000, /* ... up to this */
 };
 
 struct worker_client;
@@ -37,9 +36,7 @@ struct worker_call; /* one call in flight; dies when its callback returns */
 typedef void worker_link_fn(void *self, bool works, const char *why);
 
 struct worker_client_config {
-    const char *socket_path; /* core's Unix socket; NULL: base_url is used */
-    const char *base_url;    /* "http://host:port" */
-    const char *bearer_key;  /* NULL: none */
+    const char *socket_path; /* core's Unix socket */
     int64_t timeout_ms;      /* of one call; a claim gets its wait on top */
     uint32_t calls_max;
     const struct clock *clock;
@@ -53,7 +50,7 @@ struct worker_claim {
     size_t queue_count;
     uint32_t max;    /* 1 to WORKER_CLAIM_MAX */
     int64_t wait_ms; /* 0 to WORKER_WAIT_MS_MAX */
-    bool start;      /* what is claimed counts as started */
+    bool start;      /* claimed tasks count as started */
 };
 
 struct worker_task_ref {
@@ -89,7 +86,7 @@ struct worker_result {
 enum worker_answer_kind {
     WORKER_ANSWERED, /* tasks or results are filled */
     WORKER_REFUSED,  /* core answered another status than 200: nothing was done */
-    WORKER_AWAY,     /* no usable answer: what was asked may or may not have been done */
+    WORKER_AWAY,     /* no usable answer: the call may or may not have had its effect */
 };
 
 struct worker_answer {
@@ -100,9 +97,7 @@ struct worker_answer {
     size_t task_count;
     const struct worker_result *results; /* of the other calls, in core's order */
     size_t result_count;
-    struct str otlp;         /* of worker_client_take_spans(): the body of an export */
-    int64_t span_count;      /* how many spans it holds; 0: there were none */
-    const struct json *root; /* of worker_client_post(): all of it */
+    const struct json *root; /* of worker_client_post(): all of it; NULL unless answered */
 };
 
 /* A call that is in no contract: between processes of one program, over the Unix socket. */
@@ -137,10 +132,6 @@ struct worker_call *worker_client_finish(struct worker_client *c, const struct w
                                          size_t count, worker_answer_fn *answered, void *self);
 struct worker_call *worker_client_release(struct worker_client *c, const struct worker_task_ref *tasks,
                                           size_t count, worker_answer_fn *answered, void *self);
-/* Finished trace spans, each given to one caller once. Not in the contract: it is between processes of one
- * program, over the Unix socket. `lost`: how many of those taken before were given up since then. */
-struct worker_call *worker_client_take_spans(struct worker_client *c, int64_t lost,
-                                             worker_answer_fn *answered, void *self);
 struct worker_call *worker_client_post(struct worker_client *c, const struct worker_post *post,
                                        worker_answer_fn *answered, void *self);
 /* Gives the call up: its connection is closed and its callback never comes. */

@@ -84,16 +84,6 @@ void worker_message_finish(const struct worker_finish *tasks, size_t count, stru
     jw_object_end(&w);
 }
 
-void worker_message_take_spans(int64_t lost, struct strbuf *out)
-{
-    struct json_writer w;
-    jw_start(&w, out);
-    jw_object(&w);
-    jw_key(&w, "lost");
-    jw_int(&w, lost);
-    jw_object_end(&w);
-}
-
 static struct str text_of(const struct json *object, const char *key)
 {
     const struct json *j = json_get(object, key);
@@ -181,20 +171,5 @@ enum err_code worker_message_read_results(struct arena *a, struct str body, stru
     }
     ret_answer->results = results;
     ret_answer->result_count = count;
-    return ERR_OK;
-}
-
-enum err_code worker_message_read_spans(struct arena *a, struct str body, struct worker_answer *ret_answer,
-                                        struct err *err)
-{
-    const struct json *root, *otlp;
-    if (json_parse(a, body, &root, err) != ERR_OK)
-        return err->code;
-    int64_t count = int_of(root, "count", -1);
-    otlp = json_get(root, "otlp");
-    if (count < 0 || !otlp || otlp->type != JSON_OBJECT)
-        return err_set(err, ERR_REQUEST_MALFORMED, "answer has no spans");
-    ret_answer->otlp = otlp->source;
-    ret_answer->span_count = count;
     return ERR_OK;
 }

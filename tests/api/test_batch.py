@@ -1,8 +1,6 @@
 """Many jobs in one call: each item stands alone, results in request order."""
 import json
 
-from harness.together import at_once
-
 PATH = "/v1/jobs:batch"
 
 
@@ -36,11 +34,6 @@ def test_a_bad_item_is_told_in_its_place_and_disturbs_no_other(weir, client):
             assert problem["status"] == 400 and problem["detail"] and problem["title"]
             assert problem["instance"] == answer.headers["x-request-id"]
     assert weir.total(client.api_key) == 3
-
-
-def test_a_batch_of_only_bad_items_is_still_202(weir, client):
-    results = batch(weir, client.api_key, [{"type": "NO"}] * 3)
-    assert all("error" in r for r in results) and weir.total(client.api_key) == 0
 
 
 def test_a_thousand_items_fit_and_one_more_does_not(weir, client):
@@ -83,20 +76,6 @@ def test_a_batch_over_the_body_limit_is_413_and_stores_nothing(weir, client):
     weir.api("POST", PATH, body, client.api_key).expect_problem(
         413, "RFA_REQUEST_PAYLOAD_TOO_LARGE")
     assert weir.total(client.api_key) == 0
-
-
-def test_parallel_batches_keep_their_items_together(weir, client):
-    """Answers of one batch are never mixed with another's, however they share commits."""
-    def one(i):
-        jobs = [{"type": "EXECUTE", "queue": f"q{i}", "payload": {"n": n}} for n in range(50)]
-        return batch(weir, client.api_key, jobs)
-
-    for i, results in enumerate(at_once(8, one)):
-        first = weir.job(client.api_key, results[0]["job_id"])
-        last = weir.job(client.api_key, results[-1]["job_id"])
-        assert (first["queue"], first["payload"]) == (f"q{i}", {"n": 0})
-        assert (last["queue"], last["payload"]) == (f"q{i}", {"n": 49})
-    assert weir.total(client.api_key) == 400
 
 
 def test_a_full_queue_refuses_the_rest_of_a_batch_item_by_item(fresh_weir):

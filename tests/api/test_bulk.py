@@ -119,19 +119,6 @@ def test_a_cursor_passes_over_what_did_not_change(weir, client):
     assert again["changed"] == 1 and states(weir, key, older) == {"QUEUED"}
 
 
-def test_a_full_queue_ends_a_retry_where_it_stands(fresh_weir):
-    weir = fresh_weir(settings={"runner.processes": 0, "jobs.queue_size": 10, "jobs.max_active": 100,
-                                "jobs.max_active_per_client": 100})
-    key = weir.new_client().api_key
-    failed = fail_all(weir, key, "mail", 8)
-    submit_many(weir, key, 7, queue="other")
-    first = bulk(weir, key, "retry", queue="mail")
-    assert counts(first) == (3, 3, True)
-    assert counts(bulk(weir, key, "cancel", queue="other")) == (7, 7, False)
-    rest = bulk(weir, key, "retry", queue="mail", cursor=first["next_cursor"])
-    assert counts(rest) == (5, 5, False) and states(weir, key, failed) == {"QUEUED"}
-
-
 @pytest.mark.parametrize("body", [
     {}, {"filter": {}}, {"filter": {"state": "WAITING"}}, {"filter": {"queue": 1}},
     {"filter": {"color": "red"}},

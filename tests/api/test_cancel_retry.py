@@ -19,24 +19,6 @@ def test_cancel_answers_with_the_new_state(weir, client):
         "job.canceled", "QUEUED", "CANCELED")
 
 
-def test_a_scheduled_job_is_canceled_before_its_time(weir, client):
-    """[JOB-111] CREATED to CANCELED."""
-    job_id = weir.submit(client.api_key, type="DEFERRED", execution_at=weir.soon(3600))["job_id"]
-    weir.cancel(client.api_key, job_id).expect(200)
-    assert weir.event_names(client.api_key, job_id) == ["job.created", "job.canceled"]
-    report = weir.report(client.api_key, job_id)
-    assert report["started_at"] is None and report["duration_ms"] == 0
-
-
-def test_a_canceled_schedule_never_fires(weir, client):
-    job_id = weir.submit(client.api_key, type="DEFERRED", execution_at=weir.soon(0.6))["job_id"]
-    weir.cancel(client.api_key, job_id).expect(200)
-    probe = weir.submit(client.api_key, type="DEFERRED", execution_at=weir.soon(0.7),
-                        work_kind="SUCCESS_FAST")["job_id"]
-    weir.wait_state(client.api_key, probe, "SUCCEEDED")
-    assert weir.event_names(client.api_key, job_id) == ["job.created", "job.canceled"]
-
-
 def test_an_assigned_and_a_running_job_are_canceled_at_once(weir, client):
     """The worker's start or result afterwards is refused and changes nothing."""
     key = client.api_key
@@ -62,14 +44,6 @@ def test_a_repeated_cancel_tells_the_state_and_adds_nothing(weir, client):
     events = weir.events(client.api_key, job_id)
     assert weir.cancel(client.api_key, job_id).expect(200) == first
     assert weir.events(client.api_key, job_id) == events
-
-
-@pytest.mark.tsan
-def test_parallel_cancels_make_one_event(weir, client):
-    job_id = weir.submit(client.api_key, queue="o")["job_id"]
-    told = [a.expect(200) for a in at_once(24, lambda _: weir.cancel(client.api_key, job_id))]
-    assert all(t == told[0] for t in told) and told[0]["state"] == "CANCELED"
-    assert weir.event_names(client.api_key, job_id).count("job.canceled") == 1
 
 
 def test_cancel_of_a_final_job_changes_nothing(weir, client):
@@ -137,8 +111,7 @@ def eager(module_weir):
                                  "runner.processes": 0})
 
 
-@pytest.mark.parametrize("fields, allowed", [({}, 3), ({"max_retries": 1}, 1),
-                                             ({"max_retries": 0}, 0)])
+@pytest.mark.parametrize("fields, allowed", [({"max_retries": 1}, 1), ({"max_retries": 0}, 0)])
 def test_retries_end_at_their_limit(eager, fields, allowed):
     """[JOB-135 JOB-138 JOB-096 JOB-212] 409 RFA_JOB_CONFLICT ever after; one final event."""
     weir = eager
@@ -156,43 +129,6 @@ def test_retries_end_at_their_limit(eager, fields, allowed):
     assert (last["event_name"], last["payload"]["transition"]) == ("job.retries_exhausted", False)
     assert [e["event_name"] for e in events].count("job.retries_exhausted") == 1
     assert before[0]["attempt"] == allowed + 1 and before[0]["state"] == "FAILED"
-
-
-def test_the_report_spans_all_attempts(eager):
-    weir = eager
-    key = weir.new_client().api_key
-    job_id = weir.failed_job(key)
-    first = weir.report(key, job_id)
-    weir.retry(key, job_id).expect(200)
-    weir.end_outside(key, job_id, "success", result={"n": 2})
-    second = weir.report(key, job_id)
-    assert second["outcome"] == "SUCCESS" and second["events"][:5] == first["events"]
-    assert [e["payload"]["attempt"] for e in second["events"]] == [1] * 5 + [2] * 4
-    assert second["started_at"] >= first["finished_at"]
-
-
-def test_a_cancel_after_a_retry_ends_the_job_for_good(eager):
-    weir = eager
-    key = weir.new_client().api_key
-    job_id = weir.failed_job(key)
-    weir.retry(key, job_id).expect(200)
-    assert weir.cancel(key, job_id).expect(200)["state"] == "CANCELED"
-    assert weir.retry(key, job_id).expect(200)["state"] == "CANCELED"
-    assert weir.report(key, job_id)["outcome"] == "CANCELED"
-    assert weir.claim(key) == []
-
-
-def test_a_race_of_cancel_and_retry_ends_in_one_order(eager):
-    weir = eager
-    key = weir.new_client().api_key
-    for _ in range(10):
-        job_id = weir.failed_job(key)
-        calls = (weir.retry, weir.cancel)
-        for answer in at_once(2, lambda i: calls[i](key, job_id)):
-            answer.expect(200)
-        names = weir.event_names(key, job_id)[5:]
-        assert names in (["job.queued"], ["job.queued", "job.canceled"])
-        weir.cancel(key, job_id).expect(200)
 
 
 @pytest.mark.parametrize("verb", ["cancel", "retry"])
@@ -216,17 +152,3 @@ def test_cancel_and_retry_refuse_what_they_must(weir, client, verb):
                 400, "RFA_REQUEST_MALFORMED")
     assert weir.job(client.api_key, job_id) == before
     weir.api("POST", path, {}, client.api_key).expect(200)
-
-
-def test_a_retry_that_meets_a_full_queue_stays_failed(fresh_weir):
-    """[JOB-288] 503 RFA_EXEC_QUEUE_FULL with Retry-After; accepted once there is room."""
-    weir = fresh_weir(settings={"runner.processes": 0, "jobs.queue_size": 1})
-    key = weir.new_client().api_key
-    job_id = weir.failed_job(key)
-    filler = weir.submit(key, queue="o")["job_id"]
-    answer = weir.retry(key, job_id)
-    answer.expect_problem(503, "RFA_EXEC_QUEUE_FULL")
-    assert int(answer.headers["retry-after"]) >= 1
-    assert weir.job(key, job_id)["state"] == "FAILED"
-    weir.cancel(key, filler).expect(200)
-    weir.retry(key, job_id).expect(200)

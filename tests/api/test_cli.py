@@ -1,40 +1,19 @@
 """The command line against a real server: exit codes, output for people and for programs."""
 import datetime
-import fcntl
 import json
 import os
-import pty
 import re
-import select
 import sqlite3
-import struct
 import subprocess
-import termios
 import time
 
 import pytest
 
+from harness.cli_calls import on_terminal, pairs, run, run_json
 from harness.store_sql import edit
 from harness.weir_server import server_environment, wait_for
 
 BACKUP = pytest.mark.sqlite_only("backup and restore copy a file; a database has its own tools")
-
-
-def run(weir, *args, code=0, **options):
-    """Runs a command, asserts its exit code, gives the CompletedProcess."""
-    done = weir.cli(*args, **options)
-    assert done.returncode == code, (args, done.returncode, done.stdout, done.stderr)
-    return done
-
-
-def run_json(weir, *args, **options):
-    """The same with -o json, parsed."""
-    return json.loads(run(weir, *args, "-o", "json", **options).stdout)
-
-
-def pairs(text):
-    """`name  value` lines as a dict."""
-    return dict(re.split(r"\s{2,}", line, maxsplit=1) for line in text.splitlines() if "  " in line)
 
 
 # ---- clients and keys
@@ -466,7 +445,7 @@ def spoil(path, damage):
         os.truncate(path, os.path.getsize(path) // 2)
     else:
         database = sqlite3.connect(path)
-        database.execute("DELETE FROM log WHERE g = (SELECT max(g) FROM log)")
+        database.execute("UPDATE deferred SET chunk = NULL, start = NULL, log = NULL")
         database.commit()
         database.close()
 
@@ -506,9 +485,8 @@ def test_doctor_fails_on_a_bad_setting_and_an_unwritable_directory(weir, tmp_pat
 
 def test_the_greeting_of_serve_holds_lines_that_work_as_they_are(weir):
     """URL, data directory, and a first job by curl."""
-    with open(weir.out_path, encoding="utf-8") as file:
-        greeting = file.read()
-    assert weir.url in greeting and weir.data in greeting
+    greeting = weir.greeting(weir.url)
+    assert weir.data in greeting
     script = "\n".join(line for line in greeting.splitlines() if "curl -sS" in line)
     done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True, timeout=30)
     assert json.loads(done.stdout)["state"] == "QUEUED"
@@ -528,35 +506,14 @@ def test_version_is_the_same_for_people_and_programs(weir):
     assert told["sqlite_version"] in line
 
 
-def on_terminal(weir, columns, *args, key, **variables):
-    """Runs a command on a terminal of this width; gives what it would show."""
-    main, side = pty.openpty()
-    fcntl.ioctl(side, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    env = server_environment({"WEIR_URL": weir.url, "WEIR_API_KEY": key, **variables})
-    if "NO_COLOR" not in variables:
-        env.pop("NO_COLOR", None)
-    process = subprocess.Popen(weir.program + list(args), env=env, stdin=side, stdout=side,
-                               stderr=subprocess.DEVNULL)
-    os.close(side)
-    shown = b""
-    try:
-        while select.select([main], [], [], 20)[0]:
-            shown += os.read(main, 4096)
-    except OSError:
-        pass  # the other side is gone: all has been read
-    os.close(main)
-    process.wait(timeout=20)
-    return shown.decode()
-
-
 def test_colours_and_cutting_are_for_terminals_only(weir, client):
     """A narrow terminal cuts, but not ids; a pipe never does; NO_COLOR is obeyed."""
     job = weir.submit(client.api_key, queue="outside-" + "x" * 50)
-    shown = on_terminal(weir, 90, "job", "list", key=client.api_key)
+    shown = on_terminal(weir, "job", "list", columns=90, WEIR_API_KEY=client.api_key)[0]
     plain = re.sub(r"\033\[\d+m", "", shown)
     assert "\033[" in shown and "\u2026" in shown and job["job_id"] in shown
     assert max(len(line) for line in plain.splitlines()) == 90
-    grey = on_terminal(weir, 200, "job", "list", key=client.api_key, NO_COLOR="1")
+    grey = on_terminal(weir, "job", "list", columns=200, WEIR_API_KEY=client.api_key, NO_COLOR="1")[0]
     assert "\033[" not in grey and "\u2026" not in grey
     piped = run(weir, "job", "list", key=client.api_key).stdout
     assert "\033[" not in piped and "\u2026" not in piped
@@ -592,18 +549,6 @@ def test_a_doctor_beside_a_starting_server_never_takes_its_lock(fresh_weir):
         for look in looks:
             look.communicate(timeout=30)
     wait_for(lambda: run_json(weir, "doctor"), 10, "a doctor's answer", weir)
-
-
-@pytest.mark.parametrize("arguments, said", [
-    (["job", "list", "--stat", "x"], "weir job list takes no --stat; did you mean --state?"),
-    (["job", "get", "--zzzzzz", "x"], "weir job get takes no --zzzzzz; see `weir job get --help`"),
-    (["serve", "--prt", "1"], "weir serve takes no --prt; did you mean --port?"),
-    (["job", "list", "--at", "x"], "weir job list takes no --at"),
-])
-def test_a_wrong_flag_is_answered_with_one_of_the_command(weir, arguments, said):
-    """Not with one that this command would refuse, too."""
-    done = weir.cli(*arguments)
-    assert done.returncode == 2 and said in done.stderr, done.stderr
 
 
 @pytest.mark.parametrize("distance, seconds", [("+1d", 86400), ("+2h30m", 9000), ("+90s", 90)])

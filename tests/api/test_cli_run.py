@@ -1,22 +1,17 @@
 """`weir run` against a real server: plans, runs, signals, decisions; tokens; mistakes; the drawing."""
-import fcntl
 import http.server
 import json
 import os
-import pty
 import re
-import select
-import struct
 import subprocess
-import termios
 import threading
 import uuid
 
 import pytest
 
-from harness import wire
+from harness import cli_calls, wire
+from harness.cli_calls import on_terminal, pairs
 from harness.engine_calls import Engine, Outside
-from harness.weir_server import server_environment
 
 STEPS = """planId: {plan}
 planVersion: 1
@@ -32,21 +27,14 @@ steps:
 ONE = "planId: {plan}\nplanVersion: 1\nsteps: [{{stepId: only}}]\n"
 
 
-def run(weir, *args, code=0, verb="run"):
-    """Runs `weir run ARGS`, asserts its exit code, gives the CompletedProcess."""
-    done = weir.cli(verb, *args)
-    assert done.returncode == code, (args, done.returncode, done.stdout, done.stderr)
-    return done
+def run(weir, *args, verb="run", **options):
+    """`weir run ARGS`."""
+    return cli_calls.run(weir, verb, *args, **options)
 
 
-def run_json(weir, *args, **options):
+def run_json(weir, *args):
     """The same with -o json, parsed."""
-    return json.loads(run(weir, *args, "-o", "json", **options).stdout)
-
-
-def pairs(text):
-    """`name  value` lines as a dict."""
-    return dict(re.split(r"\s{2,}", line, maxsplit=1) for line in text.splitlines() if "  " in line)
+    return cli_calls.run_json(weir, "run", *args)
 
 
 @pytest.fixture(name="put")
@@ -398,26 +386,6 @@ def test_help_tells_the_meaning_a_flag_has_here(weir):
 
 
 # ---- the drawing
-
-def on_terminal(weir, *args, rows=24, columns=100, **variables):
-    """Runs a command on a terminal; gives everything it wrote, and its exit code."""
-    main, side = pty.openpty()
-    fcntl.ioctl(side, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-    env = {**server_environment(variables), "WEIR_URL": weir.url, "WEIR_DATA": weir.data}
-    if "NO_COLOR" not in variables:
-        env.pop("NO_COLOR", None)
-    with subprocess.Popen(weir.program + list(args), env=env, stdin=side, stdout=side,
-                          stderr=subprocess.DEVNULL) as process:
-        os.close(side)
-        shown = b""
-        try:
-            while select.select([main], [], [], 30)[0]:
-                shown += os.read(main, 65536)
-        except OSError:
-            pass  # the other side is gone: all has been read
-        os.close(main)
-        return shown.decode().replace("\r\n", "\n"), process.wait(timeout=30)
-
 
 def last_frame(shown):
     """What stays on the terminal: what follows the last way back to the first line, without colours."""

@@ -1,16 +1,15 @@
 """weir top: a server at a glance."""
-import fcntl
 import json
 import os
-import pty
 import select
 import signal
-import struct
 import subprocess
 import termios
 import time
 
 import pytest
+
+from harness.cli_calls import open_terminal
 
 PARTS = ("server", "submits/s", "process", "queue", "domain")
 
@@ -57,13 +56,6 @@ def read_until(fd, wanted, seconds=20):
             shown += os.read(fd, 65536)
     assert wanted in shown, shown[-2000:]
     return shown
-
-
-def open_terminal():
-    """Our end of it and the program's, 40 rows of 90."""
-    master, slave = pty.openpty()
-    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 90, 0, 0))
-    return master, slave
 
 
 def test_on_a_terminal_it_watches_over_a_restart_of_core(fresh_weir):

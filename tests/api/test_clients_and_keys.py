@@ -6,7 +6,6 @@ from datetime import datetime
 import pytest
 
 from harness.store_sql import value
-from harness.together import at_once
 from harness.weir_server import wait_for
 
 UTC = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")
@@ -128,16 +127,6 @@ def test_revoke_confirms_and_shuts_the_key_at_once(weir, client):
             403, "RFA_AUTH_API_KEY_DISABLED")
 
 
-def test_revoking_a_revoked_key_again_confirms_it(weir, client):
-    first = weir.api("POST", keys_path(client.client_id), {}, client.api_key).expect(201)
-    new = weir.api("POST", keys_path(client.client_id, "renew"), {}, client.api_key).expect(200)
-    path = keys_path(client.client_id, "revoke")
-    for _ in range(2):
-        body = {"key_id": first["key_id"]}
-        assert weir.api("POST", path, body, new["api_key"]).expect(200) == {"revoked": True}
-    assert works(weir, new["api_key"]) == 200
-
-
 def test_revoke_refuses_what_it_must(weir, client):
     """[JOB-086] Missing key_id 400, no auth 401, foreign client 403, unknown or foreign key 404."""
     path = keys_path(client.client_id, "revoke")
@@ -166,25 +155,6 @@ def test_operations_on_one_client_leave_the_others_alone(weir, client):
     weir.api("POST", keys_path(client.client_id, "revoke"), {"key_id": rotated["key_id"]},
              rotated["api_key"]).expect(200)
     assert weir.api("POST", keys_path(other.client_id), {}, other.api_key).expect(201) == before
-
-
-def test_of_parallel_first_keys_exactly_one_is_made(weir):
-    """The open door closes with the first key, however many come at once."""
-    client_id = weir.api("POST", "/v1/clients").expect(201)["client_id"]
-    answers = at_once(16, lambda _: weir.api("POST", keys_path(client_id), {}))
-    made = [a for a in answers if a.status == 201]
-    assert len(made) == 1
-    for refused in (a for a in answers if a.status != 201):
-        refused.expect_problem(401, "RFA_AUTH_INVALID_CREDENTIALS")
-
-
-def test_of_parallel_renewals_one_wins(weir, client):
-    """The others are told 409 or 403; exactly one new key works."""
-    path = keys_path(client.client_id, "renew")
-    answers = at_once(8, lambda _: weir.api("POST", path, {}, client.api_key))
-    won = [a.json for a in answers if a.status == 200]
-    assert len(won) == 1 and works(weir, won[0]["api_key"]) == 200
-    assert {a.status for a in answers} <= {200, 403, 409}
 
 
 def test_clients_and_keys_outlive_a_restart_and_only_a_hash_is_stored(fresh_weir):

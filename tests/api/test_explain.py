@@ -59,9 +59,9 @@ def test_the_position_follows_priority_then_age_within_a_queue(weir, client):
 
 
 def test_other_clients_do_not_show_in_the_position(weir, client):
-    stranger = weir.new_client()
+    other_client = weir.new_client()
     for _ in range(3):
-        weir.submit(stranger.api_key, queue="shared", priority=9)
+        weir.submit(other_client.api_key, queue="shared", priority=9)
     mine = weir.submit(client.api_key, queue="shared")["job_id"]
     assert explain(weir, client.api_key, mine)["position"] == 1
 

@@ -51,8 +51,8 @@ def history(module_weir):
     server.tell("start", key, server.claim(key)[0])
     jobs["assigned"] = server.submit(key, queue="outside", work_kind="RUNS_LONG")["job_id"]
     server.claim(key)
-    stranger = server.new_client().api_key
-    server.submit(stranger, queue="waiting")
+    other_client = server.new_client().api_key
+    server.submit(other_client, queue="waiting")
     wait_for(lambda: all(c["last_seen_at"] for c in page(server, None, path="/ops/v1/clients")["items"]), 30,
              "the use of both keys to be stored", server)  # which is once a minute, whatever they call
     return server, key, jobs

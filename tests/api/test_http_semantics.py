@@ -65,32 +65,11 @@ def read_head(stream):
     return status, headers
 
 
-def test_pipelined_requests_are_answered_in_order(weir, client):
-    one = head_of("GET", "/v1/jobs", client.api_key, "\r\n", close=False)
-    two = head_of("GET", "/nowhere", client.api_key, "\r\n", close=False)
-    three = head_of("GET", "/v1/reports/summary", client.api_key, "\r\n")
-    assert statuses(raw(weir, one + two + three)) == [200, 404, 200]
-
-
 def test_an_error_answer_keeps_the_connection_usable(weir, client):
     body = "{"
     bad = head_of("POST", "/v1/jobs", client.api_key, f"Content-Type: application/json\r\n"
                   f"Content-Length: {len(body)}\r\n\r\n{body}", close=False)
     assert statuses(raw(weir, bad + bad + head_of("GET", "/healthz", extra="\r\n"))) == [400, 400, 200]
-
-
-def test_http_1_0_is_answered_and_closed(weir, client):
-    received = raw(weir, f"GET /v1/jobs HTTP/1.0\r\nAuthorization: Bearer {client.api_key}\r\n\r\n")
-    assert statuses(received) == [200] and received.endswith(b"}")
-    assert raw(weir, "GET /healthz HTTP/2.0\r\nHost: localhost\r\n\r\n").split(b" ")[1] == b"505"
-
-
-def test_a_chunked_body_is_read(weir, client):
-    body = b'{"type":"EXECUTE","queue":"o"}'
-    chunks = b"".join(b"%x\r\n%s\r\n" % (len(p), p) for p in (body[:7], body[7:8], body[8:]))
-    head = head_of("POST", "/v1/jobs", client.api_key, "Content-Type: application/json\r\n"
-                   "Transfer-Encoding: chunked\r\n\r\n").encode()
-    assert statuses(raw(weir, head + chunks + b"0\r\n\r\n")) == [202]
 
 
 def test_a_chunked_body_over_the_limit_is_413(weir, client):
@@ -182,27 +161,3 @@ def test_a_head_that_is_too_large_is_431(weir):
     assert statuses(raw(weir, huge)) == [431]
     many = head_of("GET", "/healthz", extra="".join(f"X-{n}: 1\r\n" for n in range(150)) + "\r\n")
     assert statuses(raw(weir, many)) == [431]
-
-
-def test_a_client_that_leaves_early_harms_nobody(weir, client):
-    body = '{"type":"EXECUTE","queue":"o"}'
-    request = head_of("POST", "/v1/jobs", client.api_key,
-                      f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n{body}")
-    for cut in (1, 20, len(request) - 5, len(request)):
-        with socket.create_connection(weir.address, timeout=5) as connection:
-            connection.sendall(request[:cut].encode())
-    weir.submit(client.api_key, queue="o")
-
-
-def test_half_closed_clients_get_their_answer(weir, client):
-    received = wire.send_raw(weir.address, head_of("GET", "/v1/jobs", client.api_key,
-                                                   "\r\n").encode(), half_close=True)
-    assert statuses(received) == [200]
-
-
-def test_a_slow_request_is_ended(fresh_weir):
-    """A head that never ends is 408 or a closed connection, within twice the request timeout."""
-    weir = fresh_weir(settings={"server.request_timeout_ms": 200, "runner.processes": 0})
-    received = raw(weir, "POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Le", timeout=5)
-    assert statuses(received) in ([408], [])
-    weir.api("GET", "/healthz").expect(200)

@@ -1,12 +1,8 @@
 """The same request twice: one job, one answer; another body under a used key: refused."""
 import json
 import uuid
-from datetime import datetime, timedelta, timezone
 
 import pytest
-
-from harness.together import at_once
-from harness.weir_server import wait_for
 
 CONFLICT = "RFA_EXEC_IDEMPOTENCY_CONFLICT"
 OPERATOR = "operator-secret"
@@ -31,23 +27,6 @@ def test_a_repeated_submit_gives_the_first_job_again(weir, client):
     assert not replayed(first) and replayed(second)
     assert weir.total(client.api_key) == 1
     assert len(weir.events(client.api_key, first.json["job_id"])) == 2
-
-
-def test_a_replay_after_the_end_tells_the_state_of_now(weir, client):
-    """[JOB-071] Submit, wait until final, submit again: same id, state SUCCEEDED, nothing runs."""
-    key = new_key()
-    first = weir.submit(client.api_key, idempotency_key=key, work_kind="DUPLICATE_SUBMIT_SAME_KEY")
-    weir.wait_state(client.api_key, first["job_id"], "SUCCEEDED")
-    events = weir.events(client.api_key, first["job_id"])
-    again = weir.submit(client.api_key, idempotency_key=key, work_kind="DUPLICATE_SUBMIT_SAME_KEY")
-    assert again == {**first, "state": "SUCCEEDED"}
-    assert weir.events(client.api_key, first["job_id"]) == events
-    assert weir.total(client.api_key) == 1
-
-
-def test_without_a_key_each_submit_is_a_job(weir, client):
-    ids = {weir.submit(client.api_key, queue="outside")["job_id"] for _ in range(3)}
-    assert len(ids) == 3
 
 
 def test_another_body_under_a_used_key_is_a_conflict(weir, client):
@@ -105,64 +84,6 @@ def test_keys_of_two_clients_do_not_meet(weir, client):
     other_body.expect(202)
 
 
-@pytest.mark.tsan
-def test_64_parallel_duplicates_make_one_job(weir, client):
-    """[JOB-183 JOB-070] One job, one id in all answers, exactly one of them not a replay."""
-    key = new_key()
-    answers = at_once(64, lambda _: weir.try_submit(client.api_key, idempotency_key=key, queue="o"))
-    jobs = [a.expect(202) for a in answers]
-    assert len({j["job_id"] for j in jobs}) == 1
-    assert sum(not replayed(a) for a in answers) == 1
-    assert weir.total(client.api_key) == 1
-    assert len(weir.events(client.api_key, jobs[0]["job_id"])) == 2
-
-
-@pytest.mark.tsan
-def test_parallel_different_bodies_under_one_key_have_one_winner(weir, client):
-    """Every caller with the winner's body gets its job, every other one 409."""
-    key = new_key()
-    answers = at_once(32, lambda i: weir.try_submit(client.api_key, idempotency_key=key, queue="o",
-                                                    priority=i % 2))
-    won = {i % 2 for i, a in enumerate(answers) if a.status == 202}
-    assert len(won) == 1 and weir.total(client.api_key) == 1
-    for i, answer in enumerate(answers):
-        if i % 2 in won:
-            answer.expect(202)
-        else:
-            answer.expect_problem(409, CONFLICT)
-
-
-def test_a_replay_is_found_before_the_values_are_checked(weir, client):
-    """A repeated submit succeeds although its execution_at has passed meanwhile."""
-    at = datetime.now(timezone.utc) + timedelta(milliseconds=500)
-    fields = {"type": "DEFERRED", "execution_at": at.isoformat(timespec="milliseconds"),
-              "queue": "o", "idempotency_key": new_key()}
-    fields["execution_at"] = fields["execution_at"].replace("+00:00", "Z")
-    first = weir.submit(client.api_key, **fields)
-    wait_for(lambda: datetime.now(timezone.utc) > at, 5, "execution_at")
-    again = weir.try_submit(client.api_key, **fields)
-    assert again.expect(202)["job_id"] == first["job_id"] and replayed(again)
-    late = {**fields, "idempotency_key": new_key()}
-    weir.try_submit(client.api_key, **late).expect_problem(400, "RFA_JOB_VALIDATION_FAILED")
-
-
-def test_a_refused_submit_does_not_use_up_its_key(weir, client):
-    key = new_key()
-    weir.try_submit(client.api_key, idempotency_key=key, queue="BAD").expect_problem(
-        400, "RFA_JOB_VALIDATION_FAILED")
-    answer = weir.try_submit(client.api_key, idempotency_key=key, queue="good")
-    answer.expect(202)
-    assert not replayed(answer)
-
-
-def test_a_bad_value_under_a_used_key_is_told_as_a_bad_value(weir, client):
-    """Fields come before state in the order of checks."""
-    key = new_key()
-    weir.submit(client.api_key, idempotency_key=key, queue="o")
-    weir.try_submit(client.api_key, idempotency_key=key, queue="BAD").expect_problem(
-        400, "RFA_JOB_VALIDATION_FAILED")
-
-
 def test_a_batch_shares_the_scope_of_single_submits(weir, client):
     """A key used in a batch replays singly and the other way round; twice in one batch is once."""
     single, batched = new_key(), new_key()
@@ -206,55 +127,6 @@ def test_every_creating_call_takes_the_header(fresh_weir):
     assert replayed(repeated) and repeated.json["secret"] is None
     weir.api("POST", "/v1/webhooks", {**hook, "events": ["*"]}, key, headers).expect_problem(
         409, CONFLICT)
-
-
-def test_keys_outlive_a_stop_and_a_kill(fresh_weir):
-    """[JOB-070 JOB-071] Replays after SIGTERM and after kill -9, of jobs, clients and webhooks."""
-    weir = fresh_weir(settings={"runner.processes": 0, "operator.token": OPERATOR})
-    maker = {"Idempotency-Key": new_key()}
-    client_id = weir.api("POST", "/v1/clients", key=OPERATOR, headers=maker).expect(201)["client_id"]
-    api_key = weir.api("POST", f"/v1/clients/{client_id}/keys").expect(201)["api_key"]
-    keys = [new_key() for _ in range(30)]
-    first = [weir.submit(api_key, idempotency_key=k) for k in keys]
-    hook = {"url": "http://example.com/", "events": ["*"]}
-    hooked = weir.api("POST", "/v1/webhooks", hook, api_key, maker).expect(201)["webhook_id"]
-    weir.restart()
-    assert [weir.submit(api_key, idempotency_key=k) for k in keys[:15]] == first[:15]
-    fresh = weir.submit(api_key, idempotency_key=new_key())
-    weir.kill9()
-    weir.start()
-    assert [weir.submit(api_key, idempotency_key=k) for k in keys] == first
-    weir.try_submit(api_key, idempotency_key=keys[0], priority=9).expect_problem(409, CONFLICT)
-    assert weir.api("POST", "/v1/clients", key=OPERATOR, headers=maker).expect(201)["client_id"] == client_id
-    again = weir.api("POST", "/v1/webhooks", hook, api_key, maker).expect(201)
-    assert again["webhook_id"] == hooked
-    assert weir.total(api_key) == len(keys) + 1 and fresh["job_id"]
-
-
-def test_duplicates_against_a_dying_server_never_make_two_jobs(fresh_weir):
-    """Callers that got no answer repeat after the restart: one job per key, whatever was told."""
-    weir = fresh_weir(settings={"runner.processes": 0})
-    api_key = weir.new_client().api_key
-    keys = [new_key() for _ in range(8)]
-    told = {}
-
-    def caller(i):
-        if i == 8:
-            wait_for(lambda: len(told) >= 2, 10, "two answers")
-            weir.kill9()
-            return
-        try:
-            told[i] = weir.submit(api_key, idempotency_key=keys[i])["job_id"]
-            while True:  # goes on until the server is gone
-                weir.submit(api_key, idempotency_key=keys[i])
-        except (OSError, ValueError, AssertionError):
-            pass  # no answer is what this test is about
-
-    at_once(9, caller)
-    weir.start()
-    after = [weir.submit(api_key, idempotency_key=k)["job_id"] for k in keys]
-    assert all(after[i] == job_id for i, job_id in told.items())
-    assert len(set(after)) == 8 and weir.total(api_key) == 8
 
 
 def test_replays_are_counted_apart_from_new_jobs(weir, client):

@@ -51,7 +51,7 @@ WORKER = {"claimTasks", "startTasks", "heartbeatTasks", "finishTasks", "releaseT
 
 
 class Owner:
-    """A client with one thing of every kind, and everything a stranger must not see of it."""
+    """A client with one thing of every kind, and everything another client must not see of it."""
 
     def __init__(self, weir, name):
         self.weir, self.name = weir, name
@@ -96,7 +96,7 @@ class Owner:
         return found
 
     def assert_hidden(self, answer, asked=()):
-        """Nothing of this client stands in an answer but the ids the stranger asked with."""
+        """Nothing of this client stands in an answer but the ids the other client asked with."""
         text = answer.text + repr(answer.headers)
         marks = [f"of-{self.name}", f"{self.name}.example", f"queue-{self.name}", self.key]
         for word in marks + [i for ids in self.ids.values() for i in ids]:
@@ -121,13 +121,13 @@ def owner(weir):
 
 
 @pytest.fixture(scope="module")
-def stranger(weir):
+def other_client(weir):
     """Client B, with things of its own."""
     return Owner(weir, "beta")
 
 
 def test_the_matrix_knows_every_operation(operations):
-    """A new route has to say here how it treats strangers."""
+    """A new route has to say here how it treats another client."""
     known = set(FOREIGN) | OWN_ONLY | OPEN | WORKER | OPERATORS_ONLY | set(OWN_QUEUE) | BY_FILTER
     served = {operation for operation, _, _ in operations}
     assert served == known
@@ -137,13 +137,13 @@ def test_the_matrix_knows_every_operation(operations):
             assert bool(has_id) == (operation in FOREIGN), f"{operation} {path}"
 
 
-def test_no_clients_key_opens_an_operators_route(weir, operations, owner, stranger):
+def test_no_clients_key_opens_an_operators_route(weir, operations, owner, other_client):
     """Not even for the client's own id."""
     before, tried = owner.everything(), 0
     for operation, method, path in operations:
         if operation not in OPERATORS_ONLY:
             continue
-        for key in (owner.key, stranger.key):
+        for key in (owner.key, other_client.key):
             answer = weir.api(method, path.replace("{client_id}", owner.client_id), key=key)
             answer.expect_problem(401, "RFA_AUTH_INVALID_CREDENTIALS")
             owner.assert_hidden(answer, asked=(owner.client_id,))
@@ -158,7 +158,7 @@ def body_for(operation, victim):
     return {"key_id": victim.key_id} if body == "revoke" else body
 
 
-def test_a_foreign_id_is_refused_without_effect_or_data(weir, operations, owner, stranger):
+def test_a_foreign_id_is_refused_without_effect_or_data(weir, operations, owner, other_client):
     """[JOB-152 JOB-160 JOB-208 JOB-082 JOB-084 JOB-086 JOB-094 JOB-096 JOB-099 JOB-102 JOB-106]
     B's key against each of A's ids, on every operation that takes one."""
     before, tried = owner.everything(), 0
@@ -169,7 +169,7 @@ def test_a_foreign_id_is_refused_without_effect_or_data(weir, operations, owner,
         path = path.replace("{delivery_id}", owner.delivery)
         for one in owner.ids[parameter]:
             answer = weir.api(method, path.replace("{%s}" % parameter, one),
-                              body_for(operation, owner), stranger.key)
+                              body_for(operation, owner), other_client.key)
             answer.expect_problem(*FOREIGN[operation][1:])
             owner.assert_hidden(answer, asked=(one,))
             tried += 1
@@ -177,20 +177,20 @@ def test_a_foreign_id_is_refused_without_effect_or_data(weir, operations, owner,
     assert owner.everything() == before
 
 
-def test_a_name_of_a_queue_is_the_callers_own_queue(weir, operations, owner, stranger):
+def test_a_name_of_a_queue_is_the_callers_own_queue(weir, operations, owner, other_client):
     """B asks about, pauses, sets and purges A's queue by its name, and cancels and retries by filters."""
     queue, before = "queue-" + owner.name, owner.everything()
     for operation, method, path in operations:
         if operation in OWN_QUEUE:
-            answer = weir.api(method, path.replace("{queue}", queue), OWN_QUEUE[operation], stranger.key)
+            answer = weir.api(method, path.replace("{queue}", queue), OWN_QUEUE[operation], other_client.key)
             assert answer.status == 200 and owner.queued not in answer.text
     for verb, state in (("cancel", "QUEUED"), ("retry", "FAILED")):
         body = {"filter": {"state": state, "queue": queue}}
-        answer = weir.api("POST", f"/v1/jobs:{verb}", body, stranger.key).expect(200)
+        answer = weir.api("POST", f"/v1/jobs:{verb}", body, other_client.key).expect(200)
         assert (answer["matched"], answer["changed"]) == (0, 0)
-    found = weir.api("GET", "/v1/queues", key=stranger.key)
+    found = weir.api("GET", "/v1/queues", key=other_client.key)
     assert {q["depth"] for q in found.expect(200)["items"] if q["queue"] == queue} == {0}
-    weir.api("POST", f"/v1/queues/{queue}", {}, stranger.key).expect(200)
+    weir.api("POST", f"/v1/queues/{queue}", {}, other_client.key).expect(200)
     assert owner.everything() == before
 
 
@@ -212,31 +212,31 @@ def test_an_id_of_another_kind_finds_nothing(weir, operations, owner):
     assert owner.everything() == before
 
 
-def test_a_foreign_key_id_in_the_body_finds_nothing(weir, owner, stranger):
+def test_a_foreign_key_id_in_the_body_finds_nothing(weir, owner, other_client):
     """[JOB-086 JOB-069] B revokes A's key under B's own client: 404, and A's key works."""
-    path = f"/v1/clients/{stranger.client_id}/keys/revoke"
-    answer = weir.api("POST", path, {"key_id": owner.key_id}, stranger.key)
+    path = f"/v1/clients/{other_client.client_id}/keys/revoke"
+    answer = weir.api("POST", path, {"key_id": owner.key_id}, other_client.key)
     answer.expect_problem(404, "RFA_AUTH_KEY_NOT_FOUND")
     weir.api("GET", "/v1/jobs", key=owner.key).expect(200)
 
 
 @pytest.mark.parametrize("query", ["", "?limit=200", "?state=QUEUED", "?state=FAILED",
                                    "?queue=queue-alpha", "?outcome=FAILED"])
-def test_lists_hold_the_callers_own_things_only(weir, operations, owner, stranger, query):
+def test_lists_hold_the_callers_own_things_only(weir, operations, owner, other_client, query):
     """[JOB-152] Whatever the filter, and with a cursor of another client too. A list without such a filter
     refuses it."""
     paths = {operation: path for operation, _, path in operations if operation in OWN_ONLY}
     assert set(paths) == OWN_ONLY
     for path in paths.values():
-        answer = weir.api("GET", path + query, key=stranger.key)
+        answer = weir.api("GET", path + query, key=other_client.key)
         if answer.status == 400:
             assert path not in ("/v1/jobs", "/v1/reports") and "no query parameter" in answer.json["detail"]
         else:
             answer.expect(200)
         owner.assert_hidden(answer)
     page = weir.api("GET", "/v1/jobs?limit=1", key=owner.key).expect(200)
-    answer = weir.api("GET", f"/v1/jobs?cursor={page['next_cursor']}", key=stranger.key)
-    assert {j["job_id"] for j in answer.expect(200)["items"]} <= set(stranger.ids["job_id"])
+    answer = weir.api("GET", f"/v1/jobs?cursor={page['next_cursor']}", key=other_client.key)
+    assert {j["job_id"] for j in answer.expect(200)["items"]} <= set(other_client.ids["job_id"])
 
 
 def test_the_summary_counts_own_jobs_only(weir, owner):
@@ -246,26 +246,26 @@ def test_the_summary_counts_own_jobs_only(weir, owner):
     assert weir.total(owner.key) == 4
 
 
-def test_a_worker_gets_and_touches_its_own_clients_tasks_only(weir, operations, owner, stranger):
+def test_a_worker_gets_and_touches_its_own_clients_tasks_only(weir, operations, owner, other_client):
     """[JOB-152] Claims of B see no job of A; A's tasks and tokens in B's hand are lease_lost."""
     verbs = {path.rsplit("/", 1)[1] for operation, _, path in operations if operation in WORKER}
     assert verbs == {"claim", "start", "heartbeat", "finish", "release"}
     before = owner.everything()
     for queue in ("queue-alpha", "outside", "default"):
-        assert weir.claim(stranger.key, queue, most=256) == []
+        assert weir.claim(other_client.key, queue, most=256) == []
     for verb, task in itertools.product(sorted(verbs - {"claim"}),
                                         (owner.task, owner.running_task)):
         fields = {"outcome": "success", "result": {}} if verb == "finish" else {}
         for token in (task["token"], "1", "2", "x"):
-            told = weir.tell(verb, stranger.key, {**task, "token": token}, **fields)
+            told = weir.tell(verb, other_client.key, {**task, "token": token}, **fields)
             assert told["ok"] is False and told["code"] == "lease_lost", f"{verb}: {told}"
     assert owner.everything() == before
     assert weir.tell("heartbeat", owner.key, owner.running_task)["ok"] is True
 
 
-def test_a_stream_of_a_foreign_job_is_refused(weir, owner, stranger):
+def test_a_stream_of_a_foreign_job_is_refused(weir, owner, other_client):
     for one in owner.ids["job_id"]:
-        answer = weir.api("GET", f"/v1/jobs/{one}/events", key=stranger.key,
+        answer = weir.api("GET", f"/v1/jobs/{one}/events", key=other_client.key,
                           headers={"Accept": "text/event-stream"})
         answer.expect_problem(403, "RFA_AUTH_FORBIDDEN")
         owner.assert_hidden(answer, asked=(one,))

@@ -182,23 +182,18 @@ def test_a_flood_of_unknown_kids_does_not_hammer_the_provider(fresh_weir, tmp_pa
         assert passes(weir, provider.token())
 
 
-@pytest.mark.parametrize("fault", ["closed", "500", "junk", "private", "twice", "huge", "redirect"])
+@pytest.mark.parametrize("fault", ["closed", "private"])
 def test_keys_outlive_a_provider_that_fails_and_a_restart(fresh_weir, tmp_path, fault):
-    """Told once in the log; its metric counts."""
+    """Told once in the log; its metric counts. What else is no set of keys: tests/unit/tokens/test_jwk.c."""
     with Issuer() as provider:
         weir = fresh_weir(settings={"tokens.issuers": provider.write(tmp_path),
                                     "tokens.jwks_refresh_seconds": 1})
         wait_passes(weir, provider.token())
         good = provider.jwks()["keys"]
-        leaked = {"keys": good + [{**good[0], "kid": "p", "d": "AA"}]}
         if fault == "closed":
             provider.status = 0
-        elif fault in ("500", "redirect"):
-            provider.status = 500 if fault == "500" else 302
         else:
-            provider.raw = {"junk": b"<html>", "huge": b"[" * 70000,
-                            "private": json.dumps(leaked).encode(),
-                            "twice": json.dumps({"keys": [good[0], good[0]]}).encode()}[fault]
+            provider.raw = json.dumps({"keys": good + [{**good[0], "kid": "p", "d": "AA"}]}).encode()
         weir.wait_log(event="issuer_keys_not_read", timeout=60)
         assert weir.metric("weir_issuer_failures_total") >= 1
         assert passes(weir, provider.token())
@@ -238,25 +233,6 @@ def test_token_verify_judges_an_outside_token(weir, provider):
     assert done.returncode == 0 and provider.name in done.stdout, done.stdout + done.stderr
 
 
-def test_a_file_of_keys_is_read_again_when_it_changes(fresh_weir, tmp_path):
-    """Also when a rename replaces it; a bad one changes nothing."""
-    with Issuer() as provider:
-        keys = tmp_path / "keys.json"
-        keys.write_text(json.dumps(provider.jwks()), encoding="utf-8")
-        entry = provider.entry(jwks_file="keys.json")
-        del entry["jwks_url"]
-        weir = fresh_weir(settings={"tokens.issuers": write_issuers(tmp_path, [entry])})
-        first = provider.token()
-        assert passes(weir, first)
-        provider.rotate(keep=False)
-        (tmp_path / "new.json").write_text(json.dumps(provider.jwks()), encoding="utf-8")
-        (tmp_path / "new.json").rename(keys)
-        wait_passes(weir, provider.token())
-        assert not passes(weir, first) and provider.fetches == 0
-        keys.write_text("{", encoding="utf-8")
-        assert passes(weir, provider.token())
-
-
 def test_sighup_reads_a_file_of_keys_at_once(fresh_weir, tmp_path):
     """Also one that looks as before: size, inode and time of change are kept. A bad one is told and changes
     nothing."""
@@ -292,16 +268,8 @@ def test_sighup_asks_a_provider_for_its_keys(fresh_weir, tmp_path):
 
 
 @pytest.mark.parametrize("text, word", [
-    (None, "No such file"), ("", "empty"), ("{", "no JSON"), ("{}", "list of 1 to"), ("[]", "list of 1 to"),
-    ('[{"issuer":"i"}]', "jwks_file or jwks_url"),
-    ('[{"issuer":"i","jwks_file":"a","jwks_url":"https://h/","audience":["a"]}]', "jwks_file or jwks_url"),
-    ('[{"issuer":"i","jwks_url":"http://example.com/","audience":["a"]}]', "must be https"),
-    ('[{"issuer":"i","jwks_url":"https://h/"}]', "audience"),
-    ('[{"issuer":"i","jwks_url":"https://h/","audience":["a"],"extra":1}]', "object of"),
-    ('[{"issuer":"i","jwks_url":"https://h/","audience":["a"],"claims":{"rule":"x"}}]', "unknown member"),
-    ('[{"issuer":"i","jwks_url":"https://h/","audience":["a"],"claims":{"role":".x"}}]', "claims.role"),
+    (None, "No such file"), ("{", "no JSON"),
     ('[{"issuer":"weir-dev","jwks_url":"https://h/","audience":["a"]}]', "our own"),
-    ('[{"issuer":"i","jwks_file":"../keys","audience":["a"]}]', "in the folder"),
     ('[{"issuer":"i","jwks_file":"missing.json","audience":["a"]}]', "missing.json"),
     ('[{"issuer":"i","jwks_file":"issuers.json","audience":["a"]}]', "JSON object"),
 ])

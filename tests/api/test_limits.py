@@ -6,8 +6,6 @@ import time
 import pytest
 
 from harness import store_sql, wire
-from harness.together import at_once
-from harness.weir_server import wait_for
 
 LIMITED = "RFA_REQUEST_RATE_LIMITED"
 FULL = "RFA_EXEC_QUEUE_FULL"
@@ -151,27 +149,6 @@ def test_worker_calls_and_probes_do_not_count(five):
 
 
 @pytest.mark.limit(150)
-def test_parallel_requests_are_counted_exactly(five):
-    early_in_the_minute(5)
-    key = five.new_client().api_key
-    answers = at_once(20, lambda _: five.api("GET", "/v1/jobs", key=key))
-    assert sorted(a.status for a in answers) == [200] * 5 + [429] * 15
-
-
-@pytest.mark.long
-@pytest.mark.limit(150)
-def test_a_new_minute_opens_a_new_window(five):
-    """[JOB-286] After Retry-After seconds requests pass again."""
-    key = five.new_client().api_key
-    for _ in range(5):
-        five.api("GET", "/v1/jobs", key=key).expect(200)
-    answer = five.api("GET", "/v1/jobs", key=key)
-    answer.expect_problem(429, LIMITED)
-    time.sleep(int(answer.headers["retry-after"]) + 0.1)
-    five.api("GET", "/v1/jobs", key=key).expect(200)
-
-
-@pytest.mark.limit(150)
 def test_an_override_beats_the_default_for_its_client_only(fresh_weir):
     """[JOB-292] Change values and restart: the new limits hold, per client and for all."""
     weir = fresh_weir(settings={"runner.processes": 0})
@@ -200,38 +177,6 @@ def test_a_used_up_daily_quota_is_429(fresh_weir):
     assert "day" in problem["detail"] and 1 <= int(answer.headers["retry-after"]) <= 86400
     assert weir.total(weir.new_client().api_key) == 0
     assert weir.metric("jobs_submitted_total") == 10
-
-
-def saved_requests(weir):
-    """What the store has of the only client's day."""
-    return store_sql.value(weir, "SELECT sum(requests) FROM request_days")
-
-
-@pytest.mark.limit(200)
-def test_a_day_goes_on_after_a_restart_and_after_a_kill(fresh_weir):
-    """[JOB-192] Used up stays used up; the minute begins anew."""
-    weir = fresh_weir(settings={"limits.requests_per_minute": 1000, "limits.requests_per_day": 10,
-                                "runner.processes": 0})
-    not_over_midnight()
-    key = weir.new_client().api_key
-    for _ in range(4):
-        weir.submit(key, queue="o")
-    weir.restart()  # a clean stop saves what was counted a moment ago
-    policy, left = standing(weir.api("GET", "/v1/jobs", key=key))
-    assert left["day"]["r"] == 5 and left["minute"]["r"] == 999
-    for _ in range(5):
-        weir.submit(key, queue="o")
-    wait_for(lambda: saved_requests(weir) == 10, 20, "the count in the store", weir)
-    weir.kill9()
-    weir.start()
-    answer = weir.try_submit(key, queue="o")
-    assert "day" in answer.expect_problem(429, LIMITED)["detail"]
-    left = standing(answer)[1]
-    assert left["day"] == {"r": 0, "t": int(answer.headers["retry-after"])} and left["minute"]["r"] == 1000
-    weir.restart({"limits.requests_per_day": 12})
-    assert weir.total(key) == 9
-    weir.stop()
-    assert weir.cli("verify").returncode == 0
 
 
 def test_active_jobs_are_limited_over_all_clients(fresh_weir):
@@ -294,30 +239,6 @@ def test_the_queue_limit_tells_the_same_from_every_door(fresh_weir):
         (FULL, 503, single["title"], single["type"])}
 
 
-def test_low_priorities_are_refused_first(fresh_weir):
-    """From 85 % on 0 to 2 are refused; 3 to 9 until the queue is full."""
-    weir = fresh_weir(settings={"jobs.queue_size": 20, "runner.processes": 0})
-    key = weir.new_client().api_key
-    for _ in range(17):
-        weir.submit(key, queue="o", priority=2)
-    for priority in (0, 1, 2):
-        weir.try_submit(key, queue="o", priority=priority).expect_problem(503, FULL)
-    for priority in (3, 4, 9):
-        weir.submit(key, queue="o", priority=priority)
-    weir.try_submit(key, queue="o", priority=9).expect_problem(503, FULL)
-    assert weir.total(key) == 20
-
-
-@pytest.mark.tsan
-def test_parallel_submits_fill_the_queue_exactly(fresh_weir):
-    """Never one too many, whatever the batches of the commit loop look like."""
-    weir = fresh_weir(settings={"jobs.queue_size": 10, "runner.processes": 0})
-    key = weir.new_client().api_key
-    answers = at_once(40, lambda _: weir.try_submit(key, queue="o"))
-    assert sorted(a.status for a in answers) == [202] * 10 + [503] * 30
-    assert weir.metric("job_queue_depth") == weir.total(key) == 10
-
-
 @pytest.fixture(scope="module")
 def tight(module_weir):
     """A server that takes little, for a short time."""
@@ -335,22 +256,3 @@ def test_payload_and_body_limits_follow_their_settings(tight):
     weir.try_submit(key, queue="o", payload={"x": "a" * 3000}).expect_problem(
         413, "RFA_REQUEST_PAYLOAD_TOO_LARGE")
     assert weir.total(key) == 1
-
-
-def test_a_run_over_the_limit_fails_with_timeout(tight):
-    """[JOB-290 JOB-295] The limit of the setting, or the job's own smaller one."""
-    weir = tight
-    key = weir.new_client().api_key
-    weir.try_submit(key, max_runtime_ms=301).expect_problem(400, "RFA_JOB_VALIDATION_FAILED")
-    for fields in ({}, {"max_runtime_ms": 100}):
-        job_id = weir.submit(key, queue="outside", retry="manual", **fields)["job_id"]
-        task = weir.claim(key)[0]
-        assert task["max_runtime_ms"] == fields.get("max_runtime_ms", 300)
-        weir.tell("start", key, task)
-        job = weir.wait_state(key, job_id, "FAILED", timeout=5)
-        assert job["error"]["code"] == "RFA_EXEC_TIMEOUT"
-        assert weir.event_names(key, job_id)[-1] == "job.timed_out"
-        assert weir.report(key, job_id)["duration_ms"] >= fields.get("max_runtime_ms", 300)
-        assert weir.tell("finish", key, task, outcome="success", result={})["ok"] is False
-    over = weir.submit(key, work_kind="RUNS_OVER_TIMEOUT", queue="o")["job_id"]
-    assert weir.job(key, over)["definition"]["duration_ms"] == 300 + 1000

@@ -4,12 +4,12 @@ import os
 import pytest
 import yaml
 
+from harness.contract_statuses import NAMES
 from harness.engine_calls import Engine
 from harness.weir_server import REPOSITORY
 from harness.worker_calls import Worker
 
 OPENAPI = os.path.join(REPOSITORY, "contracts", "openapi")
-CONTRACTS = ("jobs", "worker", "engine", "ops")
 
 
 def resolved(document, parameter):
@@ -20,7 +20,7 @@ def resolved(document, parameter):
 
 def gets():
     """(contract, operationId, path, query parameters) of every GET."""
-    for name in CONTRACTS:
+    for name in NAMES:
         with open(os.path.join(OPENAPI, name + ".yaml"), encoding="utf-8") as file:
             document = yaml.safe_load(file)
         for path, item in document["paths"].items():

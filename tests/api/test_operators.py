@@ -85,37 +85,6 @@ def test_a_stream_ends_when_its_client_is_suspended(server):
     assert [m["event"] for m in streams[1][1]] == ["job.canceled"]
 
 
-def test_others_are_not_touched_by_a_suspension(server):
-    client, other = server.new_client(), server.new_client()
-    operate(server, client, "suspend").expect(200)
-    job = server.submit(other.api_key, queue="outside")["job_id"]
-    assert [t["job_id"] for t in server.claim(other.api_key)] == [job]
-
-
-def test_work_of_a_suspended_client_is_not_handed_out_and_what_runs_may_finish(fresh_weir):
-    """The built-in runner takes the tasks of all clients: of this one it takes none until it is resumed."""
-    weir = fresh_weir(settings={**SETTINGS, "runner.processes": "1", "runner.time_scale": "0.01"})
-    client, other = weir.new_client(), weir.new_client()
-    running = weir.submit(client.api_key, queue="outside")["job_id"]
-    task = weir.claim(client.api_key)[0]
-    assert weir.tell("start", client.api_key, task)["ok"]
-    later = weir.submit(client.api_key, work_kind="SUCCESS_FAST", type="DEFERRED",
-                        execution_at=weir.soon(1))["job_id"]
-    operate(weir, client, "suspend").expect(200)
-    weir.wait_final(other.api_key, weir.submit(other.api_key, work_kind="SUCCESS_FAST")["job_id"])
-    seen = lambda: {j["job_id"]: j["state"] for j in  # noqa: E731
-                    pages(weir, "/ops/v1/jobs", client_id=client.client_id)}
-    wait_for(lambda: seen()[later] == "QUEUED", 20, "the job is due", weir)
-    for _ in range(3):  # whoever takes tasks has taken others since
-        weir.wait_final(other.api_key, weir.submit(other.api_key, work_kind="SUCCESS_FAST")["job_id"])
-    assert seen() == {running: "RUNNING", later: "QUEUED"}
-    weir.restart()
-    weir.wait_final(other.api_key, weir.submit(other.api_key, work_kind="SUCCESS_FAST")["job_id"])
-    assert seen()[later] == "QUEUED", "a restart forgot the suspension"
-    operate(weir, client, "resume").expect(200)
-    weir.wait_final(client.api_key, later)
-
-
 def test_purge_jobs_cancels_all_unfinished_jobs_of_the_client_alone(server):
     client, other = server.new_client(), server.new_client()
     ids = [server.submit(client.api_key, queue="purged")["job_id"] for _ in range(5)]

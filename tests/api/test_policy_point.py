@@ -1,7 +1,6 @@
 """Signals judged by a policy decision point over HTTP: what it is asked, what its words do, and what happens
 when it says nothing. The point is a real HTTP server; the way to it leads through the gateway."""
 import json
-import os
 import signal
 import socket
 import threading
@@ -9,14 +8,13 @@ import uuid
 
 import pytest
 
-from harness.engine_calls import UNLIMITED, Engine as Calls, Outside
+from harness.engine_calls import UNLIMITED, Engine as Calls, Outside, signal_body
 from harness.receiver import Receiver, hang_up
 from harness.together import at_once
 from harness.weir_server import wait_for
 
 PATH = "/v1/data/weir/signal"
 SILENT = "policy decision point did not answer"
-BY_TABLE = "the policy decision point did not answer: by the table of roles"
 PATIENT = {"engine.policy_timeout_ms": 60000, **UNLIMITED}
 
 
@@ -48,38 +46,18 @@ class Gate:
         self.then(handler)
 
 
-class Engine:
+class Engine(Calls):
     """The engine API of a server, as people of one tenant use it."""
-
-    def __init__(self, weir):
-        self.weir, self.tokens = weir, {}
-
-    def token(self, role, sub=None, tenant="acme"):
-        """A token of this role; one for each person."""
-        who = (role, sub or role.lower(), tenant)
-        if who not in self.tokens:
-            done = self.weir.cli("token", "mint", "--role", who[0], "--sub", who[1], "--tenant", who[2])
-            assert done.returncode == 0, done.stderr
-            self.tokens[who] = done.stdout.strip()
-        return self.tokens[who]
-
-    def call(self, method, path, body=None, **who):
-        """One call with a token."""
-        return self.weir.api(method, "/engine/v1" + path, body, key=self.token(**{"role": "Admin", **who}))
 
     def run(self):
         """A run whose only step waits for a worker that never comes."""
         plan = {"planId": "wait", "planVersion": "1", "steps": [{"stepId": "only", "queue": "nobody"}]}
         assert self.call("POST", "/plans", plan).status in (200, 201)
-        return self.call("POST", "/runs", {"planId": "wait", "planVersion": "1", "projectId": "p",
-                                           "environmentId": "dev"}).expect(201)["runId"]
+        return self.start("wait")
 
     def send(self, run, kind="PAUSE", payload=None, reason=None, signal_id=None, **who):
         """Sends a signal, as an Operator unless said otherwise; the answer."""
-        body = {"signalId": signal_id or str(uuid.uuid4()), "signalType": kind, "payload": payload or {}}
-        if reason:
-            body["audit"] = {"reason": reason}
-        return self.call("POST", f"/runs/{run}/signals", body, **{"role": "Operator", **who})
+        return self.signal(run, kind, payload, reason, signal_id, **{"roles": "Operator", **who})
 
     def decision(self, policy_id):
         """The record."""
@@ -98,9 +76,9 @@ class Engine:
         assert record["decision"] == "ACCEPTED"
         return record
 
-    def status(self, run):
+    def status(self, run_id):
         """Of a run."""
-        return self.call("GET", f"/runs/{run}").expect(200)["status"]
+        return self.call("GET", f"/runs/{run_id}").expect(200)["status"]
 
 
 @pytest.fixture
@@ -140,7 +118,7 @@ def test_the_point_is_asked_with_actor_signal_tenant_run_and_reason(judged):
     engine, point = judged
     run = engine.run()
     record = engine.accepted(engine.send(run, "UPDATE_PARAMS", {"params": {"day": "ä\u0000"}},
-                                         reason=" why not ", role="Engineer,Operator", sub="eve"))
+                                         reason=" why not ", roles="Engineer,Operator", sub="eve"))
     (call,) = point.calls
     assert call.path == PATH and call.headers["content-type"] == "application/json"
     assert call.json == {"input": {
@@ -154,19 +132,15 @@ def test_the_point_stands_in_place_of_the_table_of_roles(judged):
     """[SIG-084] It allows what the table would not, and denies what the table would allow."""
     engine, point = judged
     run = engine.run()
-    engine.accepted(engine.send(run, "UPDATE_PARAMS", {"params": {"a": 1}}, reason="x", role="Operator"))
+    engine.accepted(engine.send(run, "UPDATE_PARAMS", {"params": {"a": 1}}, reason="x", roles="Operator"))
     point.answers = [NO]
-    assert engine.refused(engine.send(run, "PAUSE", role="Admin"))["reason"] == "denied by policy"
+    assert engine.refused(engine.send(run, "PAUSE", roles="Admin"))["reason"] == "denied by policy"
     assert engine.status(run) == "PENDING"
 
 
 @pytest.mark.parametrize("result, decision, reason", [
-    ({"allowed": True}, "ACCEPTED", None),
     ({"allowed": True, "reason": "office hours", "requiresApproval": False}, "ACCEPTED", "office hours"),
-    ({"allowed": True, "reason": None, "requiresApproval": None, "more": [1]}, "ACCEPTED", None),
-    ({"allowed": False, "reason": "freeze"}, "REJECTED", "freeze"),
     ({"allowed": False, "requiresApproval": True}, "REJECTED", "denied by policy"),
-    ({"allowed": False, "reason": "é" * 500}, "REJECTED", "é" * 75),
 ])
 def test_a_decision_may_be_an_object(judged, result, decision, reason):
     """[SIG-084] allowed, reason and requiresApproval; its words are recorded, as far as there is room."""
@@ -182,7 +156,7 @@ def test_the_point_may_ask_for_approval_by_another_admin(judged):
     engine, point = judged
     run = engine.run()
     point.answers = [says({"result": {"allowed": True, "requiresApproval": True, "reason": "four eyes"}})]
-    held = engine.send(run, role="Operator").expect(202)
+    held = engine.send(run, roles="Operator").expect(202)
     assert held["decision"] == "REVISION_REQUIRED" and engine.status(run) == "PENDING"
     assert engine.decision(held["policyDecisionId"])["reason"].endswith(": four eyes")
     engine.call("POST", f"/signal-decisions/{held['policyDecisionId']}:approve", {}).expect(200)
@@ -191,22 +165,15 @@ def test_the_point_may_ask_for_approval_by_another_admin(judged):
 
 # ---- what it has no say in
 
-def test_a_reason_is_needed_whatever_the_point_says(judged):
-    """[SIG-097] A destructive signal without one is refused."""
-    engine, point = judged
-    answer = engine.send(engine.run(), "UPDATE_PARAMS", {"params": {}}, role="Admin")
-    engine.refused(answer, "AUTHZ_REASON_REQUIRED")
-    assert len(point.calls) == 1
-
 
 def test_a_point_is_not_asked_about_what_it_cannot_change(judged):
     """[SIG-025] Another tenant's run, a signal that is off or the System's, a run that is not there."""
     engine, point = judged
     run = engine.run()
     engine.send(run, tenant="other").expect_problem(403, "AUTHZ_TENANT_FORBIDDEN")
-    off = engine.refused(engine.send(run, "RETRY_RUN", role="Admin"))
+    off = engine.refused(engine.send(run, "RETRY_RUN", roles="Admin"))
     assert off["reason"] == "this signal is not enabled"
-    engine.refused(engine.send(run, "ESCALATE_ALERT", {"level": "P1"}, role="Admin"))
+    engine.refused(engine.send(run, "ESCALATE_ALERT", {"level": "P1"}, roles="Admin"))
     assert engine.send("no-such-run").status in (403, 404)
     assert engine.send(run, "PAUSE", {"no": "such member"}).status == 400
     assert not point.calls
@@ -218,15 +185,9 @@ def test_the_system_itself_is_not_judged(judged):
     engine, point = judged
     run = engine.run()
     point.answers = [NO]
-    body = json.dumps({"signalId": str(uuid.uuid4()), "signalType": "ESCALATE_ALERT",
-                       "payload": {"level": "P1"}})
-    with socket.socket(socket.AF_UNIX) as wire:
-        wire.connect(os.path.join(engine.weir.data, "core.sock"))
-        wire.sendall((f"POST /engine/v1/runs/{run}/signals HTTP/1.1\r\nHost: localhost\r\n"
-                      "Connection: close\r\nContent-Type: application/json\r\n"
-                      f"Content-Length: {len(body)}\r\n\r\n{body}").encode())
-        answer = b"".join(iter(lambda: wire.recv(65536), b""))
-    assert answer.startswith(b"HTTP/1.1 200 ") and not point.calls, answer
+    body = signal_body("ESCALATE_ALERT", {"level": "P1"})
+    engine.system("POST", f"/runs/{run}/signals", body).expect(200)
+    assert not point.calls
 
 
 def test_a_signal_that_was_decided_is_not_judged_again(judged):
@@ -251,40 +212,21 @@ def test_the_gateways_questions_are_not_for_others(judged):
 # ---- when it says nothing of use
 
 @pytest.mark.parametrize("answer", [
-    says(b"{\"result\": tru"), says(b""), says(b"null"), says([True]), says({}), says({"result": None}),
-    says({"result": "true"}), says({"result": 1}), says({"result": {}}), says({"result": {"allowed": "yes"}}),
-    says({"result": {"allowed": True, "requiresApproval": "no"}}),
-    says({"result": {"allowed": True, "reason": 7}}),
-    says(b'{"result":true,"result":true}'), says({"result": True}, 500), says({"result": True}, 201),
-    says({"result": True}, 404), says(b'{"result":true}' + b" " * 65536),
-    says({"result": True, "more": "x" * 1000000}), hang_up,
+    says({"result": {"allowed": "yes"}}), says({"result": True}, 500),
+    says(b'{"result":true}' + b" " * 65536),
+    says(b"", 307, {"Location": "http://127.0.0.1:1/yes"}), hang_up,
     lambda handler: handler.wfile.write(b"HELLO {\"result\":true}\r\n\r\n"),
 ], ids=lambda answer: None)
 def test_anything_but_a_decision_is_none(judged, answer):
-    """Refused by the fallback, and recorded."""
+    """Refused by the fallback, and recorded: what is no decision (all forms: tests/unit/gateway), no answer,
+    one that is too long, another place."""
     engine, point = judged
     run = engine.run()
     point.answers = [answer]
     assert engine.refused(engine.send(run))["reason"] == SILENT
-    point.answers = [YES]
-    engine.accepted(engine.send(run))  # the control: the same question, and a decision
+    point.answers = [says(b'{"result":true}' + b" " * (65536 - 15))]
+    engine.accepted(engine.send(run))  # the control: the same question, and a decision as long as it may be
     assert engine.status(run) == "PAUSED"
-
-
-def test_the_largest_answer_is_read(judged):
-    """64 KiB are within the bound."""
-    engine, point = judged
-    body = b'{"result":true}'
-    point.answers = [says(body + b" " * (65536 - len(body)))]
-    engine.accepted(engine.send(engine.run()))
-
-
-def test_a_redirect_is_not_followed(judged):
-    """Not even to a place that would say yes."""
-    engine, point = judged
-    point.answers = [says(b"", 307, {"Location": point.url + "/yes"}), YES]
-    assert engine.refused(engine.send(engine.run()))["reason"] == SILENT
-    assert [call.path for call in point.calls] == [PATH]
 
 
 def test_who_watches_hears_when_the_point_goes_and_comes(judged):
@@ -458,28 +400,6 @@ def test_a_slow_point_and_a_stopped_gateway_end_at_the_timeout(fresh_weir, point
     wait_for(lambda: engine.send(run).status == 200, 30, "the point is heard again", engine.weir)
 
 
-def closed_port():
-    """A port where nobody listens, and the socket that keeps it so."""
-    kept = socket.socket()
-    kept.bind(("127.0.0.1", 0))
-    return kept, kept.getsockname()[1]
-
-
-def test_the_table_may_decide_when_nobody_answers(fresh_weir):
-    """policy_fallback=builtin: by role, and every record says so."""
-    kept, port = closed_port()
-    with kept:
-        engine = Engine(fresh_weir(settings={"engine.policy_url": f"http://127.0.0.1:{port}{PATH}", **PATIENT,
-                                             "engine.policy_fallback": "builtin",
-                                             "engine.approval_required": "EMERGENCY_STOP"}))
-        run = engine.run()
-        assert engine.accepted(engine.send(run))["reason"] == BY_TABLE
-        answer = engine.send(run, "UPDATE_PARAMS", {"params": {}}, reason="x")
-        assert engine.refused(answer)["reason"] == "no role of the actor may send UPDATE_PARAMS; " + BY_TABLE
-        held = engine.send(run, "EMERGENCY_STOP", {"reason": "x"}, role="Admin").expect(202)
-        assert engine.decision(held["policyDecisionId"])["reason"].endswith(": " + BY_TABLE)
-
-
 def alerts_of(engine, run):
     """Of one run."""
     return engine.call("GET", f"/alerts?runId={run}").expect(200)["items"]
@@ -495,7 +415,7 @@ def test_a_slow_point_is_told_as_degraded_and_its_signals_are_for_review(fresh_w
     run, gate, pids = engine.run(), Gate(NO), sorted(engine.weir.pids())
     assert not engine.weir.logs(event="weir.runtime.failure")
     point.answers = [gate, YES]
-    answer = engine.send(run, role="Engineer")
+    answer = engine.send(run, roles="Engineer")
     gate.opened.set()
     if fallback == "deny":
         record = engine.refused(answer)
@@ -515,12 +435,11 @@ def test_a_slow_point_is_told_as_degraded_and_its_signals_are_for_review(fresh_w
     assert len([a for a in alerts if a["code"] == "POLICY_REVIEW"]) == 1, "an answered one is not for review"
 
 
-@pytest.mark.parametrize("fallback, status", [("deny", 403), ("builtin", 200), ("allow_with_flag", 200)])
-def test_without_a_gateway_the_fallback_decides_at_once(fresh_weir, point, fallback, status):
+def test_without_a_gateway_the_fallback_decides_at_once(fresh_weir, point):
     """The timeout is a minute; nobody waits for it, and the log says why."""
     engine = Engine(fresh_weir(settings={"engine.policy_url": point.url + PATH, **PATIENT,
-                                         "gateway.processes": 0, "engine.policy_fallback": fallback}))
-    assert engine.send(engine.run()).status == status and not point.calls
+                                         "gateway.processes": 0}))
+    assert engine.refused(engine.send(engine.run()))["reason"] == SILENT and not point.calls
     assert engine.weir.logs(at_least=1, event="policy_point_not_asked")
 
 
@@ -563,8 +482,7 @@ def test_doctor_looks_at_the_point(judged):
     assert not found()
 
 
-@pytest.mark.parametrize("url", ["nonsense", "ftp://host/", "http://a:b@host/", "http://host/#x", "http://"])
-def test_a_point_that_nobody_could_ask_is_refused_at_start(fresh_weir, url):
+def test_a_point_that_nobody_could_ask_is_refused_at_start(fresh_weir):
     """The setting is named."""
-    done = fresh_weir(start=False).cli("serve", "--set", f"engine.policy_url={url}")
+    done = fresh_weir(start=False).cli("serve", "--set", "engine.policy_url=ftp://host/")
     assert done.returncode != 0 and "engine.policy_url" in done.stderr

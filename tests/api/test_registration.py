@@ -1,20 +1,8 @@
 """Who makes clients, what becomes of those that nobody uses, and whose an Idempotency-Key is."""
 import pytest
-from harness.weir_server import wait_for
 
 TOKEN = "operator-secret"
 SETTINGS = {"operator.token": TOKEN, "runner.processes": "0", "limits.requests_per_minute": "0"}
-
-
-def clients(weir):
-    """client_id of every client there is, those without a key last."""
-    found, cursor = [], ""
-    while True:
-        page = weir.api("GET", f"/ops/v1/clients?limit=200{cursor}", key=TOKEN).expect(200)
-        found += [c["client_id"] for c in page["items"]]
-        if not page["next_cursor"]:
-            return found
-        cursor = "&cursor=" + page["next_cursor"]
 
 
 def create(weir, key=None, **headers):
@@ -68,34 +56,6 @@ def test_an_idempotency_key_without_credentials_is_ignored(module_weir):
     assert other.headers["idempotency-replayed"] == "true" and other.json["webhook_secret"] is None
     guess = create(weir, **{"Idempotency-Key": "deploy-1"}).expect(201)
     assert guess["client_id"] != theirs.json["client_id"]
-
-
-def test_a_client_that_never_got_a_key_is_dropped_with_all_its_rows(fresh_weir):
-    weir = fresh_weir(settings={**SETTINGS, "clients.keyless_ttl_seconds": "1"})
-    used = weir.new_client()
-    made = create(weir, TOKEN, **{"Idempotency-Key": "k"}).expect(201)["client_id"]
-    for _ in range(20):
-        create(weir).expect(201)
-    wait_for(lambda: clients(weir) == [used.client_id], 60, "the others are dropped", weir)
-    weir.api("POST", f"/v1/clients/{made}/keys", {}).expect_problem(404, "RFA_CLIENT_NOT_FOUND")
-    again = create(weir, TOKEN, **{"Idempotency-Key": "k"}).expect(201)
-    assert again["client_id"] != made and again["webhook_secret"], "its key is free again"
-    weir.submit(used.api_key, queue="outside")
-    weir.restart()
-    assert used.client_id in clients(weir)
-    weir.stop()
-    done = weir.cli("verify")
-    assert done.returncode == 0, done.stdout
-
-
-def test_a_client_that_has_a_key_is_kept_whatever_its_age(fresh_weir):
-    weir = fresh_weir(settings={**SETTINGS, "clients.keyless_ttl_seconds": "1"})
-    used, revoked = weir.new_client(), weir.new_client()
-    key_id = weir.api("POST", f"/v1/clients/{revoked.client_id}/keys", {}, TOKEN).expect(201)["key_id"]
-    weir.api("POST", f"/v1/clients/{revoked.client_id}/keys/revoke", {"key_id": key_id}, TOKEN).expect(200)
-    create(weir).expect(201)
-    wait_for(lambda: len(clients(weir)) == 2, 60, "the one without a key is dropped", weir)
-    assert set(clients(weir)) == {used.client_id, revoked.client_id}
 
 
 @pytest.mark.any_store

@@ -149,38 +149,6 @@ def test_a_payload_of_several_lines_is_one_message(run, engine):
     assert messages[0]["data"]["payload"] == json.loads(PRETTY)
 
 
-def test_the_command_line_misses_no_event_of_several_lines(run, engine, weir):
-    """Listed, followed and watched: one line a record."""
-    one_of_several_lines(run)
-    token = engine.token("Engineer")
-    wanted = [("RunStarted", json.loads(PRETTY)), ("RunCompleted", None)]
-    for flags in ((), ("--follow",)):
-        shown = weir.cli("run", "events", run.run_id, "-o", "json", "--token", token, *flags).stdout
-        records = [json.loads(line) for line in shown.splitlines()]
-        assert [(r["eventType"], r.get("payload")) for r in records] == wanted
-    assert "RunStarted" in weir.cli("run", "watch", run.run_id, "-o", "json", "--token", token).stdout
-
-
-def test_a_result_of_several_lines_is_one_message(engine):
-    """Of a worker that writes its JSON for people to read; the next step gets it as it was meant."""
-    engine.put_plan("pretty", "a", "b<a", queue="pretty")
-    run_id = engine.start("pretty")
-    with engine.worker("pretty") as worker:
-        task, = worker.claim(wait_ms=20000)
-        worker.start([task])
-        body = json.dumps({"tasks": [names(task, outcome="success", result={"here": 0})]})
-        body = body.replace('{"here": 0}', PRETTY).encode()
-        engine.weir.api("POST", "/worker/v1/finish", body, engine.token("Worker"),
-                        {"Content-Type": "application/json"}).expect(200)
-        task, = worker.claim(wait_ms=20000)
-        assert task["payload"]["inputs"]["a"] == json.loads(PRETTY)
-        worker.start([task])
-        worker.finish([task])
-    messages = list(engine.follow(run_id))
-    assert [m["data"] for m in messages] == engine.events(run_id)
-    assert messages[3]["data"]["payload"]["output"] == json.loads(PRETTY)
-
-
 def test_a_stream_has_what_is_in_the_log_and_nothing_else(run, engine):
     """[RUN-024] There is no stream beside the log to publish on. What is refused is not told; what is told
     can be read and is in the state by then; what nobody stored changes none."""

@@ -25,22 +25,24 @@ DAMAGES = {
               "its events 4 and 7 have one key"),
     "a key of the run": ("UPDATE run_events SET step = CASE seq WHEN 4 THEN 'RUN' END, type = 11,"
                          " name = 'Odd' WHERE seq IN (4, 7)", "its events 4 and 7 have one key"),
-    "the mark": ("UPDATE runs SET inconsistent = 0", "mark of inconsistency"),
+    "the flag": ("UPDATE runs SET inconsistent = 0", "flag inconsistent"),
     "events that wait": ("DELETE FROM event_packs WHERE n IN (SELECT max(n) FROM event_packs)", "runSeq"),
-    "a pack of events": ("UPDATE event_packs SET events = CAST(substr(events, 1, 12) || x'2121' ||"
+    "a block of events": ("UPDATE event_packs SET events = CAST(substr(events, 1, 12) || x'2121' ||"
                          " substr(events, 15) AS BLOB)", "events of runs, is damaged"),
-    "marks of events": ("DELETE FROM mark_packs WHERE n IN (SELECT max(n) FROM mark_packs)", "marks, its ev"),
-    "marks of a plan": ("DELETE FROM mark_packs WHERE n IN (SELECT min(n) FROM mark_packs)", "marks of st"),
-    "a mark too many": (f"INSERT INTO run_marks VALUES({FIRST}, 7, 1)", "marks, its events"),
-    "a pack of marks": ("UPDATE mark_packs SET marks = CAST(substr(marks, 1, 12) || x'2121' ||"
-                        " substr(marks, 15) AS BLOB)", "marks of run events, is damaged"),
+    "index entries of events": (
+        "DELETE FROM mark_packs WHERE n IN (SELECT max(n) FROM mark_packs)", "index entries, its ev"),
+    "index entries of a plan": (
+        "DELETE FROM mark_packs WHERE n IN (SELECT min(n) FROM mark_packs)", "index entries of st"),
+    "an index entry too many": (f"INSERT INTO run_marks VALUES({FIRST}, 7, 1)", "index entries, its events"),
+    "a block of index entries": ("UPDATE mark_packs SET marks = CAST(substr(marks, 1, 12) || x'2121' ||"
+                                 " substr(marks, 15) AS BLOB)", "index entries of runs, is damaged"),
     "a step of a plan": ("DELETE FROM plan_steps WHERE idx = 1", "steps of plans"),
     "an alert": ("DELETE FROM alerts WHERE category = 0", "alerts of transitions"),
     "an alert of a signal": ("DELETE FROM alerts WHERE category = 1", "lists of alerts of tenants"),
     "a counter": ("UPDATE runs SET left_count = 7 WHERE plan_num <> 0", "counts its steps wrongly"),
     "a task": ("DELETE FROM tasks", "its steps name"),
     "a name": ("DELETE FROM run_ids WHERE id = 'outside-1'", "is not found by its name"),
-    "a name too many": ("INSERT INTO run_ids VALUES('ghost', 1)", "names of runs"),
+    "a name too many": ("INSERT INTO run_ids VALUES('missing', 1)", "names of runs"),
     "a decision": ("DELETE FROM signal_decisions WHERE state = 1", "lists of decisions of runs"),
     "a decision's run": ("UPDATE signal_decisions SET run = 1 WHERE state = 1", "a run that is not there"),
     "a decision's id": ("UPDATE signal_decisions SET uuid = x'00'", "is damaged"),

@@ -8,7 +8,6 @@ import socket
 import ssl
 import threading
 import time
-import warnings
 
 import pytest
 
@@ -63,18 +62,6 @@ def certificate(weir, context):
         return wrapped.getpeercert()
 
 
-def read_answer(wrapped):
-    """(head, body) of one answer with a Content-Length."""
-    got = b""
-    while b"\r\n\r\n" not in got:
-        got += wrapped.recv(65536)
-    head, _, body = got.partition(b"\r\n\r\n")
-    length = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
-    while len(body) < length:
-        body += wrapped.recv(65536)
-    return head, body
-
-
 # ---- serving
 
 @pytest.fixture(scope="module")
@@ -93,8 +80,7 @@ def test_plain_and_tls_are_served_side_by_side(both):
     weir.submit(client.api_key, queue="outside")
     page = wire.call(weir.secure, "GET", "/v1/jobs", key=client.api_key).expect(200)
     assert page == weir.api("GET", "/v1/jobs", key=client.api_key).expect(200)
-    assert "serves http://" in open(weir.out_path, encoding="utf-8").read()
-    assert f"https://127.0.0.1:{weir.tls_port}" in open(weir.out_path, encoding="utf-8").read()
+    assert f"https://127.0.0.1:{weir.tls_port}" in weir.greeting("serves http://")
 
 
 def test_a_server_may_serve_tls_only(fresh_weir, authority):
@@ -121,21 +107,6 @@ def test_http_1_1_is_agreed_on_and_other_protocols_are_refused(both):
              "the refusal to be counted", weir)
 
 
-def test_tls_1_1_is_refused(both):
-    weir, authority = both
-    context = authority.context()
-    context.set_ciphers("ALL:@SECLEVEL=0")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        context.minimum_version = ssl.TLSVersion.TLSv1
-        context.maximum_version = ssl.TLSVersion.TLSv1_1
-    with pytest.raises(ssl.SSLError, match="PROTOCOL_VERSION"):
-        certificate(weir, context)
-    context = authority.context()
-    context.maximum_version = ssl.TLSVersion.TLSv1_2
-    assert certificate(weir, context)
-
-
 def test_a_body_of_a_mebibyte_and_an_answer_of_several_records_arrive_whole(both):
     weir, _ = both
     client = weir.new_client()
@@ -150,20 +121,6 @@ def test_a_body_of_a_mebibyte_and_an_answer_of_several_records_arrive_whole(both
     assert len(contract) > 16384 and wire.call(weir.secure, "GET", "/openapi/jobs.yaml").body == contract
 
 
-def test_pipelined_requests_and_bytes_one_by_one_are_served(both):
-    weir, authority = both
-    request = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
-    with connection(weir, authority.context()) as wrapped:
-        wrapped.sendall(request * 20)
-        got = b""
-        while got.count(b"HTTP/1.1 200") < 20:
-            got += wrapped.recv(65536)
-    with connection(weir, authority.context()) as wrapped:
-        for i in range(len(request)):  # a record each
-            wrapped.sendall(request[i:i + 1])
-        assert read_answer(wrapped)[0].startswith(b"HTTP/1.1 200")
-
-
 def test_a_stream_of_events_is_followed_over_tls(both):
     weir, _ = both
     key = weir.new_client().api_key
@@ -173,15 +130,6 @@ def test_a_stream_of_events_is_followed_over_tls(both):
     weir.end_outside(key, job_id)
     rest = [message["event"] for message in stream]
     assert rest[:2] == ["job.assigned", "job.running"] and len(rest) == 3
-
-
-def test_the_end_of_a_connection_is_said(both):
-    weir, authority = both
-    with connection(weir, authority.context()) as wrapped:
-        wrapped.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-        wrapped.suppress_ragged_eofs = False
-        while wrapped.recv(65536):
-            pass  # an end without close_notify would raise
 
 
 # ---- who may come
@@ -194,9 +142,9 @@ def test_with_an_authority_of_clients_only_their_certificates_are_served(secure,
     shown = SecureAddress("127.0.0.1", weir.tls_port, authority.context(show="worker"))
     assert ready(shown)["status"] == "ready"
     assert ready(weir.address)["status"] == "ready"  # plain is another listener
-    stranger = authority.context()
-    stranger.load_cert_chain(other.cert("intruder"), other.key("intruder"))
-    for context, alert in ((authority.context(), "CERTIFICATE_REQUIRED"), (stranger, "UNKNOWN_CA")):
+    other_authority = authority.context()
+    other_authority.load_cert_chain(other.cert("intruder"), other.key("intruder"))
+    for context, alert in ((authority.context(), "CERTIFICATE_REQUIRED"), (other_authority, "UNKNOWN_CA")):
         with pytest.raises(ssl.SSLError, match=alert):
             ready(SecureAddress("127.0.0.1", weir.tls_port, context))
 

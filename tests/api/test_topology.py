@@ -147,7 +147,7 @@ def test_a_cascade_that_takes_core_is_seen_by_the_next_one(fresh_weir):
 
 
 def test_partitions_of_every_domain_are_shown_with_what_they_hold(fresh_weir):
-    """[TOP-091] Also where nobody works: a replay that rests, ingest and session. The control: what a
+    """[TOP-091] Also where nobody works: an idle replay, ingest and session. The control: what a
     process reports is seen, in the answer and in the metrics."""
     weir = fresh_weir(settings={"runtime.cpus": 3, "runtime.partitions.replay": 4, "runner.processes": 0})
     assert {p["domain"]: (p["count"], p["depths"]) for p in weir.api("GET", PATH).json["partitions"]} == {

@@ -1,12 +1,11 @@
 /* The contracts in the binary: they load, hold what they must, and their own examples are valid. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 
-#include <cmocka.h>
+#include "case.h"
 
 #include "base/must.h"
 #include "schema/contract.h"
+#include "schema/embedded.h"
 
 #include "base/banned.h"
 
@@ -19,13 +18,28 @@ static struct contract *load(const char *name)
     return c;
 }
 
-static enum err_code load_text(const char *yaml, struct err *err)
+static const struct schema *component(struct contract *c, const char *name)
 {
-    struct contract *c = NULL;
-    enum err_code code = contract_load(str_of(yaml), &c, err);
-    if (code == ERR_OK)
-        contract_free(c);
-    return code;
+    char pointer[100];
+    const struct schema *s = NULL;
+    struct err err;
+    snprintf(pointer, sizeof pointer, "#/components/schemas/%s", name);
+    if (contract_schema(c, pointer, &s, &err) != ERR_OK)
+        fail_msg("%s", err.detail);
+    return s;
+}
+
+/* The one that checks a body before its handler does, x-weir-check; `path` as JSON Pointer writes it. */
+static const struct schema *check_of(struct contract *c, const char *path)
+{
+    char pointer[200];
+    const struct schema *s = NULL;
+    struct err err;
+    snprintf(pointer, sizeof pointer, "#/paths/%s/post/requestBody/content/application~1json/x-weir-check",
+             path);
+    if (contract_schema(c, pointer, &s, &err) != ERR_OK)
+        fail_msg("%s", err.detail);
+    return s;
 }
 
 static void check_body(const struct schema *s, const char *body, const char *keyword, const char *pointer,
@@ -49,48 +63,62 @@ static void check_body(const struct schema *s, const char *body, const char *key
     arena_free(a);
 }
 
-static void every_contract_loads(void **state)
+static bool is_prose(const struct json *j)
 {
-    (void)state;
-    size_t contracts = 0;
-    for (const char *const *name = contract_names(); *name; name++, contracts++)
-        contract_free(load(*name));
-    assert_int_equal(contracts, 4);
+    bool is_text = str_is(j->key, "description") || str_is(j->key, "summary");
+    return (is_text && j->type == JSON_STRING) || (str_is(j->key, "examples") && j->type == JSON_ARRAY);
+}
+
+/* The tree of the YAML text without its prose. */
+static void expect_same(const struct json *yaml, const struct json *json)
+{
+    assert_int_equal(yaml->type, json->type);
+    assert_true(str_equal(yaml->text, json->text));
+    const struct json *j = json->child;
+    for (const struct json *y = yaml->child; y; y = y->next) {
+        if (yaml->type == JSON_OBJECT && is_prose(y))
+            continue;
+        assert_non_null(j);
+        assert_true(str_equal(y->key, j->key));
+        expect_same(y, j);
+        j = j->next;
+    }
+    assert_null(j);
+}
+
+TEST(what_is_read_at_the_start_says_what_the_contract_says)
+{
+    for (const struct embedded_file *file = embedded_contracts; file->name; file++) {
+        struct err err;
+        struct contract *from_yaml = load(file->name), *from_json = NULL;
+        assert_int_equal(contract_load(file->json, &from_json, &err), ERR_OK);
+        expect_same(contract_document(from_yaml), contract_document(from_json));
+        assert_true(file->json.len < file->text.len);
+        contract_free(from_yaml);
+        contract_free(from_json);
+    }
+}
+
+TEST(every_contract_loads_and_its_schemas_compile)
+{
+    for (const struct embedded_file *file = embedded_contracts; file->name; file++) {
+        struct contract *c = load(file->name);
+        const struct json *schemas = json_get(json_get(contract_document(c), "components"), "schemas");
+        assert_true(schemas && schemas->count);
+        for (const struct json *j = schemas->child; j; j = j->next) {
+            char name[80];
+            snprintf(name, sizeof name, "%.*s", STR_ARG(j->key));
+            (void)component(c, name);
+        }
+        contract_free(c);
+    }
     assert_null(contract_embedded("nothing").ptr);
 }
 
-static void operations_carry_method_path_and_body(void **state)
+TEST(submit_refuses_shape_faults_and_names_the_field)
 {
-    (void)state;
     struct contract *c = load("jobs");
-    size_t count;
-    contract_operations(c, &count);
-    assert_int_equal(count, 34);
-    const struct contract_operation *op = contract_find(c, "submitJob");
-    assert_non_null(op);
-    assert_string_equal(op->method, "POST");
-    assert_string_equal(op->path, "/v1/jobs");
-    assert_true(op->body_required);
-    assert_non_null(op->request_body);
-    op = contract_find(c, "cancelJob");
-    assert_string_equal(op->path, "/v1/jobs/{job_id}/cancel");
-    assert_null(op->request_body);
-    op = contract_find(c, "createKey");
-    assert_non_null(op->request_body);
-    assert_false(op->body_required);
-    op = contract_find(c, "deleteWebhook");
-    assert_string_equal(op->method, "DELETE");
-    assert_null(contract_find(c, "noSuchThing"));
-    assert_non_null(contract_component(c, "SubmitJob"));
-    assert_null(contract_component(c, "NoSuchThing"));
-    contract_free(c);
-}
-
-static void submit_refuses_shape_faults_and_names_the_field(void **state)
-{
-    (void)state;
-    struct contract *c = load("jobs");
-    const struct schema *s = contract_find(c, "submitJob")->request_body;
+    const struct schema *s = component(c, "SubmitJob");
     check_body(s, "{\"type\":\"EXECUTE\"}", NULL, NULL, NULL);
     check_body(s, "{\"type\":\"DEFERRED\",\"execution_at\":null,\"callback\":null,\"priority\":4.0}", NULL,
                NULL, NULL);
@@ -110,11 +138,10 @@ static void submit_refuses_shape_faults_and_names_the_field(void **state)
 }
 
 /* Values have a code of their own (RFA_JOB_VALIDATION_FAILED), so the schema must let them pass. */
-static void submit_leaves_values_to_the_job_rules(void **state)
+TEST(submit_leaves_values_to_the_job_rules)
 {
-    (void)state;
     struct contract *c = load("jobs");
-    const struct schema *s = contract_find(c, "submitJob")->request_body;
+    const struct schema *s = component(c, "SubmitJob");
     check_body(s, "{\"type\":\"NOPE\",\"work_kind\":\"NOPE\",\"queue\":\"!\",\"priority\":99}", NULL, NULL,
                NULL);
     check_body(s, "{\"type\":\"DEFERRED\",\"execution_at\":\"yesterday\",\"callback\":\"ftp:\"}", NULL, NULL,
@@ -123,11 +150,10 @@ static void submit_leaves_values_to_the_job_rules(void **state)
     contract_free(c);
 }
 
-static void batch_checks_the_envelope_and_leaves_items_alone(void **state)
+TEST(batch_checks_the_envelope_and_leaves_items_alone)
 {
-    (void)state;
     struct contract *c = load("jobs");
-    const struct schema *s = contract_find(c, "submitJobBatch")->checked_body;
+    const struct schema *s = check_of(c, "~1v1~1jobs:batch");
     check_body(s, "{\"jobs\":[{},{\"unknown\":1}]}", NULL, NULL, NULL);
     check_body(s, "{\"jobs\":[]}", "minItems", "/jobs", "jobs must have at least 1 item");
     check_body(s, "{\"jobs\":[{},3]}", "type", "/jobs/1", "/jobs/1 must be an object");
@@ -141,12 +167,11 @@ static void batch_checks_the_envelope_and_leaves_items_alone(void **state)
     contract_free(c);
 }
 
-static void worker_calls_are_checked_strictly(void **state)
+TEST(worker_calls_are_checked_strictly)
 {
-    (void)state;
     struct contract *c = load("worker");
-    const struct schema *claim = contract_find(c, "claimTasks")->request_body;
-    const struct schema *finish = contract_find(c, "finishTasks")->request_body;
+    const struct schema *claim = component(c, "Claim");
+    const struct schema *finish = component(c, "FinishBatch");
     check_body(claim, "{\"worker_id\":\"w\",\"queues\":[\"a\"],\"max\":256,\"wait_ms\":30000}", NULL, NULL,
                NULL);
     check_body(claim, "{\"worker_id\":\"w\",\"queues\":[\"a\"],\"max\":257}", "maximum", "/max",
@@ -167,12 +192,11 @@ static void worker_calls_are_checked_strictly(void **state)
     contract_free(c);
 }
 
-static void plans_and_runs_are_checked_strictly(void **state)
+TEST(plans_and_runs_are_checked_strictly)
 {
-    (void)state;
     struct contract *c = load("engine");
-    const struct schema *plan = contract_find(c, "putPlan")->request_body;
-    const struct schema *run = contract_find(c, "startRun")->request_body;
+    const struct schema *plan = component(c, "PutPlan");
+    const struct schema *run = component(c, "StartRun");
     check_body(plan,
                "{\"planId\":\"p\",\"planVersion\":\"1\",\"onFailure\":\"wait\",\"steps\":[{\"stepId\":\"a\","
                "\"dependsOn\":[],\"queue\":\"q\",\"config\":{},\"maxAttempts\":100}]}",
@@ -202,12 +226,11 @@ static void plans_and_runs_are_checked_strictly(void **state)
 }
 
 /* Events and signals have codes for every fault of theirs, so the schema must let these pass. */
-static void events_and_signals_are_left_to_their_own_rules(void **state)
+TEST(events_and_signals_are_left_to_their_own_rules)
 {
-    (void)state;
     struct contract *c = load("engine");
-    const struct schema *append = contract_find(c, "appendRunEvents")->checked_body;
-    const struct schema *signal = contract_find(c, "sendSignal")->checked_body;
+    const struct schema *append = check_of(c, "~1engine~1v1~1runs~1{run_id}~1events");
+    const struct schema *signal = check_of(c, "~1engine~1v1~1runs~1{run_id}~1signals");
     check_body(append, "{\"eventId\":1,\"unknown\":[]}", NULL, NULL, NULL);
     check_body(append, "{\"events\":\"none\"}", NULL, NULL, NULL);
     check_body(append, "[]", "type", "", "the value must be an object");
@@ -224,34 +247,29 @@ static void events_and_signals_are_left_to_their_own_rules(void **state)
     contract_free(c);
 }
 
-static void reports_of_engines_and_admins_are_checked_strictly(void **state)
+TEST(reports_of_engines_and_admins_are_checked_strictly)
 {
-    (void)state;
     struct contract *c = load("engine");
-    const struct schema *id = contract_find(c, "registerEventId")->request_body;
-    const struct schema *processed = contract_find(c, "signalProcessed")->request_body;
-    const struct contract_operation *approve = contract_find(c, "approveSignal");
-    const struct contract_operation *reject = contract_find(c, "rejectSignal");
+    const struct schema *id = component(c, "RegisterEventId");
+    const struct schema *processed = component(c, "SignalProcessed");
+    const struct schema *settle = component(c, "Settle");
     check_body(id, "{\"idempotencyKey\":\"7f4b97\"}", "minLength", "/idempotencyKey",
                "idempotencyKey must have at least 64 characters");
     check_body(processed, "{\"status\":\"failure\",\"errorCode\":\"X\"}", NULL, NULL, NULL);
     check_body(processed, "{\"status\":\"maybe\"}", "enum", "/status",
                "status must be one of success, failure");
     check_body(processed, "{}", "required", "", "status is required");
-    assert_false(approve->body_required || reject->body_required);
-    check_body(approve->request_body, "{}", NULL, NULL, NULL);
-    check_body(reject->request_body, "{\"reason\":\"no\"}", NULL, NULL, NULL);
-    check_body(reject->request_body, "{\"why\":\"no\"}", "additionalProperties", "/why",
-               "why is not a known field");
+    check_body(settle, "{}", NULL, NULL, NULL);
+    check_body(settle, "{\"reason\":\"no\"}", NULL, NULL, NULL);
+    check_body(settle, "{\"why\":\"no\"}", "additionalProperties", "/why", "why is not a known field");
     contract_free(c);
 }
 
 /* A step's task has other members than a job's. */
-static void a_claimed_step_names_run_and_step(void **state)
+TEST(a_claimed_step_names_run_and_step)
 {
-    (void)state;
     struct contract *c = load("worker");
-    const struct schema *task = contract_component(c, "Task"), *step = contract_component(c, "StepTask");
+    const struct schema *task = component(c, "Task"), *step = component(c, "StepTask");
     static const char good[] =
         "{\"task_id\":\"t\",\"token\":\"1\",\"kind\":\"step\",\"run_id\":\"r\",\"step_id\":\"s\","
         "\"queue\":\"q\",\"attempt\":1,\"lease_expires_at\":\"x\",\"max_runtime_ms\":1,"
@@ -268,7 +286,7 @@ static void a_claimed_step_names_run_and_step(void **state)
 /* ---- what stands beside a schema ---- */
 
 /* Values with x-weir-values tell people what is good and are judged elsewhere; their types are checked. */
-static void values_that_are_judged_elsewhere_are_not_checked(void **state)
+TEST(values_that_are_judged_elsewhere_are_not_checked)
 {
     static const char yaml[] =
         "paths: {}\n"
@@ -279,30 +297,12 @@ static void values_that_are_judged_elsewhere_are_not_checked(void **state)
         "  text: {type: string, minLength: 3, maxLength: 4, x-weir-values: rules}}}}}\n";
     struct contract *c;
     struct err err;
-    (void)state;
     assert_int_equal(contract_load(str_of(yaml), &c, &err), ERR_OK);
-    const struct schema *s = contract_component(c, "Body");
+    const struct schema *s = component(c, "Body");
     check_body(s, "{\"free\":\"B\",\"number\":7,\"text\":\"\"}", NULL, NULL, NULL);
     check_body(s, "{\"bound\":\"B\"}", "enum", "/bound", "bound must be one of A");
     check_body(s, "{\"free\":1}", "type", "/free", "free must be a string");
     check_body(s, "{\"number\":\"1\"}", "type", "/number", "number must be an integer");
-    contract_free(c);
-}
-
-/* Which bodies a handler judges by itself. */
-static void a_body_may_be_checked_by_less_than_it_is_described_by(void **state)
-{
-    static const char yaml[] =
-        "paths: {/a: {post: {operationId: x, requestBody: {content: {application/json: {\n"
-        "  schema: {type: object, required: [a]}, x-weir-check: {type: object}}}}},\n"
-        "  put: {operationId: y, requestBody: {content: {application/json: {schema: {type: object}}}}}}}\n";
-    struct contract *c;
-    struct err err;
-    (void)state;
-    assert_int_equal(contract_load(str_of(yaml), &c, &err), ERR_OK);
-    check_body(contract_find(c, "x")->checked_body, "{}", NULL, NULL, NULL);
-    check_body(contract_find(c, "x")->request_body, "{}", "required", "", "a is required");
-    assert_ptr_equal(contract_find(c, "y")->checked_body, contract_find(c, "y")->request_body);
     contract_free(c);
 }
 
@@ -321,7 +321,7 @@ static void expect_dropped(const struct schema *s, const char *body, const char 
     arena_free(a);
 }
 
-static void optional_members_that_are_null_are_dropped(void **state)
+TEST(optional_members_that_are_null_are_dropped)
 {
     static const char yaml[] = "paths: {}\n"
                                "components: {schemas: {\n"
@@ -337,9 +337,8 @@ static void optional_members_that_are_null_are_dropped(void **state)
                                "    either: {$ref: '#/components/schemas/Either'}}}}}\n";
     struct contract *c;
     struct err err;
-    (void)state;
     assert_int_equal(contract_load(str_of(yaml), &c, &err), ERR_OK);
-    const struct schema *s = contract_component(c, "Body");
+    const struct schema *s = component(c, "Body");
     expect_dropped(s, "{\"item\":null,\"free\":null}", "{}");
     expect_dropped(s, "{\"item\":{\"note\":null,\"id\":\"a\"}}", "{\"item\":{\"id\":\"a\"}}");
     /* needed, unknown, the caller's own: left as they came */
@@ -348,24 +347,6 @@ static void optional_members_that_are_null_are_dropped(void **state)
     expect_dropped(s, "{\"either\":{\"list\":[{\"id\":\"a\",\"note\":null,\"x\":null},null,{\"id\":null}]}}",
                    "{\"either\":{\"list\":[{\"id\":\"a\"},null,{\"id\":null}]}}");
     expect_dropped(s, "null", "null");
-    contract_free(c);
-}
-
-static void lists_know_their_query_parameters(void **state)
-{
-    struct contract *c = load("engine");
-    const struct contract_operation *plans = contract_find(c, "listPlans"), *run = contract_find(c, "getRun"),
-                                    *events = contract_find(c, "getRunEvents");
-    (void)state;
-    assert_true(plans->is_list);
-    assert_int_equal(plans->query_count, 3);
-    assert_string_equal(plans->query[0], "planId");
-    assert_string_equal(plans->query[2], "cursor");
-    assert_true(events->is_list); /* a header of its own is no query parameter */
-    assert_int_equal(events->query_count, 3);
-    assert_false(run->is_list);
-    assert_int_equal(run->query_count, 1);
-    assert_false(contract_find(c, "putPlan")->is_list);
     contract_free(c);
 }
 
@@ -408,12 +389,11 @@ static void walk_examples(struct examples *e, const struct json *j)
         walk_examples(e, child);
 }
 
-static void every_example_is_valid_by_its_own_schema(void **state)
+TEST(every_example_is_valid_by_its_own_schema)
 {
-    (void)state;
     int total = 0;
-    for (const char *const *name = contract_names(); *name; name++) {
-        struct contract *c = load(*name);
+    for (const struct embedded_file *file = embedded_contracts; file->name; file++) {
+        struct contract *c = load(file->name);
         struct examples e = {.arena = arena_new(64 * 1024), .root = contract_document(c)};
         walk_examples(&e, e.root);
         arena_free(e.arena);
@@ -426,21 +406,21 @@ static void every_example_is_valid_by_its_own_schema(void **state)
 
 /* ---- what is refused ---- */
 
-static void unknown_keyword_is_refused_by_name(void **state)
+TEST(unknown_keyword_is_refused_by_name)
 {
-    (void)state;
+    struct contract *c;
+    const struct schema *schema;
     struct err err;
-    assert_int_equal(
-        load_text("paths:\n  /a:\n    post:\n      operationId: x\n      requestBody:\n        content:\n"
-                  "          application/json: {schema: {type: string, pattern: a}}\n",
-                  &err),
-        ERR_CONFIG_INVALID);
-    assert_string_equal(err.detail, "x: schema keyword \"pattern\" is not supported");
+    assert_int_equal(contract_load(STR("a: {type: string, pattern: a}\n"), &c, &err), ERR_OK);
+    assert_int_equal(contract_schema(c, "#/a", &schema, &err), ERR_CONFIG_INVALID);
+    assert_string_equal(err.detail, "schema keyword \"pattern\" is not supported");
+    assert_int_equal(contract_schema(c, "#/b", &schema, &err), ERR_CONFIG_INVALID);
+    assert_string_equal(err.detail, "#/b leads nowhere in this document");
+    contract_free(c);
 }
 
-static void keywords_with_wrong_values_are_refused(void **state)
+TEST(keywords_with_wrong_values_are_refused)
 {
-    (void)state;
     static const char *const bad[] = {
         "{\"type\":\"strng\"}",
         "{\"type\":[]}",
@@ -490,9 +470,8 @@ static void keywords_with_wrong_values_are_refused(void **state)
     }
 }
 
-static void circles_on_one_value_are_refused(void **state)
+TEST(circles_on_one_value_are_refused)
 {
-    (void)state;
     static const char *const circles[] = {
         "{\"$ref\":\"#\"}",
         "{\"allOf\":[{\"$ref\":\"#\"}]}",
@@ -513,9 +492,8 @@ static void circles_on_one_value_are_refused(void **state)
 }
 
 /* A chain of references is bounded, so that a check cannot run out of stack whatever the value. */
-static void long_chains_of_references_are_refused(void **state)
+TEST(long_chains_of_references_are_refused)
 {
-    (void)state;
     for (int links = SCHEMA_CHAIN_MAX - 2; links <= 2000; links = links < 40 ? links + 1 : links * 5) {
         struct strbuf text = {0};
         strbuf_add_text(&text, "{\"$ref\":\"#/$defs/a0\",\"$defs\":{");
@@ -534,10 +512,8 @@ static void long_chains_of_references_are_refused(void **state)
     }
 }
 
-static void long_names_are_cut_between_characters(void **state)
+ARENA_TEST(long_names_are_cut_between_characters, a)
 {
-    (void)state;
-    struct arena *a = arena_new(4096);
     const struct json *root, *value;
     const struct schema *s;
     struct err err;
@@ -554,13 +530,10 @@ static void long_names_are_cut_between_characters(void **state)
     assert_true(str_is_utf8(str_of(v.text)) && str_is_utf8(str_of(v.pointer)));
     assert_true(strlen(v.pointer) >= sizeof v.pointer - 4);
     strbuf_free(&text);
-    arena_free(a);
 }
 
-static void a_nul_in_a_name_does_not_hide_the_rest(void **state)
+ARENA_TEST(a_nul_in_a_name_does_not_hide_the_rest, a)
 {
-    (void)state;
-    struct arena *a = arena_new(4096);
     const struct json *root, *value;
     const struct schema *s;
     struct err err;
@@ -570,14 +543,12 @@ static void a_nul_in_a_name_does_not_hide_the_rest(void **state)
     assert_int_equal(json_parse(a, STR("{\"type\\u0000x\":1}"), &value, &err), ERR_OK);
     assert_false(schema_check(s, value, &v));
     assert_string_equal(v.text, "type\xEF\xBF\xBDx is not a known field");
-    arena_free(a);
 }
 
 /* ---- YAML ---- */
 
-static void yaml_gives_the_json_that_people_mean(void **state)
+TEST(yaml_gives_the_json_that_people_mean)
 {
-    (void)state;
     static const struct {
         const char *yaml, *json;
     } cases[] = {
@@ -617,9 +588,8 @@ static void yaml_gives_the_json_that_people_mean(void **state)
     }
 }
 
-static void yaml_depth_is_bounded(void **state)
+TEST(yaml_depth_is_bounded)
 {
-    (void)state;
     for (int depth = JSON_DEPTH_MAX - 1; depth <= 5000; depth += depth < 70 ? 1 : 4930) {
         struct strbuf text = {0};
         for (int i = 0; i < depth; i++)
@@ -634,69 +604,4 @@ static void yaml_depth_is_bounded(void **state)
         arena_free(a);
         strbuf_free(&text);
     }
-}
-
-static void faults_in_a_contract_are_told(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *yaml, *detail;
-    } cases[] = {
-        {"info: {}\n", "a contract needs paths"},
-        {"paths: {/a: {get: {}}}\n", "get /a has no operationId"},
-        {"paths: {/a: {get: {operationId: x}, post: {operationId: x}}}\n", "operationId x is there twice"},
-        {"paths: {/a: {post: {operationId: x, requestBody: {}}}}\n",
-         "x: its body has no application/json schema"},
-        {"paths: {}\ncomponents: {schemas: {A: {$ref: '#/b'}}}\n",
-         "A: $ref \"#/b\" leads nowhere in this document (only \"#/...\" is supported)"},
-    };
-    for (size_t i = 0; i < LENGTH_OF(cases); i++) {
-        struct err err;
-        assert_int_equal(load_text(cases[i].yaml, &err), ERR_CONFIG_INVALID);
-        assert_string_equal(err.detail, cases[i].detail);
-    }
-}
-
-static void server_url_is_the_prefix_of_paths(void **state)
-{
-    (void)state;
-    struct contract *c;
-    struct err err;
-    assert_int_equal(
-        contract_load(STR("servers: [{url: /v1/}]\npaths: {/a: {get: {operationId: x}}}\n"), &c, &err),
-        ERR_OK);
-    assert_string_equal(contract_find(c, "x")->path, "/v1/a");
-    contract_free(c);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_contract_loads),
-        cmocka_unit_test(operations_carry_method_path_and_body),
-        cmocka_unit_test(submit_refuses_shape_faults_and_names_the_field),
-        cmocka_unit_test(submit_leaves_values_to_the_job_rules),
-        cmocka_unit_test(batch_checks_the_envelope_and_leaves_items_alone),
-        cmocka_unit_test(worker_calls_are_checked_strictly),
-        cmocka_unit_test(plans_and_runs_are_checked_strictly),
-        cmocka_unit_test(events_and_signals_are_left_to_their_own_rules),
-        cmocka_unit_test(reports_of_engines_and_admins_are_checked_strictly),
-        cmocka_unit_test(a_claimed_step_names_run_and_step),
-        cmocka_unit_test(values_that_are_judged_elsewhere_are_not_checked),
-        cmocka_unit_test(a_body_may_be_checked_by_less_than_it_is_described_by),
-        cmocka_unit_test(optional_members_that_are_null_are_dropped),
-        cmocka_unit_test(lists_know_their_query_parameters),
-        cmocka_unit_test(every_example_is_valid_by_its_own_schema),
-        cmocka_unit_test(unknown_keyword_is_refused_by_name),
-        cmocka_unit_test(keywords_with_wrong_values_are_refused),
-        cmocka_unit_test(circles_on_one_value_are_refused),
-        cmocka_unit_test(long_chains_of_references_are_refused),
-        cmocka_unit_test(long_names_are_cut_between_characters),
-        cmocka_unit_test(a_nul_in_a_name_does_not_hide_the_rest),
-        cmocka_unit_test(yaml_gives_the_json_that_people_mean),
-        cmocka_unit_test(yaml_depth_is_bounded),
-        cmocka_unit_test(faults_in_a_contract_are_told),
-        cmocka_unit_test(server_url_is_the_prefix_of_paths),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

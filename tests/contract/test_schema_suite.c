@@ -2,12 +2,10 @@
  * own cases for what came after draft 7. A group is either checked or must be refused; none is
  * skipped. */
 #include <dirent.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
+#include "case.h"
 
 #include "base/must.h"
 #include "schema/schema.h"
@@ -125,28 +123,17 @@ static struct tally run_folder(const char *folder)
     return tally;
 }
 
-static void public_suite_is_answered_or_refused_by_name(void **state)
+TEST(public_suite_is_answered_or_refused_by_name)
 {
-    (void)state;
     struct tally tally = run_folder(PUBLIC_SUITE);
     assert_int_equal(tally.files, 35); /* Debian 12; another number needs a look at what is new */
     assert_true(tally.groups - tally.refused >= 100);
     assert_int_equal(tally.differ, LENGTH_OF(differences));
 }
 
-static void own_suite_for_2020_12_holds(void **state)
+TEST(own_suite_for_2020_12_holds)
 {
-    (void)state;
     struct tally tally = run_folder(OWN_SUITE);
     assert_true(tally.tests >= 60);
     assert_int_equal(tally.differ, 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(public_suite_is_answered_or_refused_by_name),
-        cmocka_unit_test(own_suite_for_2020_12_holds),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,7 +25,7 @@ NOW = 1_800_000_000
 RSA = ("RS256", "RS384", "RS512")
 EC = ("ES256", "ES384", "ES512")
 KEYS = {alg.lower(): k.key_for(alg, alg) for alg in RSA + EC}
-OTHER = {alg: k.key_for("stranger " + alg, alg) for alg in ("RS256", "ES256", "ES384")}
+OTHER = {alg: k.key_for("other " + alg, alg) for alg in ("RS256", "ES256", "ES384")}
 N256 = 0xffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551
 cases = {}
 
@@ -129,7 +129,7 @@ def ecdsa():
                          "halves-swapped": lambda d: good(d)[32:] + good(d)[:32],
                          "r-plus-n": shifted,
                          "by-p384": lambda d: k.sign(OTHER["ES384"], "ES384", d),
-                         "by-stranger": lambda d: k.sign(OTHER["ES256"], "ES256", d)}.items():
+                         "by-other-key": lambda d: k.sign(OTHER["ES256"], "ES256", d)}.items():
         case(f"es256-{name}", token(signer=signer), "signature")
     first = token()
     head, body, signature = first.split(".")
@@ -164,7 +164,7 @@ def rsa_forgeries():
                          "ones": lambda d: b"\xff" * size,
                          "long": lambda d: b"\0" + k.sign(key, "RS256", d),
                          "short": lambda d: k.sign(key, "RS256", d)[:-1],
-                         "by-stranger": lambda d: k.sign(OTHER["RS256"], "RS256", d)}.items():
+                         "by-other-key": lambda d: k.sign(OTHER["RS256"], "RS256", d)}.items():
         case(f"rs256-{name}", token(alg="RS256", signer=signer), "signature")
     case("rs256-good-by-hand", token(alg="RS256", signer=block(info)), "ok")
 
@@ -218,16 +218,16 @@ def bad_keys():
 
 def key_ids():
     """kid looks up and does nothing else."""
-    stranger = k.public_jwk(OTHER["RS256"], "RS256")
+    other_key = k.public_jwk(OTHER["RS256"], "RS256")
 
-    def by_stranger(data):
+    def by_other_key(data):
         return k.sign(OTHER["RS256"], "RS256", data)
-    brought = {"jwk": stranger, "jku": "https://evil.example/jwks.json", "x5u": "https://evil.example/c.pem",
+    brought = {"jwk": other_key, "jku": "https://evil.example/jwks.json", "x5u": "https://evil.example/c.pem",
                "x5c": ["MIIB"], "x5t": "AAAA"}
     for name, value in brought.items():
-        case(f"brings-{name}", token(header={name: value}, alg="RS256", signer=by_stranger), "signature")
+        case(f"brings-{name}", token(header={name: value}, alg="RS256", signer=by_other_key), "signature")
         case(f"brings-{name}-unknown-kid",
-             token(header={name: value}, alg="RS256", kid="mine", signer=by_stranger), "key_unknown")
+             token(header={name: value}, alg="RS256", kid="mine", signer=by_other_key), "key_unknown")
         case(f"brings-{name}-but-is-good", token(header={name: value}), "ok")
     for name, kid in {"path": "../../../../dev/null", "path-to-key": "../keys/es256", "sql": "x' OR '1'='1",
                       "nul": "es256\0", "nul-first": "\0es256", "5000-bytes": "k" * 5000,

@@ -15,6 +15,8 @@ LONG_SECONDS = 3600  # a pause that only a stop can end
 SETTINGS = {"jobs.retry_max": 1000, "jobs.retry_base_ms": 300, "jobs.retry_cap_ms": 300,
             "queue.lease_ms": 3600000}
 COMPILE_SECONDS_MAX = 120
+# What node and go do on a signal comes a moment after it, beside the claim that waits: they say so.
+TOLD_LATER, TOLD = ("node", "go"), "was told to end"
 END_SECONDS_MAX = 60
 
 
@@ -41,7 +43,7 @@ class Bench:
     """A server, a client of it, and the worker of one language that serves the client's queue."""
 
     def __init__(self, weir, language, folder):
-        self.weir, self.command, self.folder = weir, COMMANDS[language](), folder
+        self.weir, self.language, self.command, self.folder = weir, language, COMMANDS[language](), folder
         self.key = weir.new_client().api_key
         self.process = None
 
@@ -63,11 +65,19 @@ class Bench:
             self.process = subprocess.Popen(self.command, env=env, stdin=subprocess.DEVNULL, stdout=log,
                                             stderr=subprocess.STDOUT, start_new_session=True)
 
-    def stop(self):
-        """SIGTERM; the worker ends by itself, and well."""
+    def tell_to_end(self):
+        """SIGTERM. Once: an interpreter that is about to end has no handler any more."""
         self.process.send_signal(signal.SIGTERM)
+
+    def wait_for_its_end(self):
+        """The worker ends by itself, and well."""
         assert self.process.wait(timeout=END_SECONDS_MAX) == 0, self.log()
         self.process = None
+
+    def stop(self):
+        """Tells the worker to end, and waits until it has."""
+        self.tell_to_end()
+        self.wait_for_its_end()
 
     def submit(self, **payload):
         """A mail to be sent; the id of its job."""
@@ -95,14 +105,14 @@ def bench_of_one_language(request, module_weir, tmp_path):
 
 def test_a_failed_attempt_is_tried_again_by_the_server_and_succeeds(bench):
     """The folder of the mails is missing at first. A failure that is not retryable ends its job."""
-    hopeless = bench.submit(text="to nobody")
+    undeliverable = bench.submit(text="to nobody")
     job_id = bench.submit(to=["ada", "bob"], text="hello")
     wait_for(lambda: "job.failed" in bench.weir.event_names(bench.key, job_id), 60, "a failure", bench.weir)
     os.mkdir(bench.mailbox)
     job = bench.wait(job_id, "SUCCEEDED")
     assert job["attempt"] > 1 and job["result"] == {"sent": 2}, job
     assert sorted(os.listdir(bench.mailbox)) == [f"{job_id}-ada", f"{job_id}-bob"]
-    failed = bench.wait(hopeless, "FAILED")
+    failed = bench.wait(undeliverable, "FAILED")
     assert failed["attempt"] == 1 and failed["error"]["retryable"] is False, failed
 
 
@@ -127,8 +137,11 @@ def test_a_worker_that_is_told_to_end_gives_its_task_back(bench):
     bench.weir.cancel(bench.key, running).expect(200)
     bench.start()
     bench.wait(bench.submit(to=["ada"]), "SUCCEEDED")  # now it waits in its next claim
-    bench.process.send_signal(signal.SIGTERM)
+    told = bench.log().count(TOLD)
+    bench.tell_to_end()
+    if bench.language in TOLD_LATER:
+        wait_for(lambda: bench.log().count(TOLD) > told, 60, "the signal to be taken", bench.weir)
     waiting = bench.submit(to=["bob"])
-    bench.stop()
+    bench.wait_for_its_end()
     job = bench.job(waiting)
     assert (job["state"], job["attempt"]) == ("QUEUED", 1), job

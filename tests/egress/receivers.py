@@ -6,6 +6,7 @@
 A receiver is a listening socket on 127.0.0.1 (or another loopback address) and a function that gets
 each connection in a thread of its own; what it does there is its character.
 """
+import contextlib
 import json
 import os
 import socket
@@ -20,6 +21,7 @@ from harness.pace import Stopwatch
 from harness.weir_server import SANITIZER_REPORT, binary
 
 PIECE = b"x" * 65536
+PORTS_TRIED = 100
 
 
 def probe_path():
@@ -48,6 +50,24 @@ def probe_one(url, *options, **request):
     results, _ = probe([{"url": url, **request}], *options)
     assert len(results) == 1
     return results[0]
+
+
+@contextlib.contextmanager
+def public_and_private(character):
+    """Two receivers with one port: one with this character on an address that is public to the guard's tests,
+    and one on a private address. A port that is free on the one may be in use on the other: then another is
+    tried."""
+    for _ in range(PORTS_TRIED):
+        public = Receiver(character, host="127.0.0.2")
+        try:
+            private = Receiver(answering(answer(200)), port=public.port)
+        except OSError:
+            public.socket.close()
+            continue
+        with public, private:
+            yield public, private
+        return
+    raise AssertionError(f"{PORTS_TRIED} ports of 127.0.0.2 are in use on 127.0.0.1")
 
 
 class Receiver:

@@ -4,7 +4,8 @@ import os
 import pytest
 
 from egress import receivers
-from egress.receivers import Receiver, answer, answering, answering_once, probe, probe_one
+from egress.receivers import (Receiver, answer, answering, answering_once, probe, probe_one,
+                              public_and_private)
 from harness import machine
 from harness.pace import Stopwatch
 
@@ -85,8 +86,7 @@ def test_a_name_with_a_private_address_is_denied(good, address):
                          ids=["loopback", "private", "hundred"])
 def test_a_private_answer_beside_a_public_one_ends_the_request(answers):
     """The private one is tried first."""
-    with Receiver(answering(answer(200)), host="127.0.0.2") as public, \
-            Receiver(answering(answer(200)), port=public.port) as private:
+    with public_and_private(answering(answer(200))) as (public, private):
         url = f"http://mixed.test:{public.port}/"
         watch = Stopwatch()
         result = probe_one(url, *ONE_PUBLIC, "--resolve", "mixed.test=" + answers)
@@ -107,8 +107,7 @@ def test_a_private_answer_is_denied_after_a_public_one_that_does_not_accept(good
 
 def test_a_name_that_moves_to_a_private_address_is_denied_from_then_on():
     """DNS rebinding: a public answer, then a private one. Each connection is judged when it is opened."""
-    with Receiver(answering_once(answer(200, "Connection: close")), host="127.0.0.2") as public, \
-            Receiver(answering(answer(200)), port=public.port) as private:
+    with public_and_private(answering_once(answer(200, "Connection: close"))) as (public, private):
         # Two names, so that the second lookup needs no waiting for the first to be forgotten.
         requests = [{"url": f"http://rebind.test:{public.port}/", "times": 2},
                     {"url": f"http://rebound.test:{public.port}/"}]
@@ -122,8 +121,8 @@ def test_a_name_that_moves_to_a_private_address_is_denied_from_then_on():
 @pytest.mark.limit(60)
 def test_a_forgotten_name_is_looked_up_and_judged_again():
     """The whole rebinding, with the time in which an answer is kept."""
-    with Receiver(answering_once(answer(200, "Connection: close")), host="127.0.0.2") as public, \
-            Receiver(answering(answer(200)), port=public.port) as private, Receiver(receivers.hang) as slow:
+    with public_and_private(answering_once(answer(200, "Connection: close"))) as (public, private), \
+            Receiver(receivers.hang) as slow:
         requests = [{"url": f"http://rebind.test:{public.port}/"},
                     {"url": slow.url, "timeout_ms": 11500},  # a wait of that long
                     {"url": f"http://rebind.test:{public.port}/"}]

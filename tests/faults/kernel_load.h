@@ -28,9 +28,9 @@ void kernel_load_free(struct kernel_load *l);
 enum err_code kernel_load_step(struct kernel_load *l, struct err *err);
 /* The same with the commands alone: no reading back. For a disk whose reads may fail. */
 enum err_code kernel_load_step_blind(struct kernel_load *l, struct err *err);
-void kernel_load_compare(struct kernel_load *l); /* what kernel_load_step does after a refusal */
+void kernel_load_compare(struct kernel_load *l); /* kernel_load_step does this after a refusal */
 
-/* What happened, so that a test can say that its load was a load. */
+/* Counts by which a test proves that its load was a load. */
 struct kernel_load_stats {
     uint64_t steps, accepted, replayed, claimed, started, finished, canceled, retried;
 };

@@ -90,14 +90,14 @@ enum sim_moment {
     SIM_CHECKPOINT_OVER, /* all is copied and noted; about to give the lock back */
 };
 typedef void sim_moment_fn(enum sim_moment m, void *arg);
-void sim_disk_watch(struct sim_disk *d, sim_moment_fn *fn, void *arg); /* NULL: nobody */
+void sim_disk_watch(struct sim_disk *d, sim_moment_fn *fn, void *arg); /* NULL: none */
 
 /* --- power cuts ------------------------------------------------------------------------------ */
 
 #define SIM_CUT_MODES(X)                                                                                     \
     X(DROP_ALL, "drop all") /* nothing unsynced survives */                                                  \
     X(KEEP_ALL, "keep all") /* everything does */                                                            \
-    X(PREFIX, "prefix")     /* what was written before some instant */                                       \
+    X(PREFIX, "prefix")     /* the writes before some instant */                                             \
     X(TORN, "torn")         /* a prefix whose last write is torn */                                          \
     X(PER_FILE, "per file") /* each file has its own instant */                                              \
     X(WRITES, "writes")     /* each write survives or not */                                                 \
@@ -139,7 +139,7 @@ struct sim_cut {
 enum sim_verdict { SIM_VERDICTS(X) SIM_VERDICT_COUNT };
 #undef X
 
-/* What comes before the workload's first mark is the same start in many workloads, and dear to recover. */
+/* Operations before the workload's first mark are the same in many workloads, and their recovery is slow. */
 enum sim_start { SIM_START_AS_ALL, SIM_START_ONCE /* one cut at each operation */, SIM_START_UNCUT };
 
 struct sim_cut_plan {
@@ -164,7 +164,7 @@ struct sim_cut_report {
 typedef void sim_workload_fn(struct sim_disk *d, void *ctx);
 /* Opens the mounted disk `d`, says what it holds, and closes it. `why` is empty and may be filled.
  */
-/* Runs in several processes at once: what it remembers in ctx stays in its own. */
+/* Runs in several processes at once: changes of ctx stay in each process. */
 typedef enum sim_verdict sim_check_fn(struct sim_disk *d, const struct sim_cut *cut, void *ctx,
                                       char why[256]);
 

@@ -12,7 +12,7 @@ enum { SIM_FAULTS_MAX = 8 };
 
 struct sim_disk {
     pthread_mutex_t lock;
-    struct sim_state base; /* what it held at the start: the trace goes on from there */
+    struct sim_state base; /* the content at the start: the trace goes on from there */
     struct sim_state now;
     struct sim_op **trace;
     size_t trace_len, trace_cap;

@@ -58,7 +58,7 @@ struct sim_file {
     enum sim_file_kind kind;
     char *name; /* NULL: a temporary file, never durable */
     bool entry_durable, deleted, gone;
-    struct sim_content durable, live; /* live: what reads see; kept by running disks only */
+    struct sim_content durable, live; /* live: the content that reads see; kept by running disks only */
     const struct sim_op **pending;    /* writes and truncates since the last sync, in order */
     size_t pending_len, pending_cap;
     struct sim_locks *locks; /* owned by sim_vfs.c; running disks only */
@@ -79,7 +79,7 @@ bool sim_state_is_settled(const struct sim_state *s);        /* nothing waits: e
 struct sim_state sim_state_clone(const struct sim_state *s); /* durable content only, not running */
 void sim_state_free(struct sim_state *s);
 
-/* What the disk may hold after power fails now. The seed decides; the same seed, the same disk. */
+/* A possible content of the disk after power fails now. The seed decides; the same seed, the same disk. */
 struct sim_state sim_state_cut(const struct sim_state *s, enum sim_cut_mode mode, uint64_t seed);
 
 uint64_t sim_next(uint64_t *seed); /* a small generator: reproducible, not secret */

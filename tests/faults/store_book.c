@@ -88,11 +88,12 @@ static bool read_rows(struct store_page *p)
         p->last_id = ask(db, "SELECT coalesce(max(id), 0) FROM (SELECT id FROM jobs UNION ALL"
                              " SELECT id FROM api_keys UNION ALL SELECT id FROM webhooks UNION ALL SELECT id "
                              "FROM deliveries)");
-        p->next_chunk = ask(db, "SELECT max(coalesce((SELECT max(g) FROM log), 0) + 1, coalesce("
-                                "(SELECT value FROM marks WHERE name = 'next_chunk'), 0))");
+        p->next_chunk = ask(db, "SELECT 1 + max(coalesce((SELECT max(g) FROM log), 0), coalesce((SELECT max("
+                                "chunk) FROM deferred), 0), coalesce((SELECT value FROM marks WHERE name = "
+                                "'next_chunk'), 0) - 1)");
         p->first_chunk = ask(db, "SELECT coalesce(min(g), 0) FROM log");
         p->merged = ask(db, "SELECT count(*) FROM list");
-        p->merged_marks = ask(db, "SELECT count(*) FROM run_marks");
+        p->merged_entries = ask(db, "SELECT count(*) FROM run_marks");
         p->merged_events = ask(db, "SELECT count(*) FROM run_events");
         ok = digest_tables(&p->rows, db);
     }
@@ -154,7 +155,7 @@ enum err_code store_book_open(const char *synchronous, struct store **ret_store,
                                      .synchronous = synchronous,
                                      .wall_ms = INT64_C(1700000000000),
                                      .wal_ahead_bytes = 40000, /* some commits fit, others go beyond */
-                                     .mark_group = 150,
+                                     .index_group = 150,
                                      .event_group = 6000};
     return store_open_sqlite(&options, ret_store, err);
 }

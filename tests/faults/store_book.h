@@ -23,10 +23,10 @@ enum { STORE_BOOK_MAX = 1024 };
 
 struct store_page {
     uint64_t bytes, rows;         /* digests */
-    int64_t tasks, idem, last_id; /* what the store must have read back into memory */
+    int64_t tasks, idem, last_id; /* the facts that the store must have read back into memory */
     int64_t next_chunk, first_chunk;
     int64_t merged; /* entries in the listing table: more than 0 once a merge has happened */
-    int64_t merged_marks, merged_events; /* of runs, the same way */
+    int64_t merged_entries, merged_events; /* of runs, the same way */
 };
 
 struct store_book {

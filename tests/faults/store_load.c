@@ -236,7 +236,8 @@ static enum err_code commit_build(struct build *b, struct store *s, struct err *
                            .row_count = b->row_count,
                            .chunks = b->log.chunks,
                            .chunk_count = b->log.chunk_count,
-                           .first_chunk = s->next_chunk,
+                           .first_chunk = b->log.first_chunk,
+                           .first_offset = b->log.first_offset,
                            .list = b->list,
                            .list_count = b->list_count,
                            .idem_add = b->idem,
@@ -254,7 +255,7 @@ enum err_code store_load_step(struct store_load *l, struct store *s, struct err 
     b.rows = ARENA_ARRAY(b.arena, struct row_change, most);
     b.list = ARENA_ARRAY(b.arena, struct list_entry, most);
     b.idem = ARENA_ARRAY(b.arena, struct idem_entry, most);
-    log_builder_start(&b.log, b.arena, s->next_chunk);
+    log_builder_start(&b.log, b.arena, s->next_chunk, s->open_bytes);
     build_batch(&b);
     enum err_code code = commit_build(&b, s, err);
     if (code == ERR_OK) {

@@ -160,7 +160,7 @@ def cpu_seconds(pid):
         return sum(map(int, file.read().rpartition(")")[2].split()[11:13])) / os.sysconf("SC_CLK_TCK")
 
 
-def test_the_gateway_rests_when_core_is_back(fresh_weir):
+def test_the_gateway_is_idle_when_core_is_back(fresh_weir):
     """It asks the new core for work and waits for the answer; waiting takes no CPU."""
     weir = fresh_weir()
     gateway, = weir.wait_pids("gateway", 1)

@@ -3,14 +3,11 @@
  * A run without faults is the book. With a fault, a refused batch leaves exactly the state before
  * it, what was acknowledged is there after a power cut, the same batches go through once the fault
  * is over, and a failed sync is told as ERR_STORE_FSYNC, because its result is unknown. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 #include <sqlite3.h>
+
+#include "case.h"
 
 #include "faults/sim_disk.h"
 #include "faults/store_book.h"
@@ -162,44 +159,38 @@ static void walk(struct sim_fault f, unsigned at_least)
     fail_msg("%s: still struck at %d", sim_call_text(f.call), N_MAX);
 }
 
-static void test_any_write_may_find_the_disk_full_and_only_its_batch_is_refused(void **state)
+TEST(test_any_write_may_find_the_disk_full_and_only_its_batch_is_refused)
 {
-    (void)state;
     walk((struct sim_fault){.call = SIM_CALL_WRITE, .times = 1, .code = SQLITE_FULL}, WRITES_MIN);
 }
 
-static void test_the_disk_may_stay_full_until_there_is_room_again(void **state)
+TEST(test_the_disk_may_stay_full_until_there_is_room_again)
 {
-    (void)state;
     walk((struct sim_fault){.call = SIM_CALL_WRITE, .times = 0, .code = SQLITE_FULL}, WRITES_MIN);
 }
 
-static void test_any_write_may_fail_and_only_its_batch_is_refused(void **state)
+TEST(test_any_write_may_fail_and_only_its_batch_is_refused)
 {
-    (void)state;
     walk((struct sim_fault){.call = SIM_CALL_WRITE, .times = 1, .code = SQLITE_IOERR_WRITE}, WRITES_MIN);
     walk((struct sim_fault){.call = SIM_CALL_WRITE, .times = 0, .code = SQLITE_IOERR_WRITE}, WRITES_MIN);
 }
 
-static void test_any_sync_may_fail_and_it_is_told_as_unknown(void **state)
+TEST(test_any_sync_may_fail_and_it_is_told_as_unknown)
 {
-    (void)state;
     struct sim_fault f = {.call = SIM_CALL_SYNC, .times = 1, .code = SQLITE_IOERR_FSYNC};
     walk(f, BATCHES);
     f.evict = true;
     walk(f, BATCHES);
 }
 
-static void test_any_read_may_fail_and_only_its_batch_is_refused(void **state)
+TEST(test_any_read_may_fail_and_only_its_batch_is_refused)
 {
-    (void)state;
     walk((struct sim_fault){.call = SIM_CALL_READ, .times = 1, .code = SQLITE_IOERR_READ}, 5);
     walk((struct sim_fault){.call = SIM_CALL_READ, .times = 0, .code = SQLITE_IOERR_READ}, 5);
 }
 
-static void test_a_full_disk_still_answers_reads_and_says_when_to_come_again(void **state)
+TEST(test_a_full_disk_still_answers_reads_and_says_when_to_come_again)
 {
-    (void)state;
     struct trial t;
     struct err err;
     trial_start(&t);
@@ -263,9 +254,8 @@ static bool open_with_fault(struct sim_disk *crashed, const struct sim_fault *f)
     return struck;
 }
 
-static void test_opening_may_fail_at_any_call_and_the_next_opening_finds_everything(void **state)
+TEST(test_opening_may_fail_at_any_call_and_the_next_opening_finds_everything)
 {
-    (void)state;
     static const struct sim_fault faults[] = {
         {.call = SIM_CALL_OPEN, .times = 1, .code = SQLITE_CANTOPEN},
         {.call = SIM_CALL_READ, .times = 1, .code = SQLITE_IOERR_READ},
@@ -289,14 +279,5 @@ static void test_opening_may_fail_at_any_call_and_the_next_opening_finds_everyth
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_any_write_may_find_the_disk_full_and_only_its_batch_is_refused),
-        cmocka_unit_test(test_the_disk_may_stay_full_until_there_is_room_again),
-        cmocka_unit_test(test_any_write_may_fail_and_only_its_batch_is_refused),
-        cmocka_unit_test(test_any_sync_may_fail_and_it_is_told_as_unknown),
-        cmocka_unit_test(test_any_read_may_fail_and_only_its_batch_is_refused),
-        cmocka_unit_test(test_a_full_disk_still_answers_reads_and_says_when_to_come_again),
-        cmocka_unit_test(test_opening_may_fail_at_any_call_and_the_next_opening_finds_everything),
-    };
-    return cmocka_run_group_tests(tests, write_the_book, free_the_schema);
+    return test_run("tests", write_the_book, free_the_schema);
 }

@@ -4,14 +4,11 @@
  * memory and tables are then both as before; what was acknowledged is there after a power cut; a failed
  * sync is fatal. tests/faults/test_io_errors.c walks every single operation below the kernel; here every
  * few, with the real commands, timers and the purge. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 #include <sqlite3.h>
+
+#include "case.h"
 
 #include "base/log.h"
 #include "faults/kernel_load.h"
@@ -193,29 +190,25 @@ static void walk(struct sim_fault f, unsigned stride, unsigned at_least)
         fail_msg("struck %u times, by strides of %u", n, stride);
 }
 
-static void test_a_full_disk_refuses_whole_batches_and_nothing_else(void **state)
+TEST(test_a_full_disk_refuses_whole_batches_and_nothing_else)
 {
-    (void)state;
     walk((struct sim_fault){.call = SIM_CALL_WRITE, .times = 1, .code = SQLITE_FULL}, STRIDE, 15);
     walk((struct sim_fault){.call = SIM_CALL_WRITE, .times = 0, .code = SQLITE_FULL}, STRIDE, 15);
 }
 
-static void test_a_failing_write_refuses_whole_batches_and_nothing_else(void **state)
+TEST(test_a_failing_write_refuses_whole_batches_and_nothing_else)
 {
-    (void)state;
     walk((struct sim_fault){.call = SIM_CALL_WRITE, .times = 1, .code = SQLITE_IOERR_WRITE}, STRIDE, 15);
 }
 
-static void test_a_failing_read_refuses_whole_batches_and_nothing_else(void **state)
+TEST(test_a_failing_read_refuses_whole_batches_and_nothing_else)
 {
-    (void)state;
     walk((struct sim_fault){.call = SIM_CALL_READ, .times = 1, .code = SQLITE_IOERR_READ}, 3, 5);
     walk((struct sim_fault){.call = SIM_CALL_READ, .times = 0, .code = SQLITE_IOERR_READ}, 3, 5);
 }
 
-static void test_a_failing_sync_ends_the_process_and_loses_nothing_acknowledged(void **state)
+TEST(test_a_failing_sync_ends_the_process_and_loses_nothing_acknowledged)
 {
-    (void)state;
     struct sim_fault f = {.call = SIM_CALL_SYNC, .times = 1, .code = SQLITE_IOERR_FSYNC};
     walk(f, 1, STEPS);
     f.evict = true;
@@ -225,11 +218,5 @@ static void test_a_failing_sync_ends_the_process_and_loses_nothing_acknowledged(
 int main(void)
 {
     log_minimum(LOG_ERROR + 1); /* refusals are the point here */
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_full_disk_refuses_whole_batches_and_nothing_else),
-        cmocka_unit_test(test_a_failing_write_refuses_whole_batches_and_nothing_else),
-        cmocka_unit_test(test_a_failing_read_refuses_whole_batches_and_nothing_else),
-        cmocka_unit_test(test_a_failing_sync_ends_the_process_and_loses_nothing_acknowledged),
-    };
-    return cmocka_run_group_tests(tests, make_worked_disk, free_worked_disk);
+    return test_run("tests", make_worked_disk, free_worked_disk);
 }

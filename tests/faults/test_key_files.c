@@ -7,15 +7,13 @@
  * cuts must be seen to damage the set. */
 #include <dirent.h>
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "case.h"
 
 #include "base/must.h"
 #include "tokens/token_mint.h"
@@ -328,36 +326,23 @@ static int walk(enum change change, enum plan_kind kind, bool sync_lies)
     return wrong;
 }
 
-static void a_power_cut_at_any_step_leaves_the_old_or_the_new_key_set(void **state)
+TEST(a_power_cut_at_any_step_leaves_the_old_or_the_new_key_set)
 {
-    (void)state;
     for (enum change change = MAKE; change <= REVOKE; change++) {
         assert_int_equal(walk(change, PLAN_CUT_LOSING_RENAMES, false), 0);
         assert_int_equal(walk(change, PLAN_CUT_KEEPING_RENAMES, false), 0);
     }
 }
 
-static void a_disk_error_at_any_step_leaves_the_old_or_the_new_key_set(void **state)
+TEST(a_disk_error_at_any_step_leaves_the_old_or_the_new_key_set)
 {
-    (void)state;
     for (enum change change = MAKE; change <= REVOKE; change++)
         assert_int_equal(walk(change, PLAN_ERROR, false), 0);
 }
 
 /* Negative control: what fsync prevents is seen when it does nothing. */
-static void without_fsync_the_same_cuts_damage_the_key_set(void **state)
+TEST(without_fsync_the_same_cuts_damage_the_key_set)
 {
-    (void)state;
     assert_true(walk(ROTATE, PLAN_CUT_KEEPING_RENAMES, true) > 0); /* half a manifest */
     assert_true(walk(ROTATE, PLAN_CUT_LOSING_RENAMES, true) > 0);  /* done, and undone */
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_power_cut_at_any_step_leaves_the_old_or_the_new_key_set),
-        cmocka_unit_test(a_disk_error_at_any_step_leaves_the_old_or_the_new_key_set),
-        cmocka_unit_test(without_fsync_the_same_cuts_damage_the_key_set),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

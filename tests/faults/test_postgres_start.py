@@ -152,9 +152,9 @@ def no_rights(database):
 
 
 # What is wrong: the URL, and what is said of it.
-HOPELESS = {
+PERMANENT = {
     "database": (lambda d: d.url("nothing"), "create the database"),
-    "user": (lambda d: d.url().replace("weir@", "stranger@"), "pg_hba.conf"),
+    "user": (lambda d: d.url().replace("weir@", "unknown@"), "pg_hba.conf"),
     "password": (lambda d: d.url().replace("weir@", f"careful:{WRONG}@"), "PGPASSWORD"),
     "no password": (lambda d: d.url().replace("weir@", "careful@"), "PGPASSWORD"),
     "rights": (no_rights, "give the role its rights"),
@@ -166,10 +166,10 @@ HOPELESS = {
 }
 
 
-@pytest.mark.parametrize("what", HOPELESS)
-def test_what_no_waiting_heals_ends_the_server_at_once_with_what_to_do(database, weir_at, what):
+@pytest.mark.parametrize("what", PERMANENT)
+def test_a_permanent_fault_ends_the_server_at_once_and_says_the_remedy(database, weir_at, what):
     """The negative control of the waiting. No password is ever told."""
-    url, advice = HOPELESS[what]
+    url, advice = PERMANENT[what]
     code, said = ended(weir_at(url(database)))
     assert code == EXIT_CONFIG and advice in said, said
     assert "store_awaited" not in said

@@ -6,15 +6,12 @@
  * The controls break one thing each and must be caught. */
 #include <pthread.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 #include <sqlite3.h>
+
+#include "case.h"
 
 #include "faults/kernel_load.h"
 #include "faults/sim_disk.h"
@@ -33,9 +30,9 @@ const char *__asan_default_options(void)
 /* A sanitizer makes a cut many times dearer: with one, a slice of each; the release build does them all, and
  * the controls, which are about this test and not about Weir. */
 #ifdef __SANITIZE_ADDRESS__
-enum { CUTS = 500, CUTS_LONG = 20000, BESIDE_CUTS = 150, MARK_CUTS = 120 };
+enum { CUTS = 500, CUTS_LONG = 20000, BESIDE_CUTS = 150, INDEX_CUTS = 120 };
 #else
-enum { CUTS = 5000, CUTS_LONG = 400000, BESIDE_CUTS = 1500, MARK_CUTS = 400 };
+enum { CUTS = 5000, CUTS_LONG = 400000, BESIDE_CUTS = 1500, INDEX_CUTS = 400 };
 #endif
 
 enum {
@@ -44,9 +41,9 @@ enum {
     CONTROL_STEPS = 25,
     STEPS_PER_CHECKPOINT = 3,
     GO_ON_EACH = 100, /* of the disks found */
-    MARK_CONTROL_CUTS = 200,
-    MARK_COMMITS = 70,
-    MARKS_EACH = 12,
+    INDEX_CONTROL_CUTS = 200,
+    INDEX_COMMITS = 70,
+    ENTRIES_EACH = 12,
     EVENT_RUNS = 5,
 };
 
@@ -236,9 +233,8 @@ static struct sim_cut_plan whole_plan(void)
                                               : (struct sim_cut_plan){.cuts = CUTS, .start = SIM_START_ONCE};
 }
 
-static void test_no_cut_loses_an_acknowledged_command_or_leaves_half_a_batch(void **state)
+TEST(test_no_cut_loses_an_acknowledged_command_or_leaves_half_a_batch)
 {
-    (void)state;
     struct experiment *e = must_alloc(sizeof *e);
     e->steps = STEPS;
     struct sim_cut_report r = cut_kernel("kernel", e, whole_plan());
@@ -253,9 +249,8 @@ static void test_no_cut_loses_an_acknowledged_command_or_leaves_half_a_batch(voi
     free(e);
 }
 
-static void test_no_cut_loses_anything_while_another_thread_checkpoints(void **state)
+TEST(test_no_cut_loses_anything_while_another_thread_checkpoints)
 {
-    (void)state;
     struct experiment *e = must_alloc(sizeof *e);
     e->steps = STEPS / 2;
     e->beside = true;
@@ -268,12 +263,12 @@ static void test_no_cut_loses_anything_while_another_thread_checkpoints(void **s
     free(e);
 }
 
-/* --- events of runs and their marks --------------------------------------------------------------- */
+/* --- events of runs and their index entries ------------------------------------------------------------ */
 
-/* Number n of all there are: one event of a run, and its mark. */
-static struct run_mark_row mark_number(uint64_t n)
+/* Number n of all there are: one event of a run, and its index entry. */
+static struct run_index_row entry_number(uint64_t n)
 {
-    return (struct run_mark_row){
+    return (struct run_index_row){
         .run = 1 + (int64_t)(n % EVENT_RUNS), .hash = (int64_t)hash_mix(n), .place = (int64_t)n};
 }
 
@@ -286,22 +281,22 @@ static struct run_event_row event_number(uint64_t n)
                                   .payload = STR("{}")};
 }
 
-static enum err_code commit_marks(struct store *s, uint64_t from, struct err *err)
+static enum err_code commit_entries(struct store *s, uint64_t from, struct err *err)
 {
-    struct run_mark_row marks[MARKS_EACH];
-    struct run_event_row events[MARKS_EACH];
-    struct row_change rows[2 * MARKS_EACH];
-    for (uint64_t i = 0; i < MARKS_EACH; i++) {
-        marks[i] = mark_number(from + i);
+    struct run_index_row entries[ENTRIES_EACH];
+    struct run_event_row events[ENTRIES_EACH];
+    struct row_change rows[2 * ENTRIES_EACH];
+    for (uint64_t i = 0; i < ENTRIES_EACH; i++) {
+        entries[i] = entry_number(from + i);
         events[i] = event_number(from + i);
-        rows[2 * i] = (struct row_change){&table_run_mark_row, ROW_INSERT, &marks[i]};
+        rows[2 * i] = (struct row_change){&table_run_index_row, ROW_INSERT, &entries[i]};
         rows[2 * i + 1] = (struct row_change){&table_run_event_row, ROW_INSERT, &events[i]};
     }
     struct change_set c = {.rows = rows, .row_count = LENGTH_OF(rows), .first_chunk = s->next_chunk};
     return s->ops->commit(s, &c, err);
 }
 
-static void mark_workload(struct sim_disk *d, void *ctx)
+static void index_workload(struct sim_disk *d, void *ctx)
 {
     struct experiment *e = ctx;
     struct store *s = NULL;
@@ -310,8 +305,8 @@ static void mark_workload(struct sim_disk *d, void *ctx)
     e->book.count = 0;
     e->disk = d;
     committed(e);
-    for (uint64_t n = 0; n < MARK_COMMITS; n++) {
-        assert_int_equal(commit_marks(s, n * MARKS_EACH, &err), ERR_OK);
+    for (uint64_t n = 0; n < INDEX_COMMITS; n++) {
+        assert_int_equal(commit_entries(s, n * ENTRIES_EACH, &err), ERR_OK);
         committed(e);
         if (n % STEPS_PER_CHECKPOINT == 0)
             assert_int_equal(store_book_checkpoint(s, &err), ERR_OK);
@@ -319,7 +314,7 @@ static void mark_workload(struct sim_disk *d, void *ctx)
     store_close(s);
 }
 
-static bool count_mark(const void *row, void *arg)
+static bool count_entry(const void *row, void *arg)
 {
     (void)row;
     ++*(uint64_t *)arg;
@@ -328,37 +323,37 @@ static bool count_mark(const void *row, void *arg)
 
 static bool is_there(struct store *s, uint64_t n, struct err *err)
 {
-    struct run_mark_row m = mark_number(n);
+    struct run_index_row m = entry_number(n);
     struct run_event_row e = event_number(n), want = e;
     struct arena *a = arena_new(512);
-    bool mark = false, event = false;
-    bool read = s->ops->fetch(s, &table_run_mark_row, &m, NULL, &mark, err) == ERR_OK &&
+    bool entry = false, event = false;
+    bool read = s->ops->fetch(s, &table_run_index_row, &m, NULL, &entry, err) == ERR_OK &&
                 s->ops->fetch(s, &table_run_event_row, &e, a, &event, err) == ERR_OK;
-    bool same = read && mark && m.place == (int64_t)n && event && e.persisted_ms == want.persisted_ms &&
+    bool same = read && entry && m.place == (int64_t)n && event && e.persisted_ms == want.persisted_ms &&
                 str_equal(e.event_id, want.event_id) && str_equal(e.payload, want.payload);
     arena_free(a);
     return same;
 }
 
 /* As many as a reader finds, all of their numbers are there; and it goes on. */
-static bool marks_are_whole(struct store *s, uint64_t *ret_count, struct err *err)
+static bool entries_are_whole(struct store *s, uint64_t *ret_count, struct err *err)
 {
     struct reader *r = NULL;
     uint64_t events = 0;
     *ret_count = 0;
     if (s->ops->reader_open(s, &r, err) != ERR_OK)
         return false;
-    bool whole = r->ops->reader_scan(r, &table_run_mark_row, count_mark, ret_count, err) == ERR_OK &&
-                 r->ops->reader_scan(r, &table_run_event_row, count_mark, &events, err) == ERR_OK &&
+    bool whole = r->ops->reader_scan(r, &table_run_index_row, count_entry, ret_count, err) == ERR_OK &&
+                 r->ops->reader_scan(r, &table_run_event_row, count_entry, &events, err) == ERR_OK &&
                  events == *ret_count;
     r->ops->reader_close(r);
     for (uint64_t i = 0; whole && i < *ret_count; i++)
         whole = is_there(s, i, err);
     s->ops->abandon(s);
-    return whole && *ret_count % MARKS_EACH == 0;
+    return whole && *ret_count % ENTRIES_EACH == 0;
 }
 
-static enum sim_verdict check_marks(struct sim_disk *d, const struct sim_cut *cut, void *ctx, char why[256])
+static enum sim_verdict check_entries(struct sim_disk *d, const struct sim_cut *cut, void *ctx, char why[256])
 {
     struct experiment *e = ctx;
     enum sim_verdict verdict = store_book_judge(&e->book, d, cut, why);
@@ -369,34 +364,33 @@ static enum sim_verdict check_marks(struct sim_disk *d, const struct sim_cut *cu
     struct err err = {.code = ERR_OK};
     uint64_t count, more;
     sim_disk_mount(copy);
-    bool whole = store_book_open(NULL, &s, &err) == ERR_OK && marks_are_whole(s, &count, &err);
+    bool whole = store_book_open(NULL, &s, &err) == ERR_OK && entries_are_whole(s, &count, &err);
     for (more = 0; whole && more < 30; more++)
-        whole = commit_marks(s, count + more * MARKS_EACH, &err) == ERR_OK;
-    whole = whole && marks_are_whole(s, &more, &err) && more == count + UINT64_C(30) * MARKS_EACH;
+        whole = commit_entries(s, count + more * ENTRIES_EACH, &err) == ERR_OK;
+    whole = whole && entries_are_whole(s, &more, &err) && more == count + UINT64_C(30) * ENTRIES_EACH;
     store_close(s);
     sim_disk_mount(d);
     sim_disk_free(copy);
     if (!whole)
-        snprintf(why, 256, "%s", err.code == ERR_OK ? "events or marks are missing" : err.detail);
+        snprintf(why, 256, "%s", err.code == ERR_OK ? "events or index entries are missing" : err.detail);
     return whole ? SIM_SOUND : SIM_UNREADABLE;
 }
 
-/* In the middle of a merge, too: what the cut leaves is packs and a part of them in their places. */
-static void test_no_cut_loses_an_event_of_a_run_or_a_mark(void **state)
+/* In the middle of a merge, too: what the cut leaves is blocks and a part of them in their places. */
+TEST(test_no_cut_loses_an_event_of_a_run_or_an_index_entry)
 {
-    (void)state;
     struct experiment *e = must_alloc(sizeof *e);
-    struct sim_cut_plan plan = {.seed = 2, .cuts = MARK_CUTS, .recut_each = 8, .start = SIM_START_UNCUT};
-    struct sim_cut_report r = sim_run_cuts(&plan, mark_workload, check_marks, e);
-    sim_report_print(stderr, "events of runs and their marks", &r);
+    struct sim_cut_plan plan = {.seed = 2, .cuts = INDEX_CUTS, .recut_each = 8, .start = SIM_START_UNCUT};
+    struct sim_cut_report r = sim_run_cuts(&plan, index_workload, check_entries, e);
+    sim_report_print(stderr, "events of runs and their index entries", &r);
     assert_int_equal(sim_unsound(&r), 0);
     const struct store_page *last = &e->book.pages[e->book.count - 1]; /* most have been merged */
-    assert_in_range(last->merged_marks, MARK_COMMITS * MARKS_EACH / 2, MARK_COMMITS * MARKS_EACH - 1);
-    assert_in_range(last->merged_events, MARK_COMMITS * MARKS_EACH / 2, MARK_COMMITS * MARKS_EACH - 1);
+    assert_in_range(last->merged_entries, INDEX_COMMITS * ENTRIES_EACH / 2, INDEX_COMMITS * ENTRIES_EACH - 1);
+    assert_in_range(last->merged_events, INDEX_COMMITS * ENTRIES_EACH / 2, INDEX_COMMITS * ENTRIES_EACH - 1);
     e->synchronous = "OFF"; /* the control */
-    plan.cuts = MARK_CONTROL_CUTS;
+    plan.cuts = INDEX_CONTROL_CUTS;
     plan.stop_at_first = true;
-    r = sim_run_cuts(&plan, mark_workload, check_marks, e);
+    r = sim_run_cuts(&plan, index_workload, check_entries, e);
     assert_true(sim_unsound(&r) > 0);
     free(e);
 }
@@ -416,17 +410,15 @@ static bool is_caught(const char *title, const struct experiment *how)
     return sim_unsound(&r) > 0;
 }
 
-static void test_control_synchronous_off_and_normal_are_caught(void **state)
+TEST(test_control_synchronous_off_and_normal_are_caught)
 {
-    (void)state;
     static struct experiment off = {.synchronous = "OFF"}, normal = {.synchronous = "NORMAL"};
     assert_true(is_caught("synchronous=OFF", &off));
     assert_true(is_caught("synchronous=NORMAL", &normal));
 }
 
-static void test_control_a_disk_that_skips_the_syncs_of_one_file_is_caught(void **state)
+TEST(test_control_a_disk_that_skips_the_syncs_of_one_file_is_caught)
 {
-    (void)state;
     static struct experiment wal = {.broken = true, .fault = {.call = SIM_CALL_SYNC, .files = SIM_FILE_WAL}};
     static struct experiment db = {.broken = true, .fault = {.call = SIM_CALL_SYNC, .files = SIM_FILE_DB}};
     static struct experiment beside = {
@@ -438,9 +430,8 @@ static void test_control_a_disk_that_skips_the_syncs_of_one_file_is_caught(void 
 
 /* Not every sync guards something of its own (the one of a WAL header, of a WAL that is synced
  * already), but most do. */
-static void test_control_one_skipped_wal_sync_in_a_whole_run_is_caught(void **state)
+TEST(test_control_one_skipped_wal_sync_in_a_whole_run_is_caught)
 {
-    (void)state;
     unsigned caught = 0;
     for (unsigned nth = 21; nth < 27 && caught < 2; nth++) {
         static struct experiment one = {.broken = true,
@@ -452,18 +443,3 @@ static void test_control_one_skipped_wal_sync_in_a_whole_run_is_caught(void **st
 }
 
 #endif
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_no_cut_loses_an_event_of_a_run_or_a_mark),
-        cmocka_unit_test(test_no_cut_loses_an_acknowledged_command_or_leaves_half_a_batch),
-        cmocka_unit_test(test_no_cut_loses_anything_while_another_thread_checkpoints),
-#ifndef __SANITIZE_ADDRESS__
-        cmocka_unit_test(test_control_synchronous_off_and_normal_are_caught),
-        cmocka_unit_test(test_control_a_disk_that_skips_the_syncs_of_one_file_is_caught),
-        cmocka_unit_test(test_control_one_skipped_wal_sync_in_a_whole_run_is_caught),
-#endif
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}

@@ -1,4 +1,4 @@
-"""Dead letters that are sent again: by a process that rests until there are some, in a domain of its own, and
+"""Dead letters that are sent again: by a process that is started on demand, in a domain of its own, and
 never at the cost of live deliveries. Real receivers, real processes."""
 import os
 import signal
@@ -40,7 +40,7 @@ def others(weir):
 
 
 @on_sqlite
-def test_it_rests_until_there_is_a_dead_letter_and_rests_again(fresh_weir, receiver):
+def test_it_is_started_for_a_dead_letter_and_ends_when_it_is_idle(fresh_weir, receiver):
     """[TOP-095] No process at first; one under the operations domain when a letter is to be sent; none again
     when there is nothing left. Nobody else restarts, and a rest is no failure."""
     weir = fresh_weir(settings=QUICK)
@@ -55,7 +55,7 @@ def test_it_rests_until_there_is_a_dead_letter_and_rests_again(fresh_weir, recei
     letters.wait(first)
     pid, = weir.pids("replay")
     assert process(weir)["pid"] == pid
-    wait_for(lambda: process(weir)["state"] == "resting", 30, "it to rest", weir)
+    wait_for(lambda: process(weir)["state"] == "resting", 30, "it to be idle", weir)
     assert not weir.pids("replay") and others(weir) == before
     letters.again(first)
     wait_for(lambda: sum(call.id == first for call in receiver.calls) == 3, 20, "a second start", weir)

@@ -1,4 +1,4 @@
-"""Restarts, asked for and not: what was stored is there, what was due runs, leases go on, drains
+"""Restarts, asked for and not: what was stored is there, what was due runs, drains
 are clean."""
 import os
 import signal
@@ -7,15 +7,13 @@ import sqlite3
 import threading
 import time
 from datetime import datetime, timedelta, timezone
-from pathlib import Path
 
 import pytest
 
 from harness import processes
-from harness.history import check_chain, check_client, list_jobs
+from harness.history import check_chain, list_jobs
 from harness.pace import Stopwatch
 from harness.weir_server import wait_for
-from harness.worker_calls import Worker
 
 NOBODY = {"runner.processes": 0}
 
@@ -71,20 +69,6 @@ def test_a_schedule_missed_while_down_is_queued_at_once(fresh_weir):
     assert started <= first_queued(weir, key, job_id) <= ready + timedelta(seconds=1)
 
 
-def test_the_queue_survives_kill_9_in_its_order(fresh_weir):
-    """[JOB-146] 50 queued jobs of mixed priority, no workers, kill -9: all 50 are QUEUED and
-    claimed in order."""
-    weir = fresh_weir(settings=NOBODY)
-    _, key = weir.new_client()
-    jobs = [(weir.submit(key, queue="outside", priority=n % 3)["job_id"], n % 3) for n in range(50)]
-    weir.kill9()
-    weir.start()
-    assert {job["state"] for job in list_jobs(weir, key)} == {"QUEUED"}
-    with Worker(weir, key) as worker:
-        claimed = [task["job_id"] for task in worker.claim(most=100)]
-    assert claimed == [job for job, _ in sorted(jobs, key=lambda pair: -pair[1])]
-
-
 def test_finished_jobs_and_their_reports_are_the_same_after_kill_9(fresh_weir):
     """[JOB-303] Job, events and report of every kind of end are byte for byte the same."""
     weir = fresh_weir()
@@ -105,88 +89,6 @@ def test_finished_jobs_and_their_reports_are_the_same_after_kill_9(fresh_weir):
 def listed(weir, path, key):
     """A client's keys, but for their last use, which the list itself is."""
     return [{**item, "last_used_at": None} for item in weir.api("GET", path, key=key).expect(200)["items"]]
-
-
-def test_keys_survive_a_restart_and_only_their_hash_is_stored(fresh_weir):
-    """[JOB-233] The key works after kill -9, a revoked one is still refused, and neither secret is
-    in any file."""
-    weir = fresh_weir()
-    client_id, old = weir.new_client()
-    path = f"/v1/clients/{client_id}/keys"
-    new = weir.api("POST", f"{path}/renew", {}, old).expect(200)["api_key"]
-    replaced = weir.api("GET", path, key=new).expect(200)["items"][1]["key_id"]
-    weir.api("POST", f"{path}/revoke", {"key_id": replaced}, new).expect(200)
-    limit = {"scopes": ["read"], "queues": ["mail"], "name": "reader", "expires_in_seconds": 86400}
-    limited = weir.api("POST", path, limit, new).expect(201)["api_key"]
-    before = listed(weir, path, new)
-    weir.kill9()
-    weir.start()
-    weir.submit(new, queue="nobody")
-    weir.try_submit(old).expect_problem(403, "RFA_AUTH_API_KEY_DISABLED")
-    weir.try_submit(limited).expect_problem(403, "RFA_AUTH_FORBIDDEN")
-    assert weir.api("GET", "/v1/jobs", key=limited).expect(200)["items"] == []
-    assert listed(weir, path, new) == before
-    files = [path for path in Path(weir.data).rglob("*")  # one that is about to be renamed may be gone
-             if path.is_file() and path.suffix != ".tmp"]
-    assert len(files) >= 2
-    for path in files:
-        content = path.read_bytes()
-        assert old.encode() not in content and new.encode() not in content, path
-
-
-def test_idempotency_holds_over_a_restart(fresh_weir):
-    """[JOB-071] [JOB-213] The same key and body give the first job; another body is still a
-    conflict."""
-    weir = fresh_weir(settings=NOBODY)
-    _, key = weir.new_client()
-    first = weir.submit(key, idempotency_key="k", queue="outside")["job_id"]
-    weir.kill9()
-    weir.start()
-    assert weir.submit(key, idempotency_key="k", queue="outside")["job_id"] == first
-    weir.try_submit(key, idempotency_key="k", queue="other").expect_problem(
-        409, "RFA_EXEC_IDEMPOTENCY_CONFLICT")
-    assert len(list_jobs(weir, key)) == 1
-
-
-def test_leases_outlive_a_restart_of_core(fresh_weir):
-    """A worker with one claimed and one running task goes on with its old tokens; nothing
-    was requeued, lost or handed out again."""
-    weir = fresh_weir(settings=NOBODY)
-    _, key = weir.new_client()
-    for _ in range(2):
-        weir.submit(key, queue="outside")
-    with Worker(weir, key) as worker:
-        running, claimed = worker.claim(most=2)
-        worker.start([running])
-        core, = weir.pids("core")
-        os.kill(core, signal.SIGKILL)
-        weir.wait_pids("core", 1, other_than=[core])
-        weir.wait_ready()
-        worker.close()
-        assert worker.claim() == []
-        assert worker.heartbeat([running])[0]["ok"] is True
-        assert worker.start([claimed])[0]["ok"] is True
-        assert [result["ok"] for result in worker.finish([running, claimed])] == [True, True]
-    for _, events in check_client(weir, key).values():
-        assert [e["event_name"] for e in events].count("job.assigned") == 1
-
-
-def test_a_dead_workers_lease_ends_after_a_restart_of_core_too(fresh_weir):
-    """[JOB-174] [JOB-176] The worker never comes back: requeued and failed within a lease of the
-    restart, and what a busy machine takes."""
-    weir = fresh_weir(settings={**NOBODY, "queue.lease_ms": 1000, "queue.heartbeat_ms": 200})
-    _, key = weir.new_client()
-    for _ in range(2):
-        weir.submit(key, queue="outside", retry="manual")
-    running, claimed = weir.claim(key, most=2)
-    assert weir.tell("start", key, running)["ok"] is True
-    weir.kill9()
-    weir.start()
-    watch = Stopwatch()
-    weir.wait_state(key, claimed["job_id"], "QUEUED", timeout=5)
-    assert weir.wait_final(key, running["job_id"], timeout=5)["error"]["code"] == "worker_lost"
-    assert watch.quiet() <= 1 + 4
-    assert weir.tell("finish", key, running, outcome="success")["code"] == "lease_lost"
 
 
 def test_sigterm_lets_running_jobs_end_and_answers_what_is_under_way(fresh_weir):

@@ -10,7 +10,7 @@ import pytest
 from harness.engine_calls import Engine, Outside, path_of
 from harness.nodes import Nodes
 from harness.postgres import session
-from harness.run_model import record_faults, written_faults
+from harness.run_records import record_faults, written_faults
 from harness.store_sql import edit
 from kill_load import kill_core
 from run_load import RUN_SETTINGS, RunLoad, judge_runs, read_all, the_judge_sees_planted_faults

@@ -3,14 +3,11 @@
  * A plain SQLite writer with two readers stands in for the store. With synchronous=FULL no cut may
  * cost a commit; each negative control breaks one thing and must be caught, or the disk proves
  * nothing. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 #include <sqlite3.h>
+
+#include "case.h"
 
 #include "faults/sim_disk.h"
 #include "base/must.h"
@@ -195,9 +192,8 @@ static struct sim_cut_report cut_plain(const char *title, struct bench *b, uint3
 /* --- the proof and its negative controls
  * ---------------------------------------------------------- */
 
-static void test_synchronous_full_loses_nothing_in_any_cut(void **state)
+TEST(test_synchronous_full_loses_nothing_in_any_cut)
 {
-    (void)state;
     struct bench b = {.synchronous = "FULL", .commits = 60};
     struct sim_cut_report r = cut_plain("FULL", &b, 5000, false);
     assert_true(r.cuts >= 5000);
@@ -207,27 +203,24 @@ static void test_synchronous_full_loses_nothing_in_any_cut(void **state)
     assert_int_equal(sim_unsound(&r), 0);
 }
 
-static void test_control_synchronous_normal_is_seen_to_lose_commits_but_stays_whole(void **state)
+TEST(test_control_synchronous_normal_is_seen_to_lose_commits_but_stays_whole)
 {
-    (void)state;
     struct bench b = {.synchronous = "NORMAL", .commits = 40};
     struct sim_cut_report r = cut_plain("NORMAL", &b, 1000, false);
     assert_true(r.verdicts[SIM_LOST] > 100);
     assert_int_equal(sim_unsound(&r), r.verdicts[SIM_LOST]);
 }
 
-static void test_control_synchronous_off_is_seen_to_break_the_database(void **state)
+TEST(test_control_synchronous_off_is_seen_to_break_the_database)
 {
-    (void)state;
     struct bench b = {.synchronous = "OFF", .commits = 40};
     struct sim_cut_report r = cut_plain("OFF", &b, 1000, false);
     assert_true(r.verdicts[SIM_LOST] > 0);
     assert_true(r.verdicts[SIM_UNREADABLE] + r.verdicts[SIM_HALF] > 0);
 }
 
-static void test_control_a_disk_that_skips_every_wal_sync_is_caught(void **state)
+TEST(test_control_a_disk_that_skips_every_wal_sync_is_caught)
 {
-    (void)state;
     struct bench b = {.synchronous = "FULL",
                       .commits = 30,
                       .broken = true,
@@ -236,9 +229,8 @@ static void test_control_a_disk_that_skips_every_wal_sync_is_caught(void **state
     assert_true(r.verdicts[SIM_LOST] > 100);
 }
 
-static void test_control_one_skipped_wal_sync_in_the_whole_run_is_caught(void **state)
+TEST(test_control_one_skipped_wal_sync_in_the_whole_run_is_caught)
 {
-    (void)state;
     struct bench b = {.synchronous = "FULL",
                       .commits = 30,
                       .broken = true,
@@ -247,9 +239,8 @@ static void test_control_one_skipped_wal_sync_in_the_whole_run_is_caught(void **
     assert_true(sim_unsound(&r) > 0);
 }
 
-static void test_control_a_checkpoint_without_database_sync_is_caught(void **state)
+TEST(test_control_a_checkpoint_without_database_sync_is_caught)
 {
-    (void)state;
     struct bench b = {.synchronous = "FULL",
                       .commits = 60,
                       .broken = true,
@@ -258,9 +249,8 @@ static void test_control_a_checkpoint_without_database_sync_is_caught(void **sta
     assert_true(sim_unsound(&r) > 0);
 }
 
-static void test_control_a_lost_database_write_is_caught(void **state)
+TEST(test_control_a_lost_database_write_is_caught)
 {
-    (void)state;
     struct bench b = {.synchronous = "FULL",
                       .commits = 60,
                       .broken = true,
@@ -269,9 +259,8 @@ static void test_control_a_lost_database_write_is_caught(void **state)
     assert_true(sim_unsound(&r) > 0);
 }
 
-static void test_the_same_seed_gives_the_same_cuts(void **state)
+TEST(test_the_same_seed_gives_the_same_cuts)
 {
-    (void)state;
     struct bench b = {.synchronous = "NORMAL", .commits = 10};
     struct sim_cut_report one = cut_plain("NORMAL, once", &b, 300, false);
     struct sim_cut_report two = cut_plain("NORMAL, again", &b, 300, false);
@@ -308,9 +297,8 @@ static int64_t commits_after_cut(struct sim_disk *d, sqlite3 *db, enum sim_cut_m
     return n;
 }
 
-static void test_an_unsynced_commit_goes_with_the_power_and_a_synced_one_stays(void **state)
+TEST(test_an_unsynced_commit_goes_with_the_power_and_a_synced_one_stays)
 {
-    (void)state;
     struct sim_disk *d = mount_new();
     sqlite3 *db = writer_with_tables("FULL");
     assert_int_equal(commit_one(db, 1), SQLITE_OK);
@@ -324,9 +312,8 @@ static void test_an_unsynced_commit_goes_with_the_power_and_a_synced_one_stays(v
     assert_int_equal(commits_after_cut(d, db, SIM_CUT_KEEP_ALL), 1);
 }
 
-static void test_a_handle_of_a_disk_without_power_only_fails(void **state)
+TEST(test_a_handle_of_a_disk_without_power_only_fails)
 {
-    (void)state;
     struct sim_disk *d = mount_new();
     sqlite3 *db = writer_with_tables("FULL");
     struct sim_disk *after = sim_disk_power_cut(d, SIM_CUT_KEEP_ALL, 1);
@@ -337,9 +324,8 @@ static void test_a_handle_of_a_disk_without_power_only_fails(void **state)
     sim_disk_free(after);
 }
 
-static void test_readers_keep_their_snapshot_while_the_writer_commits_and_checkpoints(void **state)
+TEST(test_readers_keep_their_snapshot_while_the_writer_commits_and_checkpoints)
 {
-    (void)state;
     struct sim_disk *d = mount_new();
     sqlite3 *db = writer_with_tables("FULL");
     sqlite3 *reader = open_db(SQLITE_OPEN_READONLY);
@@ -365,9 +351,8 @@ static void test_readers_keep_their_snapshot_while_the_writer_commits_and_checkp
     sim_disk_free(d);
 }
 
-static void test_a_full_disk_refuses_a_commit_whole_and_works_again_when_there_is_room(void **state)
+TEST(test_a_full_disk_refuses_a_commit_whole_and_works_again_when_there_is_room)
 {
-    (void)state;
     struct sim_disk *d = mount_new();
     sqlite3 *db = writer_with_tables("FULL");
     assert_int_equal(commit_one(db, 1), SQLITE_OK);
@@ -405,9 +390,8 @@ static unsigned walk_faults(struct sim_fault f)
     return 0;
 }
 
-static void test_every_nth_read_write_or_truncate_may_fail_once_and_no_commit_is_lost(void **state)
+TEST(test_every_nth_read_write_or_truncate_may_fail_once_and_no_commit_is_lost)
 {
-    (void)state;
     static const struct sim_fault faults[] = {
         {.call = SIM_CALL_WRITE, .times = 1, .code = SQLITE_FULL},
         {.call = SIM_CALL_WRITE, .times = 1, .code = SQLITE_IOERR_WRITE},
@@ -421,9 +405,8 @@ static void test_every_nth_read_write_or_truncate_may_fail_once_and_no_commit_is
 
 /* Why an fsync error must end the process: SQLite itself goes on, and what it then acknowledges may
  * stand on frames that were never written. */
-static void test_a_failed_sync_forgets_the_writes_and_the_next_sync_does_not_bring_them_back(void **state)
+TEST(test_a_failed_sync_forgets_the_writes_and_the_next_sync_does_not_bring_them_back)
 {
-    (void)state;
     struct sim_disk *d = mount_new();
     sqlite3 *db = writer_with_tables("FULL");
     assert_int_equal(commit_one(db, 1), SQLITE_OK);
@@ -437,9 +420,8 @@ static void test_a_failed_sync_forgets_the_writes_and_the_next_sync_does_not_bri
     assert_int_equal(commits_after_cut(d, db, SIM_CUT_KEEP_ALL), 1);
 }
 
-static void test_a_new_file_without_sync_may_be_absent_and_a_delete_may_come_undone(void **state)
+TEST(test_a_new_file_without_sync_may_be_absent_and_a_delete_may_come_undone)
 {
-    (void)state;
     struct sim_disk *d = mount_new();
     sqlite3 *db = writer_with_tables("OFF");
     struct sim_disk *after = sim_disk_power_cut(d, SIM_CUT_DROP_ALL, 1);
@@ -464,26 +446,4 @@ static void test_a_new_file_without_sync_may_be_absent_and_a_delete_may_come_und
     sim_disk_mount(NULL);
     sim_disk_free(d);
     sim_disk_free(after);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_an_unsynced_commit_goes_with_the_power_and_a_synced_one_stays),
-        cmocka_unit_test(test_a_handle_of_a_disk_without_power_only_fails),
-        cmocka_unit_test(test_readers_keep_their_snapshot_while_the_writer_commits_and_checkpoints),
-        cmocka_unit_test(test_a_full_disk_refuses_a_commit_whole_and_works_again_when_there_is_room),
-        cmocka_unit_test(test_every_nth_read_write_or_truncate_may_fail_once_and_no_commit_is_lost),
-        cmocka_unit_test(test_a_failed_sync_forgets_the_writes_and_the_next_sync_does_not_bring_them_back),
-        cmocka_unit_test(test_a_new_file_without_sync_may_be_absent_and_a_delete_may_come_undone),
-        cmocka_unit_test(test_synchronous_full_loses_nothing_in_any_cut),
-        cmocka_unit_test(test_control_synchronous_normal_is_seen_to_lose_commits_but_stays_whole),
-        cmocka_unit_test(test_control_synchronous_off_is_seen_to_break_the_database),
-        cmocka_unit_test(test_control_a_disk_that_skips_every_wal_sync_is_caught),
-        cmocka_unit_test(test_control_one_skipped_wal_sync_in_the_whole_run_is_caught),
-        cmocka_unit_test(test_control_a_checkpoint_without_database_sync_is_caught),
-        cmocka_unit_test(test_control_a_lost_database_write_is_caught),
-        cmocka_unit_test(test_the_same_seed_gives_the_same_cuts),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

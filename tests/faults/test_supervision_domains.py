@@ -14,6 +14,7 @@ from harness.weir_server import wait_for
 TOPOLOGY = "/ops/v1/topology"
 FAILURE = "weir.runtime.failure"
 INCIDENT_SECONDS = 2.0  # SUPERVISION_INCIDENT_MS
+AGENTS = "runner", "agents", 10  # a kind of process, its domain and the limit; of all: tests/unit/runtime
 
 
 def domain(weir, name):
@@ -31,12 +32,11 @@ def kill_again_and_again(weir, kind, times):
     return killed
 
 
-@pytest.mark.parametrize("kind, name, limit", [("runner", "agents", 10), ("gateway", "outbound", 30)])
-def test_a_domain_beyond_its_default_limit_ends_and_comes_back_alone(fresh_weir, kind, name, limit):
+def test_a_domain_beyond_its_default_limit_ends_and_comes_back_alone(fresh_weir):
     """[TOP-017] [TOP-029] [TOP-051] [TOP-052] [TOP-053] [TOP-054] [TOP-076] At the limit nothing ends (the
     control); one failure more ends that domain with one fatal event, root counts one restart, everybody else
     keeps its pid."""
-    weir = fresh_weir(settings={"runner.processes": 1, "runtime.drain_ms": 200})
+    weir, (kind, name, limit) = fresh_weir(settings={"runner.processes": 1, "runtime.drain_ms": 200}), AGENTS
     _, key = weir.new_client()
     others = {pid for other in ("core", "runner", "gateway") if other != kind for pid in weir.pids(other)}
     killed = kill_again_and_again(weir, kind, limit)
@@ -99,23 +99,25 @@ def test_a_crash_in_one_domain_causes_none_in_another(fresh_weir):
     assert weir.logs(at_least=1, event="cross_domain_cascade")
 
 
-def test_a_bad_setting_is_a_fatal_failure_with_its_stage(fresh_weir):
-    """[TOP-033] [TOP-034] [TOP-035] Exit 2, the key named in the event; nothing was started, nothing is
-    left."""
-    weir = fresh_weir(start=False, settings={"jobs.queue_size": "many"})
+@pytest.mark.parametrize("key, value", [("jobs.queue_size", "many"), ("jobs.nonsense", 1)])
+def test_a_bad_setting_is_a_fatal_failure_with_its_stage(fresh_weir, key, value):
+    """[JOB-221] [TOP-033] [TOP-034] [TOP-035] Exit 2, the key named in one line and in the event; nothing was
+    started, nothing is left."""
+    weir = fresh_weir(start=False, settings={key: value})
     weir.spawn()
     assert weir.process.wait(timeout=20) == 2
     weir.process = None
     event, = weir.logs(event=FAILURE)
     assert (event["mode"], event["failure_class"], event["component"], event["boot_stage"]) == (
         "boot_config_invalid", "fatal", "serve", "settings")
-    assert "jobs.queue_size" in event["reason"]
+    line, = [line for line in weir.log_text().splitlines() if not line.startswith("{")]
+    assert key in event["reason"] and key in line
     assert not os.path.exists(weir.data) and not weir.logs(event="process_started")
 
 
 def test_an_address_that_cannot_be_had_is_fatal_too(fresh_weir):
-    """[TOP-034] [TOP-035] Found in core: it leaves with 78, root stops what was begun and starts nothing
-    else."""
+    """[JOB-221] [TOP-034] [TOP-035] Found in core: it leaves with 78 and names the address, root stops what
+    was begun and starts nothing else; whoever has the address serves on."""
     first = fresh_weir()
     weir = fresh_weir(start=False)
     weir.port = first.port
@@ -127,6 +129,8 @@ def test_an_address_that_cannot_be_had_is_fatal_too(fresh_weir):
         "boot_config_invalid", "core", "listeners")
     started, = weir.logs(event="process_started")
     assert not processes.wait_gone([started["pid"]], 5)
+    assert f"127.0.0.1:{first.port}" in weir.log_text() and first.api("GET", "/healthz").status == 200
+    weir.assert_no_sanitizer_report()
 
 
 @pytest.mark.sqlite_only("writes into the file")
@@ -141,8 +145,9 @@ def test_a_store_that_does_not_open_is_tried_four_times_and_then_ends_the_progra
     for name in os.listdir(weir.data):
         if name.startswith("weir.db-"):
             os.unlink(os.path.join(weir.data, name))
-    with open(path, "r+b") as file:
-        file.write(b"this is no database" * 50)
+    damaged = b"this is no database" * 50 + good[950:]
+    with open(path, "wb") as file:
+        file.write(damaged)
     seen = len(weir.logs(event="process_started", name="core"))
     weir.spawn()
     assert weir.process.wait(timeout=30) == 1
@@ -155,6 +160,8 @@ def test_a_store_that_does_not_open_is_tried_four_times_and_then_ends_the_progra
     fatal, = weir.logs(event=FAILURE, mode="restarts_exhausted")
     assert (fatal["domain"], fatal["restart_count"], fatal["window_s"]) == ("root", 3, 10)
     assert not processes.wait_gone([e["pid"] for e in weir.logs(event="process_started")], 5)
+    with open(path, "rb") as file:
+        assert file.read() == damaged, "what is no database of ours is left alone"
     with open(path, "wb") as file:
         file.write(good)
     weir.start()
@@ -164,7 +171,7 @@ def test_a_store_that_does_not_open_is_tried_four_times_and_then_ends_the_progra
 def test_a_stop_tells_its_phases_and_how_long_each_took(fresh_weir):
     """Workers first, then core; each process that leaves is told with the time it took."""
     weir = fresh_weir()
-    expected = {p["name"] for p in weir.api("GET", TOPOLOGY).json["processes"]} - {"replay 1"}  # it rests
+    expected = {p["name"] for p in weir.api("GET", TOPOLOGY).json["processes"]} - {"replay 1"}  # on demand
     weir.stop()
     lines = [json.loads(line) for line in weir.log_text().splitlines() if line.startswith("{")]
     root = [e for e in lines if e["process"] == "root"]

@@ -31,7 +31,7 @@ def lock_lines(weir):
 
 
 def start_all(fresh_weir, receiver, kind):
-    """A server in which a process of this kind runs; one for dead letters rests until there are some."""
+    """A server in which a process of this kind runs; replay is started on demand."""
     weir = fresh_weir(settings=settings())
     if kind == "replay":
         wake_replay(weir, receiver)
@@ -74,7 +74,7 @@ def stop_before_the_first_beat(weir, kind):
     assert not processes.alive(victim) and weir.wait_log(**HUNG)["component"].startswith(kind)
 
 
-@pytest.mark.parametrize("kind", ["core", "runner", "gateway", "replay"])
+@pytest.mark.parametrize("kind", ["core", "replay"])
 def test_one_that_is_stopped_before_its_first_beat_is_replaced(fresh_weir, receiver, kind):
     """When no loop has shown yet that it lives: the kernel's word counts."""
     stop_before_the_first_beat(start_all(fresh_weir, receiver, kind), kind)

@@ -7,13 +7,10 @@ import pytest
 
 from fail_io import FailIo
 from harness.engine_calls import Engine
-from harness.receiver import Receiver
 from harness.together import at_once
 from harness.weir_server import wait_for
-from harness.webhook_calls import new_webhook, webhook_deliveries
 
 TIMEOUT_MS = 4000
-QUIET_SECONDS = 3  # several looks at what was put off, which are a second apart
 TWENTY = {"jobs.queue_size": 20, "jobs.max_active": 1000, "runner.processes": 0,
           "limits.requests_per_minute": 0, "webhooks.base_ms": 20, "webhooks.cap_ms": 100}
 DEGRADED, SHED = 17, 19  # of twenty
@@ -39,12 +36,6 @@ class Queue:
             self.jobs.append(self.weir.submit(self.key, queue=self.name)["job_id"])
         wait_for(lambda: self.weir.api("GET", "/v1/jobs", key=self.key).headers.get("weir-pressure") == level,
                  5, str(level), self.weir)
-
-
-@pytest.fixture(name="queue")
-def fixture_queue(fresh_weir):
-    """Of a server of its own."""
-    return Queue(fresh_weir(settings=TWENTY))
 
 
 def seconds_to_504(weir, path, key, body=None):
@@ -142,61 +133,6 @@ def test_what_is_critical_has_a_lane_of_its_own_while_commands_are_shed(fresh_we
     assert answers[-2].result().json["results"][0]["ok"]
     run = decisions.engine.run(decisions.run_id)
     assert run["status"] == "PAUSED" and run["params"] == {"x": 0}
-
-
-def quiet(receiver):
-    """Nothing arrives for a while."""
-    before = len(receiver.calls)
-    time.sleep(QUIET_SECONDS)
-    return len(receiver.calls) == before
-
-
-def test_a_retry_waits_at_shed_and_goes_on_afterwards(queue):
-    """[TOP-080] The first attempt goes out at shed, its retry does not; the control: at degraded both do."""
-    weir = queue.weir
-    with Receiver() as before, Receiver() as during:
-        queue.at(DEGRADED, "degraded")
-        before.answers = [500, 200]
-        queue.jobs.append(weir.submit(queue.key, queue="o", callback=before.url)["job_id"])
-        before.wait(3)  # created, created again, queued
-        queue.at(SHED, "shed")
-        during.answers = [500]
-        queue.jobs.insert(0, weir.submit(queue.key, queue="o", callback=during.url)["job_id"])
-        during.wait(1)
-        assert quiet(during) and len(during.calls) == 1
-        during.answers = [200]
-        queue.at(5, None)
-        assert during.wait(3)[1].id == during.calls[0].id
-
-
-def test_a_redelivery_waits_at_shed(queue):
-    """[TOP-080] It is taken and stays pending; the control: at degraded it is sent at once."""
-    weir = queue.weir
-    with Receiver() as receiver:
-        hook, _ = new_webhook(weir, queue.key, receiver.url, ["job.created"])
-        weir.api("POST", f"/v1/webhooks/{hook}:test", {}, queue.key).expect(202)
-        first, = receiver.wait(1)
-
-        def state():
-            return {d["delivery_id"]: d["state"] for d in webhook_deliveries(weir, queue.key, hook)}[first.id]
-
-        def again():
-            path = f"/v1/webhooks/{hook}/deliveries/{first.id}:redeliver"
-            assert weir.api("POST", path, {}, queue.key).expect(202)["state"] == "pending"
-
-        def sent():
-            return sum(call.id == first.id for call in receiver.calls)
-
-        wait_for(lambda: state() == "delivered", 10, "the first", weir)
-        queue.at(DEGRADED, "degraded")
-        again()
-        wait_for(lambda: sent() == 2 and state() == "delivered", 10, "the second", weir)
-        queue.at(SHED, "shed")
-        again()
-        time.sleep(QUIET_SECONDS)
-        assert sent() == 2 and state() == "pending"
-        queue.at(5, None)
-        wait_for(lambda: sent() == 3 and state() == "delivered", 10, "the third", weir)
 
 
 def test_the_purge_is_rare_at_shed(fresh_weir):

@@ -9,19 +9,16 @@
  * The controls are the same store with a careless writer, which finishes the WAL while the thread waits for
  * its lock: rows are lost, or the assertion ends the process. */
 #include <pthread.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <cmocka.h>
 #include <sqlite3.h>
+
+#include "case.h"
 
 #include "faults/sim_disk.h"
 #include "base/must.h"
@@ -199,16 +196,14 @@ static uint64_t lost_rows(enum checkpoint_control control)
     return lost;
 }
 
-static void test_nothing_is_lost_whatever_the_writer_does_while_the_thread_is_held(void **state)
+TEST(test_nothing_is_lost_whatever_the_writer_does_while_the_thread_is_held)
 {
-    (void)state;
     assert_int_equal(lost_rows(CHECKPOINT_SAFE), 0);
 }
 
 /* The WAL has not started over while the thread was held, although all of it was copied but for a commit. */
-static void test_the_wal_does_not_start_over_while_the_thread_is_inside(void **state)
+TEST(test_the_wal_does_not_start_over_while_the_thread_is_inside)
 {
-    (void)state;
     struct stage g;
     open_stage(&g, CHECKPOINT_SAFE);
     int64_t length = interleave(&g);
@@ -219,9 +214,8 @@ static void test_the_wal_does_not_start_over_while_the_thread_is_inside(void **s
 }
 
 /* All is copied, so that a commit could start the WAL over, but the thread is not out yet. */
-static void test_a_commit_waits_with_starting_over_until_the_thread_is_out(void **state)
+TEST(test_a_commit_waits_with_starting_over_until_the_thread_is_out)
 {
-    (void)state;
     struct stage g;
     open_stage(&g, CHECKPOINT_SAFE);
     grow_to(&g, ENOUGH_PAGES);
@@ -237,17 +231,15 @@ static void test_a_commit_waits_with_starting_over_until_the_thread_is_out(void 
     close_stage(&g);
 }
 
-static void test_control_a_careless_writer_loses_rows(void **state)
+TEST(test_control_a_careless_writer_loses_rows)
 {
-    (void)state;
     if (sqlite3_libversion_number() >= FIRST_FIXED_SQLITE)
         skip(); /* it is mended there */
     assert_true(lost_rows(CHECKPOINT_UNCHECKED) > 0);
 }
 
-static void test_control_the_assertion_ends_a_process_with_a_careless_writer(void **state)
+TEST(test_control_the_assertion_ends_a_process_with_a_careless_writer)
 {
-    (void)state;
     pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
@@ -260,16 +252,4 @@ static void test_control_the_assertion_ends_a_process_with_a_careless_writer(voi
     int status = 0;
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_control_the_assertion_ends_a_process_with_a_careless_writer),
-        cmocka_unit_test(test_control_a_careless_writer_loses_rows),
-        cmocka_unit_test(test_the_wal_does_not_start_over_while_the_thread_is_inside),
-        cmocka_unit_test(test_a_commit_waits_with_starting_over_until_the_thread_is_out),
-        cmocka_unit_test(test_nothing_is_lost_whatever_the_writer_does_while_the_thread_is_held),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -181,18 +181,3 @@ def test_the_runner_beats_while_it_works(fresh_weir):
     defaults = weir.cli("config", "show").stdout.split()
     assert defaults[defaults.index("queue.heartbeat_ms") + 1] == "5000"
     assert defaults[defaults.index("queue.lease_ms") + 1] == "30000"
-
-
-def test_without_workers_a_job_waits_in_queued(fresh_weir):
-    """[JOB-173] [JOB-218] No runner: 202, QUEUED, never RUNNING; readiness says degraded, and 503
-    when workers are required; the job runs as soon as there is a worker."""
-    weir = fresh_weir(settings={"runner.processes": 0})
-    _, key = weir.new_client()
-    job_id = weir.submit(key, work_kind="SUCCESS_FAST")["job_id"]
-    assert weir.api("GET", "/readyz").expect(200)["checks"]["workers"] == "degraded"
-    weir.api("GET", "/readyz?require=workers").expect_problem(503, "RFA_EXEC_WORKER_UNAVAILABLE")
-    explained = weir.api("GET", f"/v1/jobs/{job_id}/explain", key=key).expect(200)
-    assert (explained["state"], explained["waiting_on"]) == ("QUEUED", "worker")
-    assert weir.event_names(key, job_id) == ["job.created", "job.queued"]
-    weir.restart(settings={"runner.processes": 1})
-    assert weir.wait_final(key, job_id)["state"] == "SUCCEEDED"

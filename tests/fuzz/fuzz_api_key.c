@@ -1,4 +1,4 @@
-/* API keys: what parses must be exactly the text we would write for it: one spelling per key. */
+/* API keys: a text that parses must be exactly the text we would write for it: one spelling per key. */
 #include "api/auth.h"
 #include "base/must.h"
 

@@ -19,7 +19,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     } else {
         char host[SETTINGS_HOST_MAX];
         uint16_t port;
-        MUST(settings_listen_parts(&s, host, sizeof host, &port)); /* what was taken is sound */
+        MUST(settings_listen_parts(&s, host, sizeof host, &port)); /* accepted settings are sound */
         (void)settings_log_level(&s);
         MUST(settings_http_threads(&s) >= 1);
     }

@@ -1,4 +1,4 @@
-/* Query strings of listings: the input is nine values separated by newlines. What is accepted has a limit in
+/* Query strings of listings: the input is nine values separated by newlines. An accepted query has a limit in
  * range and bounds that are ids; a cursor we write reads back as itself. */
 #include "api/jobs/list_filter.h"
 #include "base/must.h"

@@ -35,14 +35,14 @@ static void check_step(struct arena *a, const struct plan *p, uint32_t number)
     MUST(!s->config.ptr ||
          (s->config.len <= PLAN_CONFIG_BYTES_MAX && json_parse(a, s->config, &config, &err) == ERR_OK &&
           config->type == JSON_OBJECT));
-    for (uint32_t i = 0; i < s->need_count; i++) {
-        uint32_t other = s->needs[i];
-        MUST(other < p->step_count && other != number && !has(s->needs, i, other));
-        MUST(has(p->steps[other].feeds, p->steps[other].feed_count, number));
+    for (uint32_t i = 0; i < s->dependency_count; i++) {
+        uint32_t other = s->dependencies[i];
+        MUST(other < p->step_count && other != number && !has(s->dependencies, i, other));
+        MUST(has(p->steps[other].dependents, p->steps[other].dependent_count, number));
     }
-    for (uint32_t i = 0; i < s->feed_count; i++)
-        MUST(s->feeds[i] < p->step_count &&
-             has(p->steps[s->feeds[i]].needs, p->steps[s->feeds[i]].need_count, number));
+    for (uint32_t i = 0; i < s->dependent_count; i++)
+        MUST(s->dependents[i] < p->step_count && has(p->steps[s->dependents[i]].dependencies,
+                                                     p->steps[s->dependents[i]].dependency_count, number));
     for (uint32_t i = 0; i < number; i++)
         MUST(!str_equal(p->steps[i].id, s->id));
 }
@@ -56,8 +56,8 @@ static void check_ends(struct arena *a, const struct plan *p)
         moved = false;
         for (uint32_t i = 0; i < p->step_count; i++) {
             bool ready = !done[i];
-            for (uint32_t k = 0; ready && k < p->steps[i].need_count; k++)
-                ready = done[p->steps[i].needs[k]];
+            for (uint32_t k = 0; ready && k < p->steps[i].dependency_count; k++)
+                ready = done[p->steps[i].dependencies[k]];
             if (ready) {
                 done[i] = moved = true;
                 left--;

@@ -39,7 +39,7 @@ static const struct schema *request_schema(void)
         static struct contract *c; /* lives as long as the schema */
         struct err err;
         MUST(contract_load(contract_embedded("engine"), &c, &err) == ERR_OK);
-        schema = contract_find(c, "sendSignal")->request_body;
+        MUST(contract_schema(c, "#/components/schemas/SignalRequest", &schema, &err) == ERR_OK);
     }
     return schema;
 }
@@ -94,7 +94,7 @@ static bool fits(const struct member *table, const struct json *payload)
     return known == payload->count;
 }
 
-/* RFC 7396: a patch applied again changes nothing; what it named null is gone. */
+/* RFC 7396: a patch applied again changes nothing; members that are null in it are gone. */
 static void check_merge(struct arena *a, const struct json *before, const struct json *patch)
 {
     struct strbuf once = {0}, twice = {0};

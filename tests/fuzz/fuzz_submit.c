@@ -1,5 +1,5 @@
-/* Any bytes as a submit body: JSON, then the contract's schema, then the decider's value rules. What is
- * accepted must be storable: known type and kind, numbers in range, a sound queue name, a future time. */
+/* Any bytes as a submit body: JSON, then the contract's schema, then the decider's value rules. An accepted
+ * submit must be storable: known type and kind, numbers in range, a sound queue name, a future time. */
 #include "api/jobs/submit.h"
 #include "base/must.h"
 #include "jobs/submit_values.h"
@@ -16,7 +16,7 @@ static const struct schema *submit_schema(void)
         static struct contract *c; /* lives as long as the schema */
         struct err err;
         MUST(contract_load(contract_embedded("jobs"), &c, &err) == ERR_OK);
-        schema = contract_find(c, "submitJob")->request_body;
+        MUST(contract_schema(c, "#/components/schemas/SubmitJob", &schema, &err) == ERR_OK);
     }
     return schema;
 }

@@ -1,4 +1,5 @@
-/* traceparent: what parses is written back as version 00 with the same ids, and parses again to the same. */
+/* traceparent: a parsed header is written back as version 00 with the same ids, and parses again to the same.
+ * */
 #include "base/must.h"
 #include "telemetry/trace_context.h"
 

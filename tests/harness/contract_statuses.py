@@ -8,7 +8,8 @@ import re
 import yaml
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-CONTRACTS = os.path.join(HERE, "..", "..", "contracts", "openapi", "*.yaml")
+CONTRACTS = sorted(glob.glob(os.path.join(HERE, "..", "..", "contracts", "openapi", "*.yaml")))
+NAMES = [os.path.basename(path).removesuffix(".yaml") for path in CONTRACTS]
 METHODS = ("get", "post", "put", "patch", "delete")
 # What the server says before it knows the operation: too slow, a head too large, a name that is not its own.
 ANY_CALL = {405, 408, 421, 431}
@@ -18,7 +19,7 @@ ANY_CALL = {405, 408, 421, 431}
 def operations():
     """[(method, pattern of the path, operationId, statuses)] of all contracts; fixed paths first."""
     found = []
-    for path in sorted(glob.glob(CONTRACTS)):
+    for path in CONTRACTS:
         with open(path, encoding="utf-8") as file:
             document = yaml.load(file, Loader=yaml.CSafeLoader)
         for template, item in document["paths"].items():

@@ -430,6 +430,15 @@ class Weir:
         """One call of /worker/v1, asserted 200."""
         return self.api("POST", f"/worker/v1/{verb}", body, key).expect(200)
 
+    def greeting(self, text):
+        """What the server prints for people when all its processes run, which may be after its first answers;
+        waits for a text in it."""
+        def printed():
+            with open(self.out_path, encoding="utf-8") as file:
+                said = file.read()
+            return said if text in said else None
+        return wait_for(printed, 60, f"{text} on standard output", self)
+
     def claim(self, key, queue="outside", most=1, wait_ms=0, worker_id="test-worker"):
         """Claims tasks of a queue; a list."""
         return self.worker_call("claim", key, {"worker_id": worker_id, "queues": [queue],

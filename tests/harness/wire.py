@@ -123,8 +123,9 @@ def send_raw(address, request, timeout=10, half_close=False):
             return received
 
 
-def follow(address, path, key=None, headers=None, timeout=30):
-    """Follows a text/event-stream; yields each message as {"event", "id", "data"}; data is parsed.
+def follow(address, path, key=None, headers=None, timeout=30, comments=None):
+    """Follows a text/event-stream; yields each message as {"event", "id", "data"}; data is parsed. Comments,
+    such as pings, are added to a list that is given.
 
     Close the generator to end it. Waiting longer than `timeout` for the next byte raises."""
     connection = connect(address, timeout)
@@ -141,6 +142,8 @@ def follow(address, path, key=None, headers=None, timeout=30):
             name, _, value = line.partition(":")
             if name:
                 message[name] = value.removeprefix(" ")
+            elif line and comments is not None:
+                comments.append(line)
             elif not line and "data" in message:
                 yield {**message, "data": json_module.loads(message["data"])}
                 message = {}

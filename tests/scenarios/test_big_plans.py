@@ -5,7 +5,7 @@ import os
 import pytest
 
 from harness.engine_calls import Engine
-from harness.run_model import record_faults
+from harness.run_records import record_faults
 
 LONG = os.environ.get("WEIR_TEST_LONG") == "1"
 STEPS = 10000 if LONG else 600

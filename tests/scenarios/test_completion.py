@@ -96,22 +96,24 @@ def noting(tmp_path, name, code):
 
 
 # A machine may not be able to make a bare system (77); that is no failure.
-@pytest.mark.parametrize("bare, make, wanted", [(0, 0, 0), (77, 0, 0), (1, 0, 1), (0, 2, 2)])
+@pytest.mark.parametrize("check, bare, make, wanted",
+                         [(0, 0, 0, 0), (0, 77, 0, 0), (0, 1, 0, 1), (0, 0, 2, 2), (2, 0, 0, 2)])
 @pytest.mark.parametrize("allows_all", [True, False])
-def test_ci_is_bare_systems_and_the_test_target_and_ends_as_they_do(tmp_path, bare, make, wanted, allows_all):
+def test_ci_is_checks_bare_systems_and_tests_and_ends_as_they_do(tmp_path, check, bare, make, wanted,
+                                                                 allows_all):
     """[TOP-107] The test target may skip nothing where the machine allows everything."""
     os.mkdir(tmp_path / ".ci")
     shutil.copy(os.path.join(REPOSITORY, ".ci/run"), tmp_path / ".ci")
     noting(tmp_path, "tools/bare_system", bare)
-    noting(tmp_path, "make", f"$([ $1 = setup ] && echo 0 || echo {make})")
+    noting(tmp_path, "make", f"$(case $1 in setup) echo 0;; check) echo {check};; *) echo {make};; esac)")
     noting(tmp_path, "tests/harness/machine.py", 0 if allows_all else 1)
     env = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
     env.pop("WEIR_TEST_STRICT", None)
     assert run([".ci/run"], tmp_path, env=env)[0] == wanted
     asked = (tmp_path / "asked").read_text(encoding="ascii").splitlines()
-    expected = ["make setup -", "tools/bare_system run -", "tools/bare_system test-quick -",
+    expected = ["make setup -", "make check -", "tools/bare_system run -", "tools/bare_system test-quick -",
                 "tests/harness/machine.py -", f"make test {'1' if allows_all else '-'}"]
-    assert asked == (expected if bare != 1 else expected[:2])
+    assert asked == expected[:2 if check else 3 if bare == 1 else None]
     assert any("tools/run_tests.py" in line for line in recipe("test"))
 
 

@@ -169,25 +169,3 @@ def test_one_key_from_fifty_callers_is_one_job(weir):
     answers = at_once(50, lambda _: weir.submit(key, idempotency_key="same", work_kind="SUCCESS_FAST"))
     assert len({answer["job_id"] for answer in answers}) == 1
     assert len(list_jobs(weir, key)) == 1
-
-
-def test_a_worker_holds_no_more_than_its_concurrency(fresh_weir):
-    """[JOB-140] [JOB-145] One runner with one worker: never two jobs at once by default, up to
-    three with runner.concurrency=3. Read from the event times of all jobs."""
-    for concurrency in (1, 3):
-        weir = fresh_weir(settings={"runner.processes": 1, "runner.workers": 1,
-                                    "runner.concurrency": concurrency})
-        _, key = weir.new_client()
-        for _ in range(9):
-            weir.submit(key, work_kind="SUCCESS_NORMAL")  # 0.1 s
-        drained(weir, key)
-        edges = []
-        for _, events in check_client(weir, key).values():
-            edges += [(e["timestamp"], 1) for e in events if e["event_name"] == "job.assigned"]
-            edges += [(e["timestamp"], -1) for e in events if e["event_name"] == "job.succeeded"]
-        held = most = 0
-        for _, step in sorted(edges):
-            held += step
-            most = max(most, held)
-        assert most == concurrency
-        weir.stop()

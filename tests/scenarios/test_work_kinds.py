@@ -4,6 +4,8 @@ The kinds that need something from outside (a cancel, a retry, a schedule, a sec
 here.
 """
 import json
+import time
+from datetime import datetime, timedelta, timezone
 
 import pytest
 
@@ -115,14 +117,6 @@ def test_a_failure_tells_its_reason_and_whether_a_retry_may_help(finished, kind,
         assert failed["payload"]["reason"] == job["error"]["code"]
 
 
-def test_a_retryable_failure_accepts_the_retry(weir):
-    """[JOB-027] FAIL_AFTER_RETRYABLE fails, the retry call is accepted."""
-    _, key = weir.new_client()
-    job_id = weir.submit(key, work_kind="FAIL_AFTER_RETRYABLE")["job_id"]
-    assert weir.wait_final(key, job_id)["error"]["retryable"] is True
-    assert weir.retry(key, job_id).expect(200)["state"] == "QUEUED"
-
-
 def test_a_run_beyond_the_limit_ends_at_the_limit_with_a_timeout(finished):
     """[JOB-029] [JOB-195] [JOB-290] Stopped at max_runtime, FAILED with reason timeout."""
     for job, report in finished[1]["RUNS_OVER_TIMEOUT"]:
@@ -156,23 +150,52 @@ def test_the_large_output_fills_the_payload_bound_exactly(finished):
         assert len(json.dumps(result, separators=(",", ":"))) == 256 * 1024
 
 
-def test_the_same_key_twice_is_one_job(weir):
-    """[JOB-039] DUPLICATE_SUBMIT_SAME_KEY: one job id, one job, SUCCEEDED."""
+def test_a_running_job_is_cancelled_and_its_runner_is_free_again(fresh_weir):
+    """[JOB-036] [JOB-118] CANCEL_DURING_RUN on the only worker there is: CANCELED at once, and the worker
+    takes the next job long before the cancelled one would have ended."""
+    weir = fresh_weir(settings={"runner.processes": 1, "runner.workers": 1, "runner.time_scale": 6,
+                                "queue.heartbeat_ms": 200})
     _, key = weir.new_client()
-    first, second = (weir.submit(key, work_kind="DUPLICATE_SUBMIT_SAME_KEY", idempotency_key="k")
-                     for _ in range(2))
-    assert first["job_id"] == second["job_id"] and first["created_at"] == second["created_at"]
-    assert weir.wait_final(key, first["job_id"])["state"] == "SUCCEEDED"
-    assert len(weir.api("GET", "/v1/jobs", key=key).expect(200)["items"]) == 1
+    job_id = weir.submit(key, work_kind="CANCEL_DURING_RUN")["job_id"]  # 60 s
+    weir.wait_state(key, job_id, "RUNNING")
+    assert weir.cancel(key, job_id).expect(200)["state"] == "CANCELED"
+    after = weir.submit(key, work_kind="FAIL_IMMEDIATE")["job_id"]  # 3 s
+    weir.wait_final(key, after, timeout=10)
+    assert check_chain(weir, key, job_id)[-1]["event_name"] == "job.canceled"
 
 
-def test_two_keys_are_two_jobs(weir):
-    """[JOB-040] DUPLICATE_SUBMIT_DIFFERENT_KEY: two job ids, both SUCCEEDED."""
+def test_retries_are_used_up_and_told_once(fresh_weir):
+    """[JOB-038] [JOB-135] [JOB-138] [JOB-212] RETRY_LIMIT_REACHED: three retries accepted, each attempt
+    FAILED, one final event with the last; a further call is 409 and adds nothing."""
+    weir = fresh_weir(settings={"jobs.retry_base_ms": 20})
     _, key = weir.new_client()
-    ids = {weir.submit(key, work_kind="DUPLICATE_SUBMIT_DIFFERENT_KEY",
-                       idempotency_key=name)["job_id"] for name in "ab"}
-    assert len(ids) == 2
-    assert {weir.wait_final(key, job_id)["state"] for job_id in ids} == {"SUCCEEDED"}
+    job_id = weir.submit(key, work_kind="RETRY_LIMIT_REACHED")["job_id"]
+    for attempt in (1, 2, 3, 4):
+        job = weir.wait_final(key, job_id)
+        assert (job["state"], job["attempt"]) == ("FAILED", attempt)
+        assert ("job.retries_exhausted" in weir.event_names(key, job_id)) == (attempt == 4)
+        if attempt < 4:
+            assert weir.retry(key, job_id).expect(200)["attempt"] == attempt + 1
+    weir.retry(key, job_id).expect_problem(409, "RFA_JOB_CONFLICT")
+    assert [e["event_name"] for e in check_chain(weir, key, job_id)].count("job.retries_exhausted") == 1
+
+
+def test_a_deferred_job_stays_created_until_due_and_then_runs(weir, client):
+    """[JOB-128] [JOB-059] [JOB-046] [JOB-060] [JOB-110] SCHEDULED_ON_TIME: CREATED until due, QUEUED within
+    a second of it, then SUCCEEDED. Restarts across a due time: ../faults/test_restart.py."""
+    watch, key = Stopwatch(), client.api_key
+    due = datetime.now(timezone.utc).replace(microsecond=0) + timedelta(seconds=2)
+    answer = weir.submit(key, type="DEFERRED", execution_at=due.strftime("%Y-%m-%dT%H:%M:%SZ"),
+                         work_kind="SCHEDULED_ON_TIME")
+    assert answer["state"] == "CREATED"
+    while weir.job(key, answer["job_id"])["state"] == "CREATED":
+        assert datetime.now(timezone.utc) < due + timedelta(seconds=1 + watch.stalled())
+        time.sleep(0.02)
+    assert datetime.now(timezone.utc) >= due
+    job = weir.wait_state(key, answer["job_id"], "SUCCEEDED")
+    assert datetime.fromisoformat(job["execution_at"].replace("Z", "+00:00")) == due
+    assert {"work_kind", "execution_at", "duration_ms", "should_fail"} <= job["definition"].keys()
+    check_chain(weir, key, answer["job_id"])
 
 
 def test_the_invalid_payload_is_refused_and_leaves_nothing(weir):

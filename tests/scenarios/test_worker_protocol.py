@@ -1,4 +1,5 @@
-"""The worker API as a worker in any language sees it: over TCP, with a client's API key."""
+"""The worker API as a worker in any language sees it: over TCP, with a client's API key. Every rule of
+claims, leases and tokens: tests/unit/kernel/test_workers.c."""
 import threading
 import time
 import uuid
@@ -11,18 +12,6 @@ from harness.weir_server import wait_for
 from harness.worker_calls import Worker, names
 
 WAKE_SECONDS_MAX = 0.05  # from a submit's answer to the answer of a waiting claim
-LEASE_MS = 600  # of the server with short leases
-LATE_SECONDS_MAX = 5  # a second at most, and a busy machine's time
-
-
-@pytest.fixture(scope="module")
-def short_leases():
-    """A server for the tests that wait for a lease to end."""
-    from conftest import end_server, start_server
-    server = start_server(settings={"queue.lease_ms": LEASE_MS, "queue.heartbeat_ms": 100,
-                                    "runner.processes": 0}).start()
-    yield server
-    end_server(server)
 
 
 def queue_of_its_own():
@@ -105,32 +94,6 @@ def test_a_failure_keeps_code_message_and_flag(weir, client, worker):
     assert weir.events(client.api_key, job_id)[-1]["payload"]["reason"] == "no_disk"
 
 
-def test_claims_come_in_creation_order(weir, client, worker):
-    """[JOB-139] One worker, 20 jobs: the order of assignment is the order of creation."""
-    jobs = [submit(weir, client, worker) for _ in range(20)]
-    claimed = [worker.claim()[0]["job_id"] for _ in range(20)]
-    assert claimed == jobs
-    events = [weir.events(client.api_key, job_id)[-1] for job_id in jobs]
-    assert [e["event_name"] for e in events] == ["job.assigned"] * 20
-    assert [e["timestamp"] for e in events] == sorted(e["timestamp"] for e in events)
-
-
-def test_a_higher_priority_goes_first_and_ties_keep_creation_order(weir, client, worker):
-    """[JOB-139] Priority high to low, then creation order."""
-    given = [0, 9, 4, 4, 9, 1, 5]
-    jobs = [(submit(weir, client, worker, priority=p), p) for p in given]
-    expected = [job for job, _ in sorted(jobs, key=lambda pair: -pair[1])]
-    assert [task["job_id"] for task in worker.claim(most=20)] == expected
-
-
-def test_one_claim_takes_one_job_unless_it_asks_for_more(weir, client, worker):
-    """[JOB-140] max=1 gives one of three; max=256 gives the other two."""
-    for _ in range(3):
-        submit(weir, client, worker)
-    assert len(worker.claim()) == 1
-    assert len(worker.claim(most=256)) == 2
-
-
 def test_at_most_256_tasks_a_claim(weir, client, worker):
     """300 jobs wait: a claim of 256 gives 256; 257, 0 and a wait above 30 s are refused."""
     for start in range(0, 300, 100):
@@ -172,25 +135,6 @@ def test_a_stale_token_is_refused_by_every_call_and_changes_nothing(weir, client
         assert worker.tell(verb, [names(new, **more)])[0]["code"] == "lease_lost", verb
 
 
-def test_an_unstarted_task_cannot_be_finished(weir, client, worker):
-    """finish from ASSIGNED is refused; the job is untouched and can still run."""
-    job_id = submit(weir, client, worker)
-    task, = worker.claim()
-    refused = worker.finish([task])[0]
-    assert refused["ok"] is False and refused["code"]
-    assert weir.job(client.api_key, job_id)["state"] == "ASSIGNED"
-    worker.start([task])
-    assert worker.finish([task])[0]["ok"] is True
-
-
-def test_a_second_start_of_the_same_lease_changes_nothing(weir, client, worker):
-    """A worker that lost the answer may ask again."""
-    job_id = submit(weir, client, worker)
-    task, = worker.claim()
-    assert worker.start([task])[0]["ok"] and worker.start([task])[0]["ok"]
-    assert weir.event_names(client.api_key, job_id).count("job.running") == 1
-
-
 def test_release_gives_an_unstarted_task_back_at_once(weir, client, worker):
     """QUEUED by the recovery edge, reason released, no attempt spent."""
     job_id = submit(weir, client, worker)
@@ -202,71 +146,12 @@ def test_release_gives_an_unstarted_task_back_at_once(weir, client, worker):
     assert again["attempt"] == 1
 
 
-def test_items_of_one_call_stand_alone(weir, client, worker):
-    """One good and one stale item: the good one happens."""
-    submit(weir, client, worker)
-    submit(weir, client, worker)
-    one, two = worker.claim(most=2)
-    results = worker.start([one, {**two, "token": "77"},
-                            {"task_id": str(uuid.uuid4()), "token": "1"}])
-    assert [result["ok"] for result in results] == [True, False, False]
-
-
-def test_a_cancel_while_running_is_told_by_heartbeat(weir, client, worker):
-    """[JOB-118] ok with cancel:true until the lease ends; the late finish is refused."""
-    job_id = submit(weir, client, worker)
-    tasks = worker.claim()
-    worker.start(tasks)
-    assert weir.cancel(client.api_key, job_id).expect(200)["state"] == "CANCELED"
-    for _ in range(3):
-        beat, = worker.heartbeat(tasks)
-        assert beat["ok"] is True and beat["cancel"] is True
-    assert worker.finish(tasks)[0]["code"] == "lease_lost"
-    events = check_chain(weir, client.api_key, job_id)
-    assert events[-1]["event_name"] == "job.canceled"
-
-
-def test_a_cancel_before_start_stops_the_start(weir, client, worker):
-    """[JOB-115] Held between claim and start, cancelled: it never runs."""
-    job_id = submit(weir, client, worker)
-    tasks = worker.claim()
-    assert weir.cancel(client.api_key, job_id).expect(200)["state"] == "CANCELED"
-    assert worker.start(tasks)[0]["code"] == "lease_lost"
-    assert "job.running" not in weir.event_names(client.api_key, job_id)
-
-
-def test_a_worker_sees_and_touches_its_own_clients_tasks_only(weir, client, worker):
-    """Another client's key claims nothing of ours, and our token helps it nothing."""
-    other = weir.new_client()
-    job_id = submit(weir, client, worker)
-    with Worker(weir, other.api_key, worker.queues) as thief:
-        assert thief.claim() == []
-        task, = worker.claim()
-        for verb in (thief.start, thief.heartbeat, thief.finish, thief.release):
-            assert verb([task])[0]["code"] == "lease_lost"
-    assert weir.job(client.api_key, job_id)["state"] == "ASSIGNED"
-    assert worker.start([task])[0]["ok"] is True
-
-
 def test_a_worker_needs_a_key(weir):
     """No key, junk key: 401."""
     body = {"worker_id": "w", "queues": ["outside"], "max": 1, "wait_ms": 0}
     for key in (None, "wk_junk"):
         weir.api("POST", "/worker/v1/claim", body, key).expect_problem(
             401, "RFA_AUTH_INVALID_CREDENTIALS")
-
-
-def test_queues_are_apart_and_a_worker_may_serve_several(weir, client):
-    """A job waits for a worker of its own queue, and the built-in runner leaves it alone."""
-    one, two = queue_of_its_own(), queue_of_its_own()
-    jobs = [weir.submit(client.api_key, queue=q)["job_id"] for q in (one, two, one)]
-    with Worker(weir, client.api_key, queue_of_its_own()) as elsewhere:
-        assert elsewhere.claim(most=10) == []
-    assert {weir.job(client.api_key, job_id)["state"] for job_id in jobs} == {"QUEUED"}
-    with Worker(weir, client.api_key, two) as second:
-        assert [task["job_id"] for task in second.claim(most=10)] == [jobs[1]]
-    with Worker(weir, client.api_key, [one, two]) as both:
-        assert [task["job_id"] for task in both.claim(most=10)] == [jobs[0], jobs[2]]
 
 
 def test_a_waiting_claim_wakes_within_50_ms_of_a_submit(weir, client, worker):
@@ -292,75 +177,3 @@ def test_a_waiting_claim_wakes_within_50_ms_of_a_submit(weir, client, worker):
 def weir_waits(weir):
     """True as soon as a request other than ours is open: the claim has arrived."""
     return weir.metric("weir_http_connections") >= 2
-
-
-def test_a_waiting_claim_ends_empty_when_its_time_is_over(worker):
-    """wait_ms is kept, neither early nor much later."""
-    watch = Stopwatch()
-    assert worker.claim(wait_ms=300) == []
-    assert watch.seconds() >= 0.3 and watch.quiet() < 0.3 + LATE_SECONDS_MAX
-
-
-def test_a_lease_that_ends_before_the_start_queues_the_job_again(short_leases):
-    """[JOB-143] [JOB-147] No start: QUEUED when the lease is over, not before, and never
-    again the old worker's; heartbeats do not lengthen an unstarted lease."""
-    weir = short_leases
-    client = weir.new_client()
-    with Worker(weir, client.api_key) as worker:
-        job_id = submit(weir, client, worker)
-        old, = worker.claim()
-        claimed = Stopwatch()
-        while claimed.seconds() < 0.3:
-            assert worker.heartbeat([old])[0]["ok"] is True
-        new, = worker.claim(wait_ms=30000)
-        assert claimed.seconds() >= LEASE_MS / 1000 - 0.05
-        assert claimed.quiet() <= LEASE_MS / 1000 + LATE_SECONDS_MAX
-        assert new["attempt"] == 1 and new["token"] != old["token"]
-        assert worker.start([old])[0]["code"] == "lease_lost"
-        worker.start([new])
-        worker.finish([new])
-    names_seen = [event["event_name"] for event in check_chain(weir, client.api_key, job_id)]
-    assert names_seen.count("job.lease_expired") == 1
-
-
-def test_heartbeats_keep_a_running_job_and_silence_loses_it(short_leases):
-    """[JOB-144] [JOB-176] Beating for three leases keeps it RUNNING; then worker_lost soon
-    after a lease."""
-    weir = short_leases
-    client = weir.new_client()
-    with Worker(weir, client.api_key) as worker:
-        job_id = submit(weir, client, worker)
-        tasks = worker.claim()
-        worker.start(tasks)
-        started = time.monotonic()
-        while time.monotonic() - started < 3 * LEASE_MS / 1000:
-            assert worker.heartbeat(tasks)[0]["ok"] is True
-            time.sleep(LEASE_MS / 6000)
-        assert weir.job(client.api_key, job_id)["state"] == "RUNNING"
-        silent = Stopwatch()
-        job = weir.wait_final(client.api_key, job_id)
-        assert silent.quiet() <= LEASE_MS / 1000 + LATE_SECONDS_MAX
-        assert job["state"] == "FAILED" and job["error"]["code"] == "worker_lost"
-        assert worker.finish(tasks)[0]["code"] == "lease_lost"
-    check_chain(weir, client.api_key, job_id)
-
-
-def test_a_finish_after_the_runtime_limit_is_a_timeout(weir, client, worker):
-    """[JOB-178] [JOB-195] An outside worker gets its limit too; the late result is not taken."""
-    job_id = submit(weir, client, worker, max_runtime_ms=200)
-    tasks = worker.claim()
-    worker.start(tasks)
-    job = weir.wait_final(client.api_key, job_id)
-    assert job["state"] == "FAILED" and job["error"]["code"] == "RFA_EXEC_TIMEOUT"
-    assert worker.finish(tasks)[0]["ok"] is False
-    assert weir.event_names(client.api_key, job_id)[-1] == "job.timed_out"
-
-
-def test_a_result_over_the_payload_limit_is_a_failure(weir, client, worker):
-    """[JOB-180] Output that cannot be taken ends FAILED with a reason, never SUCCESS."""
-    job_id = submit(weir, client, worker)
-    tasks = worker.claim()
-    worker.start(tasks)
-    assert worker.finish(tasks, result={"data": "x" * 262144})[0]["ok"] is True
-    job = weir.job(client.api_key, job_id)
-    assert job["state"] == "FAILED" and job["error"]["code"] == "output_too_large"

@@ -1,15 +1,9 @@
 #include "store/bench_schema.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "base/banned.h"
 
@@ -31,6 +25,11 @@ bool store_is_wanted(const char *store)
     if (only)
         exit(SKIPPED);
     return false;
+}
+
+int store_run(const char *store, CMFixtureFunction setup)
+{
+    return store_is_wanted(store) ? test_run(store, setup, NULL) : 0;
 }
 
 static PGconn *session(const char *url)

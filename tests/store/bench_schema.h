@@ -11,11 +11,14 @@
 
 #include <libpq-fe.h>
 #include <stdbool.h>
-#include <stdint.h>
+
+#include "case.h"
 
 /* Does this run test "memory", "sqlite", "postgres"? Ends the program with 77 (skipped) when it was asked for
  * PostgreSQL and there is none. */
 bool store_is_wanted(const char *store);
+/* The tests of the program (case.h) on this store, if it is wanted: how many failed. */
+int store_run(const char *store, CMFixtureFunction setup);
 
 struct bench_schema {
     char name[48];
@@ -34,8 +37,5 @@ void bench_schema_give_back(struct bench_schema *s);
 PGconn *bench_session(const struct bench_schema *s);
 void bench_sql(PGconn *c, const char *sql);       /* statements without an answer */
 int64_t bench_number(PGconn *c, const char *sql); /* the one number a query gives */
-
-#define STORE_RUN(store, tests, setup)                                                                       \
-    (store_is_wanted(store) ? cmocka_run_group_tests_name(store, tests, setup, NULL) : 0)
 
 #endif

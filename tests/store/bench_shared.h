@@ -1,6 +1,5 @@
-/* store/bench_shared.h - several handles of one store: what tests of them do again and again.
- *
- * Fails: each function ends the test when the store refuses, unless it gives the code back. */
+/* store/bench_shared.h - several handles of one store: the common steps of their tests. Fails: each function
+ * ends the test when the store refuses, unless it gives the code back. */
 #ifndef WEIR_TESTS_BENCH_SHARED_H
 #define WEIR_TESTS_BENCH_SHARED_H
 

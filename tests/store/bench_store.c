@@ -58,7 +58,7 @@ struct store *bench_open_again(struct bench *b, enum err_code *ret_code, struct 
     if (b->shared)
         return open_postgres(b, ret_code, err);
     struct sqlite_options o = {.path = b->path, .timeout_ms = 2000, .synchronous = "OFF", .wall_ms = 1000};
-    o.mark_group = BENCH_MARK_GROUP;
+    o.index_group = BENCH_INDEX_GROUP;
     o.event_group = BENCH_EVENT_GROUP;
     struct store *s = NULL;
     *ret_code = store_open_sqlite(&o, &s, err);
@@ -141,17 +141,6 @@ bool bench_keeps_rows(const struct bench *b, const struct table *t)
 
 /* --- rows -------------------------------------------------------------------------------------- */
 
-static bool may_be_absent(const char *column)
-{
-    static const char *const names[] = {"former",  "callback",    "idem_key", "idem_fingerprint",
-                                        "payload", "traceparent", "result",   "error",
-                                        "worker",  "queues",      "name",     "listed"};
-    for (size_t i = 0; i < LENGTH_OF(names); i++)
-        if (str_is(str_of(column), names[i]))
-            return true;
-    return false;
-}
-
 /* Absent, empty, short, and now and then longer than a page: but not what applications insert, which the
  * schema keeps small. */
 static struct str made_text(struct bench *b, const struct table *t, const struct column *c, uint64_t h,
@@ -160,7 +149,7 @@ static struct str made_text(struct bench *b, const struct table *t, const struct
     size_t len = h % 5 == 0 ? 0 : h % 97 == 1 && t != &table_inbox_row ? 70000 : h % 60;
     if (is_key)
         return arena_printf(b->arena, "key %llu of %s", (unsigned long long)h, c->name);
-    if (may_be_absent(c->name) && h % 3 == 0)
+    if (c->may_be_null && h % 3 == 0)
         return STR_ABSENT;
     if (str_is(str_of(c->name), "idem_key")) /* no two of a client are the same */
         return arena_printf(b->arena, "idem %llu", (unsigned long long)h);
@@ -174,22 +163,21 @@ static struct str made_text(struct bench *b, const struct table *t, const struct
     return (struct str){p, len};
 }
 
-static int64_t made_int(const struct table *t, const struct column *c, uint64_t h)
+static int64_t made_int(const struct column *c, uint64_t h)
 {
     static const int64_t edges[] = {0, -1, INT64_MAX, INT64_MIN, 1, INT64_C(1) << 53};
-    bool of_three = t == &table_delivery_row || t == &table_decision_row || t == &table_client_state_row;
-    if (str_is(str_of(c->name), "state")) /* the schema checks it */
-        return t == &table_end_row ? 4 + (int64_t)(h % 3) : (int64_t)(h % (of_three ? 3 : 4));
-    if (str_is(str_of(c->name), "num")) /* no two clients have the same */
-        return (int64_t)(h >> 1);
     if (str_is(str_of(c->name), "owner")) /* of a kind whose refs are not looked into */
         return TASK_OWNER_COUNT + (int64_t)(h % 1000);
+    if (c->has_range)
+        return c->least + (int64_t)(h % (uint64_t)(c->most - c->least + 1));
+    if (str_is(str_of(c->name), "num")) /* no two clients have the same */
+        return (int64_t)(h >> 1);
     return h % 4 == 0 ? edges[h / 4 % LENGTH_OF(edges)] : (int64_t)h;
 }
 
 void *bench_row(struct bench *b, const struct table *t, uint64_t n, uint64_t version)
 {
-    assert_true(t->row_size <= BENCH_ROW_MAX);
+    assert_true(t->row_size <= TABLE_ROW_BYTES_MAX);
     char *row = arena_alloc(b->arena, t->row_size);
     for (unsigned i = 0; i < t->column_count; i++) {
         const struct column *c = &t->columns[i];
@@ -197,7 +185,7 @@ void *bench_row(struct bench *b, const struct table *t, uint64_t n, uint64_t ver
         uint64_t h =
             is_key ? n * 31 + i : hash_mix(hash_mix(n + 1) + i + (i < t->fixed_count ? 0 : version * 1000));
         if (c->type == COLUMN_INT)
-            *(int64_t *)(void *)(row + c->offset) = is_key ? (int64_t)(n / (i + 1)) : made_int(t, c, h);
+            *(int64_t *)(void *)(row + c->offset) = is_key ? (int64_t)(n / (i + 1)) : made_int(c, h);
         else
             *(struct str *)(void *)(row + c->offset) = made_text(b, t, c, h, is_key);
     }
@@ -297,76 +285,6 @@ void bench_file_run(struct bench *b, const char *sql)
     sqlite3_close(db);
 }
 
-/* Without the list of plans, and without timeouts and delays of steps. */
-static void back_to_version_18(struct bench *b)
-{
-    bench_file_run(b, "DROP TABLE plan_versions; ALTER TABLE plan_steps DROP COLUMN timeout_ms;"
-                      "ALTER TABLE plan_steps DROP COLUMN delay_ms; PRAGMA user_version=18");
-}
-
-/* Without the progress of running jobs. */
-static void back_to_version_17(struct bench *b)
-{
-    back_to_version_18(b);
-    bench_file_run(b, "ALTER TABLE tasks DROP COLUMN progress; PRAGMA user_version=17");
-}
-
-/* Without what is set for queues. */
-static void back_to_version_16(struct bench *b)
-{
-    back_to_version_17(b);
-    bench_file_run(b, "DROP TABLE queues; DROP TABLE queue_flows; PRAGMA user_version=16");
-}
-
-/* Without retries by the server and names of kinds. */
-static void back_to_version_15(struct bench *b)
-{
-    back_to_version_16(b);
-    bench_file_run(b, "ALTER TABLE jobs DROP COLUMN retry; ALTER TABLE jobs DROP COLUMN kind_name;"
-                      "ALTER TABLE tasks DROP COLUMN retry; ALTER TABLE weir_inbox DROP COLUMN kind;"
-                      "ALTER TABLE weir_inbox DROP COLUMN retry; PRAGMA user_version=15");
-}
-
-/* Without the last use of a key. */
-static void back_to_version_14(struct bench *b)
-{
-    back_to_version_15(b);
-    bench_file_run(b, "ALTER TABLE api_keys DROP COLUMN used_ms; PRAGMA user_version=14");
-}
-
-/* Without an end of the time in the queue. */
-void bench_back_to_version_13(struct bench *b)
-{
-    back_to_version_14(b);
-    bench_file_run(b, "ALTER TABLE jobs DROP COLUMN queue_ttl_ms; ALTER TABLE tasks DROP COLUMN queue_ttl_ms;"
-                      "ALTER TABLE tasks DROP COLUMN expire_ms; PRAGMA user_version=13");
-}
-
-/* Without states of clients. */
-void bench_back_to_version_12(struct bench *b)
-{
-    bench_back_to_version_13(b);
-    bench_file_run(b, "DROP TABLE client_states;DROP TABLE client_numbers;DROP TABLE operator_actions;"
-                      "PRAGMA user_version=12");
-}
-
-/* Without the tenant of a foreign actor. */
-void bench_back_to_version_11(struct bench *b)
-{
-    bench_back_to_version_12(b);
-    bench_file_run(b, "ALTER TABLE signal_decisions DROP COLUMN actor_tenant; PRAGMA user_version=11");
-}
-
-/* One key of a client at a time, which may do all. */
-void bench_back_to_version_10(struct bench *b)
-{
-    bench_back_to_version_11(b);
-    bench_file_run(b, "ALTER TABLE api_keys DROP COLUMN scopes; ALTER TABLE api_keys DROP COLUMN queues;"
-                      "ALTER TABLE api_keys DROP COLUMN name; ALTER TABLE api_keys DROP COLUMN ends_ms;"
-                      "ALTER TABLE key_heads DROP COLUMN listed;"
-                      "PRAGMA user_version=10");
-}
-
 void bench_close(struct bench *b)
 {
     b->reader->ops->reader_close(b->reader);
@@ -381,4 +299,10 @@ void bench_open(struct bench *b)
     b->store = bench_open_again(b, &code, &err);
     assert_int_equal(code, ERR_OK);
     assert_int_equal(b->store->ops->reader_open(b->store, &b->reader, &err), ERR_OK);
+}
+
+int bench_run_all(void)
+{
+    return store_run("memory", bench_group_memory) + store_run("sqlite", bench_group_disk) +
+           store_run("postgres", bench_group_postgres);
 }

@@ -4,21 +4,13 @@
 #ifndef WEIR_TESTS_BENCH_STORE_H
 #define WEIR_TESTS_BENCH_STORE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "base/hash.h"
 #include "base/must.h"
 #include "store/bench_schema.h"
 #include "store/store.h"
 
 enum {
-    BENCH_ROW_MAX = 512,
-    BENCH_MARK_GROUP = 700, /* so few marks of runs are merged together: every test of some length sees it */
+    BENCH_INDEX_GROUP = 700, /* so few marks of runs are merged together: every test of some length sees it */
     BENCH_EVENT_GROUP = 30000, /* and bytes of their events */
 };
 
@@ -49,11 +41,6 @@ struct store *bench_open_again(struct bench *b, enum err_code *ret_code, struct 
  * between. */
 int64_t bench_file_number(struct bench *b, const char *sql);
 void bench_file_run(struct bench *b, const char *sql);
-/* Takes back what later migrations have added to the file of a closed store. */
-void bench_back_to_version_13(struct bench *b);
-void bench_back_to_version_12(struct bench *b);
-void bench_back_to_version_11(struct bench *b);
-void bench_back_to_version_10(struct bench *b);
 void bench_close(struct bench *b);
 void bench_open(struct bench *b);
 
@@ -75,9 +62,9 @@ void *bench_fetch(struct bench *b, const struct table *t, const void *key);
 void bench_begin(struct bench *b);
 void bench_end(struct bench *b);
 
-#define BENCH_TEST(f) cmocka_unit_test_setup_teardown(f, bench_up, bench_down)
-#define BENCH_RUN_ALL(tests)                                                                                 \
-    (STORE_RUN("memory", tests, bench_group_memory) + STORE_RUN("sqlite", tests, bench_group_disk) +         \
-     STORE_RUN("postgres", tests, bench_group_postgres))
+#define BENCH_TEST_ON(stores, name, parameter)                                                               \
+    TEST_OF_GROUPS(name, struct bench *parameter, bench_up, bench_down, stores, NULL)
+#define BENCH_TEST(name, parameter) BENCH_TEST_ON(NULL, name, parameter)
+int bench_run_all(void); /* the tests of the program on each store */
 
 #endif

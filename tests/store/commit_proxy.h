@@ -13,7 +13,7 @@
 enum proxy_fault {
     PROXY_PASSES,
     PROXY_CUTS_BEFORE, /* the next COMMIT is not passed on: nothing is committed */
-    PROXY_CUTS_AFTER,  /* it is passed on and done, its answer is thrown away */
+    PROXY_CUTS_AFTER,  /* the commit is passed on and done, its answer is thrown away */
     PROXY_CUTS_LATE,   /* the client is cut off at once, the server gets the COMMIT PROXY_LATE_MS later */
     PROXY_HANGS,       /* nothing is passed on in either direction, nothing is closed */
     PROXY_REFUSES,     /* all connections are cut, new ones at once */

@@ -156,9 +156,8 @@ static void expect_everything_after_reopening(struct yard *y)
     arena_free(a);
 }
 
-static void test_the_wal_starts_over_under_load_and_nothing_is_lost(void **state)
+TEST(test_the_wal_starts_over_under_load_and_nothing_is_lost)
 {
-    (void)state;
     struct yard y = {0};
     pthread_t readers[2];
     yard_open(&y);
@@ -175,9 +174,8 @@ static void test_the_wal_starts_over_under_load_and_nothing_is_lost(void **state
 }
 
 /* On a server with little to do the writer copies nothing: it only asks. */
-static void test_the_wal_starts_over_when_there_are_pauses(void **state)
+TEST(test_the_wal_starts_over_when_there_are_pauses)
 {
-    (void)state;
     struct yard y = {0};
     yard_open(&y);
     assert_true(commit_all(&y, IDLE_COMMITS, true) >= 1);
@@ -194,9 +192,8 @@ static void copy_files(const struct yard *from, const struct yard *to)
 }
 
 /* Written ahead the WAL does not grow, and what lies behind its last frame is never taken for one. */
-static void test_a_wal_written_ahead_does_not_grow_and_recovers(void **state)
+TEST(test_a_wal_written_ahead_does_not_grow_and_recovers)
 {
-    (void)state;
     struct yard y = {0}, copy;
     yard_open(&y);
     store_close(y.store);
@@ -221,14 +218,4 @@ static void test_a_wal_written_ahead_does_not_grow_and_recovers(void **state)
         unlink(copy.path);
     }
     yard_close(&y);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_the_wal_starts_over_under_load_and_nothing_is_lost),
-        cmocka_unit_test(test_the_wal_starts_over_when_there_are_pauses),
-        cmocka_unit_test(test_a_wal_written_ahead_does_not_grow_and_recovers),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

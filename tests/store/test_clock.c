@@ -1,10 +1,5 @@
 /* The clock of a shared store: corrected, never going back, unless somebody has set it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "case.h"
 
 #include "store/store.h"
 
@@ -12,9 +7,8 @@
 
 enum { SECOND_US = 1000000 };
 
-static void it_stands_still_while_it_is_corrected(void **state)
+TEST(it_stands_still_while_it_is_corrected)
 {
-    (void)state;
     struct store s = {.clock_minus_mono_us = 50000};
     assert_int_equal(store_clock_us(&s, 100000), 150000);
     atomic_store(&s.clock_minus_mono_us, 20000); /* it was measured too late */
@@ -25,9 +19,8 @@ static void it_stands_still_while_it_is_corrected(void **state)
     assert_int_equal(store_clock_us(&s, 130002), 190002);
 }
 
-static void it_follows_a_clock_that_was_set_back(void **state)
+TEST(it_follows_a_clock_that_was_set_back)
 {
-    (void)state;
     struct store s = {.clock_minus_mono_us = 3600 * (int64_t)SECOND_US};
     assert_int_equal(store_clock_us(&s, SECOND_US), 3601 * (int64_t)SECOND_US);
     atomic_store(&s.clock_minus_mono_us, 0);
@@ -37,9 +30,5 @@ static void it_follows_a_clock_that_was_set_back(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_stands_still_while_it_is_corrected),
-        cmocka_unit_test(it_follows_a_clock_that_was_set_back),
-    };
-    return cmocka_run_group_tests_name("store/clock", tests, NULL, NULL);
+    return test_run("store/clock", NULL, NULL);
 }

@@ -3,12 +3,12 @@
 
 #include "base/banned.h"
 
-static struct task *add_at(struct store *s, int64_t id, int64_t target, int64_t wall_ms)
+static struct task *add_at(struct store *s, int64_t id, int64_t receiver, int64_t wall_ms)
 {
     struct task_row row = {.id = id,
                            .client = 1,
-                           .owner = target ? TASK_OWNER_DELIVERY : TASK_OWNER_JOB,
-                           .target = target,
+                           .owner = receiver ? TASK_OWNER_DELIVERY : TASK_OWNER_JOB,
+                           .target = receiver,
                            .queue = STR("q"),
                            .state = 1,
                            .attempt = 1,
@@ -18,14 +18,13 @@ static struct task *add_at(struct store *s, int64_t id, int64_t target, int64_t 
     return t;
 }
 
-static struct task *add(struct store *s, int64_t id, int64_t target)
+static struct task *add(struct store *s, int64_t id, int64_t receiver)
 {
-    return add_at(s, id, target, 0);
+    return add_at(s, id, receiver, 0);
 }
 
-static void test_tasks_keys_and_counters_of_a_batch_are_forgotten(void **state)
+TEST(test_tasks_keys_and_counters_of_a_batch_are_forgotten)
 {
-    (void)state;
     struct store *s = store_open_memory();
     struct live_claim all = {&STR("q"), 1, 0};
     for (int64_t batch = 0; batch < 3; batch++) {
@@ -58,79 +57,66 @@ static const struct task *best(const struct store *s)
     return live_best(s->live, &(struct live_claim){&STR("q"), 1, 0});
 }
 
-/* What a shared store knows of a target comes from its row: who claims without it gets nothing. */
-static void test_a_target_admits_nobody_before_the_store_has_said_what_it_knows(void **state)
+/* What a shared store knows of a receiver comes from its row: who claims without it gets nothing. */
+TEST(test_a_receiver_admits_nobody_before_its_stored_state_is_loaded)
 {
-    (void)state;
     struct store *s = store_open_memory();
-    live_load_targets(s->live);
+    live_load_receivers(s->live);
     for (int64_t id = 1; id <= 5; id++)
         add(s, id, 7);
     assert_null(best(s));
     assert_false(live_has_news_of_slots(s->live)); /* nothing to write of what is not known */
-    struct target *x = live_target(s->live, 7);
-    live_target_known(s->live, x, &(struct target_state){.slots = 4}, 2, 0); /* two are claimed elsewhere */
+    struct receiver *x = live_receiver(s->live, 7);
+    live_receiver_known(s->live, x, &(struct receiver_state){.slots = 4}, 2,
+                        0); /* two are claimed elsewhere */
     assert_int_equal(x->active, 2);
     assert_int_equal(best(s)->row.id, 1);
     assert_true(live_has_news_of_slots(s->live)); /* three wait */
-    live_target_limit(s->live, x, 7);
+    live_receiver_limit(s->live, x, 7);
     assert_int_equal(x->active, 5);
     assert_false(live_has_news_of_slots(s->live));
     store_forget(s);
-    assert_null(live_target(s->live, 7));
+    assert_null(live_receiver(s->live, 7));
     store_close(s);
 }
 
-static void test_a_loaded_target_stays_to_the_end_of_the_batch(void **state)
+TEST(test_a_loaded_receiver_stays_to_the_end_of_the_batch)
 {
-    (void)state;
     struct store *s = store_open_memory();
-    live_load_targets(s->live);
+    live_load_receivers(s->live);
     struct task *t = add(s, 1, 7);
-    struct target *x = live_target(s->live, 7);
-    live_target_known(s->live, x, &(struct target_state){.slots = 1}, 0, 0);
+    struct receiver *x = live_receiver(s->live, 7);
+    live_receiver_known(s->live, x, &(struct receiver_state){.slots = 1}, 0, 0);
     x->failures = 4;
     live_take(s->live, t); /* it ends within the batch: what was learned by it is still to be written */
     live_task_free(s->live, t);
-    assert_ptr_equal(live_target(s->live, 7), x);
+    assert_ptr_equal(live_receiver(s->live, 7), x);
     assert_int_equal(x->members, 0);
     assert_int_equal(x->failures, 4);
     store_forget(s);
-    assert_null(live_target(s->live, 7));
+    assert_null(live_receiver(s->live, 7));
     store_close(s);
 }
 
-static void test_after_the_pause_of_a_closed_target_one_may_try(void **state)
+TEST(test_after_the_pause_of_a_closed_target_one_may_try)
 {
-    (void)state;
     struct store *s = store_open_memory();
-    struct target_state closed = {.slots = 0, .failures = 6, .open_again_ms = 500};
-    live_load_targets(s->live);
+    struct receiver_state closed = {.slots = 0, .failures = 6, .open_again_ms = 500};
+    live_load_receivers(s->live);
     for (int64_t id = 1; id <= 3; id++)
         add(s, id, 7);
-    live_target_known(s->live, live_target(s->live, 7), &closed, 0, 499);
+    live_receiver_known(s->live, live_receiver(s->live, 7), &closed, 0, 499);
     assert_null(best(s));
     store_forget(s);
     for (int64_t id = 1; id <= 3; id++)
         add_at(s, id, 7, 500);
-    live_target_known(s->live, live_target(s->live, 7), &closed, 0, 500);
+    live_receiver_known(s->live, live_receiver(s->live, 7), &closed, 0, 500);
     assert_int_equal(best(s)->row.id, 1);
-    assert_int_equal(live_target(s->live, 7)->active, 1);
-    assert_int_equal(live_target(s->live, 7)->failures, 6);
+    assert_int_equal(live_receiver(s->live, 7)->active, 1);
+    assert_int_equal(live_receiver(s->live, 7)->failures, 6);
     store_forget(s);
     add_at(s, 1, 7, 500);
-    live_target_known(s->live, live_target(s->live, 7), &closed, 1, 500); /* somebody tries already */
+    live_receiver_known(s->live, live_receiver(s->live, 7), &closed, 1, 500); /* somebody tries already */
     assert_null(best(s));
     store_close(s);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tasks_keys_and_counters_of_a_batch_are_forgotten),
-        cmocka_unit_test(test_a_target_admits_nobody_before_the_store_has_said_what_it_knows),
-        cmocka_unit_test(test_a_loaded_target_stays_to_the_end_of_the_batch),
-        cmocka_unit_test(test_after_the_pause_of_a_closed_target_one_may_try),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -45,12 +45,12 @@ static void yard_close(struct yard *y)
 static void commit(struct yard *y, int64_t number, size_t chunk_count)
 {
     struct str chunks[4] = {STR("a"), STR("b"), STR("c"), STR("d")};
-    struct store_mark mark = {"test", number + 1};
+    struct store_number raised = {"test", number + 1};
     struct change_set c = {.chunks = chunks,
                            .chunk_count = chunk_count,
                            .first_chunk = y->store->next_chunk,
-                           .marks = &mark,
-                           .mark_count = 1};
+                           .numbers = &raised,
+                           .number_count = 1};
     struct err err = {.code = ERR_OK};
     assert_int_equal(y->store->ops->commit(y->store, &c, &err), ERR_OK);
 }
@@ -63,9 +63,8 @@ static struct high_water position_of(const struct yard *y)
     return position;
 }
 
-static void test_every_commit_counts_once_whatever_it_writes(void **state)
+TEST(test_every_commit_counts_once_whatever_it_writes)
 {
-    (void)state;
     static const size_t chunks[] = {1, 1, 0, 1, 3, 0, 4, 1, 2, 1};
     struct yard y;
     struct err err;
@@ -84,9 +83,8 @@ static void test_every_commit_counts_once_whatever_it_writes(void **state)
     yard_close(&y);
 }
 
-static void test_a_store_behind_its_mark_is_refused_until_it_is_reset(void **state)
+TEST(test_a_store_behind_its_mark_is_refused_until_it_is_reset)
 {
-    (void)state;
     struct yard y;
     struct err err;
     int fd;
@@ -108,9 +106,8 @@ static void test_a_store_behind_its_mark_is_refused_until_it_is_reset(void **sta
     yard_close(&y);
 }
 
-static void test_what_is_no_mark_counts_as_none(void **state)
+TEST(test_what_is_no_mark_counts_as_none)
 {
-    (void)state;
     struct yard y;
     struct err err;
     char path[80];
@@ -127,9 +124,8 @@ static void test_what_is_no_mark_counts_as_none(void **state)
     yard_close(&y);
 }
 
-static void test_judgements(void **state)
+TEST(test_judgements)
 {
-    (void)state;
     struct err err;
     const struct high_water none = {0, 0}, five = {1, 5}, six = {1, 6}, other = {2, 9}, young = {0, 4};
     assert_int_equal(high_water_judge(&none, &five, &err), ERR_OK);
@@ -139,15 +135,4 @@ static void test_judgements(void **state)
     assert_int_equal(high_water_judge(&five, &other, &err), ERR_STORE_LOST);
     assert_int_equal(high_water_judge(&five, &young, &err), ERR_STORE_LOST);
     assert_int_equal(high_water_judge(&five, &none, &err), ERR_STORE_LOST);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_judgements),
-        cmocka_unit_test(test_every_commit_counts_once_whatever_it_writes),
-        cmocka_unit_test(test_a_store_behind_its_mark_is_refused_until_it_is_reset),
-        cmocka_unit_test(test_what_is_no_mark_counts_as_none),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

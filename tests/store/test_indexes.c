@@ -32,9 +32,8 @@ static void expect_candidates(const struct idem_index *x, uint64_t hash, const b
     assert_int_equal(count, want);
 }
 
-static void test_the_idempotency_index_agrees_with_a_naive_one(void **state)
+TEST(test_the_idempotency_index_agrees_with_a_naive_one)
 {
-    (void)state;
     static bool there[HASHES][JOBS_A_HASH];
     struct idem_index x = {0};
     size_t used = 0;
@@ -55,9 +54,8 @@ static void test_the_idempotency_index_agrees_with_a_naive_one(void **state)
     idem_free(&x);
 }
 
-static void test_idempotency_hashes_differ_by_client_and_key_and_are_never_reserved(void **state)
+TEST(test_idempotency_hashes_differ_by_client_and_key_and_are_never_reserved)
 {
-    (void)state;
     assert_int_not_equal(idem_hash(1, STR("a")), idem_hash(2, STR("a")));
     assert_int_not_equal(idem_hash(1, STR("a")), idem_hash(1, STR("b")));
     assert_int_equal(idem_hash(1, STR("a")), idem_hash(1, STR("a")));
@@ -67,9 +65,8 @@ static void test_idempotency_hashes_differ_by_client_and_key_and_are_never_reser
 
 /* --- counters ---------------------------------------------------------------------------------- */
 
-static void test_counters_of_an_older_shorter_form_are_read_with_zeros(void **state)
+TEST(test_counters_of_an_older_shorter_form_are_read_with_zeros)
 {
-    (void)state;
     struct client_counts full, back;
     memset(&full, 1, sizeof full);
     counts_from_bytes(&back, counts_bytes(&full));
@@ -143,9 +140,8 @@ static void expect_timers(struct live *l, struct task **all, int64_t now)
         assert_int_equal(live_phase_count(l, (enum task_phase)p), phases[p]);
 }
 
-static void test_the_live_queue_agrees_with_a_naive_one(void **state)
+TEST(test_the_live_queue_agrees_with_a_naive_one)
 {
-    (void)state;
     struct live *l = live_new();
     struct task *all[TASKS] = {NULL};
     const int64_t now = 1000000; /* one instant: what passes is the kernel's business */
@@ -177,9 +173,8 @@ static void test_the_live_queue_agrees_with_a_naive_one(void **state)
     live_free(l);
 }
 
-static void test_workers_are_remembered_while_they_are_seen_or_hold_a_task(void **state)
+TEST(test_workers_are_remembered_while_they_are_seen_or_hold_a_task)
 {
-    (void)state;
     struct live *l = live_new();
     struct task_row row = {.id = 1,
                            .client = 1,
@@ -204,16 +199,4 @@ static void test_workers_are_remembered_while_they_are_seen_or_hold_a_task(void 
     live_forget_workers(l, 1000);
     assert_int_equal(live_worker_count(l, 0), 1);
     live_free(l);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_the_idempotency_index_agrees_with_a_naive_one),
-        cmocka_unit_test(test_idempotency_hashes_differ_by_client_and_key_and_are_never_reserved),
-        cmocka_unit_test(test_counters_of_an_older_shorter_form_are_read_with_zeros),
-        cmocka_unit_test(test_the_live_queue_agrees_with_a_naive_one),
-        cmocka_unit_test(test_workers_are_remembered_while_they_are_seen_or_hold_a_task),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

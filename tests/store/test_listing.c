@@ -30,7 +30,7 @@ static void random_entries(struct bench *b, struct naive *next, struct list_entr
     for (size_t i = 0; i < count; i++) {
         uint64_t client = bench_draw(b, CLIENTS), bucket = bench_draw(b, BUCKETS), id = bench_draw(b, IDS);
         bool removed = bench_draw(b, 3) == 0;
-        entries[i] = (struct list_entry){.client = (int64_t)client + 1,
+        entries[i] = (struct list_entry){.owner_key = (int64_t)client + 1,
                                          .bucket = (uint8_t)(next->first_bucket + bucket),
                                          .id = (int64_t)id + 1,
                                          .removed = removed};
@@ -44,7 +44,7 @@ static void expect_list(struct bench *b, const struct naive *m, const struct lis
     size_t got_count, want_count = 0;
     struct err err;
     for (int64_t id = IDS; id-- > 0 && want_count < q->limit;)
-        if (m->in[q->client - 1][q->bucket - m->first_bucket][id] && id + 1 < q->below_id &&
+        if (m->in[q->owner_key - 1][q->bucket - m->first_bucket][id] && id + 1 < q->below_id &&
             id + 1 >= q->from_id)
             want[want_count++] = id + 1;
     bench_begin(b);
@@ -57,7 +57,7 @@ static void expect_list(struct bench *b, const struct naive *m, const struct lis
 static void random_queries(struct bench *b, const struct naive *m)
 {
     for (int i = 0; i < 3; i++) {
-        struct list_query q = {.client = 1 + (int64_t)bench_draw(b, CLIENTS),
+        struct list_query q = {.owner_key = 1 + (int64_t)bench_draw(b, CLIENTS),
                                .bucket = (uint8_t)(m->first_bucket + bench_draw(b, BUCKETS)),
                                .below_id = bench_draw(b, 2) ? INT64_MAX : (int64_t)bench_draw(b, IDS + 2),
                                .from_id = bench_draw(b, 2) ? 0 : (int64_t)bench_draw(b, IDS + 2),
@@ -76,11 +76,11 @@ static bool see_entry(const struct list_entry *e, void *arg)
 {
     struct seen_entries *s = arg;
     const struct list_entry *x = &s->last;
-    assert_true(s->model->in[e->client - 1][e->bucket - s->model->first_bucket][e->id - 1]);
+    assert_true(s->model->in[e->owner_key - 1][e->bucket - s->model->first_bucket][e->id - 1]);
     if (s->count)
-        assert_true(
-            x->client < e->client ||
-            (x->client == e->client && (x->bucket < e->bucket || (x->bucket == e->bucket && x->id < e->id))));
+        assert_true(x->owner_key < e->owner_key ||
+                    (x->owner_key == e->owner_key &&
+                     (x->bucket < e->bucket || (x->bucket == e->bucket && x->id < e->id))));
     s->last = *e;
     s->count++;
     return true;
@@ -99,9 +99,8 @@ static void expect_all(struct bench *b, const struct naive *m)
     assert_int_equal(s.count, want);
 }
 
-static void test_listings_agree_with_a_naive_model(void **state)
+BENCH_TEST(test_listings_agree_with_a_naive_model, b)
 {
-    struct bench *b = *state;
     struct naive *now = must_alloc(sizeof *now), *next = must_alloc(sizeof *next);
     struct job_row absent = {.id = 5};
     struct row_change bad = {&table_job_row, ROW_DELETE, &absent};
@@ -136,21 +135,21 @@ static void test_listings_agree_with_a_naive_model(void **state)
 }
 
 /* A large commit passes the merge threshold alone; the next ones start over. */
-static void test_one_large_commit_is_listed_whole(void **state)
+BENCH_TEST(test_one_large_commit_is_listed_whole, b)
 {
-    struct bench *b = *state;
     enum { MANY = 5000 };
     struct list_entry *entries = ARENA_ARRAY(b->arena, struct list_entry, MANY);
     int64_t *ids = ARENA_ARRAY(b->arena, int64_t, MANY + 1);
     for (int i = 0; i < MANY; i++)
-        entries[i] =
-            (struct list_entry){.client = 1, .bucket = first_bucket(b), .id = (int64_t)i * 7919 % MANY + 1};
+        entries[i] = (struct list_entry){
+            .owner_key = 1, .bucket = first_bucket(b), .id = (int64_t)i * 7919 % MANY + 1};
     struct change_set c = {.list = entries, .list_count = MANY, .first_chunk = b->store->next_chunk};
     assert_int_equal(bench_commit(b, &c), ERR_OK);
-    c.list = &(struct list_entry){.client = 1, .bucket = first_bucket(b), .id = MANY + 1};
+    c.list = &(struct list_entry){.owner_key = 1, .bucket = first_bucket(b), .id = MANY + 1};
     c.list_count = 1;
     assert_int_equal(bench_commit(b, &c), ERR_OK);
-    struct list_query q = {.client = 1, .bucket = first_bucket(b), .below_id = INT64_MAX, .limit = MANY + 1};
+    struct list_query q = {
+        .owner_key = 1, .bucket = first_bucket(b), .below_id = INT64_MAX, .limit = MANY + 1};
     struct err err;
     size_t count;
     bench_begin(b);
@@ -171,9 +170,8 @@ static size_t live_ids(struct bench *b, const struct list_query *q, int64_t task
     return count;
 }
 
-static void test_live_tasks_of_a_client_are_listed_newest_first(void **state)
+BENCH_TEST(test_live_tasks_of_a_client_are_listed_newest_first, b)
 {
-    struct bench *b = *state;
     for (int64_t id = 1; id <= 120; id++) {
         struct task_row t = {.id = id, .client = id % 3, .state = id % 4, .queue = STR("q"), .refs = {"", 0}};
         assert_int_equal(bench_change(b, &table_task_row, ROW_INSERT, &t), ERR_OK);
@@ -182,15 +180,15 @@ static void test_live_tasks_of_a_client_are_listed_newest_first(void **state)
     for (int64_t client = 0; client < 3; client++)
         for (int64_t wanted = -1; wanted < 4; wanted++) {
             struct list_query q = {
-                .client = client, .below_id = 100, .from_id = 10, .limit = 5 + (size_t)client * 50};
+                .owner_key = client, .below_id = 100, .from_id = 10, .limit = 5 + (size_t)client * 50};
             size_t n = live_ids(b, &q, wanted, ids), at = 0;
             for (int64_t id = 99; id >= 10 && at < q.limit; id--)
                 if (id % 3 == client && (wanted < 0 || id % 4 == wanted))
                     assert_int_equal(ids[at++], id);
             assert_int_equal(n, at);
         }
-    struct list_query stranger = {.client = 9, .below_id = INT64_MAX, .limit = 10};
-    assert_int_equal(live_ids(b, &stranger, -1, ids), 0);
+    struct list_query foreign = {.owner_key = 9, .below_id = INT64_MAX, .limit = 10};
+    assert_int_equal(live_ids(b, &foreign, -1, ids), 0);
 }
 
 /* What a listing of live tasks should give, the slow way. */
@@ -206,7 +204,7 @@ static void check_live_listing(struct bench *b, const struct model_task *model)
 {
     static int64_t ids[MODEL_IDS];
     int64_t from = (int64_t)(bench_draw(b, MODEL_IDS));
-    struct list_query q = {.client = 1 + (int64_t)(bench_draw(b, MODEL_CLIENTS)),
+    struct list_query q = {.owner_key = 1 + (int64_t)(bench_draw(b, MODEL_CLIENTS)),
                            .from_id = from,
                            .below_id = from + (int64_t)(bench_draw(b, MODEL_IDS)),
                            .limit = 1 + bench_draw(b, 50)};
@@ -215,7 +213,7 @@ static void check_live_listing(struct bench *b, const struct model_task *model)
     q.queue = model_queues[queue];
     size_t n = live_ids(b, &q, wanted, ids), at = 0;
     for (int64_t id = MODEL_IDS - 1; id >= q.from_id && at < q.limit; id--)
-        if (id < q.below_id && model[id].client == q.client && (wanted < 0 || model[id].state == wanted) &&
+        if (id < q.below_id && model[id].client == q.owner_key && (wanted < 0 || model[id].state == wanted) &&
             (queue == MODEL_QUEUES || model[id].queue == queue))
             assert_int_equal(ids[at++], id);
     assert_int_equal(n, at);
@@ -273,9 +271,8 @@ static void check_queues(struct bench *b, const struct model_task *model, int64_
 
 /* Ids appear in any order (a retried job has an old one), move, and go from the front, the back and the
  * middle, so that lists are packed, emptied and begun again. */
-static void test_live_tasks_agree_with_a_naive_model(void **state)
+BENCH_TEST(test_live_tasks_agree_with_a_naive_model, b)
 {
-    struct bench *b = *state;
     static struct model_task model[MODEL_IDS];
     memset(model, 0, sizeof model);
     for (int step = 0, steps = fewer(b, MODEL_STEPS); step < steps; step++) {
@@ -387,10 +384,9 @@ static size_t random_counters(struct bench *b, struct naive_counters *m, struct 
     return n;
 }
 
-static void test_counters_agree_with_a_naive_model(void **state)
+BENCH_TEST(test_counters_agree_with_a_naive_model, b)
 {
     static const struct str chunk = STR("a");
-    struct bench *b = *state;
     struct naive_counters now = {0}, next;
     struct job_row absent = {.id = 5};
     for (int i = 0; i < fewer(b, COUNTER_COMMITS); i++) {
@@ -418,12 +414,5 @@ static void test_counters_agree_with_a_naive_model(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        BENCH_TEST(test_listings_agree_with_a_naive_model),
-        BENCH_TEST(test_one_large_commit_is_listed_whole),
-        BENCH_TEST(test_counters_agree_with_a_naive_model),
-        BENCH_TEST(test_live_tasks_of_a_client_are_listed_newest_first),
-        BENCH_TEST(test_live_tasks_agree_with_a_naive_model),
-    };
-    return BENCH_RUN_ALL(tests);
+    return bench_run_all();
 }

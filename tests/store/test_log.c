@@ -43,7 +43,7 @@ enum { EVENTS = 400 };
 /* Builds a log of EVENTS events; gives their refs. */
 static void build(struct bench *b, struct log_builder *log, uint64_t *refs)
 {
-    log_builder_start(log, b->arena, b->store->next_chunk);
+    log_builder_start(log, b->arena, b->store->next_chunk, b->store->open_bytes);
     for (uint64_t n = 0; n < EVENTS; n++) {
         struct event e = made_event(b, n);
         refs[n] = log_append(log, &e);
@@ -51,9 +51,8 @@ static void build(struct bench *b, struct log_builder *log, uint64_t *refs)
     log_builder_finish(log);
 }
 
-static void test_events_come_back_from_their_references_and_in_order(void **state)
+BENCH_TEST(test_events_come_back_from_their_references_and_in_order, b)
 {
-    struct bench *b = *state;
     struct log_builder log;
     uint64_t refs[EVENTS];
     build(b, &log, refs);
@@ -83,9 +82,99 @@ static void test_events_come_back_from_their_references_and_in_order(void **stat
     assert_int_equal(n, EVENTS);
 }
 
-static void test_an_event_on_its_own_is_the_same_bytes(void **state)
+/* One commit with `count` events from number `first` on. */
+static void commit_events(struct bench *b, uint64_t first, size_t count, uint64_t *refs)
 {
-    struct bench *b = *state;
+    struct log_builder log;
+    log_builder_start(&log, b->arena, b->store->next_chunk, b->store->open_bytes);
+    for (size_t i = 0; i < count; i++) {
+        struct event e = made_event(b, first + i);
+        refs[first + i] = log_append(&log, &e);
+    }
+    log_builder_finish(&log);
+    struct change_set c = {.chunks = log.chunks,
+                           .chunk_count = log.chunk_count,
+                           .first_chunk = log.first_chunk,
+                           .first_offset = log.first_offset};
+    assert_int_equal(bench_commit(b, &c), ERR_OK);
+}
+
+static void expect_event(struct bench *b, uint64_t ref, uint64_t n)
+{
+    struct event got, want = made_event(b, n);
+    struct str chunk;
+    struct err err;
+    size_t next;
+    assert_int_equal(b->reader->ops->reader_chunk(b->reader, log_ref_chunk(ref), b->arena, &chunk, &err),
+                     ERR_OK);
+    assert_true(log_chunk_is_sound(chunk));
+    assert_true(event_decode(chunk, log_ref_offset(ref), &got, &next));
+    expect_same_event(&got, &want);
+}
+
+struct followed {
+    struct bench *bench;
+    uint64_t next;
+    size_t chunks;
+};
+
+static bool see_events(struct log_place at, struct str chunk, void *arg)
+{
+    struct followed *f = arg;
+    struct event e;
+    f->chunks++;
+    for (size_t offset = at.offset; offset < chunk.len;) {
+        struct event want = made_event(f->bench, f->next++);
+        assert_true(event_decode(chunk, offset, &e, &offset));
+        expect_same_event(&e, &want);
+    }
+    return true;
+}
+
+static bool count_chunk(int64_t number, struct str chunk, void *arg)
+{
+    (void)number;
+    ++*(size_t *)arg;
+    return log_chunk_is_sound(chunk);
+}
+
+/* However few events a commit has: where one writer numbers the chunks, they are as full as those of a large
+ * commit. Each event stays where its reference says, before and after the chunk is full, and is told once. */
+BENCH_TEST(test_small_commits_share_chunks_and_no_event_moves, b)
+{
+    struct followed f = {.bench = b};
+    struct log_place place = {0};
+    struct err err;
+    uint64_t refs[EVENTS + 3], count = 0;
+    size_t chunks = 0;
+    for (int i = 0; count < EVENTS; i++) {
+        commit_events(b, count, 1 + (size_t)i % 3, refs);
+        count += 1 + (uint64_t)i % 3;
+        if (b->on_disk && i % 50 == 20)
+            bench_reopen(b);
+        bench_begin(b);
+        for (uint64_t n = 0; n<count; n += count> 20 && n + 20 < count ? 7 : 1)
+            expect_event(b, refs[n], n);
+        assert_int_equal(store_follow(b->reader, &place, 100, see_events, &f, &err), ERR_OK);
+        bench_end(b);
+        assert_true(b->shared || f.next == count);
+    }
+    while (f.next < count) { /* other programs' transactions hold it up */
+        bench_begin(b);
+        assert_int_equal(store_follow(b->reader, &place, 100, see_events, &f, &err), ERR_OK);
+        bench_end(b);
+    }
+    bench_begin(b);
+    assert_int_equal(b->reader->ops->reader_scan_log(b->reader, 0, count_chunk, &chunks, &err), ERR_OK);
+    bench_end(b);
+    struct log_builder whole;
+    build(b, &whole, refs);
+    if (b->on_disk && !b->shared)
+        assert_true(chunks <= whole.chunk_count + 2);
+}
+
+BENCH_TEST(test_an_event_on_its_own_is_the_same_bytes, b)
+{
     for (uint64_t n = 0; n < 30; n++) {
         struct event want = made_event(b, n), got;
         struct str alone = event_encode_in(b->arena, &want);
@@ -97,9 +186,8 @@ static void test_an_event_on_its_own_is_the_same_bytes(void **state)
 }
 
 /* Whatever bytes stand there: no read beyond the end, and every single changed byte of a chunk is noticed. */
-static void test_damaged_chunks_are_noticed_and_never_read_beyond(void **state)
+BENCH_TEST(test_damaged_chunks_are_noticed_and_never_read_beyond, b)
 {
-    struct bench *b = *state;
     struct log_builder log;
     uint64_t refs[EVENTS];
     build(b, &log, refs);
@@ -181,9 +269,8 @@ static void expect_first(const struct bench *b, int64_t first)
         assert_int_equal(b->store->first_chunk, first);
 }
 
-static void test_chunks_are_numbered_through_and_dropped_from_the_front(void **state)
+BENCH_TEST(test_chunks_are_numbered_through_and_dropped_from_the_front, b)
 {
-    struct bench *b = *state;
     expect_numbers(b, 0, 1, 0);
     expect_first(b, 1);
     for (int i = 0; i < 5; i++)
@@ -205,9 +292,8 @@ static void test_chunks_are_numbered_through_and_dropped_from_the_front(void **s
     assert_null(chunk.ptr);
 }
 
-static void test_an_emptied_log_counts_on(void **state)
+BENCH_TEST(test_an_emptied_log_counts_on, b)
 {
-    struct bench *b = *state;
     append_chunks(b, 5, 0);
     append_chunks(b, 0, 6);
     expect_numbers(b, 0, 1, 0);
@@ -224,9 +310,8 @@ static void test_an_emptied_log_counts_on(void **state)
     expect_numbers(b, 0, next, next + 1);
 }
 
-static void test_a_chunk_number_is_used_once(void **state)
+BENCH_TEST(test_a_chunk_number_is_used_once, b)
 {
-    struct bench *b = *state;
     append_chunks(b, 3, 0);
     struct str chunk = STR("again");
     struct change_set c = {.chunks = &chunk, .chunk_count = 1, .first_chunk = b->first_chunk + 2};
@@ -256,9 +341,8 @@ static void follow_until(struct bench *b, struct log_place *place, size_t at_onc
     assert_int_equal(n->count, count);
 }
 
-static void test_who_follows_sees_each_chunk_once_and_goes_on_where_it_ended(void **state)
+BENCH_TEST(test_who_follows_sees_each_chunk_once_and_goes_on_where_it_ended, b)
 {
-    struct bench *b = *state;
     struct numbers n = {.count = 0}, stopped = {.stop_after = 2};
     struct log_place place = {0}, start = {0};
     struct err err;
@@ -283,14 +367,5 @@ static void test_who_follows_sees_each_chunk_once_and_goes_on_where_it_ended(voi
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        BENCH_TEST(test_events_come_back_from_their_references_and_in_order),
-        BENCH_TEST(test_an_event_on_its_own_is_the_same_bytes),
-        BENCH_TEST(test_damaged_chunks_are_noticed_and_never_read_beyond),
-        BENCH_TEST(test_chunks_are_numbered_through_and_dropped_from_the_front),
-        BENCH_TEST(test_an_emptied_log_counts_on),
-        BENCH_TEST(test_a_chunk_number_is_used_once),
-        BENCH_TEST(test_who_follows_sees_each_chunk_once_and_goes_on_where_it_ended),
-    };
-    return BENCH_RUN_ALL(tests);
+    return bench_run_all();
 }

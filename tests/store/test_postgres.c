@@ -23,9 +23,8 @@ static uint32_t claim(struct store *s, struct arena *a, int64_t client, uint32_t
 
 /* --- claims -------------------------------------------------------------------------------------- */
 
-static void test_claims_leave_locked_tasks_to_whoever_holds_them(void **state)
+BENCH_TEST(test_claims_leave_locked_tasks_to_whoever_holds_them, b)
 {
-    struct bench *b = *state;
     struct store *other = shared_open_other(b);
     for (int64_t id = 1; id <= 10; id++) {
         struct task_row t = shared_ready_task(id, id == 7 ? 9 : 5);
@@ -50,9 +49,8 @@ static void test_claims_leave_locked_tasks_to_whoever_holds_them(void **state)
     store_close(other);
 }
 
-static void test_what_is_due_is_loaded_and_nothing_else(void **state)
+BENCH_TEST(test_what_is_due_is_loaded_and_nothing_else, b)
 {
-    struct bench *b = *state;
     struct task_row rows[] = {shared_ready_task(1, 5), shared_ready_task(2, 5), shared_ready_task(3, 5),
                               shared_ready_task(4, 5)};
     rows[0].state = JOB_CREATED;
@@ -90,9 +88,8 @@ static size_t jobs_by_key(struct store *s, struct arena *a, int64_t client, stru
 
 /* [JOB-070]: the second of two that use a key at the same time is told so, writes nothing, and finds the
  * first's job when it looks again. */
-static void test_two_handles_that_use_a_key_at_once_make_one_job(void **state)
+BENCH_TEST(test_two_handles_that_use_a_key_at_once_make_one_job, b)
 {
-    struct bench *b = *state;
     struct store *other = shared_open_other(b);
     struct job_row one = {.id = 1, .client = 3, .queue = shared_queue, .idem_key = STR("key")}, two = one;
     struct task_row task = shared_ready_task(1, 5);
@@ -133,9 +130,8 @@ static void *load_and_wait(void *arg)
     return NULL;
 }
 
-static void test_a_row_that_another_batch_changes_is_read_after_it(void **state)
+BENCH_TEST(test_a_row_that_another_batch_changes_is_read_after_it, b)
 {
-    struct bench *b = *state;
     struct waiting_load w = {
         .store = shared_open_other(b), .arena = arena_new(1 << 12), .head = {.client = 1}};
     struct key_head_row head = {.client = 1, .active = 5};
@@ -161,9 +157,8 @@ static void test_a_row_that_another_batch_changes_is_read_after_it(void **state)
     PQfinish(look);
 }
 
-static void test_an_update_of_a_row_that_is_gone_is_a_conflict(void **state)
+BENCH_TEST(test_an_update_of_a_row_that_is_gone_is_a_conflict, b)
 {
-    struct bench *b = *state;
     struct task_row t = shared_ready_task(1, 5);
     struct err err;
     assert_int_equal(bench_change(b, &table_task_row, ROW_INSERT, &t), ERR_OK);
@@ -174,9 +169,8 @@ static void test_an_update_of_a_row_that_is_gone_is_a_conflict(void **state)
 }
 
 /* A handle counts clients on its own, and is told when others have made some. */
-static void test_clients_made_by_two_handles_get_different_numbers(void **state)
+BENCH_TEST(test_clients_made_by_two_handles_get_different_numbers, b)
 {
-    struct bench *b = *state;
     struct store *both[] = {b->store, shared_open_other(b)};
     unsigned conflicts = 0;
     for (int i = 0; i < 20; i++) {
@@ -217,9 +211,8 @@ static void expect_takeover(struct store *from, struct store *to)
     }
 }
 
-static void test_duties_have_one_holder_and_are_taken_from_a_silent_one(void **state)
+BENCH_TEST(test_duties_have_one_holder_and_are_taken_from_a_silent_one, b)
 {
-    struct bench *b = *state;
     struct store *other = shared_open_other(b);
     PGconn *look = bench_session(&b->schema);
     assert_true(leads(b->store));
@@ -237,10 +230,9 @@ static void test_duties_have_one_holder_and_are_taken_from_a_silent_one(void **s
 }
 
 /* A node that went between taking the lock and its first beat: nothing but its session tells of it. */
-static void test_duties_are_taken_from_a_holder_that_never_had_a_beat(void **state)
+BENCH_TEST(test_duties_are_taken_from_a_holder_that_never_had_a_beat, b)
 {
     enum { SILENT_MS = 3000 };
-    struct bench *b = *state;
     PGconn *orphan = bench_session(&b->schema);
     bench_sql(orphan, "SELECT pg_advisory_lock(1464158577, hashtext(current_schema()))");
     int64_t since = shared_now_ms();
@@ -255,9 +247,8 @@ static void test_duties_are_taken_from_a_holder_that_never_had_a_beat(void **sta
 /* --- lanes --------------------------------------------------------------------------------------- */
 
 /* As when the connection was given up before COMMIT arrived, and the lane went on over another. */
-static void test_a_commit_that_later_ones_of_its_lane_have_passed_is_refused(void **state)
+BENCH_TEST(test_a_commit_that_later_ones_of_its_lane_have_passed_is_refused, b)
 {
-    struct bench *b = *state;
     struct store *s = shared_open_other(b);
     PGconn *look = bench_session(&b->schema);
     struct err err;
@@ -277,9 +268,8 @@ static void test_a_commit_that_later_ones_of_its_lane_have_passed_is_refused(voi
     PQfinish(look);
 }
 
-static void test_a_lane_that_was_given_away_writes_nothing_more(void **state)
+BENCH_TEST(test_a_lane_that_was_given_away_writes_nothing_more, b)
 {
-    struct bench *b = *state;
     struct store *lost = shared_open_other(b);
     PGconn *look = bench_session(&b->schema);
     struct err err;
@@ -319,10 +309,9 @@ static struct client_counts counts_now(struct bench *b, int64_t client)
     return counts;
 }
 
-static void test_counters_of_many_handles_add_up_and_are_folded(void **state)
+BENCH_TEST(test_counters_of_many_handles_add_up_and_are_folded, b)
 {
     enum { EACH = 30 };
-    struct bench *b = *state;
     struct store *handles[] = {b->store, shared_open_other(b), shared_open_other(b)};
     PGconn *look = bench_session(&b->schema);
     struct client_counts counts = {0};
@@ -364,9 +353,8 @@ static bool keep_entry(const struct list_entry *e, void *arg)
     return true;
 }
 
-static void test_jobs_are_listed_from_their_rows(void **state)
+BENCH_TEST(test_jobs_are_listed_from_their_rows, b)
 {
-    struct bench *b = *state;
     struct err err;
     for (int64_t id = 1; id <= 9; id++) {
         struct job_row job = {.id = id, .client = 1 + id % 2, .queue = shared_queue};
@@ -378,12 +366,12 @@ static void test_jobs_are_listed_from_their_rows(void **state)
     }
     int64_t ids[10];
     size_t count;
-    struct list_query q = {.client = 2, .bucket = LIST_ALL, .below_id = 8, .from_id = 2, .limit = 10};
+    struct list_query q = {.owner_key = 2, .bucket = LIST_ALL, .below_id = 8, .from_id = 2, .limit = 10};
     bench_begin(b);
     assert_int_equal(b->reader->ops->reader_list(b->reader, &q, ids, &count, &err), ERR_OK);
     assert_int_equal(count, 3);
     assert_memory_equal(ids, ((const int64_t[]){7, 5, 3}), 3 * sizeof *ids);
-    q = (struct list_query){.client = 2, .bucket = 1 + JOB_SUCCEEDED, .below_id = INT64_MAX, .limit = 10};
+    q = (struct list_query){.owner_key = 2, .bucket = 1 + JOB_SUCCEEDED, .below_id = INT64_MAX, .limit = 10};
     assert_int_equal(b->reader->ops->reader_list(b->reader, &q, ids, &count, &err), ERR_OK);
     assert_int_equal(count, 1); /* 9: odd and a multiple of three */
     assert_int_equal(ids[0], 9);
@@ -392,8 +380,8 @@ static void test_jobs_are_listed_from_their_rows(void **state)
     bench_end(b);
     assert_int_equal(end - seen, 9 + 6);
     for (struct list_entry *e = seen + 1; e < end; e++)
-        assert_true(e[-1].client < e->client ||
-                    (e[-1].client == e->client &&
+        assert_true(e[-1].owner_key < e->owner_key ||
+                    (e[-1].owner_key == e->owner_key &&
                      (e[-1].bucket < e->bucket || (e[-1].bucket == e->bucket && e[-1].id < e->id))));
 }
 
@@ -437,9 +425,8 @@ static size_t follow_by_number(PGconn *c, int64_t *place)
     return (size_t)count;
 }
 
-static void test_who_follows_the_log_misses_no_transaction_that_commits_late(void **state)
+BENCH_TEST(test_who_follows_the_log_misses_no_transaction_that_commits_late, b)
 {
-    struct bench *b = *state;
     struct store *other = shared_open_other(b);
     PGconn *slow = bench_session(&b->schema), *naive = bench_session(&b->schema);
     struct str chunk = STR("in time");
@@ -471,9 +458,8 @@ static void test_who_follows_the_log_misses_no_transaction_that_commits_late(voi
 }
 
 /* A dump restored elsewhere: transactions of the former server are ahead of the new one's. */
-static void test_a_restored_log_can_be_followed_and_places_of_the_former_server_are_refused(void **state)
+BENCH_TEST(test_a_restored_log_can_be_followed_and_places_of_the_former_server_are_refused, b)
 {
-    struct bench *b = *state;
     PGconn *sql = bench_session(&b->schema);
     struct log_place place = {0}, former = {.turn = INT64_C(1) << 60, .chunk = 7};
     struct seen seen = {.count = 0};
@@ -513,10 +499,9 @@ static void *open_one(void *arg)
     return NULL;
 }
 
-static void test_many_nodes_that_start_at_once_make_one_schema(void **state)
+BENCH_TEST(test_many_nodes_that_start_at_once_make_one_schema, b)
 {
     enum { NODES = 8 };
-    struct bench *b = *state;
     struct bench fresh = {.shared = true};
     struct opening openings[NODES];
     pthread_t threads[NODES];
@@ -533,9 +518,8 @@ static void test_many_nodes_that_start_at_once_make_one_schema(void **state)
     bench_schema_drop(&fresh.schema);
 }
 
-static void test_a_schema_of_a_newer_program_is_refused(void **state)
+BENCH_TEST(test_a_schema_of_a_newer_program_is_refused, b)
 {
-    struct bench *b = *state;
     PGconn *look = bench_session(&b->schema);
     bench_sql(look, "UPDATE marks SET value = value + 1 WHERE name = 'schema'");
     struct postgres_options o = {.url = b->schema.url, .timeout_ms = SHARED_TIMEOUT_MS};
@@ -545,38 +529,9 @@ static void test_a_schema_of_a_newer_program_is_refused(void **state)
     PQfinish(look);
 }
 
-static void test_a_key_of_the_tenth_schema_keeps_its_power_and_is_listed(void **state)
-{
-    struct bench *b = *state;
-    PGconn *look = bench_session(&b->schema);
-    bench_sql(look, "ALTER TABLE api_keys DROP COLUMN scopes, DROP COLUMN queues, DROP COLUMN name, "
-                    "DROP COLUMN ends_ms, DROP COLUMN used_ms");
-    bench_sql(look, "ALTER TABLE key_heads DROP COLUMN listed");
-    bench_sql(look, "INSERT INTO api_keys VALUES(7,8,1,'a','b',5,6,0)");
-    bench_sql(look, "INSERT INTO key_heads VALUES(1,7)");
-    bench_sql(look, "UPDATE marks SET value = 10 WHERE name = 'schema'");
-    PQfinish(look);
-    struct store *s = shared_open_other(b);
-    struct arena *a = arena_new(512);
-    struct err err;
-    bool found = false;
-    struct api_key_row key = {.id = 7};
-    assert_int_equal(s->ops->fetch(s, &table_api_key_row, &key, a, &found, &err), ERR_OK);
-    assert_true(found && !key.queues.ptr && !key.name.ptr);
-    assert_int_equal(key_scopes_of_stored(key.scopes), SCOPE_ALL);
-    struct key_head_row head = {.client = 1};
-    assert_int_equal(s->ops->fetch(s, &table_key_head_row, &head, a, &found, &err), ERR_OK);
-    struct key_list list = key_list_read(head.listed, head.active);
-    assert_true(list.count == 1 && list.ids[0] == 7);
-    s->ops->abandon(s);
-    arena_free(a);
-    store_close(s);
-}
-
 /* [JOB-107]: no other value is storable. */
-static void test_the_schema_refuses_states_that_do_not_belong_there(void **state)
+BENCH_TEST(test_the_schema_refuses_states_that_do_not_belong_there, b)
 {
-    struct bench *b = *state;
     struct err err;
     for (int64_t s = -1; s <= JOB_STATE_COUNT; s++) {
         bool known = s >= 0 && s < JOB_STATE_COUNT, final = known && job_state_is_final((enum job_state)s);
@@ -590,9 +545,8 @@ static void test_the_schema_refuses_states_that_do_not_belong_there(void **state
 }
 
 /* The same of runs, steps and decisions, as in a SQLite file. */
-static void test_the_schema_refuses_states_of_runs_that_there_are_not(void **state)
+BENCH_TEST(test_the_schema_refuses_states_of_runs_that_there_are_not, b)
 {
-    struct bench *b = *state;
     struct err err;
     for (int64_t s = -1; s <= RUN_STATUS_COUNT; s++) {
         char name[16];
@@ -611,26 +565,5 @@ static void test_the_schema_refuses_states_of_runs_that_there_are_not(void **sta
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        BENCH_TEST(test_claims_leave_locked_tasks_to_whoever_holds_them),
-        BENCH_TEST(test_what_is_due_is_loaded_and_nothing_else),
-        BENCH_TEST(test_two_handles_that_use_a_key_at_once_make_one_job),
-        BENCH_TEST(test_a_row_that_another_batch_changes_is_read_after_it),
-        BENCH_TEST(test_an_update_of_a_row_that_is_gone_is_a_conflict),
-        BENCH_TEST(test_clients_made_by_two_handles_get_different_numbers),
-        BENCH_TEST(test_duties_have_one_holder_and_are_taken_from_a_silent_one),
-        BENCH_TEST(test_duties_are_taken_from_a_holder_that_never_had_a_beat),
-        BENCH_TEST(test_a_commit_that_later_ones_of_its_lane_have_passed_is_refused),
-        BENCH_TEST(test_a_lane_that_was_given_away_writes_nothing_more),
-        BENCH_TEST(test_counters_of_many_handles_add_up_and_are_folded),
-        BENCH_TEST(test_jobs_are_listed_from_their_rows),
-        BENCH_TEST(test_who_follows_the_log_misses_no_transaction_that_commits_late),
-        BENCH_TEST(test_a_restored_log_can_be_followed_and_places_of_the_former_server_are_refused),
-        BENCH_TEST(test_many_nodes_that_start_at_once_make_one_schema),
-        BENCH_TEST(test_a_schema_of_a_newer_program_is_refused),
-        BENCH_TEST(test_a_key_of_the_tenth_schema_keeps_its_power_and_is_listed),
-        BENCH_TEST(test_the_schema_refuses_states_that_do_not_belong_there),
-        BENCH_TEST(test_the_schema_refuses_states_of_runs_that_there_are_not),
-    };
-    return STORE_RUN("postgres", tests, bench_group_postgres);
+    return store_run("postgres", bench_group_postgres);
 }

@@ -44,9 +44,8 @@ static void close_through(struct through *t)
     t->proxy = commit_proxy_stop(t->proxy);
 }
 
-static void test_a_commit_that_never_arrived_did_not_happen(void **state)
+BENCH_TEST(test_a_commit_that_never_arrived_did_not_happen, b)
 {
-    struct bench *b = *state;
     struct through t;
     struct err err;
     open_through(b, &t);
@@ -60,9 +59,8 @@ static void test_a_commit_that_never_arrived_did_not_happen(void **state)
     close_through(&t);
 }
 
-static void test_a_commit_whose_answer_was_lost_did_happen(void **state)
+BENCH_TEST(test_a_commit_whose_answer_was_lost_did_happen, b)
 {
-    struct bench *b = *state;
     struct through t;
     struct err err;
     open_through(b, &t);
@@ -76,9 +74,8 @@ static void test_a_commit_whose_answer_was_lost_did_happen(void **state)
 
 /* While the COMMIT is on its way nobody can tell by looking: whatever is answered must stay true after it has
  * arrived. */
-static void test_a_commit_that_arrives_late_does_not_make_a_liar_of_the_answer(void **state)
+BENCH_TEST(test_a_commit_that_arrives_late_does_not_make_a_liar_of_the_answer, b)
 {
-    struct bench *b = *state;
     struct through t;
     struct err err;
     open_through(b, &t);
@@ -98,10 +95,10 @@ static void test_a_commit_that_arrives_late_does_not_make_a_liar_of_the_answer(v
 }
 
 /* The negative control: a plain session through the same cuts is told of a failure each time, and what is in
- * the database differs. Who believes it is wrong once, and who believes a look is wrong as well. */
-static void test_a_plain_session_cannot_tell_what_became_of_its_commit(void **state)
+ * the database differs. A caller that trusts the first answer is wrong, and so is one that trusts a later
+ * look. */
+BENCH_TEST(test_a_plain_session_cannot_tell_what_became_of_its_commit, b)
 {
-    struct bench *b = *state;
     static const struct {
         enum proxy_fault fault;
         int64_t at_once, later;
@@ -132,9 +129,8 @@ static void test_a_plain_session_cannot_tell_what_became_of_its_commit(void **st
 
 /* --- a database that is not there ---------------------------------------------------------------- */
 
-static void test_a_database_that_hangs_or_refuses_is_unavailable_in_time_and_found_again(void **state)
+BENCH_TEST(test_a_database_that_hangs_or_refuses_is_unavailable_in_time_and_found_again, b)
 {
-    struct bench *b = *state;
     static const enum proxy_fault faults[] = {PROXY_HANGS, PROXY_REFUSES};
     for (size_t i = 0; i < LENGTH_OF(faults); i++) {
         struct through t;
@@ -158,9 +154,8 @@ static void test_a_database_that_hangs_or_refuses_is_unavailable_in_time_and_fou
 }
 
 /* Whoever waits for a batch that nobody answers has waited for twice the timeout, whatever it was at. */
-static void test_a_commit_into_silence_is_unknown_in_time(void **state)
+BENCH_TEST(test_a_commit_into_silence_is_unknown_in_time, b)
 {
-    struct bench *b = *state;
     struct through t;
     struct load_set nothing = {.now_ms = 1000};
     struct err err = {.code = ERR_OK};
@@ -196,10 +191,9 @@ static int open_mute(uint16_t *ret_port)
     return fd;
 }
 
-static void test_a_second_host_is_reached_when_the_first_says_nothing(void **state)
+BENCH_TEST(test_a_second_host_is_reached_when_the_first_says_nothing, b)
 {
     static const char host[] = "127.0.0.1:";
-    struct bench *b = *state;
     uint16_t mute;
     int fd = open_mute(&mute);
     const char *at = strstr(b->schema.url, host);
@@ -231,9 +225,8 @@ static void fail_into_a_long_pause(struct store *s, struct arena *a)
     }
 }
 
-static void test_who_pauses_goes_on_when_another_has_found_the_database(void **state)
+BENCH_TEST(test_who_pauses_goes_on_when_another_has_found_the_database, b)
 {
-    struct bench *b = *state;
     struct through t;
     struct load_set nothing = {.now_ms = 1000};
     struct err err = {.code = ERR_OK};
@@ -253,7 +246,7 @@ static void test_who_pauses_goes_on_when_another_has_found_the_database(void **s
 static void put_webhook(struct store *s, int64_t id)
 {
     struct webhook_row row = {
-        .id = id, .client = 1, .url = STR("http://h/"), .events = STR("*"), .enabled = 1};
+        .id = id, .client = 1, .url = STR("h"), .events = STR("*"), .secret = STR("s"), .enabled = 1};
     struct err err;
     assert_int_equal(shared_change(s, &table_webhook_row, ROW_INSERT, &row, &err), ERR_OK);
 }
@@ -273,9 +266,8 @@ static struct store *open_in_doubt(struct bench *b)
 }
 
 /* A decider walks the webhooks of a client and fetches what it needs for each. */
-static void test_webhooks_are_not_read_again_while_they_are_walked(void **state)
+BENCH_TEST(test_webhooks_are_not_read_again_while_they_are_walked, b)
 {
-    struct bench *b = *state;
     struct store *s = open_in_doubt(b);
     struct job_row job = {.id = 77};
     struct load_set nothing = {.now_ms = 1000};
@@ -295,9 +287,8 @@ static void test_webhooks_are_not_read_again_while_they_are_walked(void **state)
     store_close(s);
 }
 
-static void test_what_was_decided_by_old_webhooks_is_refused_and_read_again(void **state)
+BENCH_TEST(test_what_was_decided_by_old_webhooks_is_refused_and_read_again, b)
 {
-    struct bench *b = *state;
     struct store *s = open_in_doubt(b);
     struct err err;
     assert_int_not_equal(shared_insert_job(s, 5, &err), ERR_OK);
@@ -309,17 +300,5 @@ static void test_what_was_decided_by_old_webhooks_is_refused_and_read_again(void
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        BENCH_TEST(test_a_commit_that_never_arrived_did_not_happen),
-        BENCH_TEST(test_a_commit_whose_answer_was_lost_did_happen),
-        BENCH_TEST(test_a_commit_that_arrives_late_does_not_make_a_liar_of_the_answer),
-        BENCH_TEST(test_a_plain_session_cannot_tell_what_became_of_its_commit),
-        BENCH_TEST(test_a_database_that_hangs_or_refuses_is_unavailable_in_time_and_found_again),
-        BENCH_TEST(test_a_commit_into_silence_is_unknown_in_time),
-        BENCH_TEST(test_a_second_host_is_reached_when_the_first_says_nothing),
-        BENCH_TEST(test_who_pauses_goes_on_when_another_has_found_the_database),
-        BENCH_TEST(test_webhooks_are_not_read_again_while_they_are_walked),
-        BENCH_TEST(test_what_was_decided_by_old_webhooks_is_refused_and_read_again),
-    };
-    return STORE_RUN("postgres", tests, bench_group_postgres);
+    return store_run("postgres", bench_group_postgres);
 }

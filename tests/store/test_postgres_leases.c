@@ -69,9 +69,8 @@ static void put_all(struct store *s, int64_t now)
     put_held(s, ENDS_LATER, now + 2 * LEASE_MS);
 }
 
-static void test_who_takes_the_duties_over_gives_anew_what_ended_meanwhile(void **state)
+BENCH_TEST(test_who_takes_the_duties_over_gives_anew_what_ended_meanwhile, b)
 {
-    struct bench *b = *state;
     struct store *other = shared_open_other(b);
     PGconn *look = bench_session(&b->schema);
     b->store->lease_ms = other->lease_ms = LEASE_MS;
@@ -95,9 +94,8 @@ static void test_who_takes_the_duties_over_gives_anew_what_ended_meanwhile(void 
 }
 
 /* The negative control: the same times, and nobody was away. */
-static void test_what_ended_under_a_leaders_eyes_is_not_given_anew(void **state)
+BENCH_TEST(test_what_ended_under_a_leaders_eyes_is_not_given_anew, b)
 {
-    struct bench *b = *state;
     PGconn *look = bench_session(&b->schema);
     b->store->lease_ms = LEASE_MS;
     expect_lead(b->store, true);
@@ -109,9 +107,8 @@ static void test_what_ended_under_a_leaders_eyes_is_not_given_anew(void **state)
 }
 
 /* Its database restarts: same node, same handle, another connection. */
-static void test_a_leader_that_lost_its_connection_sees_no_ended_lease_before_it_leads_again(void **state)
+BENCH_TEST(test_a_leader_that_lost_its_connection_sees_no_ended_lease_before_it_leads_again, b)
 {
-    struct bench *b = *state;
     PGconn *look = bench_session(&b->schema);
     struct load_set due = {.due_max = 10, .now_ms = INT64_MAX / 2, .next_due_ms = INT64_MAX};
     struct err err = {.code = ERR_OK};
@@ -134,10 +131,9 @@ static void test_a_leader_that_lost_its_connection_sees_no_ended_lease_before_it
 
 /* A node that stood still between question and answer would be seconds behind or ahead, and its leases with
  * it; one whose server's clock was set goes by the new time. */
-static void test_a_slow_reading_of_the_clock_moves_nothing(void **state)
+BENCH_TEST(test_a_slow_reading_of_the_clock_moves_nothing, b)
 {
     enum { AHEAD_US = 5000000, QUICK_US = 1000, PAUSE_US = 4000000, SECOND_US = 1000000 };
-    (void)state;
     struct pg_clock c = {0};
     int64_t now = 1000 * (int64_t)SECOND_US;
     pg_clock_learn(&c, now + AHEAD_US, now, now + PAUSE_US); /* nothing better is known */
@@ -158,11 +154,5 @@ static void test_a_slow_reading_of_the_clock_moves_nothing(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        BENCH_TEST(test_a_slow_reading_of_the_clock_moves_nothing),
-        BENCH_TEST(test_who_takes_the_duties_over_gives_anew_what_ended_meanwhile),
-        BENCH_TEST(test_what_ended_under_a_leaders_eyes_is_not_given_anew),
-        BENCH_TEST(test_a_leader_that_lost_its_connection_sees_no_ended_lease_before_it_leads_again),
-    };
-    return STORE_RUN("postgres", tests, bench_group_postgres);
+    return store_run("postgres", bench_group_postgres);
 }

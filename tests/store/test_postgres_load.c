@@ -53,9 +53,8 @@ static void load_claims(struct bench *b, const struct load_claim *claims, size_t
 
 /* --- claims ---------------------------------------------------------------------------------------- */
 
-static void test_a_claim_on_several_queues_takes_the_best_of_all(void **state)
+BENCH_TEST(test_a_claim_on_several_queues_takes_the_best_of_all, b)
 {
-    struct bench *b = *state;
     for (int64_t id = 1; id <= 12; id++)
         add_task(b, task_in((size_t)id % 3, id, id > 9 ? 9 : 5));
     load_claims(b, &(struct load_claim){queues, 2, 0, 4}, 1); /* b has 1 4 7 10, a has 3 6 9 12 */
@@ -70,9 +69,8 @@ static void test_a_claim_on_several_queues_takes_the_best_of_all(void **state)
     shared_abandon(b->store);
 }
 
-static void test_claims_of_one_batch_that_overlap_get_a_task_each(void **state)
+BENCH_TEST(test_claims_of_one_batch_that_overlap_get_a_task_each, b)
 {
-    struct bench *b = *state;
     for (int64_t id = 1; id <= 12; id++)
         add_task(b, task_in((size_t)id % 2, id, 5));
     const struct load_claim claims[] = {
@@ -122,14 +120,13 @@ static void load_everything(struct store *s, struct arena *a)
 
 /* However long the queue is: rows read are as many as are wanted, and some. Also by statements that were
  * planned when the queue was empty. */
-static void test_what_a_batch_reads_does_not_grow_with_the_queue(void **state)
+BENCH_TEST(test_what_a_batch_reads_does_not_grow_with_the_queue, b)
 {
     enum { TASKS = 4000, READ_MAX = 1000 };
 #define OF_TABLES                                                                                            \
     " FROM pg_stat_user_tables WHERE relname IN ('tasks','jobs') AND schemaname=current_schema()"
     static const char reads[] = "SELECT sum(coalesce(seq_tup_read,0)+coalesce(idx_tup_fetch,0))" OF_TABLES;
     static const char writes[] = "SELECT sum(n_tup_ins+n_tup_upd)" OF_TABLES;
-    struct bench *b = *state;
     struct store *lane = shared_open_other(b);
     PGconn *look = bench_session(&b->schema);
     struct task_row last = task_in(0, TASKS, 1);
@@ -168,9 +165,8 @@ static void expect_streams(struct store *s)
     shared_abandon(s);
 }
 
-static void test_streams_come_with_the_job_they_are_about_however_it_is_asked_for(void **state)
+BENCH_TEST(test_streams_come_with_the_job_they_are_about_however_it_is_asked_for, b)
 {
-    struct bench *b = *state;
     struct job_row job = {.id = 1, .client = 2, .queue = queues[0], .idem_key = STR("key")};
     const struct load_claim claim = {queues, 1, 0, 1};
     const struct load_key key = {2, STR("key")};
@@ -235,9 +231,8 @@ static void *read_in_one(void *arg)
 
 /* Two wait for a job while a batch holds it and gives it a stream. The store's load sees the stream; the
  * control, one statement for both, does not: it reads by what it knew before it waited. */
-static void test_a_stream_made_while_a_load_waits_for_its_job_is_seen(void **state)
+BENCH_TEST(test_a_stream_made_while_a_load_waits_for_its_job_is_seen, b)
 {
-    struct bench *b = *state;
     struct late x = {.bench = b, .store = shared_open_other(b), .plain = bench_session(&b->schema)};
     PGconn *look = bench_session(&b->schema);
     const int64_t id = 1;
@@ -276,9 +271,8 @@ static int64_t next_due(struct bench *b, int64_t now_ms, uint32_t max)
     return l.next_due_ms;
 }
 
-static void test_a_load_of_timers_tells_when_the_next_one_is_due(void **state)
+BENCH_TEST(test_a_load_of_timers_tells_when_the_next_one_is_due, b)
 {
-    struct bench *b = *state;
     assert_int_equal(next_due(b, 1000, 10), INT64_MAX);
     for (int64_t id = 1; id <= 3; id++) {
         struct task_row t = task_in(0, id, 5);
@@ -293,9 +287,8 @@ static void test_a_load_of_timers_tells_when_the_next_one_is_due(void **state)
 }
 
 /* Who beats keeps its lease, but not beyond the time a job may run. */
-static void test_tasks_that_run_too_long_are_loaded_with_the_timers(void **state)
+BENCH_TEST(test_tasks_that_run_too_long_are_loaded_with_the_timers, b)
 {
-    struct bench *b = *state;
     for (int64_t id = 1; id <= 2; id++) {
         struct task_row t = task_in(0, id, 5);
         t.state = JOB_RUNNING;
@@ -316,9 +309,8 @@ static void test_tasks_that_run_too_long_are_loaded_with_the_timers(void **state
 }
 
 /* A task in backoff is ready by its state, and nobody gets it before its time. */
-static void test_a_ready_task_that_is_not_due_is_not_claimed(void **state)
+BENCH_TEST(test_a_ready_task_that_is_not_due_is_not_claimed, b)
 {
-    struct bench *b = *state;
     struct task_row t = task_in(0, 1, 5);
     const struct load_claim claim = {queues, 1, 0, 5};
     struct load_set now = {.now_ms = 1000};
@@ -339,9 +331,8 @@ static void test_a_ready_task_that_is_not_due_is_not_claimed(void **state)
 
 /* --- texts ----------------------------------------------------------------------------------------- */
 
-static void test_texts_of_any_bytes_are_stored_and_found(void **state)
+BENCH_TEST(test_texts_of_any_bytes_are_stored_and_found, b)
 {
-    struct bench *b = *state;
     const struct str texts[] = {{"\0", 1},
                                 {"a\0b", 3},
                                 {"\xff\xfe", 2},
@@ -380,9 +371,8 @@ static void test_texts_of_any_bytes_are_stored_and_found(void **state)
 
 /* --- webhooks -------------------------------------------------------------------------------------- */
 
-static void test_webhooks_that_another_handle_changed_are_known_before_anything_is_decided(void **state)
+BENCH_TEST(test_webhooks_that_another_handle_changed_are_known_before_anything_is_decided, b)
 {
-    struct bench *b = *state;
     struct store *other = shared_open_other(b);
     struct webhook_row hook = {
         .id = 1, .client = 4, .url = STR("u"), .events = STR("*"), .secret = STR("s"), .enabled = 1};
@@ -437,12 +427,11 @@ static void expect_served_scan_refused(const struct postgres_options *o)
 }
 
 /* Who asks for a page is told in time that it cannot be had; who reads everything waits for it. */
-static void test_a_scan_takes_longer_than_the_timeout_and_a_page_does_not(void **state)
+BENCH_TEST(test_a_scan_takes_longer_than_the_timeout_and_a_page_does_not, b)
 {
-    struct bench *b = *state;
     struct postgres_options o = {.url = b->schema.url, .timeout_ms = 1000};
     PGconn *holder = bench_session(&b->schema);
-    struct list_query q = {.client = 1, .bucket = LIST_DELIVERIES, .below_id = INT64_MAX, .limit = 1};
+    struct list_query q = {.owner_key = 1, .bucket = LIST_DELIVERIES, .below_id = INT64_MAX, .limit = 1};
     struct reader *r = NULL;
     struct err err;
     pthread_t thread;
@@ -468,18 +457,5 @@ static void test_a_scan_takes_longer_than_the_timeout_and_a_page_does_not(void *
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        BENCH_TEST(test_a_claim_on_several_queues_takes_the_best_of_all),
-        BENCH_TEST(test_claims_of_one_batch_that_overlap_get_a_task_each),
-        BENCH_TEST(test_what_a_batch_reads_does_not_grow_with_the_queue),
-        BENCH_TEST(test_streams_come_with_the_job_they_are_about_however_it_is_asked_for),
-        BENCH_TEST(test_a_stream_made_while_a_load_waits_for_its_job_is_seen),
-        BENCH_TEST(test_a_load_of_timers_tells_when_the_next_one_is_due),
-        BENCH_TEST(test_tasks_that_run_too_long_are_loaded_with_the_timers),
-        BENCH_TEST(test_a_ready_task_that_is_not_due_is_not_claimed),
-        BENCH_TEST(test_texts_of_any_bytes_are_stored_and_found),
-        BENCH_TEST(test_webhooks_that_another_handle_changed_are_known_before_anything_is_decided),
-        BENCH_TEST(test_a_scan_takes_longer_than_the_timeout_and_a_page_does_not),
-    };
-    return STORE_RUN("postgres", tests, bench_group_postgres);
+    return store_run("postgres", bench_group_postgres);
 }

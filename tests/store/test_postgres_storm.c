@@ -69,9 +69,8 @@ static void *work(void *arg)
     return NULL;
 }
 
-static void test_what_was_acknowledged_is_there_and_nothing_else(void **state)
+BENCH_TEST(test_what_was_acknowledged_is_there_and_nothing_else, b)
 {
-    struct bench *b = *state;
     struct storm storm = {.bench = b, .lanes_left = LANES};
     struct lane lanes[LANES];
     pthread_t threads[LANES];
@@ -104,6 +103,5 @@ static void test_what_was_acknowledged_is_there_and_nothing_else(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {BENCH_TEST(test_what_was_acknowledged_is_there_and_nothing_else)};
-    return STORE_RUN("postgres", tests, bench_group_postgres);
+    return store_run("postgres", bench_group_postgres);
 }

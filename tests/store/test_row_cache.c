@@ -40,9 +40,8 @@ static void apply(struct row_cache *c, const struct table *t, enum row_op op, co
     row_cache_apply(c, &change, 1);
 }
 
-static void test_every_column_comes_back_as_it_was_committed(void **state)
+BENCH_TEST_ON("memory", test_every_column_comes_back_as_it_was_committed, b)
 {
-    struct bench *b = *state;
     struct row_cache *c = row_cache_new(ROOM);
     for (size_t k = 0; k < LENGTH_OF(kept); k++) {
         const struct table *t = kept[k];
@@ -71,9 +70,8 @@ static void test_every_column_comes_back_as_it_was_committed(void **state)
     row_cache_free(c);
 }
 
-static void test_an_update_leaves_fixed_columns_alone(void **state)
+BENCH_TEST_ON("memory", test_an_update_leaves_fixed_columns_alone, b)
 {
-    struct bench *b = *state;
     struct row_cache *c = row_cache_new(ROOM);
     struct run_row run = {.num = 7, .id = STR("r"), .tenant = 3, .plan = STR("p"), .state = 1};
     struct run_row other = {.num = 7, .id = STR("other"), .tenant = 4, .state = 2, .params = STR("{}")};
@@ -85,11 +83,10 @@ static void test_an_update_leaves_fixed_columns_alone(void **state)
     row_cache_free(c);
 }
 
-static void test_other_tables_are_passed_over(void **state)
+BENCH_TEST_ON("memory", test_other_tables_are_passed_over, b)
 {
-    struct bench *b = *state;
     struct row_cache *c = row_cache_new(ROOM);
-    for (size_t i = 0; i < TABLE_COUNT; i++) {
+    for (size_t i = 0; i < table_count; i++) {
         bool is_kept = false;
         for (size_t k = 0; k < LENGTH_OF(kept); k++)
             is_kept |= tables[i] == kept[k];
@@ -103,10 +100,9 @@ static void test_other_tables_are_passed_over(void **state)
 }
 
 /* Never more bytes than it was given; what is used stays, what was not used for longest goes. */
-static void test_it_is_bounded_and_lets_go_what_was_not_used_for_longest(void **state)
+BENCH_TEST_ON("memory", test_it_is_bounded_and_lets_go_what_was_not_used_for_longest, b)
 {
     enum { BYTES = 64 << 10, MANY = 5000 };
-    struct bench *b = *state;
     struct row_cache *c = row_cache_new(BYTES);
     struct run_row used = {.num = 1, .id = STR("used")}, unused = {.num = 2, .id = STR("unused")};
     row_cache_keep(c, &table_run_row, &used);
@@ -166,9 +162,8 @@ static int64_t state_by_reader(struct bench *b, int64_t num)
 
 /* The negative control of what follows: rows do come from memory, and one that is not what the file has is
  * told from it. A failed commit and a restart let go of it. */
-static void test_the_writer_reads_from_memory_until_a_commit_fails_or_it_starts_anew(void **state)
+BENCH_TEST_ON("sqlite", test_the_writer_reads_from_memory_until_a_commit_fails_or_it_starts_anew, b)
 {
-    struct bench *b = *state;
     struct run_row run = {.num = 5, .id = STR("r"), .state = 1};
     assert_int_equal(bench_change(b, &table_run_row, ROW_INSERT, &run), ERR_OK);
     run_raw(b, "UPDATE runs SET state=3 WHERE num=5");
@@ -217,10 +212,9 @@ static void commit_some(struct bench *b, bool *exists)
         memcpy(exists, after, sizeof after);
 }
 
-static void test_random_commits_failures_and_restarts_never_leave_a_stale_row(void **state)
+BENCH_TEST_ON("sqlite", test_random_commits_failures_and_restarts_never_leave_a_stale_row, b)
 {
     enum { ROUNDS = 300 };
-    struct bench *b = *state;
     bool exists[PLACES] = {false};
     for (int round = 0; round < ROUNDS; round++) {
         commit_some(b, exists);
@@ -237,16 +231,5 @@ static void test_random_commits_failures_and_restarts_never_leave_a_stale_row(vo
 
 int main(void)
 {
-    const struct CMUnitTest alone[] = {
-        BENCH_TEST(test_every_column_comes_back_as_it_was_committed),
-        BENCH_TEST(test_an_update_leaves_fixed_columns_alone),
-        BENCH_TEST(test_other_tables_are_passed_over),
-        BENCH_TEST(test_it_is_bounded_and_lets_go_what_was_not_used_for_longest),
-    };
-    const struct CMUnitTest in_a_store[] = {
-        BENCH_TEST(test_the_writer_reads_from_memory_until_a_commit_fails_or_it_starts_anew),
-        BENCH_TEST(test_random_commits_failures_and_restarts_never_leave_a_stale_row),
-    };
-    return cmocka_run_group_tests_name("alone", alone, bench_group_memory, NULL) +
-           cmocka_run_group_tests_name("sqlite", in_a_store, bench_group_disk, NULL);
+    return store_run("memory", bench_group_memory) + store_run("sqlite", bench_group_disk);
 }

@@ -6,10 +6,9 @@
 
 enum { ROWS = 60 };
 
-static void test_every_column_of_every_table_survives_insert_update_and_delete(void **state)
+BENCH_TEST(test_every_column_of_every_table_survives_insert_update_and_delete, b)
 {
-    struct bench *b = *state;
-    for (int i = 0; i < TABLE_COUNT; i++) {
+    for (unsigned i = 0; i < table_count; i++) {
         const struct table *t = tables[i];
         assert_int_equal(t->number, i);
         if (!bench_keeps_rows(b, t))
@@ -35,10 +34,9 @@ static void test_every_column_of_every_table_survives_insert_update_and_delete(v
 }
 
 /* An UPDATE writes what may change and leaves the rest alone, whatever the caller passed there. */
-static void test_an_update_never_touches_fixed_columns(void **state)
+BENCH_TEST(test_an_update_never_touches_fixed_columns, b)
 {
-    struct bench *b = *state;
-    for (int i = 0; i < TABLE_COUNT; i++) {
+    for (unsigned i = 0; i < table_count; i++) {
         const struct table *t = tables[i];
         if (t->fixed_count == t->column_count || t->fixed_count == t->key_count || !bench_keeps_rows(b, t))
             continue;
@@ -57,9 +55,8 @@ static void test_an_update_never_touches_fixed_columns(void **state)
     }
 }
 
-static void test_absent_and_empty_texts_are_different_things(void **state)
+BENCH_TEST(test_absent_and_empty_texts_are_different_things, b)
 {
-    struct bench *b = *state;
     struct job_row absent = {.id = 1, .queue = STR("q")}, empty = {.id = 2, .queue = STR("q")};
     empty.payload = empty.idem_key = empty.idem_fingerprint = (struct str){"", 0};
     assert_int_equal(bench_change(b, &table_job_row, ROW_INSERT, &absent), ERR_OK);
@@ -73,9 +70,8 @@ static void test_absent_and_empty_texts_are_different_things(void **state)
     assert_int_equal(y->payload.len, 0);
 }
 
-static void test_large_texts_and_blobs_come_back_whole(void **state)
+BENCH_TEST(test_large_texts_and_blobs_come_back_whole, b)
 {
-    struct bench *b = *state;
     static const size_t sizes[] = {4095, 4096, 4097, 262144, 5000000};
     for (size_t i = 0; i < LENGTH_OF(sizes); i++) {
         char *bytes = arena_alloc(b->arena, sizes[i]);
@@ -103,7 +99,7 @@ static void expect_nothing_left(struct bench *b, struct row_change bad, struct s
     struct client_secret_row secret = {.client = 1, .secret = STR("changed")};
     const struct row_change rows[] = {
         {&table_job_row, ROW_INSERT, &fresh}, {&table_client_secret_row, ROW_UPDATE, &secret}, bad};
-    struct list_entry listed = {.client = 1, .id = 100};
+    struct list_entry listed = {.owner_key = 1, .id = 100};
     struct idem_entry idem = {.hash = 77, .job = 100};
     struct change_set c = {.rows = rows,
                            .row_count = 3,
@@ -122,7 +118,7 @@ static void expect_nothing_left(struct bench *b, struct row_change bad, struct s
     assert_null(bench_fetch(b, &table_job_row, &fresh));
     const struct client_secret_row *now = bench_fetch(b, &table_client_secret_row, &secret);
     assert_true(str_is(now->secret, "first"));
-    struct list_query q = {.client = 1, .below_id = INT64_MAX, .limit = 4};
+    struct list_query q = {.owner_key = 1, .below_id = INT64_MAX, .limit = 4};
     struct str found;
     bench_begin(b);
     assert_int_equal(b->reader->ops->reader_list(b->reader, &q, ids, &count, &err), ERR_OK);
@@ -147,9 +143,8 @@ static void expect_nothing_left(struct bench *b, struct row_change bad, struct s
     assert_int_equal(bench_change(b, &table_client_secret_row, ROW_UPDATE, &secret), ERR_OK);
 }
 
-static void test_a_commit_that_fails_half_way_leaves_nothing(void **state)
+BENCH_TEST(test_a_commit_that_fails_half_way_leaves_nothing, b)
 {
-    struct bench *b = *state;
     struct client_secret_row secret = {.client = 1, .secret = STR("first")};
     struct job_row there = job(1), missing = job(999);
     struct key_head_row nobody = {.client = 5};
@@ -161,9 +156,8 @@ static void test_a_commit_that_fails_half_way_leaves_nothing(void **state)
     expect_nothing_left(b, (struct row_change){&table_key_head_row, ROW_UPDATE, &nobody}, chunk);
 }
 
-static void test_a_key_inserted_twice_in_one_commit_is_refused_and_replacing_a_row_is_not(void **state)
+BENCH_TEST(test_a_key_inserted_twice_in_one_commit_is_refused_and_replacing_a_row_is_not, b)
 {
-    struct bench *b = *state;
     struct job_row one = job(1), two = job(1);
     two.queue = STR("other");
     const struct row_change twice[] = {{&table_job_row, ROW_INSERT, &one},
@@ -182,14 +176,13 @@ static void test_a_key_inserted_twice_in_one_commit_is_refused_and_replacing_a_r
 
 /* [JOB-149]: a second row of the same id cannot be stored. */
 /* Many rows of every table in one commit, mixed: backends have a quicker way in for those. */
-static void test_a_commit_of_many_rows_stores_every_column_of_each(void **state)
+BENCH_TEST(test_a_commit_of_many_rows_stores_every_column_of_each, b)
 {
     enum { EACH = 40 };
-    struct bench *b = *state;
-    static struct row_change rows[EACH * TABLE_COUNT + 1];
+    static struct row_change rows[EACH * TABLES_MAX + 1];
     size_t n = 0;
     for (uint64_t i = 0; i < EACH; i++)
-        for (size_t t = 0; t < TABLE_COUNT; t++)
+        for (size_t t = 0; t < table_count; t++)
             if (bench_keeps_rows(b, tables[t]))
                 rows[n++] = (struct row_change){tables[t], ROW_INSERT, bench_row(b, tables[t], i, 0)};
     rows[n] = rows[0]; /* a key that is there already: nothing of the commit stays */
@@ -205,9 +198,8 @@ static void test_a_commit_of_many_rows_stores_every_column_of_each(void **state)
 
 /* Each time the largest number is in another table; none of them may be given again. Of tasks a step's
  * counts; a hash does not. */
-static void test_the_last_id_is_the_largest_of_all_tables(void **state)
+BENCH_TEST(test_the_last_id_is_the_largest_of_all_tables, b)
 {
-    struct bench *b = *state;
     static const struct {
         const struct table *table;
         const char *column;
@@ -248,9 +240,8 @@ static void test_the_last_id_is_the_largest_of_all_tables(void **state)
     assert_int_equal(b->store->last_id, last);
 }
 
-static void test_a_job_id_is_stored_once(void **state)
+BENCH_TEST(test_a_job_id_is_stored_once, b)
 {
-    struct bench *b = *state;
     struct job_row first = job(1), second = job(1);
     second.client = 2;
     assert_int_equal(bench_change(b, &table_job_row, ROW_INSERT, &first), ERR_OK);
@@ -262,7 +253,7 @@ static void test_a_job_id_is_stored_once(void **state)
 
 struct scan {
     const struct table *table;
-    char last[BENCH_ROW_MAX] __attribute__((aligned(16)));
+    char last[TABLE_ROW_BYTES_MAX] __attribute__((aligned(16)));
     size_t count, stop_after;
     int64_t client;
     struct arena *arena;
@@ -311,10 +302,9 @@ static size_t scan(struct bench *b, const struct table *t, size_t stop_after)
     return s.count;
 }
 
-static void test_a_scan_gives_every_row_in_key_order_and_can_be_stopped(void **state)
+BENCH_TEST(test_a_scan_gives_every_row_in_key_order_and_can_be_stopped, b)
 {
-    struct bench *b = *state;
-    for (int i = 0; i < TABLE_COUNT; i++) {
+    for (unsigned i = 0; i < table_count; i++) {
         const struct table *t = tables[i];
         if (!bench_keeps_rows(b, t))
             continue;
@@ -327,9 +317,8 @@ static void test_a_scan_gives_every_row_in_key_order_and_can_be_stopped(void **s
     }
 }
 
-static void test_rows_of_a_client_are_its_own_in_key_order(void **state)
+BENCH_TEST(test_rows_of_a_client_are_its_own_in_key_order, b)
 {
-    struct bench *b = *state;
     for (int64_t n = 1; n <= 60; n++) {
         struct webhook_row hook = {
             .id = n * 37 % 61, .client = n % 3 + 1, .url = STR("u"), .events = STR("e"), .secret = STR("s")};
@@ -356,18 +345,5 @@ static void test_rows_of_a_client_are_its_own_in_key_order(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        BENCH_TEST(test_every_column_of_every_table_survives_insert_update_and_delete),
-        BENCH_TEST(test_an_update_never_touches_fixed_columns),
-        BENCH_TEST(test_absent_and_empty_texts_are_different_things),
-        BENCH_TEST(test_large_texts_and_blobs_come_back_whole),
-        BENCH_TEST(test_a_commit_that_fails_half_way_leaves_nothing),
-        BENCH_TEST(test_a_key_inserted_twice_in_one_commit_is_refused_and_replacing_a_row_is_not),
-        BENCH_TEST(test_a_commit_of_many_rows_stores_every_column_of_each),
-        BENCH_TEST(test_the_last_id_is_the_largest_of_all_tables),
-        BENCH_TEST(test_a_job_id_is_stored_once),
-        BENCH_TEST(test_a_scan_gives_every_row_in_key_order_and_can_be_stopped),
-        BENCH_TEST(test_rows_of_a_client_are_its_own_in_key_order),
-    };
-    return BENCH_RUN_ALL(tests);
+    return bench_run_all();
 }

@@ -1,7 +1,7 @@
 /* Events of runs: found by the writer and by readers whatever way they have gone, over restarts, failing
  * commits, changes. On every store; on SQLite also what an old snapshot and a reader in another process see,
  * where they lie, and what damage of theirs does. */
-#include "store/bench_store.h"
+#include "store/bench_former.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -162,9 +162,8 @@ static void expect_all(struct bench *b, const struct model *m)
     arena_reset(b->arena);
 }
 
-static void test_every_event_is_found_whatever_way_it_has_gone(void **state)
+BENCH_TEST(test_every_event_is_found_whatever_way_it_has_gone, b)
 {
-    struct bench *b = *state;
     struct model m = {{0}};
     for (int i = 0; i < (b->shared ? COMMITS / 5 : COMMITS); i++) {
         add_events(b, &m, bench_draw(b, 10) == 0, false);
@@ -180,9 +179,8 @@ static void test_every_event_is_found_whatever_way_it_has_gone(void **state)
 }
 
 /* Weir does neither; a store that is asked to does it, and what waited does not undo it. */
-static void test_a_changed_or_deleted_event_stays_so(void **state)
+BENCH_TEST(test_a_changed_or_deleted_event_stays_so, b)
 {
-    struct bench *b = *state;
     struct model m = {{0}};
     for (int i = 0; i < 12; i++) {
         for (int k = 0; k < 5; k++)
@@ -207,9 +205,8 @@ static int64_t packs_below(struct bench *b)
 }
 
 /* Few bytes for each run wait; a batch of one run, or a large payload, goes to its place. */
-static void test_what_rides_and_what_does_not(void **state)
+BENCH_TEST_ON("sqlite", test_what_rides_and_what_does_not, b)
 {
-    struct bench *b = *state;
     struct model m = {{0}};
     struct row_change rows[RUNS];
     for (int64_t run = 0; run < RUNS; run++)
@@ -227,10 +224,9 @@ static void test_what_rides_and_what_does_not(void **state)
     expect_all(b, &m);
 }
 
-/* A merge that was begun and not ended, because the process was: the packs are still there. */
-static void test_a_merge_that_was_interrupted_is_made_good(void **state)
+/* A merge that was begun and not ended, because the process was: the blocks are still there. */
+BENCH_TEST_ON("sqlite", test_a_merge_that_was_interrupted_is_made_good, b)
 {
-    struct bench *b = *state;
     struct model m = {{0}};
     for (int round = 0; round < 4; round++) {
         int64_t before, first;
@@ -248,9 +244,8 @@ static void test_a_merge_that_was_interrupted_is_made_good(void **state)
 }
 
 /* A reader whose snapshot is older than what the writer still has in memory, and one in another process. */
-static void test_a_snapshot_sees_what_it_saw_while_all_of_it_moves(void **state)
+BENCH_TEST_ON("sqlite", test_a_snapshot_sees_what_it_saw_while_all_of_it_moves, b)
 {
-    struct bench *b = *state;
     struct model m = {{0}}, then;
     struct err err;
     struct reader *outside;
@@ -268,7 +263,7 @@ static void test_a_snapshot_sees_what_it_saw_while_all_of_it_moves(void **state)
         for (int64_t run = 0; run < RUNS; run++)
             expect_range(b, b->reader, &then, run, 1, 1000);
         for (int64_t last = bench_file_number(b, "SELECT max(n) FROM event_packs"); packs_below(b) <= last;)
-            add_events(b, &m, bench_draw(b, 20) == 0, false); /* until no pack of theirs is left */
+            add_events(b, &m, bench_draw(b, 20) == 0, false); /* until no block of theirs is left */
         expect_seen(b, b->reader, &then);
         expect_seen(b, outside, &then);
         bench_end(b);
@@ -280,9 +275,8 @@ static void test_a_snapshot_sees_what_it_saw_while_all_of_it_moves(void **state)
 }
 
 /* As the ninth schema had it: every event in its place. */
-static void test_events_of_the_ninth_schema_are_found(void **state)
+BENCH_TEST_ON("sqlite", test_events_of_the_ninth_schema_are_found, b)
 {
-    struct bench *b = *state;
     struct model m = {{0}};
     for (int i = 0; i < 20; i++)
         add_events(b, &m, false, false);
@@ -290,20 +284,16 @@ static void test_events_of_the_ninth_schema_are_found(void **state)
     assert_int_equal(bench_change(b, &table_run_event_row, ROW_INSERT, &gone), ERR_OK);
     assert_int_equal(bench_change(b, &table_run_event_row, ROW_DELETE, &gone), ERR_OK);
     m.last[2]--;
-    bench_close(b);
     assert_int_equal(bench_file_number(b, "SELECT count(*) FROM event_packs"), 0);
-    bench_back_to_version_10(b);
-    bench_file_run(b, "DROP TABLE event_packs; PRAGMA user_version=9");
-    bench_open(b);
+    bench_from_version(b, 9, "INSERT INTO run_events SELECT * FROM now.run_events");
     expect_all(b, &m);
     add_events(b, &m, false, false);
     expect_all(b, &m);
 }
 
-/* One byte of a pack is another: it is told, and nothing is taken from it. */
-static void test_a_damaged_pack_is_told(void **state)
+/* One byte of a block is another: it is told, and nothing is taken from it. */
+BENCH_TEST_ON("sqlite", test_a_damaged_pack_is_told, b)
 {
-    struct bench *b = *state;
     struct model m = {{0}};
     add_events(b, &m, false, false);
     add_events(b, &m, false, false);
@@ -378,10 +368,9 @@ static void *watch(void *arg)
     return NULL;
 }
 
-static void test_readers_on_other_threads_see_no_gap(void **state)
+BENCH_TEST_ON("sqlite", test_readers_on_other_threads_see_no_gap, b)
 {
     enum { WATCHERS = 2 };
-    struct bench *b = *state;
     struct model m = {{0}};
     struct watcher w[WATCHERS] = {{0}};
     pthread_t threads[WATCHERS];
@@ -408,17 +397,5 @@ static void test_readers_on_other_threads_see_no_gap(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest on_every_store[] = {
-        BENCH_TEST(test_every_event_is_found_whatever_way_it_has_gone),
-        BENCH_TEST(test_a_changed_or_deleted_event_stays_so),
-    };
-    const struct CMUnitTest in_a_file[] = {
-        BENCH_TEST(test_what_rides_and_what_does_not),
-        BENCH_TEST(test_a_merge_that_was_interrupted_is_made_good),
-        BENCH_TEST(test_a_snapshot_sees_what_it_saw_while_all_of_it_moves),
-        BENCH_TEST(test_events_of_the_ninth_schema_are_found),
-        BENCH_TEST(test_a_damaged_pack_is_told),
-        BENCH_TEST(test_readers_on_other_threads_see_no_gap),
-    };
-    return BENCH_RUN_ALL(on_every_store) + STORE_RUN("sqlite", in_a_file, bench_group_disk);
+    return bench_run_all();
 }

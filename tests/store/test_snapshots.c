@@ -36,7 +36,7 @@ static bool count_chunk(int64_t number, struct str chunk, void *arg)
 static const char *look(struct reader *r, struct arena *a, int64_t *highest)
 {
     struct key_head_row head = {.client = 1};
-    struct list_query q = {.client = 1, .below_id = INT64_MAX, .limit = BATCHES * ROWS_A_BATCH};
+    struct list_query q = {.owner_key = 1, .below_id = INT64_MAX, .limit = BATCHES * ROWS_A_BATCH};
     int64_t *ids = ARENA_ARRAY(a, int64_t, BATCHES * ROWS_A_BATCH);
     struct err err;
     bool found = false;
@@ -97,7 +97,7 @@ static void write_batch(struct bench *b, int64_t n)
     for (int64_t i = 0; i < ROWS_A_BATCH; i++) {
         jobs[i] = (struct job_row){.id = n * ROWS_A_BATCH + i, .client = 1, .queue = STR("q")};
         rows[i] = (struct row_change){&table_job_row, ROW_INSERT, &jobs[i]};
-        list[i] = (struct list_entry){.client = 1, .id = jobs[i].id};
+        list[i] = (struct list_entry){.owner_key = 1, .id = jobs[i].id};
     }
     struct key_head_row head = {.client = 1, .active = n};
     rows[ROWS_A_BATCH] = (struct row_change){&table_key_head_row, ROW_UPDATE, &head};
@@ -114,9 +114,8 @@ static void write_batch(struct bench *b, int64_t n)
     assert_int_equal(b->store->ops->tend(b->store, true, &err), ERR_OK);
 }
 
-static void test_readers_beside_the_writer_see_whole_batches(void **state)
+BENCH_TEST(test_readers_beside_the_writer_see_whole_batches, b)
 {
-    struct bench *b = *state;
     struct key_head_row head = {.client = 1};
     assert_int_equal(bench_change(b, &table_key_head_row, ROW_INSERT, &head), ERR_OK);
     atomic_bool stop = false;
@@ -146,9 +145,8 @@ static void test_readers_beside_the_writer_see_whole_batches(void **state)
 
 /* A snapshot that is held does not move; the next one does. Not in memory: that store's snapshot is its
  * lock, so nobody could write beside it. */
-static void test_a_held_snapshot_stays_as_it_was(void **state)
+BENCH_TEST_ON("sqlite postgres", test_a_held_snapshot_stays_as_it_was, b)
 {
-    struct bench *b = *state;
     struct key_head_row head = {.client = 1};
     struct err err;
     bool found = false;
@@ -175,11 +173,5 @@ static void test_a_held_snapshot_stays_as_it_was(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        BENCH_TEST(test_readers_beside_the_writer_see_whole_batches),
-        BENCH_TEST(test_a_held_snapshot_stays_as_it_was),
-    };
-    const struct CMUnitTest first[] = {tests[0]};
-    return STORE_RUN("memory", first, bench_group_memory) + STORE_RUN("sqlite", tests, bench_group_disk) +
-           STORE_RUN("postgres", tests, bench_group_postgres);
+    return bench_run_all();
 }

@@ -1,12 +1,11 @@
 /* The SQLite file: its schema, its version, and what a restart reads back from it. */
-#include "store/bench_store.h"
+#include "store/bench_former.h"
 
 #include <sqlite3.h>
 #include <stdio.h>
 
 #include "lifecycle/client_lifecycle.h"
 #include "lifecycle/delivery_lifecycle.h"
-#include "lifecycle/key_list.h"
 #include "lifecycle/run_lifecycle.h"
 #include "lifecycle/signals.h"
 
@@ -31,12 +30,11 @@ static const char *sql_type(enum column_type type)
     return type == COLUMN_INT ? "INTEGER" : type == COLUMN_TEXT ? "TEXT" : "BLOB";
 }
 
-/* The lists of rows.h and the migrated schema are the same: names, order, types, keys. */
-static void test_the_schema_has_exactly_the_columns_of_the_row_lists(void **state)
+/* The descriptions and the schema are the same: names, order, types, keys. */
+BENCH_TEST(test_the_schema_has_exactly_the_columns_of_the_row_lists, b)
 {
-    struct bench *b = *state;
     sqlite3 *db = open_raw(b);
-    for (int i = 0; i < TABLE_COUNT; i++) {
+    for (unsigned i = 0; i < table_count; i++) {
         char sql[80];
         sqlite3_stmt *q;
         snprintf(sql, sizeof sql, "SELECT name,type,pk FROM pragma_table_info('%s') ORDER BY cid",
@@ -66,11 +64,10 @@ static int count_of(const char *text, const char *what)
     return count;
 }
 
-/* Migrations are written by hand: what they say of states is what the lifecycles' lists say. No other
- * value can be stored, of a decision neither [SIG-063]. */
-static void test_the_checks_of_the_schema_are_those_of_the_lifecycles(void **state)
+/* What the schema says of states is what the lifecycles' lists say. No other value can be stored, of a
+ * decision neither [SIG-063]. */
+BENCH_TEST(test_the_checks_of_the_schema_are_those_of_the_lifecycles, b)
 {
-    struct bench *b = *state;
     static const struct {
         const struct table *table;
         int first, last;
@@ -109,9 +106,8 @@ static void test_the_checks_of_the_schema_are_those_of_the_lifecycles(void **sta
 }
 
 /* [JOB-107]: no other value is storable. */
-static void test_the_schema_refuses_states_that_do_not_belong_there(void **state)
+BENCH_TEST(test_the_schema_refuses_states_that_do_not_belong_there, b)
 {
-    struct bench *b = *state;
     for (int64_t s = -1; s <= JOB_STATE_COUNT; s++) {
         bool known = s >= 0 && s < JOB_STATE_COUNT, final = known && job_state_is_final((enum job_state)s);
         struct end_row end = {.id = s, .state = s, .refs = {"", 0}};
@@ -121,9 +117,8 @@ static void test_the_schema_refuses_states_that_do_not_belong_there(void **state
     }
 }
 
-static void test_a_second_open_migrates_nothing(void **state)
+BENCH_TEST(test_a_second_open_migrates_nothing, b)
 {
-    struct bench *b = *state;
     struct job_row job = {.id = 1, .queue = STR("q")};
     assert_int_equal(bench_change(b, &table_job_row, ROW_INSERT, &job), ERR_OK);
     for (int i = 0; i < 3; i++) {
@@ -139,9 +134,8 @@ static void test_a_second_open_migrates_nothing(void **state)
     }
 }
 
-static void test_a_newer_schema_is_refused_by_number_and_left_alone(void **state)
+BENCH_TEST(test_a_newer_schema_is_refused_by_number_and_left_alone, b)
 {
-    struct bench *b = *state;
     b->reader->ops->reader_close(b->reader);
     b->reader = NULL;
     b->store = store_close(b->store);
@@ -161,81 +155,6 @@ static void test_a_newer_schema_is_refused_by_number_and_left_alone(void **state
     assert_int_equal(code, ERR_OK);
 }
 
-static void close_all(struct bench *b)
-{
-    b->reader->ops->reader_close(b->reader);
-    b->reader = NULL;
-    b->store = store_close(b->store);
-}
-
-static void open_all(struct bench *b)
-{
-    struct err err = {.code = ERR_OK};
-    enum err_code code;
-    b->store = bench_open_again(b, &code, &err);
-    assert_int_equal(code, ERR_OK);
-    assert_int_equal(b->store->ops->reader_open(b->store, &b->reader, &err), ERR_OK);
-}
-
-/* Without runs. */
-static void run_back_to_version_7(struct bench *b)
-{
-    bench_back_to_version_10(b);
-    run_raw(b, "DROP TABLE event_packs;DROP TABLE mark_packs;DROP TABLE tenants;DROP TABLE plans;DROP TABLE "
-               "plan_steps;"
-               "DROP TABLE run_ids;"
-               "DROP TABLE runs;DROP TABLE run_events;DROP TABLE run_marks;DROP TABLE run_steps;"
-               "DROP TABLE refused_events;DROP TABLE event_ids;DROP TABLE alerts;"
-               "DROP TABLE signal_decisions;DROP TABLE signal_keys;DROP TABLE policy_keys;"
-               "PRAGMA user_version=7");
-}
-
-/* A database as the fifth schema had it: webhooks without a reason, nothing counted by the day. */
-static void run_back_to_version_5(struct bench *b)
-{
-    run_back_to_version_7(b);
-    run_raw(b, "DROP TABLE weir_inbox; DROP TABLE request_days; ALTER TABLE webhooks DROP COLUMN disabled_ms;"
-               "ALTER TABLE webhooks DROP COLUMN disabled_why; PRAGMA user_version=5");
-}
-
-/* As the fourth one had it: a row for each entry of a listing. */
-static void run_back_to_version_4(struct bench *b)
-{
-    run_back_to_version_5(b);
-    run_raw(b, "DROP TABLE list; CREATE TABLE list(client INTEGER NOT NULL, bucket INTEGER NOT NULL,"
-               "id INTEGER NOT NULL, PRIMARY KEY(client, bucket, id)) WITHOUT ROWID; PRAGMA user_version=4");
-}
-
-/* As the second one had it: entries that wait in `pend`, and nothing beside the log. */
-static void run_back_to_version_2(struct bench *b)
-{
-    run_back_to_version_4(b);
-    run_raw(
-        b,
-        "DROP TABLE deliveries; ALTER TABLE tasks DROP COLUMN subject; ALTER TABLE tasks DROP COLUMN target;"
-        "ALTER TABLE webhooks DROP COLUMN former; ALTER TABLE webhooks DROP COLUMN rotated_ms;"
-        "ALTER TABLE webhooks DROP COLUMN failing_since_ms");
-    run_raw(b, "ALTER TABLE log DROP COLUMN aside; DELETE FROM marks WHERE name='merged';"
-               "CREATE TABLE pend(g INTEGER PRIMARY KEY, data BLOB NOT NULL); PRAGMA user_version=2");
-}
-
-/* The second migration takes the index away and nothing else. */
-static void test_the_first_schema_is_brought_up_to_date(void **state)
-{
-    struct bench *b = *state;
-    struct job_row *row = bench_row(b, &table_job_row, 3, 0);
-    row->queue_ttl_ms = row->retry = 0; /* they came later */
-    row->kind_name = STR_ABSENT;
-    assert_int_equal(bench_change(b, &table_job_row, ROW_INSERT, row), ERR_OK);
-    close_all(b);
-    run_back_to_version_2(b);
-    run_raw(b, "CREATE INDEX tasks_client ON tasks(client); PRAGMA user_version=1");
-    open_all(b);
-    run_raw(b, "CREATE INDEX tasks_client ON tasks(client)"); /* fails if it is still there */
-    run_raw(b, "DROP INDEX tasks_client");
-    bench_expect_equal(&table_job_row, bench_fetch(b, &table_job_row, row), row);
-}
-
 static bool count_entry(const struct list_entry *e, void *arg)
 {
     (void)e;
@@ -245,7 +164,7 @@ static bool count_entry(const struct list_entry *e, void *arg)
 
 static void expect_listed(struct bench *b, int64_t client, uint8_t bucket, const int64_t *ids, size_t count)
 {
-    struct list_query q = {.client = client, .bucket = bucket, .below_id = INT64_MAX, .limit = 10};
+    struct list_query q = {.owner_key = client, .bucket = bucket, .below_id = INT64_MAX, .limit = 10};
     int64_t found[10];
     size_t n = 0;
     struct err err;
@@ -257,47 +176,42 @@ static void expect_listed(struct bench *b, int64_t client, uint8_t bucket, const
 }
 
 /* The third one merges what waited in `pend`: the last word on each key, over what `list` says. */
-static void test_the_second_schema_is_brought_up_to_date(void **state)
+BENCH_TEST(test_the_second_schema_is_brought_up_to_date, b)
 {
-    struct bench *b = *state;
-    struct str chunks[] = {STR("a"), STR("b")};
-    struct change_set c = {.chunks = chunks, .chunk_count = 2, .first_chunk = 1};
-    assert_int_equal(bench_commit(b, &c), ERR_OK);
-    close_all(b);
-    run_back_to_version_2(b);
-    run_raw(b, "INSERT INTO list VALUES(1,0,7),(1,5,7),(3,0,9);"
-               /* client 1: 0x0123456789ABCDE in bucket 0; job 7 leaves bucket 5 */
-               "INSERT INTO pend VALUES(1,x'010000000000DEBC9A78563412000100000005010700000000000000');"
-               /* client 258: job 8 comes, goes, comes again; job 5 comes and goes */
-               "INSERT INTO pend VALUES(2,x'02010000000008000000000000000201000000010800000000000000');"
-               "INSERT INTO pend VALUES(3,x'02010000000008000000000000000201000000000500000000000000"
-               "0201000000010500000000000000')");
-    open_all(b);
+    struct str chunks[] = {STR("c")};
+    bench_from_version(
+        b, 2,
+        "INSERT INTO log VALUES(1,'a'),(2,'b');INSERT INTO list VALUES(1,0,7),(1,5,7),(3,0,9);"
+        /* client 1: 0x0123456789ABCDE in bucket 0; job 7 leaves bucket 5 */
+        "INSERT INTO pend VALUES(1,x'010000000000DEBC9A78563412000100000005010700000000000000');"
+        /* client 258: job 8 comes, goes, comes again; job 5 comes and goes */
+        "INSERT INTO pend VALUES(2,x'02010000000008000000000000000201000000010800000000000000');"
+        "INSERT INTO pend VALUES(3,x'02010000000008000000000000000201000000000500000000000000"
+        "0201000000010500000000000000')");
     expect_listed(b, 1, 0, (int64_t[]){INT64_C(0x00123456789ABCDE), 7}, 2);
     expect_listed(b, 1, 5, NULL, 0);
     expect_listed(b, 258, 0, (int64_t[]){8}, 1);
     expect_listed(b, 3, 0, (int64_t[]){9}, 1);
     assert_int_equal(b->store->next_chunk, 3);
     /* and the next commit rides beside its events */
-    c = (struct change_set){.chunks = chunks,
-                            .chunk_count = 1,
-                            .first_chunk = 3,
-                            .list = &(struct list_entry){.client = 3, .id = 12},
-                            .list_count = 1};
+    struct change_set c = {.chunks = chunks,
+                           .chunk_count = 1,
+                           .first_chunk = 3,
+                           .list = &(struct list_entry){.owner_key = 3, .id = 12},
+                           .list_count = 1};
     assert_int_equal(bench_commit(b, &c), ERR_OK);
     expect_listed(b, 3, 0, (int64_t[]){12, 9}, 2);
 }
 
-/* The fifth one packs entries into runs; lists longer than a run, of exactly one, and of one entry. */
-static void test_the_fourth_schema_is_brought_up_to_date(void **state)
+/* The fifth migration stores entries in id blocks: lists longer than a block, of exactly one block, of one
+ * entry. */
+BENCH_TEST(test_the_fourth_schema_is_brought_up_to_date, b)
 {
-    struct bench *b = *state;
-    close_all(b);
-    run_back_to_version_4(b);
-    run_raw(b, "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1001) "
-               "INSERT INTO list SELECT 1, 0, i << 33 FROM n UNION ALL SELECT 1, 5, i FROM n WHERE i <= 200 "
-               "UNION ALL SELECT 2, 0, i FROM n WHERE i = 77");
-    open_all(b);
+    bench_from_version(
+        b, 4,
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1001) "
+        "INSERT INTO list SELECT 1, 0, i << 33 FROM n UNION ALL SELECT 1, 5, i FROM n WHERE i <= 200 "
+        "UNION ALL SELECT 2, 0, i FROM n WHERE i = 77");
     expect_listed(b, 1, 0,
                   (int64_t[]){INT64_C(1001) << 33, INT64_C(1000) << 33, INT64_C(999) << 33,
                               INT64_C(998) << 33, INT64_C(997) << 33, INT64_C(996) << 33, INT64_C(995) << 33,
@@ -313,19 +227,36 @@ static void test_the_fourth_schema_is_brought_up_to_date(void **state)
     assert_int_equal(count, 1202);
 }
 
-/* Damage of a run is told by whoever meets it: reading, scanning, merging. */
-static void test_a_damaged_run_is_told(void **state)
+/* The twenty-first one moves listings that lay with the log, and goes on counting commits where it was. */
+BENCH_TEST(test_listings_with_the_log_of_the_twentieth_schema_wait_and_its_commits_count, b)
 {
-    struct bench *b = *state;
+    bench_from_version(b, 20,
+                       "INSERT INTO log(g,data,aside) VALUES(1,x'61',x'01'),(2,x'62',x'0103000E00'),(3,x'63',"
+                       "x'0103001000'); UPDATE marks SET value=2 WHERE name='merged';"
+                       "INSERT INTO marks(name,value) VALUES('commit_offset',2)");
+    expect_listed(b, 3, 0, (int64_t[]){8, 7}, 2);
+    assert_int_equal(b->store->next_chunk, 4);
+    assert_int_equal(b->store->open_bytes, 0);
+    assert_int_equal(bench_file_number(b, "SELECT max(n) FROM deferred"), 5);
+    assert_int_equal(bench_file_number(b, "SELECT count(*) FROM log WHERE g>1 AND aside IS NOT NULL"), 0);
+}
+
+/* Damage of a run is told by whoever meets it: reading, scanning, merging. */
+BENCH_TEST(test_a_damaged_run_is_told, b)
+{
     static const char *const damaged[] = {"x''", "x'80'", "x'0100'", "x'FFFFFFFFFFFFFFFFFF01'",
                                           "zeroblob(201)"};
-    struct list_entry entry = {.client = 9, .id = 12};
-    struct change_set c = {.list = &entry, .list_count = 1, .first_chunk = b->store->next_chunk};
+    struct list_entry entry = {.owner_key = 9, .id = 12};
+    struct change_set c = {/* one that merges */
+                           .list = &entry,
+                           .list_count = 1,
+                           .first_chunk = b->store->next_chunk,
+                           .drop_chunks_below = 1};
     for (size_t i = 0; i < LENGTH_OF(damaged); i++) {
         char sql[120];
         snprintf(sql, sizeof sql, "INSERT OR REPLACE INTO list VALUES(9,0,7,%s)", damaged[i]);
         run_raw(b, sql);
-        struct list_query q = {.client = 9, .below_id = INT64_MAX, .limit = 10};
+        struct list_query q = {.owner_key = 9, .below_id = INT64_MAX, .limit = 10};
         int64_t found[10];
         size_t n = 0;
         struct err err;
@@ -347,24 +278,22 @@ static void test_a_damaged_run_is_told(void **state)
 }
 
 /* The sixth adds what nobody has used yet: nothing of a webhook is lost, and its reason is none. */
-static void test_the_fifth_schema_is_brought_up_to_date(void **state)
+BENCH_TEST(test_the_fifth_schema_is_brought_up_to_date, b)
 {
-    struct bench *b = *state;
     struct webhook_row *row = bench_row(b, &table_webhook_row, 3, 0);
     row->disabled_ms = row->disabled_why = 0;
     assert_int_equal(bench_change(b, &table_webhook_row, ROW_INSERT, row), ERR_OK);
-    close_all(b);
-    run_back_to_version_5(b);
-    open_all(b);
+    bench_from_version(b, 5,
+                       "INSERT INTO webhooks SELECT id,low,client,url,events,created_ms,secret,enabled,"
+                       "former,rotated_ms,failing_since_ms FROM now.webhooks");
     bench_expect_equal(&table_webhook_row, bench_fetch(b, &table_webhook_row, row), row);
     struct request_day_row day = {.client = 3, .day = 20000, .requests = 7};
     assert_int_equal(bench_change(b, &table_request_day_row, ROW_INSERT, &day), ERR_OK);
     bench_expect_equal(&table_request_day_row, bench_fetch(b, &table_request_day_row, &day), &day);
 }
 
-static void test_a_reader_needs_a_migrated_file_and_creates_none(void **state)
+BENCH_TEST(test_a_reader_needs_a_migrated_file_and_creates_none, b)
 {
-    (void)state;
     struct sqlite_options o = {.path = "/tmp/weir-no-such-file.db", .timeout_ms = 100};
     struct reader *r;
     struct err err;
@@ -372,9 +301,8 @@ static void test_a_reader_needs_a_migrated_file_and_creates_none(void **state)
     assert_null(fopen(o.path, "r"));
 }
 
-static void test_a_file_that_is_no_database_is_refused(void **state)
+BENCH_TEST(test_a_file_that_is_no_database_is_refused, b)
 {
-    struct bench *b = *state;
     b->reader->ops->reader_close(b->reader);
     b->reader = NULL;
     b->store = store_close(b->store);
@@ -390,9 +318,8 @@ static void test_a_file_that_is_no_database_is_refused(void **state)
 
 /* --- what a restart reads back ----------------------------------------------------------------- */
 
-static void test_a_restart_reads_back_live_tasks_with_worker_refs_and_place(void **state)
+BENCH_TEST(test_a_restart_reads_back_live_tasks_with_worker_refs_and_place, b)
 {
-    struct bench *b = *state;
     const uint64_t refs[] = {1 << 16 | 8, 2 << 16 | 99};
     for (int64_t id = 1; id <= 4; id++) {
         struct task_row t = {.id = id,
@@ -429,9 +356,8 @@ static void test_a_restart_reads_back_live_tasks_with_worker_refs_and_place(void
 }
 
 /* A damaged row is refused and told, not worked on. */
-static void test_a_store_with_a_broken_live_row_is_not_opened(void **state)
+BENCH_TEST(test_a_store_with_a_broken_live_row_is_not_opened, b)
 {
-    struct bench *b = *state;
     struct task_row t = {
         .id = 9, .client = 3, .queue = STR("q"), .state = JOB_ASSIGNED, .attempt = 1, .refs = {"", 0}};
     assert_int_equal(bench_change(b, &table_task_row, ROW_INSERT, &t), ERR_OK);
@@ -445,9 +371,8 @@ static void test_a_store_with_a_broken_live_row_is_not_opened(void **state)
     assert_non_null(strstr(err.detail, "a lease and its worker"));
 }
 
-static void test_a_restart_reads_back_numbers_counters_and_idempotency_hashes(void **state)
+BENCH_TEST(test_a_restart_reads_back_numbers_counters_and_idempotency_hashes, b)
 {
-    struct bench *b = *state;
     struct client_counts counts = {.by_state = {1, 2, 3}, .by_kind = {4}};
     struct stats_row stats = {.client = 2, .counts = counts_bytes(&counts)};
     struct client_row client = {.uuid = STR("0123456789abcdef"), .num = 41};
@@ -485,9 +410,8 @@ static void test_a_restart_reads_back_numbers_counters_and_idempotency_hashes(vo
     assert_int_equal(idem_find(&s->idem, 12345, &cursor), 0);
 }
 
-static void test_an_empty_file_starts_with_the_first_numbers(void **state)
+BENCH_TEST(test_an_empty_file_starts_with_the_first_numbers, b)
 {
-    struct bench *b = *state;
     assert_int_equal(b->store->next_chunk, 1);
     assert_int_equal(b->store->first_chunk, 1);
     assert_int_equal(b->store->next_client, 1);
@@ -498,9 +422,8 @@ static void test_an_empty_file_starts_with_the_first_numbers(void **state)
 /* --- around it --------------------------------------------------------------------------------- */
 
 /* JOB-197, the store's side: a lock that is held too long is an error, and nothing was written. */
-static void test_a_database_locked_by_another_program_fails_the_commit_whole(void **state)
+BENCH_TEST(test_a_database_locked_by_another_program_fails_the_commit_whole, b)
 {
-    struct bench *b = *state;
     sqlite3 *other = open_raw(b);
     assert_int_equal(sqlite3_exec(other, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
     struct job_row job = {.id = 1, .queue = STR("q")};
@@ -511,9 +434,8 @@ static void test_a_database_locked_by_another_program_fails_the_commit_whole(voi
     assert_int_equal(bench_change(b, &table_job_row, ROW_INSERT, &job), ERR_OK);
 }
 
-static void test_a_backup_beside_the_writer_is_a_store_of_its_own(void **state)
+BENCH_TEST(test_a_backup_beside_the_writer_is_a_store_of_its_own, b)
 {
-    struct bench *b = *state;
     struct job_row one = {.id = 1, .queue = STR("q")}, two = {.id = 2, .queue = STR("q")};
     assert_int_equal(bench_change(b, &table_job_row, ROW_INSERT, &one), ERR_OK);
     char path[80];
@@ -537,9 +459,8 @@ static void test_a_backup_beside_the_writer_is_a_store_of_its_own(void **state)
 }
 
 /* The WAL is copied back between batches and starts over; it does not grow for ever. */
-static void test_tending_keeps_the_wal_short(void **state)
+BENCH_TEST(test_tending_keeps_the_wal_short, b)
 {
-    struct bench *b = *state;
     struct err err;
     char *bytes = arena_alloc(b->arena, 200000);
     int64_t longest = 0;
@@ -556,47 +477,7 @@ static void test_tending_keeps_the_wal_short(void **state)
                      ERR_OK);
 }
 
-static void test_a_key_of_the_tenth_schema_keeps_its_power_and_is_listed(void **state)
-{
-    struct bench *b = *state;
-    close_all(b);
-    bench_back_to_version_10(b);
-    run_raw(b, "INSERT INTO api_keys VALUES(7,8,1,x'00',x'01',5,6,0); INSERT INTO key_heads VALUES(1,7)");
-    open_all(b);
-    const struct api_key_row *key = bench_fetch(b, &table_api_key_row, &(struct api_key_row){.id = 7});
-    const struct key_head_row *head =
-        bench_fetch(b, &table_key_head_row, &(struct key_head_row){.client = 1});
-    assert_non_null(key);
-    assert_int_equal(key_scopes_of_stored(key->scopes), SCOPE_ALL);
-    assert_true(!key->queues.ptr && !key->name.ptr && key->expires_ms == 6);
-    struct key_list list = key_list_read(head->listed, head->active);
-    assert_int_equal(list.count, 1);
-    assert_int_equal(list.ids[0], 7);
-}
-
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        BENCH_TEST(test_the_schema_has_exactly_the_columns_of_the_row_lists),
-        BENCH_TEST(test_the_checks_of_the_schema_are_those_of_the_lifecycles),
-        BENCH_TEST(test_the_schema_refuses_states_that_do_not_belong_there),
-        BENCH_TEST(test_a_second_open_migrates_nothing),
-        BENCH_TEST(test_a_newer_schema_is_refused_by_number_and_left_alone),
-        BENCH_TEST(test_the_first_schema_is_brought_up_to_date),
-        BENCH_TEST(test_the_second_schema_is_brought_up_to_date),
-        BENCH_TEST(test_the_fourth_schema_is_brought_up_to_date),
-        BENCH_TEST(test_a_key_of_the_tenth_schema_keeps_its_power_and_is_listed),
-        BENCH_TEST(test_the_fifth_schema_is_brought_up_to_date),
-        BENCH_TEST(test_a_damaged_run_is_told),
-        BENCH_TEST(test_a_reader_needs_a_migrated_file_and_creates_none),
-        BENCH_TEST(test_a_file_that_is_no_database_is_refused),
-        BENCH_TEST(test_a_restart_reads_back_live_tasks_with_worker_refs_and_place),
-        BENCH_TEST(test_a_store_with_a_broken_live_row_is_not_opened),
-        BENCH_TEST(test_a_restart_reads_back_numbers_counters_and_idempotency_hashes),
-        BENCH_TEST(test_an_empty_file_starts_with_the_first_numbers),
-        BENCH_TEST(test_a_database_locked_by_another_program_fails_the_commit_whole),
-        BENCH_TEST(test_a_backup_beside_the_writer_is_a_store_of_its_own),
-        BENCH_TEST(test_tending_keeps_the_wal_short),
-    };
-    return cmocka_run_group_tests_name("sqlite", tests, bench_group_disk, NULL);
+    return test_run("sqlite", bench_group_disk, NULL);
 }

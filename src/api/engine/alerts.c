@@ -1,6 +1,6 @@
 /* GET /engine/v1/alerts: of a run, or of all runs of the tenant; newest first. */
+#include "api/handlers.h"
 #include "api/engine/encode.h"
-#include "api/engine/handlers.h"
 
 #include "base/banned.h"
 
@@ -25,12 +25,12 @@ static bool choose(struct call *c, struct reader *r, struct str run_id, struct a
         return false;
     }
     a->nothing = !found;
-    a->query.client = run_id.ptr ? id.run : tenant.num;
+    a->query.owner_key = run_id.ptr ? id.run : tenant.num;
     a->query.bucket = run_id.ptr ? LIST_ALERTS_OF_RUN : LIST_ALERTS;
     return true;
 }
 
-/* What is another tenant's, or of a project that is not the caller's, is passed over. */
+/* Alerts of another tenant, or of a project that is not the caller's, are passed over. */
 static enum err_code encode_one(struct call *c, struct reader *r, int64_t id, struct json_writer *w,
                                 struct err *err)
 {

@@ -1,14 +1,15 @@
 /* Events of engines outside, and the ids they shall have. */
+#include "api/handlers.h"
 #include "api/engine/encode.h"
-#include "api/engine/handlers.h"
 #include "base/must.h"
+#include "base/random.h"
 #include "engine/engine_commands.h"
 #include "http/hex.h"
 #include "runs/run_event.h"
 
 #include "base/banned.h"
 
-/* Lower case alone: two spellings of one key would be two keys to whoever compares texts. */
+/* Lower case alone: two spellings of one key would be two keys where texts are compared. */
 static bool key_bytes(struct str hex, uint8_t out[DIGEST_BYTES])
 {
     if (hex.len != 2 * DIGEST_BYTES)
@@ -54,7 +55,7 @@ static enum err_code decode_item(struct call *c, const struct json *j, struct ap
                                      .version = e.plan_version,
                                      .payload = e.payload};
     MUST(key_bytes(e.key, item->write.key) && uuid_parse(e.event_id, &item->write.event_id));
-    append_mark(&item->write);
+    append_hash(&item->write);
     return ERR_OK;
 }
 
@@ -62,11 +63,9 @@ static void encode_place(struct json_writer *w, const struct run_place *p)
 {
     jw_object(w);
     encode_uuid_bytes(w, "eventId", (struct str){(const char *)p->event_id.bytes, sizeof p->event_id.bytes});
-    jw_key(w, "runSeq");
-    jw_int(w, p->seq);
+    encode_int(w, "runSeq", p->seq);
     encode_time_ms(w, "persistedAt", p->persisted_ms);
-    jw_key(w, "duplicate");
-    jw_bool(w, p->duplicate);
+    encode_bool(w, "duplicate", p->duplicate);
     jw_object_end(w);
 }
 
@@ -135,7 +134,7 @@ static void append_many(struct call *c, const struct json *events)
     call_post(c, &command->base, &append_command_type, 0, appended_many);
 }
 
-void handle_append_events(struct call *c)
+void handle_append_run_events(struct call *c)
 {
     const struct json *events = json_get(c->body, "events");
     if (events) {
@@ -163,7 +162,7 @@ static void event_id_known(struct call *c)
     call_send(c);
 }
 
-void handle_event_id(struct call *c)
+void handle_register_event_id(struct call *c)
 {
     struct event_id_command *command = ARENA_NEW(c->x->arena, struct event_id_command);
     command->tenant = c->claims->tenant_id;

@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "engine/alert.h"
+#include "engine/run_notices.h"
 #include "lifecycle/signals.h"
 
 #include "base/banned.h"
@@ -15,10 +16,8 @@ static void uuid_of(struct str bytes, char out[UUID_TEXT_LEN + 1])
 }
 
 /* When it is made, and again when another Admin has settled it. */
-static void tell_decision(const void *row, void *arg)
+static void tell_decision(struct api *a, const struct decision_row *d)
 {
-    const struct decision_row *d = row;
-    struct api *a = arg;
     char decision[UUID_TEXT_LEN + 1], signal[UUID_TEXT_LEN + 1], policy[UUID_TEXT_LEN + 1];
     uuid_of(d->uuid, decision);
     uuid_of(d->signal, signal);
@@ -34,10 +33,8 @@ static void tell_decision(const void *row, void *arg)
              LOG_STR(d->approved_ms ? d->reason : STR_ABSENT), NULL);
 }
 
-static void tell_alert(const void *row, void *arg)
+static void tell_alert(struct api *a, const struct alert_row *x)
 {
-    const struct alert_row *x = row;
-    struct api *a = arg;
     char about[UUID_TEXT_LEN + 1];
     enum alert_severity severity = (enum alert_severity)x->severity;
     uuid_of(x->event_id, about);
@@ -51,11 +48,14 @@ static void tell_alert(const void *row, void *arg)
 
 void engine_committed(struct api *a, const struct unit *u)
 {
-    metrics_run_events(a->metrics, u->run_notice_count);
-    if (!u->audited)
-        return;
-    unit_each_inserted(u, &table_decision_row, tell_decision, a);
-    for (const struct decision_notice *n = u->settled; n; n = n->next)
-        tell_decision(n->decision, a);
-    unit_each_inserted(u, &table_alert_row, tell_alert, a);
+    size_t events = 0;
+    for (size_t i = 0; i < u->notices.count; i++) {
+        const struct notice *n = &u->notices.list[i];
+        events += n->kind == &run_event_notices;
+        if (n->kind == &decision_notices)
+            tell_decision(a, n->row);
+        else if (n->kind == &alert_notices)
+            tell_alert(a, n->row);
+    }
+    metrics_run_events(a->metrics, events);
 }

@@ -1,6 +1,6 @@
 /* Decision records: by signal, by policy decision, listed. */
+#include "api/handlers.h"
 #include "api/engine/encode.h"
-#include "api/engine/handlers.h"
 
 #include "base/banned.h"
 
@@ -97,7 +97,7 @@ void handle_list_signals(struct call *c)
         return;
     if (str_is(pending, "true"))
         q.bucket = LIST_DECISIONS_OPEN;
-    q.client = run.num;
+    q.owner_key = run.num;
     q.limit = (size_t)limit;
     int64_t *ids = ARENA_ARRAY(c->x->arena, int64_t, q.limit);
     call_json(c, 200, &w);

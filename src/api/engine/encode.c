@@ -9,25 +9,17 @@
 
 enum { PAGE_DEFAULT = 50, PAGE_MAX = 200 };
 
-static void member(struct json_writer *w, const char *key, struct str text)
-{
-    jw_key(w, key);
-    jw_str(w, text);
-}
-
 /* Left out when there is none. */
 static void optional(struct json_writer *w, const char *key, struct str text)
 {
     if (text.ptr)
-        member(w, key, text);
+        encode_str(w, key, text);
 }
 
-static void raw(struct json_writer *w, const char *key, struct str json)
+static void optional_raw(struct json_writer *w, const char *key, struct str json)
 {
-    if (!json.ptr)
-        return;
-    jw_key(w, key);
-    jw_raw(w, json);
+    if (json.ptr)
+        encode_raw(w, key, json);
 }
 
 void encode_uuid_bytes(struct json_writer *w, const char *key, struct str bytes)
@@ -56,37 +48,33 @@ void encode_run_event(struct json_writer *w, const struct run_row *run, const st
     event_key(&parts, key);
     jw_object(w);
     encode_uuid_bytes(w, "eventId", e->event_id);
-    member(w, "eventType", parts.event_type);
-    member(w, "runId", run->id);
-    member(w, "tenantId", run->tenant_name);
-    member(w, "projectId", run->project);
-    member(w, "environmentId", run->environment);
-    member(w, "planId", parts.plan_id);
-    member(w, "planVersion", parts.plan_version);
+    encode_str(w, "eventType", parts.event_type);
+    encode_str(w, "runId", run->id);
+    encode_str(w, "tenantId", run->tenant_name);
+    encode_str(w, "projectId", run->project);
+    encode_str(w, "environmentId", run->environment);
+    encode_str(w, "planId", parts.plan_id);
+    encode_str(w, "planVersion", parts.plan_version);
     optional(w, "stepId", e->step);
-    jw_key(w, "engineAttemptId");
-    jw_int(w, e->engine_attempt);
-    jw_key(w, "logicalAttemptId");
-    jw_int(w, e->attempt);
-    member(w, "idempotencyKey", (struct str){key, EVENT_KEY_LEN});
-    member(w, "emittedAt", e->emitted);
-    raw(w, "payload", e->payload);
-    jw_key(w, "runSeq");
-    jw_int(w, e->seq);
+    encode_int(w, "engineAttemptId", e->engine_attempt);
+    encode_int(w, "logicalAttemptId", e->attempt);
+    encode_str(w, "idempotencyKey", (struct str){key, EVENT_KEY_LEN});
+    encode_str(w, "emittedAt", e->emitted);
+    optional_raw(w, "payload", e->payload);
+    encode_int(w, "runSeq", e->seq);
     encode_time_ms(w, "persistedAt", e->persisted_ms);
     jw_object_end(w);
 }
 
 void encode_run_summary(struct json_writer *w, const struct run_row *run)
 {
-    member(w, "runId", run->id);
-    member(w, "tenantId", run->tenant_name);
-    member(w, "projectId", run->project);
-    member(w, "environmentId", run->environment);
-    member(w, "planId", run->plan);
-    member(w, "planVersion", run->version);
-    jw_key(w, "external");
-    jw_bool(w, run->plan_num == 0);
+    encode_str(w, "runId", run->id);
+    encode_str(w, "tenantId", run->tenant_name);
+    encode_str(w, "projectId", run->project);
+    encode_str(w, "environmentId", run->environment);
+    encode_str(w, "planId", run->plan);
+    encode_str(w, "planVersion", run->version);
+    encode_bool(w, "external", run->plan_num == 0);
     encode_time_ms(w, "createdAt", run->created_ms);
 }
 
@@ -94,18 +82,16 @@ void encode_step(struct json_writer *w, struct str name, enum step_status status
                  const struct run_step_row *row)
 {
     jw_object(w);
-    member(w, "stepId", name);
-    jw_key(w, "status");
-    jw_text(w, step_status_text(status));
-    jw_key(w, "logicalAttemptId");
-    jw_int(w, attempt);
+    encode_str(w, "stepId", name);
+    encode_text(w, "status", step_status_text(status));
+    encode_int(w, "logicalAttemptId", attempt);
     if (row) {
         encode_time_ms(w, "startedAt", row->started_ms);
         encode_time_ms(w, "endedAt", row->ended_ms);
-        raw(w, "result", row->result);
-        raw(w, "failure", row->error);
-        raw(w, "override", row->override);
-        raw(w, "target", row->target);
+        optional_raw(w, "result", row->result);
+        optional_raw(w, "failure", row->error);
+        optional_raw(w, "override", row->override);
+        optional_raw(w, "target", row->target);
     }
     jw_object_end(w);
 }
@@ -117,8 +103,7 @@ static void encode_result(struct json_writer *w, const struct decision_row *d)
     encode_time_ms(w, "engineProcessedAt", d->processed_ms);
     jw_key(w, "engineResult");
     jw_object(w);
-    jw_key(w, "status");
-    jw_text(w, d->succeeded ? "success" : "failure");
+    encode_text(w, "status", d->succeeded ? "success" : "failure");
     if (!d->succeeded)
         optional(w, "errorCode", d->error_code);
     optional(w, "newRunId", d->new_run);
@@ -129,9 +114,9 @@ static void encode_audit(struct json_writer *w, const struct run_row *run, const
 {
     jw_key(w, "audit");
     jw_object(w);
-    member(w, "actorId", d->actor);
-    member(w, "actorRole", d->role);
-    member(w, "tenantId", run->tenant_name);
+    encode_str(w, "actorId", d->actor);
+    encode_str(w, "actorRole", d->role);
+    encode_str(w, "tenantId", run->tenant_name);
     optional(w, "actorTenantId", d->actor_tenant);
     encode_time_ms(w, "timestamp", d->created_ms);
     optional(w, "reason", d->audit_reason);
@@ -144,23 +129,19 @@ void encode_decision(struct json_writer *w, const struct run_row *run, const str
     jw_object(w);
     encode_uuid_bytes(w, "signalDecisionId", d->uuid);
     encode_uuid_bytes(w, "signalId", d->signal);
-    member(w, "runId", run->id);
-    jw_key(w, "decision");
-    jw_text(w, signal_decision_text((enum signal_decision)d->state));
+    encode_str(w, "runId", run->id);
+    encode_text(w, "decision", signal_decision_text((enum signal_decision)d->state));
     optional(w, "reason", d->reason);
     encode_uuid_bytes(w, "policyDecisionId", d->policy);
     encode_audit(w, run, d);
-    jw_key(w, "signalType");
-    jw_text(w, signal_type_text((enum signal_type)d->type));
+    encode_text(w, "signalType", signal_type_text((enum signal_type)d->type));
     jw_key(w, "signalPayload");
     jw_raw(w, d->payload);
     encode_result(w, d);
-    if (d->needs_approval) {
-        jw_key(w, "approvalRequired");
-        jw_bool(w, true);
-    }
+    if (d->needs_approval)
+        encode_bool(w, "approvalRequired", true);
     if (d->approved_ms) {
-        member(w, "approvedBy", d->approved_by);
+        encode_str(w, "approvedBy", d->approved_by);
         encode_time_ms(w, "approvalTimestamp", d->approved_ms);
     }
     jw_object_end(w);
@@ -170,28 +151,22 @@ void encode_alert(struct json_writer *w, const struct run_row *run, const struct
 {
     jw_object(w);
     encode_uuid_v7(w, "alertId", a->id, (uint64_t)a->low);
-    member(w, "code", a->code);
-    jw_key(w, "severity");
-    jw_text(w, alert_severity_text((enum alert_severity)a->severity));
-    jw_key(w, "category");
-    jw_text(w, alert_category_text((enum alert_category)a->category));
-    member(w, "runId", run->id);
-    member(w, "tenantId", run->tenant_name);
-    member(w, "projectId", run->project);
-    member(w, "environmentId", run->environment);
+    encode_str(w, "code", a->code);
+    encode_text(w, "severity", alert_severity_text((enum alert_severity)a->severity));
+    encode_text(w, "category", alert_category_text((enum alert_category)a->category));
+    encode_str(w, "runId", run->id);
+    encode_str(w, "tenantId", run->tenant_name);
+    encode_str(w, "projectId", run->project);
+    encode_str(w, "environmentId", run->environment);
     bool of_signal = a->category == ALERT_DESTRUCTIVE_SIGNAL || a->category == ALERT_SECURITY;
     encode_uuid_bytes(w, "eventId", of_signal ? STR_ABSENT : a->event_id);
     if (of_signal)
         encode_uuid_bytes(w, "signalDecisionId", a->event_id);
-    member(w, "eventType", a->event_type);
-    jw_key(w, "runSeq");
-    if (a->seq)
-        jw_int(w, a->seq);
-    else
-        jw_null(w);
+    encode_str(w, "eventType", a->event_type);
+    encode_int_or_null(w, "runSeq", a->seq);
     encode_time_ms(w, "persistedAt", a->persisted_ms);
-    member(w, "priorState", a->prior);
-    member(w, "attemptedState", a->attempted);
+    encode_str(w, "priorState", a->prior);
+    encode_str(w, "attemptedState", a->attempted);
     optional(w, of_signal ? "actorId" : "note", a->detail);
     encode_time_ms(w, "createdAt", a->created_ms);
     jw_object_end(w);
@@ -279,6 +254,5 @@ bool call_page(struct call *c, int64_t *ret_limit, int64_t *ret_below)
 
 void encode_next(struct call *c, struct json_writer *w, bool more, int64_t last)
 {
-    jw_key(w, "nextCursor");
-    jw_str(w, more ? arena_printf(c->x->arena, "%lld", (long long)last) : STR_ABSENT);
+    encode_str(w, "nextCursor", more ? arena_printf(c->x->arena, "%lld", (long long)last) : STR_ABSENT);
 }

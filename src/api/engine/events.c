@@ -1,6 +1,6 @@
 /* GET /engine/v1/runs/{runId}/events: records after a runSeq, as a page or as a stream that goes on. */
+#include "api/handlers.h"
 #include "api/engine/encode.h"
-#include "api/engine/handlers.h"
 #include "api/event_feed.h"
 
 #include "base/banned.h"
@@ -84,7 +84,7 @@ static bool write_event(const void *row, void *arg)
     struct strbuf *out = &f->base.out;
     struct json_writer w;
     strbuf_addf(out, "id: %lld\n", (long long)e->seq);
-    if (e->type != RUN_EVENT_UNKNOWN) /* what others call theirs may hold the end of a line */
+    if (e->type != RUN_EVENT_UNKNOWN) /* names of outside engines may hold the end of a line */
         strbuf_addf(out, "event: %.*s\n", STR_ARG(run_event_name(e)));
     strbuf_add_text(out, "data: ");
     jw_start(&w, out);
@@ -126,9 +126,9 @@ static void start_stream(struct call *c)
     event_feed_start(c, &f->base);
 }
 
-void handle_run_events(struct call *c)
+void handle_get_run_events(struct call *c)
 {
-    if (c->accept == ACCEPT_EVENTS)
+    if (c->accept == ACCEPT_EVENT_STREAM)
         start_stream(c);
     else
         send_page(c);

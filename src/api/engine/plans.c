@@ -1,6 +1,6 @@
 /* Plans: put, read, list. */
+#include "api/handlers.h"
 #include "api/engine/encode.h"
-#include "api/engine/handlers.h"
 #include "base/digest.h"
 #include "base/must.h"
 #include "base/varint.h"
@@ -22,12 +22,9 @@ static void plan_put(struct call *c)
     struct json_writer w;
     call_json(c, command->created ? 201 : 200, &w);
     jw_object(&w);
-    jw_key(&w, "planId");
-    jw_str(&w, command->plan->id);
-    jw_key(&w, "planVersion");
-    jw_str(&w, command->plan->version);
-    jw_key(&w, "steps");
-    jw_int(&w, command->plan->step_count);
+    encode_str(&w, "planId", command->plan->id);
+    encode_str(&w, "planVersion", command->plan->version);
+    encode_int(&w, "steps", command->plan->step_count);
     encode_time_ms(&w, "createdAt", command->created_ms);
     jw_object_end(&w);
     call_send(c);
@@ -73,28 +70,22 @@ static void encode_plan_step(struct json_writer *w, const struct names *n, const
 {
     uint64_t number;
     jw_object(w);
-    jw_key(w, "stepId");
-    jw_str(w, p->step);
+    encode_str(w, "stepId", p->step);
     jw_key(w, "dependsOn");
     jw_array(w);
-    for (struct str needs = p->needs; needs.len && varint_take(&needs, &number);)
+    for (struct str dependencies = p->needs; dependencies.len && varint_take(&dependencies, &number);)
         if (number < n->count)
             jw_str(w, n->rows[number].step);
     jw_array_end(w);
-    jw_key(w, "queue");
-    jw_str(w, p->queue);
+    encode_str(w, "queue", p->queue);
     if (p->config.ptr) {
         jw_key(w, "config");
         jw_raw(w, p->config);
     }
-    jw_key(w, "maxAttempts");
-    jw_int(w, p->max_attempts);
-    if (p->timeout_ms) {
-        jw_key(w, "timeoutMs");
-        jw_int(w, p->timeout_ms);
-    }
-    jw_key(w, "delayMs");
-    jw_int(w, p->delay_ms);
+    encode_int(w, "maxAttempts", p->max_attempts);
+    if (p->timeout_ms)
+        encode_int(w, "timeoutMs", p->timeout_ms);
+    encode_int(w, "delayMs", p->delay_ms);
     jw_object_end(w);
 }
 
@@ -103,12 +94,9 @@ static void send_plan(struct call *c, const struct plan_row *plan, const struct 
     struct json_writer w;
     call_json(c, 200, &w);
     jw_object(&w);
-    jw_key(&w, "planId");
-    jw_str(&w, plan->plan);
-    jw_key(&w, "planVersion");
-    jw_str(&w, plan->version);
-    jw_key(&w, "onFailure");
-    jw_text(&w, plan_on_failure_text((enum plan_on_failure)plan->on_failure));
+    encode_str(&w, "planId", plan->plan);
+    encode_str(&w, "planVersion", plan->version);
+    encode_text(&w, "onFailure", plan_on_failure_text((enum plan_on_failure)plan->on_failure));
     jw_key(&w, "steps");
     jw_array(&w);
     for (size_t i = 0; i < n->count; i++)

@@ -4,8 +4,9 @@
 #include <stdlib.h>
 
 #include "api/engine/policy_queue.h"
+#include "base/json_members.h"
 #include "base/must.h"
-#include "engine/run_marks.h"
+#include "engine/run_index.h"
 #include "runtime/failure_modes.h"
 
 #include "base/banned.h"
@@ -118,15 +119,13 @@ static void write_actor(struct json_writer *w, const struct policy_actor *actor)
 {
     jw_key(w, "actor");
     jw_object(w);
-    jw_key(w, "userId");
-    jw_str(w, actor->user_id);
+    encode_str(w, "userId", actor->user_id);
     jw_key(w, "roles");
     jw_array(w);
     for (size_t i = 0; i < actor->role_count; i++)
         jw_str(w, actor->roles[i]);
     jw_array_end(w);
-    jw_key(w, "tenantId");
-    jw_str(w, actor->tenant);
+    encode_str(w, "tenantId", actor->tenant);
     jw_object_end(w);
 }
 
@@ -141,26 +140,22 @@ static struct str input_of(struct arena *arena, const struct policy_request *r)
     write_actor(&w, &r->actor);
     jw_key(&w, "signal");
     jw_object(&w);
-    jw_key(&w, "type");
-    jw_text(&w, signal_type_text(r->signal));
+    encode_text(&w, "type", signal_type_text(r->signal));
     jw_key(&w, "payload");
     jw_raw(&w, r->payload);
     jw_object_end(&w);
-    jw_key(&w, "tenantId");
-    jw_str(&w, r->tenant);
-    jw_key(&w, "runId");
-    jw_str(&w, r->run_id);
+    encode_str(&w, "tenantId", r->tenant);
+    encode_str(&w, "runId", r->run_id);
     jw_key(&w, "audit");
     jw_object(&w);
-    jw_key(&w, "reason");
-    jw_str(&w, policy_reason(r->audit_reason));
+    encode_str(&w, "reason", policy_reason(r->audit_reason));
     jw_object_end(&w);
     jw_object_end(&w);
     jw_object_end(&w);
     return arena_str(arena, strbuf_str(&text));
 }
 
-/* Is what a mark leads to the step of this name? */
+/* Is the step at the place of an index entry the one of this name? */
 static enum err_code is_step(struct reader *r, struct arena *arena, const struct run_row *run, int64_t place,
                              struct str name, bool *ret_is, struct err *err)
 {
@@ -180,10 +175,10 @@ static enum err_code look_for_step(struct reader *r, struct arena *arena, const 
 {
     const struct json *named = json_get(command->payload, "stepId");
     bool found = named != NULL, is_it = !named;
-    uint64_t hash = named ? (uint64_t)run_mark_hash(MARK_STEP, named->text) : 0;
-    for (; found && !is_it; hash++) { /* as run_mark_find does */
-        struct run_mark_row m = {.run = run->plan_num ? run->plan_num : run->num, .hash = (int64_t)hash};
-        if (r->ops->reader_row(r, &table_run_mark_row, &m, arena, &found, err) != ERR_OK ||
+    uint64_t hash = named ? (uint64_t)run_index_hash(RUN_INDEX_STEP, named->text) : 0;
+    for (; found && !is_it; hash++) { /* as run_index_find does */
+        struct run_index_row m = {.run = run->plan_num ? run->plan_num : run->num, .hash = (int64_t)hash};
+        if (r->ops->reader_row(r, &table_run_index_row, &m, arena, &found, err) != ERR_OK ||
             (found && is_step(r, arena, run, m.place, named->text, &is_it, err) != ERR_OK))
             return err->code;
     }

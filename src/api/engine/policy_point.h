@@ -20,11 +20,11 @@ struct policy_point;
 
 struct policy_point *policy_point_new(struct api *a);           /* NULL: none is named */
 struct policy_point *policy_point_free(struct policy_point *p); /* NULL is fine; always returns NULL */
-/* Who waits is told that the server ends. Before the HTTP threads end. NULL is fine. */
+/* Answers every parked request: the server ends. To be called before the HTTP threads end. NULL is fine. */
 void policy_point_stop(struct policy_point *p);
-/* Questions asked, and those that the fallback had to answer. NULL: zeroes. */
-/* Questions that are open, and how many can be; NULL: zeroes. */
+/* How many questions are open, and how many can be; NULL: zeroes. */
 void policy_point_depth(struct policy_point *p, int64_t *ret_depth, int64_t *ret_capacity);
+/* How many questions were asked, and how many the fallback answered. NULL: zeroes. */
 void policy_point_counts(struct policy_point *p, uint64_t *ret_asked, uint64_t *ret_unanswered);
 
 /* Goes on with `then` on the call's thread, now or once command->given is there; or answers the call. */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/heap.h"
+#include "base/json_members.h"
 #include "base/must.h"
 
 #include "base/banned.h"
@@ -27,7 +28,7 @@ struct policy_queue {
     int64_t last_id, watch_until_ms;
     size_t count, bytes, taker_count;
     bool stopped;
-    bool resumed; /* since the lock was taken: whose threads have to be told */
+    bool resumed; /* since the lock was taken: loop threads must be woken */
 };
 
 static int64_t now_ms(const struct policy_queue *q)
@@ -83,7 +84,7 @@ static void ring(struct policy_queue *q)
     }
 }
 
-/* What an earlier life of this gateway took waits again, before what came later. */
+/* Questions that an earlier process of this gateway took wait again, before later ones. */
 static void put_back(struct policy_queue *q, const struct policy_gateway *g)
 {
     struct policy_question *x = NULL;
@@ -249,15 +250,13 @@ size_t policy_queue_take(struct policy_queue *q, const struct policy_taker *t, s
         x->taken_by = t->gateway;
         count++;
         jw_object(w);
-        jw_key(w, "id");
-        jw_int(w, x->id);
-        jw_key(w, "timeout_ms");
-        jw_int(w, x->until_ms - now);
+        encode_int(w, "id", x->id);
+        encode_int(w, "timeout_ms", x->until_ms - now);
         jw_key(w, "body");
         jw_raw(w, x->body);
         jw_object_end(w);
     }
-    ring(q); /* what did not fit is for another */
+    ring(q); /* the questions that did not fit are for another call */
     unlock(q);
     return count;
 }

@@ -41,11 +41,11 @@ struct policy_gateway {
     int64_t instance, birth;
 };
 
-/* In the arena of the exchange that asks. Whoever asks fills the first part; the outcome may be read by
- * x->on_resume. */
+/* In the arena of the exchange that asks. The asking thread fills the first part; x->on_resume may read the
+ * outcome. */
 struct policy_question {
     struct http_exchange *x;
-    struct str body; /* JSON: what is sent to the point */
+    struct str body; /* JSON: the question for the point */
 
     enum policy_outcome outcome;
     bool allowed, requires_approval; /* of POLICY_ANSWERED; and so the reason, absent if there was none */
@@ -81,7 +81,7 @@ struct policy_queue_config {
 
 struct policy_queue *policy_queue_new(const struct policy_queue_config *config);
 struct policy_queue *policy_queue_free(struct policy_queue *q); /* NULL is fine; always returns NULL */
-/* Ends all questions and long polls; what comes later is turned away. Before the HTTP threads end. */
+/* Ends all questions and long polls, and turns away later ones. Before the HTTP threads end. */
 void policy_queue_stop(struct policy_queue *q);
 
 /* True: x is parked, with on_resume set before. False: there is no room or no time any more, see outcome. */
@@ -91,7 +91,7 @@ bool policy_queue_ask(struct policy_queue *q, struct policy_question *question);
 size_t policy_queue_take(struct policy_queue *q, const struct policy_taker *t, struct json_writer *w);
 /* True: x is parked until there may be something to take. False: there may be now, or none may wait. */
 bool policy_queue_park(struct policy_queue *q, struct policy_taker *t);
-/* A long poll was resumed that nobody listens to: the next one is. */
+/* The client of a resumed long poll is gone: the next one is resumed. */
 void policy_queue_pass_on(struct policy_queue *q);
 /* Questions that wait or are asked, POLICY_QUESTIONS_MAX at most. */
 size_t policy_queue_depth(struct policy_queue *q);

@@ -1,8 +1,9 @@
 /* Runs: start, read (also as of an earlier runSeq), list. */
+#include "api/handlers.h"
 #include "api/engine/encode.h"
-#include "api/engine/handlers.h"
 #include "base/digest.h"
 #include "base/must.h"
+#include "base/random.h"
 #include "engine/engine_commands.h"
 #include "lifecycle/run_projection.h"
 #include "runs/run_event.h"
@@ -19,10 +20,8 @@ static void run_started(struct call *c)
     struct json_writer w;
     call_json(c, command->created ? 201 : 200, &w);
     jw_object(&w);
-    jw_key(&w, "runId");
-    jw_str(&w, command->run_id);
-    jw_key(&w, "status");
-    jw_text(&w, run_status_text(command->status));
+    encode_str(&w, "runId", command->run_id);
+    encode_text(&w, "status", run_status_text(command->status));
     jw_object_end(&w);
     call_send(c);
 }
@@ -133,22 +132,15 @@ static void encode_metadata(struct json_writer *w, const struct run_row *run, bo
 {
     jw_key(w, "metadata");
     jw_object(w);
-    jw_key(w, "inconsistent");
-    jw_bool(w, inconsistent);
-    jw_key(w, "originalRunId");
-    jw_str(w, run->original);
+    encode_bool(w, "inconsistent", inconsistent);
+    encode_str(w, "originalRunId", run->original);
     jw_object_end(w);
 }
 
 static void encode_now(struct json_writer *w, const struct run_row *run)
 {
-    jw_key(w, "params");
-    if (run->params.ptr)
-        jw_raw(w, run->params);
-    else
-        jw_null(w);
-    jw_key(w, "ending");
-    jw_bool(w, run->ending && !run_status_is_final((enum run_status)run->state));
+    encode_raw(w, "params", run->params);
+    encode_bool(w, "ending", run->ending && !run_status_is_final((enum run_status)run->state));
     encode_time_ms(w, "queuedAt", run->queued_ms);
     encode_time_ms(w, "startedAt", run->started_ms);
     encode_time_ms(w, "endedAt", run->ended_ms);
@@ -248,12 +240,9 @@ static void encode_item(struct json_writer *w, const struct run_row *run)
 {
     jw_object(w);
     encode_run_summary(w, run);
-    jw_key(w, "status");
-    jw_text(w, run_status_text((enum run_status)run->state));
-    jw_key(w, "inconsistent");
-    jw_bool(w, run->inconsistent != 0);
-    jw_key(w, "lastRunSeq");
-    jw_int(w, run->last_seq);
+    encode_text(w, "status", run_status_text((enum run_status)run->state));
+    encode_bool(w, "inconsistent", run->inconsistent != 0);
+    encode_int(w, "lastRunSeq", run->last_seq);
     encode_time_ms(w, "startedAt", run->started_ms);
     encode_time_ms(w, "endedAt", run->ended_ms);
     jw_object_end(w);
@@ -268,7 +257,7 @@ static enum err_code encode_page(struct call *c, struct reader *r, const struct 
     *ret_last = 0;
     while (count == IDS_A_READ) {
         struct list_query q = {
-            .client = f->tenant, .bucket = f->bucket, .below_id = below, .limit = IDS_A_READ};
+            .owner_key = f->tenant, .bucket = f->bucket, .below_id = below, .limit = IDS_A_READ};
         if (r->ops->reader_list(r, &q, ids, &count, err) != ERR_OK)
             return err->code;
         for (size_t i = 0; i < count; i++) {

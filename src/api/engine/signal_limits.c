@@ -39,7 +39,7 @@ struct signal_limits {
     const struct settings *settings;
     pthread_mutex_t lock;
     struct map names;
-    uint64_t key[2]; /* so that nobody outside can choose names that fall together */
+    uint64_t key[2]; /* so that no caller can choose names that fall together */
 };
 
 struct signal_limits *signal_limits_new(const struct settings *s)
@@ -191,7 +191,7 @@ static void add_one(struct signal_limits *l, struct str tenant, const struct pla
     x->count++;
 }
 
-/* Without what nobody counts any more: names of runs that do not exist must not pile up. */
+/* Removes entries that no longer count: names of runs that do not exist must not pile up. */
 static void take_one_back(struct signal_limits *l, struct str tenant, const struct place *p, int64_t taken_ms)
 {
     struct counted *x = find(l, tenant, p);

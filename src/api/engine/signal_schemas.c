@@ -13,14 +13,6 @@ struct signal_schemas {
     const struct schema *of[SIGNAL_TYPE_COUNT];
 };
 
-static struct str find(const struct embedded_file *files, const char *name)
-{
-    for (; files->name; files++)
-        if (strcmp(files->name, name) == 0)
-            return (struct str){files->text, files->len};
-    return STR_ABSENT;
-}
-
 static enum err_code compile(struct signal_schemas *s, enum signal_type t, const struct embedded_file *files,
                              struct err *err)
 {
@@ -28,7 +20,7 @@ static enum err_code compile(struct signal_schemas *s, enum signal_type t, const
     const struct json *root;
     struct err inner;
     snprintf(name, sizeof name, "%s.v1", signal_schema(t));
-    struct str text = find(files, name);
+    struct str text = embedded_text(files, name);
     if (!text.ptr)
         return err_set(err, ERR_CONFIG_INVALID, "signal schema %s is not there", name);
     if (json_parse(s->arena, text, &root, &inner) != ERR_OK ||

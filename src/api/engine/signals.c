@@ -1,11 +1,12 @@
 /* POST .../signals: form, schema and rate are checked here; everything else is decided with the run in hand
  * (engine/signal_commands.h). Approval, and what engines outside report. */
+#include "api/handlers.h"
 #include "api/engine/encode.h"
-#include "api/engine/handlers.h"
 #include "api/engine/policy_point.h"
 #include "api/engine/signal_limits.h"
 #include "base/digest.h"
 #include "base/must.h"
+#include "base/random.h"
 #include "engine/signal_commands.h"
 
 #include "base/banned.h"
@@ -43,7 +44,7 @@ static enum err_code read_actor(struct call *c, struct policy_actor *ret, struct
     return ERR_OK;
 }
 
-/* As records name the actor: by its id, or by a digest of it that nobody can turn back. */
+/* As records name the actor: by its id, or by a digest that cannot be turned back. */
 static struct str shown(struct call *c, struct str user_id)
 {
     const struct settings *s = c->api->config.settings;
@@ -120,22 +121,17 @@ static void encode_answer(struct json_writer *w, const struct signal_answer *a)
     jw_object(w);
     encode_uuid_bytes(w, "signalDecisionId",
                       (struct str){(const char *)a->decision_id.bytes, sizeof a->decision_id.bytes});
-    jw_key(w, "decision");
-    jw_text(w, signal_decision_text(a->decision));
+    encode_text(w, "decision", signal_decision_text(a->decision));
     encode_uuid_bytes(w, "policyDecisionId",
                       (struct str){(const char *)a->policy_id.bytes, sizeof a->policy_id.bytes});
     jw_key(w, "engineResult");
     if (a->processed) {
         jw_object(w);
-        jw_key(w, "status");
-        jw_text(w, a->succeeded ? "success" : "failure");
-        if (!a->succeeded && a->error_code[0]) {
-            jw_key(w, "errorCode");
-            jw_text(w, a->error_code);
-        }
+        encode_text(w, "status", a->succeeded ? "success" : "failure");
+        if (!a->succeeded && a->error_code[0])
+            encode_text(w, "errorCode", a->error_code);
         if (a->new_run[0]) {
-            jw_key(w, "newRunId");
-            jw_text(w, a->new_run);
+            encode_text(w, "newRunId", a->new_run);
         }
         jw_object_end(w);
     } else {
@@ -252,12 +248,12 @@ static void settle(struct call *c, bool approve)
     call_post(c, &command->base, &settle_command_type, 0, settled);
 }
 
-void handle_approve(struct call *c)
+void handle_approve_signal(struct call *c)
 {
     settle(c, true);
 }
 
-void handle_reject(struct call *c)
+void handle_reject_signal(struct call *c)
 {
     settle(c, false);
 }
@@ -274,8 +270,7 @@ static void noted(struct call *c)
     }
     call_json(c, 200, &w);
     jw_object(&w);
-    jw_key(&w, "processed");
-    jw_bool(&w, true);
+    encode_bool(&w, "processed", true);
     jw_object_end(&w);
     call_send(c);
 }

@@ -5,8 +5,10 @@
  * between. Each command is all or nothing; the call is not: what an earlier part did stays when a later one
  * fails. A call ends when `limit` jobs matched, when there are no more, or after LOOKS_MAX rows; then
  * `more` and `next_cursor` say where the next call goes on. */
-#include "api/jobs/handlers.h"
+#include "api/handlers.h"
+#include "api/jobs/job_calls.h"
 #include "api/jobs/list_filter.h"
+#include "base/json_members.h"
 #include "jobs/queue_commands.h"
 #include "jobs/submit_values.h"
 #include "lifecycle/key_power.h"
@@ -46,7 +48,7 @@ static enum err_code read_ids(struct reader *r, int64_t client, const struct bul
 {
     const struct list_filter *f = &b->filter;
     struct list_query q = {
-        .client = client, .below_id = f->below_id, .from_id = f->from_id, .limit = ids_a_read(b)};
+        .owner_key = client, .below_id = f->below_id, .from_id = f->from_id, .limit = ids_a_read(b)};
     if (b->action == BULK_CANCEL) {
         q.queue = f->queue;
         return r->ops->reader_live(r, &q, b->state, ids, ret_count, err);
@@ -165,14 +167,10 @@ static void send_counts(struct call *c, const struct bulk *b)
     bool more = !b->is_done && !b->filter.nothing;
     call_json(c, 200, &w);
     jw_object(&w);
-    jw_key(&w, "matched");
-    jw_int(&w, b->matched);
-    jw_key(&w, "changed");
-    jw_int(&w, b->changed);
-    jw_key(&w, "more");
-    jw_bool(&w, more);
-    jw_key(&w, "next_cursor");
-    jw_str(&w, more ? list_cursor_text(c->x->arena, b->filter.below_id) : STR_ABSENT);
+    encode_int(&w, "matched", b->matched);
+    encode_int(&w, "changed", b->changed);
+    encode_bool(&w, "more", more);
+    encode_str(&w, "next_cursor", more ? list_cursor_text(c->x->arena, b->filter.below_id) : STR_ABSENT);
     jw_object_end(&w);
     call_send(c);
 }
@@ -266,10 +264,8 @@ static void send_purged(struct call *c, const struct bulk *b)
     struct json_writer w;
     call_json(c, 200, &w);
     jw_object(&w);
-    jw_key(&w, "canceled");
-    jw_int(&w, b->changed);
-    jw_key(&w, "more");
-    jw_bool(&w, !b->is_done);
+    encode_int(&w, "canceled", b->changed);
+    encode_bool(&w, "more", !b->is_done);
     jw_object_end(&w);
     call_send(c);
 }

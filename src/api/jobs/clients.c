@@ -1,6 +1,7 @@
 /* Clients and their callback secrets. */
+#include "api/handlers.h"
+#include "api/jobs/job_calls.h"
 #include "api/jobs/encode.h"
-#include "api/jobs/handlers.h"
 #include "base/random.h"
 
 #include "base/banned.h"
@@ -42,8 +43,7 @@ static void client_created(struct call *c)
     call_mark_replay(c, command->replayed);
     call_json(c, 201, &w);
     jw_object(&w);
-    jw_key(&w, "client_id");
-    jw_text(&w, id);
+    encode_text(&w, "client_id", id);
     jw_key(&w, "webhook_secret"); /* shown once */
     jw_str(&w, command->replayed ? STR_ABSENT : secret_text(c, command->webhook_secret));
     encode_time_ms(&w, "created_at", command->created_ms);
@@ -74,13 +74,12 @@ static void secret_rotated(struct call *c)
     struct json_writer w;
     call_json(c, 200, &w);
     jw_object(&w);
-    jw_key(&w, "webhook_secret");
-    jw_str(&w, secret_text(c, command->secret));
+    encode_str(&w, "webhook_secret", secret_text(c, command->secret));
     jw_object_end(&w);
     call_send(c);
 }
 
-void handle_rotate_secret(struct call *c)
+void handle_rotate_webhook_secret(struct call *c)
 {
     struct rotate_secret_command *command = ARENA_NEW(c->x->arena, struct rotate_secret_command);
     if (!call_needs_caller(c))

@@ -1,6 +1,6 @@
 /* Deliveries: the log of a webhook and of a job's callback; and what is asked of a webhook that is there. */
+#include "api/handlers.h"
 #include "api/jobs/encode.h"
-#include "api/jobs/handlers.h"
 #include "api/jobs/list_filter.h"
 #include "base/random.h"
 #include "jobs/client_commands.h"
@@ -20,15 +20,9 @@ static void encode_attempts(struct json_writer *w, struct str attempts)
     while (attempts_take(&attempts, &a)) {
         jw_object(w);
         encode_time_ms(w, "at", a.at_ms);
-        jw_key(w, "status");
-        if (a.status)
-            jw_int(w, a.status);
-        else
-            jw_null(w);
-        jw_key(w, "error");
-        jw_str(w, a.error);
-        jw_key(w, "duration_ms");
-        jw_int(w, a.duration_ms);
+        encode_int_or_null(w, "status", a.status);
+        encode_str(w, "error", a.error);
+        encode_int(w, "duration_ms", a.duration_ms);
         jw_object_end(w);
     }
     jw_array_end(w);
@@ -88,11 +82,12 @@ static void encode_delivery(struct json_writer *w, const struct delivery_row *d,
     } else {
         jw_null(w);
     }
-    jw_key(w, "event_name");
-    jw_text(w, n->has_event ? job_event_text(n->event.event) : d->job ? NULL : event_of_no_job(d));
+    encode_text(w, "event_name",
+                n->has_event ? job_event_text(n->event.event)
+                : d->job     ? NULL
+                             : event_of_no_job(d));
     encode_id_or_null(w, "job_id", n->has_job, d->job, (uint64_t)n->job.low);
-    jw_key(w, "state");
-    jw_text(w, delivery_state_text((enum delivery_state)d->state));
+    encode_text(w, "state", delivery_state_text((enum delivery_state)d->state));
     encode_time_ms(w, "created_at", d->created_ms);
     encode_attempts(w, d->attempts);
     encode_time_ms(w, "next_attempt_at", next_attempt_ms);
@@ -155,8 +150,10 @@ static enum err_code write_page(struct call *c, struct reader *r, const struct d
                                 struct json_writer *w, struct err *err)
 {
     int64_t *ids = ARENA_ARRAY(c->x->arena, int64_t, (size_t)p->limit + 1);
-    struct list_query q = {
-        .client = p->owner, .bucket = LIST_DELIVERIES, .below_id = p->below, .limit = (size_t)p->limit + 1};
+    struct list_query q = {.owner_key = p->owner,
+                           .bucket = LIST_DELIVERIES,
+                           .below_id = p->below,
+                           .limit = (size_t)p->limit + 1};
     struct delivery_row last = {0};
     struct log_memo memo = {0};
     size_t count = 0;
@@ -198,7 +195,7 @@ static void send_deliveries(struct call *c, struct reader *r, const struct deliv
     call_send(c);
 }
 
-void handle_job_deliveries(struct call *c)
+void handle_list_job_deliveries(struct call *c)
 {
     struct delivery_page p;
     struct reader *r;
@@ -209,7 +206,7 @@ void handle_job_deliveries(struct call *c)
     send_deliveries(c, r, &p);
 }
 
-void handle_webhook_deliveries(struct call *c)
+void handle_list_deliveries(struct call *c)
 {
     struct delivery_page p;
     struct webhook_row hook = {0};
@@ -258,8 +255,7 @@ static void delivery_accepted(struct call *c)
     call_json(c, 202, &w);
     jw_object(&w);
     encode_uuid_v7(&w, "delivery_id", command->delivery_id, command->delivery_low);
-    jw_key(&w, "state");
-    jw_text(&w, delivery_state_text(DELIVERY_PENDING));
+    encode_text(&w, "state", delivery_state_text(DELIVERY_PENDING));
     jw_object_end(&w);
     call_send(c);
 }
@@ -291,8 +287,7 @@ static void webhook_enabled(struct call *c)
     call_json(c, 200, &w);
     jw_object(&w);
     encode_uuid_v7(&w, "webhook_id", command->id, command->low);
-    jw_key(&w, "enabled");
-    jw_bool(&w, true);
+    encode_bool(&w, "enabled", true);
     jw_object_end(&w);
     call_send(c);
 }
@@ -312,13 +307,12 @@ static void secret_rotated(struct call *c)
     call_json(c, 200, &w);
     jw_object(&w);
     encode_uuid_v7(&w, "webhook_id", command->id, command->low);
-    jw_key(&w, "secret");
-    jw_str(&w, webhook_secret_text(c->x->arena, secret));
+    encode_str(&w, "secret", webhook_secret_text(c->x->arena, secret));
     jw_object_end(&w);
     call_send(c);
 }
 
-void handle_rotate_webhook_secret(struct call *c)
+void handle_rotate_secret_of_webhook(struct call *c)
 {
     struct webhook_command *command = webhook_command(c, WEBHOOK_ROTATE);
     if (!command)

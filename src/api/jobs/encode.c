@@ -13,35 +13,19 @@ void encode_definition(struct json_writer *w, const struct job_row *job)
         return;
     }
     jw_object(w);
-    if (job->kind == WORK_KIND_NONE || job->kind_name.ptr) {
-        jw_key(w, "kind");
-        jw_str(w, job->kind_name);
-    }
+    if (job->kind == WORK_KIND_NONE || job->kind_name.ptr)
+        encode_str(w, "kind", job->kind_name);
     if (job->kind == WORK_KIND_NONE) {
         jw_object_end(w);
         return;
     }
-    jw_key(w, "work_kind");
-    jw_text(w, work_kind_text((enum work_kind)job->kind));
+    encode_text(w, "work_kind", work_kind_text((enum work_kind)job->kind));
     encode_time_ms(w, "execution_at", job->execution_ms);
-    jw_key(w, "duration_ms");
-    jw_int(w, job->duration_ms);
-    jw_key(w, "should_fail");
-    jw_bool(w, job->should_fail != 0);
-    jw_key(w, "payload_size");
-    jw_int(w, job->payload_size);
-    jw_key(w, "seed");
-    jw_int(w, job->seed);
+    encode_int(w, "duration_ms", job->duration_ms);
+    encode_bool(w, "should_fail", job->should_fail != 0);
+    encode_int(w, "payload_size", job->payload_size);
+    encode_int(w, "seed", job->seed);
     jw_object_end(w);
-}
-
-void encode_raw(struct json_writer *w, const char *key, struct str json)
-{
-    jw_key(w, key);
-    if (json.ptr)
-        jw_raw(w, json);
-    else
-        jw_null(w);
 }
 
 void encode_job(struct json_writer *w, const struct job_view *v)
@@ -64,38 +48,22 @@ void encode_job_members(struct json_writer *w, const struct job_view *v)
 {
     const struct job_row *j = &v->job;
     encode_uuid_v7(w, "job_id", j->id, (uint64_t)j->low);
-    jw_key(w, "type");
-    jw_text(w, job_type_text((enum job_type)j->type));
-    jw_key(w, "state");
-    jw_text(w, job_state_text(v->state));
-    jw_key(w, "outcome");
-    jw_text(w, job_outcome_text(v->state));
+    encode_text(w, "type", job_type_text((enum job_type)j->type));
+    encode_text(w, "state", job_state_text(v->state));
+    encode_text(w, "outcome", job_outcome_text(v->state));
     encode_time_ms(w, "created_at", j->created_ms);
     encode_time_ms(w, "execution_at", j->execution_ms);
     encode_time_us(w, "updated_at", v->updated_us);
-    jw_key(w, "attempt");
-    jw_int(w, v->attempt);
-    jw_key(w, "callback");
-    jw_str(w, j->callback);
-    jw_key(w, "kind");
-    jw_str(w, j->kind_name);
-    jw_key(w, "work_kind");
-    jw_text(w, work_kind_text((enum work_kind)j->kind));
-    jw_key(w, "queue");
-    jw_str(w, j->queue);
-    jw_key(w, "priority");
-    jw_int(w, j->priority);
-    jw_key(w, "max_runtime_ms");
-    jw_int(w, j->max_runtime_ms);
-    jw_key(w, "max_retries");
-    jw_int(w, j->max_retries);
-    jw_key(w, "retry");
-    jw_text(w, job_retry_text((enum job_retry)j->retry));
-    jw_key(w, "queue_ttl_seconds");
-    if (j->queue_ttl_ms)
-        jw_int(w, j->queue_ttl_ms / 1000);
-    else
-        jw_null(w);
+    encode_int(w, "attempt", v->attempt);
+    encode_str(w, "callback", j->callback);
+    encode_str(w, "kind", j->kind_name);
+    encode_text(w, "work_kind", work_kind_text((enum work_kind)j->kind));
+    encode_str(w, "queue", j->queue);
+    encode_int(w, "priority", j->priority);
+    encode_int(w, "max_runtime_ms", j->max_runtime_ms);
+    encode_int(w, "max_retries", j->max_retries);
+    encode_text(w, "retry", job_retry_text((enum job_retry)j->retry));
+    encode_int_or_null(w, "queue_ttl_seconds", j->queue_ttl_ms / 1000);
     encode_definition(w, j);
     encode_raw(w, "payload", j->payload);
     encode_raw(w, "error", v->error);
@@ -109,8 +77,7 @@ int64_t job_ran_ms(const struct job_view *v)
 void encode_report_members(struct json_writer *w, const struct job_view *v)
 {
     encode_uuid_v7(w, "job_id", v->job.id, (uint64_t)v->job.low);
-    jw_key(w, "outcome");
-    jw_text(w, job_outcome_text(v->state));
+    encode_text(w, "outcome", job_outcome_text(v->state));
     encode_time_ms(w, "started_at", v->started_ms);
     encode_time_ms(w, "finished_at", v->finished_ms);
     jw_key(w, "duration_ms");

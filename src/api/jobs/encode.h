@@ -13,7 +13,6 @@ void encode_job(struct json_writer *w, const struct job_view *v); /* as listings
 void encode_job_members(struct json_writer *w, const struct job_view *v);
 /* The same with result and progress: a page of results would be large. */
 void encode_whole_job(struct json_writer *w, const struct job_view *v);
-void encode_raw(struct json_writer *w, const char *key, struct str json); /* absent: null */
 int64_t job_ran_ms(const struct job_view *v); /* of a final job; 0 when it never ran */
 /* job_id, outcome, started_at, finished_at, duration_ms; null what an unfinished job does not know yet. */
 void encode_report_members(struct json_writer *w, const struct job_view *v);

@@ -1,7 +1,7 @@
 /* GET /v1/jobs/{job_id}/events: a page, or a live stream (text/event-stream; Last-Event-ID resumes). */
+#include "api/handlers.h"
 #include "api/event_feed.h"
 #include "api/jobs/encode.h"
-#include "api/jobs/handlers.h"
 #include "base/hash.h"
 
 #include "base/banned.h"
@@ -126,9 +126,9 @@ static void start_stream(struct call *c)
     event_feed_start(c, f);
 }
 
-void handle_get_events(struct call *c)
+void handle_get_job_events(struct call *c)
 {
-    if (c->accept == ACCEPT_EVENTS)
+    if (c->accept == ACCEPT_EVENT_STREAM)
         start_stream(c);
     else
         send_page(c);

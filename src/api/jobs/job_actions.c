@@ -1,6 +1,6 @@
 /* POST /v1/jobs/{job_id}/cancel and /retry. */
+#include "api/handlers.h"
 #include "api/jobs/encode.h"
-#include "api/jobs/handlers.h"
 #include "jobs/job_commands.h"
 
 #include "base/banned.h"
@@ -12,13 +12,10 @@ static void acted(struct call *c, bool with_attempt)
     call_json(c, 200, &w);
     jw_object(&w);
     encode_uuid_v7(&w, "job_id", command->id, command->low);
-    jw_key(&w, "state");
-    jw_text(&w, job_state_text(command->state));
+    encode_text(&w, "state", job_state_text(command->state));
     encode_time_us(&w, "updated_at", command->updated_us);
-    if (with_attempt) {
-        jw_key(&w, "attempt");
-        jw_int(&w, command->attempt);
-    }
+    if (with_attempt)
+        encode_int(&w, "attempt", command->attempt);
     jw_object_end(&w);
     call_send(c);
 }
@@ -43,11 +40,11 @@ static void act(struct call *c, const struct command_type *type, void (*finish)(
     call_post(c, &command->base, type, 0, finish);
 }
 
-void handle_cancel(struct call *c)
+void handle_cancel_job(struct call *c)
 {
     act(c, &cancel_command_type, canceled);
 }
-void handle_retry(struct call *c)
+void handle_retry_job(struct call *c)
 {
     act(c, &retry_command_type, retried);
 }

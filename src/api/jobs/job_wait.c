@@ -117,7 +117,7 @@ void job_wait_start(struct call *c, int64_t job, int64_t wait_ms,
     w->until_ms = clock_mono_ms(c->api->config.clock) + wait_ms;
     w->send = send;
     w->failed = true;
-    /* Joined before the first look, in the first tick: what is committed in between is announced. */
+    /* Joined before the first look, in the first tick: events committed in between are announced. */
     w->followed = followers_join(c->api->followers, job);
     w->scratch = arena_new(SCRATCH_BYTES);
     c->data = w;

@@ -1,8 +1,9 @@
 /* api/jobs/job_wait.h - a GET of a job that waits until the job is final (wait_ms).
  *
- * It follows the job as an event stream does (api/followers.h): nothing is read until there is news of it, on
- * this node or another one. It ends early when the caller's key or token does (api/credential.h), and when
- * the server drains; a connection is all that it holds. Belongs to the thread of its loop. */
+ * The call follows the job as an event stream does (api/followers.h): it reads nothing until there is news of
+ * the job, from this node or another one. It ends early when the caller's key or token does
+ * (api/credential.h), and when the server drains. It holds nothing but its connection. Belongs to the thread
+ * of its loop. */
 #ifndef WEIR_API_JOBS_JOB_WAIT_H
 #define WEIR_API_JOBS_JOB_WAIT_H
 

@@ -1,6 +1,7 @@
 /* API keys of a client: create, list, renew, revoke. Secrets are shown where they are made, never again. */
+#include "api/handlers.h"
+#include "api/jobs/job_calls.h"
 #include "api/jobs/encode.h"
-#include "api/jobs/handlers.h"
 #include "jobs/submit_values.h"
 #include "lifecycle/key_list.h"
 
@@ -38,8 +39,7 @@ static void key_revoked(struct call *c)
     struct json_writer w;
     call_json(c, 200, &w);
     jw_object(&w);
-    jw_key(&w, "revoked");
-    jw_bool(&w, true);
+    encode_bool(&w, "revoked", true);
     jw_object_end(&w);
     call_send(c);
 }
@@ -199,10 +199,8 @@ static void encode_listed(struct json_writer *w, const struct api_key_row *key, 
 {
     jw_object(w);
     encode_uuid_v7(w, "key_id", key->id, (uint64_t)key->low);
-    jw_key(w, "name");
-    jw_str(w, key->name);
-    jw_key(w, "state");
-    jw_text(w, state_of(key, now_ms));
+    encode_str(w, "name", key->name);
+    encode_text(w, "state", state_of(key, now_ms));
     encode_scopes(w, key_scopes_of_stored(key->scopes));
     encode_queues(w, key->queues);
     encode_time_ms(w, "created_at", key->created_ms);

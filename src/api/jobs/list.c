@@ -3,8 +3,8 @@
  * Newest first, the caller's only; an operator's are those of one client, or of all. State filters are
  * answered from the listing of that state; the other filters look at rows one by one, at most LOOK_MAX of
  * them, so a page may be short and still have a next_cursor: a call never scans a whole history. */
+#include "api/handlers.h"
 #include "api/jobs/encode.h"
-#include "api/jobs/handlers.h"
 #include "api/jobs/list_filter.h"
 #include "api/ops/operators.h"
 #include "base/time_text.h"
@@ -52,8 +52,11 @@ static bool read_filter(struct call *c, struct list_filter *ret)
 static enum err_code read_ids(struct reader *r, int64_t client, const struct list_filter *f, int64_t below,
                               int64_t *ids, size_t *ret_count, struct err *err)
 {
-    struct list_query q = {
-        .client = client, .below_id = below, .from_id = f->from_id, .limit = IDS_A_READ, .bucket = LIST_ALL};
+    struct list_query q = {.owner_key = client,
+                           .below_id = below,
+                           .from_id = f->from_id,
+                           .limit = IDS_A_READ,
+                           .bucket = LIST_ALL};
     bool is_live = f->has_state && !job_state_is_final(f->state);
     if (!client)
         return r->ops->reader_jobs(r, &q, is_live ? (int64_t)f->state : -1, ids, ret_count, err);
@@ -110,8 +113,7 @@ static bool list(struct call *c, struct page *ret)
 static void end_page(struct call *c, struct json_writer *w, const struct page *p)
 {
     jw_array_end(w);
-    jw_key(w, "next_cursor");
-    jw_str(w, p->next_below ? list_cursor_text(c->x->arena, p->next_below) : STR_ABSENT);
+    encode_str(w, "next_cursor", p->next_below ? list_cursor_text(c->x->arena, p->next_below) : STR_ABSENT);
     jw_object_end(w);
     call_send(c);
 }
@@ -141,7 +143,7 @@ static void encode_job_of_client(struct json_writer *w, const struct job_view *v
     jw_object_end(w);
 }
 
-void handle_ops_jobs(struct call *c)
+void handle_list_jobs_of_all(struct call *c)
 {
     struct list_filter f;
     struct page p;
@@ -183,19 +185,13 @@ static void encode_report(struct json_writer *w, const struct job_view *v)
 {
     jw_object(w);
     encode_report_members(w, v);
-    jw_key(w, "type");
-    jw_text(w, job_type_text((enum job_type)v->job.type));
-    jw_key(w, "work_kind");
-    jw_text(w, work_kind_text((enum work_kind)v->job.kind));
-    jw_key(w, "queue");
-    jw_str(w, v->job.queue);
-    jw_key(w, "state");
-    jw_text(w, job_state_text(v->state));
-    jw_key(w, "attempt");
-    jw_int(w, v->attempt);
+    encode_text(w, "type", job_type_text((enum job_type)v->job.type));
+    encode_text(w, "work_kind", work_kind_text((enum work_kind)v->job.kind));
+    encode_str(w, "queue", v->job.queue);
+    encode_text(w, "state", job_state_text(v->state));
+    encode_int(w, "attempt", v->attempt);
     encode_time_ms(w, "created_at", v->job.created_ms);
-    jw_key(w, "kind");
-    jw_str(w, v->job.kind_name);
+    encode_str(w, "kind", v->job.kind_name);
     jw_object_end(w);
 }
 
@@ -267,34 +263,27 @@ static void encode_counts(struct json_writer *w, const struct client_counts *n)
     int64_t total = 0;
     for (int s = 0; s < JOB_STATE_COUNT; s++)
         total += n->by_state[s];
-    jw_key(w, "total");
-    jw_int(w, total);
+    encode_int(w, "total", total);
     jw_key(w, "by_state");
     jw_object(w);
-    for (int s = 0; s < JOB_STATE_COUNT; s++) {
-        jw_key(w, job_state_text((enum job_state)s));
-        jw_int(w, n->by_state[s]);
-    }
+    for (int s = 0; s < JOB_STATE_COUNT; s++)
+        encode_int(w, job_state_text((enum job_state)s), n->by_state[s]);
     jw_object_end(w);
     jw_key(w, "by_outcome");
     jw_object(w);
     for (int s = 0; s < JOB_STATE_COUNT; s++)
-        if (job_outcome_text((enum job_state)s)) {
-            jw_key(w, job_outcome_text((enum job_state)s));
-            jw_int(w, n->by_state[s]);
-        }
+        if (job_outcome_text((enum job_state)s))
+            encode_int(w, job_outcome_text((enum job_state)s), n->by_state[s]);
     jw_object_end(w);
     jw_key(w, "by_work_kind");
     jw_object(w);
     for (int k = 0; k < WORK_KIND_COUNT; k++)
-        if (n->by_kind[k]) {
-            jw_key(w, work_kind_text((enum work_kind)k));
-            jw_int(w, n->by_kind[k]);
-        }
+        if (n->by_kind[k])
+            encode_int(w, work_kind_text((enum work_kind)k), n->by_kind[k]);
     jw_object_end(w);
 }
 
-void handle_report_summary(struct call *c)
+void handle_get_report_summary(struct call *c)
 {
     struct stats_row row = {.client = c->who.client};
     struct err err = {.code = ERR_OK};

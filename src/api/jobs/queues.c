@@ -1,6 +1,7 @@
 /* GET /v1/queues and /v1/queues/{queue}; pause, resume and defaults of a queue. GET /ops/v1/queues. */
+#include "api/handlers.h"
+#include "api/jobs/job_calls.h"
 #include "api/jobs/encode.h"
-#include "api/jobs/handlers.h"
 #include "api/jobs/list_filter.h"
 #include "api/ops/operators.h"
 #include "api/queue_views.h"
@@ -15,8 +16,7 @@ enum { QUEUES_A_PAGE = 1000 };
 
 static void number(struct json_writer *w, const char *key, int64_t value)
 {
-    jw_key(w, key);
-    jw_int(w, value);
+    encode_int(w, key, value);
 }
 
 static void number_or_null(struct json_writer *w, const char *key, int64_t value)
@@ -31,14 +31,12 @@ static void number_or_null(struct json_writer *w, const char *key, int64_t value
 static void encode_queue_members(struct json_writer *w, const struct queue_view *v, int64_t now_us)
 {
     int64_t age_us = v->sum.oldest_us && now_us > v->sum.oldest_us ? now_us - v->sum.oldest_us : 0;
-    jw_key(w, "queue");
-    jw_str(w, v->sum.queue);
+    encode_str(w, "queue", v->sum.queue);
     number(w, "depth", v->sum.queued);
     number(w, "oldest_age_seconds", age_us / 1000000);
     number(w, "running", v->sum.running);
     number(w, "scheduled", v->sum.scheduled);
-    jw_key(w, "paused");
-    jw_bool(w, v->paused);
+    encode_bool(w, "paused", v->paused);
     number(w, "completed_per_minute", v->completed_per_minute);
     number(w, "failed_per_minute", v->failed_per_minute);
 }
@@ -47,8 +45,7 @@ static void encode_defaults(struct json_writer *w, const struct queue_defaults *
 {
     jw_key(w, "defaults");
     jw_object(w);
-    jw_key(w, "retry");
-    jw_text(w, d->retry < 0 ? NULL : job_retry_text((enum job_retry)d->retry));
+    encode_text(w, "retry", d->retry < 0 ? NULL : job_retry_text((enum job_retry)d->retry));
     number_or_null(w, "max_retries", d->max_retries);
     number_or_null(w, "queue_ttl_seconds", d->queue_ttl_seconds);
     number_or_null(w, "retention_seconds", d->retention_seconds);
@@ -104,8 +101,7 @@ static void send_queues(struct call *c, int64_t client)
             next = views.list[i]->sum.queue;
     }
     jw_array_end(&w);
-    jw_key(&w, "next_cursor");
-    jw_str(&w, next);
+    encode_str(&w, "next_cursor", next);
     jw_object_end(&w);
     call_send(c);
 }
@@ -115,7 +111,7 @@ void handle_list_queues(struct call *c)
     send_queues(c, c->who.client);
 }
 
-void handle_ops_queues(struct call *c)
+void handle_list_queues_of_all(struct call *c)
 {
     struct err err;
     int64_t client = 0;
@@ -175,10 +171,8 @@ static void changed(struct call *c)
     struct json_writer w;
     call_json(c, 200, &w);
     jw_object(&w);
-    jw_key(&w, "queue");
-    jw_str(&w, command->queue);
-    jw_key(&w, "paused");
-    jw_bool(&w, command->paused);
+    encode_str(&w, "queue", command->queue);
+    encode_bool(&w, "paused", command->paused);
     encode_defaults(&w, &command->defaults);
     jw_object_end(&w);
     call_send(c);

@@ -1,6 +1,6 @@
 /* GET a job, its report and why it waits. Reads only; nothing here changes anything. */
+#include "api/handlers.h"
 #include "api/jobs/encode.h"
-#include "api/jobs/handlers.h"
 #include "api/jobs/job_wait.h"
 
 #include "base/banned.h"
@@ -74,8 +74,7 @@ void handle_get_report(struct call *c)
     call_json(c, 200, &w);
     jw_object(&w);
     encode_report_members(&w, &v);
-    jw_key(&w, "attempt");
-    jw_int(&w, v.attempt);
+    encode_int(&w, "attempt", v.attempt);
     encode_raw(&w, "result", v.result);
     encode_raw(&w, "error", v.error);
     jw_key(&w, "events");
@@ -144,7 +143,7 @@ static enum err_code own_position(struct reader *r, struct arena *a, const struc
     enum { LOOK_AT = 1000 };
     int64_t *ids = ARENA_ARRAY(a, int64_t, LOOK_AT);
     size_t count;
-    struct list_query q = {.client = v->job.client, .below_id = INT64_MAX, .limit = LOOK_AT};
+    struct list_query q = {.owner_key = v->job.client, .below_id = INT64_MAX, .limit = LOOK_AT};
     if (r->ops->reader_live(r, &q, JOB_QUEUED, ids, &count, err) != ERR_OK)
         return err->code;
     *ret_position = 1;
@@ -173,7 +172,7 @@ static enum err_code read_around(struct call *c, struct reader *r, const struct 
     return err->code;
 }
 
-void handle_explain(struct call *c)
+void handle_explain_job(struct call *c)
 {
     struct reader *r;
     struct job_view v;
@@ -195,22 +194,13 @@ void handle_explain(struct call *c)
     call_json(c, 200, &w);
     jw_object(&w);
     encode_uuid_v7(&w, "job_id", v.job.id, (uint64_t)v.job.low);
-    jw_key(&w, "state");
-    jw_text(&w, job_state_text(v.state));
-    jw_key(&w, "waiting_on");
-    jw_text(&w, why.waiting_on);
-    jw_key(&w, "detail");
-    jw_text(&w, why.detail);
+    encode_text(&w, "state", job_state_text(v.state));
+    encode_text(&w, "waiting_on", why.waiting_on);
+    encode_text(&w, "detail", why.detail);
     encode_time_us(&w, "since", why.since_us);
-    jw_key(&w, "position");
-    if (position)
-        jw_int(&w, position);
-    else
-        jw_null(&w);
-    if (v.is_live && v.task.worker.ptr) {
-        jw_key(&w, "worker_id");
-        jw_str(&w, v.task.worker);
-    }
+    encode_int_or_null(&w, "position", position);
+    if (v.is_live && v.task.worker.ptr)
+        encode_str(&w, "worker_id", v.task.worker);
     if (v.is_live && v.task.due_ms > c->x->received_us / 1000)
         encode_time_ms(&w, "until", v.task.due_ms);
     jw_object_end(&w);

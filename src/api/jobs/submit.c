@@ -1,8 +1,8 @@
 /* POST /v1/jobs and POST /v1/jobs:batch. */
+#include "api/handlers.h"
 #include "api/jobs/submit.h"
 
 #include "api/jobs/encode.h"
-#include "api/jobs/handlers.h"
 
 #include "base/banned.h"
 
@@ -10,8 +10,7 @@ static void encode_accepted(struct json_writer *w, const struct submit_item *ite
 {
     jw_object(w);
     encode_uuid_v7(w, "job_id", item->id, item->low);
-    jw_key(w, "state");
-    jw_text(w, job_state_text(item->state));
+    encode_text(w, "state", job_state_text(item->state));
     encode_time_ms(w, "created_at", item->created_ms);
     jw_object_end(w);
 }
@@ -57,7 +56,7 @@ static void submitted(struct call *c)
     call_send(c);
 }
 
-void handle_submit(struct call *c)
+void handle_submit_job(struct call *c)
 {
     struct submit_command *command = ARENA_NEW(c->x->arena, struct submit_command);
     struct str header_key;
@@ -104,7 +103,7 @@ static void batch_submitted(struct call *c)
     call_send(c);
 }
 
-void handle_submit_batch(struct call *c)
+void handle_submit_job_batch(struct call *c)
 {
     const struct json *jobs = json_get(c->body, "jobs");
     struct submit_command *command = ARENA_NEW(c->x->arena, struct submit_command);

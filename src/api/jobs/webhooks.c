@@ -1,8 +1,8 @@
 /* Webhooks: register, list, remove. */
 #include <stdlib.h>
 
+#include "api/handlers.h"
 #include "api/jobs/encode.h"
-#include "api/jobs/handlers.h"
 #include "base/random.h"
 #include "base/url.h"
 #include "jobs/webhook_fingerprint.h"
@@ -64,8 +64,7 @@ static void webhook_created(struct call *c)
     jw_object(&w);
     encode_uuid_v7(&w, "webhook_id", command->id, command->low);
     encode_time_ms(&w, "created_at", command->created_ms);
-    jw_key(&w, "secret");
-    jw_str(&w, command->replayed ? STR_ABSENT : webhook_secret_text(c->x->arena, secret));
+    encode_str(&w, "secret", command->replayed ? STR_ABSENT : webhook_secret_text(c->x->arena, secret));
     jw_object_end(&w);
     call_send(c);
 }
@@ -99,21 +98,19 @@ static bool encode_webhook(const void *row, void *arg)
     struct str rest = hook->events;
     jw_object(w);
     encode_uuid_v7(w, "webhook_id", hook->id, (uint64_t)hook->low);
-    jw_key(w, "url");
-    jw_str(w, hook->url);
+    encode_str(w, "url", hook->url);
     jw_key(w, "events");
     jw_array(w);
     while (rest.len)
         jw_str(w, str_cut(&rest, ','));
     jw_array_end(w);
-    jw_key(w, "enabled");
-    jw_bool(w, hook->enabled != 0);
+    encode_bool(w, "enabled", hook->enabled != 0);
     encode_time_ms(w, "created_at", hook->created_ms);
     encode_time_ms(w, "failing_since", hook->failing_since_ms);
     bool told = !hook->enabled && hook->disabled_ms;
     encode_time_ms(w, "disabled_at", told ? hook->disabled_ms : 0);
-    jw_key(w, "disabled_reason");
-    jw_text(w, told ? webhook_fault_text((enum webhook_fault)hook->disabled_why) : NULL);
+    encode_text(w, "disabled_reason",
+                told ? webhook_fault_text((enum webhook_fault)hook->disabled_why) : NULL);
     jw_object_end(w);
     return true;
 }
@@ -149,8 +146,7 @@ static void webhook_deleted(struct call *c)
     struct json_writer w;
     call_json(c, 200, &w);
     jw_object(&w);
-    jw_key(&w, "deleted");
-    jw_bool(&w, true);
+    encode_bool(&w, "deleted", true);
     jw_object_end(&w);
     call_send(c);
 }

@@ -53,7 +53,7 @@ struct metric_part {
 
 struct metrics {
     uint64_t serial; /* never given twice: a thread knows by it whether its part is of these metrics */
-    const struct route *const *routes;
+    const struct route *routes;
     size_t route_count;
     struct metric_part *_Atomic parts[METRICS_THREADS_MAX];
     _Atomic uint32_t part_count;

@@ -1,4 +1,5 @@
-/* weir_process_*: what the system knows of core, under the names Prometheus clients use behind our prefix. */
+/* weir_process_*: figures of the operating system about core, with the names of Prometheus clients behind our
+ * prefix. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -6,6 +6,7 @@
 #include "api/metrics.h"
 #include "base/hash.h"
 #include "base/must.h"
+#include "jobs/job_notices.h"
 
 #include "base/banned.h"
 
@@ -72,22 +73,13 @@ static struct queue_series *series_of(struct queue_metrics *q, struct str name)
 
 void queue_metrics_committed(struct queue_metrics *q, const struct unit *u)
 {
-    bool locked = false;
-    for (size_t i = 0; i < u->notice_count; i++) {
-        const struct notice *n = &u->notices[i];
-        bool completed = n->event.event == JOB_EVENT_SUCCEEDED;
-        bool failed = n->event.next == JOB_FAILED && n->event.prev != JOB_FAILED;
-        if (!completed && !failed)
-            continue;
-        if (!locked)
-            pthread_mutex_lock(&q->lock);
-        locked = true;
+    const struct job_notice *n;
+    pthread_mutex_lock(&q->lock);
+    for (size_t at = 0; (n = job_notices_next_end(&u->notices, &at));) {
         struct queue_series *s = series_of(q, n->queue);
-        s->completed += completed;
-        s->failed += failed;
+        *(job_notice_is_success(n) ? &s->completed : &s->failed) += 1;
     }
-    if (locked)
-        pthread_mutex_unlock(&q->lock);
+    pthread_mutex_unlock(&q->lock);
 }
 
 int64_t queue_metrics_told_ms(struct queue_metrics *q)

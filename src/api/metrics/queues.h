@@ -2,8 +2,8 @@
  *
  * Bounded:  metrics.queues_max names have series of their own, the first ones that this process meets; all
  *           others are `other`. A name keeps its series until the process ends: a counter never goes back.
- * Cost:     a look into a hash table for each attempt that ends. What waits and runs is read by the scrape;
- *           of a shared store, where that is a question to the database, every QUEUE_GAUGES_MS at most.
+ * Cost:     a look into a hash table for each attempt that ends. The numbers of waiting and running jobs are
+ *           read by the scrape; of a shared store, where that is a query, every QUEUE_GAUGES_MS at most.
  * Threads:  any; a lock, held for moments. */
 #ifndef WEIR_API_METRICS_QUEUES_H
 #define WEIR_API_METRICS_QUEUES_H

@@ -3,6 +3,7 @@
 
 #include "api/metrics/metrics_internal.h"
 #include "base/must.h"
+#include "jobs/job_notices.h"
 
 #include "base/banned.h"
 
@@ -32,7 +33,7 @@ static void *aligned_zeroes(size_t bytes)
     return p;
 }
 
-struct metrics *metrics_new(const struct route *const *routes, size_t route_count)
+struct metrics *metrics_new(const struct route *routes, size_t route_count)
 {
     static _Atomic uint64_t serials;
     struct metrics *m = aligned_zeroes(sizeof *m);
@@ -87,14 +88,14 @@ static void observe(const struct histogram_shape *shape, struct histogram *h, in
 
 /* --- the commit thread ----------------------------------------------------------------------------- */
 
-static void count_notice(struct metrics *m, const struct notice *n)
+static void count_notice(struct metrics *m, const struct job_notice *n)
 {
     const struct event *e = &n->event;
     size_t scenario = e->kind < WORK_KIND_COUNT ? e->kind : WORK_KIND_COUNT;
     metric_add(&m->events[e->event], 1);
     if (e->event == JOB_EVENT_CREATED)
         metric_add(&m->scenario_submitted[scenario], 1);
-    if (e->event == JOB_EVENT_QUEUED && e->prev == JOB_FAILED)
+    if (e->event == JOB_EVENT_QUEUED && e->prev == JOB_FAILED && !n->is_release)
         metric_add(&m->retries, 1);
     if (e->event == JOB_EVENT_ASSIGNED)
         observe(&shape_seconds, &m->queue_wait, n->waited_ms * 1000);
@@ -102,7 +103,7 @@ static void count_notice(struct metrics *m, const struct notice *n)
         observe(&shape_seconds, &m->assigned, n->waited_ms * 1000);
     if (e->event == JOB_EVENT_SUCCEEDED && e->attempt > 1)
         metric_add(&m->retry_successes, 1);
-    if (e->event == JOB_EVENT_RETRIES_EXHAUSTED || !job_state_is_final(e->next))
+    if (e->event == JOB_EVENT_RETRIES_EXHAUSTED || !job_state_is_final(e->next) || n->is_release)
         return;
     metric_add(&m->scenario_ended[scenario][e->next], 1);
     if (n->ran_ms >= 0)
@@ -112,8 +113,11 @@ static void count_notice(struct metrics *m, const struct notice *n)
 void metrics_committed(struct metrics *m, const struct unit *u)
 {
     m->batch_wrote = u->wrote;
-    for (size_t i = 0; i < u->notice_count; i++)
-        count_notice(m, &u->notices[i]);
+    for (size_t i = 0; i < u->notices.count; i++) {
+        const struct job_notice *n = notice_row(&u->notices.list[i], &job_notices);
+        if (n)
+            count_notice(m, n);
+    }
 }
 
 void metrics_run_events(struct metrics *m, size_t count)

@@ -184,7 +184,7 @@ static size_t route_offset(size_t route, size_t field)
 static void route_labels(const struct metrics *m, size_t route, size_t status, char *out, size_t size)
 {
     snprintf(out, size, "operation=\"%s\",status=\"%d\"",
-             route < m->route_count ? m->routes[route]->operation_id : "none", metric_statuses[status]);
+             route < m->route_count ? m->routes[route].operation_id : "none", metric_statuses[status]);
 }
 
 static void write_requests(const struct metrics *m, struct strbuf *out)

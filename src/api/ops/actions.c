@@ -1,4 +1,5 @@
-/* GET /ops/v1/audit: what operators did, newest first. */
+/* GET /ops/v1/audit: actions of operators, newest first. */
+#include "api/handlers.h"
 #include "api/jobs/encode.h"
 #include "api/jobs/list_filter.h"
 #include "api/ops/operators.h"
@@ -43,7 +44,7 @@ static bool show_action(const void *row, void *arg)
     return true;
 }
 
-void handle_ops_audit(struct call *c)
+void handle_list_operator_actions(struct call *c)
 {
     struct audit_page p = {.shown = 0};
     struct operator_action_row from = {.part = 0, .back = INT64_MIN};

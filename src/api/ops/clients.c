@@ -1,4 +1,5 @@
 /* GET /ops/v1/clients, and what an operator does to one of them. */
+#include "api/handlers.h"
 #include "api/jobs/encode.h"
 #include "api/jobs/list_filter.h"
 #include "api/ops/operators.h"
@@ -26,8 +27,7 @@ enum err_code encode_client_id(struct json_writer *w, struct reader *r, struct a
         memcpy(id.bytes, row.uuid.ptr, sizeof id.bytes);
         uuid_text(&id, text);
     }
-    jw_key(w, "client_id");
-    jw_text(w, found ? text : NULL);
+    encode_text(w, "client_id", found ? text : NULL);
     return ERR_OK;
 }
 
@@ -127,19 +127,14 @@ static void encode_client(struct json_writer *w, const struct client_facts *f)
         memcpy(id.bytes, f->client.uuid.ptr, sizeof id.bytes);
     uuid_text(&id, text);
     jw_object(w);
-    jw_key(w, "client_id");
-    jw_text(w, text);
-    jw_key(w, "state");
-    jw_text(w, client_state_text((enum client_state)f->state.state));
+    encode_text(w, "client_id", text);
+    encode_text(w, "state", client_state_text((enum client_state)f->state.state));
     encode_time_ms(w, "created_at", f->client.created_ms);
     encode_time_ms(w, "changed_at", f->state.changed_ms);
     encode_time_ms(w, "last_seen_at", f->seen_ms);
-    jw_key(w, "keys");
-    jw_int(w, f->keys);
-    jw_key(w, "active_jobs");
-    jw_int(w, counts_unfinished(&f->counts));
-    jw_key(w, "queued_jobs");
-    jw_int(w, f->counts.by_state[JOB_QUEUED]);
+    encode_int(w, "keys", f->keys);
+    encode_int(w, "active_jobs", counts_unfinished(&f->counts));
+    encode_int(w, "queued_jobs", f->counts.by_state[JOB_QUEUED]);
     jw_object_end(w);
 }
 
@@ -212,7 +207,7 @@ static bool read_query(struct call *c, struct client_page *p)
     return true;
 }
 
-void handle_ops_clients(struct call *c)
+void handle_list_clients(struct call *c)
 {
     struct client_page p = {.c = c};
     if (!read_query(c, &p))
@@ -252,15 +247,11 @@ static void acted(struct call *c)
                  LOG_TEXT(client_state_text(command->state)), "changed", LOG_INT(command->changed), NULL);
     call_json(c, 200, &w);
     jw_object(&w);
-    jw_key(&w, "client_id");
-    jw_text(&w, id);
-    jw_key(&w, "state");
-    jw_text(&w, client_state_text(command->state));
+    encode_text(&w, "client_id", id);
+    encode_text(&w, "state", client_state_text(command->state));
     if (command->action == OPERATOR_PURGE_JOBS) {
-        jw_key(&w, "canceled");
-        jw_int(&w, command->changed);
-        jw_key(&w, "more");
-        jw_bool(&w, command->id_count == OPERATOR_IDS_MAX);
+        encode_int(&w, "canceled", command->changed);
+        encode_bool(&w, "more", command->id_count == OPERATOR_IDS_MAX);
     }
     jw_object_end(&w);
     call_send(c);
@@ -291,7 +282,7 @@ static enum err_code read_ids(struct call *c, struct operator_command *command, 
         return ERR_OK; /* the decider says so */
     struct key_ids k = {.ids = ARENA_ARRAY(c->x->arena, int64_t, OPERATOR_IDS_MAX)};
     command->ids = k.ids;
-    struct list_query q = {.client = client.num, .below_id = INT64_MAX, .limit = OPERATOR_IDS_MAX};
+    struct list_query q = {.owner_key = client.num, .below_id = INT64_MAX, .limit = OPERATOR_IDS_MAX};
     if (command->action == OPERATOR_PURGE_JOBS)
         return r->ops->reader_live(r, &q, -1, k.ids, &command->id_count, err);
     enum err_code code = r->ops->reader_of_client(r, &table_api_key_row, client.num, note_key, &k, err);
@@ -318,19 +309,19 @@ static void act(struct call *c, enum operator_action action)
     call_post(c, &command->base, &operator_command_type, 0, acted);
 }
 
-void handle_ops_suspend(struct call *c)
+void handle_suspend_client(struct call *c)
 {
     act(c, OPERATOR_SUSPEND);
 }
-void handle_ops_resume(struct call *c)
+void handle_resume_client(struct call *c)
 {
     act(c, OPERATOR_RESUME);
 }
-void handle_ops_purge_jobs(struct call *c)
+void handle_purge_jobs_of_client(struct call *c)
 {
     act(c, OPERATOR_PURGE_JOBS);
 }
-void handle_ops_delete(struct call *c)
+void handle_delete_client(struct call *c)
 {
     act(c, OPERATOR_DELETE);
 }

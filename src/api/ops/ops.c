@@ -1,6 +1,7 @@
 /* Probes, metrics and the contracts themselves. No authentication, nothing secret; but for the topology. */
 #include <stdatomic.h>
 
+#include "api/handlers.h"
 #include "api/engine/policy_point.h"
 #include "api/issuer_fetches.h"
 #include "api/jobs/encode.h"
@@ -8,6 +9,7 @@
 #include "base/log.h"
 #include "base/must.h"
 #include "jobs/inbox.h"
+#include "schema/embedded.h"
 
 #include "base/banned.h"
 
@@ -21,19 +23,18 @@ static void send_status(struct call *c, bool good, const char *yes, const char *
     struct json_writer w;
     call_json(c, good ? 200 : 503, &w);
     jw_object(&w);
-    jw_key(&w, "status");
-    jw_text(&w, good ? yes : no);
+    encode_text(&w, "status", good ? yes : no);
     timestamp(c, &w);
     jw_object_end(&w);
     call_send(c);
 }
 
-static void handle_health(struct call *c)
+void handle_get_health(struct call *c)
 {
     send_status(c, !atomic_load(&c->api->fatal), "ok", "error");
 }
 
-static void handle_startup(struct call *c)
+void handle_get_startup(struct call *c)
 {
     send_status(c, atomic_load(&c->api->started), "started", "starting");
 }
@@ -64,11 +65,10 @@ static void add_if(struct json_writer *w, bool holds, const char *what, const ch
 {
     if (!holds)
         return;
-    jw_key(w, what);
-    jw_text(w, how);
+    encode_text(w, what, how);
 }
 
-static void handle_ready(struct call *c)
+void handle_get_readiness(struct call *c)
 {
     struct err err;
     struct str require;
@@ -87,16 +87,12 @@ static void handle_ready(struct call *c)
     }
     call_json(c, store && !draining ? 200 : 503, &w);
     jw_object(&w);
-    jw_key(&w, "status");
-    jw_text(&w, store && !draining ? "ready" : "not_ready");
+    encode_text(&w, "status", store && !draining ? "ready" : "not_ready");
     jw_key(&w, "checks");
     jw_object(&w);
-    jw_key(&w, "store");
-    jw_text(&w, store ? "ok" : "down");
-    jw_key(&w, "workers");
-    jw_text(&w, stats.workers ? "ok" : "degraded");
-    jw_key(&w, "pressure");
-    jw_text(&w, pressure_level_text(overload_worst(c->api->overload)));
+    encode_text(&w, "store", store ? "ok" : "down");
+    encode_text(&w, "workers", stats.workers ? "ok" : "degraded");
+    encode_text(&w, "pressure", pressure_level_text(overload_worst(c->api->overload)));
     add_if(&w, stats.live >= (uint64_t)limits->jobs_max_active, "jobs", "full");
     add_if(&w, stats.queued >= (uint64_t)limits->jobs_queue_size, "queue", "full");
     add_if(&w, stats.client_is_full, "client_share", "full");
@@ -121,15 +117,14 @@ static void look_at_server(const struct http_server *s, struct metrics_around *a
 }
 
 /* The kernel takes it up with its next batch, within a second. */
-static void handle_accept_clock(struct call *c)
+void handle_accept_clock(struct call *c)
 {
     struct json_writer w;
     log_line(LOG_WARN, "clock_accepted", NULL);
     kernel_accept_clock(c->api->kernel);
     call_json(c, 200, &w);
     jw_object(&w);
-    jw_key(&w, "status");
-    jw_text(&w, "accepted");
+    encode_text(&w, "status", "accepted");
     timestamp(c, &w);
     jw_object_end(&w);
     call_send(c);
@@ -152,7 +147,7 @@ static void write_queue_metrics(struct call *c)
     queue_metrics_write(a->queue_metrics, now_ms, &c->x->reply_body);
 }
 
-static void handle_metrics(struct call *c)
+void handle_get_metrics(struct call *c)
 {
     const _Atomic int64_t *expiring = c->api->config.keys_expiring;
     struct metrics_around around = {.log_dropped = log_dropped(),
@@ -177,14 +172,14 @@ static void handle_metrics(struct call *c)
     call_send(c);
 }
 
-static void handle_contract(struct call *c)
+void handle_get_contract(struct call *c)
 {
     struct str name = route_param(&c->match, "name");
-    for (const char *const *n = contract_names(); *n; n++) {
-        if (name.len != strlen(*n) + 5 || !str_starts(name, *n) ||
-            memcmp(name.ptr + name.len - 5, ".yaml", 5) != 0)
+    for (const struct embedded_file *file = embedded_contracts; file->name; file++) {
+        size_t len = strlen(file->name);
+        if (!str_starts(name, file->name) || !str_is((struct str){name.ptr + len, name.len - len}, ".yaml"))
             continue;
-        strbuf_add_str(&c->x->reply_body, contract_embedded(*n));
+        strbuf_add_str(&c->x->reply_body, file->text);
         c->x->status = 200;
         c->x->content_type = "application/yaml";
         call_send(c);
@@ -194,7 +189,7 @@ static void handle_contract(struct call *c)
 }
 
 /* Caches keep it for a minute at most (Q16): as long before a new key signs, it is here. */
-static void handle_jwks(struct call *c)
+void handle_get_key_set(struct call *c)
 {
     struct err err = {0};
     struct json_writer w;
@@ -208,26 +203,3 @@ static void handle_jwks(struct call *c)
     http_reply_header(c->x, "Cache-Control", STR("public, max-age=60"));
     call_send(c);
 }
-
-/* A table reads best as a table. */
-/* clang-format off */
-const struct route ops_routes[] = {
-    ROUTE(GET, "/healthz",        getHealth,    AUTH_PROBE,0, "health",   ACCEPT_JSON | ACCEPT_TEXT, false, handle_health)
-    ROUTE(GET, "/readyz",         getReadiness, AUTH_PROBE,0, "ready",    ACCEPT_JSON | ACCEPT_TEXT, false, handle_ready)
-    ROUTE(GET, "/startupz",       getStartup,   AUTH_PROBE,0, "startup",  ACCEPT_JSON | ACCEPT_TEXT, false, handle_startup)
-    ROUTE(GET, "/metrics",        getMetrics,   AUTH_OPERATOR, 0, "metrics",  ACCEPT_TEXT,               false, handle_metrics)
-    ROUTE(GET, "/ops/v1/topology", getTopology, AUTH_OPERATOR, 0, "topology", ACCEPT_JSON,           false, handle_topology)
-    ROUTE(GET,  "/ops/v1/clients",                        listClients,       AUTH_ADMINISTRATOR, 0, "list_clients",   ACCEPT_JSON, false, handle_ops_clients)
-    ROUTE(POST, "/ops/v1/clients/{client_id}:suspend",    suspendClient,     AUTH_ADMINISTRATOR, 0, "suspend_client", ACCEPT_JSON, false, handle_ops_suspend)
-    ROUTE(POST, "/ops/v1/clients/{client_id}:resume",     resumeClient,      AUTH_ADMINISTRATOR, 0, "resume_client",  ACCEPT_JSON, false, handle_ops_resume)
-    ROUTE(POST, "/ops/v1/clients/{client_id}:purge-jobs", purgeJobsOfClient, AUTH_ADMINISTRATOR, 0, "purge_jobs",     ACCEPT_JSON, false, handle_ops_purge_jobs)
-    ROUTE(POST, "/ops/v1/clients/{client_id}:delete",     deleteClient,      AUTH_ADMINISTRATOR, 0, "delete_client",  ACCEPT_JSON, false, handle_ops_delete)
-    ROUTE(GET,  "/ops/v1/jobs",                           listJobsOfAll,     AUTH_ADMINISTRATOR, 0, "list_jobs_of_all", ACCEPT_JSON, false, handle_ops_jobs)
-    ROUTE(GET,  "/ops/v1/queues",                         listQueuesOfAll,   AUTH_ADMINISTRATOR, 0, "list_queues_of_all", ACCEPT_JSON, false, handle_ops_queues)
-    ROUTE(GET,  "/ops/v1/audit",                          listOperatorActions, AUTH_ADMINISTRATOR, 0, "audit",        ACCEPT_JSON, false, handle_ops_audit)
-    ROUTE(POST, "/ops/v1/clock:accept",                   acceptClock,       AUTH_ADMINISTRATOR, 0, "accept_clock",   ACCEPT_JSON, false, handle_accept_clock)
-    ROUTE(GET, "/openapi/{name}", getContract,  AUTH_NONE, 0, "contract", ACCEPT_YAML | ACCEPT_TEXT, false, handle_contract)
-    ROUTE(GET, "/.well-known/jwks.json", getKeySet, AUTH_NONE, 0, "key_set", ACCEPT_JSON | ACCEPT_TEXT, false, handle_jwks)
-};
-/* clang-format on */
-const size_t ops_route_count = LENGTH_OF(ops_routes);

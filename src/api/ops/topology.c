@@ -8,8 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "api/api.h"
+#include "api/handlers.h"
 #include "base/bus.h"
+#include "base/json_members.h"
 #include "base/must.h"
 #include "runtime/failure_modes.h"
 
@@ -120,22 +121,17 @@ static void write_bus(struct json_writer *w)
     for (enum bus_topic t = 0; t < BUS_TOPIC_COUNT; t++) {
         struct bus_word last = bus_last(t);
         jw_object(w);
-        jw_key(w, "topic");
-        jw_text(w, bus_topics[t].name);
-        jw_key(w, "publisher");
-        jw_text(w, bus_topics[t].publisher);
-        jw_key(w, "subscriber");
-        jw_text(w, bus_topics[t].subscriber);
-        jw_key(w, "published");
-        jw_int(w, (int64_t)last.count);
-        jw_key(w, "value");
-        jw_int(w, last.value);
+        encode_text(w, "topic", bus_topics[t].name);
+        encode_text(w, "publisher", bus_topics[t].publisher);
+        encode_text(w, "subscriber", bus_topics[t].subscriber);
+        encode_int(w, "published", (int64_t)last.count);
+        encode_int(w, "value", last.value);
         jw_object_end(w);
     }
     jw_array_end(w);
 }
 
-void handle_topology(struct call *c)
+void handle_get_topology(struct call *c)
 {
     struct json_writer w;
     struct err err = {.code = ERR_OK};

@@ -15,7 +15,6 @@
 
 enum { TOPOLOGY_BYTES_MAX = 256 * 1024 };
 
-struct call;
 struct overload_cascades;
 struct topology;
 
@@ -24,11 +23,9 @@ struct topology *topology_free(struct topology *t); /* NULL is fine; always retu
 
 /* The members "processes" and "domains" of the object that `w` is in. */
 MUST_CHECK enum err_code topology_write(struct topology *t, struct json_writer *w, struct err *err);
-/* weir_processes, weir_restarts_total ...; what cannot be read is left out. */
+/* weir_processes, weir_restarts_total ...; unreadable ones are left out. */
 void topology_metrics(struct topology *t, struct strbuf *out);
 /* Failures that spread to another domain, since root began. None while nothing can be read. */
 void topology_cascades(struct topology *t, struct overload_cascades *ret);
-
-void handle_topology(struct call *c);
 
 #endif

@@ -20,7 +20,7 @@ struct sending {
     struct str body;
     uint64_t job_low, webhook_low;
     const char *event_name;
-    const char *hopeless; /* why it cannot be sent; NULL: it can */
+    const char *undeliverable; /* why it cannot be sent; NULL: it can */
 };
 
 static bool read_row(struct call *c, struct reader *r, const struct table *t, void *row, bool *ret_found,
@@ -38,7 +38,7 @@ static bool read_webhook(struct call *c, struct delivery_reads *reads, struct se
             return false;
     }
     if (!reads->has_hook || !hook->enabled)
-        s->hopeless = reads->has_hook ? "webhook_disabled" : "webhook_deleted";
+        s->undeliverable = reads->has_hook ? "webhook_disabled" : "webhook_deleted";
     s->url = hook->url;
     s->webhook_low = (uint64_t)hook->low;
     s->secrets = (struct webhook_secrets){hook->secret, hook->former, hook->rotated_ms};
@@ -52,7 +52,7 @@ static bool read_callback_secret(struct call *c, struct reader *r, struct sendin
     if (!read_row(c, r, &table_client_secret_row, &row, &found, err))
         return false;
     if (!found)
-        s->hopeless = "client_gone";
+        s->undeliverable = "client_gone";
     s->secrets = (struct webhook_secrets){row.secret, row.former, row.rotated_ms};
     return true;
 }
@@ -64,8 +64,7 @@ static void body_begin(struct sending *s, struct json_writer *w, struct strbuf *
     s->event_name = type;
     jw_start(w, b);
     jw_object(w);
-    jw_key(w, "type");
-    jw_text(w, type);
+    encode_text(w, "type", type);
     encode_time_us(w, "timestamp", at_us);
     jw_key(w, "data");
 }
@@ -77,7 +76,7 @@ static void body_end(struct call *c, struct sending *s, struct json_writer *w, s
     strbuf_free(b);
 }
 
-/* What came of the attempt that an event ended: as the job has it, or as it was archived when it was tried
+/* The result of the attempt that an event ended: from the job, or from the archive when the job was tried
  * again. Both absent: the attempt was given back. */
 struct outcome_texts {
     struct str result, error;
@@ -105,10 +104,8 @@ static void write_outcome(struct json_writer *w, const struct outcome_texts *o)
     bool fits = o->result.len <= WEBHOOK_RESULT_BYTES_MAX;
     encode_raw(w, "result", fits ? o->result : STR_ABSENT);
     encode_raw(w, "error", o->error);
-    if (!fits) {
-        jw_key(w, "result_omitted");
-        jw_bool(w, true);
-    }
+    if (!fits)
+        encode_bool(w, "result_omitted", true);
 }
 
 static bool write_event(struct call *c, struct reader *r, struct sending *s, const struct job_view *v,
@@ -152,16 +149,14 @@ static bool write_disabled(struct call *c, struct reader *r, struct sending *s, 
     if (!read_row(c, r, &table_webhook_row, &hook, &found, err))
         return false;
     if (!found) {
-        s->hopeless = "event_gone";
+        s->undeliverable = "event_gone";
         return true;
     }
     body_begin(s, &w, &b, webhook_event_text(WEBHOOK_EVENT_DISABLED), s->delivery.created_ms * 1000);
     jw_object(&w);
     encode_uuid_v7(&w, "webhook_id", hook.id, (uint64_t)hook.low);
-    jw_key(&w, "url");
-    jw_str(&w, hook.url);
-    jw_key(&w, "reason");
-    jw_text(&w, webhook_fault_text((enum webhook_fault)hook.disabled_why));
+    encode_str(&w, "url", hook.url);
+    encode_text(&w, "reason", webhook_fault_text((enum webhook_fault)hook.disabled_why));
     encode_time_ms(&w, "disabled_at", hook.disabled_ms);
     jw_object_end(&w);
     body_end(c, s, &w, &b);
@@ -187,7 +182,7 @@ static bool read_event(struct call *c, struct delivery_reads *reads, struct send
                                 err) != ERR_OK)
         return false;
     if (!found) {
-        s->hopeless = "event_gone";
+        s->undeliverable = "event_gone";
         return true;
     }
     if (!s->delivery.webhook)
@@ -204,12 +199,12 @@ static bool read_all(struct call *c, struct delivery_reads *reads, int64_t deliv
     if (!read_row(c, reads->reader, &table_delivery_row, &s->delivery, &found, err))
         return false;
     if (!found) {
-        s->hopeless = "delivery_gone";
+        s->undeliverable = "delivery_gone";
         return true;
     }
     bool read =
         s->delivery.webhook ? read_webhook(c, reads, s, err) : read_callback_secret(c, reads->reader, s, err);
-    return read && (s->hopeless || read_event(c, reads, s, err));
+    return read && (s->undeliverable || read_event(c, reads, s, err));
 }
 
 static void encode_headers(struct call *c, struct json_writer *w, const struct sending *s, struct str id,
@@ -218,18 +213,12 @@ static void encode_headers(struct call *c, struct json_writer *w, const struct s
     int64_t now_ms = clock_wall_ms(c->api->config.clock);
     jw_key(w, "headers");
     jw_object(w);
-    jw_key(w, "webhook-id");
-    jw_str(w, id);
-    jw_key(w, "webhook-timestamp");
-    jw_str(w, arena_printf(c->x->arena, "%lld", (long long)(now_ms / 1000)));
-    jw_key(w, "webhook-signature");
-    jw_str(w, webhook_signature(c->x->arena, &s->secrets, id, now_ms, s->body));
-    jw_key(w, "content-type");
-    jw_text(w, "application/json");
-    if (s->traceparent.ptr) {
-        jw_key(w, "traceparent");
-        jw_str(w, call_delivery_traceparent(c, s->traceparent, t));
-    }
+    encode_str(w, "webhook-id", id);
+    encode_str(w, "webhook-timestamp", arena_printf(c->x->arena, "%lld", (long long)(now_ms / 1000)));
+    encode_str(w, "webhook-signature", webhook_signature(c->x->arena, &s->secrets, id, now_ms, s->body));
+    encode_text(w, "content-type", "application/json");
+    if (s->traceparent.ptr)
+        encode_str(w, "traceparent", call_delivery_traceparent(c, s->traceparent, t));
     jw_object_end(w);
 }
 
@@ -237,17 +226,15 @@ static void encode_headers(struct call *c, struct json_writer *w, const struct s
 static void encode_instance(struct json_writer *w, const struct sending *s)
 {
     struct url url;
-    jw_key(w, "channel");
-    jw_text(w, s->delivery.webhook ? "webhook" : "callback");
+    encode_text(w, "channel", s->delivery.webhook ? "webhook" : "callback");
     if (s->delivery.webhook) {
         encode_uuid_v7(w, "instance_id", s->delivery.webhook, s->webhook_low);
         return;
     }
-    jw_key(w, "instance_id");
-    jw_text(w, s->url.ptr && !url_parse(s->url, &url) ? url.endpoint : NULL);
+    encode_text(w, "instance_id", s->url.ptr && !url_parse(s->url, &url) ? url.endpoint : NULL);
 }
 
-/* What the gateway tells back with the result, for the log. */
+/* The gateway sends this back with the result, for the log. */
 static void encode_about(struct json_writer *w, const struct sending *s)
 {
     jw_key(w, "payload");
@@ -256,10 +243,8 @@ static void encode_about(struct json_writer *w, const struct sending *s)
     if (s->delivery.job)
         encode_uuid_v7(w, "job_id", s->delivery.job, s->job_low);
     encode_instance(w, s);
-    jw_key(w, "event_name");
-    jw_text(w, s->event_name);
-    jw_key(w, "hopeless");
-    jw_text(w, s->hopeless);
+    encode_text(w, "event_name", s->event_name);
+    encode_text(w, "undeliverable", s->undeliverable);
     jw_object_end(w);
 }
 
@@ -271,31 +256,26 @@ bool encode_delivery_task(struct call *c, struct json_writer *w, struct delivery
     if (!read_all(c, reads, t->head, &s, err)) {
         if (err->code != ERR_STORE_CORRUPT)
             return false;
-        err->code = ERR_OK; /* one that nobody can read holds up no other */
-        s.hopeless = "unreadable";
+        err->code = ERR_OK; /* an unreadable one does not delay others */
+        s.undeliverable = "unreadable";
     }
     struct uuid id = uuid_from_v7(s.delivery.id, (uint64_t)s.delivery.low);
     uuid_text(&id, id_text);
     jw_object(w);
     encode_uuid_v7(w, "task_id", t->id, t->low);
-    jw_key(w, "token");
-    jw_str(w, token_text(t->token, token));
-    jw_key(w, "kind");
-    jw_text(w, "delivery");
-    jw_key(w, "attempt");
-    jw_int(w, t->attempt);
+    encode_str(w, "token", token_text(t->token, token));
+    encode_text(w, "kind", "delivery");
+    encode_int(w, "attempt", t->attempt);
     encode_time_ms(w, "lease_expires_at", t->lease_expires_ms);
     encode_about(w, &s);
     jw_key(w, "definition");
-    if (s.hopeless) {
+    if (s.undeliverable) {
         jw_null(w);
     } else {
         jw_object(w);
-        jw_key(w, "url");
-        jw_str(w, s.url);
+        encode_str(w, "url", s.url);
         encode_headers(c, w, &s, str_of(id_text), t);
-        jw_key(w, "body");
-        jw_str(w, s.body);
+        encode_str(w, "body", s.body);
         jw_object_end(w);
     }
     jw_object_end(w);

@@ -4,7 +4,7 @@
  * Signed here, so that no secret leaves core: a claim is an attempt, and its time is the attempt's
  * timestamp. A delivery that cannot be sent any more (its webhook is gone or disabled, its event was
  * purged, what is stored cannot be read) comes without a definition but with the reason; the gateway hands it
- * back as hopeless. */
+ * back as undeliverable. */
 #ifndef WEIR_API_WORKER_ENCODE_DELIVERY_H
 #define WEIR_API_WORKER_ENCODE_DELIVERY_H
 
@@ -12,7 +12,7 @@
 #include "kernel/worker_commands.h"
 #include "store/job_view.h"
 
-/* What the deliveries of one claim share, read once. */
+/* The parts that the deliveries of one claim share, read once. */
 struct delivery_reads {
     struct reader *reader;
     struct log_memo log;

@@ -44,10 +44,8 @@ static void encode_step_definition(struct json_writer *w, const struct step_rows
 {
     jw_key(w, "definition");
     jw_object(w);
-    jw_key(w, "planId");
-    jw_str(w, s->run.plan);
-    jw_key(w, "planVersion");
-    jw_str(w, s->run.version);
+    encode_str(w, "planId", s->run.plan);
+    encode_str(w, "planVersion", s->run.version);
     raw_or_null(w, "config", s->plan.config);
     raw_or_null(w, "params", s->run.params);
     raw_or_null(w, "override", s->step.override);
@@ -64,7 +62,7 @@ static enum err_code encode_inputs(struct call *c, struct json_writer *w, struct
     jw_object(w);
     jw_key(w, "inputs");
     jw_object(w);
-    for (struct str needs = s->plan.needs; needs.len && varint_take(&needs, &number);) {
+    for (struct str dependencies = s->plan.needs; dependencies.len && varint_take(&dependencies, &number);) {
         struct run_step_row before = {.run = s->run.num, .idx = (int64_t)number};
         bool found;
         if (read_row(c, r, &table_run_step_row, &before, &found, err) != ERR_OK)
@@ -95,21 +93,14 @@ bool encode_step_task(struct call *c, struct json_writer *w, struct reader *r, c
         return true;
     jw_object(w);
     encode_uuid_v7(w, "task_id", t->id, t->low);
-    jw_key(w, "token");
-    jw_str(w, token_text(t->token, token));
-    jw_key(w, "kind");
-    jw_text(w, "step");
-    jw_key(w, "run_id");
-    jw_str(w, s.run.id);
-    jw_key(w, "step_id");
-    jw_str(w, s.step.step);
-    jw_key(w, "queue");
-    jw_str(w, s.plan.queue);
-    jw_key(w, "attempt");
-    jw_int(w, t->attempt);
+    encode_str(w, "token", token_text(t->token, token));
+    encode_text(w, "kind", "step");
+    encode_str(w, "run_id", s.run.id);
+    encode_str(w, "step_id", s.step.step);
+    encode_str(w, "queue", s.plan.queue);
+    encode_int(w, "attempt", t->attempt);
     encode_time_ms(w, "lease_expires_at", t->lease_expires_ms);
-    jw_key(w, "max_runtime_ms");
-    jw_int(w, step_timeout_ms(c->api->config.settings, &s.plan));
+    encode_int(w, "max_runtime_ms", step_timeout_ms(c->api->config.settings, &s.plan));
     encode_step_definition(w, &s);
     if (encode_inputs(c, w, r, &s, err) != ERR_OK)
         return false;

@@ -1,5 +1,5 @@
-/* api/worker/encode_step_task.h - a claimed step as a worker gets it: what the plan says of it, the run's
- * params as they are now, what operators have put in, and the results of the steps it depends on. */
+/* api/worker/encode_step_task.h - a claimed step as a worker gets it: its part of the plan, the present
+ * params of the run, the input of operators, and the results of the steps it depends on. */
 #ifndef WEIR_API_WORKER_ENCODE_STEP_TASK_H
 #define WEIR_API_WORKER_ENCODE_STEP_TASK_H
 

@@ -6,7 +6,7 @@
  * Filled:    by the commit thread after the durable commit, while few jobs are ready (api.c). Read by HTTP
  *            threads. One lock, held for one row's copy.
  * Bounded:   so many bytes, so many rows; the oldest go first. A row larger than 1/64 of the bytes is not
- *            kept. Whoever misses a row reads it from the store: nothing depends on what is in here.
+ *            kept. A missing row is read from the store: nothing depends on this cache.
  * Never old: a job's row never changes, and its id is never given again. A purge deletes rows of finished
  *            jobs only, and only live tasks are claimed: a claim that still asks for one was committed
  *            before the purge, and its worker hears of the lost lease when it starts. So nothing is ever

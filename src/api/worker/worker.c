@@ -1,7 +1,8 @@
-/* The worker API: its routes, and claims. The other calls: worker_items.c. */
+/* The worker API: claims. The other calls: worker_items.c. */
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "api/handlers.h"
 #include "api/jobs/encode.h"
 #include "api/worker/encode_delivery.h"
 #include "api/worker/encode_step_task.h"
@@ -18,30 +19,20 @@ static void encode_task(struct call *c, struct json_writer *w, const struct clai
     char token[24];
     jw_object(w);
     encode_uuid_v7(w, "task_id", t->id, t->low);
-    jw_key(w, "token");
-    jw_str(w, token_text(t->token, token));
-    jw_key(w, "kind");
-    jw_text(w, "job");
+    encode_str(w, "token", token_text(t->token, token));
+    encode_text(w, "kind", "job");
     encode_uuid_v7(w, "job_id", t->id, t->low);
-    jw_key(w, "queue");
-    jw_str(w, job->queue);
-    jw_key(w, "attempt");
-    jw_int(w, t->attempt);
+    encode_str(w, "queue", job->queue);
+    encode_int(w, "attempt", t->attempt);
     encode_time_ms(w, "lease_expires_at", t->lease_expires_ms);
-    jw_key(w, "max_runtime_ms");
-    jw_int(w, job->max_runtime_ms);
+    encode_int(w, "max_runtime_ms", job->max_runtime_ms);
     encode_definition(w, job);
-    jw_key(w, "payload");
-    if (job->payload.ptr)
-        jw_raw(w, job->payload);
-    else
-        jw_null(w);
-    jw_key(w, "traceparent");
-    jw_str(w, call_run_traceparent(c, job, t->attempt));
+    encode_raw(w, "payload", job->payload);
+    encode_str(w, "traceparent", call_run_traceparent(c, job, t->attempt));
     jw_object_end(w);
 }
 
-/* A command of our own: nobody waits for its answer. */
+/* A command of our own: no caller waits for its answer. */
 struct give_back {
     struct worker_command command;
     struct worker_item items[];
@@ -186,7 +177,7 @@ static void claimed(struct call *c)
     call_send(c);
 }
 
-static void handle_claim(struct call *c)
+void handle_claim_tasks(struct call *c)
 {
     struct claim_command *command = ARENA_NEW(c->x->arena, struct claim_command);
     const struct json *queues = json_get(c->body, "queues");
@@ -213,15 +204,3 @@ static void handle_claim(struct call *c)
     command->base.for_first_lane = command->queue_count && queue_is_of_domain(names[0]);
     wait_for_task(c, command);
 }
-
-/* A table reads best as a table. */
-/* clang-format off */
-const struct route worker_routes[] = {
-    ROUTE(POST, "/worker/v1/claim",     claimTasks,     AUTH_WORKER, SCOPE_WORK, "claim",     ACCEPT_JSON, false, handle_claim)
-    ROUTE(POST, "/worker/v1/start",     startTasks,     AUTH_WORKER, SCOPE_WORK, "start",     ACCEPT_JSON, false, handle_start_tasks)
-    ROUTE(POST, "/worker/v1/heartbeat", heartbeatTasks, AUTH_WORKER, SCOPE_WORK, "heartbeat", ACCEPT_JSON, false, handle_heartbeat_tasks)
-    ROUTE(POST, "/worker/v1/finish",    finishTasks,    AUTH_WORKER, SCOPE_WORK, "finish",    ACCEPT_JSON, false, handle_finish_tasks)
-    ROUTE(POST, "/worker/v1/release",   releaseTasks,   AUTH_WORKER, SCOPE_WORK, "release",   ACCEPT_JSON, false, handle_release_tasks)
-};
-/* clang-format on */
-const size_t worker_route_count = LENGTH_OF(worker_routes);

@@ -1,3 +1,4 @@
+#include "api/handlers.h"
 #include "api/worker/worker_items.h"
 
 #include <stdio.h>
@@ -25,16 +26,12 @@ int64_t worker_integer(const struct json *object, const char *key, int64_t fallb
 
 static void encode_code(struct json_writer *w, const struct worker_item *item)
 {
-    jw_key(w, "ok");
-    jw_bool(w, item->code == ERR_OK);
+    encode_bool(w, "ok", item->code == ERR_OK);
     if (item->code == ERR_OK)
         return;
-    jw_key(w, "code");
-    jw_text(w, err_wire(item->code));
-    if (item->detail.ptr) {
-        jw_key(w, "detail");
-        jw_str(w, item->detail);
-    }
+    encode_text(w, "code", err_wire(item->code));
+    if (item->detail.ptr)
+        encode_str(w, "detail", item->detail);
 }
 
 static void encode_item(struct json_writer *w, const struct json *asked, const struct worker_item *item,
@@ -42,12 +39,10 @@ static void encode_item(struct json_writer *w, const struct json *asked, const s
 {
     const struct json *id = json_get(asked, "task_id");
     jw_object(w);
-    jw_key(w, "task_id");
-    jw_str(w, id && id->type == JSON_STRING ? id->text : STR_ABSENT);
+    encode_str(w, "task_id", id && id->type == JSON_STRING ? id->text : STR_ABSENT);
     encode_code(w, item);
     if (heartbeat && item->code == ERR_OK) {
-        jw_key(w, "cancel");
-        jw_bool(w, item->cancel);
+        encode_bool(w, "cancel", item->cancel);
         encode_time_ms(w, "lease_expires_at", item->lease_expires_ms);
     }
     jw_object_end(w);

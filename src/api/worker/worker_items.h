@@ -9,12 +9,7 @@
 #include "api/api.h"
 #include "kernel/worker_commands.h"
 
-void handle_start_tasks(struct call *c);
-void handle_heartbeat_tasks(struct call *c);
-void handle_finish_tasks(struct call *c);
-void handle_release_tasks(struct call *c);
-
-/* Whose tasks the caller may touch; 0: anybody's (a process of ours). */
+/* The client whose tasks the caller may touch; 0: any client's (a process of ours). */
 int64_t worker_client_of(const struct call *c);
 int64_t worker_integer(const struct json *object, const char *key, int64_t fallback);
 

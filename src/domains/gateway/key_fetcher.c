@@ -5,6 +5,7 @@
 
 #include "base/json.h"
 #include "base/must.h"
+#include "domains/gateway/request_owner.h"
 #include "egress/trusted.h"
 
 #include "base/banned.h"
@@ -14,6 +15,7 @@ enum { TAKE_EVERY_MS = 1000, CALL_BYTES_MAX = 16384 };
 enum phase { IDLE, TAKING, FETCHING, FETCHED, TELLING };
 
 struct key_fetcher {
+    struct request_owner owner;
     struct key_fetcher_config config;
     enum phase phase;
     int64_t next_ms;
@@ -22,11 +24,33 @@ struct key_fetcher {
     char error[EGRESS_ERROR_BYTES]; /* empty: the body is there */
 };
 
+static void rest(struct key_fetcher *f, int64_t pause_ms)
+{
+    f->phase = IDLE;
+    f->next_ms = clock_mono_ms(f->config.clock) + pause_ms;
+}
+
+static void over(struct request_owner *owner, const struct egress_result *r)
+{
+    struct key_fetcher *f = CONTAINER_OF(owner, struct key_fetcher, owner);
+    MUST(f->phase == FETCHING);
+    const char *why = r->failure != EGRESS_NONE                            ? r->error
+                      : r->cut                                             ? "the answer is too large"
+                      : !f->body.ptr || !str_is_utf8(strbuf_str(&f->body)) ? "the answer is no text"
+                                                                           : "";
+    if (r->failure == EGRESS_NONE && r->status != 200)
+        snprintf(f->error, sizeof f->error, "it answered %d", r->status);
+    else
+        snprintf(f->error, sizeof f->error, "%s", why);
+    f->phase = FETCHED;
+}
+
 struct key_fetcher *key_fetcher_new(const struct key_fetcher_config *config)
 {
     if (!config->on)
         return NULL;
     struct key_fetcher *f = must_alloc(sizeof *f);
+    f->owner.over = over;
     f->config = *config;
     return f;
 }
@@ -40,12 +64,6 @@ struct key_fetcher *key_fetcher_free(struct key_fetcher *f)
     return NULL;
 }
 
-static void rest(struct key_fetcher *f, int64_t pause_ms)
-{
-    f->phase = IDLE;
-    f->next_ms = clock_mono_ms(f->config.clock) + pause_ms;
-}
-
 static void fetch(struct key_fetcher *f, struct str url)
 {
     static const struct str headers[] = {{"accept: application/json", 24}};
@@ -56,12 +74,11 @@ static void fetch(struct key_fetcher *f, struct str url)
                                      .timeout_ms = KEY_FETCH_MS,
                                      .connect_timeout_ms = KEY_FETCH_MS,
                                      .answer = &f->body,
-                                     .owner = f};
+                                     .owner = &f->owner};
     struct err err;
     f->phase = FETCHING;
     if (egress_send_trusted(f->config.egress, &request, &err) != ERR_OK)
-        key_fetcher_over(
-            f, &(struct egress_result){.owner = f, .failure = EGRESS_CANCELLED, .error = err.detail});
+        over(&f->owner, &(struct egress_result){.failure = EGRESS_CANCELLED, .error = err.detail});
 }
 
 static void took(void *self, const struct worker_answer *answer)
@@ -101,25 +118,6 @@ static void tell(struct key_fetcher *f)
     f->phase = TELLING;
     if (!worker_client_post(f->config.client, &post, told, f))
         f->phase = FETCHED;
-}
-
-void key_fetcher_over(struct key_fetcher *f, const struct egress_result *r)
-{
-    MUST(f->phase == FETCHING);
-    const char *why = r->failure != EGRESS_NONE                            ? r->error
-                      : r->cut                                             ? "the answer is too large"
-                      : !f->body.ptr || !str_is_utf8(strbuf_str(&f->body)) ? "the answer is no text"
-                                                                           : "";
-    if (r->failure == EGRESS_NONE && r->status != 200)
-        snprintf(f->error, sizeof f->error, "it answered %d", r->status);
-    else
-        snprintf(f->error, sizeof f->error, "%s", why);
-    f->phase = FETCHED;
-}
-
-bool key_fetcher_owns(const struct key_fetcher *f, const void *owner)
-{
-    return f && owner == f;
 }
 
 void key_fetcher_pump(struct key_fetcher *f, int64_t now_ms)

@@ -1,4 +1,4 @@
-/* What the partitions tell: failures, by the crash policy.
+/* Log lines of the partitions: failures, by the crash policy.
  *
  * A delivery that goes well costs no line. A receiver that fails thousands of times a second gets
  * TELLS_PER_SECOND lines from each partition; the rest is counted all the same, and each attempt stands in
@@ -35,7 +35,7 @@ static void tell_failed(const struct gateway *g, struct sending *s, int64_t now_
     else
         snprintf(code, sizeof code, "%s", s->error_code);
     if (may_tell(s->partition, now_ms))
-        failure_outbound_failed(g->config->role->name, s->partition->number, s->attempt, code);
+        failure_outbound_failed(g->process->kind->name, s->partition->number, s->attempt, code);
     else
         heart_add_count(FAILURE_MODE_OUTBOUND);
 }
@@ -45,7 +45,7 @@ void outbound_tell_result(struct gateway *g, struct sending *s, int64_t now_ms)
     if (s->success)
         return;
     if (s->poison)
-        failure_poison_message(g->config->role->name, s->delivery_id.ptr, s->error_message, "exhausted");
+        failure_poison_message(g->process->kind->name, s->delivery_id.ptr, s->error_message, "exhausted");
     else if (s->retryable)
         tell_failed(g, s, now_ms);
 }
@@ -54,21 +54,20 @@ void outbound_tell_result(struct gateway *g, struct sending *s, int64_t now_ms)
  * failure below off this process's page. */
 static void tell_escalation(const struct gateway *g, const struct actor_failure *f)
 {
-    const struct gateway_role *role = g->config->role;
+    const struct process_kind *kind = g->process->kind;
     char child[CHILD_MAX];
-    snprintf(child, sizeof child, "%s partition %u", g->name, f->partition);
-    failure_restarts_exhausted(role->name, f->in_window, g->config->limits.window_seconds,
-                               domain_name(role->domain));
-    log_line(LOG_ERROR, EVENT_SUPERVISOR_ESCALATION, "domain", LOG_TEXT(domain_name(role->domain)),
+    snprintf(child, sizeof child, "%s partition %u", g->process->name, f->partition);
+    failure_restarts_exhausted(kind->name, f->in_window, g->limits.window_seconds, domain_name(kind->domain));
+    log_line(LOG_ERROR, EVENT_SUPERVISOR_ESCALATION, "domain", LOG_TEXT(domain_name(kind->domain)),
              "source_child", LOG_TEXT(child), "restart_count", LOG_INT(f->in_window), "supervisor",
-             LOG_TEXT(domain_rows[role->domain].supervisor), "reason", LOG_TEXT(f->reason), NULL);
+             LOG_TEXT(domain_rows[kind->domain].supervisor), "reason", LOG_TEXT(f->reason), NULL);
 }
 
 void outbound_tell_failed_actor(void *gateway, const struct actor_failure *f)
 {
     const struct gateway *g = gateway;
-    const struct gateway_role *role = g->config->role;
-    failure_actor_failed(role->name, domain_name(role->domain), f->partition, (int64_t)f->restarts,
+    const struct process_kind *kind = g->process->kind;
+    failure_actor_failed(kind->name, domain_name(kind->domain), f->partition, (int64_t)f->restarts,
                          f->reason);
     if (f->delay_ms < 0)
         tell_escalation(g, f);

@@ -7,6 +7,7 @@
 #include "base/must.h"
 #include "base/random.h"
 #include "domains/gateway/policy_answer.h"
+#include "domains/gateway/request_owner.h"
 #include "egress/trusted.h"
 
 #include "base/banned.h"
@@ -23,6 +24,8 @@ enum {
 enum asked_phase { ASKED_FREE, ASKED_OUT, ASKED_SAID, ASKED_TELLING };
 
 struct asked {
+    struct request_owner owner;
+    struct policy_asker *asker;
     enum asked_phase phase;
     int64_t id; /* core's */
     struct strbuf body;
@@ -93,15 +96,10 @@ static void answered(struct policy_asker *p, struct asked *q)
     q->answered = true;
 }
 
-bool policy_asker_owns(const struct policy_asker *p, const void *owner)
+static void over(struct request_owner *owner, const struct egress_result *r)
 {
-    return p && (const char *)owner >= (const char *)p->asked &&
-           (const char *)owner < (const char *)(p->asked + POLICY_ASKED_MAX);
-}
-
-void policy_asker_over(struct policy_asker *p, const struct egress_result *r)
-{
-    struct asked *q = r->owner;
+    struct asked *q = CONTAINER_OF(owner, struct asked, owner);
+    struct policy_asker *p = q->asker;
     MUST(q->phase == ASKED_OUT);
     q->phase = ASKED_SAID;
     q->answered = false;
@@ -134,11 +132,12 @@ static void ask(struct policy_asker *p, struct asked *q, struct str body, int64_
                                      .timeout_ms = timeout_ms,
                                      .connect_timeout_ms = timeout_ms,
                                      .answer = &q->body,
-                                     .owner = q};
+                                     .owner = &q->owner};
+    q->owner.over = over;
+    q->asker = p;
     q->phase = ASKED_OUT;
     if (egress_send_trusted(p->config.egress, &request, &err) != ERR_OK)
-        policy_asker_over(
-            p, &(struct egress_result){.owner = q, .failure = EGRESS_CANCELLED, .error = err.detail});
+        over(&q->owner, &(struct egress_result){.failure = EGRESS_CANCELLED, .error = err.detail});
 }
 
 static void ask_one(struct policy_asker *p, const struct json *question)

@@ -36,10 +36,11 @@ struct sending *sending_new(const struct worker_task *task)
     struct arena *a = arena_new(1 << 11);
     struct sending *s = ARENA_NEW(a, struct sending);
     s->arena = a;
-    s->ref = (struct worker_task_ref){arena_str(a, task->ref.task_id), arena_str(a, task->ref.token)};
+    s->owner.over = sending_over;
+    s->task.ref = (struct worker_task_ref){arena_str(a, task->ref.task_id), arena_str(a, task->ref.token)};
     s->attempt = task->attempt;
     s->about = task->payload ? arena_str(a, task->payload->source) : STR("{}");
-    s->delivery_id = copy_member(a, task->payload, "delivery_id");
+    s->delivery_id = s->task.name = copy_member(a, task->payload, "delivery_id");
     bool defined = task->definition && task->definition->type == JSON_OBJECT;
     if (defined) {
         s->url = copy_member(a, task->definition, "url");
@@ -47,7 +48,7 @@ struct sending *sending_new(const struct worker_task *task)
         read_headers(s, json_get(task->definition, "headers"));
     }
     if (!s->url.ptr || !s->body.ptr) {
-        struct str why = copy_member(a, task->payload, "hopeless");
+        struct str why = copy_member(a, task->payload, "undeliverable");
         s->poison = !why.ptr || str_is(why, "unreadable");
         fail(s, why.ptr ? why.ptr : "no_request",
              s->poison ? "what is stored cannot be made a request" : "there is nothing to send any more",
@@ -56,34 +57,16 @@ struct sending *sending_new(const struct worker_task *task)
     return s;
 }
 
-void sending_free(struct gateway *g, struct sending *s)
-{
-    if (s->beating) {
-        s->gone = true; /* freed when the heartbeat is answered */
-        return;
-    }
-    s->partition->count--;
-    g->count--;
-    arena_free(s->arena);
-}
-
 static void done(struct gateway *g, struct sending *s)
 {
-    s->phase = SENDING_DONE;
-    TAILQ_INSERT_TAIL(&g->done, s, link);
-    outbound_tell_result(g, s, clock_mono_ms(g->clock));
-}
-
-void sending_give_back(struct gateway *g, struct sending *s)
-{
-    s->phase = SENDING_BACK;
-    TAILQ_INSERT_TAIL(&g->back, s, link);
+    domain_task_ended(g->domain, &s->task);
+    outbound_tell_result(g, s, clock_mono_ms(&clock_system));
 }
 
 enum err_code sending_begin(struct gateway *g, struct sending *s, int64_t now_ms, struct err *err)
 {
-    const struct gateway_config *c = g->config;
-    s->begun_ms = s->beaten_ms = now_ms;
+    int64_t timeout_ms = g->process->settings->webhooks_timeout_ms;
+    s->begun_ms = now_ms;
     if (*s->error_code) {
         done(g, s);
         return ERR_OK;
@@ -93,14 +76,13 @@ enum err_code sending_begin(struct gateway *g, struct sending *s, int64_t now_ms
         .headers = s->headers,
         .header_count = s->header_count,
         .body = s->body,
-        .timeout_ms = c->timeout_ms,
-        .connect_timeout_ms = c->timeout_ms < CONNECT_TIMEOUT_MS_MAX ? c->timeout_ms : CONNECT_TIMEOUT_MS_MAX,
-        .owner = s};
+        .timeout_ms = timeout_ms,
+        .connect_timeout_ms = timeout_ms < CONNECT_TIMEOUT_MS_MAX ? timeout_ms : CONNECT_TIMEOUT_MS_MAX,
+        .owner = &s->owner};
     enum err_code code = egress_send(g->egress, &request, err);
     if (code == ERR_OK) {
-        s->phase = SENDING_OUT;
-        TAILQ_INSERT_TAIL(&s->partition->out, s, link);
-    } else if (code == ERR_REQUEST_MALFORMED) { /* it is the item that is wrong, not who carries it */
+        TAILQ_INSERT_TAIL(&s->partition->out, s, out);
+    } else if (code == ERR_REQUEST_MALFORMED) { /* the item is wrong, not its carrier */
         s->poison = true;
         fail(s, "malformed", err->detail, false);
         done(g, s);
@@ -115,13 +97,13 @@ static bool is_retryable(enum egress_failure failure)
     return failure != EGRESS_POLICY;
 }
 
-void sending_over(void *gateway, const struct egress_result *r)
+void sending_over(struct request_owner *owner, const struct egress_result *r)
 {
-    struct gateway *g = gateway;
-    struct sending *s = r->owner;
-    TAILQ_REMOVE(&s->partition->out, s, link);
+    struct sending *s = CONTAINER_OF(owner, struct sending, owner);
+    struct gateway *g = s->partition->gateway;
+    TAILQ_REMOVE(&s->partition->out, s, out);
     if (s->partition->stopping) {
-        sending_give_back(g, s);
+        domain_task_back(g->domain, &s->task);
         return;
     }
     s->status = r->status;
@@ -138,14 +120,13 @@ void sending_over(void *gateway, const struct egress_result *r)
     done(g, s);
 }
 
-struct worker_finish sending_report(struct sending *s)
+struct worker_finish sending_report(const struct sending *s, struct arena *a)
 {
     struct str result = arena_printf(
-        s->arena,
-        "{\"status\":%d,\"duration_ms\":%lld,\"retry_after_ms\":%lld,\"attempt\":%lld,\"about\":%.*s}",
+        a, "{\"status\":%d,\"duration_ms\":%lld,\"retry_after_ms\":%lld,\"attempt\":%lld,\"about\":%.*s}",
         s->status, (long long)s->duration_ms, (long long)s->retry_after_ms, (long long)s->attempt,
         STR_ARG(s->about));
-    return (struct worker_finish){.ref = s->ref,
+    return (struct worker_finish){.ref = s->task.ref,
                                   .success = s->success,
                                   .result = result,
                                   .error_code = s->success ? STR_ABSENT : str_of(s->error_code),

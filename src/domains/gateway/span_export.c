@@ -7,6 +7,7 @@
 #include "base/must.h"
 #include "base/random.h"
 #include "base/url.h"
+#include "domains/gateway/request_owner.h"
 #include "egress/trusted.h"
 #include "telemetry/otlp.h"
 
@@ -20,11 +21,13 @@ enum {
     PAUSE_FIRST_MS = 500,
     PAUSE_MAX_MS = 8000,
     BATCH_BYTES_KEPT = 64 << 10, /* between two batches */
+    TAKE_BYTES_MAX = 4 << 20,    /* core's largest batch is well below */
 };
 
 enum export_phase { EXPORT_IDLE, EXPORT_TAKING, EXPORT_HOLDING, EXPORT_SENDING };
 
 struct span_export {
+    struct request_owner owner;
     struct worker_client *client;
     struct egress *egress;
     const struct clock *clock;
@@ -43,6 +46,8 @@ struct span_export {
     bool stopping, last_take, empty; /* the take under way began after the stop; it brought nothing */
     int64_t until_ms;
 };
+
+static void over(struct request_owner *owner, const struct egress_result *r);
 
 /* --- where to ------------------------------------------------------------------------------------- */
 
@@ -80,6 +85,7 @@ struct span_export *span_export_new(const struct span_export_config *config)
     if (!config->endpoint)
         return NULL;
     struct span_export *x = must_alloc(sizeof *x);
+    x->owner.over = over;
     x->client = config->client;
     x->egress = config->egress;
     x->clock = config->clock;
@@ -115,25 +121,46 @@ static void rest(struct span_export *x, int64_t ms)
     x->at_ms = clock_mono_ms(x->clock) + (x->stopping ? 0 : ms);
 }
 
+int64_t span_export_read(const struct json *answer, struct str *ret_otlp)
+{
+    const struct json *count = json_get(answer, "count"), *otlp = json_get(answer, "otlp");
+    int64_t spans;
+    if (!count || !json_to_int(count, &spans) || spans < 0 || !otlp || otlp->type != JSON_OBJECT)
+        return 0;
+    *ret_otlp = otlp->source;
+    return spans;
+}
+
 static void took(void *self, const struct worker_answer *answer)
 {
     struct span_export *x = self;
-    if (answer->kind != WORKER_ANSWERED) { /* the client itself waits for core */
-        rest(x, IDLE_MS);
-        return;
+    struct str otlp;
+    int64_t spans = span_export_read(answer->root, &otlp);
+    if (answer->kind == WORKER_ANSWERED) {
+        x->lost = 0;
+        x->empty = x->last_take && spans == 0;
     }
-    x->lost = 0;
-    x->empty = x->last_take && answer->span_count == 0;
-    if (answer->span_count == 0) {
+    if (spans == 0) {
         rest(x, IDLE_MS);
         return;
     }
     strbuf_clear(&x->batch);
-    strbuf_add_str(&x->batch, answer->otlp);
-    x->count = answer->span_count;
+    strbuf_add_str(&x->batch, otlp);
+    x->count = spans;
     x->tries = 0;
     x->phase = EXPORT_HOLDING;
     x->at_ms = clock_mono_ms(x->clock);
+}
+
+static void take(struct span_export *x)
+{
+    struct strbuf body CLEANUP(strbuf_free) = {0};
+    strbuf_addf(&body, "{\"lost\":%lld}", (long long)x->lost);
+    struct worker_post post = {
+        .path = "/internal/v1/spans:take", .body = strbuf_str(&body), .answer_bytes_max = TAKE_BYTES_MAX};
+    x->phase = EXPORT_TAKING;
+    x->last_take = x->stopping;
+    worker_client_post(x->client, &post, took, x);
 }
 
 /* --- and goes ------------------------------------------------------------------------------------- */
@@ -170,7 +197,7 @@ static void give_up(struct span_export *x, int status)
     rest(x, IDLE_MS);
 }
 
-/* Twice as long after each try, half of it at random; what the collector asks for, if that is longer. */
+/* Twice as long after each try, half of it at random; the collector's own wish, if that is longer. */
 static int64_t pause_ms(const struct span_export *x, int64_t retry_after_ms)
 {
     int64_t pause = PAUSE_FIRST_MS;
@@ -199,8 +226,9 @@ static bool is_for_later(int status)
     return status == 429 || status == 502 || status == 503 || status == 504;
 }
 
-void span_export_over(struct span_export *x, const struct egress_result *r)
+static void over(struct request_owner *owner, const struct egress_result *r)
 {
+    struct span_export *x = CONTAINER_OF(owner, struct span_export, owner);
     bool answered = r->failure == EGRESS_NONE;
     if (answered && r->status >= 200 && r->status < 300)
         delivered(x);
@@ -217,7 +245,7 @@ static void send_batch(struct span_export *x)
                                      .body = strbuf_str(&x->batch),
                                      .timeout_ms = SEND_TIMEOUT_MS,
                                      .connect_timeout_ms = SEND_CONNECT_MS,
-                                     .owner = x};
+                                     .owner = &x->owner};
     x->tries++;
     x->phase = EXPORT_SENDING;
     if (egress_send_trusted(x->egress, &request, &err) != ERR_OK)
@@ -231,9 +259,7 @@ void span_export_pump(struct span_export *x, int64_t now_ms)
     if (x->phase == EXPORT_HOLDING) {
         send_batch(x);
     } else if (x->phase == EXPORT_IDLE && worker_client_can_call(x->client)) {
-        x->phase = EXPORT_TAKING;
-        x->last_take = x->stopping;
-        worker_client_take_spans(x->client, x->lost, took, x);
+        take(x);
     }
 }
 

@@ -162,7 +162,7 @@ static void *exerciser_thread(void *self)
         } else if (done) {
             e->place = EXERCISE_DONE;
         } else {
-            e->place = EXERCISE_WAITING; /* the others come first: nobody hogs the thread */
+            e->place = EXERCISE_WAITING; /* the others come first: no exercise keeps the thread */
             TAILQ_INSERT_TAIL(&x->waiting, e, link);
         }
     }

@@ -1,189 +1,141 @@
-#include "domains/runner/runner.h"
-
-#include <errno.h>
-#include <inttypes.h>
-#include <poll.h>
-#include <stdio.h>
+/* The work of the runner on the tasks that the skeleton brings. */
 #include <stdlib.h>
 
-#include "base/heart.h"
 #include "base/log.h"
 #include "base/must.h"
-#include "base/random.h"
 #include "domains/runner/runner_internal.h"
 
 #include "base/banned.h"
 
-void runner_want_work(struct runner *r, struct runner_worker *w)
+enum { CLAIMS_MAX = 16 }; /* long polls in flight, whatever the number of workers */
+
+static const struct str queue = {"default", 7};
+
+static struct runner_task *of(struct domain_task *t)
 {
-    if (w->wanting || w->claim || w->slots_free <= 0)
-        return;
-    w->wanting = true;
-    TAILQ_INSERT_TAIL(&r->wanting, w, link);
+    return CONTAINER_OF(t, struct runner_task, task);
 }
 
-static void runner_init(struct runner *r, const struct runner_config *config)
+static void runner_open(void *self, struct domain *d)
 {
-    *r = (struct runner){
-        .config = config,
-        .clock = config->clock ? config->clock : &clock_system,
-        .queue = str_of(config->queue ? config->queue : "default"),
-        .finish_bytes_max = RUNNER_FINISH_BYTES,
-    };
-    snprintf(r->name, sizeof r->name, "runner %" PRId64, config->instance);
-    r->link = (struct link_watch){.component = "runner", .instance_id = r->name};
-    r->client = worker_client_new(&(struct worker_client_config){
-        .socket_path = config->socket_path,
-        .timeout_ms = RUNNER_CALL_TIMEOUT_MS,
-        .calls_max = RUNNER_CLAIMS_MAX + 5, /* and one of each other verb, and of the report */
-        .clock = r->clock,
-        .link = runner_link,
-        .link_self = r,
-    });
-    r->exerciser = exerciser_new(config->scratch_fd);
-    for (size_t i = 0; i < LENGTH_OF(r->phases); i++)
-        TAILQ_INIT(&r->phases[i]);
-    TAILQ_INIT(&r->wanting);
-    r->workers = must_alloc((size_t)config->workers * sizeof *r->workers);
-    for (int64_t i = 0; i < config->workers; i++) {
+    struct runner *r = self;
+    r->domain = d;
+    r->workers = must_alloc((size_t)r->settings->runner_workers * sizeof *r->workers);
+    for (int64_t i = 0; i < r->settings->runner_workers; i++) {
         struct runner_worker *w = &r->workers[i];
-        w->runner = r;
-        w->slots_free = config->concurrency;
-        snprintf(w->id, sizeof w->id, "runner-%" PRId64 "-w%" PRId64 "-%016" PRIx64, config->instance, i + 1,
-                 random_u64());
-        runner_want_work(r, w);
+        domain_room_add(d, &w->room, (uint32_t)r->settings->runner_concurrency);
+        domain_claim_add(d, &w->claim, &w->room, &queue, 1, WORKER_CLAIM_MAX);
     }
 }
 
-static void free_batch_tasks(struct runner_batch *b)
+static struct domain_task *take(void *self, struct domain_room *room, const struct worker_task *claimed)
 {
-    for (size_t i = 0; b->call && i < b->count; i++)
-        free(b->tasks[i]);
+    (void)self;
+    (void)room;
+    return runner_task_new(claimed);
 }
 
-/* What is left has not been reported in time: its leases run out and core hands it on. */
-static void runner_forget_tasks(struct runner *r)
+static void begin(void *self, struct domain_task *t, int64_t now_ms)
 {
-    struct runner_task *t;
-    /* Heartbeats first: a task that only they hold is freed, the others stand somewhere else. */
-    for (size_t i = 0; r->heartbeat.call && i < r->heartbeat.count; i++)
-        runner_task_unbeat(r->heartbeat.tasks[i]);
-    r->heartbeat.call = NULL;
-    for (size_t p = 0; p < LENGTH_OF(r->phases); p++)
-        while ((t = TAILQ_FIRST(&r->phases[p]))) {
-            TAILQ_REMOVE(&r->phases[p], t, link);
-            heap_remove(&r->timers, &t->timer);
-            exercise_end(r->exerciser, t->exercise);
-            free(t);
-        }
-    free_batch_tasks(&r->start);
-    free_batch_tasks(&r->release);
-    free_batch_tasks(&r->finish);
+    runner_task_begin(self, of(t), now_ms);
 }
 
-static void runner_free(struct runner *r)
+static void abandon(void *self, struct domain_task *t)
 {
-    runner_forget_tasks(r);
-    worker_client_free(r->client);
-    exerciser_free(r->exerciser);
-    heap_free(&r->timers);
-    free(r->workers);
+    runner_task_stop(self, of(t));
 }
 
-static void fire_timers(struct runner *r, int64_t now_ms)
+static bool report(void *self, struct domain_task *task, size_t bytes, struct arena *a,
+                   struct worker_finish *ret)
 {
+    struct runner_task *t = of(task);
+    struct strbuf text CLEANUP(strbuf_free) = {0};
+    (void)self;
+    if (t->end != END_SUCCESS) {
+        *ret = runner_task_report(t, STR_ABSENT);
+        return true;
+    }
+    if (simulated_work_result_bytes_max(&t->definition) > bytes)
+        return false;
+    simulated_work_write_result(&t->definition, &text);
+    *ret = runner_task_report(t, arena_str(a, strbuf_str(&text)));
+    return true;
+}
+
+/* A report without its result is small and says why. */
+static bool shrink(void *self, struct domain_task *task)
+{
+    struct runner_task *t = of(task);
+    (void)self;
+    if (t->end != END_SUCCESS)
+        return false;
+    t->end = END_RESULT_TOO_LARGE;
+    return true;
+}
+
+static void drop(void *self, struct domain_task *t)
+{
+    (void)self;
+    free(of(t));
+}
+
+static void fire_timers(void *self, int64_t now_ms)
+{
+    struct runner *r = self;
     struct heap_node *n;
     while ((n = heap_first(&r->timers)) && n->key <= (uint64_t)now_ms)
         runner_task_due(r, CONTAINER_OF(n, struct runner_task, timer), now_ms);
 }
 
-/* Tasks in an answer that has already arrived are ours: unread, they would wait for their lease. */
-static void take_arrived_answers(struct runner *r)
+static int64_t next_at_ms(void *self, int64_t now_ms)
 {
-    struct pollfd arrived = {.fd = worker_client_fd(r->client), .events = POLLIN};
-    for (int i = 0; i < RUNNER_ARRIVED_READS_MAX && poll(&arrived, 1, 0) > 0; i++)
-        worker_client_work(r->client);
-}
-
-static void drain_begin(struct runner *r, int64_t now_ms)
-{
-    take_arrived_answers(r);
-    log_line(LOG_INFO, "draining", "tasks", LOG_INT((int64_t)r->task_count), NULL);
-    r->draining = true;
-    r->drain_until_ms = now_ms + r->config->drain_ms;
-    runner_abandon_claims(r);
-}
-
-/* True when nothing is left to do, or no time to do it. */
-static bool drain_step(struct runner *r, int64_t now_ms)
-{
-    struct runner_task *t;
-    if (now_ms >= r->drain_until_ms)
-        while ((t = TAILQ_FIRST(&r->phases[TASK_RUNNING])))
-            runner_task_ended(r, t, END_SHUTDOWN);
-    return r->task_count == 0 || now_ms >= r->drain_until_ms + RUNNER_REPORT_MS;
-}
-
-static int64_t runner_next_at_ms(const struct runner *r, int64_t now_ms)
-{
-    int64_t at_ms = runner_calls_next_at_ms(r, now_ms);
-    int64_t client_ms = worker_client_deadline_ms(r->client);
+    const struct runner *r = self;
     const struct heap_node *timer = heap_first(&r->timers);
-    if (client_ms < at_ms)
-        at_ms = client_ms;
-    if (timer && (int64_t)timer->key < at_ms)
-        at_ms = (int64_t)timer->key;
-    if (r->draining) {
-        bool waiting = now_ms < r->drain_until_ms;
-        int64_t drain_ms = r->drain_until_ms + (waiting ? 0 : RUNNER_REPORT_MS);
-        at_ms = drain_ms < at_ms ? drain_ms : at_ms;
-    }
-    return at_ms;
+    (void)now_ms;
+    return timer ? (int64_t)timer->key : INT64_MAX;
 }
 
-static void runner_wait(struct runner *r, int64_t now_ms)
+static void time_over(void *self, int64_t now_ms)
 {
-    struct pollfd fds[2] = {
-        {.fd = worker_client_fd(r->client), .events = POLLIN},
-        {.fd = r->draining ? -1 : r->config->stop_fd, .events = POLLIN},
-    };
-    int64_t at_ms = runner_next_at_ms(r, now_ms);
-    int64_t wait_ms = at_ms == INT64_MAX ? -1 : at_ms < now_ms ? 0 : at_ms - now_ms;
-    int ready = poll(fds, LENGTH_OF(fds), heart_sleep_ms(wait_ms));
-    MUST(ready >= 0 || errno == EINTR);
+    struct runner *r = self;
+    struct heap_node *n;
+    (void)now_ms;
+    while ((n = heap_first(&r->timers))) /* all that run have one */
+        runner_task_end(r, CONTAINER_OF(n, struct runner_task, timer), END_SHUTDOWN);
 }
 
-static bool stop_wanted(const struct runner_config *config)
+static void log_stopped(void *self)
 {
-    struct pollfd stop = {.fd = config->stop_fd, .events = POLLIN};
-    if (config->stop_requested && config->stop_requested())
-        return true;
-    return config->stop_fd >= 0 && poll(&stop, 1, 0) > 0;
-}
-
-int runner_main(const struct runner_config *config)
-{
-    struct runner *r = must_alloc(sizeof *r);
-    struct heart *heart = heart_open("runner");
-    runner_init(r, config);
-    for (;;) {
-        heart_beat(heart);
-        int64_t now_ms = clock_mono_ms(r->clock);
-        fire_timers(r, now_ms);
-        if (!r->draining && stop_wanted(config))
-            drain_begin(r, now_ms);
-        if (r->draining && drain_step(r, now_ms))
-            break;
-        runner_pump(r, now_ms);
-        runner_wait(r, now_ms);
-        worker_client_work(r->client);
-    }
-    heart_close(heart);
+    const struct runner *r = self;
     struct exercise_count used = exerciser_count(r->exerciser);
-    log_line(LOG_INFO, "stopped", "unreported", LOG_INT((int64_t)r->task_count), "cpu_us",
+    log_line(LOG_INFO, "stopped", "unreported", LOG_INT(domain_task_count(r->domain)), "cpu_us",
              LOG_INT((int64_t)used.cpu_us), "memory_blocks", LOG_INT((int64_t)used.blocks), "files",
              LOG_INT((int64_t)used.files), NULL);
-    runner_free(r);
-    free(r);
-    return 0;
+}
+
+static const struct domain_ops ops = {
+    .tasks = "tasks",
+    .task_key = "job_id",
+    .claims_max = CLAIMS_MAX,
+    .open = runner_open,
+    .take = take,
+    .begin = begin,
+    .abandon = abandon,
+    .report = report,
+    .shrink = shrink,
+    .drop = drop,
+    .work = fire_timers,
+    .next_at_ms = next_at_ms,
+    .time_over = time_over,
+    .stop = log_stopped,
+};
+
+int runner_main(const struct process_start *start)
+{
+    struct runner r = {.settings = start->settings, .exerciser = exerciser_new(start->scratch_fd)};
+    int exit_code = domain_main(start, &ops, &r);
+    exerciser_free(r.exerciser);
+    heap_free(&r.timers);
+    free(r.workers);
+    return exit_code;
 }

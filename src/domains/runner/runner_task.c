@@ -22,20 +22,6 @@ static const struct {
 #undef X
 };
 
-static bool phase_has_list(enum task_phase phase)
-{
-    return phase == TASK_ASSIGNED || phase == TASK_RUNNING || phase == TASK_ENDED;
-}
-
-void runner_task_put(struct runner *r, struct runner_task *t, enum task_phase phase)
-{
-    if (phase_has_list(t->phase))
-        TAILQ_REMOVE(&r->phases[t->phase], t, link);
-    t->phase = phase;
-    if (phase_has_list(phase))
-        TAILQ_INSERT_TAIL(&r->phases[phase], t, link);
-}
-
 static struct str keep_text(struct str text, char **at)
 {
     struct str kept = {*at, text.len};
@@ -45,64 +31,54 @@ static struct str keep_text(struct str text, char **at)
     return kept;
 }
 
-struct runner_task *runner_task_new(struct runner *r, struct runner_worker *w,
-                                    const struct worker_task *claimed)
+struct domain_task *runner_task_new(const struct worker_task *claimed)
 {
     struct str name = claimed->is_step ? claimed->step_id : claimed->job_id;
     struct str id = claimed->ref.task_id, token = claimed->ref.token;
     struct runner_task *t = must_alloc(sizeof *t + id.len + token.len + name.len);
     char *at = t->texts;
-    t->ref.task_id = keep_text(id, &at);
-    t->ref.token = keep_text(token, &at);
-    t->job_id = keep_text(name, &at);
-    t->worker = w;
+    t->task.ref.task_id = keep_text(id, &at);
+    t->task.ref.token = keep_text(token, &at);
+    t->task.name = keep_text(name, &at);
     t->attempt = claimed->attempt;
     t->max_runtime_ms = claimed->max_runtime_ms;
     t->defined = claimed->is_step
                      ? simulated_work_read_step(claimed->definition, claimed->max_runtime_ms, &t->definition)
                      : simulated_work_read(claimed->definition, &t->definition);
-    t->phase = TASK_ASSIGNED;
-    TAILQ_INSERT_TAIL(&r->phases[TASK_ASSIGNED], t, link);
-    w->slots_free--;
-    r->task_count++;
-    return t;
+    return &t->task;
 }
 
 static void log_started(const struct runner_task *t)
 {
     const struct work_definition *d = &t->definition;
-    log_line(LOG_INFO, "job_started", "job_id", LOG_STR(t->job_id), "scenario",
+    const struct runner_worker *w = CONTAINER_OF(t->task.room, struct runner_worker, room);
+    log_line(LOG_INFO, "job_started", "job_id", LOG_STR(t->task.name), "scenario",
              LOG_TEXT(work_kind_text(d->kind)), "duration_ms", LOG_INT(d->duration_ms), "expected_outcome",
              LOG_TEXT(work_expected_outcome(d->kind)), "attempt", LOG_INT(t->attempt), "worker_id",
-             LOG_TEXT(t->worker->id), NULL);
+             LOG_TEXT(w->claim.worker_id), NULL);
 }
 
-void runner_task_started(struct runner *r, struct runner_task *t, int64_t now_ms)
+void runner_task_begin(struct runner *r, struct runner_task *t, int64_t now_ms)
 {
     if (!t->defined) {
-        log_line(LOG_WARN, "definition_missing", "job_id", LOG_STR(t->job_id), NULL);
-        runner_task_ended(r, t, END_NO_DEFINITION);
+        log_line(LOG_WARN, "definition_missing", "job_id", LOG_STR(t->task.name), NULL);
+        runner_task_end(r, t, END_NO_DEFINITION);
         return;
     }
     log_started(t);
     const struct work_definition *d = &t->definition;
-    double scale = r->config->time_scale;
+    double scale = r->settings->runner_time_scale;
     int64_t run_ms = simulated_work_scaled_ms(d->duration_ms, scale);
     int64_t ends_at_ms = now_ms + run_ms;
     t->limit_at_ms =
         t->max_runtime_ms > 0 ? now_ms + simulated_work_scaled_ms(t->max_runtime_ms, scale) : INT64_MAX;
     t->exercise = exercise_begin(r->exerciser, work_kind_behaviour(d->kind), run_ms * 1000 / CPU_SHARE,
                                  (size_t)d->payload_size * FILE_PAYLOADS);
-    if (TAILQ_EMPTY(&r->phases[TASK_RUNNING]))
-        r->beat_at_ms = now_ms + r->config->heartbeat_ms; /* no rounds while nothing ran */
-    t->beat_round = r->beat_round;                        /* starting was a sign of life */
-    runner_task_put(r, t, TASK_RUNNING);
     bool in_time = ends_at_ms < t->limit_at_ms;
     heap_put(&r->timers, &t->timer, (uint64_t)(in_time ? ends_at_ms : t->limit_at_ms + CORE_FIRST_MS));
 }
 
-/* Gives back what only a running task has. False when its exercise failed. */
-static bool task_stop_running(struct runner *r, struct runner_task *t)
+bool runner_task_stop(struct runner *r, struct runner_task *t)
 {
     heap_remove(&r->timers, &t->timer);
     struct exercise *e = t->exercise;
@@ -110,50 +86,31 @@ static bool task_stop_running(struct runner *r, struct runner_task *t)
     return exercise_end(r->exerciser, e);
 }
 
-void runner_task_ended(struct runner *r, struct runner_task *t, enum task_end end)
+void runner_task_end(struct runner *r, struct runner_task *t, enum task_end end)
 {
-    task_stop_running(r, t);
+    runner_task_stop(r, t);
     t->end = end;
-    runner_task_put(r, t, TASK_ENDED);
+    domain_task_ended(r->domain, &t->task);
 }
 
 void runner_task_due(struct runner *r, struct runner_task *t, int64_t now_ms)
 {
-    bool sound = task_stop_running(r, t);
+    bool sound = runner_task_stop(r, t);
     if (now_ms >= t->limit_at_ms)
-        runner_task_ended(r, t, END_TIMEOUT);
+        runner_task_end(r, t, END_TIMEOUT);
     else if (!sound)
-        runner_task_ended(r, t, END_FILE_FAILED);
+        runner_task_end(r, t, END_FILE_FAILED);
     else if (work_fails_on_attempt(&t->definition, t->attempt))
-        runner_task_ended(r, t, END_WORK_FAILED);
+        runner_task_end(r, t, END_WORK_FAILED);
     else
-        runner_task_ended(r, t, END_SUCCESS);
-}
-
-void runner_task_gone(struct runner *r, struct runner_task *t)
-{
-    MUST(t->phase != TASK_GONE);
-    task_stop_running(r, t);
-    runner_task_put(r, t, TASK_GONE);
-    r->task_count--;
-    t->worker->slots_free++;
-    runner_want_work(r, t->worker);
-    if (!t->beating)
-        free(t);
-}
-
-void runner_task_unbeat(struct runner_task *t)
-{
-    t->beating = false;
-    if (t->phase == TASK_GONE)
-        free(t);
+        runner_task_end(r, t, END_SUCCESS);
 }
 
 struct worker_finish runner_task_report(const struct runner_task *t, struct str result)
 {
     bool by_kind = t->end == END_WORK_FAILED;
     return (struct worker_finish){
-        .ref = t->ref,
+        .ref = t->task.ref,
         .success = t->end == END_SUCCESS,
         .result = result,
         .error_code = str_of(task_ends[t->end].code),

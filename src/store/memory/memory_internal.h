@@ -31,15 +31,15 @@ struct memory_idem {
 struct memory_store {
     struct store base;
     pthread_mutex_t lock;
-    struct map rows[TABLE_COUNT];
+    struct map rows[TABLES_MAX];
     struct memory_chunk *chunks;
     size_t chunk_count, chunk_capacity;
     struct map list, idem;
-    struct memory_mark *marks;
-    size_t mark_count;
+    struct memory_number *numbers;
+    size_t number_count;
 };
 
-struct memory_mark {
+struct memory_number {
     char name[32];
     int64_t value;
 };
@@ -78,7 +78,7 @@ enum err_code memory_range(struct store *base, const struct table *t, const void
 enum err_code memory_reader_scan_log(struct reader *r, int64_t from, store_chunk_fn *fn, void *arg,
                                      struct err *err);
 enum err_code memory_reader_scan_list(struct reader *r, store_list_fn *fn, void *arg, struct err *err);
-enum err_code memory_reader_mark(struct reader *r, const char *name, int64_t *ret_value, struct err *err);
+enum err_code memory_reader_number(struct reader *r, const char *name, int64_t *ret_value, struct err *err);
 enum err_code memory_reader_scan_idem(struct reader *r, store_idem_fn *fn, void *arg, struct err *err);
 
 #endif

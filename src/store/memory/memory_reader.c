@@ -82,7 +82,7 @@ enum err_code memory_reader_list(struct reader *r, const struct list_query *q, i
     for (size_t i = 0; i < m->slot_count; i++)
         for (struct map_node *node = m->slots[i]; node; node = node->next) {
             const struct list_entry *e = &CONTAINER_OF(node, struct memory_listed, node)->entry;
-            if (e->client == q->client && e->bucket == q->bucket && e->id < q->below_id &&
+            if (e->owner_key == q->owner_key && e->bucket == q->bucket && e->id < q->below_id &&
                 e->id >= q->from_id)
                 all[n++] = e->id;
         }
@@ -100,7 +100,7 @@ enum err_code memory_reader_live(struct reader *r, const struct list_query *q, i
     for (size_t i = 0; i < m->slot_count; i++)
         for (struct map_node *node = m->slots[i]; node; node = node->next) {
             const struct task_row *t = CONTAINER_OF(node, struct memory_row, node)->row;
-            if (t->client == q->client && t->id < q->below_id && t->id >= q->from_id &&
+            if (t->client == q->owner_key && t->id < q->below_id && t->id >= q->from_id &&
                 (state < 0 || t->state == state) && (!q->queue.ptr || str_equal(q->queue, t->queue)))
                 all[n++] = t->id;
         }
@@ -227,8 +227,8 @@ static int listed_order(const void *a, const void *b)
 {
     const struct list_entry *x = *(const struct list_entry *const *)a,
                             *y = *(const struct list_entry *const *)b;
-    if (x->client != y->client)
-        return x->client < y->client ? -1 : 1;
+    if (x->owner_key != y->owner_key)
+        return x->owner_key < y->owner_key ? -1 : 1;
     if (x->bucket != y->bucket)
         return x->bucket < y->bucket ? -1 : 1;
     return x->id < y->id ? -1 : x->id > y->id;
@@ -257,14 +257,14 @@ static int idem_order(const void *a, const void *b)
     return x->job < y->job ? -1 : x->job > y->job;
 }
 
-enum err_code memory_reader_mark(struct reader *r, const char *name, int64_t *ret_value, struct err *err)
+enum err_code memory_reader_number(struct reader *r, const char *name, int64_t *ret_value, struct err *err)
 {
     (void)err;
     const struct memory_store *s = (const struct memory_store *)r->store;
-    *ret_value = strcmp(name, STORE_MARK_NEXT_CHUNK) == 0 ? s->base.next_chunk : 0;
-    for (size_t i = 0; i < s->mark_count; i++)
-        if (strcmp(s->marks[i].name, name) == 0)
-            *ret_value = s->marks[i].value;
+    *ret_value = strcmp(name, STORE_NUMBER_NEXT_CHUNK) == 0 ? s->base.next_chunk : 0;
+    for (size_t i = 0; i < s->number_count; i++)
+        if (strcmp(s->numbers[i].name, name) == 0)
+            *ret_value = s->numbers[i].value;
     return ERR_OK;
 }
 

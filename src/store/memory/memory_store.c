@@ -184,14 +184,14 @@ static void write_log(struct memory_store *s, const struct change_set *c)
 
 static uint64_t list_hash(const struct list_entry *e)
 {
-    return hash_mix(hash_mix((uint64_t)e->client << 8 | e->bucket) ^ (uint64_t)e->id);
+    return hash_mix(hash_mix((uint64_t)e->owner_key << 8 | e->bucket) ^ (uint64_t)e->id);
 }
 
 static struct memory_listed *find_listed(struct memory_store *s, const struct list_entry *e)
 {
     for (struct map_node *n = map_first(&s->list, list_hash(e)); n; n = map_next(n)) {
         struct memory_listed *x = CONTAINER_OF(n, struct memory_listed, node);
-        if (x->entry.client == e->client && x->entry.bucket == e->bucket && x->entry.id == e->id)
+        if (x->entry.owner_key == e->owner_key && x->entry.bucket == e->bucket && x->entry.id == e->id)
             return x;
     }
     return NULL;
@@ -226,22 +226,22 @@ static void write_idem(struct memory_store *s, const struct change_set *c)
     }
 }
 
-static void write_mark(struct memory_store *s, const struct store_mark *m)
+static void write_number(struct memory_store *s, const struct store_number *m)
 {
-    if (strcmp(m->name, STORE_MARK_NEXT_CHUNK) == 0) {
+    if (strcmp(m->name, STORE_NUMBER_NEXT_CHUNK) == 0) {
         if (s->base.next_chunk < m->value)
             s->base.next_chunk = m->value;
         return;
     }
     size_t i = 0;
-    while (i < s->mark_count && strcmp(s->marks[i].name, m->name) != 0)
+    while (i < s->number_count && strcmp(s->numbers[i].name, m->name) != 0)
         i++;
-    if (i == s->mark_count) {
-        s->marks = must_realloc(s->marks, ++s->mark_count * sizeof *s->marks);
-        MUST(strlen(m->name) < sizeof s->marks[i].name);
-        memcpy(s->marks[i].name, m->name, strlen(m->name) + 1);
+    if (i == s->number_count) {
+        s->numbers = must_realloc(s->numbers, ++s->number_count * sizeof *s->numbers);
+        MUST(strlen(m->name) < sizeof s->numbers[i].name);
+        memcpy(s->numbers[i].name, m->name, strlen(m->name) + 1);
     }
-    s->marks[i].value = m->value;
+    s->numbers[i].value = m->value;
 }
 
 static enum err_code memory_commit(struct store *base, const struct change_set *c, struct err *err)
@@ -259,8 +259,8 @@ static enum err_code memory_commit(struct store *base, const struct change_set *
         base->next_chunk = c->first_chunk + (int64_t)c->chunk_count;
         if (c->drop_chunks_below)
             base->first_chunk = c->drop_chunks_below;
-        for (size_t i = 0; i < c->mark_count; i++)
-            write_mark(s, &c->marks[i]);
+        for (size_t i = 0; i < c->number_count; i++)
+            write_number(s, &c->numbers[i]);
     }
     pthread_mutex_unlock(&s->lock);
     return code;
@@ -328,14 +328,14 @@ static void free_idem(struct map_node *n, void *arg)
 static void memory_close(struct store *base)
 {
     struct memory_store *s = (struct memory_store *)base;
-    for (int i = 0; i < TABLE_COUNT; i++) {
+    for (unsigned i = 0; i < table_count; i++) {
         map_drain(&s->rows[i], free_node, NULL);
         map_free(&s->rows[i]);
     }
     for (size_t i = 0; i < s->chunk_count; i++)
         free((char *)(uintptr_t)s->chunks[i].data.ptr);
     free(s->chunks);
-    free(s->marks);
+    free(s->numbers);
     map_drain(&s->list, free_listed, NULL);
     map_free(&s->list);
     map_drain(&s->idem, free_idem, NULL);
@@ -372,7 +372,7 @@ const struct store_ops store_memory_ops = {
     .reader_of_client = memory_reader_of_client,
     .reader_scan_list = memory_reader_scan_list,
     .reader_scan_idem = memory_reader_scan_idem,
-    .reader_mark = memory_reader_mark,
+    .reader_number = memory_reader_number,
 };
 
 struct store *store_open_memory(void)

@@ -55,8 +55,8 @@ static struct claim_group *group_of(struct pg_claims *c, const struct load_claim
     return g;
 }
 
-/* What an earlier statement of the batch has locked is no obstacle for a later one: it gets those rows too,
- * so it asks for that many more. */
+/* Rows that an earlier statement of the batch has locked are given to a later statement, too, so it asks for
+ * that many more. */
 static int64_t limit_of(const struct pg_claims *c, size_t group)
 {
     int64_t limit = c->groups[group].max;
@@ -66,8 +66,8 @@ static int64_t limit_of(const struct pg_claims *c, size_t group)
     return limit > CLAIM_MAX ? CLAIM_MAX : limit;
 }
 
-/* Who was suspended or paused a queue meanwhile is known before anything is decided: the mark of the webhooks
- * tells. */
+/* Suspended clients and paused queues are read again before anything is decided, when the store number of the
+ * webhooks has changed. */
 static enum pg_statement statement_of(const struct postgres_store *s, const struct load_claim *c)
 {
     static const enum pg_statement statements[2][2][2] = {
@@ -132,7 +132,7 @@ enum err_code postgres_take_claims(struct postgres_store *s, const struct pg_cla
             struct task *t;
             if (postgres_add_task(s, r, row, &t, err) != ERR_OK)
                 return err->code;
-            postgres_want_target(t);
+            postgres_want_receiver(t);
         }
     }
     return ERR_OK;

@@ -7,12 +7,12 @@
 int64_t pg_mono_ms(void);
 int64_t pg_mono_us(void);
 
-/* The server's clock minus our monotonic one lies between the two. It was read somewhere between the question
- * and the answer, and a process may have stood still for seconds in between: each reading narrows what the
- * readings before it allow, and none widens it. Otherwise a lease that one node grants would have ended
- * already by another one's clock. What is told is moved only as far as a reading says that it cannot be: a
- * reading that took long allows much and moves nothing. Otherwise the clock would wander on a busy machine,
- * and what happens in between would be recorded as shorter or longer than it was. */
+/* The server's clock minus our monotonic one lies between the two bounds. The clock was read at some moment
+ * between the question and the answer, and a process may have stood still for seconds in between: each
+ * reading narrows what the readings before it allow, and none widens it. Otherwise a lease that one node
+ * grants would have ended already by another node's clock. The reported offset is moved only as far as a
+ * reading proves it wrong: a slow reading proves little and moves nothing. Otherwise the clock would wander
+ * on a busy machine, and recorded durations would be too short or too long. */
 struct pg_clock {
     int64_t low_us, high_us;
     int64_t told_us;   /* between the two */

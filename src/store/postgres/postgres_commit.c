@@ -21,7 +21,7 @@ static int64_t stored_phase(const struct postgres_store *s, const struct task_ro
         return TASK_LEASED;
     if (phase == TASK_READY && t->due_ms > now_ms)
         return TASK_WAITING;
-    return phase == TASK_READY && postgres_is_aside(s, t) ? postgres_aside_phase() : (int64_t)phase;
+    return phase == TASK_READY && postgres_waits_for_slot(s, t) ? postgres_slot_wait_phase() : (int64_t)phase;
 }
 
 static void add_task_places(const struct postgres_store *s, struct pg_params *p, const void *const *rows,
@@ -112,7 +112,7 @@ static size_t collect_group(struct postgres_store *s, const struct change_set *c
 static bool send_rows(struct postgres_store *s, const struct change_set *c, int64_t now_ms)
 {
     static const enum row_op order[] = {ROW_DELETE, ROW_UPDATE, ROW_INSERT};
-    size_t counts[TABLE_COUNT][LENGTH_OF(order)] = {0};
+    size_t counts[TABLES_MAX][LENGTH_OF(order)] = {0};
     if (c->row_count > s->group_capacity) {
         s->group_capacity = c->row_count * 2;
         s->group = must_realloc(s->group, s->group_capacity * sizeof *s->group);
@@ -124,7 +124,7 @@ static bool send_rows(struct postgres_store *s, const struct change_set *c, int6
                          c->rows[i].table == &table_client_state_row || c->rows[i].table == &table_queue_row;
     }
     for (size_t o = 0; o < LENGTH_OF(order); o++)
-        for (size_t t = 0; t < TABLE_COUNT; t++) {
+        for (size_t t = 0; t < table_count; t++) {
             if (!counts[t][order[o]])
                 continue;
             size_t n = collect_group(s, c, tables[t], order[o]);
@@ -171,8 +171,8 @@ static int by_entry(const void *a, const void *b)
 {
     const struct list_entry *x = *(const struct list_entry *const *)a,
                             *y = *(const struct list_entry *const *)b;
-    if (x->client != y->client)
-        return x->client < y->client ? -1 : 1;
+    if (x->owner_key != y->owner_key)
+        return x->owner_key < y->owner_key ? -1 : 1;
     if (x->bucket != y->bucket)
         return x->bucket < y->bucket ? -1 : 1;
     if (x->id != y->id)
@@ -182,7 +182,7 @@ static int by_entry(const void *a, const void *b)
 
 static bool is_same_place(const struct list_entry *x, const struct list_entry *y)
 {
-    return x->client == y->client && x->bucket == y->bucket && x->id == y->id;
+    return x->owner_key == y->owner_key && x->bucket == y->bucket && x->id == y->id;
 }
 
 static void send_entries(struct postgres_store *s, const struct list_entry **entries, size_t count,
@@ -198,7 +198,7 @@ static void send_entries(struct postgres_store *s, const struct list_entry **ent
         params_array(p, COLUMN_INT, n);
         for (size_t i = 0; i < count; i++)
             if (entries[i]->removed == removed)
-                params_add_int(p, part == 0   ? entries[i]->client
+                params_add_int(p, part == 0   ? entries[i]->owner_key
                                   : part == 1 ? entries[i]->bucket
                                               : entries[i]->id);
         params_array_end(p);
@@ -255,7 +255,7 @@ static void send_all(struct postgres_store *s, const struct change_set *c, struc
     postgres_send_targets(s, now_of_batch(s));
     send_log(s, c);
     send_list(s, c);
-    postgres_send_marks(s, c);
+    postgres_send_numbers(s, c);
     postgres_send_lane_batch(s);
     send_hooks(s, hooks_changed, p);
     p->takes_block = postgres_wants_block(s, (int64_t)c->chunk_count + 1);
@@ -265,7 +265,7 @@ static void send_all(struct postgres_store *s, const struct change_set *c, struc
     p->commit = link_send(&s->link, PG_COMMIT);
 }
 
-/* Whoever waits has an answer by then: loading, writing and finding out share the time. */
+/* The callers have an answer by then: loading, writing and finding out share the time. */
 static int64_t answer_by_ms(const struct postgres_store *s)
 {
     enum { TIMES_TIMEOUT = 2 };

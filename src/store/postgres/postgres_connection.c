@@ -1,5 +1,5 @@
-/* A connection: opened and watched with a deadline, so that a database that hangs costs nobody more than the
- * timeout; and the one place where PostgreSQL's errors become ours. */
+/* A connection: opened and watched with a deadline, so that a database that hangs costs no caller more than
+ * the timeout; and the one place where PostgreSQL's errors become ours. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -62,7 +62,7 @@ bool link_wait(const struct pg_link *l, short events, int64_t until_ms)
         struct pollfd p = {.fd = PQsocket(l->conn), .events = events};
         int n = poll(&p, 1, left > 1000 ? 1000 : (int)left);
         if (n > 0 || (n < 0 && errno != EINTR))
-            return true; /* a broken socket is told by whoever reads it next */
+            return true; /* a broken socket is reported by the next read */
     }
 }
 
@@ -92,7 +92,7 @@ enum err_code link_lost(struct pg_link *l, const char *doing, struct err *err)
 {
     const char *why = l->conn ? PQerrorMessage(l->conn) : "";
     unavailable(err, doing, *why ? why : "no answer from the database in time",
-                l->hopeless ? l->hopeless : WAIT_FOR_IT);
+                l->remedy ? l->remedy : WAIT_FOR_IT);
     link_close(l);
     return err->code;
 }
@@ -112,7 +112,7 @@ static bool is_one_of(const char *state, const char *const *states)
     return false;
 }
 
-const char *link_hopeless(const char *state)
+const char *link_remedy(const char *state)
 {
     static const struct {
         const char *state, *advice;
@@ -151,7 +151,7 @@ enum err_code link_refused(const PGresult *r, const char *doing, struct err *err
     if (is_one_of(state, damage))
         return err_set(err, ERR_STORE_CORRUPT, "%s: %.*s; restore a backup", doing, postgres_first_line(text),
                        text);
-    const char *advice = link_hopeless(state);
+    const char *advice = link_remedy(state);
     err_set(err, ERR_STORAGE_DB_ERROR, "%s: %.*s (SQLSTATE %s)%s%s", doing, postgres_first_line(text), text,
             state, advice ? "; " : "", advice ? advice : "");
     err->for_log = true;
@@ -160,7 +160,7 @@ enum err_code link_refused(const PGresult *r, const char *doing, struct err *err
 
 /* --- connecting ----------------------------------------------------------------------------------- */
 
-/* Library code says nothing: what matters comes as an error. */
+/* Library code logs nothing: faults are returned as errors. */
 static void drop_notice(void *self, const char *text)
 {
     (void)self;
@@ -169,7 +169,7 @@ static void drop_notice(void *self, const char *text)
 
 /* The last SQLSTATE in what libpq says of a connection that failed, "...:  28P01: password ..."; libpq has no
  * other way to tell it. With several hosts it goes on to the next one only where one does not answer or is
- * not ready, so a refusal stands last. False: there is none, nobody has answered. */
+ * not ready, so a refusal stands last. False: there is none; no host has answered. */
 static bool last_state(const char *text, char ret_state[6])
 {
     bool found = false;
@@ -184,16 +184,16 @@ static bool last_state(const char *text, char ret_state[6])
 }
 
 /* Why no time heals what went wrong, if that is so. Options that libpq does not take look like any other
- * failure: only its ping tells, which is asked where nobody has ever answered at this URL. */
-static const char *why_hopeless(const struct pg_link *l, const char *const *names, const char *const *values)
+ * failure: only its ping tells, which is asked where no host has ever answered at this URL. */
+static const char *find_remedy(const struct pg_link *l, const char *const *names, const char *const *values)
 {
     char state[6];
     if (!l->conn)
         return NULL;
     if (last_state(PQerrorMessage(l->conn), state))
-        return link_hopeless(state);
+        return link_remedy(state);
     if (PQconnectionNeedsPassword(l->conn))
-        return link_hopeless("28P01");
+        return link_remedy("28P01");
     if (l->by_key && !l->pid && PQstatus(l->conn) == CONNECTION_BAD &&
         PQpingParams(names, values, 1) == PQPING_NO_ATTEMPT)
         return "set store.url right";
@@ -226,7 +226,8 @@ static bool connect_by(struct pg_link *l, int64_t until_ms)
     struct reach_hosts hosts;
     reach_hosts(l->url_hash, &hosts);
     snprintf(user_timeout, sizeof user_timeout, "%lld", (long long)l->timeout_ms);
-    /* libpq minds connect_timeout where it waits itself: in a ping. What is NULL is as the URL says. */
+    /* libpq obeys connect_timeout where it waits itself: in a ping. Values that are NULL come from the URL.
+     * */
     const char *const names[] = {"dbname",
                                  "application_name",
                                  "client_encoding",
@@ -246,12 +247,13 @@ static bool connect_by(struct pg_link *l, int64_t until_ms)
     if (!is_done && l->timed_out)
         reach_hosts_hang(l->url_hash, &hosts, l->conn);
     if (!is_done)
-        l->hopeless = why_hopeless(l, names, values);
+        l->remedy = find_remedy(l, names, values);
     reach_hosts_free(&hosts);
     return is_done;
 }
 
-/* A statement ends on the server before we stop waiting for it; what a vanished client left open, too. */
+/* The server ends a statement before we stop waiting for it, and also the transaction of a client that
+ * vanished. */
 static void send_settings(struct pg_link *l)
 {
     struct pg_params *p = link_params(l);
@@ -272,9 +274,9 @@ static void send_settings(struct pg_link *l)
                      "FROM pg_stat_activity WHERE pid=pg_backend_pid()");
 }
 
-/* What a lane asks for is always found by an index, and a plan that is good for a full queue is good for an
- * empty one. The planner goes by what it saw of a table last, which for a queue is no guide: left to itself
- * it reads all of one that it has seen empty. */
+/* The queries of a lane always use an index, and a plan that is good for a full queue is good for an empty
+ * one. The planner goes by the table as it last saw it, which is no guide for a queue: without these settings
+ * it would read a whole table that it has seen empty. */
 static void send_planning(struct pg_link *l)
 {
     if (!l->by_key)
@@ -310,7 +312,7 @@ static void count_failure(struct pg_link *l)
     l->retry_at_ms = pg_mono_ms() + l->backoff_ms;
 }
 
-/* What came to nothing early, because there was little time left, says nothing about the database. */
+/* A try that was cut short, because there was little time left, says nothing about the database. */
 void link_note_silence(struct pg_link *l, int64_t since_ms)
 {
     if (pg_mono_ms() - since_ms < l->timeout_ms / 2)
@@ -320,8 +322,9 @@ void link_note_silence(struct pg_link *l, int64_t since_ms)
         count_failure(l);
 }
 
-/* Who failed before another connection of this process was made need not wait any longer. Otherwise readers
- * would go on refusing for up to two seconds after the lanes have told that all is well. */
+/* A link that failed before another connection of this process succeeded need not wait any longer. Otherwise
+ * readers would go on refusing for up to two seconds after the lanes have reported that the database is back.
+ * */
 static bool has_to_wait(const struct pg_link *l)
 {
     return (l->follows && reach_is_silent(l->url_hash)) ||
@@ -345,7 +348,7 @@ static enum err_code connect_anew(struct pg_link *l, struct err *err)
 {
     int64_t since_ms = pg_mono_ms(), outer_ms = l->until_ms;
     bool was_waiting = heart_waits_here(true);
-    l->hopeless = NULL;
+    l->remedy = NULL;
     l->timed_out = false;
     l->until_ms = link_until(l); /* for both steps */
     enum err_code code = connect_by(l, l->until_ms) ? set_up(l, err) : link_lost(l, "connecting", err);

@@ -1,9 +1,9 @@
-/* Duties that one node has for all, and what every node learns once a second.
+/* Duties that one node has for all nodes, and news that every node reads once a second.
  *
- * Who holds the advisory lock has the duties. It goes with the connection, so a holder that dies is replaced
- * at once, and one that hangs is replaced when its beat is some seconds old: its server process is ended,
- * which frees the lock and rolls back whatever it had under way. Should two believe that they lead, nothing
- * bad happens: whatever a leader writes is locked and checked like any other write. */
+ * The holder of the advisory lock has the duties. The lock ends with the connection, so a holder that dies is
+ * replaced at once. A holder that hangs is replaced when its beat is some seconds old: its server process is
+ * ended, which frees the lock and rolls back its open transaction. Should two nodes both act as the holder,
+ * nothing bad happens: the writes of a holder are locked and checked like any other write. */
 #include <stdio.h>
 
 #include "base/must.h"
@@ -29,7 +29,7 @@ enum {
     OUTBOX_MS = 10000
 };
 
-/* What a call reads in any case; which results are what. */
+/* The queries of every call, and the numbers of their results. */
 struct look {
     size_t counts, duties;
 };
@@ -85,9 +85,9 @@ static void take_counts(struct postgres_store *s, const PGresult *r)
     memcpy(s->base.jobs_by_state, sum.by_state, sizeof sum.by_state);
 }
 
-/* The holder has been silent: its server process is ended, whatever it is doing. One that has never had a
- * beat (its node went between the two) is told by what it does: nothing. Who has just got the lock does
- * something. */
+/* The holder has been silent: its server process is ended, whatever it is doing. A holder without any beat
+ * (its node died in between) is recognized by its server process: it does nothing, while a holder that has
+ * just got the lock does something. */
 static enum err_code end_silent_holder(struct postgres_store *s, bool *ret_ended, struct err *err)
 {
     struct pg_link *l = &s->link;
@@ -130,7 +130,7 @@ static enum err_code watch_anew(struct postgres_store *s, int64_t *ret_given_ane
     return ERR_OK;
 }
 
-/* It leads, but stood still, or could not do what it does first. */
+/* This node leads, but stood still, or failed in its first steps. */
 static bool is_unwatched(const struct postgres_store *s)
 {
     return s->base.leads && (!s->watched_ms || pg_mono_ms() - s->watched_ms > UNWATCHED_MS);
@@ -151,7 +151,7 @@ static int64_t time_or_never(const PGresult *r, int column)
     return PQgetisnull(r, 0, column) ? INT64_MAX : value_int(r, 0, column);
 }
 
-/* Who has just got the duties has not seen what there is to do: it looks at everything. */
+/* A new holder does not know what there is to do: it looks at everything. */
 static void take_duties(struct postgres_store *s, const PGresult *r, struct store_duties *ret)
 {
     *ret = (struct store_duties){.leads = true, .inbox = true};
@@ -241,16 +241,17 @@ enum err_code postgres_lead(struct store *base, struct store_duties *ret_duties,
     return ERR_OK;
 }
 
-/* In a transaction of its own: a NOTIFY in a batch's would let all batches commit one after the other. It is
- * only a hint, so its commit waits for no disk. A change of keys is told even where no other node is known:
- * one that has just joined would go by what it remembers of them. */
+/* In a transaction of its own: a NOTIFY in the transaction of a batch would make all batches commit one after
+ * the other. It is only a hint, so its commit waits for no disk. A change of keys is announced even where no
+ * other node is known: a node whose listener is away would go on with the keys it remembers. */
 void postgres_hint(struct store *base, unsigned what)
 {
     struct postgres_store *s = (struct postgres_store *)base;
-    if ((!s->others && !(what & HINT_KEYS)) || s->link.in_transaction || !link_is_open(&s->link))
+    bool others = s->others || postgres_met_node_lately();
+    if ((!others && !(what & HINT_KEYS)) || s->link.in_transaction || !link_is_open(&s->link))
         return;
-    char payload[48];
-    snprintf(payload, sizeof payload, "%u:%lld", what, (long long)postgres_node());
+    char payload[POSTGRES_HINT_BYTES];
+    postgres_hint_text(what, payload);
     params_text(link_params(&s->link), str_of(payload));
     link_forget(&s->link, "SELECT set_config('synchronous_commit','off',true),pg_notify('weir',$1)");
 }

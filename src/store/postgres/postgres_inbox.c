@@ -1,5 +1,5 @@
-/* What makes the table `weir_inbox` fit for plain SQL of applications (jobs/inbox.h): defaults, a column of
- * type timestamptz, and a word to the node that has the duties. */
+/* Prepares the table `weir_inbox` for plain SQL of applications (jobs/inbox.h): defaults, a column of type
+ * timestamptz, and a notification of the node that has the duties. */
 #include "base/must.h"
 #include "store/postgres/postgres_internal.h"
 
@@ -12,11 +12,10 @@ const char *const postgres_inbox_sql[] = {
     " ALTER id SET DEFAULT (extract(epoch FROM "
     "clock_timestamp())*1000000)::bigint*64+nextval('weir_inbox_numbers')%64,"
     " ALTER created_ms SET DEFAULT (extract(epoch FROM clock_timestamp())*1000)::bigint,"
-    " ALTER priority SET DEFAULT -1, ALTER max_runtime_ms SET DEFAULT -1, ALTER max_retries SET DEFAULT -1,"
-    " ALTER client SET NOT NULL",
+    " ALTER priority SET DEFAULT -1, ALTER max_runtime_ms SET DEFAULT -1, ALTER max_retries SET DEFAULT -1",
     "ALTER TABLE weir_inbox ADD COLUMN IF NOT EXISTS execution_at timestamptz",
-    /* Rows are read a hundred at a time: what is larger comes over HTTP. The error is ours: it has its own
-     * room, or a row that is nearly too long could never be refused. */
+    /* Rows are read a hundred at a time, so a larger one has to come over HTTP. The column `error` is written
+     * by Weir and has room of its own; otherwise a row that is nearly too long could never be refused. */
     "ALTER TABLE weir_inbox DROP CONSTRAINT IF EXISTS weir_inbox_sizes",
     "ALTER TABLE weir_inbox ADD CONSTRAINT weir_inbox_sizes CHECK(coalesce(octet_length(payload),0)<=1048576 "
     "AND octet_length(concat(client,type,work_kind,kind,retry,queue,callback,idempotency_key))<=16384 "

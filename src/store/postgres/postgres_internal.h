@@ -1,8 +1,8 @@
 /* store/postgres/postgres_internal.h - what the files of the PostgreSQL backend share. Not for others.
  *
  * A handle is one connection (struct pg_link) and one lane. A batch is two round trips: `load` sends BEGIN
- * and every read as one pipeline, `commit` every write and COMMIT as another. What nobody waits for
- * (ROLLBACK, the end of a snapshot, a hint) is sent and forgotten; its answers are skipped with the next
+ * and every read as one pipeline, `commit` every write and COMMIT as another. Statements that nothing waits
+ * for (ROLLBACK, the end of a snapshot, a hint) is sent and forgotten; its answers are skipped with the next
  * pipeline. */
 #ifndef WEIR_STORE_POSTGRES_INTERNAL_H
 #define WEIR_STORE_POSTGRES_INTERNAL_H
@@ -35,11 +35,11 @@ struct pg_link {
     int *awaited; /* what the pipeline will answer: AWAITED_*, or the statement whose PREPARE it is */
     PGresult **results;
     size_t count, capacity;
-    unsigned forgotten;   /* synced pipelines whose answers nobody has read */
-    bool unsent;          /* libpq refused something: the pipeline cannot succeed */
-    bool timed_out;       /* the last run or try to connect ended because nothing came in time */
-    const char *hopeless; /* the last refusal is one that no time heals: what to do. Else NULL */
-    uint8_t prepared[PG_STATEMENT_COUNT];
+    unsigned forgotten; /* synced pipelines with unread answers */
+    bool unsent;        /* libpq refused something: the pipeline cannot succeed */
+    bool timed_out;     /* the last run or try to connect ended because nothing came in time */
+    const char *remedy; /* what an operator has to do about the last refusal; NULL: it may pass */
+    uint8_t prepared[PG_STATEMENTS_MAX];
 };
 
 void link_init(struct pg_link *l, const struct postgres_options *o);
@@ -53,11 +53,12 @@ bool link_is_open(const struct pg_link *l);
 enum err_code link_lost(struct pg_link *l, const char *doing, struct err *err);
 /* The one place SQLSTATEs become ours. Which of them are no outage (a password, a database, a right is
  * missing), with what to do; NULL: wait and try again. */
-const char *link_hopeless(const char *state);
+const char *link_remedy(const char *state);
 enum err_code link_refused(const PGresult *r, const char *doing, struct err *err);
 int postgres_first_line(const char *text); /* how much of what libpq says is shown: for %.*s */
 enum err_code err_conflict(struct err *err, const char *why);
-/* By when a step that begins now has to be done; and that it was not: nobody tries again at once. */
+/* By when a step that begins now has to be done; and the note that it was not: no link tries again at once.
+ * */
 int64_t link_until(const struct pg_link *l);
 void link_note_silence(struct pg_link *l, int64_t since_ms);
 /* Waits for the socket; false when the time is over. */
@@ -72,7 +73,7 @@ size_t link_send_sql(struct pg_link *l, const char *sql);         /* not prepare
 MUST_CHECK enum err_code link_run(struct pg_link *l, const char *doing, struct err *err);
 const PGresult *link_result(const struct pg_link *l, size_t number);
 void link_clear(struct pg_link *l);
-/* Sends a statement that nobody waits for. */
+/* Sends a statement without waiting for its answer. */
 void link_forget(struct pg_link *l, const char *sql);
 /* Ends the transaction without waiting, if there is one. */
 void link_rollback(struct pg_link *l);
@@ -89,7 +90,7 @@ struct postgres_store {
     int64_t lane_token;             /* 0: no lane yet */
     int64_t lane_pid, lane_started; /* the connection that the lane's row names */
     int64_t batch;                  /* of this lane: the last one that was tried */
-    bool lane_in_doubt;             /* a commit was refused: perhaps the lane is somebody else's */
+    bool lane_in_doubt;             /* a commit was refused: perhaps the lane is another process's */
     bool batch_broken;              /* the transaction of this batch is lost: its commit must not happen */
     bool shared_in_doubt;  /* a commit was refused: perhaps others have made clients, or changed webhooks */
     bool others;           /* other nodes were seen lately: hints are of use */
@@ -122,6 +123,12 @@ MUST_CHECK enum err_code postgres_schema_check(struct pg_link *l, struct err *er
 
 /* Lanes (postgres_lanes.c). */
 int64_t postgres_node(void); /* this process among those of the database: random */
+/* Another node has joined, as it said itself; that it did within the last half minute. Any thread. */
+void postgres_met_node(void);
+bool postgres_met_node_lately(void);
+/* "<what>:<node>": what is said to other nodes. */
+enum { POSTGRES_HINT_BYTES = 48 };
+void postgres_hint_text(unsigned what, char out[POSTGRES_HINT_BYTES]);
 MUST_CHECK enum err_code postgres_lane_take(struct postgres_store *s, struct err *err);
 void postgres_lane_leave(struct postgres_store *s);
 void postgres_send_lane_batch(struct postgres_store *s); /* in the commit's pipeline */
@@ -146,8 +153,8 @@ MUST_CHECK enum err_code postgres_add_task(struct postgres_store *s, const PGres
                                            struct task **ret_task, struct err *err);
 /* Many rows by key, a statement for each table they are of (postgres_rows.c). */
 struct pg_row_groups {
-    size_t result[TABLE_COUNT], count[TABLE_COUNT], *numbers[TABLE_COUNT]; /* numbers: of the rows, as sent */
-    enum pg_row_statement kind[TABLE_COUNT];
+    size_t result[TABLES_MAX], count[TABLES_MAX], *numbers[TABLES_MAX]; /* numbers: of the rows, as sent */
+    enum pg_row_statement kind[TABLES_MAX];
     bool locks;        /* set these two; */
     int64_t bytes_max; /* 0: no limit */
 };
@@ -159,12 +166,12 @@ struct pg_claims;
 struct pg_claims *postgres_send_claims(struct postgres_store *s, const struct load_set *l);
 MUST_CHECK enum err_code postgres_take_claims(struct postgres_store *s, const struct pg_claims *c,
                                               struct err *err);
-/* Targets (postgres_targets.c): wanted ones are known after the load; changes go with the commit. */
-void postgres_want_target(const struct task *t); /* of this stream; NULL and tasks without one are fine */
+/* Targets (postgres_receivers.c): wanted ones are known after the load; changes go with the commit. */
+void postgres_want_receiver(const struct task *t); /* of this stream; NULL and tasks without one are fine */
 MUST_CHECK enum err_code postgres_load_targets(struct postgres_store *s, struct err *err);
 void postgres_send_targets(struct postgres_store *s, int64_t now_ms);
-bool postgres_is_aside(const struct postgres_store *s, const struct task_row *row);
-int64_t postgres_aside_phase(void);
+bool postgres_waits_for_slot(const struct postgres_store *s, const struct task_row *row);
+int64_t postgres_slot_wait_phase(void);
 MUST_CHECK enum err_code postgres_tend_targets(struct postgres_store *s, struct err *err);
 /* One row by key through this connection, for writers and readers. Stats come with their deltas. */
 MUST_CHECK enum err_code postgres_row(struct pg_link *l, const struct table *t, bool locks, void *row,
@@ -226,9 +233,10 @@ enum err_code postgres_reader_check(struct reader *r, store_check_fn *fn, void *
 /* The reader's connection, in its transaction: BEGIN goes out with the first read. */
 MUST_CHECK enum err_code postgres_reader_ready(struct pg_reader *r, struct err *err);
 
-/* Marks, and who else is there (postgres_marks.c). */
-void postgres_send_marks(struct postgres_store *s, const struct change_set *c); /* in the commit's pipeline */
-enum err_code postgres_reader_mark(struct reader *r, const char *name, int64_t *ret_value, struct err *err);
+/* Store numbers, and which other clients of the database there are (postgres_store_numbers.c). */
+void postgres_send_numbers(struct postgres_store *s,
+                           const struct change_set *c); /* in the commit's pipeline */
+enum err_code postgres_reader_number(struct reader *r, const char *name, int64_t *ret_value, struct err *err);
 enum err_code postgres_reader_others(struct reader *r, int64_t *ret_count, struct err *err);
 
 /* The inbox as applications see it (postgres_inbox.c): the last statements of the schema. */

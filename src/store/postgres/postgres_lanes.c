@@ -1,11 +1,12 @@
 /* Lanes: a handle that writes has one of STORE_ID_SLOTS slots to itself, which makes its ids different from
- * everybody else's, and a row in `lanes` that says which of its batches was the last to commit.
+ * all others', and a row in `lanes` that says which of its batches was the last to commit.
  *
  * The token fences: each commit updates the row of slot and token, and one that finds another token there is
  * refused as a whole. So a handle that was asleep for so long that its slot was given away does no harm. Nor
  * does a COMMIT that was under way for so long that later ones of its lane have passed it: the number only
  * rises. */
 #include <pthread.h>
+#include <stdio.h>
 
 #include "base/must.h"
 #include "base/random.h"
@@ -27,6 +28,27 @@ int64_t postgres_node(void)
     return node;
 }
 
+/* A lane asks now and then whether there are other nodes (postgres_take_block), so it may not know for a
+ * second or two that one has joined. */
+enum { MET_MS = 30000 };
+static _Atomic int64_t met_ms;
+
+void postgres_met_node(void)
+{
+    atomic_store(&met_ms, pg_mono_ms());
+}
+
+bool postgres_met_node_lately(void)
+{
+    int64_t at = atomic_load(&met_ms);
+    return at && pg_mono_ms() - at < MET_MS;
+}
+
+void postgres_hint_text(unsigned what, char out[POSTGRES_HINT_BYTES])
+{
+    snprintf(out, POSTGRES_HINT_BYTES, "%u:%lld", what, (long long)postgres_node());
+}
+
 /* The lane it had, if it still has it: a connection was lost, nothing else. */
 static size_t send_keep(struct postgres_store *s)
 {
@@ -39,7 +61,7 @@ static size_t send_keep(struct postgres_store *s)
                                    "WHERE slot=$1::bigint AND token=$2 RETURNING slot");
 }
 
-/* One that nobody has used for long enough; one whose connection is gone is free sooner, but not so soon that
+/* One that was unused for long enough; one whose connection is gone is free sooner, but not so soon that
  * its holder could not find out about its last commit (postgres_unknown.c). */
 static size_t send_take(struct postgres_store *s, int64_t token)
 {

@@ -1,10 +1,10 @@
 /* Leases that ended while nobody could look for them.
  *
- * A database that is away lets no worker beat: what ended then says nothing about the worker. How long nobody
- * looked stands in the database, by its own clock: since the last beat of whoever had the duties. What had
- * ended before that was seen in its time and gets nothing; nor does who is silent on: a lease is given anew
- * only for having ended between two beats. Tokens stay, so a worker that lost its task meanwhile gains
- * nothing. A run that lasts too long is found by when it started, whatever its lease is. */
+ * While the database is away no worker can beat, so a lease that ends meanwhile says nothing about its
+ * worker. The database stores, by its own clock, the last beat of the holder of the duties: nobody has looked
+ * since then. A lease that had ended before that beat gets nothing. A lease that ended between two beats is
+ * given anew once; a worker that stays silent gets nothing more. Tokens stay, so a worker that lost its task
+ * meanwhile gains nothing. A run that lasts too long is found by its start, whatever its lease is. */
 #include "store/postgres/postgres_internal.h"
 
 #include "base/banned.h"

@@ -18,7 +18,8 @@ enum {
     LISTEN_RETRY_MS = 200,
     LISTEN_RETRY_MAX_MS = 5000,
     LOOK_MS = 10000,
-    HINT_ALL = HINT_READY | HINT_KEYS | HINT_EVENTS | HINT_TIMER | HINT_INBOX
+    HINT_ALL = HINT_READY | HINT_KEYS | HINT_EVENTS | HINT_TIMER | HINT_INBOX,
+    JOINED = HINT_ALL + 1 /* said by a node that listens from now on */
 };
 
 struct postgres_listener {
@@ -28,16 +29,23 @@ struct postgres_listener {
     struct store_listening hear;
     int64_t failures; /* to connect, in a row */
     bool was_open;
+    bool greets; /* another node has joined, and is to be answered */
 };
 
-/* "<what>:<node>"; what this node said itself it knows. */
+/* "<what>:<node>"; hints of this node itself are passed over. */
 static void heard(struct postgres_listener *l, const char *payload)
 {
     struct str rest = str_of(payload), first = str_cut(&rest, ':');
     int64_t what, node;
-    if (str_to_int(first, 1, HINT_ALL, &what) && str_to_int(rest, 1, INT64_MAX, &node) &&
-        node != postgres_node())
+    if (!str_to_int(first, 1, JOINED, &what) || !str_to_int(rest, 1, INT64_MAX, &node) ||
+        node == postgres_node())
+        return;
+    if (what == JOINED) {
+        postgres_met_node();
+        l->greets = true;
+    } else {
         l->hear.hint(l->hear.self, (unsigned)what);
+    }
 }
 
 static bool is_stopped(struct postgres_listener *l, int wait_ms)
@@ -58,6 +66,23 @@ static int retry_ms(const struct postgres_listener *l)
 {
     int64_t pause = backoff_ms(LISTEN_RETRY_MS, l->failures - 1, LISTEN_RETRY_MAX_MS);
     return (int)(pause - (int64_t)(random_u64() % (uint64_t)(pause / 2 + 1)));
+}
+
+/* A node that joins says so, and each node that hears it answers with a hint of everything. A commit before
+ * the answer is seen by the look that the answer causes; each later one is told, since the node that answers
+ * knows the other one by then. A failure closes the connection, and the next one begins anew. */
+static bool say(struct postgres_listener *l, unsigned what)
+{
+    struct err ignored;
+    char payload[POSTGRES_HINT_BYTES];
+    postgres_hint_text(what, payload);
+    params_text(link_params(&l->link), str_of(payload));
+    link_send_sql(&l->link, "SELECT pg_notify('weir',$1)");
+    bool said = link_run(&l->link, "listening", &ignored) == ERR_OK;
+    link_clear(&l->link);
+    if (!said)
+        link_close(&l->link);
+    return said;
 }
 
 /* The database's own words may name hosts and users; the lanes tell what is wrong with it. */
@@ -83,8 +108,12 @@ static bool listen_now(struct postgres_listener *l)
         return false;
     }
     link_clear(&l->link);
+    if (!say(l, JOINED)) {
+        tell_link(l, false, "connection lost");
+        return false;
+    }
     tell_link(l, true, "");
-    l->hear.hint(l->hear.self, HINT_ALL); /* whatever was said meanwhile */
+    l->hear.hint(l->hear.self, HINT_ALL); /* the hints that came meanwhile */
     return true;
 }
 
@@ -98,23 +127,31 @@ static void look(struct postgres_listener *l)
     link_clear(&l->link);
 }
 
-static void hear(struct postgres_listener *l)
+/* Notifications also come with the answer to something else, so they are looked for before each wait. */
+static void take_notifications(struct postgres_listener *l)
 {
-    struct pollfd p[] = {{.fd = l->stop, .events = POLLIN}, {.fd = PQsocket(l->link.conn), .events = POLLIN}};
-    int n = poll(p, LENGTH_OF(p), LOOK_MS);
-    if (n == 0)
-        look(l);
-    if (!link_is_open(&l->link))
-        return;
-    if (n > 0 && p[1].revents && !PQconsumeInput(l->link.conn)) {
-        link_close(&l->link);
-        return;
-    }
     PGnotify *notify;
     while ((notify = PQnotifies(l->link.conn))) {
         heard(l, notify->extra);
         PQfreemem(notify);
     }
+}
+
+static void hear(struct postgres_listener *l)
+{
+    take_notifications(l);
+    while (l->greets) {
+        if (!say(l, HINT_ALL))
+            return; /* the next connection does */
+        l->greets = false;
+        take_notifications(l);
+    }
+    struct pollfd p[] = {{.fd = l->stop, .events = POLLIN}, {.fd = PQsocket(l->link.conn), .events = POLLIN}};
+    int n = poll(p, LENGTH_OF(p), LOOK_MS);
+    if (n == 0)
+        look(l);
+    if (link_is_open(&l->link) && n > 0 && p[1].revents && !PQconsumeInput(l->link.conn))
+        link_close(&l->link);
 }
 
 static void *listen_on(void *arg)

@@ -1,9 +1,9 @@
-/* store/postgres/postgres_listen.h - hears what other nodes hint at (store.h: hint).
+/* store/postgres/postgres_listen.h - receives the hints of other nodes (store.h: hint).
  *
- * Thread:  one of its own with a connection of its own; what it calls must be quick.
- * Lost:    a hint can be lost, above all while it reconnects; after each reconnect everything is hinted
- *          once. Between tries it waits 200 ms, twice as long each time, 5 s at most, half of it at random;
- *          each failed try is told, and that it is back. */
+ * Thread:  one of its own with a connection of its own; the functions it calls must be quick.
+ * Lost:    a hint can be lost, above all while it reconnects; after each reconnect everything is hinted once.
+ *          Between tries it waits 200 ms, twice as long each time, 5 s at most, half of it at random; each
+ *          failed try and the first success after it are logged. */
 #ifndef WEIR_STORE_POSTGRES_LISTEN_H
 #define WEIR_STORE_POSTGRES_LISTEN_H
 

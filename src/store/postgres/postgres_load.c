@@ -149,13 +149,13 @@ static enum err_code take_tasks(struct postgres_store *s, size_t result, struct 
         struct task *t;
         if (postgres_add_task(s, r, i, &t, err) != ERR_OK)
             return err->code;
-        postgres_want_target(t);
+        postgres_want_receiver(t);
     }
     return ERR_OK;
 }
 
-/* What is ready by the clock alone still stands as waiting in its row: the kernel's timers make it ready for
- * all nodes, or put it off. */
+/* A task whose time has come by the clock alone still stands as waiting in its row: the kernel's timers make
+ * it ready for all nodes, or postpone it. */
 static enum err_code take_due(struct postgres_store *s, size_t result, struct err *err)
 {
     const PGresult *r = link_result(&s->link, result);
@@ -165,7 +165,7 @@ static enum err_code take_due(struct postgres_store *s, size_t result, struct er
             return err->code;
         if (t->phase == TASK_READY)
             live_place(s->base.live, t, t->row.due_ms - 1);
-        postgres_want_target(t);
+        postgres_want_receiver(t);
     }
     return ERR_OK;
 }
@@ -235,7 +235,7 @@ static enum err_code take_all(struct postgres_store *s, struct load_set *l, cons
     if (plan->has_streams && take_streams(s, plan->streams, err) != ERR_OK)
         return err->code;
     for (size_t i = 0; i < l->task_count; i++) /* those that were asked for, not all about a job */
-        postgres_want_target(live_find(s->base.live, l->tasks[i]));
+        postgres_want_receiver(live_find(s->base.live, l->tasks[i]));
     postgres_take_rows(&s->link, l->rows, l->row_count, &plan->rows, a);
     return ERR_OK;
 }
@@ -253,7 +253,7 @@ enum err_code postgres_load(struct store *base, struct load_set *l, struct arena
     bool led = s->base.leads;
     if (postgres_ready_anew(s, err) != ERR_OK)
         return err->code;
-    if (l->due_max && led && !s->base.leads) /* what has ended is not to be looked at before `lead` says so */
+    if (l->due_max && led && !s->base.leads) /* ended leases: only after `lead` */
         return err_conflict(err, "the duties went with the connection");
     struct load_plan plan = {0};
     s->load_now_ms = l->now_ms;
@@ -263,7 +263,7 @@ enum err_code postgres_load(struct store *base, struct load_set *l, struct arena
     const PGresult *hooks = link_result(&s->link, plan.hooks);
     int64_t version = PQntuples(hooks) ? value_int(hooks, 0, 0) : 0;
     link_clear(&s->link);
-    /* Not in the middle of a batch: somebody may be walking over them. The next one sees what changed. */
+    /* Not in the middle of a batch, which may be walking over them. The next batch sees the changes. */
     if (begins && version != s->hooks_version && postgres_read_hooks(s, version, err) != ERR_OK)
         return postgres_failed(s, err);
     if (postgres_load_targets(s, err) != ERR_OK)

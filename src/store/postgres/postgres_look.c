@@ -79,7 +79,7 @@ enum err_code postgres_look(const struct postgres_options *o, struct postgres_lo
         return err->code;
     char connect_s[24], options[64];
     snprintf(connect_s, sizeof connect_s, "%lld", (long long)(o->timeout_ms + 999) / 1000);
-    /* What the URL says of the same comes later and wins. */
+    /* The URL comes later and wins. */
     snprintf(options, sizeof options, "-cstatement_timeout=%lld", (long long)o->timeout_ms);
     const char *const keys[] = {"connect_timeout", "application_name", "options", "dbname", NULL};
     const char *const values[] = {connect_s, "weir doctor", options, o->url, NULL};

@@ -2,14 +2,14 @@
 #include <stdlib.h>
 
 #include "base/must.h"
-#include "store/id_columns.h"
 #include "store/postgres/postgres_internal.h"
+#include "store/table_sql.h"
 
 #include "base/banned.h"
 
 enum { SCRATCH_FIRST_BYTES = 1 << 14, SCRATCH_KEPT_BYTES = 1 << 20 };
 
-/* What memory holds of everybody's: which webhooks there are, and how many clients. */
+/* The part of memory that is about all clients: the webhooks, and the number of clients. */
 static enum err_code read_shared(struct postgres_store *s, struct err *err)
 {
     struct pg_link *l = &s->link;
@@ -52,7 +52,7 @@ enum err_code postgres_ready_anew(struct postgres_store *s, struct err *err)
     return s->shared_in_doubt && !s->link.in_transaction ? read_shared(s, err) : ERR_OK;
 }
 
-/* A connection that broke before anything was written is no news for whoever waits: it is tried once more on
+/* A connection that broke before anything was written need not be reported: it is tried once more on
  * another. Not when the database took all the time there was. */
 enum err_code postgres_failed(struct postgres_store *s, struct err *err)
 {
@@ -70,8 +70,13 @@ static enum err_code read_numbers(struct postgres_store *s, struct err *err)
 {
     struct store *b = &s->base;
     struct pg_link *l = &s->link;
+    struct strbuf sql = {0};
+    strbuf_add_text(&sql, "SELECT coalesce((SELECT min(g) FROM log),0),(");
+    table_sql_last_id(&sql);
+    strbuf_add_text(&sql, ")");
     link_params(l);
-    size_t n = link_send_sql(l, "SELECT coalesce((SELECT min(g) FROM log),0),(" STORE_LAST_ID_SQL ")");
+    size_t n = link_send_sql(l, sql.ptr);
+    strbuf_free(&sql);
     size_t block = postgres_send_block(s);
     if (link_run(l, "opening", err) != ERR_OK)
         return err->code;
@@ -89,7 +94,7 @@ enum err_code store_open_postgres(const struct postgres_options *o, struct store
     s->base.ops = &store_postgres_ops;
     s->base.shared = true;
     s->base.live = live_new();
-    live_load_targets(s->base.live);
+    live_load_receivers(s->base.live);
     s->hooks_version = -1;
     s->scratch = arena_new(SCRATCH_FIRST_BYTES);
     arena_keep(s->scratch, SCRATCH_KEPT_BYTES);
@@ -97,7 +102,7 @@ enum err_code store_open_postgres(const struct postgres_options *o, struct store
     s->link.by_key = true;
     if (link_open(&s->link, err) != ERR_OK || postgres_schema_make(&s->link, err) != ERR_OK ||
         postgres_ready(s, err) != ERR_OK || read_numbers(s, err) != ERR_OK) {
-        if (s->link.hopeless)
+        if (s->link.remedy)
             err->code = ERR_CONFIG_INVALID;
         struct err first = *err; /* what closing runs into is of no interest */
         store_postgres_ops.close(&s->base);
@@ -178,7 +183,7 @@ const struct store_ops store_postgres_ops = {
     .reader_of_client = postgres_reader_of_client,
     .reader_scan_list = postgres_reader_scan_list,
     .reader_scan_idem = postgres_reader_scan_idem,
-    .reader_mark = postgres_reader_mark,
+    .reader_number = postgres_reader_number,
     .reader_others = postgres_reader_others,
     .reader_check = postgres_reader_check,
 };

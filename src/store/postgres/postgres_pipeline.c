@@ -162,7 +162,7 @@ static bool skip_forgotten(struct pg_link *l, int64_t until_ms)
 static enum err_code refused(struct pg_link *l, const PGresult *r, const char *doing, struct err *err)
 {
     const char *state = PQresultErrorField(r, PG_DIAG_SQLSTATE);
-    l->hopeless = state ? link_hopeless(state) : NULL;
+    l->remedy = state ? link_remedy(state) : NULL;
     return link_refused(r, doing, err);
 }
 
@@ -193,7 +193,7 @@ static bool read_all(struct pg_link *l, int64_t until_ms, const PGresult **ret_r
     return synced && PQstatus(l->conn) == CONNECTION_OK;
 }
 
-/* Everything is sent and every answer is read. Whatever loop this is, it is not to blame for the time. */
+/* Everything is sent and every answer is read. The wait does not count as time of the calling loop. */
 static bool exchange(struct pg_link *l, const PGresult **ret_refusal)
 {
     int64_t since_ms = pg_mono_ms(), until_ms = link_until(l);
@@ -213,7 +213,7 @@ enum err_code link_run(struct pg_link *l, const char *doing, struct err *err)
 {
     const PGresult *refusal = NULL;
     if (!exchange(l, &refusal)) {
-        if (refusal) { /* what the server said before it went says more than that it went */
+        if (refusal) { /* the last message of the server says more than the lost connection */
             refused(l, refusal, doing, err);
             err->conflict = false;
             link_close(l);

@@ -7,7 +7,7 @@
 
 #include "base/banned.h"
 
-/* What a server that runs cannot do is an outage to whoever asks it. */
+/* A fault that a running server meets is an outage to its callers. */
 static enum err_code open_reader(const struct postgres_options *o, const struct store *of,
                                  struct pg_reader **ret_reader, struct err *err)
 {
@@ -16,7 +16,7 @@ static enum err_code open_reader(const struct postgres_options *o, const struct 
     link_init(&r->link, o);
     r->is_served = r->link.follows = of && of->served;
     if (link_open(&r->link, err) != ERR_OK || postgres_schema_check(&r->link, err) != ERR_OK) {
-        if (r->link.hopeless && !of)
+        if (r->link.remedy && !of)
             err->code = ERR_CONFIG_INVALID;
         postgres_reader_close(&r->base);
         return err->code;
@@ -143,7 +143,7 @@ static enum err_code list_ids(struct pg_reader *r, enum pg_statement statement, 
     if (postgres_reader_ready(r, err) != ERR_OK)
         return err->code;
     struct pg_params *p = link_params(&r->link);
-    params_int(p, q->client);
+    params_int(p, q->owner_key);
     params_int(p, q->below_id);
     params_int(p, q->from_id);
     params_int(p, (int64_t)q->limit);

@@ -35,7 +35,7 @@ void postgres_send_rows(struct pg_link *l, const struct load_row *rows, size_t c
     *g = (struct pg_row_groups){.locks = g->locks, .bytes_max = g->bytes_max};
     for (size_t i = 0; i < count; i++)
         g->count[rows[i].table->number]++;
-    for (size_t t = 0; t < TABLE_COUNT; t++) {
+    for (size_t t = 0; t < table_count; t++) {
         if (g->count[t])
             g->numbers[t] = ARENA_ARRAY(scratch, size_t, g->count[t]);
         g->count[t] = 0;
@@ -44,7 +44,7 @@ void postgres_send_rows(struct pg_link *l, const struct load_row *rows, size_t c
         size_t t = rows[i].table->number;
         g->numbers[t][g->count[t]++] = i;
     }
-    for (size_t t = 0; t < TABLE_COUNT; t++)
+    for (size_t t = 0; t < table_count; t++)
         if (g->count[t])
             send_group(l, rows, tables[t], g);
 }
@@ -71,7 +71,7 @@ void postgres_take_rows(struct pg_link *l, struct load_row *rows, size_t count, 
 {
     for (size_t i = 0; i < count; i++)
         rows[i].found = rows[i].later = false;
-    for (size_t t = 0; t < TABLE_COUNT; t++)
+    for (size_t t = 0; t < table_count; t++)
         if (g->count[t])
             take_group(l, rows, tables[t], g, a);
 }

@@ -9,7 +9,7 @@
 enum { PORTION = 1000, PORTION_OF_LARGE = 100, SCAN_ARENA_BYTES = 1 << 14, UNHURRIED_MS = 600000 };
 
 struct scan {
-    bool hurried; /* somebody waits for it: the usual timeout holds, as it does for all of a server's */
+    bool hurried; /* a caller waits for it: the usual timeout holds, as it does for all of a server's */
     bool (*take)(struct scan *s, const PGresult *r, int row); /* false ends the scan */
     const struct table *table;
     union {
@@ -223,19 +223,27 @@ enum err_code postgres_reader_follow(struct reader *base, struct log_place *plac
 {
     struct pg_reader *r = (struct pg_reader *)base;
     PGresult *rows = NULL;
+    size_t told = 0;
     if (postgres_reader_ready(r, err) != ERR_OK || check_turn(r, place->turn, err) != ERR_OK)
         return err->code;
     struct pg_params *p = link_params(&r->link);
     params_int(p, place->turn);
-    params_int(p, place->chunk);
-    params_int(p, (int64_t)max);
+    params_int(p, place->chunk - 1); /* a place may be in the middle of a chunk */
+    params_int(p, (int64_t)max + 1);
     if (keep_answer(r, link_send(&r->link, PG_FOLLOW), &rows, err) != ERR_OK)
         return err->code;
     for (int i = 0; i < PQntuples(rows); i++) {
-        struct log_place at = {.turn = value_int(rows, i, 0), .chunk = value_int(rows, i, 1)};
-        if (!fn(at, value_bytes(rows, i, 2), arg))
+        struct log_place at = {
+            .turn = value_int(rows, i, 0), .chunk = value_int(rows, i, 1), .offset = LOG_FIRST_OFFSET};
+        struct str chunk = value_bytes(rows, i, 2);
+        bool is_known = at.turn == place->turn && at.chunk == place->chunk;
+        if (is_known && chunk.len <= place->offset)
+            continue;
+        if (is_known)
+            at.offset = place->offset;
+        if (told++ == max || !fn(at, chunk, arg))
             break;
-        *place = at;
+        *place = (struct log_place){at.turn, at.chunk, chunk.len};
     }
     PQclear(rows);
     return ERR_OK;
@@ -243,8 +251,9 @@ enum err_code postgres_reader_follow(struct reader *base, struct log_place *plac
 
 static bool take_listed(struct scan *s, const PGresult *r, int row)
 {
-    struct list_entry e = {
-        .client = value_int(r, row, 0), .bucket = (uint8_t)value_int(r, row, 1), .id = value_int(r, row, 2)};
+    struct list_entry e = {.owner_key = value_int(r, row, 0),
+                           .bucket = (uint8_t)value_int(r, row, 1),
+                           .id = value_int(r, row, 2)};
     return s->fn.list(&e, s->arg);
 }
 

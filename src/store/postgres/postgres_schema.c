@@ -1,41 +1,28 @@
-/* The schema, made from the tables of store/rows.h and the lists of the lifecycles: what is missing is made,
- * what is there is left. `marks` says which version it is and which statements made it (a checksum of them
- * all), so that a program that finds its own schema writes nothing. */
+/* The schema: made from the descriptions of the tables (store/table.h) where there is none; a database of a
+ * former program gets the numbered files of store/migrations that it lacks. `marks` says which version it is.
+ * What is code of ours in the database (functions, triggers, what the inbox needs) is made anew whenever its
+ * text is another one: `marks` holds a checksum of it, so that a program that finds its own schema writes
+ * nothing. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/hash.h"
 #include "base/must.h"
-#include "lifecycle/client_lifecycle.h"
-#include "lifecycle/delivery_lifecycle.h"
-#include "lifecycle/run_lifecycle.h"
-#include "lifecycle/signals.h"
+#include "store/migrations/migrations.h"
 #include "store/postgres/postgres_internal.h"
+#include "store/table_sql.h"
 
 #include "base/banned.h"
 
 #define IN_THE_LOCK_OF_THE_SCHEMA "pg_advisory_xact_lock(1464158578,hashtext(current_schema()))"
 
-/* Rows that come and go all the time: room on each page for new versions beside the old ones, and a vacuum
- * that comes soon and does not dawdle. */
-#define HOT(fill)                                                                                            \
+/* Rows that change all the time (table_sql.c). */
+#define OFTEN_CHANGED(fill)                                                                                  \
     " WITH (fillfactor=" fill ",autovacuum_vacuum_threshold=1000,autovacuum_vacuum_scale_factor=0.02,"       \
     "autovacuum_vacuum_cost_delay=0,autovacuum_analyze_scale_factor=0.2)"
-#define GROWS " WITH (autovacuum_vacuum_insert_scale_factor=0.1,autovacuum_vacuum_cost_delay=1)"
 
-static const struct {
-    const struct table *table;
-    const char *options;
-} table_options[] = {
-    {&table_task_row, HOT("60")},        {&table_job_row, GROWS},      {&table_end_row, GROWS},
-    {&table_request_day_row, HOT("50")}, {&table_delivery_row, GROWS}, {&table_stats_row, HOT("50")},
-};
-
-/* Besides the tables of store/rows.h. */
-static const char *const before[] = {
-    "CREATE OR REPLACE FUNCTION weir_check(there bigint,wanted bigint,what text) RETURNS boolean "
-    "LANGUAGE plpgsql AS $$ BEGIN IF there<>wanted THEN RAISE EXCEPTION '% of % rows of % are there',"
-    "there,wanted,what USING ERRCODE='40001'; END IF; RETURN true; END $$",
+/* Besides the described tables. */
+static const char *const beside[] = {
     "CREATE TABLE IF NOT EXISTS marks(name text PRIMARY KEY,value bigint NOT NULL)",
     /* Chunks of a transaction that commits late have small numbers: who follows the log goes by (xid, g) and
      * stops at the oldest transaction that still runs. A chunk fills half a page: it stays in its row. */
@@ -49,42 +36,20 @@ static const char *const before[] = {
     "PRIMARY KEY(client,bucket,id))",
     /* A counter that every commit updates would let them commit one after the other: changes are appended,
      * and summed up once a second by the holder of the duties. */
-    "CREATE TABLE IF NOT EXISTS client_deltas(client bigint NOT NULL,counts bytea NOT NULL)" HOT("100"),
+    "CREATE TABLE IF NOT EXISTS client_deltas(client bigint NOT NULL,counts bytea NOT NULL)" OFTEN_CHANGED(
+        "100"),
     "CREATE INDEX IF NOT EXISTS client_deltas_client ON client_deltas(client)",
     "CREATE TABLE IF NOT EXISTS targets(target bigint PRIMARY KEY,slots bigint NOT NULL,"
-    "failures bigint NOT NULL,open_again_ms bigint NOT NULL,seen_ms bigint NOT NULL)" HOT("50"),
+    "failures bigint NOT NULL,open_again_ms bigint NOT NULL,seen_ms bigint NOT NULL)" OFTEN_CHANGED("50"),
     "CREATE TABLE IF NOT EXISTS lanes(slot smallint PRIMARY KEY,token bigint NOT NULL,node bigint NOT NULL,"
-    "batch bigint NOT NULL,seen timestamptz NOT NULL,pid int NOT NULL,started timestamptz)" HOT("20"),
+    "batch bigint NOT NULL,seen timestamptz NOT NULL,pid int NOT NULL,started timestamptz)" OFTEN_CHANGED(
+        "20"),
     "CREATE TABLE IF NOT EXISTS duties(name text PRIMARY KEY,pid int NOT NULL,started timestamptz,"
-    "beat timestamptz NOT NULL)" HOT("20"),
+    "beat timestamptz NOT NULL)" OFTEN_CHANGED("20"),
 };
 
-/* All ids are above 0. The indexes that say so serve the statements that say so too, and no others. */
-static const char *const behind[] = {
-    "CREATE UNIQUE INDEX IF NOT EXISTS clients_num ON clients(num)",
-    "CREATE UNIQUE INDEX IF NOT EXISTS tenants_num ON tenants(num)",
-    "CREATE INDEX IF NOT EXISTS api_keys_client ON api_keys(client)",
-    "CREATE INDEX IF NOT EXISTS webhooks_client ON webhooks(client)",
-    "CREATE INDEX IF NOT EXISTS jobs_client ON jobs(client,id) WHERE id>0",
-    "CREATE UNIQUE INDEX IF NOT EXISTS jobs_key ON jobs(client,idem_key) WHERE idem_key IS NOT NULL",
-    "CREATE INDEX IF NOT EXISTS ends_client ON ends(client,state,id) WHERE id>0",
-    /* No index names state, lease_ms, worker or refs: a start and a heartbeat change no index. */
-    "CREATE INDEX IF NOT EXISTS tasks_ready ON tasks(queue,priority DESC,place) WHERE phase=1",
-    "CREATE INDEX IF NOT EXISTS tasks_ready_client ON tasks(client,queue,priority DESC,place) "
-    "WHERE phase>0 AND phase<2",
-    "CREATE INDEX IF NOT EXISTS tasks_client ON tasks(client,id) WHERE id>0",
-    "CREATE INDEX IF NOT EXISTS tasks_subject ON tasks(subject) WHERE subject<>0",
-    "CREATE INDEX IF NOT EXISTS tasks_due ON tasks(due_ms) WHERE phase=0",
-    "CREATE INDEX IF NOT EXISTS tasks_held ON tasks(id) WHERE phase=2",
-    "CREATE INDEX IF NOT EXISTS tasks_expire ON tasks(expire_ms) WHERE phase=1 AND expire_ms>0",
-    "CREATE INDEX IF NOT EXISTS tasks_target ON tasks(target,phase,place) WHERE target<>0 AND phase>1",
-    "CREATE INDEX IF NOT EXISTS client_states_suspended ON client_states(client) WHERE state=1",
-    "CREATE INDEX IF NOT EXISTS queues_paused ON queues(queue) WHERE paused=1",
-    "INSERT INTO client_numbers(keyless,num,uuid) SELECT (NOT EXISTS(SELECT 1 FROM key_heads k "
-    "WHERE k.client=c.num))::int,c.num,c.uuid FROM clients c WHERE NOT EXISTS(SELECT 1 FROM client_numbers n "
-    "WHERE n.num=c.num AND n.keyless IN (0,1))",
-    "INSERT INTO plan_versions(tenant,back,created_ms,step_count,plan,version) SELECT tenant,-num,created_ms,"
-    "step_count,plan,version FROM plans ON CONFLICT DO NOTHING",
+/* Rows that are there from the start. */
+static const char *const first_rows[] = {
     "INSERT INTO marks(name,value) VALUES('hooks',0) ON CONFLICT DO NOTHING",
     /* The sum of all clients. */
     "INSERT INTO client_stats(client,counts) VALUES(0,'') ON CONFLICT DO NOTHING",
@@ -94,144 +59,84 @@ static const char *const behind[] = {
 };
 _Static_assert(STORE_ID_SLOTS == 64, "the lanes of the statement above");
 
-/* --- the statements --------------------------------------------------------------------------------- */
-
-struct statement {
-    const char *sql;
-    bool updates; /* of no use in a new schema */
+static const char *const functions[] = {
+    "CREATE OR REPLACE FUNCTION weir_check(there bigint,wanted bigint,what text) RETURNS boolean "
+    "LANGUAGE plpgsql AS $$ BEGIN IF there<>wanted THEN RAISE EXCEPTION '% of % rows of % are there',"
+    "there,wanted,what USING ERRCODE='40001'; END IF; RETURN true; END $$",
 };
 
-struct statements {
-    struct arena *arena;
-    struct statement *list;
-    size_t count, capacity;
-};
+/* --- making ----------------------------------------------------------------------------------------- */
 
-static void add(struct statements *s, const char *sql)
+static void send_each(struct pg_link *l, const char *const *sql, size_t count)
 {
-    MUST(s->count < s->capacity);
-    s->list[s->count++] = (struct statement){.sql = sql};
+    for (size_t i = 0; i < count; i++)
+        link_send_sql(l, sql[i]);
 }
 
-static const char *options_of(const struct table *t)
-{
-    for (size_t i = 0; i < LENGTH_OF(table_options); i++)
-        if (table_options[i].table == t)
-            return table_options[i].options;
-    return "";
-}
-
-static const char *column_type(const struct column *c)
-{
-    static const char *const types[] = {[COLUMN_INT] = "bigint NOT NULL DEFAULT 0",
-                                        [COLUMN_TEXT] = "text COLLATE \"C\"",
-                                        [COLUMN_BLOB] = "bytea"};
-    return types[c->type];
-}
-
-static void add_table(struct statements *s, const struct table *t)
+static void send_table(struct pg_link *l, const struct table *t)
 {
     struct strbuf sql = {0};
-    strbuf_addf(&sql, "CREATE TABLE IF NOT EXISTS %s(", t->name);
-    for (unsigned i = 0; i < t->column_count; i++)
-        strbuf_addf(&sql, "%s %s,", t->columns[i].name, column_type(&t->columns[i]));
-    /* What the live queue would compute of the row (store/live.h), for the indexes below. */
-    if (t == &table_task_row)
-        strbuf_add_text(&sql, "phase smallint NOT NULL,place bigint NOT NULL,");
-    strbuf_add_text(&sql, "PRIMARY KEY(");
-    for (unsigned i = 0; i < t->key_count; i++)
-        strbuf_addf(&sql, "%s%s", i ? "," : "", t->columns[i].name);
-    strbuf_addf(&sql, "))%s", options_of(t));
-    add(s, arena_str(s->arena, strbuf_str(&sql)).ptr);
+    table_sql_create(&sql, t, IN_POSTGRES);
+    link_send_sql(l, sql.ptr);
+    for (const struct table_index *i = t->indexes; i && i->name; i++)
+        if (i->stores & IN_POSTGRES) {
+            strbuf_clear(&sql);
+            table_sql_index(&sql, t, i, IN_POSTGRES);
+            link_send_sql(l, sql.ptr);
+        }
     strbuf_free(&sql);
-    for (unsigned i = t->key_count; i < t->column_count; i++) {
-        add(s, arena_printf(s->arena, "ALTER TABLE %s ADD COLUMN IF NOT EXISTS %s %s", t->name,
-                            t->columns[i].name, column_type(&t->columns[i]))
-                   .ptr);
-        s->list[s->count - 1].updates = true;
+}
+
+static void send_new(struct pg_link *l)
+{
+    send_each(l, beside, LENGTH_OF(beside));
+    for (unsigned i = 0; i < table_count; i++)
+        send_table(l, tables[i]);
+    send_each(l, first_rows, LENGTH_OF(first_rows));
+}
+
+/* A file of migrations, statement by statement. */
+static void send_file(struct pg_link *l, const char *file)
+{
+    struct strbuf sql = {0};
+    for (const char *end; (end = strstr(file, ";\n")); file = end + 2) {
+        strbuf_clear(&sql);
+        strbuf_add(&sql, file, (size_t)(end - file));
+        link_send_sql(l, sql.ptr);
     }
+    strbuf_free(&sql);
 }
 
-/* The states a row of the table may have, from the lifecycle's own list. */
-static void add_check(struct statements *s, const struct table *t, bool (*may_be)(int state), int state_count)
+static void send_migrations(struct pg_link *l, int64_t version)
 {
-    struct strbuf states = {0};
-    for (int i = 0; i < state_count; i++)
-        if (may_be(i))
-            strbuf_addf(&states, "%s%d", states.len ? "," : "", i);
-    add(s,
-        arena_printf(s->arena, "ALTER TABLE %s DROP CONSTRAINT IF EXISTS %s_states", t->name, t->name).ptr);
-    add(s, arena_printf(s->arena, "ALTER TABLE %s ADD CONSTRAINT %s_states CHECK(state IN (%s))", t->name,
-                        t->name, states.ptr)
-               .ptr);
-    strbuf_free(&states);
+    for (int64_t n = version; n < STORE_SCHEMA_VERSION; n++)
+        if (store_migrations[n].postgres)
+            send_file(l, store_migrations[n].postgres);
 }
 
-static bool is_live(int state)
+static uint64_t checksum_of(uint64_t h, const char *const *sql, size_t count)
 {
-    return !job_state_is_final((enum job_state)state);
+    for (size_t i = 0; i < count; i++)
+        h = hash_fnv1a(h, sql[i], strlen(sql[i]) + 1);
+    return h;
 }
 
-static bool is_final(int state)
+/* Of our code in the database. */
+static int64_t code_checksum(void)
 {
-    return job_state_is_final((enum job_state)state);
-}
-
-static bool is_any(int state)
-{
-    return state >= 0;
-}
-
-static const struct {
-    const struct table *table;
-    bool (*may_be)(int state);
-    int state_count;
-} checks[] = {
-    {&table_task_row, is_live, JOB_STATE_COUNT},
-    {&table_end_row, is_final, JOB_STATE_COUNT},
-    {&table_delivery_row, is_any, DELIVERY_STATE_COUNT},
-    {&table_run_row, is_any, RUN_STATUS_COUNT},
-    {&table_run_step_row, is_any, STEP_STATUS_COUNT},
-    {&table_decision_row, is_any, SIGNAL_DECISION_COUNT},
-    {&table_client_state_row, is_any, CLIENT_STATE_COUNT},
-};
-
-static void collect(struct statements *s)
-{
-    s->capacity = LENGTH_OF(before) + LENGTH_OF(behind) + 2 * LENGTH_OF(checks) + postgres_inbox_sql_count;
-    for (size_t i = 0; i < TABLE_COUNT; i++)
-        s->capacity += tables[i]->column_count;
-    s->capacity += TABLE_COUNT;
-    s->list = ARENA_ARRAY(s->arena, struct statement, s->capacity);
-    for (size_t i = 0; i < LENGTH_OF(before); i++)
-        add(s, before[i]);
-    for (size_t i = 0; i < TABLE_COUNT; i++)
-        add_table(s, tables[i]);
-    for (size_t i = 0; i < LENGTH_OF(checks); i++)
-        add_check(s, checks[i].table, checks[i].may_be, checks[i].state_count);
-    for (size_t i = 0; i < LENGTH_OF(behind); i++)
-        add(s, behind[i]);
-    for (size_t i = 0; i < postgres_inbox_sql_count; i++)
-        add(s, postgres_inbox_sql[i]);
-}
-
-static int64_t checksum(const struct statements *s)
-{
-    uint64_t h = HASH_FNV_START;
-    for (size_t i = 0; i < s->count; i++)
-        h = hash_fnv1a(h, s->list[i].sql, strlen(s->list[i].sql) + 1);
-    return (int64_t)h;
+    uint64_t h = checksum_of(HASH_FNV_START, functions, LENGTH_OF(functions));
+    return (int64_t)checksum_of(h, postgres_inbox_sql, postgres_inbox_sql_count);
 }
 
 /* --- what is there ---------------------------------------------------------------------------------- */
 
-struct marks {
+struct store_numbers {
     int64_t version, shape; /* 0: none */
 };
 
-static enum err_code read_marks(struct pg_link *l, struct marks *ret, struct err *err)
+static enum err_code read_numbers(struct pg_link *l, struct store_numbers *ret, struct err *err)
 {
-    *ret = (struct marks){0};
+    *ret = (struct store_numbers){0};
     link_params(l);
     size_t n = link_send_sql(l, "SELECT current_schema() IS NULL,EXISTS(SELECT 1 FROM pg_class "
                                 "WHERE relname='marks' AND relnamespace=current_schema()::regnamespace)");
@@ -248,7 +153,7 @@ static enum err_code read_marks(struct pg_link *l, struct marks *ret, struct err
                          "coalesce((SELECT value FROM marks WHERE name='shape'),0)");
     if (link_run(l, "schema", err) != ERR_OK)
         return err->code;
-    *ret = (struct marks){value_int(link_result(l, n), 0, 0), value_int(link_result(l, n), 0, 1)};
+    *ret = (struct store_numbers){value_int(link_result(l, n), 0, 0), value_int(link_result(l, n), 0, 1)};
     link_clear(l);
     if (ret->version <= STORE_SCHEMA_VERSION)
         return ERR_OK;
@@ -260,8 +165,8 @@ static enum err_code read_marks(struct pg_link *l, struct marks *ret, struct err
 
 enum err_code postgres_schema_check(struct pg_link *l, struct err *err)
 {
-    struct marks m;
-    if (read_marks(l, &m, err) != ERR_OK)
+    struct store_numbers m;
+    if (read_numbers(l, &m, err) != ERR_OK)
         return err->code;
     if (m.version < STORE_SCHEMA_VERSION)
         return err_set(err, ERR_CONFIG_INVALID,
@@ -282,24 +187,40 @@ static enum err_code finish(struct pg_link *l, const char *doing, struct err *er
     return code;
 }
 
-/* When two nodes do it at once, the second one waits and finds everything there. */
-static enum err_code make(struct pg_link *l, const struct statements *s, bool is_new, int64_t shape,
-                          struct err *err)
+static void send_marks(struct pg_link *l)
 {
+    struct pg_params *p = link_params(l);
+    params_int(p, STORE_SCHEMA_VERSION);
+    params_int(p, code_checksum());
+    link_send_sql(l, "INSERT INTO marks(name,value) VALUES('schema',$1::bigint),('shape',$2::bigint) "
+                     "ON CONFLICT(name) DO UPDATE SET value=excluded.value");
+}
+
+/* When several nodes do it at once, the others wait and find everything there. */
+static enum err_code make(struct pg_link *l, struct err *err)
+{
+    struct store_numbers m;
     link_begin(l);
     link_take_time(l);
     link_params(l);
     link_send_sql(l, "SELECT " IN_THE_LOCK_OF_THE_SCHEMA);
-    for (size_t i = 0; i < s->count; i++)
-        if (!is_new || !s->list[i].updates)
-            link_send_sql(l, s->list[i].sql);
-    struct pg_params *p = link_params(l);
-    params_int(p, STORE_SCHEMA_VERSION);
-    params_int(p, shape);
-    link_send_sql(l, "INSERT INTO marks(name,value) VALUES('schema',$1::bigint),('shape',$2::bigint) "
-                     "ON CONFLICT(name) DO UPDATE SET value=CASE excluded.name "
-                     "WHEN 'schema' THEN greatest(marks.value,excluded.value) ELSE excluded.value END");
-    return finish(l, "making the schema", err);
+    if (link_run(l, "making the schema", err) == ERR_OK) {
+        link_clear(l);
+        if (read_numbers(l, &m, err) == ERR_OK) {
+            link_params(l);
+            if (m.version)
+                send_migrations(l, m.version);
+            else
+                send_new(l);
+            send_each(l, functions, LENGTH_OF(functions));
+            send_each(l, postgres_inbox_sql, postgres_inbox_sql_count);
+            send_marks(l);
+            return finish(l, "making the schema", err);
+        }
+    }
+    link_clear(l);
+    link_rollback(l);
+    return err->code;
 }
 
 /* A dump that was restored into another server has that server's transactions ahead of this one's; who
@@ -327,19 +248,16 @@ static enum err_code take_over_log(struct pg_link *l, struct err *err)
 enum err_code postgres_schema_make(struct pg_link *l, struct err *err)
 {
     enum { MAKING_TIMES = 20 }; /* the timeout: others may be at it, or rows may have to be looked at */
-    struct marks m;
-    if (read_marks(l, &m, err) != ERR_OK)
+    struct store_numbers m;
+    if (read_numbers(l, &m, err) != ERR_OK)
         return err->code;
-    struct statements s = {.arena = arena_new(1 << 16)};
-    collect(&s);
     enum err_code code = ERR_OK;
-    int64_t shape = checksum(&s), timeout_ms = l->timeout_ms;
+    int64_t timeout_ms = l->timeout_ms;
     l->timeout_ms = timeout_ms * MAKING_TIMES;
-    if (m.version < STORE_SCHEMA_VERSION || m.shape != shape)
-        code = make(l, &s, m.version == 0, shape, err);
+    if (m.version < STORE_SCHEMA_VERSION || m.shape != code_checksum())
+        code = make(l, err);
     if (code == ERR_OK)
         code = take_over_log(l, err);
     l->timeout_ms = timeout_ms;
-    arena_free(s.arena);
     return code;
 }

@@ -161,7 +161,7 @@ static void add_insert(const struct table *t, struct strbuf *out)
     add_rows(t, t->key_count, out);
 }
 
-/* A row that is not there any more is a conflict: somebody was faster. */
+/* A row that is not there any more is a conflict: another node was faster. */
 static void add_check(const struct table *t, unsigned params, struct strbuf *out)
 {
     strbuf_addf(out, " RETURNING 1) SELECT weir_check(count(*),$%u,'%s') FROM x", params + 1, t->name);
@@ -199,7 +199,7 @@ void pg_statement_sql(enum pg_statement statement, struct strbuf *out)
         return;
     }
     unsigned n = (unsigned)statement - PG_FIXED_COUNT;
-    MUST(n < TABLE_COUNT * PG_ROW_STATEMENTS);
+    MUST(n < table_count * PG_ROW_STATEMENTS);
     const struct table *t = tables[n / PG_ROW_STATEMENTS];
     switch ((enum pg_row_statement)(n % PG_ROW_STATEMENTS)) {
     case PG_ROW:

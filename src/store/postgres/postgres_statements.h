@@ -51,7 +51,7 @@
     PG_PICK("SELECT * FROM tasks WHERE queue=$1 AND " where " ORDER BY priority DESC,place "                 \
             "LIMIT $2::bigint FOR UPDATE SKIP LOCKED")
 
-/* Each statement can use one index only, whatever the planner believes of the tables: a plan that is made
+/* Each statement can use one index only, whatever the planner estimates: a plan that is made
  * while they are empty stays when they are full. That is what the conditions are for which seem to say
  * nothing: `id>0` opens the indexes by client to those who mean them (postgres_schema.c), and this one says
  * `phase=1` in a way that fits the index by client and not the other. */
@@ -59,8 +59,8 @@
 
 /* Targets of a batch and how many streams of each it has as claimed; streams of one, by the index of those
  * that are claimed (phase 2) or wait for a slot (3). */
-#define PG_TARGET_ARRAYS     "unnest($1::bigint[],$2::bigint[]) AS u(target,claimed)"
-#define PG_OF_TARGET(phase_) "target=u.target AND target<>0 AND phase>1 AND phase=" phase_
+#define PG_RECEIVER_ARRAYS     "unnest($1::bigint[],$2::bigint[]) AS u(target,claimed)"
+#define PG_OF_RECEIVER(phase_) "target=u.target AND target<>0 AND phase>1 AND phase=" phase_
 
 /* X(name, SQL) */
 #define PG_STATEMENTS(X)                                                                                     \
@@ -101,35 +101,36 @@
       "JOIN tasks s ON s.subject=u.id AND s.subject<>0) ORDER BY t.id FOR UPDATE")                           \
     X(STREAMS_ABOUT, "SELECT @ FROM tasks t WHERE t.subject<>0 AND t.subject=ANY(" PG_LOADED ") "            \
                      "ORDER BY t.id FOR UPDATE")                                                             \
-    X(TARGETS_NEW, "INSERT INTO targets(target,slots,failures,open_again_ms,seen_ms) SELECT u.target,1,0,0," \
-                   "$3 FROM " PG_TARGET_ARRAYS " WHERE NOT EXISTS(SELECT 1 FROM targets x "                  \
-                   "WHERE x.target=u.target) ORDER BY u.target ON CONFLICT DO NOTHING")                      \
-    X(TARGETS, "SELECT x.target,x.slots,x.failures,x.open_again_ms,x.seen_ms FROM " PG_TARGET_ARRAYS         \
-               " JOIN targets x ON x.target=u.target ORDER BY x.target FOR UPDATE OF x")                     \
-    X(TARGETS_CLAIMED,                                                                                       \
-      "SELECT u.target,(SELECT count(*) FROM tasks WHERE " PG_OF_TARGET("2") ") FROM " PG_TARGET_ARRAYS)     \
-    X(TARGETS_WAITING,                                                                                       \
-      "SELECT @ FROM " PG_TARGET_ARRAYS " JOIN targets x ON x.target=u.target CROSS JOIN "                   \
-      "LATERAL (SELECT * FROM tasks WHERE " PG_OF_TARGET(                                                    \
+    X(RECEIVERS_NEW,                                                                                         \
+      "INSERT INTO targets(target,slots,failures,open_again_ms,seen_ms) SELECT u.target,1,0,0,"              \
+      "$3 FROM " PG_RECEIVER_ARRAYS " WHERE NOT EXISTS(SELECT 1 FROM targets x "                             \
+      "WHERE x.target=u.target) ORDER BY u.target ON CONFLICT DO NOTHING")                                   \
+    X(RECEIVERS, "SELECT x.target,x.slots,x.failures,x.open_again_ms,x.seen_ms FROM " PG_RECEIVER_ARRAYS     \
+                 " JOIN targets x ON x.target=u.target ORDER BY x.target FOR UPDATE OF x")                   \
+    X(RECEIVERS_CLAIMED,                                                                                     \
+      "SELECT u.target,(SELECT count(*) FROM tasks WHERE " PG_OF_RECEIVER("2") ") FROM " PG_RECEIVER_ARRAYS) \
+    X(RECEIVERS_WAITING,                                                                                     \
+      "SELECT @ FROM " PG_RECEIVER_ARRAYS " JOIN targets x ON x.target=u.target CROSS JOIN "                 \
+      "LATERAL (SELECT * FROM tasks WHERE " PG_OF_RECEIVER(                                                  \
           "3") " ORDER BY place LIMIT "                                                                      \
                "greatest(0,u.claimed+least($3::bigint,greatest(x.slots,1)<<least(u.claimed,10)::int)"        \
-               "-(SELECT count(*) FROM tasks WHERE " PG_OF_TARGET("2") ")) FOR UPDATE SKIP LOCKED) "         \
-                                                                       "t WHERE u.claimed>0")                \
-    X(TARGETS_CHANGE, "UPDATE targets x SET slots=u.slots,failures=u.failures,open_again_ms=u.again,"        \
-                      "seen_ms=$5 FROM unnest($1::bigint[],$2::bigint[],$3::bigint[],$4::bigint[]) "         \
-                      "AS u(target,slots,failures,again) WHERE x.target=u.target")                           \
+               "-(SELECT count(*) FROM tasks WHERE " PG_OF_RECEIVER("2") ")) FOR UPDATE SKIP LOCKED) "       \
+                                                                         "t WHERE u.claimed>0")              \
+    X(RECEIVERS_CHANGE, "UPDATE targets x SET slots=u.slots,failures=u.failures,open_again_ms=u.again,"      \
+                        "seen_ms=$5 FROM unnest($1::bigint[],$2::bigint[],$3::bigint[],$4::bigint[]) "       \
+                        "AS u(target,slots,failures,again) WHERE x.target=u.target")                         \
     X(TASKS_PLACE, "UPDATE tasks t SET phase=u.phase,due_ms=u.due_ms FROM unnest($1::bigint[],"              \
                    "$2::bigint[],$3::bigint[]) AS u(id,phase,due_ms) WHERE t.id=u.id")                       \
-    X(TARGETS_LEFT_BEHIND,                                                                                   \
+    X(RECEIVERS_LEFT_BEHIND,                                                                                 \
       "WITH RECURSIVE u(target) AS ((SELECT target FROM tasks WHERE target<>0 AND phase>1 "                  \
       "ORDER BY target LIMIT 1) UNION ALL SELECT (SELECT n.target FROM tasks n WHERE n.target<>0 "           \
       "AND n.phase>1 AND n.target>u.target ORDER BY n.target LIMIT 1) FROM u WHERE u.target IS NOT NULL) "   \
       "UPDATE tasks SET phase=1 WHERE id=ANY(ARRAY(SELECT f.id FROM u CROSS JOIN LATERAL (SELECT id "        \
-      "FROM tasks WHERE " PG_OF_TARGET("3") " ORDER BY place LIMIT 1 FOR UPDATE SKIP LOCKED) f "             \
-                                            "WHERE NOT EXISTS(SELECT 1 FROM tasks WHERE " PG_OF_TARGET(      \
-                                                "2") ")))")                                                  \
-    X(TARGETS_FORGET, "DELETE FROM targets WHERE target=ANY(ARRAY(SELECT target FROM targets "               \
-                      "WHERE seen_ms<$1 LIMIT $2::bigint FOR UPDATE SKIP LOCKED))")                          \
+      "FROM tasks WHERE " PG_OF_RECEIVER("3") " ORDER BY place LIMIT 1 FOR UPDATE SKIP LOCKED) f "           \
+                                              "WHERE NOT EXISTS(SELECT 1 FROM tasks WHERE " PG_OF_RECEIVER(  \
+                                                  "2") ")))")                                                \
+    X(RECEIVERS_FORGET, "DELETE FROM targets WHERE target=ANY(ARRAY(SELECT target FROM targets "             \
+                        "WHERE seen_ms<$1 LIMIT $2::bigint FOR UPDATE SKIP LOCKED))")                        \
     X(COUNTS, "SELECT s.client,s.counts,d.counts FROM client_stats s LEFT JOIN client_deltas d "             \
               "ON d.client=s.client WHERE s.client=$1")                                                      \
     X(COUNTS_CHANGE,                                                                                         \
@@ -185,7 +186,7 @@ enum pg_row_statement {
     PG_DELETE,
     PG_ROW_STATEMENTS
 };
-enum { PG_STATEMENT_COUNT = PG_FIXED_COUNT + TABLE_COUNT * PG_ROW_STATEMENTS };
+enum { PG_STATEMENTS_MAX = PG_FIXED_COUNT + TABLES_MAX * PG_ROW_STATEMENTS };
 
 static inline enum pg_statement pg_of_table(const struct table *t, enum pg_row_statement kind)
 {

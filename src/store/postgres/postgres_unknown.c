@@ -1,21 +1,22 @@
 /* A commit whose answer was lost: did it happen?
  *
- * COMMIT was sent, or may have been, and then the connection broke or nothing came in time. The transaction
- * is then one of three: committed, rolled back, or still to be decided, because its server process has not
- * read COMMIT yet, or is at it. Nobody may guess: what was accepted must not be refused, nor done twice.
+ * COMMIT was sent, or may have been, and then the connection broke or no answer came in time. The transaction
+ * is then one of three: committed, rolled back, or still open, because its server process has not read COMMIT
+ * yet, or is at it. A guess is not allowed: accepted work must be neither refused nor done twice.
  *
- *   1. The old server process is ended and waited for. After that nothing can happen to the transaction any
- *      more. It is named by its number and its start time, so that no later process of that number is meant.
- *      One that is not there any more has ended by itself.
- *   2. The row of our lane is read. Every commit writes its batch's number there, in the same transaction as
- *      everything else: the number is there exactly when the transaction is.
+ * First, the old server process is ended and waited for. After that nothing can happen to the transaction any
+ * more. The process is named by its number and its start time, so that no later process of that number is
+ * meant. A process that is not there any more has ended by itself.
  *
- * The row is read FOR UPDATE: should a lock of the old transaction be left for a moment, we wait for it.
- * When the lane was given away meanwhile, or the database does not answer until the batch's time is over
- * (postgres_commit.c), the result stays unknown, and that is what is said (STORAGE_UNAVAILABLE): whoever
- * asked learns it by asking again, with the same idempotency key or token. Nothing in this process depends on
- * it, so nobody has to stop: the next batch reads what it needs, and a COMMIT that arrives after a later one
- * of its lane is refused. */
+ * Second, the row of our lane is read. Every commit writes its batch's number there, in the same transaction
+ * as everything else: the number is there exactly when the transaction is.
+ *
+ * The row is read FOR UPDATE: should a lock of the old transaction be left for a moment, we wait for it. When
+ * the lane was given away meanwhile, or the database does not answer until the batch's time is over
+ * (postgres_commit.c), the result stays unknown, and the answer says so (STORAGE_UNAVAILABLE): the caller
+ * learns the result by asking again, with the same idempotency key or token. Nothing in this process depends
+ * on the result, so no thread has to stop: the next batch reads what it needs, and a COMMIT that arrives
+ * after a later one of its lane is refused. */
 #include <poll.h>
 
 #include "store/postgres/postgres_internal.h"
@@ -45,8 +46,8 @@ static void send_questions(struct postgres_store *s, int64_t pid, int64_t starte
 static enum outcome ask(struct postgres_store *s, int64_t pid, int64_t started)
 {
     struct pg_link *l = &s->link;
-    struct err ignored; /* it is asked again */
-    l->retry_at_ms = 0; /* somebody waits for this answer: the pause here is shorter than the usual one */
+    struct err ignored; /* the question is asked again */
+    l->retry_at_ms = 0; /* callers wait for this answer: the pause is shorter than the usual one */
     if (link_open(l, &ignored) != ERR_OK)
         return OUTCOME_OPEN;
     size_t ended, batch;

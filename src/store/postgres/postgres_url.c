@@ -6,7 +6,7 @@
 
 #include "base/banned.h"
 
-/* One for all hosts, or one each; libpq finds out only when it connects, as if nobody had answered. */
+/* One for all hosts, or one each; libpq finds out only when it connects, as if no host had answered. */
 static bool are_ports(const char *text)
 {
     struct str rest = str_of(text);
@@ -32,9 +32,9 @@ static bool is_read_by_libpq(const char *url)
     return is_read;
 }
 
-/* For libpq user and password end at the first '@', unless a '/' comes before. What a password has behind its
- * own '@' or '/' would be a host or a database, which messages name. A host may begin with one: a socket
- * without a file. */
+/* For libpq user and password end at the first '@', unless a '/' comes before. The part of a password behind
+ * its own '@' or '/' would be read as a host or a database, which messages name. A host may begin with '/': a
+ * socket without a file. */
 static bool has_stray_at(const char *url)
 {
     const char *rest = strstr(url, "://");

@@ -1,5 +1,5 @@
-/* store/postgres/postgres_url.h - is this a URL or connection string that libpq can read? Asked before libpq
- * is given it: what libpq says of one that it cannot read holds parts of it, and so the password. */
+/* store/postgres/postgres_url.h - can libpq read this URL or connection string? Asked before libpq gets it:
+ * the error of libpq about an unreadable one holds parts of it, and so the password. */
 #ifndef WEIR_STORE_POSTGRES_URL_H
 #define WEIR_STORE_POSTGRES_URL_H
 

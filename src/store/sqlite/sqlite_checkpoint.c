@@ -20,12 +20,12 @@
  *   1. One checkpoint at a time. The writer makes none from the moment it asks the thread until the thread's
  *      result is there (copy_here). Other connections are read-only and never make one, of other processes
  *      too (sqlite_connection.c).
- *   2. The thread is asked only while frames are left to copy (ask_for_checkpoint). By 1 nobody else copies
- *      them before the thread does, so the WAL is not complete when the thread begins.
- *   3. The thread holds a snapshot while it is inside (`pin`). A snapshot of a WAL that is not complete holds
- *      the lock of a read mark, and SQLite starts the WAL over only with the locks of all read marks in hand.
- *      A snapshot of a complete one holds the lock of the database alone, without which no checkpoint copies
- *      or notes anything.
+ * 2. The thread is asked only while frames are left to copy (ask_for_checkpoint). By 1 no other thread copies
+ *      them before the thread does, so the WAL is not complete when the thread begins. 3. The thread holds a
+ *      snapshot while it is inside (`pin`). A snapshot of a WAL that is not complete holds the lock of a read
+ *      mark, and SQLite starts the WAL over only with the locks of all read marks in hand. A snapshot of a
+ *      complete one holds the lock of the database alone, without which no checkpoint copies or notes
+ *      anything.
  *
  * checkpoint_saw_commit() and MUST() hold it: a WAL that starts over while the thread is inside ends the
  * process before anything is lost. tests/faults/test_wal_reset.c forces the interleaving. */
@@ -40,7 +40,7 @@
 
 /* clang-format off */
 enum {
-    IDLE_PAGES = 1000,   /* not copied yet: worth a checkpoint while nobody waits */
+    IDLE_PAGES = 1000,   /* not copied yet: worth a checkpoint while no command waits */
     BUSY_PAGES = 8000,   /* and under load: a larger WAL holds more versions of a page, of which one is copied */
     ALONE_PAGES = 2000,  /* under load without a thread: the writer stands still meanwhile */
     FINISH_PAGES = 4000, /* a WAL so long is finished by the writer, or a trickle would let it grow for ever */
@@ -188,7 +188,7 @@ static int64_t pages_to_copy(struct sqlite_store *s)
     return s->base.wal_pages - s->pages_copied;
 }
 
-/* After a failure nobody knows how much was copied: all of it at most. The thread is not asked before there
+/* After a failure it is unknown how much was copied: all of it at most. The thread is not asked before there
  * are frames behind that. */
 static void note_failure(struct sqlite_store *s)
 {
@@ -213,7 +213,7 @@ static enum err_code copy_here(struct sqlite_store *s, struct err *err)
     return code;
 }
 
-/* The thread is done: what it found, and the rest if it is the writer's. */
+/* The thread is done: takes its result, and does the rest if that is the writer's part. */
 static enum err_code take_back(struct sqlite_store *s, bool idle, struct err *err)
 {
     struct checkpointer *c = s->checkpointer;
@@ -236,7 +236,7 @@ enum err_code sqlite_tend(struct store *base, bool idle, struct err *err)
 {
     struct sqlite_store *s = (struct sqlite_store *)base;
     struct checkpointer *c = s->checkpointer;
-    if (marks_tend(s, err) != ERR_OK)
+    if (run_index_tend(s, err) != ERR_OK)
         return err->code;
     if (c && c->running && atomic_load(&c->done))
         return take_back(s, idle, err);

@@ -15,17 +15,10 @@ static const struct {
     {offsetof(struct sqlite_store, begin), "BEGIN IMMEDIATE"},
     {offsetof(struct sqlite_store, commit), "COMMIT"},
     {offsetof(struct sqlite_store, rollback), "ROLLBACK"},
-    {offsetof(struct sqlite_store, log_insert), "INSERT INTO log(g,data,aside) VALUES(?,?,?)"},
-    {offsetof(struct sqlite_store, log_drop), "DELETE FROM log WHERE g<?"},
-    {offsetof(struct sqlite_store, log_mark),
-     "INSERT OR REPLACE INTO marks(name,value) VALUES('next_chunk',?)"},
     {offsetof(struct sqlite_store, idem_drop), "DELETE FROM idem WHERE id=?"},
-    {offsetof(struct sqlite_store, asides), ASIDES_SQL},
-    {offsetof(struct sqlite_store, merged_mark),
-     "INSERT OR REPLACE INTO marks(name,value) VALUES('merged',?)"},
-    {offsetof(struct sqlite_store, mark_put), "INSERT OR REPLACE INTO marks(name,value) VALUES(?,?)"},
-    {offsetof(struct sqlite_store, mark_drop), "DELETE FROM marks WHERE name=?"},
-    {offsetof(struct sqlite_store, list_run),
+    {offsetof(struct sqlite_store, number_put), "INSERT OR REPLACE INTO marks(name,value) VALUES(?,?)"},
+    {offsetof(struct sqlite_store, number_drop), "DELETE FROM marks WHERE name=?"},
+    {offsetof(struct sqlite_store, list_block),
      "SELECT first,ids FROM list WHERE client=? AND bucket=? AND first<=? ORDER BY first DESC LIMIT 1"},
     {offsetof(struct sqlite_store, list_next),
      "SELECT first FROM list WHERE client=? AND bucket=? AND first>? ORDER BY first LIMIT 1"},
@@ -34,8 +27,9 @@ static const struct {
     {offsetof(struct sqlite_store, list_drop), "DELETE FROM list WHERE client=? AND bucket=? AND first=?"},
 };
 
-static const struct column idem_columns[] = {{"id", COLUMN_INT, offsetof(struct idem_entry, job)},
-                                             {"h", COLUMN_INT, offsetof(struct idem_entry, hash)}};
+static const struct column idem_columns[] = {
+    {.name = "id", .type = COLUMN_INT, .offset = offsetof(struct idem_entry, job)},
+    {.name = "h", .type = COLUMN_INT, .offset = offsetof(struct idem_entry, hash)}};
 static const struct table idem_table = {.name = "idem", .columns = idem_columns, .column_count = 2};
 
 /* Tables whose updates replace the row as a whole, which costs half of an UPDATE: its columns need not be
@@ -59,7 +53,10 @@ enum err_code sqlite_commit_prepare(struct sqlite_store *s, struct err *err)
     for (size_t i = 0; i < SQLITE_REPLACED; i++)
         if (feed_prepare(s->writer.db, "REPLACE", replaced[i], &s->replace[i], err) != ERR_OK)
             return err->code;
-    return marks_prepare(s, err) == ERR_OK ? events_prepare(s, err) : err->code;
+    if (log_prepare(s, err) != ERR_OK || deferred_prepare(s, err) != ERR_OK ||
+        run_index_prepare(s, err) != ERR_OK)
+        return err->code;
+    return events_prepare(s, err);
 }
 
 void sqlite_commit_close(struct sqlite_store *s)
@@ -69,32 +66,11 @@ void sqlite_commit_close(struct sqlite_store *s)
     sqlite3_finalize(s->idem_insert);
     for (size_t i = 0; i < SQLITE_REPLACED; i++)
         sqlite3_finalize(s->replace[i]);
-    marks_close(s);
+    log_close(s);
+    deferred_close(s);
+    run_index_close(s);
     events_close(s);
     free(s->fed);
-}
-
-static enum err_code write_log(struct sqlite_store *s, const struct change_set *c, struct str aside,
-                               struct err *err)
-{
-    for (size_t i = 0; i < c->chunk_count; i++) {
-        sqlite3_bind_int64(s->log_insert, 1, c->first_chunk + (int64_t)i);
-        sqlite3_bind_blob64(s->log_insert, 2, c->chunks[i].ptr, c->chunks[i].len, SQLITE_STATIC);
-        bool last = i + 1 == c->chunk_count;
-        sqlite3_bind_blob64(s->log_insert, 3, last ? aside.ptr : NULL, last ? aside.len : 0, SQLITE_STATIC);
-        if (sqlite_step_done(s->writer.db, s->log_insert, "log", err) != ERR_OK)
-            return err->code;
-    }
-    if (!c->drop_chunks_below)
-        return ERR_OK;
-    sqlite3_bind_int64(s->log_drop, 1, c->drop_chunks_below);
-    if (sqlite_step_done(s->writer.db, s->log_drop, "log", err) != ERR_OK)
-        return err->code;
-    int64_t next = c->first_chunk + (int64_t)c->chunk_count;
-    if (c->drop_chunks_below < next)
-        return ERR_OK;
-    sqlite3_bind_int64(s->log_mark, 1, next); /* the log is empty: its numbers go on all the same */
-    return sqlite_step_done(s->writer.db, s->log_mark, "marks", err);
 }
 
 static enum err_code write_idem(struct sqlite_store *s, const struct change_set *c, struct err *err)
@@ -115,11 +91,11 @@ static enum err_code write_idem(struct sqlite_store *s, const struct change_set 
     return ERR_OK;
 }
 
-static enum err_code write_marks(struct sqlite_store *s, const struct change_set *c, struct err *err)
+static enum err_code write_numbers(struct sqlite_store *s, const struct change_set *c, struct err *err)
 {
-    for (size_t i = 0; i < c->mark_count; i++) {
-        const struct store_mark *m = &c->marks[i];
-        sqlite3_stmt *q = m->value ? s->mark_put : s->mark_drop;
+    for (size_t i = 0; i < c->number_count; i++) {
+        const struct store_number *m = &c->numbers[i];
+        sqlite3_stmt *q = m->value ? s->number_put : s->number_drop;
         sqlite3_bind_text(q, 1, m->name, -1, SQLITE_STATIC);
         if (m->value)
             sqlite3_bind_int64(q, 2, m->value);
@@ -129,13 +105,13 @@ static enum err_code write_marks(struct sqlite_store *s, const struct change_set
     return ERR_OK;
 }
 
-/* The mark on disk may say less than the log does: the larger one counts. */
+/* The number on disk may say less than the log does: the larger one counts. */
 static int64_t next_chunk_after(const struct change_set *c)
 {
     int64_t next = c->first_chunk + (int64_t)c->chunk_count;
-    for (size_t i = 0; i < c->mark_count; i++)
-        if (strcmp(c->marks[i].name, STORE_MARK_NEXT_CHUNK) == 0 && c->marks[i].value > next)
-            next = c->marks[i].value;
+    for (size_t i = 0; i < c->number_count; i++)
+        if (strcmp(c->numbers[i].name, STORE_NUMBER_NEXT_CHUNK) == 0 && c->numbers[i].value > next)
+            next = c->numbers[i].value;
     return next;
 }
 
@@ -150,30 +126,30 @@ const void **sqlite_fed_room(struct sqlite_store *s, size_t count)
     return s->fed;
 }
 
-/* Rows of a commit that go in together: the inserts of each table, and the updates of those that are
- * replaced. */
-enum { GROUP_UPDATES = TABLE_COUNT, GROUP_COUNT = GROUP_UPDATES + SQLITE_REPLACED, GROUP_NONE, GROUP_ASIDE };
+/* Rows of a commit that go in together: the updates of tables that are replaced, and the inserts of each
+ * table. */
+enum { GROUP_INSERTS = SQLITE_REPLACED, GROUPS_MAX = GROUP_INSERTS + TABLES_MAX, GROUP_NONE, GROUP_DEFERRED };
 
 static unsigned group_of(const struct sqlite_store *s, const struct row_change *r)
 {
-    if (marks_ride(s, r) || events_ride(s, r))
-        return GROUP_ASIDE;
+    if (run_index_defers(s, r) || events_ride(s, r))
+        return GROUP_DEFERRED;
     if (r->op == ROW_INSERT)
-        return r->table->number;
-    if (aside_takes(r)) /* it has been merged, or rides with the log */
-        return GROUP_ASIDE;
+        return GROUP_INSERTS + r->table->number;
+    if (counter_is_deferred(r))
+        return GROUP_DEFERRED;
     for (unsigned i = 0; i < SQLITE_REPLACED && r->op == ROW_UPDATE; i++)
         if (r->table == replaced[i])
-            return GROUP_UPDATES + i;
+            return i;
     return GROUP_NONE;
 }
 
 static enum err_code write_group(struct sqlite_store *s, unsigned group, const void *const *rows,
                                  size_t count, struct err *err)
 {
-    bool updates = group >= GROUP_UPDATES;
-    const struct table *t = updates ? replaced[group - GROUP_UPDATES] : tables[group];
-    sqlite3_stmt **slot = updates ? &s->replace[group - GROUP_UPDATES] : &s->writer.rows[group].insert_fed;
+    bool updates = group < GROUP_INSERTS;
+    const struct table *t = updates ? replaced[group] : tables[group - GROUP_INSERTS];
+    sqlite3_stmt **slot = updates ? &s->replace[group] : &s->writer.rows[t->number].insert_fed;
     if (count >= FEED_ROWS_MIN) {
         if (!*slot && feed_prepare(s->writer.db, "INSERT", t, slot, err) != ERR_OK)
             return err->code;
@@ -190,24 +166,25 @@ static enum err_code write_group(struct sqlite_store *s, unsigned group, const v
 /* Deletes and other updates in their order, then the groups. */
 static enum err_code write_rows(struct sqlite_store *s, const struct change_set *c, struct err *err)
 {
-    size_t begins[GROUP_COUNT], ends[GROUP_COUNT] = {0}; /* in `fed`; first `ends` counts */
+    const unsigned groups = GROUP_INSERTS + table_count;
+    size_t begins[GROUPS_MAX], ends[GROUPS_MAX] = {0}; /* in `fed`; first `ends` counts */
     for (size_t i = 0; i < c->row_count; i++) {
         unsigned group = group_of(s, &c->rows[i]);
-        if (group < GROUP_COUNT)
+        if (group < GROUPS_MAX)
             ends[group]++;
         else if (group == GROUP_NONE && rows_write(&s->writer, &c->rows[i], err) != ERR_OK)
             return err->code;
     }
-    for (size_t g = 0, at = 0; g < GROUP_COUNT; g++) {
+    for (size_t g = 0, at = 0; g < groups; g++) {
         begins[g] = at;
         at += ends[g];
         ends[g] = begins[g];
     }
     const void **fed = sqlite_fed_room(s, c->row_count);
     for (size_t i = 0; i < c->row_count; i++)
-        if (group_of(s, &c->rows[i]) < GROUP_COUNT)
+        if (group_of(s, &c->rows[i]) < GROUPS_MAX)
             fed[ends[group_of(s, &c->rows[i])]++] = c->rows[i].row;
-    for (unsigned g = 0; g < GROUP_COUNT; g++)
+    for (unsigned g = 0; g < groups; g++)
         if (write_group(s, g, fed + begins[g], ends[g] - begins[g], err) != ERR_OK)
             return err->code;
     return ERR_OK;
@@ -215,13 +192,11 @@ static enum err_code write_rows(struct sqlite_store *s, const struct change_set 
 
 static enum err_code write_all(struct sqlite_store *s, const struct change_set *c, struct err *err)
 {
-    struct str aside;
-    if (merge_or_ride(s, c, &aside, err) != ERR_OK || marks_write(s, c, err) != ERR_OK ||
-        events_write(s, c, err) != ERR_OK || write_rows(s, c, err) != ERR_OK ||
-        write_log(s, c, aside, err) != ERR_OK || write_idem(s, c, err) != ERR_OK ||
-        write_marks(s, c, err) != ERR_OK)
+    if (run_index_write(s, c, err) != ERR_OK || events_write(s, c, err) != ERR_OK ||
+        deferred_write(s, c, err) != ERR_OK || write_rows(s, c, err) != ERR_OK ||
+        write_idem(s, c, err) != ERR_OK)
         return err->code;
-    return position_write(s, next_chunk_after(c), err);
+    return write_numbers(s, c, err);
 }
 
 enum err_code sqlite_begin(struct sqlite_store *s, struct err *err)
@@ -246,15 +221,13 @@ enum err_code sqlite_commit_changes(struct store *base, const struct change_set 
         return err->code;
     if (write_all(s, c, err) == ERR_OK &&
         sqlite_step_done(s->writer.db, s->commit, "commit", err) == ERR_OK) {
-        merge_committed(s, c);
-        marks_committed(s, c);
+        deferred_committed(s, c);
+        run_index_committed(s, c);
         events_committed(s);
         client_tasks_apply(s->client_tasks, c->rows, c->row_count);
         row_cache_apply(s->row_cache, c->rows, c->row_count);
         base->next_chunk = next_chunk_after(c);
         position_committed(s);
-        if (c->drop_chunks_below)
-            base->first_chunk = c->drop_chunks_below;
         return ERR_OK;
     }
     events_failed(s, c);

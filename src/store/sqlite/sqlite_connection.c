@@ -58,6 +58,17 @@ enum err_code sqlite_prepare(sqlite3 *db, const char *sql, sqlite3_stmt **ret, s
     return rc == SQLITE_OK ? ERR_OK : sqlite_err(db, rc, "prepare", err);
 }
 
+enum err_code sqlite_number(sqlite3 *db, const char *sql, int64_t *ret, struct err *err)
+{
+    sqlite3_stmt *q = NULL;
+    if (sqlite_prepare(db, sql, &q, err) != ERR_OK)
+        return err->code;
+    int rc = sqlite3_step(q);
+    *ret = rc == SQLITE_ROW ? sqlite3_column_int64(q, 0) : 0;
+    sqlite3_finalize(q);
+    return rc == SQLITE_ROW || rc == SQLITE_DONE ? ERR_OK : sqlite_err(db, rc, "read", err);
+}
+
 enum err_code sqlite_step_done(sqlite3 *db, sqlite3_stmt *q, const char *doing, struct err *err)
 {
     int rc = sqlite3_step(q);
@@ -107,7 +118,7 @@ enum err_code connection_open(struct sqlite_connection *c, const char *path, con
 
 void connection_close(struct sqlite_connection *c)
 {
-    for (int i = 0; i < TABLE_COUNT; i++) {
+    for (unsigned i = 0; i < table_count; i++) {
         struct row_statements *r = &c->rows[i];
         sqlite3_stmt *all[] = {r->select, r->insert, r->insert_fed, r->update,
                                r->delete, r->scan,   r->of_client,  r->range};

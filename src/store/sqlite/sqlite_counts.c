@@ -19,13 +19,13 @@ static void note_one(int64_t client, struct str counts, void *arg)
         o->latest = arena_str(o->arena, counts);
 }
 
-enum err_code counts_fetch(struct sqlite_connection *c, sqlite3_stmt *asides, struct stats_row *row,
+enum err_code counts_fetch(struct sqlite_connection *c, sqlite3_stmt *deferred_rows, struct stats_row *row,
                            struct arena *a, bool *ret_found, struct err *err)
 {
     struct one_client o = {.client = row->client, .arena = a};
-    const struct aside_visitor v = {.counts = note_one, .arg = &o};
+    const struct listing_visitor v = {.counts = note_one, .arg = &o};
     if (rows_fetch(c, &table_stats_row, row, a, ret_found, err) != ERR_OK ||
-        aside_each(c->db, asides, &v, NULL, err) != ERR_OK)
+        listing_blocks_each(c->db, deferred_rows, &v, err) != ERR_OK)
         return err->code;
     if (*ret_found && o.latest.ptr)
         row->counts = o.latest;
@@ -79,12 +79,12 @@ static bool tell_latest(const void *row, void *arg)
     return all->fn(&latest, all->arg);
 }
 
-enum err_code counts_scan(struct sqlite_connection *c, sqlite3_stmt *asides, store_row_fn *fn, void *arg,
-                          struct err *err)
+enum err_code counts_scan(struct sqlite_connection *c, sqlite3_stmt *deferred_rows, store_row_fn *fn,
+                          void *arg, struct err *err)
 {
     struct all_clients all = {.arena = arena_new(1 << 12), .fn = fn, .arg = arg};
-    const struct aside_visitor v = {.counts = note_any, .arg = &all};
-    enum err_code code = aside_each(c->db, asides, &v, NULL, err);
+    const struct listing_visitor v = {.counts = note_any, .arg = &all};
+    enum err_code code = listing_blocks_each(c->db, deferred_rows, &v, err);
     if (code == ERR_OK)
         code = rows_scan(c, &table_stats_row, tell_latest, &all, err);
     map_free(&all.words);

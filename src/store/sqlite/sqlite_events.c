@@ -9,11 +9,11 @@
 
 enum {
     GROUP_BYTES = 16 << 20, /* of ten thousand busy runs each has some ten events in it */
-    GROUP_PACKS = 8192,
+    GROUP_BLOCKS = 8192,
     RUN_BYTES = 1024, /* a commit with no more than that for each run: a page each would cost more */
     EVENT_BYTES = 96, /* of an event beside its texts, about */
     SLICE_MIN = 64,
-    DROP_PACKS = 8, /* with a commit */
+    DROP_BLOCKS = 8, /* with a commit */
 };
 
 void events_init(struct sqlite_events *e, size_t group)
@@ -26,7 +26,7 @@ enum err_code events_prepare(struct sqlite_store *s, struct err *err)
 {
     struct sqlite_events *e = &s->events;
     sqlite3 *db = s->writer.db;
-    if (sqlite_prepare(db, EVENT_PACKS_SQL, &e->packs, err) != ERR_OK ||
+    if (sqlite_prepare(db, EVENT_BLOCKS_SQL, &e->blocks, err) != ERR_OK ||
         sqlite_prepare(db, "INSERT INTO event_packs(n,events) VALUES(?,?)", &e->put, err) != ERR_OK ||
         sqlite_prepare(db, "DELETE FROM event_packs WHERE n<?", &e->drop, err) != ERR_OK)
         return err->code;
@@ -36,7 +36,7 @@ enum err_code events_prepare(struct sqlite_store *s, struct err *err)
 void events_close(struct sqlite_store *s)
 {
     struct sqlite_events *e = &s->events;
-    sqlite3_finalize(e->packs);
+    sqlite3_finalize(e->blocks);
     sqlite3_finalize(e->put);
     sqlite3_finalize(e->drop);
     sqlite3_finalize(e->merge);
@@ -44,7 +44,7 @@ void events_close(struct sqlite_store *s)
     waiting_free(&e->old);
     free(e->order);
     free(e->rows);
-    strbuf_free(&e->pack);
+    strbuf_free(&e->block);
     pthread_mutex_destroy(&e->lock);
 }
 
@@ -52,7 +52,7 @@ void events_close(struct sqlite_store *s)
 static void turn(struct sqlite_events *e)
 {
     if (e->old.count || !e->young.count ||
-        (e->young.bytes < e->group && e->next_pack - e->first_pack < GROUP_PACKS))
+        (e->young.bytes < e->group && e->next_block - e->first_block < GROUP_BLOCKS))
         return;
     pthread_mutex_lock(&e->lock);
     waiting_free(&e->old);
@@ -61,33 +61,33 @@ static void turn(struct sqlite_events *e)
     pthread_mutex_unlock(&e->lock);
     e->order = waiting_in_order(&e->old);
     e->merged = (struct event_place){0};
-    e->old_below = e->next_pack;
+    e->old_below = e->next_block;
 }
 
-static bool put_young(int64_t pack, int64_t run, int64_t seq, struct str packed, void *arg)
+static bool put_young(int64_t block, int64_t run, int64_t seq, struct str packed, void *arg)
 {
     struct sqlite_events *e = arg;
     struct run_event_row row;
-    e->first_pack = e->first_pack ? e->first_pack : pack;
-    e->next_pack = pack + 1;
-    return waiting_row(run, seq, packed, &row) && waiting_put(&e->young, run, seq, pack, packed);
+    e->first_block = e->first_block ? e->first_block : block;
+    e->next_block = block + 1;
+    return waiting_row(run, seq, packed, &row) && waiting_put(&e->young, run, seq, block, packed);
 }
 
 enum err_code events_load(struct sqlite_store *s, struct err *err)
 {
     struct sqlite_events *e = &s->events;
-    if (event_packs_each(s->writer.db, e->packs, put_young, e, err) != ERR_OK)
+    if (event_blocks_each(s->writer.db, e->blocks, put_young, e, err) != ERR_OK)
         return err->code;
-    e->next_pack = e->next_pack ? e->next_pack : 1;
-    e->first_pack = e->first_pack ? e->first_pack : e->next_pack;
-    e->held_from = e->first_pack;
+    e->next_block = e->next_block ? e->next_block : 1;
+    e->first_block = e->first_block ? e->first_block : e->next_block;
+    e->held_from = e->first_block;
     turn(e);
     return ERR_OK;
 }
 
 /* --- merging ------------------------------------------------------------------------------------- */
 
-static enum err_code drop_packs(struct sqlite_store *s, int64_t below, struct err *err)
+static enum err_code drop_blocks(struct sqlite_store *s, int64_t below, struct err *err)
 {
     s->events.drop_below = below;
     sqlite3_bind_int64(s->events.drop, 1, below);
@@ -132,8 +132,8 @@ static enum err_code merge_slice(struct sqlite_store *s, size_t came, struct err
 {
     struct sqlite_events *e = &s->events;
     if (e->merged.run == e->old.by_run.count) {
-        int64_t below = e->first_pack + DROP_PACKS;
-        return drop_packs(s, below < e->old_below ? below : e->old_below, err);
+        int64_t below = e->first_block + DROP_BLOCKS;
+        return drop_blocks(s, below < e->old_below ? below : e->old_below, err);
     }
     size_t count = take_rows(e, &e->old, e->order, &e->until, came + came / 4 + SLICE_MIN);
     return merge_rows(s, count, err);
@@ -157,7 +157,7 @@ static enum err_code merge_all(struct sqlite_store *s, struct err *err)
 {
     if (merge_set(s, &s->events.old, err) != ERR_OK || merge_set(s, &s->events.young, err) != ERR_OK)
         return err->code;
-    return drop_packs(s, s->events.next_pack, err);
+    return drop_blocks(s, s->events.next_block, err);
 }
 
 static void end_merge(struct sqlite_events *e)
@@ -197,26 +197,26 @@ static struct survey look_at(const struct change_set *c)
 static enum err_code put_all(struct sqlite_events *e, const struct change_set *c, struct err *err)
 {
     bool fits = true;
-    event_pack_begin(&e->pack);
-    pthread_mutex_lock(&e->lock); /* readers do not see them before the commit: it brings the pack */
+    event_block_begin(&e->block);
+    pthread_mutex_lock(&e->lock); /* readers do not see them before the commit: it brings the block */
     for (size_t i = 0; fits && i < c->row_count; i++) {
         const struct run_event_row *row = c->rows[i].row;
         if (c->rows[i].table == &table_run_event_row)
-            fits = waiting_put(&e->young, row->run, row->seq, e->next_pack, event_pack_add(&e->pack, row));
+            fits = waiting_put(&e->young, row->run, row->seq, e->next_block, event_block_add(&e->block, row));
     }
     pthread_mutex_unlock(&e->lock);
-    event_pack_end(&e->pack);
+    event_block_end(&e->block);
     return fits ? ERR_OK
                 : err_set(err, ERR_STORE_CORRUPT, "an event of a run is written twice, or in a wrong order");
 }
 
-static enum err_code write_pack(struct sqlite_store *s, const struct change_set *c, struct err *err)
+static enum err_code write_block(struct sqlite_store *s, const struct change_set *c, struct err *err)
 {
     struct sqlite_events *e = &s->events;
     if (put_all(e, c, err) != ERR_OK)
         return err->code;
-    sqlite3_bind_int64(e->put, 1, e->next_pack);
-    sqlite3_bind_blob64(e->put, 2, e->pack.ptr, e->pack.len, SQLITE_STATIC);
+    sqlite3_bind_int64(e->put, 1, e->next_block);
+    sqlite3_bind_blob64(e->put, 2, e->block.ptr, e->block.len, SQLITE_STATIC);
     return sqlite_step_done(s->writer.db, e->put, "event_packs", err);
 }
 
@@ -232,7 +232,7 @@ enum err_code events_write(struct sqlite_store *s, const struct change_set *c, s
         return ERR_OK;
     if (e->all_at_once)
         return merge_all(s, err);
-    if (e->rides && write_pack(s, c, err) != ERR_OK)
+    if (e->rides && write_block(s, c, err) != ERR_OK)
         return err->code;
     return e->old.count ? merge_slice(s, e->rides ? y.events : 0, err) : ERR_OK;
 }
@@ -247,18 +247,18 @@ void events_committed(struct sqlite_store *s)
     struct sqlite_events *e = &s->events;
     e->merged = e->until;
     if (e->drop_below)
-        e->first_pack = e->drop_below;
+        e->first_block = e->drop_below;
     if (e->all_at_once) {
-        e->old_below = e->next_pack;
+        e->old_below = e->next_block;
         end_merge(e);
         pthread_mutex_lock(&e->lock);
         waiting_free(&e->young);
         pthread_mutex_unlock(&e->lock);
         return;
     }
-    if (e->old.count && e->first_pack >= e->old_below)
+    if (e->old.count && e->first_block >= e->old_below)
         end_merge(e);
-    e->next_pack += e->rides;
+    e->next_block += e->rides;
     turn(e);
 }
 
@@ -270,6 +270,6 @@ void events_failed(struct sqlite_store *s, const struct change_set *c)
     pthread_mutex_lock(&e->lock);
     for (size_t i = 0; i < c->row_count; i++)
         if (c->rows[i].table == &table_run_event_row)
-            waiting_take_back(&e->young, ((const struct run_event_row *)c->rows[i].row)->run, e->next_pack);
+            waiting_take_back(&e->young, ((const struct run_event_row *)c->rows[i].row)->run, e->next_block);
     pthread_mutex_unlock(&e->lock);
 }

@@ -2,23 +2,23 @@
  *
  * The events of a run lie together, so the next event of each of a thousand runs belongs on a page of its
  * own, and a page that is written for one event goes to the WAL and from there to the file as a whole. So
- * where a commit has few bytes for each run its events go, packed, into one row at the end of `event_packs`,
+ * where a commit has few bytes for each run its events go, packed, into one row at the end of `event_blocks`,
  * and are kept in memory. When a group has gathered it is merged into `run_events` run by run, a slice with
- * each commit of events that follows; then its packs are dropped, a few with each commit, while the next
+ * each commit of events that follows; then its blocks are dropped, a few with each commit, while the next
  * group gathers. Where a commit has much for a run (a batch, a large payload) it is written to its place.
  *
- * After a crash all packs that are left are one group: events never change, so those that had been merged are
- * merged again and make no difference.
+ * After a crash all blocks that are left are one group: events never change, so those that had been merged
+ * are merged again and make no difference.
  *
  * Threads:  the writer changes the sets; readers of the same store copy what they need out of them, under
- *           the lock. Which packs a reader may see its snapshot says. A snapshot older than what is in
- *           memory, and a reader without a store (weir verify), read the packs themselves. */
+ *           the lock. Which blocks a reader may see its snapshot says. A snapshot older than what is in
+ *           memory, and a reader without a store (weir verify), read the blocks themselves. */
 #ifndef WEIR_STORE_SQLITE_EVENTS_H
 #define WEIR_STORE_SQLITE_EVENTS_H
 
 #include <pthread.h>
 
-#include "store/sqlite/sqlite_event_pack.h"
+#include "store/sqlite/sqlite_event_block.h"
 #include "store/sqlite/sqlite_waiting_events.h"
 #include "store/store.h"
 
@@ -32,20 +32,20 @@ struct event_place {
 struct sqlite_events {
     size_t group;                     /* so many bytes are merged together */
     struct waiting_events young, old; /* that gather; that are being merged */
-    int64_t held_from;                /* what came in this pack and later is in memory */
+    int64_t held_from;                /* what came in this block and later is in memory */
     pthread_mutex_t lock;             /* guards the three above; only the writer changes them */
     const struct run_waiting **order; /* the runs of the old ones */
     struct event_place merged;        /* of the old ones, so far */
-    int64_t first_pack, next_pack;    /* packs in [first_pack, next_pack) are there */
+    int64_t first_block, next_block;  /* blocks in [first_block, next_block) are there */
     int64_t old_below;                /* those under it are of the old ones */
-    /* The commit under way: its pack, how far it merges, which packs it drops. */
+    /* The commit under way: its block, how far it merges, which blocks it drops. */
     bool rides, all_at_once;
-    struct strbuf pack;
+    struct strbuf block;
     struct event_place until;
     int64_t drop_below;
     struct run_event_row *rows; /* room for a slice */
     size_t row_capacity;
-    sqlite3_stmt *packs, *put, *drop, *merge;
+    sqlite3_stmt *blocks, *put, *drop, *merge;
 };
 
 void events_init(struct sqlite_events *e, size_t group); /* 0: as many bytes as is good */
@@ -72,7 +72,7 @@ enum err_code events_range(struct sqlite_reader *r, const struct run_event_row *
                            store_row_fn *fn, void *arg, struct err *err);
 enum err_code events_scan(struct sqlite_reader *r, store_row_fn *fn, void *arg, struct err *err);
 
-/* The packs that a connection sees: the first and the last, 0 and 0 when there are none. */
+/* The blocks that a connection sees: the first and the last, 0 and 0 when there are none. */
 #define EVENT_SPAN_SQL                                                                                       \
     "SELECT coalesce((SELECT min(n) FROM event_packs),0),coalesce((SELECT max(n) FROM event_packs),0)"
 

@@ -41,29 +41,29 @@ static void copy_one(struct copied *c, const struct waiting_event *e)
     strbuf_add(&c->bytes, e->packed, e->bytes);
 }
 
-/* Those from packs in [first, last]. */
+/* Those from blocks in [first, last]. */
 static void copy_set(struct copied *c, const struct waiting_events *w, const struct run_event_row *from,
                      int64_t first, int64_t last)
 {
     const struct run_waiting *r = waiting_of_run(w, from->run);
     for (size_t i = r ? run_waiting_from(r, from->seq) : 0; r && i < r->count && c->count < c->max; i++)
-        if (r->events[i]->pack >= first && r->events[i]->pack <= last)
+        if (r->events[i]->block >= first && r->events[i]->block <= last)
             copy_one(c, r->events[i]);
 }
 
 /* --- what a reader sees ---------------------------------------------------------------------------- */
 
-static bool put_own(int64_t pack, int64_t run, int64_t seq, struct str packed, void *arg)
+static bool put_own(int64_t block, int64_t run, int64_t seq, struct str packed, void *arg)
 {
     struct run_event_row row;
-    return waiting_row(run, seq, packed, &row) && waiting_put(arg, run, seq, pack, packed);
+    return waiting_row(run, seq, packed, &row) && waiting_put(arg, run, seq, block, packed);
 }
 
-/* The packs of this snapshot, into a set of the reader's own. */
+/* The blocks of this snapshot, into a set of the reader's own. */
 static enum err_code load_own(struct sqlite_reader *r, struct err *err)
 {
     waiting_free(&r->own_events);
-    enum err_code code = event_packs_each(r->connection.db, r->event_packs, put_own, &r->own_events, err);
+    enum err_code code = event_blocks_each(r->connection.db, r->event_blocks, put_own, &r->own_events, err);
     r->has_own_events = code == ERR_OK;
     return code;
 }
@@ -78,7 +78,7 @@ static enum err_code read_span(struct sqlite_reader *r, int64_t *ret_first, int6
     return rc == SQLITE_ROW ? ERR_OK : sqlite_err(r->connection.db, rc, "event_packs", err);
 }
 
-/* False: the snapshot has packs that are not in memory any more. */
+/* False: the snapshot has blocks that are not in memory any more. */
 static bool copy_of_writer(struct sqlite_events *e, struct copied *c, const struct run_event_row *from,
                            int64_t first, int64_t last)
 {

@@ -7,13 +7,6 @@
 
 #include "base/banned.h"
 
-/* Every table can be fed. */
-#define ONE(name)                          +1
-#define X(row, name, columns, keys, fixed) _Static_assert(columns(ONE, ONE, ONE) <= FEED_COLUMNS, name);
-STORE_TABLES(X)
-#undef X
-#undef ONE
-
 struct feed_table {
     sqlite3_vtab base;
     const struct feed *feed;

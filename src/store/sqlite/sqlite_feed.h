@@ -11,7 +11,7 @@
 
 #include "store/store.h"
 
-enum { FEED_COLUMNS = 32, FEED_ROWS_MIN = 4 };
+enum { FEED_COLUMNS = TABLE_COLUMNS_MAX, FEED_ROWS_MIN = 4 };
 
 struct feed {
     const struct table *table;

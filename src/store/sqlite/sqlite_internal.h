@@ -6,11 +6,13 @@
 
 #include "store/client_tasks.h"
 #include "store/row_cache.h"
-#include "store/sqlite/sqlite_aside.h"
+#include "store/sqlite/sqlite_deferred.h"
 #include "store/sqlite/sqlite_events.h"
 #include "store/sqlite/sqlite_feed.h"
-#include "store/sqlite/sqlite_marks.h"
-#include "store/sqlite/sqlite_runs.h"
+#include "store/sqlite/sqlite_listing_block.h"
+#include "store/sqlite/sqlite_log.h"
+#include "store/sqlite/sqlite_run_index.h"
+#include "store/sqlite/sqlite_id_blocks.h"
 #include "store/store.h"
 
 /* Statements of one connection, prepared when first used. */
@@ -20,7 +22,7 @@ struct row_statements {
 
 struct sqlite_connection {
     sqlite3 *db;
-    struct row_statements rows[TABLE_COUNT];
+    struct row_statements rows[TABLES_MAX];
 };
 
 struct entry_list {
@@ -37,10 +39,9 @@ enum { SQLITE_REPLACED = 3 }; /* tables whose updates are fed (sqlite_commit.c) 
 struct sqlite_store {
     struct store base;
     struct sqlite_connection writer;
-    size_t unmerged_entries, unmerged_commits; /* that lie beside the log */
-    bool merges;                               /* the commit under way does */
-    struct strbuf aside;                       /* of the commit under way */
-    struct sqlite_marks marks;
+    struct sqlite_deferred deferred;
+    struct sqlite_log log;
+    struct sqlite_run_index run_index;
     struct sqlite_events events;
     struct client_tasks *client_tasks;
     struct row_cache *row_cache;       /* what the writer fetches again and again */
@@ -50,13 +51,11 @@ struct sqlite_store {
     size_t fed_capacity;
     int64_t pages_copied; /* of the WAL, by the last checkpoint of ours */
     enum checkpoint_control control;
-    sqlite3_stmt *begin, *commit, *rollback, *log_insert, *log_drop, *log_mark, *idem_insert, *idem_drop,
-        *asides, *merged_mark, *mark_put, *mark_drop, *list_run, *list_next, *list_put, *list_drop,
-        *replace[SQLITE_REPLACED];
+    sqlite3_stmt *begin, *commit, *rollback, *idem_insert, *idem_drop, *number_put, *number_drop, *list_block,
+        *list_next, *list_put, *list_drop, *replace[SQLITE_REPLACED];
     char *path, *vfs;
     int64_t timeout_ms;
     struct high_water position; /* of the last commit */
-    int64_t commit_offset;      /* as it is stored (sqlite_position.c) */
     int mark_fd;                /* -1: no mark is kept */
     struct sqlite_file_id database_file, wal_file;
     bool watches, is_gone; /* the files, or what was opened is no longer at its path */
@@ -66,16 +65,18 @@ struct sqlite_reader {
     struct reader base;
     struct sqlite_connection connection;
     bool in_snapshot;
-    struct waiting_events own_events; /* the packs of this snapshot, when it has read them itself */
+    struct waiting_events own_events; /* the blocks of this snapshot, when it has read them itself */
     bool has_own_events;
-    sqlite3_stmt *begin, *end, *chunk, *list, *asides, *mark_packs, *event_packs, *event_span, *scan_log,
-        *scan_list, *scan_idem, *mark, *next_chunk, *check;
+    sqlite3_stmt *begin, *end, *chunk, *log_pieces, *list, *deferred_rows, *index_blocks, *event_blocks,
+        *event_span, *scan_log, *scan_list, *scan_idem, *number, *next_chunk, *check;
 };
 
 /* The one place SQLite's codes become ours. */
 enum err_code sqlite_err(sqlite3 *db, int rc, const char *doing, struct err *err);
 enum err_code sqlite_run(sqlite3 *db, const char *sql, struct err *err);
 enum err_code sqlite_prepare(sqlite3 *db, const char *sql, sqlite3_stmt **ret, struct err *err);
+/* The first number of a query's first row; 0 when there is none. */
+enum err_code sqlite_number(sqlite3 *db, const char *sql, int64_t *ret, struct err *err);
 /* Steps a statement that gives no row, then resets it. */
 enum err_code sqlite_step_done(sqlite3 *db, sqlite3_stmt *q, const char *doing, struct err *err);
 
@@ -96,6 +97,7 @@ enum err_code rows_range(struct sqlite_connection *c, const struct table *t, con
 
 /* Migrations (sqlite_migrate.c). */
 enum err_code sqlite_migrate(sqlite3 *db, struct err *err);
+enum err_code sqlite_schema_make(sqlite3 *db, struct err *err); /* sqlite_schema.c */
 enum err_code sqlite_check_version(sqlite3 *db, struct err *err);
 
 /* Commit (sqlite_commit.c). */
@@ -127,9 +129,7 @@ void checkpoint_saw_commit(struct sqlite_store *s, int pages);
  * writing: *ret_loss is what is missing and accepted. */
 enum err_code position_check(const struct sqlite_options *o, struct err *ret_loss, struct err *err);
 enum err_code position_open(struct sqlite_store *s, enum high_water_mode mode, struct err *err);
-/* In a commit; `next_chunk` is where the log's numbers go on after it. */
-enum err_code position_write(struct sqlite_store *s, int64_t next_chunk, struct err *err);
-void position_committed(struct sqlite_store *s); /* after it, base.next_chunk being set */
+void position_committed(struct sqlite_store *s);
 void position_close(struct sqlite_store *s);
 enum err_code sqlite_watch(struct store *base, struct err *err);
 enum err_code sqlite_is_gone(const struct sqlite_store *s, struct err *err); /* as the last watch saw it */
@@ -145,26 +145,14 @@ enum err_code list_read(struct reader *r, const struct list_query *q, int64_t *r
                         struct err *err);
 enum err_code list_scan(struct reader *r, store_list_fn *fn, void *arg, struct err *err);
 
-/* Merging (sqlite_merge.c): first in a commit, before its rows. Gives the aside to be written with its last
- * log chunk; absent when there is none, or when it was merged with all the others. */
-enum err_code merge_or_ride(struct sqlite_store *s, const struct change_set *c, struct str *ret_aside,
-                            struct err *err);
-void merge_committed(struct sqlite_store *s, const struct change_set *c);
-enum err_code merge_load(struct sqlite_store *s, struct err *err); /* at open: how much waits */
-
-/* Counters (sqlite_counts.c): rows of client_stats with the asides laid over them. */
-enum err_code counts_fetch(struct sqlite_connection *c, sqlite3_stmt *asides, struct stats_row *row,
+/* Counters (sqlite_counts.c): rows of client_stats with the deferred rows laid over them. */
+enum err_code counts_fetch(struct sqlite_connection *c, sqlite3_stmt *deferred_rows, struct stats_row *row,
                            struct arena *a, bool *ret_found, struct err *err);
-enum err_code counts_scan(struct sqlite_connection *c, sqlite3_stmt *asides, store_row_fn *fn, void *arg,
-                          struct err *err);
+enum err_code counts_scan(struct sqlite_connection *c, sqlite3_stmt *deferred_rows, store_row_fn *fn,
+                          void *arg, struct err *err);
 
 /* Readers (sqlite_reader.c). */
 enum err_code sqlite_reader_open(struct store *base, struct reader **ret_reader, struct err *err);
 extern const struct store_ops store_sqlite_ops;
-
-/* Where the log's numbers go on: they do not start over when it was purged empty. */
-#define NEXT_CHUNK_SQL                                                                                       \
-    "SELECT max(coalesce((SELECT max(g) FROM log),0)+1,"                                                     \
-    "coalesce((SELECT value FROM marks WHERE name='next_chunk'),0))"
 
 #endif

@@ -1,6 +1,6 @@
-/* Listing entries: they ride beside the log (sqlite_aside.h) and are merged, sorted, into the runs of `list`
- * many at a time (sqlite_list_write.c); a listing reads both in one snapshot. So a commit touches no page for
- * listing, instead of one random page per job and index. */
+/* Listing entries: they are deferred (sqlite_listing_block.h), and many are merged, sorted, into the blocks
+ * of `list` together (sqlite_list_write.c); a listing reads both in one snapshot. So a commit touches no page
+ * for listing, instead of one random page per job and index. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,8 +11,8 @@
 
 int list_entry_order(const struct list_entry *x, const struct list_entry *y)
 {
-    if (x->client != y->client)
-        return x->client < y->client ? -1 : 1;
+    if (x->owner_key != y->owner_key)
+        return x->owner_key < y->owner_key ? -1 : 1;
     if (x->bucket != y->bucket)
         return x->bucket < y->bucket ? -1 : 1;
     return x->id < y->id ? -1 : x->id > y->id;
@@ -51,7 +51,7 @@ void entry_list_add(const struct list_entry *e, void *list)
     l->entries[l->count++] = *e;
 }
 
-/* What the asides say about the ids of one query: the last word per id wins. */
+/* The deferred entries of one query: the last one of an id counts. */
 struct overlay {
     const struct list_query *query;
     struct list_entry *entries;
@@ -62,7 +62,7 @@ static void overlay_add(const struct list_entry *e, void *arg)
 {
     struct overlay *o = arg;
     const struct list_query *q = o->query;
-    if (e->client != q->client || e->bucket != q->bucket || e->id >= q->below_id || e->id < q->from_id)
+    if (e->owner_key != q->owner_key || e->bucket != q->bucket || e->id >= q->below_id || e->id < q->from_id)
         return;
     for (size_t i = o->count; i-- > 0;)
         if (o->entries[i].id == e->id) {
@@ -98,9 +98,9 @@ enum err_code list_damaged(int64_t first, struct err *err)
                    (long long)first);
 }
 
-/* The next row's run, of columns `at` and `at` + 1; false at the end and when *code tells of trouble. */
-static bool next_run(struct sqlite_reader *r, sqlite3_stmt *q, int at, struct id_run *ret_run,
-                     enum err_code *code, struct err *err)
+/* The next row's block, of columns `at` and `at` + 1; false at the end and when *code tells of trouble. */
+static bool next_block(struct sqlite_reader *r, sqlite3_stmt *q, int at, struct id_block *ret_block,
+                       enum err_code *code, struct err *err)
 {
     int rc = sqlite3_step(q);
     if (rc != SQLITE_ROW) {
@@ -108,9 +108,9 @@ static bool next_run(struct sqlite_reader *r, sqlite3_stmt *q, int at, struct id
         return false;
     }
     struct str bytes = {sqlite3_column_blob(q, at + 1), (size_t)sqlite3_column_bytes(q, at + 1)};
-    if (run_decode(sqlite3_column_int64(q, at), bytes, ret_run))
+    if (id_block_decode(sqlite3_column_int64(q, at), bytes, ret_block))
         return true;
-    *code = list_damaged(ret_run->first, err);
+    *code = list_damaged(ret_block->first, err);
     return false;
 }
 
@@ -118,8 +118,8 @@ static bool next_run(struct sqlite_reader *r, sqlite3_stmt *q, int at, struct id
 struct merged {
     struct sqlite_reader *reader;
     const struct list_query *query;
-    struct id_run run;
-    size_t left; /* of the run */
+    struct id_block block;
+    size_t left; /* of the block */
     enum err_code code;
 };
 
@@ -128,13 +128,13 @@ static int64_t merged_next(struct merged *m, struct err *err)
 {
     do
         while (m->left) {
-            int64_t id = m->run.ids[--m->left];
+            int64_t id = m->block.ids[--m->left];
             if (id < m->query->from_id)
                 return -1;
             if (id < m->query->below_id)
                 return id;
         }
-    while (next_run(m->reader, m->reader->list, 0, &m->run, &m->code, err) && (m->left = m->run.count));
+    while (next_block(m->reader, m->reader->list, 0, &m->block, &m->code, err) && (m->left = m->block.count));
     return -1;
 }
 
@@ -143,7 +143,7 @@ static enum err_code merge_read(struct sqlite_reader *r, const struct overlay *o
                                 size_t *ret_count, struct err *err)
 {
     struct merged m = {.reader = r, .query = o->query};
-    sqlite3_bind_int64(r->list, 1, o->query->client);
+    sqlite3_bind_int64(r->list, 1, o->query->owner_key);
     sqlite3_bind_int64(r->list, 2, o->query->bucket);
     sqlite3_bind_int64(r->list, 3, o->query->below_id);
     size_t at = 0, n = 0;
@@ -173,8 +173,8 @@ enum err_code list_read(struct reader *base, const struct list_query *q, int64_t
 {
     struct sqlite_reader *r = (struct sqlite_reader *)base;
     struct overlay o = {.query = q};
-    const struct aside_visitor v = {.entry = overlay_add, .arg = &o};
-    enum err_code code = aside_each(r->connection.db, r->asides, &v, NULL, err);
+    const struct listing_visitor v = {.entry = overlay_add, .arg = &o};
+    enum err_code code = listing_blocks_each(r->connection.db, r->deferred_rows, &v, err);
     if (code == ERR_OK) {
         if (o.count)
             qsort(o.entries, o.count, sizeof *o.entries, newest_first);
@@ -189,7 +189,7 @@ enum err_code list_read(struct reader *base, const struct list_query *q, int64_t
 /* Where the scan is in `list`. */
 struct scan {
     struct sqlite_reader *reader;
-    struct id_run run;
+    struct id_block block;
     size_t at;
     struct list_entry entry; /* the next one, if there is one */
     bool has_entry;
@@ -199,8 +199,8 @@ struct scan {
 static void scan_next(struct scan *s, struct err *err)
 {
     sqlite3_stmt *q = s->reader->scan_list;
-    bool more = s->at < s->run.count;
-    if (!more && next_run(s->reader, q, 2, &s->run, &s->code, err)) {
+    bool more = s->at < s->block.count;
+    if (!more && next_block(s->reader, q, 2, &s->block, &s->code, err)) {
         s->at = 0;
         more = true;
     }
@@ -208,11 +208,11 @@ static void scan_next(struct scan *s, struct err *err)
     s->has_entry = more;
     if (!more)
         return;
-    s->entry = (struct list_entry){.client = sqlite3_column_int64(q, 0),
+    s->entry = (struct list_entry){.owner_key = sqlite3_column_int64(q, 0),
                                    .bucket = (uint8_t)sqlite3_column_int64(q, 1),
-                                   .id = s->run.ids[s->at++]};
-    if (list_entry_order(&before, &s->entry) >= 0) /* a run reaches into the next */
-        s->code = list_damaged(s->run.first, err);
+                                   .id = s->block.ids[s->at++]};
+    if (list_entry_order(&before, &s->entry) >= 0) /* a block reaches into the next */
+        s->code = list_damaged(s->block.first, err);
 }
 
 static enum err_code scan_merged(struct sqlite_reader *r, const struct list_entry **fresh, size_t count,
@@ -240,8 +240,8 @@ enum err_code list_scan(struct reader *base, store_list_fn *fn, void *arg, struc
 {
     struct sqlite_reader *r = (struct sqlite_reader *)base;
     struct entry_list waiting = {0};
-    const struct aside_visitor v = {.entry = entry_list_add, .arg = &waiting};
-    enum err_code code = aside_each(r->connection.db, r->asides, &v, NULL, err);
+    const struct listing_visitor v = {.entry = entry_list_add, .arg = &waiting};
+    enum err_code code = listing_blocks_each(r->connection.db, r->deferred_rows, &v, err);
     if (code == ERR_OK) {
         size_t count;
         const struct list_entry **fresh = list_last_words(&waiting, &count);

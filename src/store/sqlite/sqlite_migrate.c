@@ -1,6 +1,7 @@
-/* Migrations: numbered SQL files of store/migrations, embedded. Those that a database lacks are
- * applied in one transaction: an upgrade happens whole or not at all, and a new database costs one sync.
- * PRAGMA user_version holds the number of the last one. A database from a newer program is refused. */
+/* A new database is made from the descriptions of the tables; one of a former program gets the numbered
+ * files of store/migrations that it lacks. Either happens in one transaction: whole or not at all, and for
+ * one sync. PRAGMA user_version holds the number of the last file. A database from a newer program is
+ * refused. */
 #include <stdio.h>
 
 #include "store/migrations/migrations.h"
@@ -45,11 +46,13 @@ enum err_code sqlite_check_version(sqlite3 *db, struct err *err)
     return ERR_OK;
 }
 
-static enum err_code apply_from(sqlite3 *db, int version, struct err *err)
+static enum err_code bring_up_from(sqlite3 *db, int version, struct err *err)
 {
     char set_version[64];
-    for (int n = version; n < STORE_SCHEMA_VERSION; n++)
-        if (sqlite_run(db, store_migrations[n], err) != ERR_OK)
+    if (!version && sqlite_schema_make(db, err) != ERR_OK)
+        return err->code;
+    for (int n = version; version && n < STORE_SCHEMA_VERSION; n++)
+        if (store_migrations[n].sqlite && sqlite_run(db, store_migrations[n].sqlite, err) != ERR_OK)
             return err->code;
     snprintf(set_version, sizeof set_version, "PRAGMA user_version=%d; COMMIT", STORE_SCHEMA_VERSION);
     return sqlite_run(db, set_version, err);
@@ -64,9 +67,9 @@ enum err_code sqlite_migrate(sqlite3 *db, struct err *err)
         return refuse_newer(version, err);
     if (version == STORE_SCHEMA_VERSION)
         return ERR_OK;
-    if (runs_register(db, err) != ERR_OK || sqlite_run(db, "BEGIN IMMEDIATE", err) != ERR_OK)
+    if (id_blocks_register(db, err) != ERR_OK || sqlite_run(db, "BEGIN IMMEDIATE", err) != ERR_OK)
         return err->code;
-    if (apply_from(db, version, err) == ERR_OK)
+    if (bring_up_from(db, version, err) == ERR_OK)
         return ERR_OK;
     struct err ignored; /* the first failure is the one to tell */
     (void)!sqlite_run(db, "ROLLBACK", &ignored);

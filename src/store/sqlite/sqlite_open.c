@@ -4,9 +4,9 @@
 
 #include "base/must.h"
 #include "lifecycle/client_lifecycle.h"
-#include "store/id_columns.h"
 #include "store/row_rules.h"
 #include "store/sqlite/sqlite_internal.h"
+#include "store/table_sql.h"
 
 #include "base/banned.h"
 
@@ -82,8 +82,8 @@ static void load_word(int64_t client, struct str bytes, void *arg)
 
 static enum err_code load_all_counts(struct loading *l, struct err *err)
 {
-    const struct aside_visitor v = {.counts = load_word, .arg = l};
-    if (aside_each(l->store->writer.db, l->store->asides, &v, NULL, err) != ERR_OK)
+    const struct listing_visitor v = {.counts = load_word, .arg = l};
+    if (listing_blocks_each(l->store->writer.db, l->store->deferred.blocks, &v, err) != ERR_OK)
         return err->code;
     return rows_scan(&l->store->writer, &table_stats_row, load_counts, l, err);
 }
@@ -100,15 +100,13 @@ static enum err_code load_idem(struct sqlite_store *s, struct err *err)
     return rc == SQLITE_DONE ? ERR_OK : sqlite_err(s->writer.db, rc, "idem", err);
 }
 
-static enum err_code load_number(struct sqlite_store *s, const char *sql, int64_t *ret, struct err *err)
+static enum err_code load_last_id(struct sqlite_store *s, struct err *err)
 {
-    sqlite3_stmt *q = NULL;
-    if (sqlite_prepare(s->writer.db, sql, &q, err) != ERR_OK)
-        return err->code;
-    int rc = sqlite3_step(q);
-    *ret = rc == SQLITE_ROW ? sqlite3_column_int64(q, 0) : 0;
-    sqlite3_finalize(q);
-    return rc == SQLITE_ROW ? ERR_OK : sqlite_err(s->writer.db, rc, "load", err);
+    struct strbuf sql = {0};
+    table_sql_last_id(&sql);
+    enum err_code code = sqlite_number(s->writer.db, sql.ptr, &s->base.last_id, err);
+    strbuf_free(&sql);
+    return code;
 }
 
 static enum err_code load(struct sqlite_store *s, int64_t wall_ms, struct err *err)
@@ -118,25 +116,22 @@ static enum err_code load(struct sqlite_store *s, int64_t wall_ms, struct err *e
     b->live = live_new();
     s->client_tasks = client_tasks_new();
     s->row_cache = row_cache_new(ROW_CACHE_BYTES);
-    if (load_number(s, NEXT_CHUNK_SQL, &b->next_chunk, err) != ERR_OK ||
-        load_number(s, "SELECT coalesce(min(g),0) FROM log", &b->first_chunk, err) != ERR_OK ||
-        load_number(s, STORE_LAST_ID_SQL, &b->last_id, err) != ERR_OK ||
-        load_number(s, "SELECT coalesce(max(num),0)+1 FROM clients", &b->next_client, err) != ERR_OK ||
-        load_number(s, "SELECT max(coalesce(max(num),0)+1,1073741824) FROM tenants", &b->next_tenant, err) !=
+    if (log_load(s, err) != ERR_OK || load_last_id(s, err) != ERR_OK ||
+        sqlite_number(s->writer.db, "SELECT coalesce(max(num),0)+1 FROM clients", &b->next_client, err) !=
             ERR_OK ||
+        sqlite_number(s->writer.db, "SELECT max(coalesce(max(num),0)+1,1073741824) FROM tenants",
+                      &b->next_tenant, err) != ERR_OK ||
         rows_scan(&s->writer, &table_client_state_row, load_state, &l, err) != ERR_OK ||
         rows_scan(&s->writer, &table_queue_row, load_queue, &l, err) != ERR_OK ||
         rows_scan(&s->writer, &table_task_row, load_task, &l, err) != ERR_OK ||
         rows_scan(&s->writer, &table_webhook_row, load_hook, &l, err) != ERR_OK ||
-        load_all_counts(&l, err) != ERR_OK || load_idem(s, err) != ERR_OK || merge_load(s, err) != ERR_OK ||
-        marks_load(s, err) != ERR_OK || events_load(s, err) != ERR_OK)
+        load_all_counts(&l, err) != ERR_OK || load_idem(s, err) != ERR_OK ||
+        deferred_load(s, err) != ERR_OK || run_index_load(s, err) != ERR_OK || events_load(s, err) != ERR_OK)
         return err->code;
     if (l.broken)
         return err_set(err, ERR_STORE_CORRUPT,
                        "row %lld of tasks or client_stats is damaged (broken rule: %s); restore a backup",
                        (long long)l.broken_id, l.broken);
-    if (!b->first_chunk)
-        b->first_chunk = b->next_chunk;
     return ERR_OK;
 }
 
@@ -183,7 +178,7 @@ enum err_code store_open_sqlite(const struct sqlite_options *o, struct store **r
     s->vfs = o->vfs ? must_strdup(o->vfs) : NULL;
     s->timeout_ms = o->timeout_ms;
     s->control = o->control;
-    s->marks.group = o->mark_group;
+    s->run_index.group = o->index_group;
     events_init(&s->events, o->event_group);
     if (open_writer(s, o, err) != ERR_OK) {
         store_sqlite_ops.close(&s->base);

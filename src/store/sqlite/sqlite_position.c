@@ -1,9 +1,7 @@
 /* How many commits the database has had, and which one it is; its mark outside (store/high_water.h); and
  * whether the files that are open are still those at their paths.
  *
- * Numbers. A commit nearly always writes one chunk of the log, whose numbers go on for ever. So the number of
- * the last commit is that of the last chunk plus a difference, and only a commit with no chunk or several
- * writes the difference (`commit_offset` of table marks): the rule costs nothing on the hot path. */
+ * Every commit writes a row of `deferred` under its number, and the last one stays (sqlite_deferred.h). */
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -13,29 +11,30 @@
 
 #include "base/banned.h"
 
-#define MARK_OR_ZERO(name) "coalesce((SELECT value FROM marks WHERE name='" name "'),0)"
-#define POSITION_SQL                                                                                         \
-    "SELECT (" NEXT_CHUNK_SQL ")-1," MARK_OR_ZERO("commit_offset") "," MARK_OR_ZERO("store_id")
+#define NUMBER_OR_ZERO(name) "coalesce((SELECT value FROM marks WHERE name='" name "'),0)"
+#define POSITION_SQL         "SELECT (SELECT max(n) FROM deferred)," NUMBER_OR_ZERO("store_id")
+/* Up to schema 20 most commits wrote one chunk of the log; the others changed the difference. */
+#define FORMER_POSITION_SQL                                                                                  \
+    "SELECT max(coalesce((SELECT max(g) FROM log),0)," NUMBER_OR_ZERO("next_chunk") "-1)+" NUMBER_OR_ZERO(   \
+        "commit_offset") "," NUMBER_OR_ZERO("store_id")
 
 /* Of a database of any version; one without tables has had no commit. */
-static enum err_code read_position(sqlite3 *db, struct high_water *ret, int64_t *ret_offset, struct err *err)
+static enum err_code read_position(sqlite3 *db, struct high_water *ret, struct err *err)
 {
     sqlite3_stmt *q = NULL;
+    int64_t known;
     *ret = (struct high_water){0, 0};
-    *ret_offset = 0;
-    if (sqlite_prepare(db, "SELECT 1 FROM sqlite_schema WHERE name='marks'", &q, err) != ERR_OK)
+    if (sqlite_number(db, "SELECT count(*) FROM sqlite_schema WHERE name IN('marks','deferred')", &known,
+                      err) != ERR_OK)
+        return err->code;
+    if (!known)
+        return ERR_OK;
+    if (sqlite_prepare(db, known == 1 ? FORMER_POSITION_SQL : POSITION_SQL, &q, err) != ERR_OK)
         return err->code;
     int rc = sqlite3_step(q);
-    sqlite3_finalize(q);
-    if (rc != SQLITE_ROW)
-        return rc == SQLITE_DONE ? ERR_OK : sqlite_err(db, rc, "position", err);
-    if (sqlite_prepare(db, POSITION_SQL, &q, err) != ERR_OK)
-        return err->code;
-    rc = sqlite3_step(q);
     if (rc == SQLITE_ROW) {
-        *ret_offset = sqlite3_column_int64(q, 1);
-        ret->commits = sqlite3_column_int64(q, 0) + *ret_offset;
-        ret->store = sqlite3_column_int64(q, 2);
+        ret->commits = sqlite3_column_int64(q, 0);
+        ret->store = sqlite3_column_int64(q, 1);
     }
     sqlite3_finalize(q);
     return rc == SQLITE_ROW ? ERR_OK : sqlite_err(db, rc, "position", err);
@@ -45,13 +44,12 @@ enum err_code store_position_sqlite(const char *path, struct high_water *ret, st
 {
     struct sqlite_connection c;
     struct stat info;
-    int64_t offset;
     *ret = (struct high_water){0, 0};
     if (stat(path, &info) != 0 || !info.st_size) /* a WAL without its database is nothing */
         return ERR_OK;
     if (connection_open(&c, path, NULL, false, 10000, err) != ERR_OK)
         return err->code;
-    enum err_code code = read_position(c.db, ret, &offset, err);
+    enum err_code code = read_position(c.db, ret, err);
     connection_close(&c);
     return code;
 }
@@ -99,7 +97,7 @@ static enum err_code name_store(struct sqlite_store *s, struct err *err)
 
 enum err_code position_open(struct sqlite_store *s, enum high_water_mode mode, struct err *err)
 {
-    if (read_position(s->writer.db, &s->position, &s->commit_offset, err) != ERR_OK)
+    if (read_position(s->writer.db, &s->position, err) != ERR_OK)
         return err->code;
     if (mode == HIGH_WATER_NONE)
         return ERR_OK;
@@ -112,20 +110,9 @@ enum err_code position_open(struct sqlite_store *s, enum high_water_mode mode, s
     return ERR_OK;
 }
 
-enum err_code position_write(struct sqlite_store *s, int64_t next_chunk, struct err *err)
-{
-    int64_t offset = s->position.commits + 1 - (next_chunk - 1);
-    if (offset == s->commit_offset)
-        return ERR_OK;
-    sqlite3_bind_text(s->mark_put, 1, "commit_offset", -1, SQLITE_STATIC);
-    sqlite3_bind_int64(s->mark_put, 2, offset);
-    return sqlite_step_done(s->writer.db, s->mark_put, "marks", err);
-}
-
 void position_committed(struct sqlite_store *s)
 {
     s->position.commits++;
-    s->commit_offset = s->position.commits - (s->base.next_chunk - 1);
     high_water_note(s->mark_fd, &s->position);
 }
 

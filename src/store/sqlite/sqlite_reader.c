@@ -15,15 +15,16 @@ static const struct {
     {offsetof(struct sqlite_reader, chunk), "SELECT data FROM log WHERE g=?"},
     {offsetof(struct sqlite_reader, list),
      "SELECT first,ids FROM list WHERE client=? AND bucket=? AND first<? ORDER BY first DESC"},
-    {offsetof(struct sqlite_reader, asides), ASIDES_SQL},
-    {offsetof(struct sqlite_reader, mark_packs), MARK_PACKS_SQL},
-    {offsetof(struct sqlite_reader, event_packs), EVENT_PACKS_SQL},
+    {offsetof(struct sqlite_reader, log_pieces), LOG_PIECES_SQL},
+    {offsetof(struct sqlite_reader, deferred_rows), LISTING_BLOCKS_SQL},
+    {offsetof(struct sqlite_reader, index_blocks), INDEX_BLOCKS_SQL},
+    {offsetof(struct sqlite_reader, event_blocks), EVENT_BLOCKS_SQL},
     {offsetof(struct sqlite_reader, event_span), EVENT_SPAN_SQL},
     {offsetof(struct sqlite_reader, scan_log), "SELECT g,data FROM log WHERE g>=? ORDER BY g"},
     {offsetof(struct sqlite_reader, scan_list),
      "SELECT client,bucket,first,ids FROM list ORDER BY client,bucket,first"},
     {offsetof(struct sqlite_reader, scan_idem), "SELECT id,h FROM idem ORDER BY id"},
-    {offsetof(struct sqlite_reader, mark), "SELECT value FROM marks WHERE name=?"},
+    {offsetof(struct sqlite_reader, number), "SELECT value FROM marks WHERE name=?"},
     {offsetof(struct sqlite_reader, next_chunk), NEXT_CHUNK_SQL},
     {offsetof(struct sqlite_reader, check), "PRAGMA quick_check"},
 };
@@ -105,22 +106,28 @@ static void reader_end(struct reader *base)
  * one behind it go straight to the table. */
 static bool lies_in_two_places(const struct table *t)
 {
-    return t == &table_stats_row || t == &table_run_mark_row || t == &table_run_event_row;
+    return t == &table_stats_row || t == &table_run_index_row || t == &table_run_event_row;
+}
+
+static enum err_code begin_unless_begun(struct reader *base, bool *ret_begun, struct err *err)
+{
+    *ret_begun = !((struct sqlite_reader *)base)->in_snapshot;
+    return *ret_begun ? reader_begin(base, err) : ERR_OK;
 }
 
 static enum err_code begin_for(struct reader *base, const struct table *t, bool *ret_begun, struct err *err)
 {
-    *ret_begun = lies_in_two_places(t) && !((struct sqlite_reader *)base)->in_snapshot;
-    return *ret_begun ? reader_begin(base, err) : ERR_OK;
+    *ret_begun = false;
+    return lies_in_two_places(t) ? begin_unless_begun(base, ret_begun, err) : ERR_OK;
 }
 
 static enum err_code read_row(struct sqlite_reader *r, const struct table *t, void *row, struct arena *a,
                               bool *ret_found, struct err *err)
 {
     if (t == &table_stats_row)
-        return counts_fetch(&r->connection, r->asides, row, a, ret_found, err);
-    if (t == &table_run_mark_row)
-        return marks_fetch(&r->connection, r->mark_packs, row, ret_found, err);
+        return counts_fetch(&r->connection, r->deferred_rows, row, a, ret_found, err);
+    if (t == &table_run_index_row)
+        return run_index_fetch(&r->connection, r->index_blocks, row, ret_found, err);
     if (t == &table_run_event_row)
         return events_fetch(r, row, a, ret_found, err);
     return rows_fetch(&r->connection, t, row, a, ret_found, err);
@@ -141,8 +148,8 @@ static enum err_code reader_row(struct reader *base, const struct table *t, void
 static enum err_code read_range(struct sqlite_reader *r, const struct table *t, const void *from, size_t max,
                                 store_row_fn *fn, void *arg, struct err *err)
 {
-    if (t == &table_run_mark_row)
-        return marks_scan(&r->connection, r->mark_packs, from, max, fn, arg, err);
+    if (t == &table_run_index_row)
+        return run_index_scan(&r->connection, r->index_blocks, from, max, fn, arg, err);
     if (t == &table_run_event_row)
         return events_range(r, from, max, fn, arg, err);
     return rows_range(&r->connection, t, from, max, fn, arg, err);
@@ -166,17 +173,19 @@ static enum err_code sqlite_range(struct store *base, const struct table *t, con
     struct sqlite_store *s = (struct sqlite_store *)base;
     if (sqlite_begin(s, err) != ERR_OK)
         return err->code;
-    if (t == &table_run_mark_row)
-        return marks_scan(&s->writer, s->marks.packs, from, max, fn, arg, err);
+    if (t == &table_run_index_row)
+        return run_index_scan(&s->writer, s->run_index.blocks, from, max, fn, arg, err);
     if (t == &table_run_event_row)
         return events_range_of_writer(s, from, max, fn, arg, err);
     return rows_range(&s->writer, t, from, max, fn, arg, err);
 }
 
-static enum err_code reader_chunk(struct reader *base, int64_t number, struct arena *a, struct str *ret_chunk,
-                                  struct err *err)
+/* --- the log: whole chunks are rows of `log`, the open one lies in pieces (sqlite_log.h) ------------ */
+
+static enum err_code read_chunk(struct sqlite_reader *r, int64_t number, struct arena *a,
+                                struct str *ret_chunk, struct err *err)
 {
-    struct sqlite_reader *r = (struct sqlite_reader *)base;
+    struct open_chunk open;
     sqlite3_bind_int64(r->chunk, 1, number);
     int rc = sqlite3_step(r->chunk);
     *ret_chunk = STR_ABSENT;
@@ -185,7 +194,60 @@ static enum err_code reader_chunk(struct reader *base, int64_t number, struct ar
         *ret_chunk = arena_str(a, data);
     }
     sqlite3_reset(r->chunk);
-    return rc == SQLITE_ROW || rc == SQLITE_DONE ? ERR_OK : sqlite_err(r->connection.db, rc, "log", err);
+    if (rc != SQLITE_DONE)
+        return rc == SQLITE_ROW ? ERR_OK : sqlite_err(r->connection.db, rc, "log", err);
+    if (open_chunk_read(r->connection.db, r->log_pieces, &open, err) != ERR_OK)
+        return err->code;
+    if (open.is_open && open.number == number)
+        *ret_chunk = arena_str(a, (struct str){open.bytes, open.len});
+    return ERR_OK;
+}
+
+static enum err_code reader_chunk(struct reader *base, int64_t number, struct arena *a, struct str *ret_chunk,
+                                  struct err *err)
+{
+    bool begun;
+    if (begin_unless_begun(base, &begun, err) != ERR_OK)
+        return err->code;
+    enum err_code code = read_chunk((struct sqlite_reader *)base, number, a, ret_chunk, err);
+    if (begun)
+        reader_end(base);
+    return code;
+}
+
+static enum err_code scan_chunks(struct sqlite_reader *r, int64_t from, store_chunk_fn *fn, void *arg,
+                                 struct err *err)
+{
+    struct open_chunk open;
+    int rc;
+    bool more = true;
+    sqlite3_bind_int64(r->scan_log, 1, from);
+    while (more && (rc = sqlite3_step(r->scan_log)) == SQLITE_ROW) {
+        struct str data = {sqlite3_column_blob(r->scan_log, 1), (size_t)sqlite3_column_bytes(r->scan_log, 1)};
+        more = fn(sqlite3_column_int64(r->scan_log, 0), data, arg);
+    }
+    sqlite3_reset(r->scan_log);
+    if (!more)
+        return ERR_OK;
+    if (rc != SQLITE_DONE)
+        return sqlite_err(r->connection.db, rc, "log", err);
+    if (open_chunk_read(r->connection.db, r->log_pieces, &open, err) != ERR_OK)
+        return err->code;
+    if (open.is_open && open.number >= from)
+        (void)fn(open.number, (struct str){open.bytes, open.len}, arg);
+    return ERR_OK;
+}
+
+static enum err_code reader_scan_log(struct reader *base, int64_t from, store_chunk_fn *fn, void *arg,
+                                     struct err *err)
+{
+    bool begun;
+    if (begin_unless_begun(base, &begun, err) != ERR_OK)
+        return err->code;
+    enum err_code code = scan_chunks((struct sqlite_reader *)base, from, fn, arg, err);
+    if (begun)
+        reader_end(base);
+    return code;
 }
 
 static enum err_code reader_live(struct reader *base, const struct list_query *q, int64_t state,
@@ -236,9 +298,9 @@ static enum err_code read_all(struct sqlite_reader *r, const struct table *t, st
                               struct err *err)
 {
     if (t == &table_stats_row)
-        return counts_scan(&r->connection, r->asides, fn, arg, err);
-    if (t == &table_run_mark_row)
-        return marks_scan(&r->connection, r->mark_packs, NULL, SIZE_MAX, fn, arg, err);
+        return counts_scan(&r->connection, r->deferred_rows, fn, arg, err);
+    if (t == &table_run_index_row)
+        return run_index_scan(&r->connection, r->index_blocks, NULL, SIZE_MAX, fn, arg, err);
     if (t == &table_run_event_row)
         return events_scan(r, fn, arg, err);
     return rows_scan(&r->connection, t, fn, arg, err);
@@ -262,23 +324,6 @@ static enum err_code reader_of_client(struct reader *base, const struct table *t
     return rows_of_client(&((struct sqlite_reader *)base)->connection, t, client, fn, arg, err);
 }
 
-static enum err_code reader_scan_log(struct reader *base, int64_t from, store_chunk_fn *fn, void *arg,
-                                     struct err *err)
-{
-    struct sqlite_reader *r = (struct sqlite_reader *)base;
-    sqlite3_bind_int64(r->scan_log, 1, from);
-    int rc;
-    while ((rc = sqlite3_step(r->scan_log)) == SQLITE_ROW) {
-        struct str data = {sqlite3_column_blob(r->scan_log, 1), (size_t)sqlite3_column_bytes(r->scan_log, 1)};
-        if (!fn(sqlite3_column_int64(r->scan_log, 0), data, arg)) {
-            rc = SQLITE_DONE;
-            break;
-        }
-    }
-    sqlite3_reset(r->scan_log);
-    return rc == SQLITE_DONE ? ERR_OK : sqlite_err(r->connection.db, rc, "log", err);
-}
-
 static enum err_code reader_scan_idem(struct reader *base, store_idem_fn *fn, void *arg, struct err *err)
 {
     struct sqlite_reader *r = (struct sqlite_reader *)base;
@@ -295,11 +340,11 @@ static enum err_code reader_scan_idem(struct reader *base, store_idem_fn *fn, vo
     return rc == SQLITE_DONE ? ERR_OK : sqlite_err(r->connection.db, rc, "idem", err);
 }
 
-static enum err_code reader_mark(struct reader *base, const char *name, int64_t *ret_value, struct err *err)
+static enum err_code reader_number(struct reader *base, const char *name, int64_t *ret_value, struct err *err)
 {
     struct sqlite_reader *r = (struct sqlite_reader *)base;
-    bool is_next = strcmp(name, STORE_MARK_NEXT_CHUNK) == 0;
-    sqlite3_stmt *q = is_next ? r->next_chunk : r->mark;
+    bool is_next = strcmp(name, STORE_NUMBER_NEXT_CHUNK) == 0;
+    sqlite3_stmt *q = is_next ? r->next_chunk : r->number;
     if (!is_next)
         sqlite3_bind_text(q, 1, name, -1, SQLITE_STATIC);
     int rc = sqlite3_step(q);
@@ -346,8 +391,8 @@ static enum err_code store_fetch(struct store *base, const struct table *t, void
         return err->code;
     if (t == &table_stats_row)
         return counts_of_writer(s, row, a, ret_found, err);
-    if (t == &table_run_mark_row)
-        return marks_of_writer(s, row, ret_found, err);
+    if (t == &table_run_index_row)
+        return run_index_of_writer(s, row, ret_found, err);
     if (t == &table_run_event_row)
         return events_of_writer(s, row, a, ret_found, err);
     enum err_code code = rows_fetch(&s->writer, t, row, a, ret_found, err);
@@ -374,7 +419,6 @@ static void store_sqlite_close(struct store *base)
     counts_free(&base->counts);
     hooks_free(&base->hooks);
     queue_settings_free(&base->queues);
-    strbuf_free(&s->aside);
     free(s->path);
     free(s->vfs);
     free(s);
@@ -406,6 +450,6 @@ const struct store_ops store_sqlite_ops = {
     .reader_of_client = reader_of_client,
     .reader_scan_list = list_scan,
     .reader_scan_idem = reader_scan_idem,
-    .reader_mark = reader_mark,
+    .reader_number = reader_number,
     .reader_check = reader_check,
 };

@@ -179,9 +179,7 @@ enum err_code rows_write(struct sqlite_connection *c, const struct row_change *c
 static enum err_code each_row(struct sqlite_connection *c, const struct table *t, sqlite3_stmt *q,
                               store_row_fn *fn, void *arg, struct err *err)
 {
-    char row[512] __attribute__((aligned(16)));
-    _Static_assert(sizeof(struct job_row) <= sizeof row && sizeof(struct task_row) <= sizeof row,
-                   "the largest row fits");
+    char row[TABLE_ROW_BYTES_MAX] __attribute__((aligned(16)));
     int rc;
     while ((rc = sqlite3_step(q)) == SQLITE_ROW) {
         read_columns(q, t, 0, row, NULL);

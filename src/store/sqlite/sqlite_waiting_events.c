@@ -44,7 +44,7 @@ static void make_room(struct waiting_events *w, struct run_waiting *r)
     r->events = events;
 }
 
-bool waiting_put(struct waiting_events *w, int64_t run, int64_t seq, int64_t pack, struct str packed)
+bool waiting_put(struct waiting_events *w, int64_t run, int64_t seq, int64_t block, struct str packed)
 {
     struct run_waiting *r = find_or_add(w, run);
     if (r->count && r->events[r->count - 1]->seq >= seq)
@@ -52,7 +52,7 @@ bool waiting_put(struct waiting_events *w, int64_t run, int64_t seq, int64_t pac
     make_room(w, r);
     struct waiting_event *e = arena_alloc(w->arena, sizeof *e + packed.len);
     e->seq = seq;
-    e->pack = pack;
+    e->block = block;
     e->bytes = packed.len;
     memcpy(e->packed, packed.ptr, packed.len);
     r->events[r->count++] = e;
@@ -61,10 +61,10 @@ bool waiting_put(struct waiting_events *w, int64_t run, int64_t seq, int64_t pac
     return true;
 }
 
-void waiting_take_back(struct waiting_events *w, int64_t run, int64_t pack)
+void waiting_take_back(struct waiting_events *w, int64_t run, int64_t block)
 {
     struct run_waiting *r = find(w, run);
-    while (r && r->count && r->events[r->count - 1]->pack == pack) {
+    while (r && r->count && r->events[r->count - 1]->block == block) {
         w->bytes -= sizeof **r->events + r->events[--r->count]->bytes;
         w->count--;
     }

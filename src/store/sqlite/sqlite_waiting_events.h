@@ -8,7 +8,7 @@
 #include "store/rows.h"
 
 struct waiting_event {
-    int64_t seq, pack; /* pack: the row of `event_packs` it came in */
+    int64_t seq, block; /* block: the row of `event_blocks` it came in */
     size_t bytes;
     char packed[]; /* the columns behind the key (store/row_bytes.h) */
 };
@@ -27,9 +27,9 @@ struct waiting_events {
 };
 
 /* False: the run has an event here with this number or a larger one. */
-bool waiting_put(struct waiting_events *w, int64_t run, int64_t seq, int64_t pack, struct str packed);
-/* The last events of a run go again if they came in this pack. */
-void waiting_take_back(struct waiting_events *w, int64_t run, int64_t pack);
+bool waiting_put(struct waiting_events *w, int64_t run, int64_t seq, int64_t block, struct str packed);
+/* The last events of a run go again if they came in this block. */
+void waiting_take_back(struct waiting_events *w, int64_t run, int64_t block);
 const struct run_waiting *waiting_of_run(const struct waiting_events *w, int64_t run); /* NULL: none */
 /* Where those begin that have at least this number. */
 size_t run_waiting_from(const struct run_waiting *r, int64_t seq);

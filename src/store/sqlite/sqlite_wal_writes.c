@@ -1,12 +1,14 @@
 /* The frames of a commit reach the disk in large pieces. SQLite writes each page to its WAL with two calls,
- * 24 bytes and 4096; a commit of thirty changes had more than a hundred. They follow each other in the file,
- * so they are gathered here and written as one when the sync comes, which a commit waits for anyway.
+ * 24 bytes and 4096; a commit of thirty changes had more than a hundred calls. The pieces follow each other
+ * in the file, so they are gathered here and written as one when the sync comes, which a commit waits for
+ * anyway.
  *
  * Why that is safe: no other connection looks at a frame before the index in shared memory names it, and with
- * synchronous=FULL SQLite changes the index after the sync. Our own connection may read what it has just
- * written, and what else asks about the file must not see it shorter than it is: before anything but a write
- * that follows the last one, what is gathered is written. What cannot be written is told by the sync, and
- * SQLite takes the commit back as after any other failed write. */
+ *                   synchronous=FULL SQLite changes the index after the sync. Our own connection may read
+ *                   bytes it has just written, and other questions about the file must see its full length:
+ *                   so the gathered bytes are written before any call but a write that follows the last one.
+ *                   A failed write is reported by the sync, and SQLite takes the commit back as after any
+ *                   other failed write. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,7 +21,7 @@ enum { GATHERED_MAX = 120 * 1024 }; /* SQLite's own files take less than 128 KiB
 
 /* Stands in for the methods of the WAL's file; the file itself is SQLite's. */
 struct wal_writes {
-    sqlite3_io_methods methods; /* first: what the file points to */
+    sqlite3_io_methods methods; /* first: the methods that the file points to */
     const sqlite3_io_methods *under;
     sqlite3_int64 at; /* where `bytes` belong */
     int count;
@@ -31,7 +33,7 @@ static struct wal_writes *of(sqlite3_file *f)
     return (struct wal_writes *)(void *)(uintptr_t)f->pMethods;
 }
 
-/* What failed is forgotten: SQLite has been told, and writes those frames again when it wants them. */
+/* Failed bytes are dropped: SQLite has the error, and writes those frames again when it wants them. */
 static int write_gathered(sqlite3_file *f)
 {
     struct wal_writes *w = of(f);

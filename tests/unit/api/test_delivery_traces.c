@@ -1,11 +1,10 @@
 /* An attempt as a span: what is told of a receiver and what is not, and the id that the receiver was told. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
+#include "case.h"
 
 #include "api/delivery_traces.h"
+#include "jobs/job_notices.h"
 
 #include "base/banned.h"
 
@@ -41,8 +40,8 @@ static void expect_number(const struct span *s, const char *key, int64_t number)
 static bool span_of(const struct attempt_notice *n, struct span *ret_span)
 {
     struct tracer *t = tracer_new(1);
-    struct attempt_notice copy = *n;
-    struct unit u = {.attempts = &copy, .attempt_count = 1};
+    struct notice list[] = {{&delivery_end_notices, NULL}, {&attempt_notices, n}};
+    struct unit u = {.notices = {.list = list, .count = 2}};
     delivery_traces_committed(t, &u, 2000000);
     size_t count = tracer_take(t, ret_span, 1);
     tracer_free(t);
@@ -51,9 +50,8 @@ static bool span_of(const struct attempt_notice *n, struct span *ret_span)
 
 static const struct delivery_row delivery = {.id = 7, .low = 8, .event = 3, .job = 1};
 
-static void what_is_told_of_a_receiver(void **state)
+TEST(what_is_told_of_a_receiver)
 {
-    (void)state;
     static const struct {
         const char *url, *scheme, *address;
         int64_t port;
@@ -83,9 +81,8 @@ static void what_is_told_of_a_receiver(void **state)
     }
 }
 
-static void the_span_is_the_one_that_the_lease_named(void **state)
+TEST(the_span_is_the_one_that_the_lease_named)
 {
-    (void)state;
     struct job_row job = {.id = 1, .traceparent = STR(SAMPLED), .callback = STR("http://a")};
     struct attempt_notice n = {
         .delivery = &delivery, .job = &job, .stream_low = 5, .token = 6, .attempt = 1, .started_ms = 1000};
@@ -109,9 +106,8 @@ static void the_span_is_the_one_that_the_lease_named(void **state)
     assert_false(span_of(&n, &s));
 }
 
-static void errors_are_statuses_or_names(void **state)
+TEST(errors_are_statuses_or_names)
 {
-    (void)state;
     static const struct {
         int64_t status;
         const char *error, *type;
@@ -137,9 +133,8 @@ static void errors_are_statuses_or_names(void **state)
     }
 }
 
-static void a_webhook_is_named_as_long_as_it_is_there(void **state)
+TEST(a_webhook_is_named_as_long_as_it_is_there)
 {
-    (void)state;
     struct job_row job = {.id = 1, .traceparent = STR(SAMPLED)};
     struct delivery_row to_hook = {.id = 7, .low = 8, .webhook = 9, .event = 1, .job = 1};
     struct webhook_row hook = {.id = 9, .low = 10, .url = STR("https://hook.example/x")};
@@ -158,15 +153,4 @@ static void a_webhook_is_named_as_long_as_it_is_there(void **state)
     assert_string_equal(s.name, "POST webhook");
     assert_null(find(&s, "weir.webhook_id"));
     assert_null(find(&s, "server.address"));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_told_of_a_receiver),
-        cmocka_unit_test(the_span_is_the_one_that_the_lease_named),
-        cmocka_unit_test(errors_are_statuses_or_names),
-        cmocka_unit_test(a_webhook_is_named_as_long_as_it_is_there),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -54,9 +54,9 @@ static int64_t stored_ms(struct bench *b)
     return row.used_ms;
 }
 
-static void a_use_is_stored_once_a_minute(void **state)
+RIG_TEST(a_use_is_stored_once_a_minute, r)
 {
-    struct bench b = bench_up(*state);
+    struct bench b = bench_up(r);
     assert_int_equal(stored_ms(&b), 0);
     for (int i = 0; i < 3; i++) /* as threads do that have not heard of each other */
         assert_true(key_uses_note(b.uses, b.key, START_MS + i));
@@ -73,9 +73,9 @@ static void a_use_is_stored_once_a_minute(void **state)
     b.uses = key_uses_free(b.uses);
 }
 
-static void a_clock_that_is_put_right_is_followed(void **state)
+RIG_TEST(a_clock_that_is_put_right_is_followed, r)
 {
-    struct bench b = bench_up(*state);
+    struct bench b = bench_up(r);
     assert_true(key_use_is_news(0, START_MS));
     assert_false(key_use_is_news(START_MS, START_MS));
     assert_true(key_use_is_news(START_MS, START_MS - 1));
@@ -87,9 +87,9 @@ static void a_clock_that_is_put_right_is_followed(void **state)
     b.uses = key_uses_free(b.uses);
 }
 
-static void what_was_not_stored_is_saved_later(void **state)
+RIG_TEST(what_was_not_stored_is_saved_later, r)
 {
-    struct bench b = bench_up(*state);
+    struct bench b = bench_up(r);
     assert_true(key_uses_note(b.uses, b.key, START_MS));
     b.rig->failures = 1;
     assert_int_equal(save(&b), ERR_STORAGE_DB_ERROR);
@@ -100,9 +100,9 @@ static void what_was_not_stored_is_saved_later(void **state)
 }
 
 /* One that nobody has is as one that was deleted meanwhile. */
-static void the_list_is_bounded_and_forgets_keys_that_are_gone(void **state)
+RIG_TEST(the_list_is_bounded_and_forgets_keys_that_are_gone, r)
 {
-    struct bench b = bench_up(*state);
+    struct bench b = bench_up(r);
     for (int i = 0; i < KEY_USES_MAX; i++)
         assert_true(key_uses_note(b.uses, 1 + i, START_MS));
     assert_false(key_uses_note(b.uses, b.key, START_MS));
@@ -116,11 +116,5 @@ static void the_list_is_bounded_and_forgets_keys_that_are_gone(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        RIG_TEST(a_use_is_stored_once_a_minute),
-        RIG_TEST(a_clock_that_is_put_right_is_followed),
-        RIG_TEST(what_was_not_stored_is_saved_later),
-        RIG_TEST(the_list_is_bounded_and_forgets_keys_that_are_gone),
-    };
-    return cmocka_run_group_tests_name("sqlite", tests, rig_group_disk, NULL);
+    return test_run("sqlite", rig_group_disk, NULL);
 }

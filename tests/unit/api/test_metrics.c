@@ -1,11 +1,9 @@
 /* Counting in many threads, reading in another: nothing is lost and no page contradicts itself. */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
+#include "case.h"
 
 #include "api/metrics.h"
 #include "base/must.h"
@@ -14,8 +12,7 @@
 
 enum { THREADS = 4, EACH = 20000 };
 
-static const struct route one = {HTTP_GET, "/a", "getA", NULL}, two = {HTTP_GET, "/b", "getB", NULL};
-static const struct route *const routes[] = {&one, &two};
+static const struct route routes[] = {{HTTP_GET, "/a", "getA", NULL}, {HTTP_GET, "/b", "getB", NULL}};
 
 /* The value of the line that starts with `series` and a space; -1 when there is none. */
 static double value_of(const struct strbuf *page, const char *series)
@@ -49,9 +46,8 @@ static void *count_many(void *arg)
     return NULL;
 }
 
-static void counts_of_all_threads_add_up(void **state)
+TEST(counts_of_all_threads_add_up)
 {
-    (void)state;
     struct metrics *m = metrics_new(routes, LENGTH_OF(routes));
     struct strbuf page = {0};
     pthread_t threads[THREADS];
@@ -87,9 +83,8 @@ static void counts_of_all_threads_add_up(void **state)
     metrics_free(m);
 }
 
-static void a_value_falls_into_the_bucket_of_its_bound(void **state)
+TEST(a_value_falls_into_the_bucket_of_its_bound)
 {
-    (void)state;
     struct metrics *m = metrics_new(routes, LENGTH_OF(routes));
     struct strbuf page = {0};
     metrics_request(m, 0, 200, -5); /* the clock was set back */
@@ -107,9 +102,8 @@ static void a_value_falls_into_the_bucket_of_its_bound(void **state)
     metrics_free(m);
 }
 
-static void streams_strange_statuses_and_webhooks_have_their_place(void **state)
+TEST(streams_strange_statuses_and_webhooks_have_their_place)
 {
-    (void)state;
     struct metrics *m = metrics_new(routes, LENGTH_OF(routes));
     struct strbuf page = {0};
     metrics_stream(m, 1, 200);
@@ -130,9 +124,8 @@ static void streams_strange_statuses_and_webhooks_have_their_place(void **state)
     metrics_free(m);
 }
 
-static void two_sets_of_metrics_do_not_mix(void **state)
+TEST(two_sets_of_metrics_do_not_mix)
 {
-    (void)state;
     struct metrics *a = metrics_new(routes, 1), *b = metrics_new(routes, 2);
     struct strbuf page = {0};
     metrics_idempotent_replay(a);
@@ -147,9 +140,8 @@ static void two_sets_of_metrics_do_not_mix(void **state)
     metrics_free(b);
 }
 
-static void a_commit_is_measured_when_it_wrote(void **state)
+TEST(a_commit_is_measured_when_it_wrote)
 {
-    (void)state;
     struct metrics *m = metrics_new(routes, 1);
     struct strbuf page = {0};
     struct unit wrote = {.wrote = true}, empty = {0};
@@ -166,16 +158,4 @@ static void a_commit_is_measured_when_it_wrote(void **state)
     assert_true(value_of(&page, "weir_commit_seconds_bucket{le=\"0.005\"}") == 1);
     strbuf_free(&page);
     metrics_free(m);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(counts_of_all_threads_add_up),
-        cmocka_unit_test(a_value_falls_into_the_bucket_of_its_bound),
-        cmocka_unit_test(streams_strange_statuses_and_webhooks_have_their_place),
-        cmocka_unit_test(two_sets_of_metrics_do_not_mix),
-        cmocka_unit_test(a_commit_is_measured_when_it_wrote),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,9 +14,8 @@ static int64_t completed_at(const struct queue_flow *f, int64_t now_ms)
     return completed;
 }
 
-static void a_rate_is_what_the_last_minute_holds(void **state)
+RIG_TEST(a_rate_is_what_the_last_minute_holds, r)
 {
-    (void)state;
     struct queue_flow f = {0};
     flow_add(&f, START_MS, 10, 3);
     flow_add(&f, START_MS + 15000, 5, 0);
@@ -31,9 +30,8 @@ static void a_rate_is_what_the_last_minute_holds(void **state)
     assert_int_equal(completed_at(&f, START_MS + 90000), 1);
 }
 
-static void flows_are_added_slot_by_slot(void **state)
+RIG_TEST(flows_are_added_slot_by_slot, r)
 {
-    (void)state;
     struct queue_flow a = {0}, b = {0};
     flow_add(&a, START_MS, 1, 1);
     flow_add(&b, START_MS, 2, 0);
@@ -50,13 +48,13 @@ static void flows_are_added_slot_by_slot(void **state)
 
 /* --- in memory and in rows ------------------------------------------------------------------------- */
 
-static struct notice ended(int64_t client, const char *queue, bool success)
+static struct job_notice ended(int64_t client, const char *queue, bool success)
 {
-    return (struct notice){.client = client,
-                           .queue = str_of(queue),
-                           .event = {.event = success ? JOB_EVENT_SUCCEEDED : JOB_EVENT_FAILED,
-                                     .prev = JOB_RUNNING,
-                                     .next = success ? JOB_SUCCEEDED : JOB_FAILED}};
+    return (struct job_notice){.client = client,
+                               .queue = str_of(queue),
+                               .event = {.event = success ? JOB_EVENT_SUCCEEDED : JOB_EVENT_FAILED,
+                                         .prev = JOB_RUNNING,
+                                         .next = success ? JOB_SUCCEEDED : JOB_FAILED}};
 }
 
 struct sum {
@@ -108,21 +106,32 @@ static int64_t now_of(const struct rig *r)
     return r->wall_us / 1000;
 }
 
-static void commit(struct rig *r, struct queue_flows *f, struct notice *notices, size_t count)
+enum { TOLD_MAX = 8 };
+
+static struct unit told(struct notice some[TOLD_MAX], const struct job_notice *rows, size_t count)
 {
-    struct unit u = {.notices = notices, .notice_count = count, .now_ms = now_of(r)};
+    assert_true(count <= TOLD_MAX);
+    for (size_t i = 0; i < count; i++)
+        some[i] = (struct notice){&job_notices, &rows[i]};
+    return (struct unit){.notices = {.list = some, .count = count}};
+}
+
+static void commit(struct rig *r, struct queue_flows *f, const struct job_notice *rows, size_t count)
+{
+    struct notice list[TOLD_MAX];
+    struct unit u = told(list, rows, count);
+    u.now_ms = now_of(r);
     queue_flows_committed(f, &u);
 }
 
-static void what_ended_is_counted_by_client_and_forgotten_when_it_is_old(void **state)
+RIG_TEST(what_ended_is_counted_by_client_and_forgotten_when_it_is_old, r)
 {
-    struct rig *r = *state;
     struct queue_flows *f = queue_flows_new();
-    struct notice some[] = {ended(1, "mail", true),
-                            ended(1, "mail", false),
-                            ended(1, "images", true),
-                            ended(2, "mail", true),
-                            {.client = 1, .event = {.event = JOB_EVENT_QUEUED}}};
+    struct job_notice some[] = {ended(1, "mail", true),
+                                ended(1, "mail", false),
+                                ended(1, "images", true),
+                                ended(2, "mail", true),
+                                {.client = 1, .event = {.event = JOB_EVENT_QUEUED}}};
     commit(r, f, some, LENGTH_OF(some));
     struct sum one = sum_of(f, 1, now_of(r)), all = sum_of(f, 0, now_of(r));
     assert_int_equal(one.completed, 2);
@@ -155,11 +164,10 @@ static struct sum stored(struct rig *r)
 }
 
 /* Two nodes: each adds what it has counted, once; a store with one writer is not written to. */
-static void nodes_add_what_they_counted_to_one_row(void **state)
+RIG_TEST(nodes_add_what_they_counted_to_one_row, r)
 {
-    struct rig *r = *state;
     struct queue_flows *f = queue_flows_new(), *g = queue_flows_new();
-    struct notice success = ended(1, "mail", true), failure = ended(1, "mail", false);
+    struct job_notice success = ended(1, "mail", true), failure = ended(1, "mail", false);
     commit(r, f, &success, 1);
     save(r, f);
     commit(r, g, &success, 1);
@@ -189,13 +197,13 @@ static void expect(struct queue_metrics *q, const char *line, bool there)
     strbuf_free(&out);
 }
 
-static void so_many_names_have_series_and_the_rest_are_one(void **state)
+RIG_TEST(so_many_names_have_series_and_the_rest_are_one, r)
 {
-    (void)state;
     struct queue_metrics *q = queue_metrics_new(2);
-    struct notice some[] = {ended(1, "a", true), ended(2, "a", false), ended(1, "b", true),
-                            ended(1, "c", true), ended(1, "d", false), ended(1, "other", true)};
-    struct unit u = {.notices = some, .notice_count = LENGTH_OF(some)};
+    struct job_notice some[] = {ended(1, "a", true), ended(2, "a", false), ended(1, "b", true),
+                                ended(1, "c", true), ended(1, "d", false), ended(1, "other", true)};
+    struct notice notices[TOLD_MAX];
+    struct unit u = told(notices, some, LENGTH_OF(some));
     expect(q, "other", false);
     queue_metrics_committed(q, &u);
     expect(q, "weir_queue_completed_total{queue=\"a\"} 1\n", true);
@@ -216,12 +224,5 @@ static void so_many_names_have_series_and_the_rest_are_one(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        RIG_TEST(a_rate_is_what_the_last_minute_holds),
-        RIG_TEST(flows_are_added_slot_by_slot),
-        RIG_TEST(what_ended_is_counted_by_client_and_forgotten_when_it_is_old),
-        RIG_TEST(nodes_add_what_they_counted_to_one_row),
-        RIG_TEST(so_many_names_have_series_and_the_rest_are_one),
-    };
-    return RIG_RUN_ALL(tests);
+    return rig_run_all();
 }

@@ -57,9 +57,9 @@ static void expect_headers(const struct bench *b, const char *wanted)
 /* --- memory ------------------------------------------------------------------------------------------ */
 
 /* Ten thousand clients call once each, ten a minute: those of the last minutes are in memory, no more. */
-static void clients_that_are_idle_leave_memory(void **state)
+RIG_TEST(clients_that_are_idle_leave_memory, r)
 {
-    struct bench b = bench_up(*state, 10, 0);
+    struct bench b = bench_up(r, 10, 0);
     for (int64_t i = 0; i < 10000; i++) {
         b.client = 1000 + i;
         assert_int_equal(take(&b, START_MS + i / 10 * MINUTE_MS), ERR_OK);
@@ -71,9 +71,9 @@ static void clients_that_are_idle_leave_memory(void **state)
 /* --- counting --------------------------------------------------------------------------------------- */
 
 /* [JOB-191] [JOB-286] A refused request does not count, and the next minute begins with a full share. */
-static void a_minute_has_its_share_and_the_next_one_too(void **state)
+RIG_TEST(a_minute_has_its_share_and_the_next_one_too, r)
 {
-    struct bench b = bench_up(*state, 3, 0);
+    struct bench b = bench_up(r, 3, 0);
     for (int i = 1; i <= 3; i++) {
         assert_int_equal(take(&b, START_MS), ERR_OK);
         assert_int_equal(b.standing.spans[RATE_MINUTE].left, 3 - i);
@@ -89,9 +89,9 @@ static void a_minute_has_its_share_and_the_next_one_too(void **state)
 }
 
 /* [JOB-192] Of two limits that are used up the longer one says when to come back: the wait is enough. */
-static void a_day_has_its_share_whatever_the_minutes_do(void **state)
+RIG_TEST(a_day_has_its_share_whatever_the_minutes_do, r)
 {
-    struct bench b = bench_up(*state, 2, 5);
+    struct bench b = bench_up(r, 2, 5);
     int64_t at = START_MS;
     for (int i = 0; i < 5; i++, at += MINUTE_MS)
         assert_int_equal(take(&b, at), ERR_OK);
@@ -103,18 +103,17 @@ static void a_day_has_its_share_whatever_the_minutes_do(void **state)
     bench_down(&b);
 }
 
-static void without_limits_nothing_is_counted_or_told(void **state)
+RIG_TEST(without_limits_nothing_is_counted_or_told, r)
 {
-    struct bench b = bench_up(*state, 0, 0);
+    struct bench b = bench_up(r, 0, 0);
     for (int i = 0; i < 100; i++)
         assert_int_equal(take(&b, START_MS), ERR_OK);
     expect_headers(&b, "");
     bench_down(&b);
 }
 
-static void an_override_of_zero_leaves_the_day(void **state)
+RIG_TEST(an_override_of_zero_leaves_the_day, r)
 {
-    struct rig *r = *state;
     struct bench b = bench_up(r, 1, 3);
     char id[UUID_TEXT_LEN + 1], override[UUID_TEXT_LEN + 8];
     uuid_text(&b.id, id);
@@ -128,14 +127,14 @@ static void an_override_of_zero_leaves_the_day(void **state)
     bench_down(&b);
 }
 
-static void the_headers_are_structured_fields(void **state)
+RIG_TEST(the_headers_are_structured_fields, r)
 {
-    struct bench b = bench_up(*state, 600, 10000);
+    struct bench b = bench_up(r, 600, 10000);
     assert_int_equal(take(&b, START_MS + 4001), ERR_OK);
     expect_headers(&b, "RateLimit-Policy: \"minute\";q=600;w=60, \"day\";q=10000;w=86400\r\n"
                        "RateLimit: \"minute\";r=599;t=26, \"day\";r=9999;t=86366\r\n");
     bench_down(&b);
-    b = bench_up(*state, 2, 0);
+    b = bench_up(r, 2, 0);
     assert_int_equal(take(&b, START_MS), ERR_OK);
     expect_headers(&b, "RateLimit-Policy: \"minute\";q=2;w=60\r\nRateLimit: \"minute\";r=1;t=30\r\n");
     bench_down(&b);
@@ -169,9 +168,9 @@ static void begin_anew(struct bench *b)
     b->limit = rate_limit_new(&b->rig->settings);
 }
 
-static void a_restart_forgets_the_minute_and_not_the_day(void **state)
+RIG_TEST(a_restart_forgets_the_minute_and_not_the_day, r)
 {
-    struct bench b = bench_up(*state, 3, 4);
+    struct bench b = bench_up(r, 3, 4);
     for (int i = 0; i < 3; i++)
         assert_int_equal(take(&b, START_MS), ERR_OK);
     assert_int_equal(save(&b), ERR_OK);
@@ -192,9 +191,9 @@ static void a_restart_forgets_the_minute_and_not_the_day(void **state)
 }
 
 /* The control of the test above: what was not saved is not there. */
-static void without_saving_the_day_begins_anew(void **state)
+RIG_TEST(without_saving_the_day_begins_anew, r)
 {
-    struct bench b = bench_up(*state, 0, 4);
+    struct bench b = bench_up(r, 0, 4);
     assert_int_equal(take(&b, START_MS), ERR_OK);
     b.rig->failures = 1;
     assert_int_equal(save(&b), ERR_STORAGE_DB_ERROR);
@@ -205,9 +204,9 @@ static void without_saving_the_day_begins_anew(void **state)
 }
 
 /* Said again by the next save, and once. */
-static void what_was_not_stored_is_saved_later(void **state)
+RIG_TEST(what_was_not_stored_is_saved_later, r)
 {
-    struct bench b = bench_up(*state, 0, 10);
+    struct bench b = bench_up(r, 0, 10);
     assert_int_equal(take(&b, START_MS), ERR_OK);
     b.rig->failures = 1;
     assert_int_equal(save(&b), ERR_STORAGE_DB_ERROR);
@@ -221,9 +220,9 @@ static void what_was_not_stored_is_saved_later(void **state)
 }
 
 /* Two nodes of one store: each adds what it has counted, and learns what the other has. */
-static void a_day_is_one_for_all_nodes(void **state)
+RIG_TEST(a_day_is_one_for_all_nodes, r)
 {
-    struct bench a = bench_up(*state, 0, 10), b = a;
+    struct bench a = bench_up(r, 0, 10), b = a;
     b.reads = reads_new(a.rig->store);
     b.limit = rate_limit_new(&a.rig->settings);
     for (int i = 0; i < 3; i++) {
@@ -247,9 +246,9 @@ static void a_day_is_one_for_all_nodes(void **state)
     bench_down(&a);
 }
 
-static void only_a_limit_per_day_is_written(void **state)
+RIG_TEST(only_a_limit_per_day_is_written, r)
 {
-    struct bench b = bench_up(*state, 5, 0);
+    struct bench b = bench_up(r, 5, 0);
     size_t commits = b.rig->commits;
     assert_int_equal(take(&b, START_MS), ERR_OK);
     assert_int_equal(save(&b), ERR_OK);
@@ -274,9 +273,9 @@ static void *take_many(void *arg)
 }
 
 /* The reads are of different threads, the arenas are their own. */
-static void threads_share_one_count(void **state)
+RIG_TEST(threads_share_one_count, r)
 {
-    struct bench b = bench_up(*state, THREADS * TAKES / 2, THREADS * TAKES);
+    struct bench b = bench_up(r, THREADS * TAKES / 2, THREADS * TAKES);
     struct taker takers[THREADS];
     struct rig own[THREADS];
     int taken = 0;
@@ -298,19 +297,5 @@ static void threads_share_one_count(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        RIG_TEST(clients_that_are_idle_leave_memory),
-        RIG_TEST(a_minute_has_its_share_and_the_next_one_too),
-        RIG_TEST(a_day_has_its_share_whatever_the_minutes_do),
-        RIG_TEST(without_limits_nothing_is_counted_or_told),
-        RIG_TEST(an_override_of_zero_leaves_the_day),
-        RIG_TEST(the_headers_are_structured_fields),
-        RIG_TEST(a_restart_forgets_the_minute_and_not_the_day),
-        RIG_TEST(without_saving_the_day_begins_anew),
-        RIG_TEST(what_was_not_stored_is_saved_later),
-        RIG_TEST(a_day_is_one_for_all_nodes),
-        RIG_TEST(only_a_limit_per_day_is_written),
-        RIG_TEST(threads_share_one_count),
-    };
-    return cmocka_run_group_tests_name("sqlite", tests, rig_group_disk, NULL);
+    return test_run("sqlite", rig_group_disk, NULL);
 }

@@ -21,9 +21,8 @@ static bool sees(struct rig *r, struct reader *reader, int64_t id)
 }
 
 /* The promise: client A was answered, client B's request on this thread comes in the same round. */
-static void a_commit_between_two_reads_of_a_round_is_seen_by_the_second(void **state)
+RIG_TEST(a_commit_between_two_reads_of_a_round_is_seen_by_the_second, r)
 {
-    struct rig *r = *state;
     struct reads *reads = reads_new(r->store);
     struct err err;
     int64_t client = rig_new_client(r, NULL);
@@ -35,9 +34,8 @@ static void a_commit_between_two_reads_of_a_round_is_seen_by_the_second(void **s
 }
 
 /* The control of the test above: with a number that stands still the second job stays unseen. */
-static void a_snapshot_is_kept_while_the_number_of_commits_stands(void **state)
+RIG_TEST(a_snapshot_is_kept_while_the_number_of_commits_stands, r)
 {
-    struct rig *r = *state;
     struct reads *reads = reads_new(r->store);
     struct err err;
     int64_t client = rig_new_client(r, NULL);
@@ -51,9 +49,8 @@ static void a_snapshot_is_kept_while_the_number_of_commits_stands(void **state)
     reads_free(reads);
 }
 
-static void only_a_durable_write_counts_as_a_commit(void **state)
+RIG_TEST(only_a_durable_write_counts_as_a_commit, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     uint64_t commits = atomic_load(&r->store->commits);
     rig_step(r); /* nothing to write */
@@ -79,9 +76,8 @@ static void note_commits(struct command *c)
     n->commits_when_done = atomic_load(&n->store->commits);
 }
 
-static void the_number_is_raised_before_the_answer(void **state)
+RIG_TEST(the_number_is_raised_before_the_answer, r)
 {
-    struct rig *r = *state;
     uint64_t commits = atomic_load(&r->store->commits);
     struct noted n = {.store = r->store};
     n.c.client_id = uuid_v4();
@@ -119,9 +115,8 @@ static void drop_kept_rows(struct rig *r, int64_t last_job)
     }
 }
 
-static void the_log_starts_over_only_when_the_round_has_ended(void **state)
+RIG_TEST(the_log_starts_over_only_when_the_round_has_ended, r)
 {
-    struct rig *r = *state;
     struct reads *reads = reads_new(r->store);
     struct err err;
     int64_t job = 0, longest = 0, pages;
@@ -142,9 +137,8 @@ static void the_log_starts_over_only_when_the_round_has_ended(void **state)
     reads_free(reads);
 }
 
-static void a_long_log_ends_the_snapshot_with_the_request(void **state)
+RIG_TEST(a_long_log_ends_the_snapshot_with_the_request, r)
 {
-    struct rig *r = *state;
     struct reads *reads = reads_new(r->store);
     struct err err;
     int64_t client = rig_new_client(r, NULL);
@@ -168,9 +162,8 @@ static enum err_code no_reader(struct store *s, struct reader **ret_reader, stru
     return err_set(err, ERR_STORAGE_UNAVAILABLE, "told to fail");
 }
 
-static void a_reader_that_cannot_be_opened_is_asked_for_again(void **state)
+RIG_TEST(a_reader_that_cannot_be_opened_is_asked_for_again, r)
 {
-    struct rig *r = *state;
     struct reads *reads = reads_new(r->store);
     struct err err;
     struct submit_item job = rig_submit_default(r, rig_new_client(r, NULL));
@@ -186,14 +179,5 @@ static void a_reader_that_cannot_be_opened_is_asked_for_again(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        RIG_TEST(a_commit_between_two_reads_of_a_round_is_seen_by_the_second),
-        RIG_TEST(a_snapshot_is_kept_while_the_number_of_commits_stands),
-        RIG_TEST(only_a_durable_write_counts_as_a_commit),
-        RIG_TEST(the_number_is_raised_before_the_answer),
-        RIG_TEST(the_log_starts_over_only_when_the_round_has_ended),
-        RIG_TEST(a_long_log_ends_the_snapshot_with_the_request),
-        RIG_TEST(a_reader_that_cannot_be_opened_is_asked_for_again),
-    };
-    return cmocka_run_group_tests(tests, rig_group_disk, NULL);
+    return test_run("tests", rig_group_disk, NULL);
 }

@@ -1,14 +1,11 @@
 /* Recently submitted jobs: what is found, what is forgotten, and two threads at once. */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "case.h"
 
 #include "api/worker/recent_jobs.h"
 #include "base/must.h"
@@ -76,18 +73,18 @@ static int down(void **state)
     return 0;
 }
 
-static void a_row_is_found_as_it_was_added(void **state)
+#define CACHE_TEST(name, parameter) TEST_WITH(name, struct fixture *parameter, up, down)
+
+CACHE_TEST(a_row_is_found_as_it_was_added, f)
 {
-    struct fixture *f = *state;
     add(f->jobs, 10, 300);
     add(f->jobs, 11, 0);
     assert_true(has(f->jobs, f->arena, 10, 300));
     assert_true(has(f->jobs, f->arena, 11, 0));
 }
 
-static void an_id_that_was_never_added_is_not_found(void **state)
+CACHE_TEST(an_id_that_was_never_added_is_not_found, f)
 {
-    struct fixture *f = *state;
     assert_false(has(f->jobs, f->arena, 1, 0));
     for (int64_t id = 10; id <= 20; id += 2)
         add(f->jobs, id, 5);
@@ -96,9 +93,8 @@ static void an_id_that_was_never_added_is_not_found(void **state)
 }
 
 /* The copy is the caller's: rows that come later do not show in it. */
-static void what_was_found_outlives_the_row(void **state)
+CACHE_TEST(what_was_found_outlives_the_row, f)
 {
-    struct fixture *f = *state;
     struct job_row got;
     add(f->jobs, 1, 20);
     assert_true(recent_jobs_find(f->jobs, 1, f->arena, &got));
@@ -109,9 +105,8 @@ static void what_was_found_outlives_the_row(void **state)
 }
 
 /* Every size there is, round and round: whatever is found is right, and it is always the newest ones. */
-static void the_oldest_go_first_round_after_round(void **state)
+CACHE_TEST(the_oldest_go_first_round_after_round, f)
 {
-    struct fixture *f = *state;
     enum { LAPS = 4000 };
     for (int64_t id = 1; id <= LAPS; id++) {
         add(f->jobs, id, (size_t)(id * 37 % 600));
@@ -124,9 +119,8 @@ static void the_oldest_go_first_round_after_round(void **state)
     }
 }
 
-static void small_rows_are_bounded_by_their_number(void **state)
+CACHE_TEST(small_rows_are_bounded_by_their_number, f)
 {
-    struct fixture *f = *state;
     struct recent_jobs *few = recent_jobs_new(BYTES, 3);
     for (int64_t id = 1; id <= 10; id++)
         add(few, id, 4);
@@ -135,9 +129,8 @@ static void small_rows_are_bounded_by_their_number(void **state)
     recent_jobs_free(few);
 }
 
-static void a_large_row_is_not_kept_and_pushes_nothing_out(void **state)
+CACHE_TEST(a_large_row_is_not_kept_and_pushes_nothing_out, f)
 {
-    struct fixture *f = *state;
     size_t largest = ROW_BYTES_MAX - sizeof(struct job_row) - 7; /* "queue-2" */
     add(f->jobs, 1, 9);
     add(f->jobs, 2, largest);
@@ -150,9 +143,8 @@ static void a_large_row_is_not_kept_and_pushes_nothing_out(void **state)
 }
 
 /* Cannot happen with our ids; if it did, the table would only know less. */
-static void an_id_out_of_order_is_left_out(void **state)
+CACHE_TEST(an_id_out_of_order_is_left_out, f)
 {
-    struct fixture *f = *state;
     add(f->jobs, 5, 1);
     add(f->jobs, 3, 1);
     add(f->jobs, 5, 2);
@@ -200,9 +192,8 @@ static void *find_many(void *arg)
     return NULL;
 }
 
-static void rows_are_whole_while_others_are_added(void **state)
+CACHE_TEST(rows_are_whole_while_others_are_added, f)
 {
-    struct fixture *f = *state;
     struct race race = {.jobs = f->jobs};
     pthread_t writer, readers[2];
     assert_int_equal(pthread_create(&writer, NULL, add_many, &race), 0);
@@ -211,17 +202,4 @@ static void rows_are_whole_while_others_are_added(void **state)
     pthread_join(writer, NULL);
     for (size_t i = 0; i < LENGTH_OF(readers); i++)
         pthread_join(readers[i], NULL);
-}
-
-#define TEST(f) cmocka_unit_test_setup_teardown(f, up, down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(a_row_is_found_as_it_was_added),         TEST(an_id_that_was_never_added_is_not_found),
-        TEST(what_was_found_outlives_the_row),        TEST(the_oldest_go_first_round_after_round),
-        TEST(small_rows_are_bounded_by_their_number), TEST(a_large_row_is_not_kept_and_pushes_nothing_out),
-        TEST(an_id_out_of_order_is_left_out),         TEST(rows_are_whole_while_others_are_added),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

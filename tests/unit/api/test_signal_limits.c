@@ -1,10 +1,8 @@
 /* Limits of rate for signals: whose room a signal takes, what is given back, how much memory it costs. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "case.h"
 
 #include "api/engine/signal_limits.h"
 
@@ -62,19 +60,22 @@ static bool admin_passes(const char *run, enum signal_type type)
 
 /* --- whose room -------------------------------------------------------------------------------------- */
 
-static void a_run_and_a_tenant_have_their_share(void **state)
+#define LIMITS_TEST(name) TEST_BETWEEN(name, set_up, tear_down)
+
+/* [SIG-129] [SIG-130] Others are not affected. */
+LIMITS_TEST(a_run_and_a_tenant_have_their_share)
 {
-    (void)state;
+    const struct signal_sender other = {STR("other"), STR("ada"), STR("four"), SIGNAL_PAUSE, true};
     for (int i = 0; i < 3; i++)
         assert_true(admin_passes("one", SIGNAL_PAUSE));
     assert_false(admin_passes("one", SIGNAL_PAUSE));
     assert_true(admin_passes("two", SIGNAL_PAUSE) && admin_passes("two", SIGNAL_RESUME));
     assert_false(admin_passes("three", SIGNAL_PAUSE)); /* the tenant's fifth was the last */
+    assert_int_equal(send_at(&other, false, 1000), 0);
 }
 
-static void refused_signals_use_up_their_actors_room_alone(void **state)
+LIMITS_TEST(refused_signals_use_up_their_actors_room_alone)
 {
-    (void)state;
     for (int i = 0; i < 2; i++)
         assert_true(passes("viewer", "one", SIGNAL_EMERGENCY_STOP, false, true));
     assert_false(passes("viewer", "one", SIGNAL_EMERGENCY_STOP, false, true));
@@ -85,9 +86,8 @@ static void refused_signals_use_up_their_actors_room_alone(void **state)
 }
 
 /* By its project, its reason, another tenant's run: the role alone did not tell. */
-static void what_is_refused_after_all_gives_the_runs_room_back(void **state)
+LIMITS_TEST(what_is_refused_after_all_gives_the_runs_room_back)
 {
-    (void)state;
     const struct signal_sender s = from("scoped", "one", SIGNAL_PAUSE, true);
     for (int i = 0; i < 9; i++) /* its record is another matter: the decider looks at the room */
         assert_int_equal(send_at(&s, true, 1000), 0);
@@ -95,9 +95,8 @@ static void what_is_refused_after_all_gives_the_runs_room_back(void **state)
         assert_true(admin_passes("one", SIGNAL_PAUSE));
 }
 
-static void the_decider_is_told_that_there_is_no_room_for_a_refusal(void **state)
+LIMITS_TEST(the_decider_is_told_that_there_is_no_room_for_a_refusal)
 {
-    (void)state;
     const struct signal_sender s = from("scoped", "one", SIGNAL_PAUSE, true);
     struct signal_room room;
     struct err err;
@@ -111,9 +110,8 @@ static void the_decider_is_told_that_there_is_no_room_for_a_refusal(void **state
     assert_non_null(strstr(room.full.detail, "the actor had 2 signals refused"));
 }
 
-static void a_signal_that_is_allowed_leaves_the_actors_room_for_refusals(void **state)
+LIMITS_TEST(a_signal_that_is_allowed_leaves_the_actors_room_for_refusals)
 {
-    (void)state;
     for (int i = 0; i < 3; i++)
         assert_true(admin_passes("one", SIGNAL_PAUSE));
     for (int i = 0; i < 2; i++)
@@ -121,17 +119,15 @@ static void a_signal_that_is_allowed_leaves_the_actors_room_for_refusals(void **
     assert_false(passes("ada", "two", SIGNAL_ESCALATE_ALERT, false, true));
 }
 
-static void an_actor_that_was_refused_often_may_still_send_what_is_allowed(void **state)
+LIMITS_TEST(an_actor_that_was_refused_often_may_still_send_what_is_allowed)
 {
-    (void)state;
     for (int i = 0; i < 3; i++)
         (void)passes("ada", "one", SIGNAL_ESCALATE_ALERT, false, true);
     assert_true(admin_passes("one", SIGNAL_EMERGENCY_STOP));
 }
 
-static void cancel_and_emergency_stop_have_room_of_their_own(void **state)
+LIMITS_TEST(cancel_and_emergency_stop_have_room_of_their_own)
 {
-    (void)state;
     while (admin_passes("one", SIGNAL_PAUSE))
         continue;
     while (admin_passes("two", SIGNAL_PAUSE))
@@ -146,9 +142,8 @@ static void cancel_and_emergency_stop_have_room_of_their_own(void **state)
 }
 
 /* However many names it has for itself. */
-static void all_refusals_of_a_tenant_are_bounded(void **state)
+LIMITS_TEST(all_refusals_of_a_tenant_are_bounded)
 {
-    (void)state;
     const char *const actors[] = {"a", "b", "c", "d", "e", "f"};
     for (size_t i = 0; i < 6; i++)
         assert_int_equal(passes(actors[i], "one", SIGNAL_PAUSE, false, true), i < 5);
@@ -157,9 +152,8 @@ static void all_refusals_of_a_tenant_are_bounded(void **state)
 }
 
 /* A policy decision point allows what the table of roles does not. */
-static void what_is_allowed_after_all_takes_the_runs_room(void **state)
+LIMITS_TEST(what_is_allowed_after_all_takes_the_runs_room)
 {
-    (void)state;
     for (int i = 0; i < 3; i++)
         assert_true(passes("viewer", "one", SIGNAL_PAUSE, false, false));
     assert_false(admin_passes("one", SIGNAL_PAUSE));
@@ -171,9 +165,8 @@ static void what_is_allowed_after_all_takes_the_runs_room(void **state)
 }
 
 /* Not yet decided: parallel signals do not pass a limit together. */
-static void a_signal_holds_its_room_until_it_is_decided(void **state)
+LIMITS_TEST(a_signal_holds_its_room_until_it_is_decided)
 {
-    (void)state;
     const struct signal_sender admin = from("ada", "one", SIGNAL_PAUSE, true),
                                viewer = from("viewer", "one", SIGNAL_PAUSE, false);
     struct signal_room room;
@@ -186,9 +179,8 @@ static void a_signal_holds_its_room_until_it_is_decided(void **state)
     assert_int_equal(signal_limits_take(limits, &viewer, 1000, &room, &err), ERR_REQUEST_RATE_LIMITED);
 }
 
-static void zero_is_no_limit(void **state)
+LIMITS_TEST(zero_is_no_limit)
 {
-    (void)state;
     settings.engine_signals_per_run_minute = settings.engine_signals_per_tenant_minute = 0;
     for (int i = 0; i < 100; i++)
         assert_true(admin_passes("one", SIGNAL_PAUSE));
@@ -196,9 +188,8 @@ static void zero_is_no_limit(void **state)
 
 /* --- time -------------------------------------------------------------------------------------------- */
 
-static void the_next_minute_begins_with_a_full_share(void **state)
+LIMITS_TEST(the_next_minute_begins_with_a_full_share)
 {
-    (void)state;
     const struct signal_sender s = from("ada", "one", SIGNAL_PAUSE, true);
     for (int i = 0; i < 3; i++)
         assert_int_equal(send_at(&s, false, 1000 + i), 0);
@@ -209,9 +200,8 @@ static void the_next_minute_begins_with_a_full_share(void **state)
 }
 
 /* Its minute is over: what it took is not in the new one. */
-static void room_of_an_earlier_minute_is_not_given_back_to_a_later_one(void **state)
+LIMITS_TEST(room_of_an_earlier_minute_is_not_given_back_to_a_later_one)
 {
-    (void)state;
     const struct signal_sender s = from("scoped", "one", SIGNAL_PAUSE, true);
     struct signal_room late;
     struct err err;
@@ -225,9 +215,8 @@ static void room_of_an_earlier_minute_is_not_given_back_to_a_later_one(void **st
 
 /* --- memory ------------------------------------------------------------------------------------------ */
 
-static void signals_to_runs_that_are_not_there_leave_nothing_behind(void **state)
+LIMITS_TEST(signals_to_runs_that_are_not_there_leave_nothing_behind)
 {
-    (void)state;
     char run[16];
     for (int i = 0; i < 1000; i++) {
         snprintf(run, sizeof run, "%d", i);
@@ -236,9 +225,8 @@ static void signals_to_runs_that_are_not_there_leave_nothing_behind(void **state
     assert_in_range(signal_limits_count(limits), 0, 4);
 }
 
-static void counters_are_bounded_and_those_of_past_minutes_go_first(void **state)
+LIMITS_TEST(counters_are_bounded_and_those_of_past_minutes_go_first)
 {
-    (void)state;
     char run[16];
     settings.engine_signals_per_tenant_minute = 0;
     for (int i = 0; i < SIGNAL_LIMITS_MAX + 10; i++) {
@@ -260,28 +248,4 @@ static void counters_are_bounded_and_those_of_past_minutes_go_first(void **state
     }
     assert_int_equal(send_at(&s, false, 61000), 0);
     assert_int_not_equal(send_at(&s, false, 61000), 0); /* what counts in this minute was kept */
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(a_run_and_a_tenant_have_their_share),
-        TEST(refused_signals_use_up_their_actors_room_alone),
-        TEST(what_is_refused_after_all_gives_the_runs_room_back),
-        TEST(the_decider_is_told_that_there_is_no_room_for_a_refusal),
-        TEST(a_signal_that_is_allowed_leaves_the_actors_room_for_refusals),
-        TEST(an_actor_that_was_refused_often_may_still_send_what_is_allowed),
-        TEST(cancel_and_emergency_stop_have_room_of_their_own),
-        TEST(all_refusals_of_a_tenant_are_bounded),
-        TEST(what_is_allowed_after_all_takes_the_runs_room),
-        TEST(a_signal_holds_its_room_until_it_is_decided),
-        TEST(zero_is_no_limit),
-        TEST(the_next_minute_begins_with_a_full_share),
-        TEST(room_of_an_earlier_minute_is_not_given_back_to_a_later_one),
-        TEST(signals_to_runs_that_are_not_there_leave_nothing_behind),
-        TEST(counters_are_bounded_and_those_of_past_minutes_go_first),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

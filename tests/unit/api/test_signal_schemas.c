@@ -1,10 +1,8 @@
 /* The payloads of signals, each by its own schema: the files in the binary, through the code that judges. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "case.h"
 
 #include "api/engine/signal_schemas.h"
 #include "base/must.h"
@@ -78,9 +76,8 @@ static void check_with(enum signal_type t, const char *more, const char *fault)
 }
 
 /* [SIG-034] */
-static void every_type_takes_its_own_payload_and_no_other_member(void **state)
+TEST(every_type_takes_its_own_payload_and_no_other_member)
 {
-    (void)state;
     for (int t = 0; t < SIGNAL_TYPE_COUNT; t++) {
         check_with((enum signal_type)t, "", NULL);
         check_with((enum signal_type)t, "\"extra\":1", "extra is not a known field");
@@ -88,9 +85,8 @@ static void every_type_takes_its_own_payload_and_no_other_member(void **state)
 }
 
 /* [SIG-020] */
-static void force_kill_is_for_emergency_stop_alone(void **state)
+TEST(force_kill_is_for_emergency_stop_alone)
 {
-    (void)state;
     for (int t = 0; t < SIGNAL_TYPE_COUNT; t++)
         if (t != SIGNAL_EMERGENCY_STOP)
             check_with((enum signal_type)t, "\"forceKill\":true", "forceKill is not a known field");
@@ -98,9 +94,8 @@ static void force_kill_is_for_emergency_stop_alone(void **state)
 }
 
 /* [SIG-037] [SIG-039] */
-static void pause_and_cancel_take_a_reason_or_nothing(void **state)
+TEST(pause_and_cancel_take_a_reason_or_nothing)
 {
-    (void)state;
     static const struct sample samples[] = {
         {SIGNAL_PAUSE, "{}", NULL},
         {SIGNAL_PAUSE, "{\"reason\":\"\"}", NULL},
@@ -115,17 +110,15 @@ static void pause_and_cancel_take_a_reason_or_nothing(void **state)
 }
 
 /* [SIG-038] */
-static void resume_takes_nothing(void **state)
+TEST(resume_takes_nothing)
 {
-    (void)state;
     check(SIGNAL_RESUME, "{}", NULL);
     check(SIGNAL_RESUME, "{\"reason\":\"go on\"}", "reason is not a known field");
 }
 
 /* [SIG-040] [SIG-041] */
-static void retries_take_force_as_a_boolean_only(void **state)
+TEST(retries_take_force_as_a_boolean_only)
 {
-    (void)state;
     static const struct sample samples[] = {
         {SIGNAL_RETRY_STEP, "{\"stepId\":\"a\"}", NULL},
         {SIGNAL_RETRY_STEP, "{\"stepId\":\"a\",\"force\":false}", NULL},
@@ -144,9 +137,8 @@ static void retries_take_force_as_a_boolean_only(void **state)
 }
 
 /* [SIG-042] [SIG-043] [SIG-046] */
-static void changes_need_an_object(void **state)
+TEST(changes_need_an_object)
 {
-    (void)state;
     static const struct sample samples[] = {
         {SIGNAL_UPDATE_PARAMS, "{\"params\":{}}", NULL},
         {SIGNAL_UPDATE_PARAMS, "{\"params\":{\"a\":{\"b\":[1]}}}", NULL},
@@ -167,9 +159,8 @@ static void changes_need_an_object(void **state)
 }
 
 /* [SIG-024] [SIG-044] */
-static void an_alert_has_one_of_four_levels(void **state)
+TEST(an_alert_has_one_of_four_levels)
 {
-    (void)state;
     static const char unknown[] = "level must be one of INFO, WARNING, CRITICAL, P1";
     static const struct sample samples[] = {
         {SIGNAL_ESCALATE_ALERT, "{\"level\":\"INFO\"}", NULL},
@@ -187,9 +178,8 @@ static void an_alert_has_one_of_four_levels(void **state)
 }
 
 /* [SIG-045] */
-static void a_step_is_skipped_by_its_name(void **state)
+TEST(a_step_is_skipped_by_its_name)
 {
-    (void)state;
     check(SIGNAL_SKIP_STEP, "{\"stepId\":\"a\"}", NULL);
     check(SIGNAL_SKIP_STEP, "{}", "stepId is required");
     check(SIGNAL_SKIP_STEP, "{\"reason\":\"Sunday\"}", "stepId is required");
@@ -198,9 +188,8 @@ static void a_step_is_skipped_by_its_name(void **state)
 }
 
 /* [SIG-047] An empty reason is for policy to refuse. */
-static void an_emergency_stop_says_why(void **state)
+TEST(an_emergency_stop_says_why)
 {
-    (void)state;
     check(SIGNAL_EMERGENCY_STOP, "{\"reason\":\"fire\"}", NULL);
     check(SIGNAL_EMERGENCY_STOP, "{\"reason\":\"\"}", NULL);
     check(SIGNAL_EMERGENCY_STOP, "{}", "reason is required");
@@ -211,7 +200,7 @@ static void an_emergency_stop_says_why(void **state)
 }
 
 /* Lengths are characters, not bytes. */
-static void texts_are_bounded(void **state)
+TEST(texts_are_bounded)
 {
     static const struct {
         enum signal_type type;
@@ -229,7 +218,6 @@ static void texts_are_bounded(void **state)
         {SIGNAL_ESCALATE_ALERT, "{\"level\":\"P1\",\"note\":\"", "\"}", "note", 2000},
         {SIGNAL_EMERGENCY_STOP, "{\"reason\":\"", "\"}", "reason", 2000},
     };
-    (void)state;
     for (size_t i = 0; i < LENGTH_OF(cases); i++)
         for (int length = cases[i].most; length <= cases[i].most + 1; length++) {
             char fault[100];
@@ -244,33 +232,30 @@ static void texts_are_bounded(void **state)
         }
 }
 
-static void examples_are_valid_by_their_own_schema(void **state)
+TEST(examples_are_valid_by_their_own_schema)
 {
     size_t checked = 0;
-    (void)state;
     for (int t = 0; t < SIGNAL_TYPE_COUNT; t++) {
         struct arena *a = arena_new(8192);
-        const struct embedded_file *f = &embedded_signal_schemas[t];
         const struct json *root;
         struct err err;
         char name[64], fault[SIGNAL_FAULT_MAX];
         snprintf(name, sizeof name, "%s.v1", signal_schema((enum signal_type)t));
-        assert_string_equal(f->name, name);
-        assert_int_equal(json_parse(a, (struct str){f->text, f->len}, &root, &err), ERR_OK);
+        assert_int_equal(json_parse(a, embedded_text(embedded_signal_schemas, name), &root, &err), ERR_OK);
         const struct json *id = json_get(root, "$id"), *examples = json_get(root, "examples");
         snprintf(name, sizeof name, "urn:weir:schema:signal:%s.v1", signal_schema((enum signal_type)t));
         assert_true(id && str_is(id->text, name));
         assert_true(examples && examples->count > 0);
         for (const struct json *e = examples->child; e; e = e->next, checked++)
             if (!signal_schema_fits(schemas, (enum signal_type)t, e, fault))
-                fail_msg("%s: %s", f->name, fault);
+                fail_msg("%s: %s", name, fault);
         arena_free(a);
     }
     assert_null(embedded_signal_schemas[SIGNAL_TYPE_COUNT].name);
     assert_true(checked >= SIGNAL_TYPE_COUNT);
 }
 
-static void what_is_missing_or_broken_is_told_by_name(void **state)
+TEST(what_is_missing_or_broken_is_told_by_name)
 {
     static const struct {
         const char *text, *detail;
@@ -280,17 +265,14 @@ static void what_is_missing_or_broken_is_told_by_name(void **state)
         {"{\"pattern\":\"a\"}", "signal schema Cancel.v1: schema keyword \"pattern\" is not supported"},
         {NULL, "signal schema Cancel.v1 is not there"},
     };
-    (void)state;
     for (size_t i = 0; i < LENGTH_OF(cases); i++) {
         struct embedded_file files[SIGNAL_TYPE_COUNT + 1];
         struct signal_schemas *s = NULL;
         struct err err = {.code = ERR_OK};
         memcpy(files, embedded_signal_schemas, sizeof files);
-        assert_string_equal(files[SIGNAL_CANCEL].name, "Cancel.v1");
-        if (cases[i].text)
-            files[SIGNAL_CANCEL] = (struct embedded_file){"Cancel.v1", cases[i].text, strlen(cases[i].text)};
-        else
-            files[SIGNAL_CANCEL].name = "Cancel.v2";
+        assert_string_equal(files[0].name, "Cancel.v1");
+        files[0] = cases[i].text ? (struct embedded_file){"Cancel.v1", str_of(cases[i].text), STR_ABSENT}
+                                 : (struct embedded_file){"Cancel.v2", STR("{}"), STR_ABSENT};
         assert_int_equal(signal_schemas_new(files, &s, &err), ERR_CONFIG_INVALID);
         assert_null(s);
         assert_memory_equal(err.detail, cases[i].detail, strlen(cases[i].detail));
@@ -299,19 +281,5 @@ static void what_is_missing_or_broken_is_told_by_name(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_type_takes_its_own_payload_and_no_other_member),
-        cmocka_unit_test(force_kill_is_for_emergency_stop_alone),
-        cmocka_unit_test(pause_and_cancel_take_a_reason_or_nothing),
-        cmocka_unit_test(resume_takes_nothing),
-        cmocka_unit_test(retries_take_force_as_a_boolean_only),
-        cmocka_unit_test(changes_need_an_object),
-        cmocka_unit_test(an_alert_has_one_of_four_levels),
-        cmocka_unit_test(a_step_is_skipped_by_its_name),
-        cmocka_unit_test(an_emergency_stop_says_why),
-        cmocka_unit_test(texts_are_bounded),
-        cmocka_unit_test(examples_are_valid_by_their_own_schema),
-        cmocka_unit_test(what_is_missing_or_broken_is_told_by_name),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return test_run("tests", set_up, tear_down);
 }

@@ -1,18 +1,14 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
+#include "case.h"
 
 #include "base/arena.h"
 #include "base/must.h"
 
 #include "base/banned.h"
 
-static void memory_is_zeroed_and_aligned(void **state)
+TEST(memory_is_zeroed_and_aligned)
 {
-    (void)state;
     struct arena *a = arena_new(64);
     for (size_t size = 1; size < 300; size += 7) {
         unsigned char *p = arena_alloc(a, size);
@@ -24,9 +20,8 @@ static void memory_is_zeroed_and_aligned(void **state)
     arena_free(a);
 }
 
-static void reused_memory_is_zeroed_again(void **state)
+TEST(reused_memory_is_zeroed_again)
 {
-    (void)state;
     struct arena *a = arena_new(256);
     memset(arena_alloc(a, 200), 0xFF, 200);
     arena_reset(a);
@@ -36,9 +31,8 @@ static void reused_memory_is_zeroed_again(void **state)
     arena_free(a);
 }
 
-static void pieces_do_not_overlap_across_chunks(void **state)
+TEST(pieces_do_not_overlap_across_chunks)
 {
-    (void)state;
     enum { PIECES = 500 };
     struct arena *a = arena_new(32);
     unsigned char *pieces[PIECES];
@@ -52,9 +46,8 @@ static void pieces_do_not_overlap_across_chunks(void **state)
     arena_free(a);
 }
 
-static void bytes_count_what_was_handed_out_since_reset(void **state)
+TEST(bytes_count_what_was_handed_out_since_reset)
 {
-    (void)state;
     struct arena *a = arena_new(64);
     assert_int_equal(arena_bytes(a), 0);
     arena_alloc(a, 10);
@@ -66,9 +59,8 @@ static void bytes_count_what_was_handed_out_since_reset(void **state)
     arena_free(a);
 }
 
-static void copies_end_in_nul_and_own_their_bytes(void **state)
+TEST(copies_end_in_nul_and_own_their_bytes)
 {
-    (void)state;
     struct arena *a = arena_new(64);
     char source[] = "abc";
     char *copy = arena_copy(a, source, 3);
@@ -97,9 +89,8 @@ static void fill(struct arena *a, void **pieces, size_t count)
     }
 }
 
-static void a_reset_keeps_what_it_was_told_to_keep(void **state)
+TEST(a_reset_keeps_what_it_was_told_to_keep)
 {
-    (void)state;
     enum { PIECES = 300 };
     void *first[PIECES], *again[PIECES];
     struct arena *a = arena_new(2048);
@@ -119,23 +110,8 @@ static void a_reset_keeps_what_it_was_told_to_keep(void **state)
     arena_free(a);
 }
 
-static void freeing_nothing_is_fine(void **state)
+TEST(freeing_nothing_is_fine)
 {
-    (void)state;
     assert_null(arena_free(NULL));
     assert_null(arena_free(arena_new(1)));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(memory_is_zeroed_and_aligned),
-        cmocka_unit_test(reused_memory_is_zeroed_again),
-        cmocka_unit_test(pieces_do_not_overlap_across_chunks),
-        cmocka_unit_test(bytes_count_what_was_handed_out_since_reset),
-        cmocka_unit_test(copies_end_in_nul_and_own_their_bytes),
-        cmocka_unit_test(a_reset_keeps_what_it_was_told_to_keep),
-        cmocka_unit_test(freeing_nothing_is_fine),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,10 @@
 /* The signal bus between processes: what one says the others hear, whoever they are. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "case.h"
 
 #include "base/bus.h"
 #include "base/heart.h"
@@ -56,9 +52,8 @@ static int heard(struct heart_page *pages, size_t process, enum bus_topic topic)
 }
 
 /* [TOP-004] */
-static void test_what_one_process_says_the_others_hear(void **state)
+TEST(test_what_one_process_says_the_others_hear)
 {
-    (void)state;
     struct heart_page *pages = new_pages();
     for (size_t i = 0; i < PROCESSES; i++) /* the control: nobody has said anything */
         assert_int_equal(heard(pages, i, BUS_REPLAY), 0);
@@ -73,9 +68,8 @@ static void test_what_one_process_says_the_others_hear(void **state)
     munmap(pages, PROCESSES * sizeof *pages);
 }
 
-static void test_a_process_without_a_root_speaks_to_itself(void **state)
+TEST(test_a_process_without_a_root_speaks_to_itself)
 {
-    (void)state;
     assert_int_equal(bus_last(BUS_REPLAY).count, 0);
     bus_publish(BUS_REPLAY, 2);
     bus_publish(BUS_REPLAY, 3);
@@ -83,13 +77,4 @@ static void test_a_process_without_a_root_speaks_to_itself(void **state)
     assert_int_equal(w.count, 2);
     assert_int_equal(w.value, 3);
     assert_true(w.at_ms > 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_process_without_a_root_speaks_to_itself),
-        cmocka_unit_test(test_what_one_process_says_the_others_hear),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

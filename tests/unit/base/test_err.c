@@ -1,18 +1,15 @@
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "case.h"
 
 #include "base/err.h"
 #include "base/must.h"
 
 #include "base/banned.h"
 
-static void every_error_has_its_own_code_a_status_and_advice(void **state)
+TEST(every_error_has_its_own_code_a_status_and_advice)
 {
-    (void)state;
     for (int code = ERR_OK + 1; code < ERR_CODE_COUNT; code++) {
         assert_true(err_http_status((enum err_code)code) >= 400);
         assert_true(err_http_status((enum err_code)code) < 600);
@@ -24,9 +21,8 @@ static void every_error_has_its_own_code_a_status_and_advice(void **state)
     }
 }
 
-static void set_fills_and_returns_the_code(void **state)
+TEST(set_fills_and_returns_the_code)
 {
-    (void)state;
     struct err err = {.retry_after_s = 9};
     assert_int_equal(err_set(&err, ERR_JOB_NOT_FOUND, "no job %d", 7), ERR_JOB_NOT_FOUND);
     assert_int_equal(err.code, ERR_JOB_NOT_FOUND);
@@ -34,9 +30,8 @@ static void set_fills_and_returns_the_code(void **state)
     assert_string_equal(err.detail, "no job 7");
 }
 
-static void what_is_for_the_log_is_not_told(void **state)
+TEST(what_is_for_the_log_is_not_told)
 {
-    (void)state;
     struct err err;
     err_set(&err, ERR_STORAGE_UNAVAILABLE, "no answer from db.internal");
     assert_string_equal(err_told(&err), "no answer from db.internal");
@@ -46,9 +41,8 @@ static void what_is_for_the_log_is_not_told(void **state)
     assert_string_equal(err_told(&err), err_title(ERR_STORAGE_UNAVAILABLE));
 }
 
-static void a_long_detail_is_cut(void **state)
+TEST(a_long_detail_is_cut)
 {
-    (void)state;
     char text[1000];
     memset(text, 'x', sizeof text - 1);
     text[sizeof text - 1] = 0;
@@ -58,9 +52,8 @@ static void a_long_detail_is_cut(void **state)
 }
 
 /* The 22 codes that clients were promised keep their names and statuses. */
-static void statuses_are_those_of_the_catalogue(void **state)
+TEST(statuses_are_those_of_the_catalogue)
 {
-    (void)state;
     static const struct {
         enum err_code code;
         const char *wire;
@@ -94,16 +87,4 @@ static void statuses_are_those_of_the_catalogue(void **state)
         assert_string_equal(err_wire(cases[i].code), cases[i].wire);
         assert_int_equal(err_http_status(cases[i].code), cases[i].status);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_error_has_its_own_code_a_status_and_advice),
-        cmocka_unit_test(set_fills_and_returns_the_code),
-        cmocka_unit_test(what_is_for_the_log_is_not_told),
-        cmocka_unit_test(a_long_detail_is_cut),
-        cmocka_unit_test(statuses_are_those_of_the_catalogue),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

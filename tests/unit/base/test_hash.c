@@ -1,10 +1,8 @@
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "case.h"
 
 #include "base/hash.h"
 #include "base/must.h"
@@ -13,9 +11,8 @@
 #include "base/banned.h"
 
 /* The key 00..0f and messages 00, 00 01, ... of the paper by Aumasson and Bernstein, appendix A. */
-static void siphash_gives_the_reference_vectors(void **state)
+TEST(siphash_gives_the_reference_vectors)
 {
-    (void)state;
     static const uint64_t key[2] = {UINT64_C(0x0706050403020100), UINT64_C(0x0f0e0d0c0b0a0908)};
     unsigned char message[64];
     for (size_t i = 0; i < sizeof message; i++)
@@ -26,16 +23,14 @@ static void siphash_gives_the_reference_vectors(void **state)
     assert_true(hash_sip(key, message, 8) == UINT64_C(0x93f5f5799a932462));
 }
 
-static void siphash_depends_on_its_key(void **state)
+TEST(siphash_depends_on_its_key)
 {
-    (void)state;
     assert_true(hash_sip((uint64_t[]){0, 0}, "a", 1) != hash_sip((uint64_t[]){1, 0}, "a", 1));
     assert_true(hash_sip((uint64_t[]){0, 0}, "a", 1) != hash_sip((uint64_t[]){0, 1}, "a", 1));
 }
 
-static void siphash_reads_unaligned_bytes_alike(void **state)
+TEST(siphash_reads_unaligned_bytes_alike)
 {
-    (void)state;
     static const uint64_t key[2] = {1, 2};
     char room[40];
     const char text[] = "0123456789abcdefghijkl";
@@ -46,9 +41,8 @@ static void siphash_reads_unaligned_bytes_alike(void **state)
     }
 }
 
-static void fnv1a_gives_the_published_values_and_continues(void **state)
+TEST(fnv1a_gives_the_published_values_and_continues)
 {
-    (void)state;
     assert_true(hash_fnv1a(HASH_FNV_START, "", 0) == UINT64_C(0xcbf29ce484222325));
     assert_true(hash_fnv1a(HASH_FNV_START, "a", 1) == UINT64_C(0xaf63dc4c8601ec8c));
     assert_true(hash_fnv1a(HASH_FNV_START, "foobar", 6) == UINT64_C(0x85944171f73967e8));
@@ -56,9 +50,8 @@ static void fnv1a_gives_the_published_values_and_continues(void **state)
     assert_true(hash_fnv1a(half, "bar", 3) == UINT64_C(0x85944171f73967e8));
 }
 
-static void mix_spreads_neighbours(void **state)
+TEST(mix_spreads_neighbours)
 {
-    (void)state;
     unsigned char seen[256] = {0};
     for (uint64_t i = 1; i <= 4096; i++)
         seen[hash_mix(i) & 255]++;
@@ -67,9 +60,8 @@ static void mix_spreads_neighbours(void **state)
 }
 
 /* A program that is started twice hashes differently; a test may choose. */
-static void the_secret_is_drawn_anew_by_each_program(void **state)
+TEST(the_secret_is_drawn_anew_by_each_program)
 {
-    (void)state;
     char first[32] = "", second[32] = "";
     char *const texts[] = {first, second};
     for (int i = 0; i < 2; i++) {
@@ -90,13 +82,5 @@ int main(int argc, char **argv)
         printf("%016llx\n", (unsigned long long)hash_secret("a", 1));
         return 0;
     }
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(siphash_gives_the_reference_vectors),
-        cmocka_unit_test(siphash_depends_on_its_key),
-        cmocka_unit_test(siphash_reads_unaligned_bytes_alike),
-        cmocka_unit_test(fnv1a_gives_the_published_values_and_continues),
-        cmocka_unit_test(mix_spreads_neighbours),
-        cmocka_unit_test(the_secret_is_drawn_anew_by_each_program),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return test_run("tests", NULL, NULL);
 }

@@ -1,8 +1,6 @@
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
+#include "case.h"
 
 #include "base/hash.h"
 #include "base/heap.h"
@@ -15,9 +13,8 @@ struct item {
     struct heap_node node;
 };
 
-static void smallest_key_is_first(void **state)
+TEST(smallest_key_is_first)
 {
-    (void)state;
     struct heap h = {0};
     static const uint64_t keys[] = {5, 3, UINT64_MAX, 0, 9, 3};
     struct item items[LENGTH_OF(keys)] = {0};
@@ -39,9 +36,8 @@ static void smallest_key_is_first(void **state)
     heap_free(&h);
 }
 
-static void removing_what_is_not_in_changes_nothing(void **state)
+TEST(removing_what_is_not_in_changes_nothing)
 {
-    (void)state;
     struct heap h = {0};
     struct heap_node in = {0}, out = {0};
     heap_put(&h, &in, 1);
@@ -53,9 +49,8 @@ static void removing_what_is_not_in_changes_nothing(void **state)
     heap_free(&h);
 }
 
-static void putting_again_moves_the_node(void **state)
+TEST(putting_again_moves_the_node)
 {
-    (void)state;
     struct heap h = {0};
     struct heap_node a = {0}, b = {0};
     heap_put(&h, &a, 1);
@@ -69,9 +64,8 @@ static void putting_again_moves_the_node(void **state)
 }
 
 /* Puts, moves and removes at random, against the plainest model there is: look at all of them. */
-static void heap_agrees_with_a_list(void **state)
+TEST(heap_agrees_with_a_list)
 {
-    (void)state;
     enum { NODES = 300, STEPS = 20000 };
     struct heap h = {0};
     static struct heap_node nodes[NODES];
@@ -95,15 +89,4 @@ static void heap_agrees_with_a_list(void **state)
             assert_true(heap_first(&h)->key == smallest);
     }
     heap_free(&h);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(smallest_key_is_first),
-        cmocka_unit_test(removing_what_is_not_in_changes_nothing),
-        cmocka_unit_test(putting_again_moves_the_node),
-        cmocka_unit_test(heap_agrees_with_a_list),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

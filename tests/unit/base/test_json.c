@@ -1,10 +1,8 @@
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
-#include <cmocka.h>
+#include "case.h"
 
 #include "base/json.h"
 #include "base/must.h"
@@ -46,9 +44,10 @@ static void refused(struct str text, const char *detail)
         assert_string_equal(err.detail, detail);
 }
 
-static void values_know_type_count_key_text_and_source(void **state)
+#define JSON_TEST(name) TEST_BETWEEN(name, open_arena, close_arena)
+
+JSON_TEST(values_know_type_count_key_text_and_source)
 {
-    (void)state;
     const struct json *root = parse(" {\"a\": [1, -2.50e3 , \"x\\ty\"],\n\"b\" :{ \"c\":null } } ");
     assert_int_equal(root->type, JSON_OBJECT);
     assert_int_equal(root->count, 2);
@@ -69,9 +68,8 @@ static void values_know_type_count_key_text_and_source(void **state)
     assert_true(str_is(c->source, "null"));
 }
 
-static void get_finds_members_only(void **state)
+JSON_TEST(get_finds_members_only)
 {
-    (void)state;
     assert_null(json_get(parse("{\"a\":1}"), "b"));
     assert_null(json_get(parse("[1]"), "0"));
     assert_null(json_get(NULL, "a"));
@@ -79,9 +77,8 @@ static void get_finds_members_only(void **state)
     assert_non_null(json_get(parse("{\"\":1}"), ""));
 }
 
-static void plain_strings_are_borrowed_from_the_input(void **state)
+JSON_TEST(plain_strings_are_borrowed_from_the_input)
 {
-    (void)state;
     const char *text = "[\"plain\",\"esc\\u0061ped\"]";
     const struct json *root = parse(text);
     assert_ptr_equal(root->child->text.ptr, text + 2);
@@ -89,9 +86,8 @@ static void plain_strings_are_borrowed_from_the_input(void **state)
     assert_true(root->child->next->text.ptr < text || root->child->next->text.ptr > text + strlen(text));
 }
 
-static void escapes_become_utf8(void **state)
+JSON_TEST(escapes_become_utf8)
 {
-    (void)state;
     const struct json *root =
         parse("[\"\\u0041\\u00e4\\u20AC\\ud83d\\ude00\\\"\\\\\\/\\b\\f\\n\\r\\t\",\"a\\u0000b\"]");
     assert_true(str_is(root->child->text, "A\xC3\xA4\xE2\x82\xAC\xF0\x9F\x98\x80\"\\/\b\f\n\r\t"));
@@ -99,9 +95,8 @@ static void escapes_become_utf8(void **state)
     assert_memory_equal(root->child->next->text.ptr, "a\0b", 3);
 }
 
-static void errors_tell_line_column_and_what_was_expected(void **state)
+JSON_TEST(errors_tell_line_column_and_what_was_expected)
 {
-    (void)state;
     refused(STR(""), "line 1, column 1: expected a value, found the end of the input");
     refused(STR("{\"a\":}"), "line 1, column 6: expected a value, found '}'");
     refused(STR("{\n  \"a\": 1,\n  b: 2\n}"), "line 3, column 3: expected a key in double quotes, found 'b'");
@@ -126,9 +121,8 @@ static void errors_tell_line_column_and_what_was_expected(void **state)
     refused((struct str){NULL, 0}, "line 1, column 1: expected a value, found the end of the input");
 }
 
-static void long_duplicate_keys_are_cut_between_characters(void **state)
+JSON_TEST(long_duplicate_keys_are_cut_between_characters)
 {
-    (void)state;
     struct strbuf text = {0};
     for (int copy = 0; copy < 2; copy++) {
         strbuf_add_text(&text, copy ? ",\"x" : "{\"x");
@@ -146,9 +140,8 @@ static void long_duplicate_keys_are_cut_between_characters(void **state)
 
 /* Each prefix of a document that needs its last byte is refused, and read no further than it goes.
  */
-static void truncation_at_each_byte_is_refused(void **state)
+JSON_TEST(truncation_at_each_byte_is_refused)
 {
-    (void)state;
     static const char *const documents[] = {
         "{\"a\":[1,-2.5e+10,true,false,null,\"x\\u00e4\\ud83d\\ude00\xF0\x9F\x98\x80\\n\"],\"b\":{"
         "\"c\":{}}}",
@@ -168,9 +161,8 @@ static void truncation_at_each_byte_is_refused(void **state)
     }
 }
 
-static void depth_is_64_and_a_hundred_thousand_is_refused_quickly(void **state)
+JSON_TEST(depth_is_64_and_a_hundred_thousand_is_refused_quickly)
 {
-    (void)state;
     static const int depths[] = {1, 2, 63, 64, 65, 66, 100, 1000, 10000, 100000};
     for (size_t i = 0; i < LENGTH_OF(depths); i++) {
         for (int object = 0; object < 2; object++) {
@@ -191,9 +183,8 @@ static void depth_is_64_and_a_hundred_thousand_is_refused_quickly(void **state)
     }
 }
 
-static void a_string_of_ten_megabytes_is_read(void **state)
+JSON_TEST(a_string_of_ten_megabytes_is_read)
 {
-    (void)state;
     struct strbuf text = {0};
     strbuf_reserve(&text, 10u << 20);
     strbuf_add_char(&text, '"');
@@ -217,9 +208,8 @@ static void members_of(struct strbuf *text, int count, int duplicate_of)
 }
 
 /* Quadratic would be 5 * 10^9 comparisons; the bound is loose for slow machines and sanitizers. */
-static void duplicates_among_a_hundred_thousand_members_are_found_in_linear_time(void **state)
+JSON_TEST(duplicates_among_a_hundred_thousand_members_are_found_in_linear_time)
 {
-    (void)state;
     struct timespec start, end;
     struct strbuf unique = {0}, twice = {0};
     members_of(&unique, 100000, -1);
@@ -237,9 +227,8 @@ static void duplicates_among_a_hundred_thousand_members_are_found_in_linear_time
     strbuf_free(&twice);
 }
 
-static void a_duplicate_is_found_at_every_size(void **state)
+JSON_TEST(a_duplicate_is_found_at_every_size)
 {
-    (void)state;
     for (int count = 2; count < 140; count++)
         for (int of = 0; of < count - 1; of += 1 + count / 8) {
             struct strbuf text = {0};
@@ -251,24 +240,4 @@ static void a_duplicate_is_found_at_every_size(void **state)
             strbuf_free(&text);
             arena_reset(arena);
         }
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_arena, close_arena)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(values_know_type_count_key_text_and_source),
-        TEST(get_finds_members_only),
-        TEST(plain_strings_are_borrowed_from_the_input),
-        TEST(escapes_become_utf8),
-        TEST(errors_tell_line_column_and_what_was_expected),
-        TEST(long_duplicate_keys_are_cut_between_characters),
-        TEST(truncation_at_each_byte_is_refused),
-        TEST(depth_is_64_and_a_hundred_thousand_is_refused_quickly),
-        TEST(a_string_of_ten_megabytes_is_read),
-        TEST(duplicates_among_a_hundred_thousand_members_are_found_in_linear_time),
-        TEST(a_duplicate_is_found_at_every_size),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

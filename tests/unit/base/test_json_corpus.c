@@ -1,12 +1,10 @@
 /* Every file of corpus/json against its verdict (y_ accept, n_ reject, i_ as verdicts.txt says),
  * and against jansson where both define the answer. */
 #include <dirent.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
+#include "case.h"
 
 #include "base/json.h"
 #include "base/must.h"
@@ -90,9 +88,8 @@ static void check_verdict(const char *name, const char *bytes, size_t len)
     arena_free(a);
 }
 
-static void corpus_verdicts_hold(void **state)
+TEST(corpus_verdicts_hold)
 {
-    (void)state;
     size_t files = for_each_file(check_verdict);
     print_message("%zu files\n", files);
     assert_true(files >= 290);
@@ -142,9 +139,8 @@ static void check_oracle(const char *name, const char *bytes, size_t len)
     arena_free(a);
 }
 
-static void corpus_agrees_with_jansson(void **state)
+TEST(corpus_agrees_with_jansson)
 {
-    (void)state;
     for_each_file(check_oracle);
 }
 
@@ -167,18 +163,7 @@ static void check_canonical(const char *name, const char *bytes, size_t len)
     arena_free(a);
 }
 
-static void canonical_text_reads_back_as_the_same_value(void **state)
+TEST(canonical_text_reads_back_as_the_same_value)
 {
-    (void)state;
     for_each_file(check_canonical);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(corpus_verdicts_hold),
-        cmocka_unit_test(corpus_agrees_with_jansson),
-        cmocka_unit_test(canonical_text_reads_back_as_the_same_value),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,6 @@
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
+#include "case.h"
 
 #include "base/json.h"
 #include "base/must.h"
@@ -34,9 +32,10 @@ static const struct json *parse(const char *text)
     return root;
 }
 
-static void integers_are_told_by_value(void **state)
+#define JSON_TEST(name) TEST_BETWEEN(name, open_arena, close_arena)
+
+JSON_TEST(integers_are_told_by_value)
 {
-    (void)state;
     static const struct {
         const char *text;
         bool fits;
@@ -81,9 +80,8 @@ static void integers_are_told_by_value(void **state)
     assert_false(json_to_int(NULL, &value));
 }
 
-static void integral_numbers_of_any_size_are_integers(void **state)
+JSON_TEST(integral_numbers_of_any_size_are_integers)
 {
-    (void)state;
     assert_true(json_is_integer(parse("123456789012345678901234567890")));
     assert_true(json_is_integer(parse("1e400")));
     assert_true(json_is_integer(parse("1.50e1")));
@@ -92,9 +90,8 @@ static void integral_numbers_of_any_size_are_integers(void **state)
     assert_false(json_is_integer(parse("true")));
 }
 
-static void doubles_are_nearest_or_refused(void **state)
+JSON_TEST(doubles_are_nearest_or_refused)
 {
-    (void)state;
     double value = 0;
     assert_true(json_to_double(parse("0.1"), &value) && value == 0.1);
     assert_true(json_to_double(parse("-1.7976931348623157e308"), &value));
@@ -109,9 +106,8 @@ static void doubles_are_nearest_or_refused(void **state)
     strbuf_free(&text);
 }
 
-static void numbers_compare_exactly(void **state)
+JSON_TEST(numbers_compare_exactly)
 {
-    (void)state;
     static const char *const rising[] = {
         "-1e400",
         "-9007199254740993",
@@ -140,9 +136,8 @@ static void numbers_compare_exactly(void **state)
     assert_int_equal(json_number_compare(parse("-0"), parse("0.00")), 0);
 }
 
-static void multiples_are_exact(void **state)
+JSON_TEST(multiples_are_exact)
 {
-    (void)state;
     static const struct {
         const char *number, *divisor;
         bool multiple;
@@ -161,9 +156,8 @@ static void multiples_are_exact(void **state)
     assert_true(json_is_multiple(parse("1e999999"), parse("576460752303423488")));
 }
 
-static void equality_is_by_value(void **state)
+JSON_TEST(equality_is_by_value)
 {
-    (void)state;
     static const struct {
         const char *a, *b;
         bool equal;
@@ -195,9 +189,8 @@ static void equality_is_by_value(void **state)
             fail_msg("%s and %s", cases[i].a, cases[i].b);
 }
 
-static void large_objects_are_equal_in_any_order(void **state)
+JSON_TEST(large_objects_are_equal_in_any_order)
 {
-    (void)state;
     struct strbuf up = {0}, down = {0};
     for (int i = 0; i < 20000; i++) {
         strbuf_addf(&up, "%s\"%d\":%d", i ? "," : "{", i, i);
@@ -218,9 +211,8 @@ static void canonical(const char *text, const char *skip_key, const char *wanted
     strbuf_free(&out);
 }
 
-static void canonical_text_is_one_for_equal_values(void **state)
+JSON_TEST(canonical_text_is_one_for_equal_values)
 {
-    (void)state;
     canonical(" { \"b\" : [ 1.0 , 1e2 ] , \"a\" : null } ", NULL, "{\"a\":null,\"b\":[1,100]}");
     canonical("[-0,0.0,0e9]", NULL, "[0,0,0]");
     canonical("[0.10,1e-1,10e-2]", NULL, "[0.1,0.1,0.1]");
@@ -234,9 +226,8 @@ static void canonical_text_is_one_for_equal_values(void **state)
     canonical("[true,false,\"\",[],{}]", "k", "[true,false,\"\",[],{}]");
 }
 
-static void canonical_text_of_a_huge_exponent_stays_short(void **state)
+JSON_TEST(canonical_text_of_a_huge_exponent_stays_short)
 {
-    (void)state;
     struct strbuf out = {0};
     json_canonical(parse("[1e999999999999,1e-999999999999999999999]"), NULL, &out);
     assert_string_equal(out.ptr, "[1e999999999999,1e-1000000000000000]");
@@ -247,9 +238,8 @@ static void canonical_text_of_a_huge_exponent_stays_short(void **state)
     strbuf_free(&out);
 }
 
-static void members_are_sorted_at_every_size(void **state)
+JSON_TEST(members_are_sorted_at_every_size)
 {
-    (void)state;
     for (int count = 1; count < 50; count++) {
         struct strbuf text = {0}, wanted = {0}, out = {0};
         for (int i = 0; i < count; i++) {
@@ -267,23 +257,4 @@ static void members_are_sorted_at_every_size(void **state)
         strbuf_free(&wanted);
         strbuf_free(&out);
     }
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_arena, close_arena)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(integers_are_told_by_value),
-        TEST(integral_numbers_of_any_size_are_integers),
-        TEST(doubles_are_nearest_or_refused),
-        TEST(numbers_compare_exactly),
-        TEST(multiples_are_exact),
-        TEST(equality_is_by_value),
-        TEST(large_objects_are_equal_in_any_order),
-        TEST(canonical_text_is_one_for_equal_values),
-        TEST(canonical_text_of_a_huge_exponent_stays_short),
-        TEST(members_are_sorted_at_every_size),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,18 +1,15 @@
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
+#include "case.h"
 
 #include "base/json.h"
 #include "base/must.h"
 
 #include "base/banned.h"
 
-static void commas_and_quotes_are_the_writers_business(void **state)
+TEST(commas_and_quotes_are_the_writers_business)
 {
-    (void)state;
     struct strbuf out = {0};
     struct json_writer w;
     jw_start(&w, &out);
@@ -46,9 +43,8 @@ static void commas_and_quotes_are_the_writers_business(void **state)
 }
 
 /* Streams and lists of records count on it. */
-static void json_of_several_lines_comes_out_on_one(void **state)
+TEST(json_of_several_lines_comes_out_on_one)
 {
-    (void)state;
     struct strbuf out = {0};
     struct json_writer w;
     jw_start(&w, &out);
@@ -71,9 +67,8 @@ static void written_text(struct str in, const char *wanted)
     strbuf_free(&out);
 }
 
-static void strings_are_escaped_where_json_asks(void **state)
+TEST(strings_are_escaped_where_json_asks)
 {
-    (void)state;
     written_text(STR("a\"b\\c/"), "\"a\\\"b\\\\c/\"");
     written_text(STR("\b\t\n\f\r\x01\x1f\x7f"), "\"\\b\\t\\n\\f\\r\\u0001\\u001f\x7f\"");
     written_text((struct str){"a\0b", 3}, "\"a\\u0000b\"");
@@ -81,17 +76,14 @@ static void strings_are_escaped_where_json_asks(void **state)
 }
 
 /* Details of errors may carry what came in; the answer must still be JSON. */
-static void bytes_that_are_not_utf8_are_replaced(void **state)
+TEST(bytes_that_are_not_utf8_are_replaced)
 {
-    (void)state;
     written_text(STR("a\xFF z\xC3"), "\"a\xEF\xBF\xBD z\xEF\xBF\xBD\"");
     written_text(STR("\xED\xA0\x80"), "\"\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\"");
 }
 
-static void every_byte_survives_writing_and_reading(void **state)
+ARENA_TEST(every_byte_survives_writing_and_reading, a)
 {
-    (void)state;
-    struct arena *a = arena_new(1024);
     for (unsigned c = 0; c < 0x110000; c += c < 0x3000 ? 1 : 257) {
         if (c >= 0xD800 && c <= 0xDFFF)
             continue;
@@ -115,7 +107,6 @@ static void every_byte_survives_writing_and_reading(void **state)
         strbuf_free(&out);
         arena_reset(a);
     }
-    arena_free(a);
 }
 
 static void written_double(double value, const char *wanted)
@@ -128,9 +119,8 @@ static void written_double(double value, const char *wanted)
     strbuf_free(&out);
 }
 
-static void doubles_are_short_and_read_back_the_same(void **state)
+TEST(doubles_are_short_and_read_back_the_same)
 {
-    (void)state;
     written_double(0.1, "0.1");
     written_double(1.0, "1");
     written_double(-2.5, "-2.5");
@@ -148,17 +138,4 @@ static void doubles_are_short_and_read_back_the_same(void **state)
         assert_true(strtod(out.ptr, NULL) == values[i]);
         strbuf_free(&out);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(commas_and_quotes_are_the_writers_business),
-        cmocka_unit_test(json_of_several_lines_comes_out_on_one),
-        cmocka_unit_test(strings_are_escaped_where_json_asks),
-        cmocka_unit_test(bytes_that_are_not_utf8_are_replaced),
-        cmocka_unit_test(every_byte_survives_writing_and_reading),
-        cmocka_unit_test(doubles_are_short_and_read_back_the_same),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,15 +2,13 @@
  * whose stderr is a pipe of ours. */
 #include <fcntl.h>
 #include <pthread.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "case.h"
 
 #include "base/clock.h"
 #include "base/json.h"
@@ -121,9 +119,8 @@ static void log_from_threads(void)
         MUST(pthread_join(threads[i], NULL) == 0);
 }
 
-static void exit_writes_everything_that_was_logged(void **state)
+TEST(exit_writes_everything_that_was_logged)
 {
-    (void)state;
     struct child c = start(log_from_threads);
     struct strbuf text = read_all(&c);
     assert_int_equal(WEXITSTATUS(wait_end(&c)), 7);
@@ -138,9 +135,8 @@ static void abort_in_a_hurry(void)
     abort();
 }
 
-static void abort_writes_everything_that_was_logged(void **state)
+TEST(abort_writes_everything_that_was_logged)
 {
-    (void)state;
     struct child c = start(abort_in_a_hurry);
     struct strbuf text = read_all(&c);
     int status = wait_end(&c);
@@ -156,9 +152,8 @@ static void error_then_gone(void)
     _exit(7);
 }
 
-static void an_error_line_is_out_before_the_next_statement(void **state)
+TEST(an_error_line_is_out_before_the_next_statement)
 {
-    (void)state;
     struct child c = start(error_then_gone);
     struct strbuf text = read_all(&c);
     wait_end(&c);
@@ -182,9 +177,8 @@ static void log_into_nothing(void)
     log_line(LOG_INFO, "after", NULL);
 }
 
-static void a_stuck_stderr_stops_nobody_and_what_was_dropped_is_told(void **state)
+TEST(a_stuck_stderr_stops_nobody_and_what_was_dropped_is_told)
 {
-    (void)state;
     struct child c = start(log_into_nothing);
     int status;
     assert_int_equal(waitpid(c.pid, &status, WUNTRACED), c.pid);
@@ -208,9 +202,8 @@ static void exit_while_stuck(void)
     log_numbers(0, 1000);
 }
 
-static void a_stuck_stderr_does_not_keep_a_process_from_ending(void **state)
+TEST(a_stuck_stderr_does_not_keep_a_process_from_ending)
 {
-    (void)state;
     struct pace began = pace_start();
     struct child c = start(exit_while_stuck);
     assert_int_equal(WEXITSTATUS(wait_end(&c)), 7);
@@ -227,9 +220,8 @@ static void log_directly_into_nothing(void)
     }
 }
 
-static void without_the_thread_a_stuck_stderr_costs_a_moment(void **state)
+TEST(without_the_thread_a_stuck_stderr_costs_a_moment)
 {
-    (void)state;
     struct child c = start(log_directly_into_nothing);
     assert_int_equal(WEXITSTATUS(wait_end(&c)), 7);
     struct strbuf text = read_all(&c);
@@ -245,9 +237,8 @@ static void no_line_below_the_level(void)
     log_line(LOG_WARN, "loud", "absent", LOG_STR(STR_ABSENT), "text", LOG_TEXT("a\"\n\x01"), NULL);
 }
 
-static void levels_and_hostile_texts_hold(void **state)
+TEST(levels_and_hostile_texts_hold)
 {
-    (void)state;
     struct child c = start(no_line_below_the_level);
     struct strbuf text = read_all(&c);
     wait_end(&c);
@@ -268,29 +259,13 @@ static void log_for_people(void)
 }
 
 /* No value ends a line or steers a terminal; a pipe has no colours. */
-static void test_a_line_for_people_is_one_line_of_visible_characters(void **state)
+TEST(test_a_line_for_people_is_one_line_of_visible_characters)
 {
     struct child c = start(log_for_people);
     struct strbuf text = read_all(&c);
-    (void)state;
     assert_int_equal(wait_end(&c), 0);
     assert_string_equal(text.ptr + strlen("15:04:05.123"),
                         "Z WARN  child     things plain=a.b/c n=-7 words=\"two \\\"words\\\"\" "
                         "object={\"a\":\"b c\"} empty=\"\" evil=\"a\\x0a\\x1b[31m\\x7f\\u009bx\\\\\"\n");
     strbuf_free(&text);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_line_for_people_is_one_line_of_visible_characters),
-        cmocka_unit_test(exit_writes_everything_that_was_logged),
-        cmocka_unit_test(abort_writes_everything_that_was_logged),
-        cmocka_unit_test(an_error_line_is_out_before_the_next_statement),
-        cmocka_unit_test(a_stuck_stderr_stops_nobody_and_what_was_dropped_is_told),
-        cmocka_unit_test(a_stuck_stderr_does_not_keep_a_process_from_ending),
-        cmocka_unit_test(without_the_thread_a_stuck_stderr_costs_a_moment),
-        cmocka_unit_test(levels_and_hostile_texts_hold),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,10 @@
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "case.h"
 
 #include "base/must.h"
 #include "base/random.h"
@@ -19,9 +17,8 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void numbers_do_not_repeat(void **state)
+TEST(numbers_do_not_repeat)
 {
-    (void)state;
     enum { COUNT = 100000 };
     uint64_t *drawn = must_alloc(sizeof *drawn * COUNT);
     for (size_t i = 0; i < COUNT; i++)
@@ -32,9 +29,8 @@ static void numbers_do_not_repeat(void **state)
     free(drawn);
 }
 
-static void every_length_is_filled(void **state)
+TEST(every_length_is_filled)
 {
-    (void)state;
     static const size_t lengths[] = {1, 7, 16, 255, 256, 257, 4096, 10000};
     for (size_t i = 0; i < LENGTH_OF(lengths); i++) {
         unsigned char *seen = must_alloc(lengths[i]);
@@ -57,9 +53,8 @@ static void *draw(void *out)
     return NULL;
 }
 
-static void threads_draw_from_their_own_buffers(void **state)
+TEST(threads_draw_from_their_own_buffers)
 {
-    (void)state;
     uint64_t drawn[4];
     pthread_t threads[4];
     for (size_t i = 0; i < 4; i++)
@@ -72,9 +67,8 @@ static void threads_draw_from_their_own_buffers(void **state)
 }
 
 /* Ids and secrets of a child must not be those of its parent. */
-static void a_forked_child_draws_other_bytes(void **state)
+TEST(a_forked_child_draws_other_bytes)
 {
-    (void)state;
     random_u64(); /* the buffer is filled and would be inherited */
     int ends[2];
     assert_int_equal(pipe(ends), 0);
@@ -96,15 +90,4 @@ static void a_forked_child_draws_other_bytes(void **state)
         assert_true(ours[i] != theirs[i]);
     close(ends[0]);
     close(ends[1]);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(numbers_do_not_repeat),
-        cmocka_unit_test(every_length_is_filled),
-        cmocka_unit_test(threads_draw_from_their_own_buffers),
-        cmocka_unit_test(a_forked_child_draws_other_bytes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,18 +1,15 @@
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
+#include "case.h"
 
 #include "base/must.h"
 #include "base/store_url.h"
 
 #include "base/banned.h"
 
-static void a_url_names_its_backend(void **state)
+TEST(a_url_names_its_backend)
 {
-    (void)state;
     const struct {
         const char *url;
         enum store_kind kind;
@@ -37,9 +34,8 @@ static void a_url_names_its_backend(void **state)
     assert_null(store_url_file(STR("postgres://h/d")).ptr);
 }
 
-static void a_password_is_never_shown(void **state)
+TEST(a_password_is_never_shown)
 {
-    (void)state;
     const struct {
         const char *url, *shown;
     } cases[] = {
@@ -69,9 +65,8 @@ static void a_password_is_never_shown(void **state)
     }
 }
 
-static void a_password_is_added_so_that_libpq_reads_it_back(void **state)
+TEST(a_password_is_added_so_that_libpq_reads_it_back)
 {
-    (void)state;
     const struct {
         const char *url, *password, *expected;
         bool has_one; /* before */
@@ -95,14 +90,4 @@ static void a_password_is_added_so_that_libpq_reads_it_back(void **state)
     char small[32] = "postgres://db/weir";
     assert_false(store_url_add_password(small, sizeof small, STR("too long")));
     assert_string_equal(small, "postgres://db/weir");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_url_names_its_backend),
-        cmocka_unit_test(a_password_is_never_shown),
-        cmocka_unit_test(a_password_is_added_so_that_libpq_reads_it_back),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

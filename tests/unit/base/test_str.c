@@ -1,17 +1,14 @@
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
+#include "case.h"
 
 #include "base/must.h"
 #include "base/str.h"
 
 #include "base/banned.h"
 
-static void equality_looks_at_length_and_bytes(void **state)
+TEST(equality_looks_at_length_and_bytes)
 {
-    (void)state;
     assert_true(str_equal(STR("abc"), STR("abc")));
     assert_false(str_equal(STR("abc"), STR("ab")));
     assert_false(str_equal(STR("abc"), STR("abd")));
@@ -26,18 +23,16 @@ static void equality_looks_at_length_and_bytes(void **state)
     assert_false(str_starts(STR("pre"), "prefix"));
 }
 
-static void trim_takes_spaces_and_tabs_from_both_ends(void **state)
+TEST(trim_takes_spaces_and_tabs_from_both_ends)
 {
-    (void)state;
     assert_true(str_is(str_trim(STR(" \t a b \t ")), "a b"));
     assert_true(str_is(str_trim(STR(" \t ")), ""));
     assert_true(str_is(str_trim(STR("")), ""));
     assert_true(str_is(str_trim(STR("\na")), "\na"));
 }
 
-static void cut_splits_at_the_first_mark(void **state)
+TEST(cut_splits_at_the_first_mark)
 {
-    (void)state;
     struct str rest = STR("a,b,,c");
     assert_true(str_is(str_cut(&rest, ','), "a"));
     assert_true(str_is(str_cut(&rest, ','), "b"));
@@ -48,9 +43,8 @@ static void cut_splits_at_the_first_mark(void **state)
     assert_true(str_is(str_cut(&rest, ','), ""));
 }
 
-static void integers_are_whole_decimal_and_in_range(void **state)
+TEST(integers_are_whole_decimal_and_in_range)
 {
-    (void)state;
     static const struct {
         const char *text;
         int64_t min, max;
@@ -86,9 +80,8 @@ static void integers_are_whole_decimal_and_in_range(void **state)
     }
 }
 
-static void utf8_is_strict(void **state)
+TEST(utf8_is_strict)
 {
-    (void)state;
     static const struct {
         const char *text;
         bool ok;
@@ -129,9 +122,26 @@ static void utf8_is_strict(void **state)
 
 /* All code points, and nothing but code points: counted over every sequence of up to three bytes.
  */
-static void utf8_accepts_exactly_the_code_points_of_up_to_three_bytes(void **state)
+/* Each byte at each place, before, in and behind the first eight. */
+TEST(plain_bytes_of_json_end_before_the_first_special_one)
 {
-    (void)state;
+    for (int c = 0; c < 256; c++) {
+        bool plain = c >= 0x20 && c < 0x80 && c != '"' && c != '\\';
+        for (size_t at = 0; at < 20; at++) {
+            char text[20];
+            memset(text, '~', sizeof text);
+            text[at] = (char)c;
+            assert_int_equal(str_json_plain((struct str){text, sizeof text}), plain ? sizeof text : at);
+            assert_int_equal(str_json_plain((struct str){text, at}), at);
+        }
+    }
+    assert_int_equal(str_json_plain(STR("1234567\"\x01\x80\\")), 7);
+    assert_int_equal(str_json_plain((struct str){"!\x1f\"\\!\x80  ", 8}), 1);
+    assert_int_equal(str_json_plain(STR_ABSENT), 0);
+}
+
+TEST(utf8_accepts_exactly_the_code_points_of_up_to_three_bytes)
+{
     unsigned one = 0, two = 0, three = 0;
     for (unsigned a = 0; a < 256; a++) {
         one += str_utf8_sequence((struct str){(char[]){(char)a}, 1}) == 1;
@@ -146,9 +156,8 @@ static void utf8_accepts_exactly_the_code_points_of_up_to_three_bytes(void **sta
     assert_int_equal(three, 0x10000 - 0x800 - 0x800); /* less the surrogates */
 }
 
-static void buffers_grow_and_stay_terminated(void **state)
+TEST(buffers_grow_and_stay_terminated)
 {
-    (void)state;
     struct strbuf b = {0};
     for (int i = 0; i < 1000; i++) {
         strbuf_addf(&b, "%d,", i);
@@ -172,9 +181,8 @@ static void buffers_grow_and_stay_terminated(void **state)
     strbuf_free(&b);
 }
 
-static void integers_are_written_in_full(void **state)
+TEST(integers_are_written_in_full)
 {
-    (void)state;
     static const struct {
         int64_t value;
         const char *text;
@@ -189,19 +197,4 @@ static void integers_are_written_in_full(void **state)
         assert_string_equal(b.ptr, cases[i].text);
         strbuf_free(&b);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(equality_looks_at_length_and_bytes),
-        cmocka_unit_test(trim_takes_spaces_and_tabs_from_both_ends),
-        cmocka_unit_test(cut_splits_at_the_first_mark),
-        cmocka_unit_test(integers_are_whole_decimal_and_in_range),
-        cmocka_unit_test(utf8_is_strict),
-        cmocka_unit_test(utf8_accepts_exactly_the_code_points_of_up_to_three_bytes),
-        cmocka_unit_test(buffers_grow_and_stay_terminated),
-        cmocka_unit_test(integers_are_written_in_full),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

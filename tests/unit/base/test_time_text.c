@@ -1,18 +1,15 @@
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <time.h>
 
-#include <cmocka.h>
+#include "case.h"
 
 #include "base/must.h"
 #include "base/time_text.h"
 
 #include "base/banned.h"
 
-static void known_instants_are_written_as_people_write_them(void **state)
+TEST(known_instants_are_written_as_people_write_them)
 {
-    (void)state;
     char out[TIME_TEXT_MAX];
     assert_true(str_is(time_text_ms(0, out), "1970-01-01T00:00:00.000Z"));
     assert_true(str_is(time_text_ms(951782399999, out), "2000-02-28T23:59:59.999Z"));
@@ -22,9 +19,8 @@ static void known_instants_are_written_as_people_write_them(void **state)
     assert_true(str_is(time_text_ms(-5, out), "1970-01-01T00:00:00.000Z"));
 }
 
-static void reading_takes_utc_only_and_real_dates_only(void **state)
+TEST(reading_takes_utc_only_and_real_dates_only)
 {
-    (void)state;
     static const struct {
         const char *text;
         bool ok;
@@ -78,9 +74,8 @@ static void reading_takes_utc_only_and_real_dates_only(void **state)
 }
 
 /* Every day from 1970 to 9999, against the C library. */
-static void every_day_reads_back_and_agrees_with_the_c_library(void **state)
+TEST(every_day_reads_back_and_agrees_with_the_c_library)
 {
-    (void)state;
     for (int64_t day = 0; day < 2932897; day += day < 60000 ? 1 : 13) {
         char out[TIME_TEXT_MAX], wanted[TIME_TEXT_MAX];
         int64_t seconds = day * 86400 + day % 86400, us;
@@ -93,14 +88,4 @@ static void every_day_reads_back_and_agrees_with_the_c_library(void **state)
         strftime(wanted, sizeof wanted, "%Y-%m-%dT%H:%M:%S", &tm);
         assert_memory_equal(text.ptr, wanted, 19);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(known_instants_are_written_as_people_write_them),
-        cmocka_unit_test(reading_takes_utc_only_and_real_dates_only),
-        cmocka_unit_test(every_day_reads_back_and_agrees_with_the_c_library),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

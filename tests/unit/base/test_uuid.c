@@ -1,17 +1,15 @@
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
+#include "case.h"
 
 #include "base/must.h"
+#include "base/random.h"
 #include "base/uuid.h"
 
 #include "base/banned.h"
 
-static void text_and_bytes_convert_both_ways(void **state)
+TEST(text_and_bytes_convert_both_ways)
 {
-    (void)state;
     struct uuid u;
     char out[UUID_TEXT_LEN + 1];
     assert_true(uuid_parse(STR("00112233-4455-6677-8899-aAbBcCdDeEfF"), &u));
@@ -22,9 +20,8 @@ static void text_and_bytes_convert_both_ways(void **state)
     assert_string_equal(out, "00112233-4455-6677-8899-aabbccddeeff");
 }
 
-static void malformed_text_is_refused(void **state)
+TEST(malformed_text_is_refused)
 {
-    (void)state;
     static const char *const bad[] = {
         "",
         "00112233-4455-6677-8899-aabbccddeef",
@@ -43,9 +40,8 @@ static void malformed_text_is_refused(void **state)
     }
 }
 
-static void v4_has_its_version_and_variant_and_is_random(void **state)
+TEST(v4_has_its_version_and_variant_and_is_random)
 {
-    (void)state;
     struct uuid before = {0};
     for (int i = 0; i < 1000; i++) {
         struct uuid u = uuid_v4();
@@ -56,13 +52,12 @@ static void v4_has_its_version_and_variant_and_is_random(void **state)
     }
 }
 
-static void v7_splits_into_time_order_and_the_rest(void **state)
+TEST(v7_splits_into_time_order_and_the_rest)
 {
-    (void)state;
     struct uuid_v7_source source = {0};
     int64_t now_ms = 1763248200123;
     int64_t key = uuid_v7_next_key(&source, now_ms);
-    uint64_t low = uuid_v7_random_low();
+    uint64_t low = uuid_v7_low_of(random_u64());
     struct uuid u = uuid_from_v7(key, low);
     int64_t key_again;
     uint64_t low_again;
@@ -78,9 +73,8 @@ static void v7_splits_into_time_order_and_the_rest(void **state)
 }
 
 /* RFC 9562, appendix A.6. */
-static void v7_reads_the_example_of_the_standard(void **state)
+TEST(v7_reads_the_example_of_the_standard)
 {
-    (void)state;
     struct uuid u;
     int64_t key;
     uint64_t low;
@@ -91,9 +85,8 @@ static void v7_reads_the_example_of_the_standard(void **state)
     assert_true(low == UINT64_C(0x98C4DC0C0C07398F));
 }
 
-static void keys_only_rise_also_when_the_clock_goes_back(void **state)
+TEST(keys_only_rise_also_when_the_clock_goes_back)
 {
-    (void)state;
     struct uuid_v7_source source = {0};
     int64_t before = 0;
     for (int i = 0; i < 10000; i++) { /* more than 4096 in one millisecond */
@@ -104,17 +97,4 @@ static void keys_only_rise_also_when_the_clock_goes_back(void **state)
     assert_int_equal(uuid_v7_ms(before), 1000 + 10000 / 4096);
     assert_true(uuid_v7_next_key(&source, 5) == before + 1);
     assert_true(uuid_v7_next_key(&source, 2000) == INT64_C(2000) << 12);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(text_and_bytes_convert_both_ways),
-        cmocka_unit_test(malformed_text_is_refused),
-        cmocka_unit_test(v4_has_its_version_and_variant_and_is_random),
-        cmocka_unit_test(v7_splits_into_time_order_and_the_rest),
-        cmocka_unit_test(v7_reads_the_example_of_the_standard),
-        cmocka_unit_test(keys_only_rise_also_when_the_clock_goes_back),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,17 +1,12 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
+#include "case.h"
 
 #include "base/must.h"
 #include "base/varint.h"
 
 #include "base/banned.h"
 
-static void what_is_put_is_taken(void **state)
+TEST(what_is_put_is_taken)
 {
-    (void)state;
     static const uint64_t edges[] = {0, 1, 127, 128, 16383, 16384, UINT32_MAX, INT64_MAX, UINT64_MAX};
     struct strbuf b = {0};
     for (size_t i = 0; i < LENGTH_OF(edges); i++)
@@ -33,9 +28,8 @@ static void what_is_put_is_taken(void **state)
     strbuf_free(&b);
 }
 
-static void sizes_are_as_few_bytes_as_needed(void **state)
+TEST(sizes_are_as_few_bytes_as_needed)
 {
-    (void)state;
     struct strbuf b = {0};
     varint_put(&b, 127);
     assert_int_equal(b.len, 1);
@@ -47,9 +41,8 @@ static void sizes_are_as_few_bytes_as_needed(void **state)
     strbuf_free(&b);
 }
 
-static void what_does_not_end_is_refused(void **state)
+TEST(what_does_not_end_is_refused)
 {
-    (void)state;
     const struct str bad[] = {STR("\x80"), STR("\xFF\xFF"),
                               STR("\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01"),
                               STR("\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x02")};
@@ -58,14 +51,4 @@ static void what_does_not_end_is_refused(void **state)
         uint64_t n;
         assert_false(varint_take(&rest, &n));
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_put_is_taken),
-        cmocka_unit_test(sizes_are_as_few_bytes_as_needed),
-        cmocka_unit_test(what_does_not_end_is_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

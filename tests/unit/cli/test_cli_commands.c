@@ -1,10 +1,7 @@
 /* The table of commands: every entry can be found, explained and told from the others. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
+#include "case.h"
 
 #include "base/must.h"
 #include "cli/cli.h"
@@ -25,9 +22,8 @@ static size_t split(const char *name, char *copy, const char **words)
     return n;
 }
 
-static void test_every_command_is_found_by_its_words_and_has_help(void **state)
+TEST(test_every_command_is_found_by_its_words_and_has_help)
 {
-    (void)state;
     for (size_t i = 0; i < command_count; i++) {
         char copy[64], *text = NULL;
         const char *words[FLAG_WORDS_MAX];
@@ -44,12 +40,11 @@ static void test_every_command_is_found_by_its_words_and_has_help(void **state)
     }
 }
 
-static void test_a_noun_alone_is_no_command_but_lists_its_verbs(void **state)
+TEST(test_a_noun_alone_is_no_command_but_lists_its_verbs)
 {
     static const char *const job[] = {"job"}, *const nothing[] = {"jobs"};
     char *text = NULL;
     size_t used, len = 0;
-    (void)state;
     assert_null(command_find(job, 1, &used));
     FILE *out = open_memstream(&text, &len);
     assert_true(help_print(out, job, 1));
@@ -61,9 +56,8 @@ static void test_a_noun_alone_is_no_command_but_lists_its_verbs(void **state)
     free(text);
 }
 
-static void test_the_head_of_a_name_is_its_first_words(void **state)
+TEST(test_the_head_of_a_name_is_its_first_words)
 {
-    (void)state;
     assert_true(str_is(command_head("client key create", 1), "client"));
     assert_true(str_is(command_head("client key create", 2), "client key"));
     assert_true(str_is(command_head("client key create", 9), "client key create"));
@@ -73,9 +67,8 @@ static void test_the_head_of_a_name_is_its_first_words(void **state)
 #define T(text)  ((char[]){text})
 
 /* What they say goes to stderr; here only the exit code counts. */
-static void test_a_mistake_on_the_command_line_gives_exit_code_2(void **state)
+TEST(test_a_mistake_on_the_command_line_gives_exit_code_2)
 {
-    (void)state;
     assert_int_equal(RUN(T("weir"), T("jbo")), CLI_USAGE);
     assert_int_equal(RUN(T("weir"), T("job")), CLI_USAGE);
     assert_int_equal(RUN(T("weir"), T("job"), T("lsit")), CLI_USAGE);
@@ -91,15 +84,4 @@ static void test_a_mistake_on_the_command_line_gives_exit_code_2(void **state)
     assert_int_equal(RUN(T("weir"), T("config"), T("show"), T("--set"), T("no.such=1")), CLI_USAGE);
     assert_int_equal(RUN(T("weir"), T("help"), T("nothing")), CLI_USAGE);
     assert_int_equal(RUN(T("weir"), T("job"), T("get"), T("x"), T("--url"), T("ftp://a")), CLI_USAGE);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_command_is_found_by_its_words_and_has_help),
-        cmocka_unit_test(test_a_noun_alone_is_no_command_but_lists_its_verbs),
-        cmocka_unit_test(test_the_head_of_a_name_is_its_first_words),
-        cmocka_unit_test(test_a_mistake_on_the_command_line_gives_exit_code_2),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,7 @@
 /* The picture of a graph, and a run drawn with it: what people see in `weir run watch`. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
+#include "case.h"
 
 #include "base/must.h"
 #include "cli/dag_layout.h"
@@ -15,7 +12,7 @@
 
 enum { NAME_MAX_BYTES = 16, PLENTY = 1000 };
 
-/* "a b<a c<a,b": single words with what they need. */
+/* "a b<a c<a,b": single words with their dependencies. */
 struct graph {
     struct arena *arena;
     struct str names[64];
@@ -38,17 +35,17 @@ static struct graph read_graph(struct arena *a, const char *text)
     for (int pass = 0; pass < 2; pass++) {
         struct str rest = str_of(text);
         for (size_t i = 0; rest.len; i++) {
-            struct str needs = str_cut(&rest, ' ');
-            struct str name = str_cut(&needs, '<');
+            struct str names = str_cut(&rest, ' ');
+            struct str name = str_cut(&names, '<');
             if (!pass) {
                 g.names[g.count] = name;
                 g.nodes[g.count++].columns = name.len;
                 continue;
             }
-            uint32_t *numbers = ARENA_ARRAY(a, uint32_t, needs.len + 1);
-            while (needs.len)
-                numbers[g.nodes[i].need_count++] = number_of(&g, str_cut(&needs, ','));
-            g.nodes[i].needs = numbers;
+            uint32_t *numbers = ARENA_ARRAY(a, uint32_t, names.len + 1);
+            while (names.len)
+                numbers[g.nodes[i].dependency_count++] = number_of(&g, str_cut(&names, ','));
+            g.nodes[i].dependencies = numbers;
         }
     }
     return g;
@@ -95,63 +92,54 @@ static void assert_drawn(const char *text, const char *expected)
     arena_free(a);
 }
 
-static void a_single_step_is_its_name(void **state)
+TEST(a_single_step_is_its_name)
 {
-    (void)state;
     assert_drawn("only", "only\n");
 }
 
-static void a_chain_is_a_line(void **state)
+TEST(a_chain_is_a_line)
 {
-    (void)state;
     assert_drawn("a bb<a c<bb", "a ─── bb ─── c\n");
 }
 
-static void steps_without_needs_stand_below_each_other(void **state)
+TEST(steps_without_dependencies_stand_below_each_other)
 {
-    (void)state;
     assert_drawn("a b c", "a\nb\nc\n");
 }
 
-static void a_diamond_opens_and_closes(void **state)
+TEST(a_diamond_opens_and_closes)
 {
-    (void)state;
     assert_drawn("extract clean<extract rank<extract publish<clean,rank", "extract ─┬─ clean ─┬─ publish\n"
                                                                           "         └─ rank ──┘\n");
 }
 
-static void a_fan_has_its_ends_in_the_middle(void **state)
+TEST(a_fan_has_its_ends_in_the_middle)
 {
-    (void)state;
     assert_drawn("s a<s b<s c<s e<a,b,c", "   ┌─ a ─┐\n"
                                           "s ─┼─ b ─┼─ e\n"
                                           "   └─ c ─┘\n");
 }
 
-static void the_order_in_the_plan_does_not_matter(void **state)
+TEST(the_order_in_the_plan_does_not_matter)
 {
-    (void)state;
     assert_drawn("c<b b<a a", "a ─── b ─── c\n");
 }
 
-static void a_line_passes_a_layer_in_a_row_of_its_own(void **state)
+TEST(a_line_passes_a_layer_in_a_row_of_its_own)
 {
-    (void)state;
     assert_drawn("a b<a c<a,b", "a ─┬─ b ─┬─ c\n"
                                 "   └─────┘\n");
 }
 
 /* a leads to x alone: the stroke of b has no arm to it. */
-static void a_line_that_joins_from_the_side_leads_nobody_back(void **state)
+TEST(a_line_that_joins_from_the_side_leads_nobody_back)
 {
-    (void)state;
     assert_drawn("a b x<a,b y<b", "a ──┌─ x\n"
                                   "b ──┴─ y\n");
 }
 
-static void lines_that_cross_do_not_join(void **state)
+TEST(lines_that_cross_do_not_join)
 {
-    (void)state;
     assert_drawn("a b c x<a,b y<b,c z<a,c", "a ─┐\n"
                                             "   ├┌── x\n"
                                             "b ─│┤\n"
@@ -214,10 +202,10 @@ static void follow(const struct graph *g, const struct dag_picture *p, size_t no
     memcpy(reached, r.reached, sizeof r.reached);
 }
 
-static bool needs(const struct graph *g, size_t node, size_t other)
+static bool depends_on(const struct graph *g, size_t node, size_t other)
 {
-    for (size_t i = 0; i < g->nodes[node].need_count; i++)
-        if (g->nodes[node].needs[i] == other)
+    for (size_t i = 0; i < g->nodes[node].dependency_count; i++)
+        if (g->nodes[node].dependencies[i] == other)
             return true;
     return false;
 }
@@ -230,18 +218,17 @@ static struct graph random_graph(struct arena *a, unsigned *seed)
         uint32_t *numbers = ARENA_ARRAY(a, uint32_t, i + 1);
         for (size_t k = 0; k < i; k++)
             if (rand_r(seed) % (int)(i + 1) == 0)
-                numbers[g.nodes[i].need_count++] = (uint32_t)k;
-        g.nodes[i].needs = numbers;
+                numbers[g.nodes[i].dependency_count++] = (uint32_t)k;
+        g.nodes[i].dependencies = numbers;
         g.nodes[i].columns = g.names[i].len;
     }
     return g;
 }
 
-/* Following the lines from a step finds those that need it, and nothing else, in graphs of all kinds. */
-static void every_line_of_a_random_graph_leads_to_what_needs_it(void **state)
+/* Following the lines from a step finds its dependents, and nothing else, in graphs of all kinds. */
+TEST(every_line_of_a_random_graph_leads_to_a_dependent)
 {
     unsigned seed = 20261116;
-    (void)state;
     for (int round = 0; round < 3000; round++) {
         struct arena *a = arena_new(65536);
         struct graph g = random_graph(a, &seed);
@@ -251,7 +238,7 @@ static void every_line_of_a_random_graph_leads_to_what_needs_it(void **state)
             bool reached[64];
             follow(&g, &p, i, reached);
             for (size_t k = 0; k < g.count; k++)
-                if (needs(&g, k, i) != reached[k])
+                if (depends_on(&g, k, i) != reached[k])
                     fail_msg("round %d: %s line from %zu to %zu in\n%s", round, reached[k] ? "a" : "no", i, k,
                              drawn(&g, PLENTY, PLENTY));
         }
@@ -261,36 +248,30 @@ static void every_line_of_a_random_graph_leads_to_what_needs_it(void **state)
 
 /* ---- bounds ---- */
 
-static void layers_are_the_longest_way_and_a_circle_has_none(void **state)
+ARENA_TEST(layers_are_the_longest_way_and_a_circle_has_none, a)
 {
-    struct arena *a = arena_new(4096);
     struct graph g = read_graph(a, "a b<a c<b d<a,c e");
     const struct dag_node circle[] = {{1, (const uint32_t[]){1}, 1}, {1, (const uint32_t[]){0}, 1}};
-    const struct dag_node stranger[] = {{1, (const uint32_t[]){7}, 1}};
+    const struct dag_node unknown[] = {{1, (const uint32_t[]){7}, 1}};
     uint32_t layers[8];
     struct dag_picture p;
-    (void)state;
     assert_int_equal(dag_layers(a, g.nodes, g.count, layers), 4);
     assert_int_equal(layers[0], 0);
     assert_int_equal(layers[3], 3);
     assert_int_equal(layers[4], 0);
     assert_int_equal(dag_layers(a, circle, 2, layers), 0);
-    assert_int_equal(dag_layers(a, stranger, 1, layers), 0);
+    assert_int_equal(dag_layers(a, unknown, 1, layers), 0);
     assert_false(dag_layout(a, circle, 2, PLENTY, PLENTY, &p));
     assert_false(dag_layout(a, circle, 0, PLENTY, PLENTY, &p));
-    arena_free(a);
 }
 
-static void what_is_too_wide_or_too_tall_is_no_picture(void **state)
+ARENA_TEST(what_is_too_wide_or_too_tall_is_no_picture, a)
 {
-    struct arena *a = arena_new(4096);
     struct graph chain = read_graph(a, "a b<a c<b"), fan = read_graph(a, "a b c d");
-    (void)state;
     assert_non_null(drawn(&chain, 1, 13));
     assert_null(drawn(&chain, 1, 12));
     assert_non_null(drawn(&fan, 4, 1));
     assert_null(drawn(&fan, 3, 80));
-    arena_free(a);
 }
 
 /* ---- the run around it ---- */
@@ -301,13 +282,14 @@ static struct picture_step *fan_of(struct arena *a, size_t wide, size_t *ret_cou
     struct picture_step *s = ARENA_ARRAY(a, struct picture_step, count);
     uint32_t *all = ARENA_ARRAY(a, uint32_t, wide), *first = ARENA_ARRAY(a, uint32_t, 1);
     for (size_t i = 0; i < count; i++) {
-        s[i] = (struct picture_step){.id = arena_printf(a, "s%zu", i), .needs = first, .need_count = 1};
+        s[i] = (struct picture_step){
+            .id = arena_printf(a, "s%zu", i), .dependencies = first, .dependency_count = 1};
         if (i && i < count - 1)
             all[i - 1] = (uint32_t)i;
     }
-    s[0].need_count = 0;
-    s[count - 1].needs = all;
-    s[count - 1].need_count = wide;
+    s[0].dependency_count = 0;
+    s[count - 1].dependencies = all;
+    s[count - 1].dependency_count = wide;
     *ret_count = count;
     return s;
 }
@@ -327,13 +309,11 @@ static void assert_fits(const char *text, size_t columns)
         assert_in_range(text_columns(str_cut(&rest, '\n')), 0, columns);
 }
 
-static void fifty_wide_is_a_graph_on_a_tall_terminal_and_a_list_on_a_small_one(void **state)
+ARENA_TEST(fifty_wide_is_a_graph_on_a_tall_terminal_and_a_list_on_a_small_one, a)
 {
-    struct arena *a = arena_new(65536);
     struct strbuf tall CLEANUP(strbuf_free) = {0}, small CLEANUP(strbuf_free) = {0};
     struct picture p = {.run_id = STR("r1"), .plan = STR("fan 1"), .took = STR(""), .graph = true};
     struct picture_step *s = fan_of(a, 50, &p.count);
-    (void)state;
     p.steps = s;
     p.status = RUN_RUNNING;
     s[0].status = STEP_SUCCESS;
@@ -346,16 +326,13 @@ static void fifty_wide_is_a_graph_on_a_tall_terminal_and_a_list_on_a_small_one(v
     assert_non_null(strstr(small.ptr, "● s40\n"));
     assert_non_null(strstr(small.ptr, "… and 36 more\n"));
     assert_null(strstr(small.ptr, "─"));
-    arena_free(a);
 }
 
-static void ten_thousand_steps_are_a_summary_and_the_urgent_ones(void **state)
+ARENA_TEST(ten_thousand_steps_are_a_summary_and_the_urgent_ones, a)
 {
-    struct arena *a = arena_new(65536);
     struct strbuf out CLEANUP(strbuf_free) = {0}, sum CLEANUP(strbuf_free) = {0};
     struct picture p = {.run_id = STR("r1"), .plan = STR("fan 1"), .took = STR("2.000 s"), .graph = true};
     struct picture_step *s = fan_of(a, 9998, &p.count);
-    (void)state;
     p.steps = s;
     p.status = RUN_RUNNING;
     s[0].status = STEP_SUCCESS;
@@ -370,17 +347,14 @@ static void ten_thousand_steps_are_a_summary_and_the_urgent_ones(void **state)
     assert_non_null(strstr(out.ptr, "work_failed: by?[2J design"));
     picture_summary(&p, &sum);
     assert_string_equal(sum.ptr, "1 SUCCESS, 1 FAILED, 1 RUNNING, 9997 PENDING");
-    arena_free(a);
 }
 
-static void a_run_that_waits_says_for_what(void **state)
+ARENA_TEST(a_run_that_waits_says_for_what, a)
 {
-    struct arena *a = arena_new(65536);
     struct strbuf out CLEANUP(strbuf_free) = {0}, busy CLEANUP(strbuf_free) = {0};
     struct strbuf paused CLEANUP(strbuf_free) = {0};
     struct picture p = {.run_id = STR("r1"), .plan = STR("fan 1"), .took = STR(""), .graph = true};
     struct picture_step *s = fan_of(a, 2, &p.count);
-    (void)state;
     p.steps = s;
     p.status = RUN_RUNNING;
     s[0].status = s[1].status = STEP_SUCCESS;
@@ -393,12 +367,10 @@ static void a_run_that_waits_says_for_what(void **state)
     p.status = RUN_PAUSED;
     picture_write(a, &p, 24, 100, false, &paused);
     assert_non_null(strstr(paused.ptr, "weir run signal r1 resume\n"));
-    arena_free(a);
 }
 
-static void colour_is_there_only_when_asked_for(void **state)
+ARENA_TEST(colour_is_there_only_when_asked_for, a)
 {
-    struct arena *a = arena_new(65536);
     struct strbuf plain CLEANUP(strbuf_free) = {0}, colour CLEANUP(strbuf_free) = {0};
     struct picture_step only = {.id = STR("only"), .status = STEP_SUCCESS, .attempt = 1};
     struct picture p = {.run_id = STR("r1"),
@@ -408,34 +380,9 @@ static void colour_is_there_only_when_asked_for(void **state)
                         .steps = &only,
                         .count = 1,
                         .graph = true};
-    (void)state;
     picture_write(a, &p, 24, 80, false, &plain);
     assert_null(strchr(plain.ptr, '\033'));
     assert_string_equal(plain.ptr, "p 1  COMPLETED  run r1\n1 SUCCESS\n\n✓ only\n");
     picture_write(a, &p, 24, 80, true, &colour);
     assert_non_null(strstr(colour.ptr, "\033[32m✓ only\033[0m"));
-    arena_free(a);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_single_step_is_its_name),
-        cmocka_unit_test(a_chain_is_a_line),
-        cmocka_unit_test(steps_without_needs_stand_below_each_other),
-        cmocka_unit_test(a_diamond_opens_and_closes),
-        cmocka_unit_test(a_fan_has_its_ends_in_the_middle),
-        cmocka_unit_test(the_order_in_the_plan_does_not_matter),
-        cmocka_unit_test(a_line_passes_a_layer_in_a_row_of_its_own),
-        cmocka_unit_test(a_line_that_joins_from_the_side_leads_nobody_back),
-        cmocka_unit_test(lines_that_cross_do_not_join),
-        cmocka_unit_test(every_line_of_a_random_graph_leads_to_what_needs_it),
-        cmocka_unit_test(layers_are_the_longest_way_and_a_circle_has_none),
-        cmocka_unit_test(what_is_too_wide_or_too_tall_is_no_picture),
-        cmocka_unit_test(fifty_wide_is_a_graph_on_a_tall_terminal_and_a_list_on_a_small_one),
-        cmocka_unit_test(ten_thousand_steps_are_a_summary_and_the_urgent_ones),
-        cmocka_unit_test(a_run_that_waits_says_for_what),
-        cmocka_unit_test(colour_is_there_only_when_asked_for),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

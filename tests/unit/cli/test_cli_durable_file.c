@@ -1,13 +1,10 @@
 /* Copies and renames that never leave half a file under its final name. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "case.h"
 
 #include "base/must.h"
 #include "cli/durable_file.h"
@@ -42,11 +39,12 @@ static void write_file(const char *name, size_t bytes)
     assert_int_equal(fclose(f), 0);
 }
 
-static void test_a_copy_has_every_byte_and_is_private(void **state)
+#define DIRECTORY_TEST(name) TEST_BETWEEN(name, enter_directory, leave_directory)
+
+DIRECTORY_TEST(test_a_copy_has_every_byte_and_is_private)
 {
     enum { BYTES = (1 << 20) + 17 };
     struct err err;
-    (void)state;
     write_file("a", BYTES);
     assert_int_equal(file_copy_synced("a", "b", &err), ERR_OK);
     assert_int_equal(file_bytes("b"), BYTES);
@@ -58,10 +56,9 @@ static void test_a_copy_has_every_byte_and_is_private(void **state)
     assert_int_equal(access("b", X_OK), -1);
 }
 
-static void test_a_copy_or_rename_never_overwrites(void **state)
+DIRECTORY_TEST(test_a_copy_or_rename_never_overwrites)
 {
     struct err err;
-    (void)state;
     write_file("a", 5);
     write_file("b", 9);
     assert_int_not_equal(file_copy_synced("a", "b", &err), ERR_OK);
@@ -75,25 +72,11 @@ static void test_a_copy_or_rename_never_overwrites(void **state)
     assert_int_equal(file_bytes("c"), 5);
 }
 
-static void test_removing_what_is_not_there_is_fine(void **state)
+DIRECTORY_TEST(test_removing_what_is_not_there_is_fine)
 {
     struct err err;
-    (void)state;
     assert_int_equal(file_remove("a", &err), ERR_OK);
     assert_int_equal(file_bytes("a"), -1);
     assert_int_not_equal(file_copy_synced("a", "b", &err), ERR_OK);
     assert_false(file_exists("b"));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_a_copy_has_every_byte_and_is_private, enter_directory,
-                                        leave_directory),
-        cmocka_unit_test_setup_teardown(test_a_copy_or_rename_never_overwrites, enter_directory,
-                                        leave_directory),
-        cmocka_unit_test_setup_teardown(test_removing_what_is_not_there_is_fine, enter_directory,
-                                        leave_directory),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

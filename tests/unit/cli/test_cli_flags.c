@@ -1,9 +1,5 @@
 /* The arguments of main(), sorted into flags and words. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
+#include "case.h"
 
 #include "base/must.h"
 #include "cli/flags.h"
@@ -22,11 +18,10 @@ static void refused_with(enum err_code code, const struct err *err, const char *
     assert_null(strchr(err->detail, '\n'));
 }
 
-static void test_flags_and_words_may_be_mixed_in_any_order(void **state)
+TEST(test_flags_and_words_may_be_mixed_in_any_order)
 {
     struct flags f;
     struct err err;
-    (void)state;
     assert_int_equal(PARSE(&f, &err, T("--url"), T("http://a"), T("job"), T("--limit=5"), T("list"), T("-o"),
                            T("json"), T("x")),
                      ERR_OK);
@@ -41,11 +36,10 @@ static void test_flags_and_words_may_be_mixed_in_any_order(void **state)
     assert_true(flags_given(&f) == (FLAG_BIT(URL) | FLAG_BIT(LIMIT) | FLAG_BIT(OUTPUT)));
 }
 
-static void test_short_forms_take_their_value_attached_or_behind(void **state)
+TEST(test_short_forms_take_their_value_attached_or_behind)
 {
     struct flags f;
     struct err err;
-    (void)state;
     assert_int_equal(PARSE(&f, &err, T("-ojson"), T("-q")), ERR_OK);
     assert_string_equal(f.value[FLAG_OUTPUT], "json");
     assert_true(flags_has(&f, FLAG_QUIET));
@@ -53,11 +47,10 @@ static void test_short_forms_take_their_value_attached_or_behind(void **state)
     assert_string_equal(f.value[FLAG_OUTPUT], "table");
 }
 
-static void test_a_value_may_be_a_dash_or_empty_but_not_another_flag(void **state)
+TEST(test_a_value_may_be_a_dash_or_empty_but_not_another_flag)
 {
     struct flags f;
     struct err err;
-    (void)state;
     assert_int_equal(PARSE(&f, &err, T("--payload"), T("-")), ERR_OK);
     assert_string_equal(f.value[FLAG_PAYLOAD], "-");
     assert_int_equal(PARSE(&f, &err, T("--key=")), ERR_OK);
@@ -66,22 +59,20 @@ static void test_a_value_may_be_a_dash_or_empty_but_not_another_flag(void **stat
     refused_with(PARSE(&f, &err, T("job"), T("--state")), &err, "--state needs a value: --state STATE");
 }
 
-static void test_two_dashes_end_the_flags(void **state)
+TEST(test_two_dashes_end_the_flags)
 {
     struct flags f;
     struct err err;
-    (void)state;
     assert_int_equal(PARSE(&f, &err, T("backup"), T("--"), T("--odd-name"), T("-x")), ERR_OK);
     assert_int_equal(f.word_count, 3);
     assert_string_equal(f.words[1], "--odd-name");
     assert_string_equal(f.words[2], "-x");
 }
 
-static void test_an_unknown_flag_names_the_nearest_one(void **state)
+TEST(test_an_unknown_flag_names_the_nearest_one)
 {
     struct flags f;
     struct err err;
-    (void)state;
     refused_with(PARSE(&f, &err, T("--lmit"), T("3")), &err, "unknown flag --lmit; did you mean --limit?");
     refused_with(PARSE(&f, &err, T("--operater-token=secret")), &err, "did you mean --operator-token?");
     assert_null(strstr(err.detail, "secret"));
@@ -90,20 +81,18 @@ static void test_an_unknown_flag_names_the_nearest_one(void **state)
     refused_with(PARSE(&f, &err, T("-x")), &err, "unknown flag -x");
 }
 
-static void test_a_switch_refuses_a_value_and_output_an_unknown_form(void **state)
+TEST(test_a_switch_refuses_a_value_and_output_an_unknown_form)
 {
     struct flags f;
     struct err err;
-    (void)state;
     refused_with(PARSE(&f, &err, T("--all=yes")), &err, "--all takes no value");
     refused_with(PARSE(&f, &err, T("-o"), T("xml")), &err, "--output must be table or json");
 }
 
-static void test_set_may_be_repeated_and_needs_an_equals_sign(void **state)
+TEST(test_set_may_be_repeated_and_needs_an_equals_sign)
 {
     struct flags f;
     struct err err;
-    (void)state;
     assert_int_equal(PARSE(&f, &err, T("--set"), T("a=1"), T("--set=b=2=3")), ERR_OK);
     assert_int_equal(f.set_count, 2);
     assert_string_equal(f.sets[0], "a=1");
@@ -112,13 +101,12 @@ static void test_set_may_be_repeated_and_needs_an_equals_sign(void **state)
     refused_with(PARSE(&f, &err, T("--set"), T("=a")), &err, "--set needs KEY=VALUE");
 }
 
-static void test_more_sets_or_words_than_there_is_room_for_are_refused(void **state)
+TEST(test_more_sets_or_words_than_there_is_room_for_are_refused)
 {
     static char set[] = "--set=a=1", word[] = "word";
     char *many[FLAG_SETS_MAX + 2] = {0};
     struct flags f;
     struct err err;
-    (void)state;
     for (size_t i = 0; i < LENGTH_OF(many); i++)
         many[i] = set;
     assert_int_equal(flags_parse(FLAG_SETS_MAX + 1, many, &f, &err), ERR_OK);
@@ -129,12 +117,11 @@ static void test_more_sets_or_words_than_there_is_room_for_are_refused(void **st
     refused_with(flags_parse(FLAG_WORDS_MAX + 2, many, &f, &err), &err, "too many arguments");
 }
 
-static void test_an_integer_flag_is_checked_against_its_bounds(void **state)
+TEST(test_an_integer_flag_is_checked_against_its_bounds)
 {
     struct flags f;
     struct err err;
     int64_t n = 7;
-    (void)state;
     assert_int_equal(PARSE(&f, &err, T("--limit"), T("200")), ERR_OK);
     assert_int_equal(flags_int(&f, FLAG_LIMIT, 1, 200, &n, &err), ERR_OK);
     assert_int_equal(n, 200);
@@ -146,7 +133,7 @@ static void test_an_integer_flag_is_checked_against_its_bounds(void **state)
     assert_int_equal(n, 7);
 }
 
-static void test_durations_have_a_unit_or_mean_seconds(void **state)
+TEST(test_durations_have_a_unit_or_mean_seconds)
 {
     static const struct {
         const char *text;
@@ -157,7 +144,6 @@ static void test_durations_have_a_unit_or_mean_seconds(void **state)
         "",      "s",    "1.5s", "-1",      "5 s", "5w", "367d", "10000h", "99999999999999999999",
         "30m2h", "2h2h", "2h30", "366d1ms", "2hm"};
     int64_t ms;
-    (void)state;
     for (size_t i = 0; i < LENGTH_OF(good); i++) {
         assert_true(duration_parse(str_of(good[i].text), &ms));
         assert_int_equal(ms, good[i].ms);
@@ -165,21 +151,4 @@ static void test_durations_have_a_unit_or_mean_seconds(void **state)
     for (size_t i = 0; i < LENGTH_OF(bad); i++)
         if (duration_parse(str_of(bad[i]), &ms))
             fail_msg("\"%s\" was taken for a duration", bad[i]);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_flags_and_words_may_be_mixed_in_any_order),
-        cmocka_unit_test(test_short_forms_take_their_value_attached_or_behind),
-        cmocka_unit_test(test_a_value_may_be_a_dash_or_empty_but_not_another_flag),
-        cmocka_unit_test(test_two_dashes_end_the_flags),
-        cmocka_unit_test(test_an_unknown_flag_names_the_nearest_one),
-        cmocka_unit_test(test_a_switch_refuses_a_value_and_output_an_unknown_form),
-        cmocka_unit_test(test_set_may_be_repeated_and_needs_an_equals_sign),
-        cmocka_unit_test(test_more_sets_or_words_than_there_is_room_for_are_refused),
-        cmocka_unit_test(test_an_integer_flag_is_checked_against_its_bounds),
-        cmocka_unit_test(test_durations_have_a_unit_or_mean_seconds),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

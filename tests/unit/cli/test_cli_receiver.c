@@ -1,19 +1,17 @@
-/* The simulator's receiver of callbacks: signatures against vectors of another program, behaviours over
+/* The receiver of callbacks: signatures against vectors of another program, behaviours over
  * real sockets. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 
 #include <arpa/inet.h>
-#include <cmocka.h>
 #include <poll.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "case.h"
+
 #include "base/clock.h"
 #include "base/must.h"
-#include "cli/simulate/receiver.h"
+#include "cli/traffic/receiver.h"
 
 #include "base/banned.h"
 
@@ -32,9 +30,8 @@ static const char *fault_of(const char *id, const char *time, const char *signat
     return signature_fault(&m, str_of(secret), now_s);
 }
 
-static void test_a_genuine_signature_is_known(void **state)
+TEST(test_a_genuine_signature_is_known)
 {
-    (void)state;
     assert_null(fault_of("msg_2b", "1794787200", SIGNED, BODY, SECRET, SENT_S));
     assert_null(fault_of("msg_2b", "1794787200", SIGNED_OLD, BODY, OTHER, SENT_S + 300));
     assert_null(fault_of("msg_2b", "1794787200", SIGNED_OLD " " SIGNED, BODY, SECRET, SENT_S - 300));
@@ -43,9 +40,8 @@ static void test_a_genuine_signature_is_known(void **state)
                          SECRET, SENT_S));
 }
 
-static void test_everything_else_is_refused(void **state)
+TEST(test_everything_else_is_refused)
 {
-    (void)state;
     assert_non_null(fault_of("msg_2b", "1794787200", SIGNED_OLD, BODY, SECRET, SENT_S));
     assert_non_null(fault_of("msg_2c", "1794787200", SIGNED, BODY, SECRET, SENT_S));
     assert_non_null(fault_of("msg_2b", "1794787201", SIGNED, BODY, SECRET, SENT_S));
@@ -126,9 +122,8 @@ static int exchange(struct receiver *r, int fd, const char *request, int wait_ms
 static const char request[] =
     "POST /17 HTTP/1.1\r\nHost: x\r\nWebhook-Id: msg_1\r\nContent-Length: 2\r\n\r\n{}";
 
-static void test_each_behaviour_does_what_it_is_named_after(void **state)
+TEST(test_each_behaviour_does_what_it_is_named_after)
 {
-    (void)state;
     struct book b = {0};
     struct receiver *r = receiver_new(arrived);
     int ok = open_and_connect(r, RECEIVER_OK, &b), once = open_and_connect(r, RECEIVER_FAILS_ONCE, &b);
@@ -158,9 +153,8 @@ static void test_each_behaviour_does_what_it_is_named_after(void **state)
     receiver_free(r);
 }
 
-static void test_addresses_differ_and_a_closed_one_is_gone(void **state)
+TEST(test_addresses_differ_and_a_closed_one_is_gone)
 {
-    (void)state;
     struct book books[2] = {0};
     struct receiver *r = receiver_new(arrived);
     struct receiver_port *one = receiver_open(r, 254, RECEIVER_OK, &books[0]);
@@ -182,7 +176,7 @@ static void test_addresses_differ_and_a_closed_one_is_gone(void **state)
     receiver_free(r);
 }
 
-static void test_what_is_no_callback_is_answered_400_and_closed(void **state)
+TEST(test_what_is_no_callback_is_answered_400_and_closed)
 {
     static const char *const bad[] = {"GET / HTTP/1.1\r\n\r\n",
                                       "POST / HTTP/1.1\r\nContent-Length: 99999999\r\n\r\n",
@@ -191,7 +185,6 @@ static void test_what_is_no_callback_is_answered_400_and_closed(void **state)
     struct book b = {0};
     struct receiver *r = receiver_new(arrived);
     struct receiver_port *p = receiver_open(r, 0, RECEIVER_OK, &b);
-    (void)state;
     for (size_t i = 0; i < LENGTH_OF(bad); i++) {
         int fd = connect_to(p);
         assert_int_equal(exchange(r, fd, bad[i], 2000), 400);
@@ -205,16 +198,4 @@ static void test_what_is_no_callback_is_answered_400_and_closed(void **state)
     assert_string_equal(b.body, "abc");
     close(fd);
     receiver_free(r);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_genuine_signature_is_known),
-        cmocka_unit_test(test_everything_else_is_refused),
-        cmocka_unit_test(test_each_behaviour_does_what_it_is_named_after),
-        cmocka_unit_test(test_addresses_differ_and_a_closed_one_is_gone),
-        cmocka_unit_test(test_what_is_no_callback_is_answered_400_and_closed),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

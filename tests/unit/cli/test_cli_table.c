@@ -1,10 +1,7 @@
 /* How tables look, to the column. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
+#include "case.h"
 
 #include "base/must.h"
 #include "cli/table.h"
@@ -29,11 +26,10 @@ static void looks_like(struct text_table *t, size_t width, bool colour, const ch
     free(text);
 }
 
-static void test_columns_are_as_wide_as_their_widest_cell(void **state)
+TEST(test_columns_are_as_wide_as_their_widest_cell)
 {
     static const char *const headings[] = {"ID", ">N", "NAME"};
     struct text_table *t = text_table_new(headings, 3);
-    (void)state;
     text_table_add(t, STR("abc"));
     text_table_addf(t, "%d", 7);
     text_table_add(t, STR("x"));
@@ -47,10 +43,9 @@ static void test_columns_are_as_wide_as_their_widest_cell(void **state)
     text_table_free(t);
 }
 
-static void test_characters_are_counted_as_they_are_seen(void **state)
+TEST(test_characters_are_counted_as_they_are_seen)
 {
     struct text_table *t = text_table_new(NULL, 2);
-    (void)state;
     assert_int_equal(text_columns(STR("r\xc3\xa9sum\xc3\xa9")), 6);
     assert_int_equal(text_columns(STR("re\xcc\x81sume\xcc\x81")), 6); /* e and a combining accent */
     assert_int_equal(text_columns(STR("\xe4\xbb\x95\xe4\xba\x8b")), 4);
@@ -64,10 +59,9 @@ static void test_characters_are_counted_as_they_are_seen(void **state)
     text_table_free(t);
 }
 
-static void test_text_from_outside_cannot_steer_the_terminal(void **state)
+TEST(test_text_from_outside_cannot_steer_the_terminal)
 {
     struct text_table *t = text_table_new(NULL, 1);
-    (void)state;
     text_table_add(t, STR("a\033[31mb\nc\x7f\xc2\x9b"
                           "d\xff"
                           "e\xe2\x80\xae"
@@ -76,11 +70,10 @@ static void test_text_from_outside_cannot_steer_the_terminal(void **state)
     text_table_free(t);
 }
 
-static void test_only_a_given_width_cuts_and_it_cuts_the_widest_column(void **state)
+TEST(test_only_a_given_width_cuts_and_it_cuts_the_widest_column)
 {
     const struct str wide = STR("abcdefghijklmnopqrstuvwxyz"), small = STR("12345678");
     struct text_table *t = text_table_new(NULL, 2);
-    (void)state;
     text_table_add(t, wide);
     text_table_add(t, small);
     looks_like(t, 20, false, "abcdefghi\xe2\x80\xa6  12345678\n");
@@ -93,11 +86,10 @@ static void test_only_a_given_width_cuts_and_it_cuts_the_widest_column(void **st
     text_table_free(t);
 }
 
-static void test_a_column_that_must_stay_whole_is_never_cut(void **state)
+TEST(test_a_column_that_must_stay_whole_is_never_cut)
 {
     static const char *const headings[] = {"!ID", "NAME"};
     struct text_table *t = text_table_new(headings, 2);
-    (void)state;
     text_table_add(t, STR("0123456789abcdef"));
     text_table_add(t, STR("a long name"));
     looks_like(t, 25, false,
@@ -106,10 +98,9 @@ static void test_a_column_that_must_stay_whole_is_never_cut(void **state)
     text_table_free(t);
 }
 
-static void test_no_line_ends_in_blanks(void **state)
+TEST(test_no_line_ends_in_blanks)
 {
     struct text_table *t = text_table_new(NULL, 3);
-    (void)state;
     text_table_add(t, STR("a"));
     text_table_add(t, STR("b"));
     text_table_add(t, STR("c"));
@@ -120,20 +111,18 @@ static void test_no_line_ends_in_blanks(void **state)
     text_table_free(t);
 }
 
-static void test_a_cut_never_splits_a_character(void **state)
+TEST(test_a_cut_never_splits_a_character)
 {
     struct text_table *t = text_table_new(NULL, 1);
-    (void)state;
     text_table_add(t, STR("\xe4\xbb\x95\xe4\xba\x8b\xe4\xbb\x95\xe4\xba\x8b\xe4\xbb\x95"));
     looks_like(t, 8, false, "\xe4\xbb\x95\xe4\xba\x8b\xe4\xbb\x95\xe2\x80\xa6\n"); /* 6 + 1 <= 8 */
     text_table_free(t);
 }
 
-static void test_headings_come_once_and_later_pages_keep_the_widths(void **state)
+TEST(test_headings_come_once_and_later_pages_keep_the_widths)
 {
     static const char *const headings[] = {"ID", "NAME"};
     struct text_table *t = text_table_new(headings, 2);
-    (void)state;
     text_table_add(t, STR("long id"));
     text_table_add(t, STR("a"));
     looks_like(t, 0, false, "ID       NAME\nlong id  a\n");
@@ -143,10 +132,9 @@ static void test_headings_come_once_and_later_pages_keep_the_widths(void **state
     text_table_free(t);
 }
 
-static void test_colours_are_written_only_when_asked_for(void **state)
+TEST(test_colours_are_written_only_when_asked_for)
 {
     struct text_table *t = text_table_new(NULL, 1);
-    (void)state;
     text_table_add_tone(t, STR("ok"), TONE_GOOD);
     looks_like(t, 0, false, "ok\n");
     text_table_add_tone(t, STR("ok"), TONE_GOOD);
@@ -154,9 +142,8 @@ static void test_colours_are_written_only_when_asked_for(void **state)
     text_table_free(t);
 }
 
-static void test_states_and_outcomes_have_the_tone_of_their_meaning(void **state)
+TEST(test_states_and_outcomes_have_the_tone_of_their_meaning)
 {
-    (void)state;
     assert_int_equal(tone_of_state(STR("SUCCEEDED")), TONE_GOOD);
     assert_int_equal(tone_of_state(STR("SUCCESS")), TONE_GOOD);
     assert_int_equal(tone_of_state(STR("FAILED")), TONE_BAD);
@@ -166,35 +153,14 @@ static void test_states_and_outcomes_have_the_tone_of_their_meaning(void **state
     assert_int_equal(tone_of_state(STR_ABSENT), TONE_PLAIN);
 }
 
-static void test_json_values_are_shown_without_quotes_and_null_as_a_dash(void **state)
+ARENA_TEST(test_json_values_are_shown_without_quotes_and_null_as_a_dash, a)
 {
-    struct arena *a = arena_new(1024);
     struct text_table *t = text_table_new(NULL, 3);
     const struct json *root;
     struct err err;
-    (void)state;
     assert_int_equal(json_parse(a, STR("[\"text\",null,{\"a\":[1,2]}]"), &root, &err), ERR_OK);
     for (const struct json *j = root->child; j; j = j->next)
         text_table_add_json(t, j);
     looks_like(t, 0, false, "text  -  {\"a\":[1,2]}\n");
     text_table_free(t);
-    arena_free(a);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_columns_are_as_wide_as_their_widest_cell),
-        cmocka_unit_test(test_characters_are_counted_as_they_are_seen),
-        cmocka_unit_test(test_text_from_outside_cannot_steer_the_terminal),
-        cmocka_unit_test(test_only_a_given_width_cuts_and_it_cuts_the_widest_column),
-        cmocka_unit_test(test_a_column_that_must_stay_whole_is_never_cut),
-        cmocka_unit_test(test_no_line_ends_in_blanks),
-        cmocka_unit_test(test_a_cut_never_splits_a_character),
-        cmocka_unit_test(test_headings_come_once_and_later_pages_keep_the_widths),
-        cmocka_unit_test(test_colours_are_written_only_when_asked_for),
-        cmocka_unit_test(test_states_and_outcomes_have_the_tone_of_their_meaning),
-        cmocka_unit_test(test_json_values_are_shown_without_quotes_and_null_as_a_dash),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

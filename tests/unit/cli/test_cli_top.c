@@ -1,10 +1,7 @@
 /* What /metrics says is read as numbers, and a frame of `weir top` shows them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
+#include "case.h"
 
 #include "base/must.h"
 #include "cli/top_view.h"
@@ -25,9 +22,8 @@ static struct read read_text(const char *text)
     return r;
 }
 
-static void test_samples_are_added_up_by_name_and_label(void **state)
+TEST(test_samples_are_added_up_by_name_and_label)
 {
-    (void)state;
     struct read r =
         read_text("# HELP a what\n# TYPE a counter\na{x=\"1\",y=\"q}\\\"\"} 2\na{x=\"2\"} 3.5 1700\n"
                   "ab 7\nbroken{x=\"\nbroken2\nbad x\n");
@@ -46,9 +42,8 @@ static const char now_text[] = "h_bucket{op=\"a\",le=\"0.1\"} 150\nh_bucket{op=\
                                "h_bucket{op=\"b\",le=\"1\"} 100\nh_bucket{op=\"b\",le=\"+Inf\"} 100\n";
 
 /* Of the hundred that came between, fifty took up to 0.1, forty up to 1, ten longer. */
-static void test_quantiles_are_of_what_came_between_two_looks(void **state)
+TEST(test_quantiles_are_of_what_came_between_two_looks)
 {
-    (void)state;
     struct read before = read_text(before_text), now = read_text(now_text), none = read_text("");
     double v;
     assert_true(metrics_quantile(&before.text, &now.text, "h", "op=\"a\"", 0.25, &v));
@@ -103,10 +98,8 @@ static char *drawn(struct top_look looks[2])
     return text;
 }
 
-static void test_a_frame_shows_rates_queues_and_processes(void **state)
+ARENA_TEST(test_a_frame_shows_rates_queues_and_processes, a)
 {
-    (void)state;
-    struct arena *a = arena_new(4096);
     struct top_look looks[2];
     frame_with(a, looks, "jobs_submitted_total 1000\n", "jobs_submitted_total 4000\nweir_workers 8\n");
     char *text = drawn(looks);
@@ -118,27 +111,21 @@ static void test_a_frame_shows_rates_queues_and_processes(void **state)
     assert_non_null(strstr(text, "queue_pressure"));
     assert_null(strstr(text, "latency")); /* nothing took any time */
     free(text);
-    arena_free(a);
 }
 
 /* A core that was started anew counts from zero. */
-static void test_a_counter_that_went_back_is_a_new_core(void **state)
+ARENA_TEST(test_a_counter_that_went_back_is_a_new_core, a)
 {
-    (void)state;
-    struct arena *a = arena_new(4096);
     struct top_look looks[2];
     frame_with(a, looks, "jobs_submitted_total 1000000\n", "jobs_submitted_total 246\n");
     char *text = drawn(looks);
     assert_non_null(strstr(text, " 123 "));
     assert_null(strstr(text, "-4"));
     free(text);
-    arena_free(a);
 }
 
-static void test_programs_get_the_same_as_json(void **state)
+ARENA_TEST(test_programs_get_the_same_as_json, a)
 {
-    (void)state;
-    struct arena *a = arena_new(4096);
     struct top_look looks[2];
     struct strbuf out = {0};
     const struct json *root;
@@ -151,17 +138,4 @@ static void test_programs_get_the_same_as_json(void **state)
     NEAR(rate, 5);
     assert_non_null(json_get(json_get(root, "topology"), "processes"));
     strbuf_free(&out);
-    arena_free(a);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_samples_are_added_up_by_name_and_label),
-        cmocka_unit_test(test_quantiles_are_of_what_came_between_two_looks),
-        cmocka_unit_test(test_a_frame_shows_rates_queues_and_processes),
-        cmocka_unit_test(test_a_counter_that_went_back_is_a_new_core),
-        cmocka_unit_test(test_programs_get_the_same_as_json),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

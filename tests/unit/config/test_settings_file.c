@@ -1,10 +1,8 @@
 /* The YAML file: both spellings of a key, lists, and faults that name file, line and key. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "case.h"
 
 #include "base/must.h"
 #include "config/settings.h"
@@ -45,9 +43,10 @@ static void refused(struct settings *s, const char *text, const char *start, con
     assert_null(strchr(err.detail, '\n'));
 }
 
-static void test_nested_and_dotted_keys_mean_the_same(void **state)
+#define SETTINGS_TEST(name, parameter) TEST_WITH(name, struct settings *parameter, set_up, tear_down)
+
+SETTINGS_TEST(test_nested_and_dotted_keys_mean_the_same, s)
 {
-    struct settings *s = *state;
     load(s, "server: {listen: '0.0.0.0:81'}\n"
             "jobs.retry_max: 7\n"
             "runtime:\n"
@@ -65,9 +64,8 @@ static void test_nested_and_dotted_keys_mean_the_same(void **state)
     assert_int_equal(s->origin[SETTING_jobs_retry_base_ms], ORIGIN_DEFAULT);
 }
 
-static void test_a_list_may_be_a_yaml_list_or_a_comma_list(void **state)
+SETTINGS_TEST(test_a_list_may_be_a_yaml_list_or_a_comma_list, s)
 {
-    struct settings *s = *state;
     load(s, "jobs: {types: [EXECUTE, DEFERRED]}\nwebhooks.allow_cidrs:\n  - 10.0.0.0/8\n  - ::1\n");
     assert_string_equal(s->jobs_types, "EXECUTE,DEFERRED");
     assert_string_equal(s->webhooks_allow_cidrs, "10.0.0.0/8,::1");
@@ -75,9 +73,8 @@ static void test_a_list_may_be_a_yaml_list_or_a_comma_list(void **state)
     assert_string_equal(s->jobs_types, "EXECUTE,EMIT_EVENT");
 }
 
-static void test_empty_files_empty_sections_and_null_are_fine(void **state)
+SETTINGS_TEST(test_empty_files_empty_sections_and_null_are_fine, s)
 {
-    struct settings *s = *state;
     load(s, "");
     load(s, "# only a comment\n");
     load(s, "---\n");
@@ -87,67 +84,65 @@ static void test_empty_files_empty_sections_and_null_are_fine(void **state)
     assert_null(s->store_url);
 }
 
-static void test_a_flag_stays_stronger_than_a_file_read_later(void **state)
+SETTINGS_TEST(test_a_flag_stays_stronger_than_a_file_read_later, s)
 {
-    struct settings *s = *state;
     struct err err;
     assert_int_equal(settings_set(s, "jobs.retry_max", "9", ORIGIN_FLAG, &err), ERR_OK);
     load(s, "jobs.retry_max: 2\n");
     assert_int_equal(s->jobs_retry_max, 9);
 }
 
-static void test_a_bad_value_names_file_line_and_key(void **state)
+SETTINGS_TEST(test_a_bad_value_names_file_line_and_key, s)
 {
-    refused(*state, "# first\n\njobs:\n  retry_max: many\n",
+    refused(s, "# first\n\njobs:\n  retry_max: many\n",
             "weir.yaml:4: jobs.retry_max must be an integer from 0 to 1000, got \"many\"", NULL);
-    refused(*state, "jobs.retry_max: [1]\n", "weir.yaml:1: jobs.retry_max must be one value", "list");
-    refused(*state, "jobs.retry_max: {a: 1}\n", "weir.yaml:1: jobs.retry_max must be one value", "map");
-    refused(*state, "jobs.retry_max:\n", "weir.yaml:1: jobs.retry_max must be an integer", NULL);
-    refused(*state, "jobs.types:\n  - EXECUTE\n  - Fun\n", "weir.yaml:", "jobs.types must be a comma list");
-    refused(*state, "jobs.types: [[EXECUTE]]\n", "weir.yaml:1: jobs.types", NULL);
-    refused(*state, "jobs.types: ['EXECUTE,DEFERRED']\n", "weir.yaml:1: jobs.types", "comma");
-    refused(*state, "store.url: mysql://db/weir\n",
+    refused(s, "jobs.retry_max: [1]\n", "weir.yaml:1: jobs.retry_max must be one value", "list");
+    refused(s, "jobs.retry_max: {a: 1}\n", "weir.yaml:1: jobs.retry_max must be one value", "map");
+    refused(s, "jobs.retry_max:\n", "weir.yaml:1: jobs.retry_max must be an integer", NULL);
+    refused(s, "jobs.types:\n  - EXECUTE\n  - Fun\n", "weir.yaml:", "jobs.types must be a comma list");
+    refused(s, "jobs.types: [[EXECUTE]]\n", "weir.yaml:1: jobs.types", NULL);
+    refused(s, "jobs.types: ['EXECUTE,DEFERRED']\n", "weir.yaml:1: jobs.types", "comma");
+    refused(s, "store.url: mysql://db/weir\n",
             "weir.yaml:1: store.url must be sqlite:FILE or postgres://USER@HOST:PORT/NAME, got "
             "\"mysql://db/weir\"",
             NULL);
 }
 
-static void test_an_unknown_key_names_file_line_and_the_nearest_key(void **state)
+SETTINGS_TEST(test_an_unknown_key_names_file_line_and_the_nearest_key, s)
 {
-    refused(*state, "jobs:\n  retry_mx: 3\n", "weir.yaml:2: unknown key \"jobs.retry_mx\"",
+    refused(s, "jobs:\n  retry_mx: 3\n", "weir.yaml:2: unknown key \"jobs.retry_mx\"",
             "did you mean jobs.retry_max?");
-    refused(*state, "sever:\n  listen: x\n", "weir.yaml:1: unknown key \"sever\"", NULL);
-    refused(*state, "server: 8080\n", "weir.yaml:1: server is a section", NULL);
-    refused(*state, "jobs.retry_max.more: 8080\n", "weir.yaml:1: unknown key", NULL);
-    refused(*state, "? [a]\n: 1\n", "weir.yaml:1: a key must be plain text", NULL);
+    refused(s, "sever:\n  listen: x\n", "weir.yaml:1: unknown key \"sever\"", NULL);
+    refused(s, "server: 8080\n", "weir.yaml:1: server is a section", NULL);
+    refused(s, "jobs.retry_max.more: 8080\n", "weir.yaml:1: unknown key", NULL);
+    refused(s, "? [a]\n: 1\n", "weir.yaml:1: a key must be plain text", NULL);
     char text[400];
     memset(text, 'k', sizeof text - 1);
     text[300] = ':';
     text[301] = ' ';
     text[sizeof text - 1] = 0;
-    refused(*state, text, "weir.yaml:1: unknown key", NULL);
+    refused(s, text, "weir.yaml:1: unknown key", NULL);
 }
 
-static void test_a_key_set_twice_is_refused(void **state)
+SETTINGS_TEST(test_a_key_set_twice_is_refused, s)
 {
-    refused(*state, "jobs.retry_max: 1\njobs:\n  retry_max: 2\n",
+    refused(s, "jobs.retry_max: 1\njobs:\n  retry_max: 2\n",
             "weir.yaml:3: jobs.retry_max is set twice, first in line 1", NULL);
 }
 
-static void test_what_is_not_a_tree_of_keys_is_refused_with_its_line(void **state)
+SETTINGS_TEST(test_what_is_not_a_tree_of_keys_is_refused_with_its_line, s)
 {
-    refused(*state, "jobs: {retry_max: 1\n", "weir.yaml:", "not valid YAML");
-    refused(*state, "\n\tjobs: 1\n", "weir.yaml:2: not valid YAML", NULL);
-    refused(*state, "- a\n", "weir.yaml:1: expected lines such as", NULL);
-    refused(*state, "just text\n", "weir.yaml:1: expected lines such as", NULL);
-    refused(*state, "jobs.retry_max: &a 1\n", "weir.yaml:1: anchors and aliases", NULL);
-    refused(*state, "jobs.retry_max: *a\n", "weir.yaml:1: ", NULL);
-    refused(*state, "jobs.retry_max: 1\n---\njobs.retry_cap_ms: 2\n", "weir.yaml:2: a second document", NULL);
+    refused(s, "jobs: {retry_max: 1\n", "weir.yaml:", "not valid YAML");
+    refused(s, "\n\tjobs: 1\n", "weir.yaml:2: not valid YAML", NULL);
+    refused(s, "- a\n", "weir.yaml:1: expected lines such as", NULL);
+    refused(s, "just text\n", "weir.yaml:1: expected lines such as", NULL);
+    refused(s, "jobs.retry_max: &a 1\n", "weir.yaml:1: anchors and aliases", NULL);
+    refused(s, "jobs.retry_max: *a\n", "weir.yaml:1: ", NULL);
+    refused(s, "jobs.retry_max: 1\n---\njobs.retry_cap_ms: 2\n", "weir.yaml:2: a second document", NULL);
 }
 
-static void test_a_file_is_read_from_disk_and_a_missing_one_is_named(void **state)
+SETTINGS_TEST(test_a_file_is_read_from_disk_and_a_missing_one_is_named, s)
 {
-    struct settings *s = *state;
     struct err err;
     char path[] = "settings-test-XXXXXX";
     int fd = mkstemp(path);
@@ -163,21 +158,4 @@ static void test_a_file_is_read_from_disk_and_a_missing_one_is_named(void **stat
     assert_non_null(strstr(err.detail, path));
     assert_non_null(strstr(err.detail, "No such file"));
     assert_int_equal(settings_load_file(s, ".", &err), ERR_CONFIG_INVALID);
-}
-
-int main(void)
-{
-#define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-    const struct CMUnitTest tests[] = {
-        T(test_nested_and_dotted_keys_mean_the_same),
-        T(test_a_list_may_be_a_yaml_list_or_a_comma_list),
-        T(test_empty_files_empty_sections_and_null_are_fine),
-        T(test_a_flag_stays_stronger_than_a_file_read_later),
-        T(test_a_bad_value_names_file_line_and_key),
-        T(test_an_unknown_key_names_file_line_and_the_nearest_key),
-        T(test_a_key_set_twice_is_refused),
-        T(test_what_is_not_a_tree_of_keys_is_refused_with_its_line),
-        T(test_a_file_is_read_from_disk_and_a_missing_one_is_named),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

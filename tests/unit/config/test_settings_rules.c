@@ -1,11 +1,9 @@
 /* Rules between keys, advice, values worked out, and how settings are shown. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "case.h"
 
 #include "base/json.h"
 #include "base/must.h"
@@ -66,7 +64,7 @@ static void markdown(const struct settings *s, FILE *out)
     settings_markdown(out);
 }
 
-static void test_keys_that_contradict_each_other_are_refused_by_name(void **state)
+TEST(test_keys_that_contradict_each_other_are_refused_by_name)
 {
     static const struct {
         const char *key, *value, *other;
@@ -77,7 +75,6 @@ static void test_keys_that_contradict_each_other_are_refused_by_name(void **stat
     for (size_t i = 0; i < LENGTH_OF(cases); i++) {
         struct settings s;
         struct err err;
-        (void)state;
         settings_init(&s);
         set(&s, cases[i].key, cases[i].value);
         assert_int_equal(settings_check(&s, &err), ERR_CONFIG_INVALID);
@@ -87,7 +84,9 @@ static void test_keys_that_contradict_each_other_are_refused_by_name(void **stat
     }
 }
 
-static void test_listen_is_taken_apart(void **state)
+#define SETTINGS_TEST(name, parameter) TEST_WITH(name, struct settings *parameter, set_up, tear_down)
+
+SETTINGS_TEST(test_listen_is_taken_apart, s)
 {
     static const struct {
         const char *listen, *host;
@@ -96,7 +95,6 @@ static void test_listen_is_taken_apart(void **state)
                  {"[::1]:0", "::1", 0},
                  {"localhost:65535", "localhost", 65535},
                  {"my-host.example:1", "my-host.example", 1}};
-    struct settings *s = *state;
     for (size_t i = 0; i < LENGTH_OF(cases); i++) {
         char host[SETTINGS_HOST_MAX];
         uint16_t port = 1;
@@ -110,9 +108,8 @@ static void test_listen_is_taken_apart(void **state)
     assert_false(settings_listen_parts(s, small, sizeof small, &port));
 }
 
-static void test_the_store_path_comes_from_the_url_or_the_data_directory(void **state)
+SETTINGS_TEST(test_the_store_path_comes_from_the_url_or_the_data_directory, s)
 {
-    struct settings *s = *state;
     struct err err;
     char path[64];
     set(s, "data", "/srv/weir");
@@ -134,9 +131,8 @@ static void test_the_store_path_comes_from_the_url_or_the_data_directory(void **
     assert_int_equal(settings_check(s, &err), ERR_OK);
 }
 
-static void test_the_password_of_a_store_is_never_shown(void **state)
+SETTINGS_TEST(test_the_password_of_a_store_is_never_shown, s)
 {
-    struct settings *s = *state;
     struct err err;
     char *text = NULL;
     size_t len = 0;
@@ -156,16 +152,15 @@ static void test_the_password_of_a_store_is_never_shown(void **state)
     }
 }
 
-static void test_dev_with_defaults_has_nothing_to_warn_of(void **state)
+SETTINGS_TEST(test_dev_with_defaults_has_nothing_to_warn_of, s)
 {
-    char *text = printed(settings_warn, *state);
+    char *text = printed(settings_warn, s);
     assert_string_equal(text, "");
     free(text);
 }
 
-static void test_risky_settings_are_warned_about_by_key(void **state)
+SETTINGS_TEST(test_risky_settings_are_warned_about_by_key, s)
 {
-    struct settings *s = *state;
     set(s, "environment", "prod");
     set(s, "jobs.max_runtime_ms", "120499"); /* AJ-06 */
     set(s, "webhooks.allow_private", "true");
@@ -185,17 +180,16 @@ static void test_risky_settings_are_warned_about_by_key(void **state)
     free(text);
 }
 
-static void test_dev_open_to_other_machines_is_warned_about(void **state)
+SETTINGS_TEST(test_dev_open_to_other_machines_is_warned_about, s)
 {
-    set(*state, "server.listen", "0.0.0.0:8080");
-    char *text = printed(settings_warn, *state);
+    set(s, "server.listen", "0.0.0.0:8080");
+    char *text = printed(settings_warn, s);
     assert_non_null(strstr(text, "server.listen"));
     free(text);
 }
 
-static void test_private_webhooks_follow_the_environment_unless_set(void **state)
+SETTINGS_TEST(test_private_webhooks_follow_the_environment_unless_set, s)
 {
-    struct settings *s = *state;
     assert_true(settings_webhooks_private(s));
     set(s, "environment", "stage");
     assert_false(settings_webhooks_private(s));
@@ -203,9 +197,8 @@ static void test_private_webhooks_follow_the_environment_unless_set(void **state
     assert_true(settings_webhooks_private(s));
 }
 
-static void test_some_defaults_follow_the_environment_unless_set(void **state)
+SETTINGS_TEST(test_some_defaults_follow_the_environment_unless_set, s)
 {
-    struct settings *s = *state;
     settings_complete(s);
     assert_int_equal(s->runner_processes, 2);
     assert_int_equal(s->limits_requests_per_minute, 0);
@@ -224,16 +217,15 @@ static void test_some_defaults_follow_the_environment_unless_set(void **state)
     free(text);
 }
 
-static void test_threads_follow_the_machine_unless_set(void **state)
+SETTINGS_TEST(test_threads_follow_the_machine_unless_set, s)
 {
-    assert_true(settings_http_threads(*state) >= 1);
-    set(*state, "server.threads", "5");
-    assert_int_equal(settings_http_threads(*state), 5);
+    assert_true(settings_http_threads(s) >= 1);
+    set(s, "server.threads", "5");
+    assert_int_equal(settings_http_threads(s), 5);
 }
 
-static void test_show_never_reveals_the_operator_token(void **state)
+SETTINGS_TEST(test_show_never_reveals_the_operator_token, s)
 {
-    struct settings *s = *state;
     set(s, "operator.token", "planted-secret-value");
     void (*const prints[])(const struct settings *, FILE *) = {show_table, show_json, show_json_origin};
     for (size_t i = 0; i < LENGTH_OF(prints); i++) {
@@ -246,9 +238,8 @@ static void test_show_never_reveals_the_operator_token(void **state)
     }
 }
 
-static void test_show_gives_json_with_values_and_origins(void **state)
+SETTINGS_TEST(test_show_gives_json_with_values_and_origins, s)
 {
-    struct settings *s = *state;
     struct err err;
     int64_t value;
     set(s, "jobs.retry_max", "8");
@@ -266,9 +257,9 @@ static void test_show_gives_json_with_values_and_origins(void **state)
     free(text);
 }
 
-static void test_the_document_lists_every_key_with_its_environment_name(void **state)
+SETTINGS_TEST(test_the_document_lists_every_key_with_its_environment_name, s)
 {
-    char *text = printed(markdown, *state);
+    char *text = printed(markdown, s);
     for (size_t i = 0; i < SETTING_COUNT; i++) {
         char name[SETTING_ENV_NAME_MAX];
         setting_env_name(&settings_table[i], name);
@@ -279,9 +270,9 @@ static void test_the_document_lists_every_key_with_its_environment_name(void **s
 }
 
 /* Only what core needs is handed to it, and what others get has no secret in it. */
-static void test_settings_are_handed_on_without_their_secrets(void **state)
+SETTINGS_TEST(test_settings_are_handed_on_without_their_secrets, s)
 {
-    struct settings *s = *state, other;
+    struct settings other;
     struct err err;
     static char bytes[65536];
     int public_fd = memfd_create("public", 0), secret_fd = memfd_create("secret", 0);
@@ -313,26 +304,4 @@ static void test_settings_are_handed_on_without_their_secrets(void **state)
     settings_free(&other);
     close(public_fd);
     close(secret_fd);
-}
-
-int main(void)
-{
-#define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-    const struct CMUnitTest tests[] = {
-        T(test_keys_that_contradict_each_other_are_refused_by_name),
-        T(test_listen_is_taken_apart),
-        T(test_the_store_path_comes_from_the_url_or_the_data_directory),
-        T(test_the_password_of_a_store_is_never_shown),
-        T(test_dev_with_defaults_has_nothing_to_warn_of),
-        T(test_risky_settings_are_warned_about_by_key),
-        T(test_dev_open_to_other_machines_is_warned_about),
-        T(test_private_webhooks_follow_the_environment_unless_set),
-        T(test_some_defaults_follow_the_environment_unless_set),
-        T(test_threads_follow_the_machine_unless_set),
-        T(test_show_never_reveals_the_operator_token),
-        T(test_settings_are_handed_on_without_their_secrets),
-        T(test_show_gives_json_with_values_and_origins),
-        T(test_the_document_lists_every_key_with_its_environment_name),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,7 @@
 /* One value at a time: bounds, forms, precedence, names. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
+#include "case.h"
 
 #include "base/must.h"
 #include "config/settings.h"
@@ -47,9 +45,10 @@ static void refused(struct settings *s, const char *key, const char *value)
     assert_null(strchr(err.detail, '\n'));
 }
 
-static void test_defaults_are_those_of_the_list(void **state)
+#define SETTINGS_TEST(name, parameter) TEST_WITH(name, struct settings *parameter, set_up, tear_down)
+
+SETTINGS_TEST(test_defaults_are_those_of_the_list, s)
 {
-    struct settings *s = *state;
     assert_string_equal(s->environment, "dev");
     assert_string_equal(s->listen, "127.0.0.1:8080");
     assert_string_equal(s->jobs_types, "EXECUTE,DEFERRED,EMIT_EVENT");
@@ -61,9 +60,8 @@ static void test_defaults_are_those_of_the_list(void **state)
     assert_int_equal(settings_check(s, &err), ERR_OK);
 }
 
-static void test_a_default_always_fits_its_own_bounds(void **state)
+SETTINGS_TEST(test_a_default_always_fits_its_own_bounds, s)
 {
-    (void)state;
     for (size_t i = 0; i < SETTING_COUNT; i++) {
         const struct setting *d = &settings_table[i];
         if (d->type == SETTING_INT)
@@ -76,9 +74,8 @@ static void test_a_default_always_fits_its_own_bounds(void **state)
     }
 }
 
-static void test_flag_beats_environment_beats_file_beats_default_in_any_order(void **state)
+SETTINGS_TEST(test_flag_beats_environment_beats_file_beats_default_in_any_order, s)
 {
-    struct settings *s = *state;
     static const struct {
         enum settings_origin origin;
         const char *value;
@@ -98,17 +95,15 @@ static void test_flag_beats_environment_beats_file_beats_default_in_any_order(vo
     }
 }
 
-static void test_the_last_flag_of_the_same_key_wins(void **state)
+SETTINGS_TEST(test_the_last_flag_of_the_same_key_wins, s)
 {
-    struct settings *s = *state;
     set(s, "server.listen", "127.0.0.1:1", ORIGIN_FLAG);
     set(s, "server.listen", "127.0.0.1:2", ORIGIN_FLAG);
     assert_string_equal(s->listen, "127.0.0.1:2");
 }
 
-static void test_every_number_refuses_what_lies_outside_its_bounds_or_is_no_number(void **state)
+SETTINGS_TEST(test_every_number_refuses_what_lies_outside_its_bounds_or_is_no_number, s)
 {
-    struct settings *s = *state;
     static const char *const not_numbers[] = {
         "", "many", "1x", " 1", "1 ", "0x10", "nan", "inf", "1e999", "--1", "99999999999999999999"};
     for (size_t i = 0; i < SETTING_COUNT; i++) {
@@ -134,7 +129,7 @@ static void test_every_number_refuses_what_lies_outside_its_bounds_or_is_no_numb
     }
 }
 
-static void test_every_text_with_a_form_refuses_another_form(void **state)
+SETTINGS_TEST(test_every_text_with_a_form_refuses_another_form, s)
 {
     static const struct {
         const char *key, *value;
@@ -177,16 +172,15 @@ static void test_every_text_with_a_form_refuses_another_form(void **state)
         {"log.level", "verbose"},
     };
     for (size_t i = 0; i < LENGTH_OF(bad); i++)
-        refused(*state, bad[i].key, bad[i].value);
+        refused(s, bad[i].key, bad[i].value);
     char long_text[SETTING_TEXT_MAX + 2];
     memset(long_text, 'a', sizeof long_text - 1);
     long_text[sizeof long_text - 1] = 0;
-    refused(*state, "data", long_text);
+    refused(s, "data", long_text);
 }
 
-static void test_good_texts_are_kept_and_lists_lose_their_spaces(void **state)
+SETTINGS_TEST(test_good_texts_are_kept_and_lists_lose_their_spaces, s)
 {
-    struct settings *s = *state;
     set(s, "webhooks.allow_cidrs", "10.0.0.0/8, fd00::/8 ,192.168.1.1", ORIGIN_FLAG);
     assert_string_equal(s->webhooks_allow_cidrs, "10.0.0.0/8,fd00::/8,192.168.1.1");
     set(s, "limits.overrides", ONE_CLIENT "=0," OTHER_CLIENT "=100", ORIGIN_FLAG);
@@ -197,17 +191,15 @@ static void test_good_texts_are_kept_and_lists_lose_their_spaces(void **state)
     assert_string_equal(s->data_dir, "/srv/we ir");
 }
 
-static void test_an_empty_text_takes_an_optional_value_away(void **state)
+SETTINGS_TEST(test_an_empty_text_takes_an_optional_value_away, s)
 {
-    struct settings *s = *state;
     set(s, "operator.token", "first-secret", ORIGIN_FILE);
     set(s, "operator.token", "", ORIGIN_FLAG);
     assert_null(s->operator_token);
 }
 
-static void test_a_bad_value_of_a_weaker_source_is_refused_all_the_same(void **state)
+SETTINGS_TEST(test_a_bad_value_of_a_weaker_source_is_refused_all_the_same, s)
 {
-    struct settings *s = *state;
     struct err err;
     set(s, "jobs.retry_max", "5", ORIGIN_FLAG);
     assert_int_equal(settings_set(s, "jobs.retry_max", "many", ORIGIN_FILE, &err), ERR_CONFIG_INVALID);
@@ -215,15 +207,14 @@ static void test_a_bad_value_of_a_weaker_source_is_refused_all_the_same(void **s
     assert_int_equal(s->jobs_retry_max, 5);
 }
 
-static void test_a_refused_secret_is_not_repeated(void **state)
+SETTINGS_TEST(test_a_refused_secret_is_not_repeated, s)
 {
     struct err err;
-    assert_int_equal(settings_set(*state, "operator.token", "hush hush", ORIGIN_FLAG, &err),
-                     ERR_CONFIG_INVALID);
+    assert_int_equal(settings_set(s, "operator.token", "hush hush", ORIGIN_FLAG, &err), ERR_CONFIG_INVALID);
     assert_null(strstr(err.detail, "hush"));
 }
 
-static void test_an_unknown_key_is_refused_with_the_nearest_one(void **state)
+SETTINGS_TEST(test_an_unknown_key_is_refused_with_the_nearest_one, s)
 {
     static const struct {
         const char *key, *near;
@@ -235,7 +226,7 @@ static void test_an_unknown_key_is_refused_with_the_nearest_one(void **state)
                  {"", NULL}};
     for (size_t i = 0; i < LENGTH_OF(cases); i++) {
         struct err err;
-        assert_int_equal(settings_set(*state, cases[i].key, "1", ORIGIN_FLAG, &err), ERR_CONFIG_INVALID);
+        assert_int_equal(settings_set(s, cases[i].key, "1", ORIGIN_FLAG, &err), ERR_CONFIG_INVALID);
         assert_non_null(strstr(err.detail, cases[i].key));
         if (cases[i].near && !strstr(err.detail, cases[i].near))
             fail_msg("expected a hint at %s in: %s", cases[i].near, err.detail);
@@ -244,9 +235,8 @@ static void test_an_unknown_key_is_refused_with_the_nearest_one(void **state)
     }
 }
 
-static void test_every_key_can_be_set_by_its_environment_name(void **state)
+SETTINGS_TEST(test_every_key_can_be_set_by_its_environment_name, s)
 {
-    struct settings *s = *state;
     for (size_t i = 0; i < SETTING_COUNT; i++) {
         const struct setting *d = &settings_table[i];
         char entry[256], name[SETTING_ENV_NAME_MAX];
@@ -276,19 +266,19 @@ static void warned(char **variables, char *out, size_t size)
     fclose(file);
 }
 
-static void test_an_unknown_weir_variable_is_warned_of_and_those_of_others_are_not(void **state)
+SETTINGS_TEST(test_an_unknown_weir_variable_is_warned_of_and_those_of_others_are_not, s)
 {
     struct err err;
     char told[1024];
     char *unknown[] = {(char[]){"WEIR_SERVER_LISEN=x"}, (char[]){"WEIR_SERVER_PORT=8080"}, NULL};
-    assert_int_equal(settings_load_environment(*state, unknown, &err), ERR_OK);
+    assert_int_equal(settings_load_environment(s, unknown, &err), ERR_OK);
     warned(unknown, told, sizeof told);
     assert_non_null(strstr(told, "WEIR_SERVER_LISEN is no setting"));
     assert_non_null(strstr(told, "did you mean WEIR_SERVER_LISTEN?"));
     assert_non_null(
         strstr(told, "WEIR_SERVER_PORT is no setting and is ignored; did you mean WEIR_SERVER_LISTEN?"));
     char *bad[] = {(char[]){"WEIR_JOBS_RETRY_MAX=many"}, NULL};
-    assert_int_equal(settings_load_environment(*state, bad, &err), ERR_CONFIG_INVALID);
+    assert_int_equal(settings_load_environment(s, bad, &err), ERR_CONFIG_INVALID);
     assert_non_null(strstr(err.detail, "WEIR_JOBS_RETRY_MAX: jobs.retry_max must be"));
     char *known[] = {(char[]){"WEIR_URL=http://x"},
                      (char[]){"WEIR_API_KEY=k"},
@@ -303,28 +293,7 @@ static void test_an_unknown_weir_variable_is_warned_of_and_those_of_others_are_n
                      (char[]){"WEIRD=1"},
                      (char[]){"X"},
                      NULL};
-    assert_int_equal(settings_load_environment(*state, known, &err), ERR_OK);
+    assert_int_equal(settings_load_environment(s, known, &err), ERR_OK);
     warned(known, told, sizeof told);
     assert_string_equal(told, "");
-}
-
-int main(void)
-{
-#define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-    const struct CMUnitTest tests[] = {
-        T(test_defaults_are_those_of_the_list),
-        T(test_a_default_always_fits_its_own_bounds),
-        T(test_flag_beats_environment_beats_file_beats_default_in_any_order),
-        T(test_the_last_flag_of_the_same_key_wins),
-        T(test_every_number_refuses_what_lies_outside_its_bounds_or_is_no_number),
-        T(test_every_text_with_a_form_refuses_another_form),
-        T(test_good_texts_are_kept_and_lists_lose_their_spaces),
-        T(test_an_empty_text_takes_an_optional_value_away),
-        T(test_a_bad_value_of_a_weaker_source_is_refused_all_the_same),
-        T(test_a_refused_secret_is_not_repeated),
-        T(test_an_unknown_key_is_refused_with_the_nearest_one),
-        T(test_every_key_can_be_set_by_its_environment_name),
-        T(test_an_unknown_weir_variable_is_warned_of_and_those_of_others_are_not),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,10 @@
 /* Which addresses may be connected to. The table of cases is tests/egress/ssrf_addresses.tsv. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <sys/un.h>
 
-#include <cmocka.h>
+#include "case.h"
 
 #include "egress/address.h"
 #include "vectors.h"
@@ -55,15 +52,13 @@ static void check_row(const struct str columns[VECTOR_COLUMNS_MAX], void *self)
 }
 
 /* Strict, with allow_private, and with everything on the allow-list. */
-static void every_address_of_the_table_has_its_grade(void **state)
+TEST(every_address_of_the_table_has_its_grade)
 {
-    (void)state;
     assert_true(vectors_each("ssrf_addresses.tsv", check_row, NULL) > 130);
 }
 
-static void the_allow_list_opens_its_networks_and_no_others(void **state)
+TEST(the_allow_list_opens_its_networks_and_no_others)
 {
-    (void)state;
     struct egress_policy p = policy_of("10.1.0.0/16, 192.168.7.9 ,fd00:1::/32,127.0.0.128/25", false);
     static const struct {
         const char *address;
@@ -80,9 +75,8 @@ static void the_allow_list_opens_its_networks_and_no_others(void **state)
             fail_msg("%s", rows[i].address);
 }
 
-static void other_families_and_texts_are_denied(void **state)
+TEST(other_families_and_texts_are_denied)
 {
-    (void)state;
     struct egress_policy p = policy_of("", true);
     struct sockaddr_un local = {.sun_family = AF_UNIX};
     const char *reason = NULL;
@@ -95,9 +89,8 @@ static void other_families_and_texts_are_denied(void **state)
     assert_false(egress_address_text_allowed(&p, "127.1", &reason));
 }
 
-static void a_wrong_network_is_named(void **state)
+TEST(a_wrong_network_is_named)
 {
-    (void)state;
 #define TEN "1234567890"
     static const struct {
         const char *list, *says;
@@ -128,9 +121,8 @@ static void a_wrong_network_is_named(void **state)
     }
 }
 
-static void the_allow_list_is_bounded(void **state)
+TEST(the_allow_list_is_bounded)
 {
-    (void)state;
     struct strbuf list = {0};
     struct egress_policy p;
     struct err err;
@@ -141,16 +133,4 @@ static void the_allow_list_is_bounded(void **state)
     strbuf_add_text(&list, ",10.1.0.0/24");
     assert_int_equal(egress_policy_parse(strbuf_str(&list), false, &p, &err), ERR_CONFIG_INVALID);
     strbuf_free(&list);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_address_of_the_table_has_its_grade),
-        cmocka_unit_test(the_allow_list_opens_its_networks_and_no_others),
-        cmocka_unit_test(other_families_and_texts_are_denied),
-        cmocka_unit_test(a_wrong_network_is_named),
-        cmocka_unit_test(the_allow_list_is_bounded),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,13 +2,10 @@
  * wire and hostile receivers: tests/egress. */
 #include <netinet/in.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "case.h"
 
 #include "base/must.h"
 #include "egress/scripted_resolver.h"
@@ -118,9 +115,8 @@ static enum err_code try(struct rig *rig, const struct egress_request *request)
     return code;
 }
 
-static void a_request_at_a_bound_is_taken_and_one_beyond_it_refused(void **state)
+TEST(a_request_at_a_bound_is_taken_and_one_beyond_it_refused)
 {
-    (void)state;
     static char body[EGRESS_BODY_BYTES_MAX + 1];
     struct str headers[EGRESS_HEADERS_MAX + 1];
     struct rig rig = {0};
@@ -167,9 +163,8 @@ static void a_request_at_a_bound_is_taken_and_one_beyond_it_refused(void **state
 }
 
 /* Of URL, headers and body. What ends gives them back. */
-static void bytes_in_flight_are_bounded_together(void **state)
+TEST(bytes_in_flight_are_bounded_together)
 {
-    (void)state;
     enum { MAX = 1000 };
     static char body[MAX];
     const struct str headers[] = {STR("a: b"), STR("c: de")};
@@ -192,9 +187,8 @@ static void bytes_in_flight_are_bounded_together(void **state)
     rig_stop(&rig);
 }
 
-static void headers_are_names_and_values_that_frame_nothing(void **state)
+TEST(headers_are_names_and_values_that_frame_nothing)
 {
-    (void)state;
     static const struct {
         const char *line;
         bool good;
@@ -281,9 +275,8 @@ static void ask_for_body(struct rig *rig, size_t len, struct strbuf *all)
     ask(rig, strbuf_str(&text), all);
 }
 
-static void an_answer_is_told_with_its_beginning_and_whole_to_who_has_room(void **state)
+TEST(an_answer_is_told_with_its_beginning_and_whole_to_who_has_room)
 {
-    (void)state;
     static const size_t lens[] = {0,
                                   1,
                                   EGRESS_EXCERPT_BYTES,
@@ -309,9 +302,8 @@ static void an_answer_is_told_with_its_beginning_and_whole_to_who_has_room(void 
     }
 }
 
-static void a_head_is_bounded_in_lines_and_bytes(void **state)
+TEST(a_head_is_bounded_in_lines_and_bytes)
 {
-    (void)state;
     static const struct {
         int lines;
         size_t bytes; /* of one more line */
@@ -342,9 +334,8 @@ static void a_head_is_bounded_in_lines_and_bytes(void **state)
     }
 }
 
-static void what_an_answer_was_does_not_show_in_the_next(void **state)
+TEST(what_an_answer_was_does_not_show_in_the_next)
 {
-    (void)state;
     struct rig rig = {0};
     struct err err;
     struct strbuf large CLEANUP(strbuf_free) = {0};
@@ -372,9 +363,8 @@ static void what_an_answer_was_does_not_show_in_the_next(void **state)
     rig_stop(&rig);
 }
 
-static void a_1xx_answer_and_a_trailer_are_not_the_answer(void **state)
+TEST(a_1xx_answer_and_a_trailer_are_not_the_answer)
 {
-    (void)state;
     struct rig rig = {0};
     ask(&rig,
         STR("HTTP/1.1 103 Early\r\nRetry-After: 9\r\n\r\nHTTP/1.1 200 OK\r\nTransfer-Encoding: "
@@ -387,9 +377,8 @@ static void a_1xx_answer_and_a_trailer_are_not_the_answer(void **state)
 }
 
 /* An answer of the class 2xx or not: its status is told. Without a whole one there is none. */
-static void what_became_of_a_request_is_told(void **state)
+TEST(what_became_of_a_request_is_told)
 {
-    (void)state;
     static const struct {
         const char *answer;
         enum egress_failure failure;
@@ -415,9 +404,8 @@ static void what_became_of_a_request_is_told(void **state)
 }
 
 /* Whatever the body is: curl would call it a form. */
-static void a_request_has_the_type_that_its_caller_names_or_none(void **state)
+TEST(a_request_has_the_type_that_its_caller_names_or_none)
 {
-    (void)state;
     const struct str type = STR("content-Type: application/json");
     for (size_t named = 0; named < 2; named++) {
         struct rig rig = {.answer = STR("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")};
@@ -439,9 +427,8 @@ static void a_request_has_the_type_that_its_caller_names_or_none(void **state)
 }
 
 /* The bound is of names that are being looked up. A host that is an address needs no lookup. */
-static void while_too_many_names_are_looked_up_addresses_are_reached(void **state)
+TEST(while_too_many_names_are_looked_up_addresses_are_reached)
 {
-    (void)state;
     struct rig rig = {.answer = STR("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"), .lookups_max = 1};
     struct err err;
     assert_true(scripted_resolver_add("slow.test=3000:127.0.0.1") && scripted_resolver_add("b.test=nx"));
@@ -465,9 +452,8 @@ static void while_too_many_names_are_looked_up_addresses_are_reached(void **stat
 }
 
 /* No byte goes there, and the reason is told without the address. */
-static void a_denied_address_is_told_by_its_kind(void **state)
+TEST(a_denied_address_is_told_by_its_kind)
 {
-    (void)state;
     struct rig rig = {.guarded = true};
     ask(&rig, STR("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"), NULL);
     assert_int_equal(rig.last.failure, EGRESS_POLICY);
@@ -477,9 +463,8 @@ static void a_denied_address_is_told_by_its_kind(void **state)
 
 /* The round that denies one address of a host ends the request, without curl's pauses before the others: the
  * clock stands. What ended so may carry another request that is denied. */
-static void a_host_of_many_addresses_is_denied_at_once_and_again(void **state)
+TEST(a_host_of_many_addresses_is_denied_at_once_and_again)
 {
-    (void)state;
     struct rig rig = {.guarded = true};
     struct err err;
     assert_true(scripted_resolver_add("many.test=10.0.0.1,10.0.0.2,10.0.0.3,10.0.0.4,10.0.0.5,10.0.0.6"));
@@ -496,9 +481,8 @@ static void a_host_of_many_addresses_is_denied_at_once_and_again(void **state)
 }
 
 /* A moment within a millisecond is over when that is. */
-static void the_deadline_is_not_before_the_timer(void **state)
+TEST(the_deadline_is_not_before_the_timer)
 {
-    (void)state;
     struct rig rig = {0};
     struct err err;
     rig_start(&rig, 1 << 20, &hand_clock);
@@ -521,24 +505,4 @@ static void the_deadline_is_not_before_the_timer(void **state)
         egress_poll(rig.egress, 0);
     }
     rig_stop(&rig);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_request_at_a_bound_is_taken_and_one_beyond_it_refused),
-        cmocka_unit_test(bytes_in_flight_are_bounded_together),
-        cmocka_unit_test(headers_are_names_and_values_that_frame_nothing),
-        cmocka_unit_test(an_answer_is_told_with_its_beginning_and_whole_to_who_has_room),
-        cmocka_unit_test(a_head_is_bounded_in_lines_and_bytes),
-        cmocka_unit_test(what_an_answer_was_does_not_show_in_the_next),
-        cmocka_unit_test(a_1xx_answer_and_a_trailer_are_not_the_answer),
-        cmocka_unit_test(what_became_of_a_request_is_told),
-        cmocka_unit_test(a_request_has_the_type_that_its_caller_names_or_none),
-        cmocka_unit_test(while_too_many_names_are_looked_up_addresses_are_reached),
-        cmocka_unit_test(a_denied_address_is_told_by_its_kind),
-        cmocka_unit_test(a_host_of_many_addresses_is_denied_at_once_and_again),
-        cmocka_unit_test(the_deadline_is_not_before_the_timer),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

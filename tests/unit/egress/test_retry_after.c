@@ -1,8 +1,4 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
+#include "case.h"
 
 #include "egress/retry_after.h"
 
@@ -13,9 +9,8 @@ enum { HOUR_MS = 3600000 }; /* more is not waited for: docs/webhooks.md */
 /* Sun, 06 Nov 1994 08:49:37 GMT, the example of RFC 9110. */
 static const int64_t EXAMPLE_MS = INT64_C(784111777) * 1000;
 
-static void seconds_are_read(void **state)
+TEST(seconds_are_read)
 {
-    (void)state;
     static const struct {
         const char *value;
         int64_t ms;
@@ -48,9 +43,8 @@ static void seconds_are_read(void **state)
 }
 
 /* Each is the same instant, or none. */
-static void dates_are_read_in_all_three_forms(void **state)
+TEST(dates_are_read_in_all_three_forms)
 {
-    (void)state;
     static const struct {
         const char *value;
         bool is_date;
@@ -82,7 +76,7 @@ static void dates_are_read_in_all_three_forms(void **state)
 }
 
 /* The week and the months of 1995, from one instant to the next. */
-static void every_day_and_month_has_its_names(void **state)
+TEST(every_day_and_month_has_its_names)
 {
     static const struct {
         const char *value;
@@ -102,15 +96,13 @@ static void every_day_and_month_has_its_names(void **state)
         {"Sun, 06 Aug 1995 08:49:37 GMT", 273},   {"Wed, 06 Sep 1995 08:49:37 GMT", 304},
         {"Fri, 06 Oct 1995 08:49:37 GMT", 334},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         assert_int_equal(retry_after_ms(str_of(rows[i].value), EXAMPLE_MS + rows[i].days * 86400000 - 90500),
                          90500);
 }
 
-static void dates_are_measured_from_now(void **state)
+TEST(dates_are_measured_from_now)
 {
-    (void)state;
     struct str date = STR("Sun, 06 Nov 1994 08:49:37 GMT");
     assert_int_equal(retry_after_ms(date, EXAMPLE_MS), 0);
     assert_int_equal(retry_after_ms(date, EXAMPLE_MS + 1), 0); /* past */
@@ -122,15 +114,4 @@ static void dates_are_measured_from_now(void **state)
     assert_int_equal(retry_after_ms(STR("Sunday, 06-Nov-77 08:49:37 GMT"), in_2026_ms), 0);
     int64_t in_2010_ms = INT64_C(1289033377) * 1000;
     assert_int_equal(retry_after_ms(STR("Saturday, 06-Nov-10 08:49:37 GMT"), in_2010_ms - 90500), 90500);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(seconds_are_read),
-        cmocka_unit_test(dates_are_read_in_all_three_forms),
-        cmocka_unit_test(every_day_and_month_has_its_names),
-        cmocka_unit_test(dates_are_measured_from_now),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

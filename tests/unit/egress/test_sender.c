@@ -2,14 +2,11 @@
  * goes over the wire and hostile receivers: tests/egress. */
 #include <netinet/in.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "case.h"
 
 #include "base/must.h"
 #include "egress/sender.h"
@@ -122,9 +119,8 @@ static void rig_stop(struct rig *rig)
 }
 
 /* With room for one request only, so its place must be free again when `done` is called. */
-static void done_may_send_the_next_request(void **state)
+TEST(done_may_send_the_next_request)
 {
-    (void)state;
     struct rig rig = {.again = 9};
     rig_start(&rig, false, 1);
     assert_int_equal(send_one(&rig), ERR_OK);
@@ -138,9 +134,8 @@ static void done_may_send_the_next_request(void **state)
 }
 
 /* Another epoll, the descriptor and the deadline are enough to drive it. */
-static void a_loop_of_the_callers_own_drives_it(void **state)
+TEST(a_loop_of_the_callers_own_drives_it)
 {
-    (void)state;
     struct rig rig = {.again = 4};
     rig_start(&rig, false, 8);
     int epoll_fd = epoll_create1(EPOLL_CLOEXEC);
@@ -161,9 +156,8 @@ static void a_loop_of_the_callers_own_drives_it(void **state)
 }
 
 /* A request that gets no answer has a timer of 20 seconds; who does not want to wait is not kept until it. */
-static void a_poll_of_no_time_waits_for_no_timer(void **state)
+TEST(a_poll_of_no_time_waits_for_no_timer)
 {
-    (void)state;
     struct rig rig = {0};
     rig_start(&rig, true, 8);
     assert_int_equal(send_one(&rig), ERR_OK);
@@ -180,9 +174,8 @@ static void *wake_later(void *egress)
     return NULL;
 }
 
-static void a_wakeup_from_another_thread_ends_the_wait(void **state)
+TEST(a_wakeup_from_another_thread_ends_the_wait)
 {
-    (void)state;
     struct rig rig = {0};
     rig_start(&rig, false, 8);
     pthread_t thread;
@@ -203,9 +196,8 @@ static void a_wakeup_from_another_thread_ends_the_wait(void **state)
     rig_stop(&rig);
 }
 
-static void cancelling_ends_every_request_and_takes_none_meanwhile(void **state)
+TEST(cancelling_ends_every_request_and_takes_none_meanwhile)
 {
-    (void)state;
     struct rig rig = {.again = 1};
     rig_start(&rig, true, 8);
     for (int i = 0; i < 5; i++)
@@ -228,9 +220,8 @@ static bool every_other(void *self, void *owner)
 }
 
 /* What is not wanted goes on as if nothing had happened. [TOP-043] */
-static void cancelling_some_leaves_the_others(void **state)
+TEST(cancelling_some_leaves_the_others)
 {
-    (void)state;
     struct rig rig = {.again = 0};
     int asked = 0;
     rig_start(&rig, true, 8);
@@ -246,25 +237,10 @@ static void cancelling_some_leaves_the_others(void **state)
     rig_stop(&rig);
 }
 
-static void every_failure_has_a_wire_name_of_its_own(void **state)
+TEST(every_failure_has_a_wire_name_of_its_own)
 {
-    (void)state;
     for (int a = 0; a < EGRESS_FAILURE_COUNT; a++)
         for (int b = 0; b < a; b++)
             assert_string_not_equal(egress_failure_wire((enum egress_failure)a),
                                     egress_failure_wire((enum egress_failure)b));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(done_may_send_the_next_request),
-        cmocka_unit_test(a_loop_of_the_callers_own_drives_it),
-        cmocka_unit_test(a_poll_of_no_time_waits_for_no_timer),
-        cmocka_unit_test(a_wakeup_from_another_thread_ends_the_wait),
-        cmocka_unit_test(cancelling_ends_every_request_and_takes_none_meanwhile),
-        cmocka_unit_test(cancelling_some_leaves_the_others),
-        cmocka_unit_test(every_failure_has_a_wire_name_of_its_own),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,5 @@
 /* URLs as text. The table of cases is tests/egress/ssrf_urls.tsv. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
+#include "case.h"
 
 #include "base/url.h"
 #include "egress/address.h"
@@ -44,9 +40,8 @@ static void check_row(const struct str columns[VECTOR_COLUMNS_MAX], void *self)
     assert_true(url.tls == str_starts(columns[2], "https"));
 }
 
-static void every_url_of_the_table_has_its_verdict(void **state)
+TEST(every_url_of_the_table_has_its_verdict)
 {
-    (void)state;
     assert_true(vectors_each("ssrf_urls.tsv", check_row, NULL) > 110);
 }
 
@@ -56,9 +51,8 @@ static void repeat(struct strbuf *out, const char *text, size_t times)
         strbuf_add_text(out, text);
 }
 
-static void lengths_are_bounded(void **state)
+TEST(lengths_are_bounded)
 {
-    (void)state;
     struct strbuf text = {0};
     struct url url;
     strbuf_add_text(&text, "http://example.com/");
@@ -82,13 +76,4 @@ static void lengths_are_bounded(void **state)
     repeat(&text, "a", 64);
     check_refused(strbuf_str(&text), STR("no name"));
     strbuf_free(&text);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_url_of_the_table_has_its_verdict),
-        cmocka_unit_test(lengths_are_bounded),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

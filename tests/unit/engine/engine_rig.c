@@ -13,10 +13,10 @@ static struct str or_usual(const char *text, const char *usual)
     return str_of(text ? text : usual);
 }
 
-static struct uuid or_new(const struct uuid *id)
+static struct uuid or_new(struct rig *r, const struct uuid *id)
 {
     static const struct uuid none;
-    return memcmp(id, &none, sizeof none) == 0 ? uuid_v4() : *id;
+    return memcmp(id, &none, sizeof none) == 0 ? rig_uuid(r) : *id;
 }
 
 static void step_done(struct rig *r, const struct command *c)
@@ -85,7 +85,7 @@ struct append_item outside_item(struct rig *r, const char *run_id, const struct 
                                          .step_idx = -1,
                                          .attempt = e->attempt ? e->attempt : 1,
                                          .engine_attempt = 1,
-                                         .event_id = or_new(&e->event_id),
+                                         .event_id = or_new(r, &e->event_id),
                                          .emitted = or_usual(e->emitted, "2026-11-16T00:00:00.000Z"),
                                          .plan = or_usual(e->plan, "p"),
                                          .version = or_usual(e->version, "1"),
@@ -144,7 +144,7 @@ struct event_id_command *ask_event_id(struct rig *r, const char *tenant, const c
     c->tenant = str_of(tenant);
     c->run_id = str_of(run_id);
     memcpy(c->key, key, sizeof c->key);
-    c->event_id = uuid_v4();
+    c->event_id = rig_uuid(r);
     rig_post(r, &c->base, &event_id_command_type);
     step_done(r, &c->base);
     return c;
@@ -172,13 +172,13 @@ struct signal_command *post_signal(struct rig *r, const struct sent *s)
         .run_id = arena_str(r->arena, str_of(s->run)),
         .actor = {.user_id = or_usual(s->actor, "ada"), .tenant = or_usual(s->tenant, TENANT)},
         .actor_shown = or_usual(s->actor, "ada"),
-        .signal_id = or_new(&s->signal_id),
+        .signal_id = or_new(r, &s->signal_id),
         .type = s->type,
         .audit_reason = s->reason ? str_of(s->reason) : STR_ABSENT,
         .given = s->given,
         .room = s->room,
-        .decision_id = uuid_v4(),
-        .policy_id = uuid_v4(),
+        .decision_id = rig_uuid(r),
+        .policy_id = rig_uuid(r),
         .new_run_id = arena_printf(r->arena, "again-%s", s->run)};
     set_roles(r, &c->actor, s->roles ? s->roles : "Admin");
     assert_int_equal(json_parse(r->arena, payload, &c->payload, &err), ERR_OK);

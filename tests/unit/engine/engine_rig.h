@@ -52,7 +52,7 @@ struct sent {
 };
 struct signal_command *post_signal(struct rig *r, const struct sent *s);
 struct signal_command *send_signal(struct rig *r, const struct sent *s);
-/* By an Admin with a reason: what is refused, ERR_OK for nothing. */
+/* By an Admin with a reason: the refusal, ERR_OK for none. */
 enum err_code signal_run(struct rig *r, const char *run, enum signal_type type, const char *payload);
 struct settle_command *settle_decision(struct rig *r, const struct uuid *policy_id, const char *actor,
                                        bool approve);

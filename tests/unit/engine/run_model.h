@@ -85,7 +85,7 @@ void run_model_start(struct run_model *m, struct str id);
  * are in *ret_refusal. */
 enum model_answer run_model_append(struct run_model *m, const struct model_event *e, int64_t now_ms,
                                    int64_t *ret_seq, const struct model_refusal **ret_refusal);
-/* A record is reduced, whoever let it in: what projectors do. */
+/* Reduces a record, whoever accepted it, as projectors do. */
 void run_model_reduce(struct run_model *m, const struct model_event *e, int64_t persisted_ms);
 /* Would it be a valid transition, or none at all? */
 bool run_model_allows(const struct run_model *m, const struct model_event *e);

@@ -2,7 +2,7 @@
  * does to the run are one. */
 #include "unit/engine/engine_rig.h"
 
-#include "engine/run_marks.h"
+#include "engine/run_index.h"
 
 #include "base/banned.h"
 
@@ -10,9 +10,8 @@
 
 /* [RUN-006] [RUN-007] [RUN-008] [RUN-009] [RUN-010] [RUN-011] [RUN-012] [RUN-013] [RUN-014] [RUN-017]
  * [RUN-092]: numbers of one run do not depend on another's */
-static void test_events_are_numbered_from_one_in_every_run(void **state)
+RIG_TEST(test_events_are_numbered_from_one_in_every_run, r)
 {
-    struct rig *r = *state;
     static const struct {
         const char *type, *step;
         int64_t attempt;
@@ -34,9 +33,8 @@ static void test_events_are_numbered_from_one_in_every_run(void **state)
 }
 
 /* [RUN-015] [RUN-016] */
-static void test_runs_fail_and_are_cancelled_from_wherever_they_are(void **state)
+RIG_TEST(test_runs_fail_and_are_cancelled_from_wherever_they_are, r)
 {
-    struct rig *r = *state;
     static const char *const ends[] = {"RunFailed", "RunCancelled"};
     for (size_t end = 0; end < LENGTH_OF(ends); end++)
         for (int before = 0; before < 3; before++) {
@@ -53,9 +51,8 @@ static void test_runs_fail_and_are_cancelled_from_wherever_they_are(void **state
 }
 
 /* [RUN-040] [RUN-041] [RUN-093] */
-static void test_the_time_of_a_record_is_ours_and_the_producers_stays_as_it_was(void **state)
+RIG_TEST(test_the_time_of_a_record_is_ours_and_the_producers_stays_as_it_was, r)
 {
-    struct rig *r = *state;
     size_t count;
     rig_pass(r, 3600000);
     append_one(r, "run", &(struct outside){.type = "RunStarted", .emitted = "2020-01-01T00:00:00Z"});
@@ -70,9 +67,8 @@ static void test_the_time_of_a_record_is_ours_and_the_producers_stays_as_it_was(
 }
 
 /* [RUN-091]: all that was written is read back */
-static void test_a_record_is_what_was_written(void **state)
+RIG_TEST(test_a_record_is_what_was_written, r)
 {
-    struct rig *r = *state;
     size_t count;
     struct append_item a = append_one(
         r, "run", &(struct outside){.type = "RunStarted", .payload = "{\"a\": [1, 2.50]}", .version = "7"});
@@ -106,9 +102,8 @@ static void expect_same_place(const struct run_place *a, const struct run_place 
 
 /* [RUN-048] [RUN-049] [RUN-076] [RUN-077] [RUN-078] [RUN-079]: also with another eventId, payload, time; also
  * after a restart; nothing is written */
-static void test_a_duplicate_is_answered_with_what_is_stored_and_writes_nothing(void **state)
+RIG_TEST(test_a_duplicate_is_answered_with_what_is_stored_and_writes_nothing, r)
 {
-    struct rig *r = *state;
     append_good(r, "run", "RunStarted", NULL, 1);
     struct append_item first = append_one(r, "run", &(struct outside){.type = "StepStarted", .step = "a"});
     append_good(r, "run", "StepFailed", "a", 1);
@@ -133,9 +128,8 @@ static void test_a_duplicate_is_answered_with_what_is_stored_and_writes_nothing(
 }
 
 /* [RUN-078] in one batch: by many commands, and within one */
-static void test_duplicates_that_come_together_are_written_once(void **state)
+RIG_TEST(test_duplicates_that_come_together_are_written_once, r)
 {
-    struct rig *r = *state;
     enum { TOGETHER = 50 };
     struct append_command *c[TOGETHER];
     struct append_item items[2] = {outside_item(r, "run", &(struct outside){.type = "RunStarted"}),
@@ -155,9 +149,8 @@ static void test_duplicates_that_come_together_are_written_once(void **state)
 }
 
 /* AR-05: another plan version is another key, and no valid transition */
-static void test_a_second_start_under_another_key_is_stored_and_changes_nothing(void **state)
+RIG_TEST(test_a_second_start_under_another_key_is_stored_and_changes_nothing, r)
 {
-    struct rig *r = *state;
     append_good(r, "run", "RunStarted", NULL, 1);
     struct append_item again = append_one(r, "run", &(struct outside){.type = "RunStarted", .version = "2"});
     assert_int_equal(again.err.code, ERR_OK);
@@ -170,9 +163,8 @@ static void test_a_second_start_under_another_key_is_stored_and_changes_nothing(
 /* --- refusals ------------------------------------------------------------------------------------------ */
 
 /* AR-09: of one run; another run may have it */
-static void test_an_event_id_belongs_to_one_key_of_a_run(void **state)
+RIG_TEST(test_an_event_id_belongs_to_one_key_of_a_run, r)
 {
-    struct rig *r = *state;
     struct append_item first = append_one(r, "run", &(struct outside){.type = "RunStarted"});
     struct outside thief = {.type = "RunPaused", .event_id = first.place.event_id};
     assert_int_equal(append_one(r, "run", &thief).err.code, ERR_EVENT_ID_CONFLICT);
@@ -181,9 +173,8 @@ static void test_an_event_id_belongs_to_one_key_of_a_run(void **state)
     assert_story(r, "run", "RunStarted");
 }
 
-static void test_an_envelope_says_what_the_first_one_said(void **state)
+RIG_TEST(test_an_envelope_says_what_the_first_one_said, r)
 {
-    struct rig *r = *state;
     append_good(r, "run", "RunStarted", NULL, 1);
     const struct outside others[] = {{.type = "RunPaused", .tenant = "evil"},
                                      {.type = "RunPaused", .project = "evil"},
@@ -194,9 +185,8 @@ static void test_an_envelope_says_what_the_first_one_said(void **state)
 }
 
 /* Whoever's name stands in the envelope: a run is opened for the caller alone, and not by what is refused. */
-static void test_a_run_is_not_opened_by_an_event_that_is_refused(void **state)
+RIG_TEST(test_a_run_is_not_opened_by_an_event_that_is_refused, r)
 {
-    struct rig *r = *state;
     struct run_row run;
     assert_int_equal(append_one(r, "run", &(struct outside){.type = "RunStarted", .tenant = "evil"}).err.code,
                      ERR_AUTHZ_TENANT_FORBIDDEN);
@@ -211,9 +201,8 @@ static void test_a_run_is_not_opened_by_an_event_that_is_refused(void **state)
     assert_story(r, "run", "RunStarted");
 }
 
-static void test_a_run_of_another_tenant_is_not_written(void **state)
+RIG_TEST(test_a_run_of_another_tenant_is_not_written, r)
 {
-    struct rig *r = *state;
     append_good(r, "run", "RunStarted", NULL, 1);
     struct append_item item = outside_item(r, "run", &(struct outside){.type = "RunPaused"});
     struct append_command *c = post_append(r, "evil", "run", &item, 1);
@@ -222,9 +211,8 @@ static void test_a_run_of_another_tenant_is_not_written(void **state)
     assert_story(r, "run", "RunStarted");
 }
 
-static void test_a_run_that_weir_executes_takes_no_events_from_outside(void **state)
+RIG_TEST(test_a_run_that_weir_executes_takes_no_events_from_outside, r)
 {
-    struct rig *r = *state;
     put_plan(r, "{\"planId\":\"p\",\"planVersion\":\"1\",\"steps\":[{\"stepId\":\"a\"}]}");
     start_run(r, "run", "p");
     assert_int_equal(append_one(r, "run", &(struct outside){.type = "RunStarted"}).err.code,
@@ -233,9 +221,8 @@ static void test_a_run_that_weir_executes_takes_no_events_from_outside(void **st
 }
 
 /* Each item stands alone. */
-static void test_items_of_a_batch_stand_alone(void **state)
+RIG_TEST(test_items_of_a_batch_stand_alone, r)
 {
-    struct rig *r = *state;
     struct append_item items[5] = {
         outside_item(r, "run", &(struct outside){.type = "RunStarted"}),
         {.err = {.code = ERR_EVENT_INVALID}}, /* could not be read */
@@ -253,9 +240,8 @@ static void test_items_of_a_batch_stand_alone(void **state)
     assert_status(r, "run", "COMPLETED");
 }
 
-static void test_a_failed_commit_leaves_nothing(void **state)
+RIG_TEST(test_a_failed_commit_leaves_nothing, r)
 {
-    struct rig *r = *state;
     struct run_row run;
     r->failures = 1;
     assert_int_equal(append_one(r, "run", &(struct outside){.type = "RunStarted"}).err.code,
@@ -271,10 +257,9 @@ static void test_a_failed_commit_leaves_nothing(void **state)
 
 /* Two commands of one batch to the same run, in a long history of commits that fail, rows that cannot be read
  * and restarts: what the writer thinks of a run is what was committed last, whatever it keeps in memory. */
-static void test_a_run_goes_on_from_what_was_committed_last_whatever_failed_between(void **state)
+RIG_TEST(test_a_run_goes_on_from_what_was_committed_last_whatever_failed_between, r)
 {
     enum { ROUNDS = 120, RUNS = 3 };
-    struct rig *r = *state;
     static const char *const runs[RUNS] = {"one", "two", "three"};
     int64_t seq[RUNS] = {0}, done[RUNS] = {0};
     for (int at = 0; at < RUNS; at++)
@@ -310,9 +295,8 @@ static void test_a_run_goes_on_from_what_was_committed_last_whatever_failed_betw
 /* --- unknown types -------------------------------------------------------------------------------------- */
 
 /* [RUN-005] [RUN-019] [RUN-020] [RUN-021] [RUN-025] [RUN-090] */
-static void test_unknown_types_are_stored_untouched_and_change_no_state(void **state)
+RIG_TEST(test_unknown_types_are_stored_untouched_and_change_no_state, r)
 {
-    struct rig *r = *state;
     static const char *const names[] = {"FooHappened", "SignalAccepted", "SignalRejected", "runstarted"};
     size_t count;
     append_good(r, "run", "RunStarted", NULL, 1);
@@ -339,9 +323,8 @@ static void test_unknown_types_are_stored_untouched_and_change_no_state(void **s
 
 /* [RUN-104] [RUN-112] [RUN-117] [RUN-118] [RUN-119] [RUN-120] [RUN-122] [RUN-123] [RUN-124] [RUN-125]
  * [RUN-126]: policy A, whatever comes before and after */
-static void test_an_invalid_transition_is_told_once_and_corrupts_nothing(void **state)
+RIG_TEST(test_an_invalid_transition_is_told_once_and_corrupts_nothing, r)
 {
-    struct rig *r = *state;
     struct alert_row alert;
     append_good(r, "run", "RunStarted", NULL, 1);
     rig_pass(r, 1234);
@@ -371,9 +354,8 @@ static void test_an_invalid_transition_is_told_once_and_corrupts_nothing(void **
 }
 
 /* [RUN-127]: neither a duplicate nor a restart tells it again */
-static void test_an_alert_is_raised_once(void **state)
+RIG_TEST(test_an_alert_is_raised_once, r)
 {
-    struct rig *r = *state;
     append_good(r, "run", "RunPaused", NULL, 1);
     for (int i = 0; i < 3; i++) {
         assert_true(append_one(r, "run", &(struct outside){.type = "RunPaused"}).place.duplicate);
@@ -383,9 +365,8 @@ static void test_an_alert_is_raised_once(void **state)
 }
 
 /* AR-02 */
-static void test_being_queued_sets_a_time_and_never_a_state(void **state)
+RIG_TEST(test_being_queued_sets_a_time_and_never_a_state, r)
 {
-    struct rig *r = *state;
     append_good(r, "run", "RunQueued", NULL, 1);
     int64_t queued = run_of(r, "run").queued_ms;
     assert_int_equal(queued, r->wall_us / 1000);
@@ -408,9 +389,8 @@ static void validate_appends(struct rig *r, const char *how)
 
 /* [RUN-111] [RUN-113] [RUN-114] [RUN-115] [RUN-116]: also when it would be valid by now, also after a
  * restart */
-static void test_layer_two_refuses_for_good_and_in_the_same_words(void **state)
+RIG_TEST(test_layer_two_refuses_for_good_and_in_the_same_words, r)
 {
-    struct rig *r = *state;
     validate_appends(r, "on");
     append_good(r, "run", "RunStarted", NULL, 1);
     struct outside early = {.type = "StepCompleted", .step = "a"};
@@ -437,9 +417,8 @@ static void test_layer_two_refuses_for_good_and_in_the_same_words(void **state)
 
 /* [RUN-113] [RUN-115] What is refused opens no run, and is refused for good all the same: when another event
  * has opened it, and after a restart. To another tenant, whose run it may become, nothing was said. */
-static void test_layer_two_opens_no_run_by_what_it_refuses(void **state)
+RIG_TEST(test_layer_two_opens_no_run_by_what_it_refuses, r)
 {
-    struct rig *r = *state;
     struct run_row run;
     struct outside early = {.type = "StepStarted", .step = "a"};
     struct outside others = {.type = "StepStarted", .step = "a", .tenant = "tenant-2"};
@@ -468,9 +447,8 @@ static void test_layer_two_opens_no_run_by_what_it_refuses(void **state)
 }
 
 /* [RUN-116] Also when its eventId has become another event's meanwhile. */
-static void test_a_refusal_stays_what_it_was_when_its_event_id_is_taken(void **state)
+RIG_TEST(test_a_refusal_stays_what_it_was_when_its_event_id_is_taken, r)
 {
-    struct rig *r = *state;
     validate_appends(r, "on");
     struct outside early = {.type = "StepCompleted", .step = "a", .event_id = uuid_v4()};
     struct outside other = {.type = "RunStarted", .event_id = early.event_id};
@@ -486,9 +464,8 @@ static void test_a_refusal_stays_what_it_was_when_its_event_id_is_taken(void **s
 }
 
 /* What is there already is a duplicate before anybody asks whether it would be valid. */
-static void test_layer_two_does_not_refuse_duplicates(void **state)
+RIG_TEST(test_layer_two_does_not_refuse_duplicates, r)
 {
-    struct rig *r = *state;
     append_good(r, "run", "RunPaused", NULL, 1); /* invalid, and stored */
     validate_appends(r, "on");
     assert_true(append_one(r, "run", &(struct outside){.type = "RunPaused"}).place.duplicate);
@@ -499,9 +476,8 @@ static void test_layer_two_does_not_refuse_duplicates(void **state)
 }
 
 /* In one batch: what the item before it did counts. */
-static void test_layer_two_sees_what_its_batch_has_done(void **state)
+RIG_TEST(test_layer_two_sees_what_its_batch_has_done, r)
 {
-    struct rig *r = *state;
     validate_appends(r, "on");
     struct append_item items[4] = {
         outside_item(r, "run", &(struct outside){.type = "RunStarted"}),
@@ -524,10 +500,10 @@ static void test_layer_two_sees_what_its_batch_has_done(void **state)
 static void occupy(struct rig *r, int64_t run, int64_t hash, int64_t place, int count)
 {
     for (int i = 0; i < count; i++) {
-        struct run_mark_row *m = ARENA_NEW(r->arena, struct run_mark_row);
-        *m = (struct run_mark_row){
+        struct run_index_row *m = ARENA_NEW(r->arena, struct run_index_row);
+        *m = (struct run_index_row){
             .run = run, .hash = (int64_t)((uint64_t)hash + (uint64_t)i), .place = place};
-        struct row_change change = {&table_run_mark_row, ROW_INSERT, m};
+        struct row_change change = {&table_run_index_row, ROW_INSERT, m};
         struct change_set c = {.rows = &change, .row_count = 1, .first_chunk = r->store->next_chunk};
         struct err err;
         assert_int_equal(r->real->commit(r->store, &c, &err), ERR_OK);
@@ -537,8 +513,8 @@ static void occupy(struct rig *r, int64_t run, int64_t hash, int64_t place, int 
 static void clear(struct rig *r, int64_t run, int64_t hash, int count)
 {
     for (int i = 0; i < count; i++) {
-        struct run_mark_row m = {.run = run, .hash = (int64_t)((uint64_t)hash + (uint64_t)i)};
-        struct row_change change = {&table_run_mark_row, ROW_DELETE, &m};
+        struct run_index_row m = {.run = run, .hash = (int64_t)((uint64_t)hash + (uint64_t)i)};
+        struct row_change change = {&table_run_index_row, ROW_DELETE, &m};
         struct change_set c = {.rows = &change, .row_count = 1, .first_chunk = r->store->next_chunk};
         struct err err;
         assert_int_equal(r->real->commit(r->store, &c, &err), ERR_OK);
@@ -547,16 +523,15 @@ static void clear(struct rig *r, int64_t run, int64_t hash, int count)
 
 /* Digests that agree in their first 64 bits cannot be made here; marks that were there before stand for
  * them. */
-static void test_marks_that_fall_together_are_told_apart(void **state)
+RIG_TEST(test_marks_that_fall_together_are_told_apart, r)
 {
-    struct rig *r = *state;
     append_good(r, "run", "RunStarted", NULL, 1);
     const struct run_row run = run_of(r, "run");
     struct append_item item = outside_item(r, "run", &(struct outside){.type = "StepStarted", .step = "a"});
     struct str key = {(const char *)item.write.key, DIGEST_BYTES};
     struct str id = {(const char *)item.write.event_id.bytes, 16};
-    const int64_t hashes[] = {run_mark_hash(MARK_KEY, key), run_mark_hash(MARK_EVENT_ID, id),
-                              run_mark_hash(MARK_STEP, STR("a"))};
+    const int64_t hashes[] = {run_index_hash(RUN_INDEX_KEY, key), run_index_hash(RUN_INDEX_EVENT_ID, id),
+                              run_index_hash(RUN_INDEX_STEP, STR("a"))};
     for (size_t i = 0; i < LENGTH_OF(hashes); i++)
         occupy(r, run.num, hashes[i], 1, 3);
     struct append_command *c = post_append(r, TENANT, "run", &item, 1);
@@ -580,9 +555,8 @@ static void test_marks_that_fall_together_are_told_apart(void **state)
 
 /* Two nodes write to one run and number it as one; tenants that both see for the first time get two
  * numbers. */
-static void test_nodes_write_as_one(void **state)
+RIG_TEST(test_nodes_write_as_one, r)
 {
-    struct rig *r = *state;
     if (!r->shared)
         return;
     append_good(r, "run", "RunStarted", NULL, 1);
@@ -608,33 +582,5 @@ static void test_nodes_write_as_one(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        RIG_TEST(test_events_are_numbered_from_one_in_every_run),
-        RIG_TEST(test_runs_fail_and_are_cancelled_from_wherever_they_are),
-        RIG_TEST(test_the_time_of_a_record_is_ours_and_the_producers_stays_as_it_was),
-        RIG_TEST(test_a_record_is_what_was_written),
-        RIG_TEST(test_a_duplicate_is_answered_with_what_is_stored_and_writes_nothing),
-        RIG_TEST(test_duplicates_that_come_together_are_written_once),
-        RIG_TEST(test_a_second_start_under_another_key_is_stored_and_changes_nothing),
-        RIG_TEST(test_an_event_id_belongs_to_one_key_of_a_run),
-        RIG_TEST(test_an_envelope_says_what_the_first_one_said),
-        RIG_TEST(test_a_run_is_not_opened_by_an_event_that_is_refused),
-        RIG_TEST(test_a_run_of_another_tenant_is_not_written),
-        RIG_TEST(test_a_run_that_weir_executes_takes_no_events_from_outside),
-        RIG_TEST(test_items_of_a_batch_stand_alone),
-        RIG_TEST(test_a_failed_commit_leaves_nothing),
-        RIG_TEST(test_a_run_goes_on_from_what_was_committed_last_whatever_failed_between),
-        RIG_TEST(test_unknown_types_are_stored_untouched_and_change_no_state),
-        RIG_TEST(test_an_invalid_transition_is_told_once_and_corrupts_nothing),
-        RIG_TEST(test_an_alert_is_raised_once),
-        RIG_TEST(test_being_queued_sets_a_time_and_never_a_state),
-        RIG_TEST(test_layer_two_refuses_for_good_and_in_the_same_words),
-        RIG_TEST(test_layer_two_opens_no_run_by_what_it_refuses),
-        RIG_TEST(test_a_refusal_stays_what_it_was_when_its_event_id_is_taken),
-        RIG_TEST(test_layer_two_does_not_refuse_duplicates),
-        RIG_TEST(test_layer_two_sees_what_its_batch_has_done),
-        RIG_TEST(test_marks_that_fall_together_are_told_apart),
-        RIG_TEST(test_nodes_write_as_one),
-    };
-    return RIG_RUN_ALL(tests);
+    return rig_run_all();
 }

@@ -39,9 +39,8 @@ static struct signal_command *held_pause(struct rig *r)
 }
 
 /* It is as if there were none, whatever the Admin of another tenant may touch there. */
-static void test_an_admin_of_another_tenant_settles_nothing(void **state)
+RIG_TEST(test_an_admin_of_another_tenant_settles_nothing, r)
 {
-    struct rig *r = *state;
     struct signal_command *c = held_pause(r);
     for (int approve = 0; approve < 2; approve++)
         assert_int_equal(settle(r, c, "evil", approve, NULL)->base.result, ERR_SIGNAL_NOT_FOUND);
@@ -50,9 +49,8 @@ static void test_an_admin_of_another_tenant_settles_nothing(void **state)
 }
 
 /* Whoever settles it again in the same way hears what became of it; in the other way, that it was settled. */
-static void test_a_repeated_settlement_hears_what_became_of_it(void **state)
+RIG_TEST(test_a_repeated_settlement_hears_what_became_of_it, r)
 {
-    struct rig *r = *state;
     for (int approve = 0; approve < 2; approve++) {
         struct signal_command *c =
             approve ? send_signal(r, &(struct sent){.run = "run", .type = SIGNAL_PAUSE}) : held_pause(r);
@@ -75,9 +73,8 @@ static void test_a_repeated_settlement_hears_what_became_of_it(void **state)
 }
 
 /* The record has one place for why: what was said last, and what the state says before it. */
-static void test_the_record_keeps_the_words_of_whoever_settled_it(void **state)
+RIG_TEST(test_the_record_keeps_the_words_of_whoever_settled_it, r)
 {
-    struct rig *r = *state;
     static const char held[] = "another Admin of the tenant has to approve it";
     const struct {
         bool approve, ended;
@@ -126,9 +123,8 @@ static struct processed_command *processed(struct rig *r, const struct uuid *sig
 }
 
 /* Which run repeats this one is said with the success of a RETRY_RUN, and never another one afterwards. */
-static void test_the_run_that_repeats_one_is_named_once(void **state)
+RIG_TEST(test_the_run_that_repeats_one_is_named_once, r)
 {
-    struct rig *r = *state;
     append_good(r, "run", "RunStarted", NULL, 1);
     struct signal_command *pause = send_signal(r, &(struct sent){.run = "run", .type = SIGNAL_PAUSE});
     append_good(r, "run", "RunFailed", NULL, 1);
@@ -154,11 +150,5 @@ static void test_the_run_that_repeats_one_is_named_once(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        RIG_TEST(test_an_admin_of_another_tenant_settles_nothing),
-        RIG_TEST(test_a_repeated_settlement_hears_what_became_of_it),
-        RIG_TEST(test_the_record_keeps_the_words_of_whoever_settled_it),
-        RIG_TEST(test_the_run_that_repeats_one_is_named_once),
-    };
-    return RIG_RUN_ALL(tests);
+    return rig_run_all();
 }

@@ -2,7 +2,7 @@
 #include "unit/engine/engine_rig.h"
 
 #include "base/uuid.h"
-#include "engine/run_marks.h"
+#include "engine/run_index.h"
 
 #include "base/banned.h"
 
@@ -20,9 +20,8 @@ static bool none_ready(struct rig *r)
 /* --- the queue ------------------------------------------------------------------------------------------ */
 
 /* A step is as urgent as a job that says nothing about it: whoever came first is first. */
-static void test_steps_and_jobs_of_a_queue_take_turns_by_their_age(void **state)
+RIG_TEST(test_steps_and_jobs_of_a_queue_take_turns_by_their_age, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     put_plan(r, one);
     rig_submit_default(r, client);
@@ -36,10 +35,9 @@ static void test_steps_and_jobs_of_a_queue_take_turns_by_their_age(void **state)
 }
 
 /* Steps that fail together are not tried again together: half of the pause more or less. */
-static void test_pauses_between_tries_are_spread(void **state)
+RIG_TEST(test_pauses_between_tries_are_spread, r)
 {
     enum { RUNS = 24, BASE_MS = 1000 };
-    struct rig *r = *state;
     r->settings.jobs_retry_base_ms = BASE_MS;
     r->settings.jobs_retry_jitter = 0.5;
     int64_t least = INT64_MAX, most = 0;
@@ -57,9 +55,8 @@ static void test_pauses_between_tries_are_spread(void **state)
 }
 
 /* New words for a step that waits for its next try: it waits on. */
-static void test_a_step_that_waits_for_its_next_try_keeps_its_time(void **state)
+RIG_TEST(test_a_step_that_waits_for_its_next_try_keeps_its_time, r)
 {
-    struct rig *r = *state;
     r->settings.jobs_retry_base_ms = 5000;
     r->settings.jobs_retry_jitter = 0;
     put_plan(r, one);
@@ -77,9 +74,8 @@ static void test_a_step_that_waits_for_its_next_try_keeps_its_time(void **state)
 }
 
 /* As if nobody had had it, but for the token. */
-static void test_a_step_whose_lease_ends_unstarted_is_nobodys(void **state)
+RIG_TEST(test_a_step_whose_lease_ends_unstarted_is_nobodys, r)
 {
-    struct rig *r = *state;
     put_plan(r, one);
     start_run(r, "run", "one");
     struct claimed_task t = claim_step(r, "run", "a");
@@ -96,9 +92,8 @@ static void test_a_step_whose_lease_ends_unstarted_is_nobodys(void **state)
 /* --- sizes ---------------------------------------------------------------------------------------------- */
 
 /* A result, params or an override may be as long as jobs.payload_max_bytes, and no byte longer. */
-static void test_what_is_kept_of_a_run_is_bounded_to_the_byte(void **state)
+RIG_TEST(test_what_is_kept_of_a_run_is_bounded_to_the_byte, r)
 {
-    struct rig *r = *state;
     static const char result[] = "{\"n\":1}", params[] = "{\"params\":{\"n\":1}}",
                       override[] = "{\"stepId\":\"a\",\"override\":{\"n\":1}}",
                       target[] = "{\"stepId\":\"a\",\"newTarget\":{\"n\":1}}";
@@ -123,9 +118,8 @@ static void test_what_is_kept_of_a_run_is_bounded_to_the_byte(void **state)
 }
 
 /* Of an error 1024 bytes are told, and no character is cut through; without words there are ours. */
-static void test_an_error_of_a_step_is_cut_between_characters(void **state)
+RIG_TEST(test_an_error_of_a_step_is_cut_between_characters, r)
 {
-    struct rig *r = *state;
     put_plan(r, one);
     for (int plain = 1021; plain <= 1025; plain++) {
         const char *run = arena_printf(r->arena, "run-%d", plain).ptr;
@@ -155,9 +149,8 @@ static void test_an_error_of_a_step_is_cut_between_characters(void **state)
 /* --- grace ---------------------------------------------------------------------------------------------- */
 
 /* To the millisecond: a running step has its grace, and the run does not wait longer. */
-static void test_a_run_that_is_stopped_waits_for_its_grace_and_no_longer(void **state)
+RIG_TEST(test_a_run_that_is_stopped_waits_for_its_grace_and_no_longer, r)
 {
-    struct rig *r = *state;
     r->settings.engine_cancel_grace_ms = 5000;
     put_plan(r, pair);
     for (int emergency = 0; emergency < 2; emergency++) {
@@ -181,9 +174,8 @@ static void test_a_run_that_is_stopped_waits_for_its_grace_and_no_longer(void **
 }
 
 /* The step ends first: nothing is left of the timer. */
-static void test_a_run_that_ends_before_its_grace_leaves_no_timer(void **state)
+RIG_TEST(test_a_run_that_ends_before_its_grace_leaves_no_timer, r)
 {
-    struct rig *r = *state;
     struct claimed_task t;
     put_plan(r, pair);
     start_run(r, "run", "pair");
@@ -201,9 +193,8 @@ static void test_a_run_that_ends_before_its_grace_leaves_no_timer(void **state)
 /* --- tenants -------------------------------------------------------------------------------------------- */
 
 /* A tenant that has the id of a client is that client, in the one spelling there is; others get a number. */
-static void test_a_tenant_with_the_id_of_a_client_is_that_client(void **state)
+RIG_TEST(test_a_tenant_with_the_id_of_a_client_is_that_client, r)
 {
-    struct rig *r = *state;
     struct uuid id;
     char text[UUID_TEXT_LEN + 1], loud[UUID_TEXT_LEN + 1];
     int64_t client = rig_new_client(r, &id), numbers[4];
@@ -226,31 +217,18 @@ static void test_a_tenant_with_the_id_of_a_client_is_that_client(void **state)
 /* --- marks ---------------------------------------------------------------------------------------------- */
 
 /* Events, their ids and steps of an older version are found by them. */
-static void test_marks_that_are_stored_stay_what_they_are(void **state)
+RIG_TEST(test_marks_that_are_stored_stay_what_they_are, r)
 {
     char bytes[DIGEST_BYTES];
-    (void)state;
     for (size_t i = 0; i < sizeof bytes; i++)
         bytes[i] = (char)(i + 1);
-    assert_int_equal(run_mark_hash(MARK_KEY, (struct str){bytes, sizeof bytes}), 0x807060504030201);
-    assert_int_equal((uint64_t)run_mark_hash(MARK_EVENT_ID, (struct str){bytes, 16}),
+    assert_int_equal(run_index_hash(RUN_INDEX_KEY, (struct str){bytes, sizeof bytes}), 0x807060504030201);
+    assert_int_equal((uint64_t)run_index_hash(RUN_INDEX_EVENT_ID, (struct str){bytes, 16}),
                      UINT64_C(0xf38b31dfeeabfb5c));
-    assert_int_equal((uint64_t)run_mark_hash(MARK_STEP, STR("a")), UINT64_C(0xcabd1bca128197c8));
+    assert_int_equal((uint64_t)run_index_hash(RUN_INDEX_STEP, STR("a")), UINT64_C(0xcabd1bca128197c8));
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        RIG_TEST(test_steps_and_jobs_of_a_queue_take_turns_by_their_age),
-        RIG_TEST(test_pauses_between_tries_are_spread),
-        RIG_TEST(test_a_step_that_waits_for_its_next_try_keeps_its_time),
-        RIG_TEST(test_a_step_whose_lease_ends_unstarted_is_nobodys),
-        RIG_TEST(test_what_is_kept_of_a_run_is_bounded_to_the_byte),
-        RIG_TEST(test_an_error_of_a_step_is_cut_between_characters),
-        RIG_TEST(test_a_run_that_is_stopped_waits_for_its_grace_and_no_longer),
-        RIG_TEST(test_a_run_that_ends_before_its_grace_leaves_no_timer),
-        RIG_TEST(test_a_tenant_with_the_id_of_a_client_is_that_client),
-        RIG_TEST(test_marks_that_are_stored_stay_what_they_are),
-    };
-    return RIG_RUN_ALL(tests);
+    return rig_run_all();
 }

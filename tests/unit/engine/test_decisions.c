@@ -52,9 +52,8 @@ static const struct {
 
 /* [SIG-092] [SIG-093] [SIG-094] [SIG-095] [SIG-025] [SIG-026] [SIG-120]: a refusal is recorded, raises a
  * security event and changes nothing */
-static void test_who_may_send_which_signal(void **state)
+RIG_TEST(test_who_may_send_which_signal, r)
 {
-    struct rig *r = *state;
     put_plan(r, one_step);
     for (size_t i = 0; i < LENGTH_OF(rbac); i++)
         for (int t = 0; t < SIGNAL_TYPE_COUNT; t++) {
@@ -81,9 +80,8 @@ static void test_who_may_send_which_signal(void **state)
 }
 
 /* [SIG-013] [SIG-014] [SIG-015] [SIG-019] [SIG-096] [SIG-097] [SIG-114] [SIG-121] */
-static void test_destructive_signals_need_a_reason_and_raise_an_alert(void **state)
+RIG_TEST(test_destructive_signals_need_a_reason_and_raise_an_alert, r)
 {
-    struct rig *r = *state;
     static const char destructive[] = "nnnnnyynnyy";
     static const char *const nothing[] = {NULL, "", "  \t\n "};
     struct alert_row alert;
@@ -122,9 +120,8 @@ static void test_destructive_signals_need_a_reason_and_raise_an_alert(void **sta
 }
 
 /* [SIG-067] [SIG-087] [SIG-088] [SIG-089] [SIG-090] [SIG-091], AS-24 */
-static void test_the_effective_role_is_the_least_that_suffices(void **state)
+RIG_TEST(test_the_effective_role_is_the_least_that_suffices, r)
 {
-    struct rig *r = *state;
     static const struct {
         const char *roles;
         enum signal_type type;
@@ -154,9 +151,8 @@ static void test_the_effective_role_is_the_least_that_suffices(void **state)
 }
 
 /* [SIG-055] [SIG-068] [SIG-110] [SIG-111] [SIG-112] [SIG-122]: AS-20 */
-static void test_another_tenants_admin_is_refused_and_recorded(void **state)
+RIG_TEST(test_another_tenants_admin_is_refused_and_recorded, r)
 {
-    struct rig *r = *state;
     struct alert_row alert;
     put_plan(r, one_step);
     start_run(r, "run", "one");
@@ -185,9 +181,8 @@ static void test_another_tenants_admin_is_refused_and_recorded(void **state)
 }
 
 /* AS-02: tenant, role, reason, in that order. */
-static void test_a_role_is_judged_before_a_reason(void **state)
+RIG_TEST(test_a_role_is_judged_before_a_reason, r)
 {
-    struct rig *r = *state;
     put_plan(r, one_step);
     start_run(r, "run", "one");
     struct sent s = {.run = "run", .type = SIGNAL_UPDATE_PARAMS, .payload = "{\"params\":{}}"};
@@ -205,9 +200,8 @@ static void test_a_role_is_judged_before_a_reason(void **state)
 }
 
 /* What has no room in its minute (api/engine/signal_limits.h) leaves no record; the other kind passes. */
-static void test_a_decision_without_room_is_not_recorded(void **state)
+RIG_TEST(test_a_decision_without_room_is_not_recorded, r)
 {
-    struct rig *r = *state;
     put_plan(r, one_step);
     start_run(r, "run", "one");
     const struct signal_room full = {.full = {.code = ERR_REQUEST_RATE_LIMITED}};
@@ -234,9 +228,8 @@ static void test_a_decision_without_room_is_not_recorded(void **state)
     assert_story(r, "run", "RunQueued RunStarted RunPaused");
 }
 
-static void test_what_was_decided_is_not_told_again_without_room(void **state)
+RIG_TEST(test_what_was_decided_is_not_told_again_without_room, r)
 {
-    struct rig *r = *state;
     put_plan(r, one_step);
     start_run(r, "run", "one");
     for (int refused = 0; refused < 2; refused++) {
@@ -253,9 +246,8 @@ static void test_what_was_decided_is_not_told_again_without_room(void **state)
 }
 
 /* Who has the same name elsewhere does not read what was decided here. */
-static void test_a_namesake_of_another_tenant_gets_no_answer_of_ours(void **state)
+RIG_TEST(test_a_namesake_of_another_tenant_gets_no_answer_of_ours, r)
 {
-    struct rig *r = *state;
     put_plan(r, one_step);
     start_run(r, "run", "one");
     struct sent s = {.run = "run", .type = SIGNAL_PAUSE, .signal_id = uuid_v4()};
@@ -266,9 +258,8 @@ static void test_a_namesake_of_another_tenant_gets_no_answer_of_ours(void **stat
     assert_false(c->answer.replayed);
 }
 
-static void test_a_signal_that_is_switched_off_is_denied(void **state)
+RIG_TEST(test_a_signal_that_is_switched_off_is_denied, r)
 {
-    struct rig *r = *state;
     set(r, "engine.disabled_signals", "SKIP_STEP,EMERGENCY_STOP");
     put_plan(r, one_step);
     start_run(r, "run", "one");
@@ -281,9 +272,8 @@ static void test_a_signal_that_is_switched_off_is_denied(void **state)
 
 /* The ids of the decision are those the caller drew: the engine makes none of its own.
  * [SIG-060] [SIG-062] [SIG-065] [SIG-066] [SIG-072] [SIG-073] [SIG-074] [SIG-079] [SIG-098] */
-static void test_a_decision_says_who_what_when_and_what_became_of_it(void **state)
+RIG_TEST(test_a_decision_says_who_what_when_and_what_became_of_it, r)
 {
-    struct rig *r = *state;
     put_plan(r, one_step);
     start_run(r, "run", "one");
     rig_pass(r, 4321);
@@ -309,9 +299,8 @@ static void test_a_decision_says_who_what_when_and_what_became_of_it(void **stat
 
 /* [SIG-051] [SIG-052] [SIG-053] [SIG-100] [SIG-116] [SIG-117] [SIG-118]: a repetition gets what was
  * decided; also a refusal, also a day and a restart later, also a hundred at once */
-static void test_a_signal_takes_effect_once(void **state)
+RIG_TEST(test_a_signal_takes_effect_once, r)
 {
-    struct rig *r = *state;
     enum { TOGETHER = 100 };
     struct signal_command *c[TOGETHER];
     put_plan(r, one_step);
@@ -340,9 +329,8 @@ static void test_a_signal_takes_effect_once(void **state)
 }
 
 /* [SIG-054] [SIG-123]: AS-03 */
-static void test_a_signal_id_is_one_signal_of_one_run(void **state)
+RIG_TEST(test_a_signal_id_is_one_signal_of_one_run, r)
 {
-    struct rig *r = *state;
     put_plan(r, one_step);
     start_run(r, "run", "one");
     start_run(r, "other", "one");
@@ -365,9 +353,8 @@ static void test_a_signal_id_is_one_signal_of_one_run(void **state)
 }
 
 /* [SIG-102] [SIG-104]: both or neither */
-static void test_a_record_that_cannot_be_written_has_no_effect(void **state)
+RIG_TEST(test_a_record_that_cannot_be_written_has_no_effect, r)
 {
-    struct rig *r = *state;
     put_plan(r, one_step);
     start_run(r, "run", "one");
     struct sent s = {.run = "run", .type = SIGNAL_CANCEL, .signal_id = uuid_v4()};
@@ -384,9 +371,8 @@ static void test_a_record_that_cannot_be_written_has_no_effect(void **state)
 }
 
 /* [SIG-028]: in the order in which they came, in one batch too */
-static void test_signals_are_taken_in_order(void **state)
+RIG_TEST(test_signals_are_taken_in_order, r)
 {
-    struct rig *r = *state;
     static const enum signal_type types[] = {SIGNAL_PAUSE, SIGNAL_RESUME, SIGNAL_PAUSE, SIGNAL_CANCEL,
                                              SIGNAL_PAUSE};
     struct signal_command *c[LENGTH_OF(types)];
@@ -404,9 +390,8 @@ static void test_signals_are_taken_in_order(void **state)
 /* --- approval ------------------------------------------------------------------------------------------- */
 
 /* [SIG-075] [SIG-081] [SIG-082] [SIG-084]: AS-04 */
-static void test_what_needs_approval_is_held_until_another_admin_agrees(void **state)
+RIG_TEST(test_what_needs_approval_is_held_until_another_admin_agrees, r)
 {
-    struct rig *r = *state;
     set(r, "engine.approval_required", "CANCEL,EMERGENCY_STOP");
     put_plan(r, one_step);
     start_run(r, "run", "one");
@@ -433,9 +418,8 @@ static void test_what_needs_approval_is_held_until_another_admin_agrees(void **s
     assert_story(r, "run", "RunQueued RunCancelled");
 }
 
-static void test_what_another_admin_rejects_never_happens(void **state)
+RIG_TEST(test_what_another_admin_rejects_never_happens, r)
 {
-    struct rig *r = *state;
     set(r, "engine.approval_required", "EMERGENCY_STOP");
     put_plan(r, one_step);
     start_run(r, "run", "one");
@@ -457,9 +441,8 @@ static void test_what_another_admin_rejects_never_happens(void **state)
 }
 
 /* AS-04: the state is asked when it is approved */
-static void test_the_state_rules_when_it_is_approved(void **state)
+RIG_TEST(test_the_state_rules_when_it_is_approved, r)
 {
-    struct rig *r = *state;
     set(r, "engine.approval_required", "PAUSE,RETRY_RUN");
     put_plan(r, one_step);
     start_run(r, "run", "one");
@@ -478,9 +461,8 @@ static void test_the_state_rules_when_it_is_approved(void **state)
 }
 
 /* It is as if there were none. */
-static void test_what_is_of_another_project_cannot_be_settled(void **state)
+RIG_TEST(test_what_is_of_another_project_cannot_be_settled, r)
 {
-    struct rig *r = *state;
     set(r, "engine.approval_required", "PAUSE");
     append_good(r, "run", "RunStarted", NULL, 1);
     struct signal_command *c = send_signal(r, &(struct sent){.run = "run", .type = SIGNAL_PAUSE});
@@ -491,9 +473,8 @@ static void test_what_is_of_another_project_cannot_be_settled(void **state)
     assert_int_equal(settle_of_project(r, &c->policy_id, "proj", true)->answer.decision, DECISION_ACCEPTED);
 }
 
-static void test_what_needs_no_approval_cannot_be_settled(void **state)
+RIG_TEST(test_what_needs_no_approval_cannot_be_settled, r)
 {
-    struct rig *r = *state;
     put_plan(r, one_step);
     start_run(r, "run", "one");
     struct signal_command *c = send_signal(r, &(struct sent){.run = "run", .type = SIGNAL_PAUSE});
@@ -504,9 +485,8 @@ static void test_what_needs_no_approval_cannot_be_settled(void **state)
 }
 
 /* A denied one is not held: allowed=false wins. What a policy decision point said goes before the table. */
-static void test_a_policy_decision_point_decides_instead_of_the_table(void **state)
+RIG_TEST(test_a_policy_decision_point_decides_instead_of_the_table, r)
 {
-    struct rig *r = *state;
     put_plan(r, one_step);
     start_run(r, "run", "one");
     struct sent s = {.run = "run", .type = SIGNAL_PAUSE, .roles = "Admin"};
@@ -549,9 +529,8 @@ static struct processed_command *processed(struct rig *r, const char *run, const
     return processed_by(r, TENANT, run, id, ok, code);
 }
 
-static void test_only_the_runs_tenant_says_what_was_processed(void **state)
+RIG_TEST(test_only_the_runs_tenant_says_what_was_processed, r)
 {
-    struct rig *r = *state;
     append_good(r, "run", "RunStarted", NULL, 1);
     struct signal_command *c = send_signal(r, &(struct sent){.run = "run", .type = SIGNAL_PAUSE});
     assert_int_equal(processed_by(r, "evil", "run", &c->signal_id, true, NULL)->base.result,
@@ -559,9 +538,8 @@ static void test_only_the_runs_tenant_says_what_was_processed(void **state)
     assert_int_equal(decision_by(r, &c->policy_id).processed_ms, 0);
 }
 
-static void test_an_engine_outside_processes_what_was_accepted(void **state)
+RIG_TEST(test_an_engine_outside_processes_what_was_accepted, r)
 {
-    struct rig *r = *state;
     append_good(r, "run", "RunStarted", NULL, 1);
     struct signal_command *c = send_signal(r, &(struct sent){.run = "run", .type = SIGNAL_PAUSE});
     assert_int_equal(c->answer.decision, DECISION_ACCEPTED);
@@ -580,9 +558,8 @@ static void test_an_engine_outside_processes_what_was_accepted(void **state)
 }
 
 /* What an engine outside calls its failure is told in so many bytes, and no character is cut through. */
-static void test_a_long_error_code_is_cut_between_characters(void **state)
+RIG_TEST(test_a_long_error_code_is_cut_between_characters, r)
 {
-    struct rig *r = *state;
     append_good(r, "run", "RunStarted", NULL, 1);
     for (size_t plain = SIGNAL_ERROR_CODE_MAX - 3; plain <= SIGNAL_ERROR_CODE_MAX + 1; plain++) {
         struct sent s = {.run = "run", .type = SIGNAL_PAUSE, .signal_id = uuid_v4()};
@@ -601,9 +578,8 @@ static void test_a_long_error_code_is_cut_between_characters(void **state)
 }
 
 /* The projected state forbids there too; escalations are ours. */
-static void test_the_state_of_a_run_outside_forbids_as_well(void **state)
+RIG_TEST(test_the_state_of_a_run_outside_forbids_as_well, r)
 {
-    struct rig *r = *state;
     append_good(r, "run", "RunStarted", NULL, 1);
     append_good(r, "run", "StepStarted", "a", 1);
     assert_int_equal(signal_run(r, "run", SIGNAL_RETRY_STEP, "{\"stepId\":\"a\"}"), ERR_STEP_NOT_TERMINAL);
@@ -620,9 +596,8 @@ static void test_the_state_of_a_run_outside_forbids_as_well(void **state)
 }
 
 /* An event of that name and number may be there: the escalation is an event of its own all the same. */
-static void test_an_escalation_is_never_taken_for_an_event_that_is_there(void **state)
+RIG_TEST(test_an_escalation_is_never_taken_for_an_event_that_is_there, r)
 {
-    struct rig *r = *state;
     append_good(r, "run", "RunStarted", NULL, 1);
     append_good(r, "run", "ALERT_ESCALATED", NULL, 3);
     struct signal_command *c = send_signal(r, &(struct sent){.run = "run",
@@ -638,32 +613,5 @@ static void test_an_escalation_is_never_taken_for_an_event_that_is_there(void **
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        RIG_TEST(test_who_may_send_which_signal),
-        RIG_TEST(test_destructive_signals_need_a_reason_and_raise_an_alert),
-        RIG_TEST(test_the_effective_role_is_the_least_that_suffices),
-        RIG_TEST(test_another_tenants_admin_is_refused_and_recorded),
-        RIG_TEST(test_a_role_is_judged_before_a_reason),
-        RIG_TEST(test_a_decision_without_room_is_not_recorded),
-        RIG_TEST(test_what_was_decided_is_not_told_again_without_room),
-        RIG_TEST(test_a_namesake_of_another_tenant_gets_no_answer_of_ours),
-        RIG_TEST(test_a_signal_that_is_switched_off_is_denied),
-        RIG_TEST(test_a_decision_says_who_what_when_and_what_became_of_it),
-        RIG_TEST(test_a_signal_takes_effect_once),
-        RIG_TEST(test_a_signal_id_is_one_signal_of_one_run),
-        RIG_TEST(test_a_record_that_cannot_be_written_has_no_effect),
-        RIG_TEST(test_signals_are_taken_in_order),
-        RIG_TEST(test_what_needs_approval_is_held_until_another_admin_agrees),
-        RIG_TEST(test_what_another_admin_rejects_never_happens),
-        RIG_TEST(test_the_state_rules_when_it_is_approved),
-        RIG_TEST(test_what_is_of_another_project_cannot_be_settled),
-        RIG_TEST(test_what_needs_no_approval_cannot_be_settled),
-        RIG_TEST(test_a_policy_decision_point_decides_instead_of_the_table),
-        RIG_TEST(test_only_the_runs_tenant_says_what_was_processed),
-        RIG_TEST(test_an_engine_outside_processes_what_was_accepted),
-        RIG_TEST(test_a_long_error_code_is_cut_between_characters),
-        RIG_TEST(test_the_state_of_a_run_outside_forbids_as_well),
-        RIG_TEST(test_an_escalation_is_never_taken_for_an_event_that_is_there),
-    };
-    return RIG_RUN_ALL(tests);
+    return rig_run_all();
 }

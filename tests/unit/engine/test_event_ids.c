@@ -14,9 +14,8 @@ static bool same(const struct uuid *a, const struct uuid *b)
 }
 
 /* [RUN-051] [RUN-052] [RUN-054] [RUN-055] [RUN-056] [RUN-057]: one id for (run, key), for good */
-static void test_an_event_has_one_id_however_often_it_is_asked_for(void **state)
+RIG_TEST(test_an_event_has_one_id_however_often_it_is_asked_for, r)
 {
-    struct rig *r = *state;
     struct append_item a = outside_item(r, "run", &(struct outside){.type = "RunStarted"}),
                        b = outside_item(r, "run", &(struct outside){.type = "RunPaused"});
     struct uuid first = ask_event_id(r, TENANT, "run", a.write.key)->event_id;
@@ -34,9 +33,8 @@ static void test_an_event_has_one_id_however_often_it_is_asked_for(void **state)
 }
 
 /* [RUN-053]: the id is there and durable before anything of the run is */
-static void test_an_id_needs_no_run(void **state)
+RIG_TEST(test_an_id_needs_no_run, r)
 {
-    struct rig *r = *state;
     struct append_item a = outside_item(r, "run", &(struct outside){.type = "RunStarted"});
     struct run_row run;
     struct uuid id = ask_event_id(r, TENANT, "run", a.write.key)->event_id;
@@ -50,9 +48,8 @@ static void test_an_id_needs_no_run(void **state)
 
 /* [RUN-047] [RUN-050] [RUN-058] [RUN-059]: what is written goes first, also where the registry knows
  * another, or nothing */
-static void test_what_is_written_is_the_id(void **state)
+RIG_TEST(test_what_is_written_is_the_id, r)
 {
-    struct rig *r = *state;
     struct append_item a = outside_item(r, "run", &(struct outside){.type = "RunStarted"});
     struct uuid registered = ask_event_id(r, TENANT, "run", a.write.key)->event_id;
     struct append_item written = append_one(r, "run", &(struct outside){.type = "RunStarted"});
@@ -64,9 +61,8 @@ static void test_what_is_written_is_the_id(void **state)
     assert_true(same(&now, &b.place.event_id));
 }
 
-static void test_ids_of_another_tenant_are_not_told(void **state)
+RIG_TEST(test_ids_of_another_tenant_are_not_told, r)
 {
-    struct rig *r = *state;
     struct append_item a = outside_item(r, "run", &(struct outside){.type = "RunStarted"});
     ask_event_id(r, TENANT, "run", a.write.key);
     assert_int_equal(ask_event_id(r, "evil", "run", a.write.key)->base.result, ERR_AUTHZ_TENANT_FORBIDDEN);
@@ -76,9 +72,8 @@ static void test_ids_of_another_tenant_are_not_told(void **state)
 }
 
 /* Asked for together: one. */
-static void test_those_who_ask_together_get_one_id(void **state)
+RIG_TEST(test_those_who_ask_together_get_one_id, r)
 {
-    struct rig *r = *state;
     enum { TOGETHER = 10 };
     struct event_id_command *c[TOGETHER];
     struct append_item a = outside_item(r, "run", &(struct outside){.type = "RunStarted"});
@@ -97,9 +92,8 @@ static void test_those_who_ask_together_get_one_id(void **state)
 }
 
 /* A commit that fails gives no id that counts. */
-static void test_a_failed_commit_registers_nothing(void **state)
+RIG_TEST(test_a_failed_commit_registers_nothing, r)
 {
-    struct rig *r = *state;
     struct append_item a = outside_item(r, "run", &(struct outside){.type = "RunStarted"});
     r->failures = 1;
     assert_int_equal(ask_event_id(r, TENANT, "run", a.write.key)->base.result, ERR_STORAGE_DB_ERROR);
@@ -108,13 +102,5 @@ static void test_a_failed_commit_registers_nothing(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        RIG_TEST(test_an_event_has_one_id_however_often_it_is_asked_for),
-        RIG_TEST(test_an_id_needs_no_run),
-        RIG_TEST(test_what_is_written_is_the_id),
-        RIG_TEST(test_ids_of_another_tenant_are_not_told),
-        RIG_TEST(test_those_who_ask_together_get_one_id),
-        RIG_TEST(test_a_failed_commit_registers_nothing),
-    };
-    return RIG_RUN_ALL(tests);
+    return rig_run_all();
 }

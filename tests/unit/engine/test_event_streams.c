@@ -299,7 +299,7 @@ static void check_call(struct walk *w, const struct call *c)
 {
     struct run_model *m = c->run;
     if (m->exists && !str_equal(m->tenant, c->caller)) {
-        same_number(w, "the answer to a stranger", c->command->base.result, ERR_AUTHZ_TENANT_FORBIDDEN);
+        same_number(w, "the answer to another tenant", c->command->base.result, ERR_AUTHZ_TENANT_FORBIDDEN);
         w->forbidden++;
         return;
     }
@@ -312,7 +312,7 @@ static void check_call(struct walk *w, const struct call *c)
         if (m->exists || str_equal(c->events[i].tenant, c->caller))
             check_item(w, m, item, &c->events[i]);
         else /* a run is opened for the caller's tenant alone */
-            same_number(w, "the error of a stranger's first event", item->err.code,
+            same_number(w, "the error of the first event of another tenant", item->err.code,
                         ERR_AUTHZ_TENANT_FORBIDDEN);
     }
 }
@@ -579,19 +579,21 @@ static uint64_t seed(void)
     return text && str_to_int(str_of(text), 0, INT64_MAX, &n) ? (uint64_t)n : 1;
 }
 
-static void walk(void **state, bool validates)
+static void walk(bool validates)
 {
     struct walk *w = must_alloc(sizeof *w);
     w->runs = must_alloc(RUNS * sizeof *w->runs);
     w->random = seed() + validates;
-    size_t written = 0, wanted = events_wanted(*state);
-    const bool in_memory = !((struct rig *)*state)->on_disk; /* the longest walk: it meets everything */
+    void *rig;
+    rig_up(&rig);
+    size_t written = 0, wanted = events_wanted(rig);
+    const bool in_memory = !((struct rig *)rig)->on_disk; /* the longest walk: it meets everything */
     while (written < wanted || (in_memory && !all_met(w) && written < wanted + EVENTS_MORE_MAX)) {
         if (written) {
-            rig_down(state); /* `weir verify` has nothing to say of it */
-            rig_up(state);
+            rig_down(&rig); /* `weir verify` has nothing to say of it */
+            rig_up(&rig);
         }
-        w->rig = *state;
+        w->rig = rig;
         round_of(w, FLAW_NONE, validates, w->rig->shared ? BATCHES_A_ROUND / 4 : BATCHES_A_ROUND);
         if (w->fault[0])
             fail_msg("%s", w->fault);
@@ -599,7 +601,7 @@ static void walk(void **state, bool validates)
     }
     size_t sent = w->sent;
     print_message("%zu events sent: %zu written (%zu invalid), %zu duplicates, %zu refused, %zu of another's "
-                  "id, %zu of another envelope, %zu calls of strangers, %zu calls lost\n",
+                  "id, %zu of another envelope, %zu calls of other tenants, %zu calls lost\n",
                   sent, w->answers[MODEL_WRITTEN], w->invalid, w->answers[MODEL_DUPLICATE],
                   w->answers[MODEL_REFUSED], w->answers[MODEL_ID_IS_ANOTHERS],
                   w->answers[MODEL_WRONG_ENVELOPE], w->forbidden, w->lost);
@@ -608,26 +610,27 @@ static void walk(void **state, bool validates)
     assert_true(!in_memory || all_met(w));
     assert_true(validates ? w->invalid == 0 : w->invalid > 10);
     assert_true(w->forbidden > 0);
+    rig_down(&rig);
     free(w->runs);
     free(w);
 }
 
 /* [RUN-025] [RUN-048] [RUN-076] [RUN-077] [RUN-078] [RUN-079] [RUN-104] [RUN-117] [RUN-118] [RUN-119]
  * [RUN-120] [RUN-124] [RUN-125] [RUN-126] [RUN-127] Layer 3 alone. */
-static void test_random_streams_are_reduced_as_the_contract_says(void **state)
+TEST(test_random_streams_are_reduced_as_the_contract_says)
 {
-    walk(state, false);
+    walk(false);
 }
 
 /* [RUN-112] [RUN-113] [RUN-114] [RUN-115] [RUN-116] With layer 2 before it nothing invalid is
  * ever written. */
-static void test_random_streams_are_refused_where_the_contract_says(void **state)
+TEST(test_random_streams_are_refused_where_the_contract_says)
 {
-    walk(state, true);
+    walk(true);
 }
 
 /* The control: each wrong rule of the model is found by the same comparison. */
-static void test_a_model_with_a_wrong_rule_is_found_out(void **state)
+TEST_OF_GROUPS(test_a_model_with_a_wrong_rule_is_found_out, void *rig, NULL, NULL, "memory", NULL)
 {
 #define X(name) #name,
     static const char *const names[] = {"none", MODEL_FLAWS(X)};
@@ -637,12 +640,12 @@ static void test_a_model_with_a_wrong_rule_is_found_out(void **state)
     for (int flaw = FLAW_NONE + 1; flaw < FLAW_COUNT; flaw++) {
         w->fault[0] = '\0';
         for (uint64_t round = 0; !w->fault[0] && round < 10; round++) {
-            rig_down(state);
-            rig_up(state);
-            w->rig = *state;
+            rig_up(&rig);
+            w->rig = rig;
             w->random = seed() + 1000 * (uint64_t)flaw + round;
             w->call_count = 0;
             round_of(w, (enum model_flaw)flaw, false, BATCHES_A_ROUND / 2);
+            rig_down(&rig);
         }
         if (!w->fault[0])
             fail_msg("nobody saw that %s", names[flaw]);
@@ -654,12 +657,5 @@ static void test_a_model_with_a_wrong_rule_is_found_out(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        RIG_TEST(test_random_streams_are_reduced_as_the_contract_says),
-        RIG_TEST(test_random_streams_are_refused_where_the_contract_says),
-    };
-    const struct CMUnitTest controls[] = {
-        RIG_TEST(test_a_model_with_a_wrong_rule_is_found_out),
-    };
-    return RIG_RUN_ALL(tests) + STORE_RUN("memory", controls, rig_group_memory);
+    return rig_run_all();
 }

@@ -28,9 +28,8 @@ static bool none_ready(struct rig *r)
 
 /* --- plans and runs ------------------------------------------------------------------------------------- */
 
-static void test_the_same_plan_again_is_the_same_plan_and_other_content_is_refused(void **state)
+RIG_TEST(test_the_same_plan_again_is_the_same_plan_and_other_content_is_refused, r)
 {
-    struct rig *r = *state;
     struct plan_command *first = put_plan_of(r, TENANT, chain);
     assert_true(first->created);
     rig_pass(r, 1000);
@@ -44,9 +43,8 @@ static void test_the_same_plan_again_is_the_same_plan_and_other_content_is_refus
         put_plan_of(r, "other", PLAN("chain", STEPS(STEP("z", ""))))->created); /* of another tenant */
 }
 
-static void test_the_same_run_again_is_the_same_run_and_anything_else_is_refused(void **state)
+RIG_TEST(test_the_same_run_again_is_the_same_run_and_anything_else_is_refused, r)
 {
-    struct rig *r = *state;
     put_plan(r, chain);
     start_run(r, "run", "chain");
     struct run_command *again = start_run_of(r, TENANT, "run", "chain", NULL);
@@ -66,9 +64,8 @@ static void test_the_same_run_again_is_the_same_run_and_anything_else_is_refused
 
 /* --- order ---------------------------------------------------------------------------------------------- */
 
-static void test_a_chain_goes_step_by_step(void **state)
+RIG_TEST(test_a_chain_goes_step_by_step, r)
 {
-    struct rig *r = *state;
     put_plan(r, chain);
     start_run(r, "run", "chain");
     assert_status(r, "run", "PENDING");
@@ -87,9 +84,8 @@ static void test_a_chain_goes_step_by_step(void **state)
 }
 
 /* [RUN-045]: and every event of ours has a v4 id of its own */
-static void test_our_events_have_the_full_envelope(void **state)
+RIG_TEST(test_our_events_have_the_full_envelope, r)
 {
-    struct rig *r = *state;
     size_t count;
     put_plan(r, chain);
     start_run(r, "run", "chain");
@@ -107,9 +103,8 @@ static void test_our_events_have_the_full_envelope(void **state)
     assert_null(e[1].payload.ptr);                               /* [RUN-062] */
 }
 
-static void test_a_diamond_joins_when_both_sides_are_done(void **state)
+RIG_TEST(test_a_diamond_joins_when_both_sides_are_done, r)
 {
-    struct rig *r = *state;
     struct claimed_task left, right;
     put_plan(r, diamond);
     start_run(r, "run", "diamond");
@@ -125,9 +120,8 @@ static void test_a_diamond_joins_when_both_sides_are_done(void **state)
 }
 
 /* Both sides end in one batch. */
-static void test_a_join_is_armed_once_however_its_sides_end(void **state)
+RIG_TEST(test_a_join_is_armed_once_however_its_sides_end, r)
 {
-    struct rig *r = *state;
     struct claimed_task left, right;
     put_plan(r, diamond);
     start_run(r, "run", "diamond");
@@ -144,9 +138,8 @@ static void test_a_join_is_armed_once_however_its_sides_end(void **state)
 
 /* --- failure -------------------------------------------------------------------------------------------- */
 
-static void test_a_failed_attempt_is_followed_by_the_next_after_a_pause(void **state)
+RIG_TEST(test_a_failed_attempt_is_followed_by_the_next_after_a_pause, r)
 {
-    struct rig *r = *state;
     size_t count;
     r->settings.jobs_retry_base_ms = 1000;
     r->settings.jobs_retry_jitter = 0;
@@ -174,9 +167,8 @@ static void test_a_failed_attempt_is_followed_by_the_next_after_a_pause(void **s
                                      "broke\",\"retryable\":true}}"));
 }
 
-static void test_used_up_attempts_fail_the_run(void **state)
+RIG_TEST(test_used_up_attempts_fail_the_run, r)
 {
-    struct rig *r = *state;
     put_plan(r, two_tries);
     start_run(r, "run", "tries");
     for (int i = 0; i < 3; i++) {
@@ -188,9 +180,8 @@ static void test_used_up_attempts_fail_the_run(void **state)
     assert_true(none_ready(r));
 }
 
-static void test_what_is_not_retryable_ends_the_attempts(void **state)
+RIG_TEST(test_what_is_not_retryable_ends_the_attempts, r)
 {
-    struct rig *r = *state;
     struct claimed_task t;
     put_plan(r, two_tries);
     start_run(r, "run", "tries");
@@ -201,9 +192,8 @@ static void test_what_is_not_retryable_ends_the_attempts(void **state)
 }
 
 /* Other branches go on; the run fails once nothing else runs or can start. */
-static void test_other_branches_go_on_before_the_run_fails(void **state)
+RIG_TEST(test_other_branches_go_on_before_the_run_fails, r)
 {
-    struct rig *r = *state;
     struct claimed_task bad, good;
     put_plan(r, branches);
     start_run(r, "run", "branches");
@@ -219,9 +209,8 @@ static void test_other_branches_go_on_before_the_run_fails(void **state)
     assert_step(r, "run", "after_good", "SUCCESS");
 }
 
-static void test_with_wait_the_run_stays_for_a_retry(void **state)
+RIG_TEST(test_with_wait_the_run_stays_for_a_retry, r)
 {
-    struct rig *r = *state;
     put_plan(r, waiting);
     start_run(r, "run", "waiting");
     do_step(r, "run", "a", false);
@@ -238,9 +227,8 @@ static void test_with_wait_the_run_stays_for_a_retry(void **state)
 
 /* --- workers that go away ------------------------------------------------------------------------------- */
 
-static void test_a_lost_lease_while_running_is_a_failed_attempt(void **state)
+RIG_TEST(test_a_lost_lease_while_running_is_a_failed_attempt, r)
 {
-    struct rig *r = *state;
     struct claimed_task t;
     put_plan(r, two_tries);
     start_run(r, "run", "tries");
@@ -259,9 +247,8 @@ static void test_a_lost_lease_while_running_is_a_failed_attempt(void **state)
         strstr(story_of(r, "run"), "StepStarted:a:1 StepFailed:a:1 StepStarted:a:2 StepCompleted:a:2"));
 }
 
-static void test_a_lease_that_ends_before_the_start_is_no_attempt(void **state)
+RIG_TEST(test_a_lease_that_ends_before_the_start_is_no_attempt, r)
 {
-    struct rig *r = *state;
     put_plan(r, chain);
     start_run(r, "run", "chain");
     struct claimed_task t = claim_step(r, "run", "a");
@@ -275,9 +262,8 @@ static void test_a_lease_that_ends_before_the_start_is_no_attempt(void **state)
     assert_story(r, "run", "RunQueued RunStarted StepStarted:a:1 StepCompleted:a:1");
 }
 
-static void test_a_step_that_runs_too_long_fails_by_timeout(void **state)
+RIG_TEST(test_a_step_that_runs_too_long_fails_by_timeout, r)
 {
-    struct rig *r = *state;
     struct claimed_task t;
     r->settings.engine_step_timeout_ms = 60000;
     put_plan(r, two_tries);
@@ -299,9 +285,8 @@ static void test_a_step_that_runs_too_long_fails_by_timeout(void **state)
     do_step(r, "run", "a", true); /* it had tries left */
 }
 
-static void test_a_result_that_is_too_large_fails_the_step(void **state)
+RIG_TEST(test_a_result_that_is_too_large_fails_the_step, r)
 {
-    struct rig *r = *state;
     struct claimed_task t;
     r->settings.jobs_payload_max_bytes = 100;
     put_plan(r, two_tries);
@@ -319,9 +304,8 @@ static void test_a_result_that_is_too_large_fails_the_step(void **state)
 /* --- restarts and failing commits ----------------------------------------------------------------------- */
 
 /* A crash at any of these instants continues: nothing is lost, nothing twice. */
-static void test_a_run_survives_a_restart_after_every_step(void **state)
+RIG_TEST(test_a_run_survives_a_restart_after_every_step, r)
 {
-    struct rig *r = *state;
     struct claimed_task t;
     static const char *const steps[] = {"a", "b", "c"};
     put_plan(r, chain);
@@ -341,9 +325,8 @@ static void test_a_run_survives_a_restart_after_every_step(void **state)
                  "StepStarted:c:1 StepCompleted:c:1 RunCompleted");
 }
 
-static void test_a_step_whose_commit_fails_has_not_happened(void **state)
+RIG_TEST(test_a_step_whose_commit_fails_has_not_happened, r)
 {
-    struct rig *r = *state;
     put_plan(r, chain);
     r->failures = 1;
     assert_int_equal(start_run_of(r, TENANT, "run", "chain", NULL)->base.result, ERR_STORAGE_DB_ERROR);
@@ -382,7 +365,7 @@ struct lie {
 
 static void load_lie(struct unit *u, struct command *base)
 {
-    run_want(u, str_of(((struct lie *)base)->run));
+    (void)run_prefetch(u, str_of(((struct lie *)base)->run));
 }
 
 static enum err_code decide_lie(struct unit *u, struct command *base, struct err *err)
@@ -409,9 +392,8 @@ static bool tell_lie(struct rig *r, const char *run, enum run_event_type type, i
 }
 
 /* [RUN-105] [RUN-106] [RUN-107] [RUN-108] [RUN-110]: RunFailed with the reason while that is valid */
-static void test_the_producer_never_writes_an_invalid_transition(void **state)
+RIG_TEST(test_the_producer_never_writes_an_invalid_transition, r)
 {
-    struct rig *r = *state;
     size_t count;
     append_good(r, "run", "RunStarted", NULL, 1);
     append_good(r, "run", "StepStarted", "a", 1);
@@ -433,9 +415,8 @@ static void test_the_producer_never_writes_an_invalid_transition(void **state)
 }
 
 /* [RUN-109]: of a step that does not run no StepFailed is written */
-static void test_the_producer_does_not_fail_a_step_that_does_not_run(void **state)
+RIG_TEST(test_the_producer_does_not_fail_a_step_that_does_not_run, r)
 {
-    struct rig *r = *state;
     append_good(r, "run", "RunStarted", NULL, 1);
     append_good(r, "run", "StepStarted", "a", 1);
     append_good(r, "run", "StepCompleted", "a", 1);
@@ -443,9 +424,8 @@ static void test_the_producer_does_not_fail_a_step_that_does_not_run(void **stat
     assert_story(r, "run", "RunStarted StepStarted:a:1 StepCompleted:a:1 RunFailed");
 }
 
-static void test_a_step_has_a_timeout_of_its_own(void **state)
+RIG_TEST(test_a_step_has_a_timeout_of_its_own, r)
 {
-    struct rig *r = *state;
     struct claimed_task t;
     put_plan(r, PLAN("own", STEPS("{\"stepId\":\"a\",\"timeoutMs\":2000,\"maxAttempts\":2}")));
     start_run(r, "run", "own");
@@ -469,9 +449,8 @@ static const char delayed[] =
     PLAN("delayed", STEPS("{\"stepId\":\"a\",\"delayMs\":1000},"
                           "{\"stepId\":\"b\",\"dependsOn\":[\"a\"],\"delayMs\":5000,\"maxAttempts\":2}"));
 
-static void test_a_step_is_claimed_when_its_delay_is_over_and_not_before(void **state)
+RIG_TEST(test_a_step_is_claimed_when_its_delay_is_over_and_not_before, r)
 {
-    struct rig *r = *state;
     r->settings.jobs_retry_base_ms = 1000;
     r->settings.jobs_retry_jitter = 0;
     put_plan(r, delayed);
@@ -490,9 +469,8 @@ static void test_a_step_is_claimed_when_its_delay_is_over_and_not_before(void **
     assert_status(r, "run", "COMPLETED");
 }
 
-static void test_a_pause_of_the_run_does_not_make_a_delay_longer(void **state)
+RIG_TEST(test_a_pause_of_the_run_does_not_make_a_delay_longer, r)
 {
-    struct rig *r = *state;
     put_plan(r, delayed);
     start_run(r, "run", "delayed");
     rig_pass(r, 1000);
@@ -516,9 +494,8 @@ static void test_a_pause_of_the_run_does_not_make_a_delay_longer(void **state)
 /* --- many steps ----------------------------------------------------------------------------------------- */
 
 /* What an event costs does not grow with the plan: rows read and written for a step of a wide plan. */
-static void test_a_step_of_a_large_plan_costs_what_it_touches(void **state)
+RIG_TEST(test_a_step_of_a_large_plan_costs_what_it_touches, r)
 {
-    struct rig *r = *state;
     enum { WIDE = 400 };
     struct strbuf b = {0};
     strbuf_add_text(&b, "{\"planId\":\"wide\",\"planVersion\":\"1\",\"steps\":[");
@@ -536,7 +513,7 @@ static void test_a_step_of_a_large_plan_costs_what_it_touches(void **state)
         assert_int_equal(rig_work(r, &start_command_type, &t).code, ERR_OK);
         assert_int_equal(succeed_step(r, &t), ERR_OK);
         size_t fetched = 0;
-        for (int k = 0; k < TABLE_COUNT; k++)
+        for (unsigned k = 0; k < table_count; k++)
             fetched += r->fetches[k];
         assert_true(fetched < 40);
         (void)name;
@@ -547,30 +524,5 @@ static void test_a_step_of_a_large_plan_costs_what_it_touches(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        RIG_TEST(test_the_same_plan_again_is_the_same_plan_and_other_content_is_refused),
-        RIG_TEST(test_the_same_run_again_is_the_same_run_and_anything_else_is_refused),
-        RIG_TEST(test_a_chain_goes_step_by_step),
-        RIG_TEST(test_our_events_have_the_full_envelope),
-        RIG_TEST(test_a_diamond_joins_when_both_sides_are_done),
-        RIG_TEST(test_a_join_is_armed_once_however_its_sides_end),
-        RIG_TEST(test_a_failed_attempt_is_followed_by_the_next_after_a_pause),
-        RIG_TEST(test_used_up_attempts_fail_the_run),
-        RIG_TEST(test_what_is_not_retryable_ends_the_attempts),
-        RIG_TEST(test_other_branches_go_on_before_the_run_fails),
-        RIG_TEST(test_with_wait_the_run_stays_for_a_retry),
-        RIG_TEST(test_a_lost_lease_while_running_is_a_failed_attempt),
-        RIG_TEST(test_a_lease_that_ends_before_the_start_is_no_attempt),
-        RIG_TEST(test_a_step_that_runs_too_long_fails_by_timeout),
-        RIG_TEST(test_a_step_has_a_timeout_of_its_own),
-        RIG_TEST(test_a_step_is_claimed_when_its_delay_is_over_and_not_before),
-        RIG_TEST(test_a_pause_of_the_run_does_not_make_a_delay_longer),
-        RIG_TEST(test_a_result_that_is_too_large_fails_the_step),
-        RIG_TEST(test_a_run_survives_a_restart_after_every_step),
-        RIG_TEST(test_a_step_whose_commit_fails_has_not_happened),
-        RIG_TEST(test_the_producer_never_writes_an_invalid_transition),
-        RIG_TEST(test_the_producer_does_not_fail_a_step_that_does_not_run),
-        RIG_TEST(test_a_step_of_a_large_plan_costs_what_it_touches),
-    };
-    return RIG_RUN_ALL(tests);
+    return rig_run_all();
 }

@@ -26,9 +26,8 @@ static struct policy_verdict judge(const struct settings *s, const struct policy
 }
 
 /* Blanks around a name, and empty places, say nothing; part of a name is another name. */
-static void test_a_signal_is_in_a_list_by_its_whole_name(void **state)
+RIG_TEST(test_a_signal_is_in_a_list_by_its_whole_name, r)
 {
-    struct rig *r = *state;
     static const struct {
         const char *list;
         bool has;
@@ -62,14 +61,13 @@ static void test_a_signal_is_in_a_list_by_its_whole_name(void **state)
     }
 }
 
-static void test_a_reason_is_what_is_left_without_blanks(void **state)
+RIG_TEST(test_a_reason_is_what_is_left_without_blanks, r)
 {
     static const struct {
         const char *said, *kept;
     } cases[] = {{"", NULL},  {" ", NULL},    {" \t\r\n", NULL},        {"a", "a"},
                  {" a", "a"}, {"a ", "a"},    {"\n a b\t", "a b"},      {"\x7f", "\x7f"},
                  {"!", "!"},  {"\x1f!", "!"}, {"\xc3\xa4 ", "\xc3\xa4"}};
-    (void)state;
     for (size_t i = 0; i < LENGTH_OF(cases); i++) {
         struct str kept = policy_reason(str_of(cases[i].said));
         assert_int_equal(kept.ptr != NULL, cases[i].kept != NULL);
@@ -81,12 +79,11 @@ static void test_a_reason_is_what_is_left_without_blanks(void **state)
 }
 
 /* What stands behind the count is somebody else's. */
-static void test_an_actor_has_the_roles_and_projects_that_are_counted(void **state)
+RIG_TEST(test_an_actor_has_the_roles_and_projects_that_are_counted, r)
 {
     static const struct str roles[] = {{"Operator", 8}, {"Engineer", 8}, {"Admin", 5}};
     static const struct str projects[] = {{"one", 3}, {"two", 3}, {"three", 5}};
     static const char *const effective[] = {"NONE", "Operator", "Engineer", "Engineer"};
-    (void)state;
     for (size_t count = 0; count <= LENGTH_OF(roles); count++) {
         bool may = false;
         struct policy_actor a = {.roles = roles, .role_count = count, .projects = projects};
@@ -103,9 +100,8 @@ static void test_an_actor_has_the_roles_and_projects_that_are_counted(void **sta
 }
 
 /* Tenant, project, switched off, role, reason: the first that is wrong is told. */
-static void test_the_first_thing_that_is_wrong_is_told(void **state)
+RIG_TEST(test_the_first_thing_that_is_wrong_is_told, r)
 {
-    struct rig *r = *state;
     static const struct {
         const char *what;
         enum err_code code;
@@ -132,9 +128,8 @@ static void test_the_first_thing_that_is_wrong_is_told(void **state)
 
 /* --- a policy decision point ---------------------------------------------------------------------------- */
 
-static void test_what_a_point_says_is_kept_up_to_its_bound(void **state)
+RIG_TEST(test_what_a_point_says_is_kept_up_to_its_bound, r)
 {
-    struct rig *r = *state;
     char words[POLICY_REASON_MAX + 1];
     memset(words, 'w', sizeof words);
     struct policy_request q = request(SIGNAL_PAUSE, NULL, 0);
@@ -152,9 +147,8 @@ static void test_what_a_point_says_is_kept_up_to_its_bound(void **state)
 }
 
 /* Whether the point or a setting asks for it; what was said stands behind; what is denied is not held. */
-static void test_what_is_held_says_so_before_anything_else(void **state)
+RIG_TEST(test_what_is_held_says_so_before_anything_else, r)
 {
-    struct rig *r = *state;
     static const char held[] = "another Admin of the tenant has to approve it";
     struct policy_request q = request(SIGNAL_PAUSE, admin, 1);
     for (int by = 0; by < 4; by++) { /* bit 0: the point, bit 1: the setting */
@@ -176,9 +170,8 @@ static void test_what_is_held_says_so_before_anything_else(void **state)
 }
 
 /* A point that did not answer: the table decides, and the record says so. */
-static void test_without_an_answer_the_table_decides_and_says_so(void **state)
+RIG_TEST(test_without_an_answer_the_table_decides_and_says_so, r)
 {
-    struct rig *r = *state;
     struct policy_given g = {.flagged = true, .reason = STR("not heard")};
     struct policy_request q = request(SIGNAL_PAUSE, admin, 1);
     struct policy_verdict v = judge(&r->settings, &q, &g);
@@ -192,9 +185,8 @@ static void test_without_an_answer_the_table_decides_and_says_so(void **state)
 }
 
 /* [SIG-025]: an escalation is the System's whatever a point says; and a foreign run is not asked about. */
-static void test_some_signals_are_not_for_a_point(void **state)
+RIG_TEST(test_some_signals_are_not_for_a_point, r)
 {
-    struct rig *r = *state;
     struct policy_given yes = {.source = POLICY_GIVEN, .allowed = true};
     struct policy_request q = request(SIGNAL_ESCALATE_ALERT, admin, 1);
     assert_false(policy_is_for_point(&r->settings, &q));
@@ -208,15 +200,5 @@ static void test_some_signals_are_not_for_a_point(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        RIG_TEST(test_a_signal_is_in_a_list_by_its_whole_name),
-        RIG_TEST(test_a_reason_is_what_is_left_without_blanks),
-        RIG_TEST(test_an_actor_has_the_roles_and_projects_that_are_counted),
-        RIG_TEST(test_the_first_thing_that_is_wrong_is_told),
-        RIG_TEST(test_what_a_point_says_is_kept_up_to_its_bound),
-        RIG_TEST(test_what_is_held_says_so_before_anything_else),
-        RIG_TEST(test_without_an_answer_the_table_decides_and_says_so),
-        RIG_TEST(test_some_signals_are_not_for_a_point),
-    };
-    return STORE_RUN("memory", tests, rig_group_memory);
+    return store_run("memory", rig_group_memory);
 }

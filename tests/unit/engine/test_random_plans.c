@@ -428,20 +428,22 @@ static uint64_t seed(void)
 }
 
 /* [RUN-044] [RUN-105] [RUN-106] [RUN-100] [RUN-101] [RUN-102] [RUN-103] among all that can happen to a run */
-static void test_random_plans_keep_every_promise(void **state)
+TEST(test_random_plans_keep_every_promise)
 {
+    void *rig;
+    rig_up(&rig);
     struct walk *w = must_alloc(sizeof *w);
     w->random = seed();
     for (size_t i = 0; i < RUNS; i++)
         w->runs[i].model = must_alloc(sizeof *w->runs[i].model);
-    int trials = trials_wanted(*state);
+    int trials = trials_wanted(rig);
     for (int trial = 0; trial < trials; trial++) {
-        w->rig = *state;
+        w->rig = rig;
         round_of(w, trial, BATCHES);
         if (!w->rig->shared && trial % 5 == 4) { /* what old runs have left makes checking slow */
-            rig_down(state);
-            rig_up(state);
-            w->rig = *state;
+            rig_down(&rig);
+            rig_up(&rig);
+            w->rig = rig;
         }
     }
     print_message("%d plans, %d runs: %zu completed, %zu failed, %zu cancelled, %zu pauses, %zu attempts "
@@ -455,12 +457,10 @@ static void test_random_plans_keep_every_promise(void **state)
     for (size_t i = 0; i < RUNS; i++)
         free(w->runs[i].model);
     free(w);
+    rig_down(&rig);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        RIG_TEST(test_random_plans_keep_every_promise),
-    };
-    return RIG_RUN_ALL(tests);
+    return rig_run_all();
 }

@@ -41,10 +41,10 @@ static int64_t cpu_us(void)
     return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
 }
 
-static size_t sum(const size_t of[TABLE_COUNT])
+static size_t sum(const size_t of[TABLES_MAX])
 {
     size_t n = 0;
-    for (size_t i = 0; i < TABLE_COUNT; i++)
+    for (size_t i = 0; i < table_count; i++)
         n += of[i];
     return n;
 }
@@ -101,9 +101,8 @@ static struct meter append_steps(struct rig *r, const char *run, int64_t from)
     return m;
 }
 
-static void test_an_event_costs_the_same_however_long_its_run_is(void **state)
+RIG_TEST(test_an_event_costs_the_same_however_long_its_run_is, r)
 {
-    struct rig *r = *state;
     int64_t steps = size_wanted(r, 10000, 1500);
     struct meter unused = {0};
     arena_keep(r->arena, ARENA_KEEP_BYTES);
@@ -142,9 +141,8 @@ static struct meter go_on(struct rig *r)
     return m;
 }
 
-static void test_an_event_costs_the_same_however_many_runs_there_are(void **state)
+RIG_TEST(test_an_event_costs_the_same_however_many_runs_there_are, r)
 {
-    struct rig *r = *state;
     /* In memory every look at a run's events sorts those of all: checking it would take hours. */
     int64_t runs = r->on_disk ? size_wanted(r, 100000, 4000) : size_wanted(r, 5000, 800);
     struct meter other = {0};
@@ -207,9 +205,8 @@ static uint32_t do_some(struct rig *r, uint32_t max, struct meter *m)
     return c->task_count;
 }
 
-static void test_a_step_costs_the_same_however_long_its_plan_is(void **state)
+RIG_TEST(test_a_step_costs_the_same_however_long_its_plan_is, r)
 {
-    struct rig *r = *state;
     int64_t steps = size_wanted(r, 10000, 1000), done = 0;
     struct meter unused = {0}, early = {0}, late = {0};
     arena_keep(r->arena, ARENA_KEEP_BYTES);
@@ -231,9 +228,8 @@ static void test_a_step_costs_the_same_however_long_its_plan_is(void **state)
 }
 
 /* One step, then all but two at once, then one that waits for all of those. */
-static void test_a_plan_may_be_as_wide_as_it_may_be_long(void **state)
+RIG_TEST(test_a_plan_may_be_as_wide_as_it_may_be_long, r)
 {
-    struct rig *r = *state;
     int64_t steps = size_wanted(r, 10000, 1000), done = 0;
     struct meter unused = {0}, early = {0}, late = {0};
     arena_keep(r->arena, ARENA_KEEP_BYTES);
@@ -261,11 +257,5 @@ static void test_a_plan_may_be_as_wide_as_it_may_be_long(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        RIG_TEST(test_an_event_costs_the_same_however_long_its_run_is),
-        RIG_TEST(test_an_event_costs_the_same_however_many_runs_there_are),
-        RIG_TEST(test_a_step_costs_the_same_however_long_its_plan_is),
-        RIG_TEST(test_a_plan_may_be_as_wide_as_it_may_be_long),
-    };
-    return RIG_RUN_ALL(tests);
+    return rig_run_all();
 }

@@ -35,9 +35,8 @@ static struct str last_payload(struct rig *r, const char *run)
 /* --- pause and resume ----------------------------------------------------------------------------------- */
 
 /* [SIG-002] [SIG-003]: what is ready is taken back, what runs ends, and goes on afterwards */
-static void test_a_paused_run_starts_nothing_and_lets_running_steps_end(void **state)
+RIG_TEST(test_a_paused_run_starts_nothing_and_lets_running_steps_end, r)
 {
-    struct rig *r = *state;
     struct claimed_task x, y;
     put_plan(r, pair);
     start_run(r, "run", "pair");
@@ -61,9 +60,8 @@ static void test_a_paused_run_starts_nothing_and_lets_running_steps_end(void **s
 }
 
 /* AR-06: the second cycle has attempt 2; and AS-17 */
-static void test_each_cycle_of_pausing_has_a_number_and_repeating_changes_nothing(void **state)
+RIG_TEST(test_each_cycle_of_pausing_has_a_number_and_repeating_changes_nothing, r)
 {
-    struct rig *r = *state;
     put_plan(r, chain);
     start_run(r, "run", "chain");
     do_step(r, "run", "a", true);
@@ -83,9 +81,8 @@ static void test_each_cycle_of_pausing_has_a_number_and_repeating_changes_nothin
 }
 
 /* A run that nobody has begun is started, then paused. */
-static void test_a_pending_run_can_be_paused(void **state)
+RIG_TEST(test_a_pending_run_can_be_paused, r)
 {
-    struct rig *r = *state;
     put_plan(r, chain);
     start_run(r, "run", "chain");
     assert_int_equal(signal_run(r, "run", SIGNAL_PAUSE, NULL), ERR_OK);
@@ -96,9 +93,8 @@ static void test_a_pending_run_can_be_paused(void **state)
 }
 
 /* The last step ends while the run is paused: it is completed when it goes on. */
-static void test_a_run_whose_steps_ended_while_paused_ends_when_resumed(void **state)
+RIG_TEST(test_a_run_whose_steps_ended_while_paused_ends_when_resumed, r)
 {
-    struct rig *r = *state;
     struct claimed_task x, y;
     put_plan(r, pair);
     start_run(r, "run", "pair");
@@ -113,9 +109,8 @@ static void test_a_run_whose_steps_ended_while_paused_ends_when_resumed(void **s
 }
 
 /* A step that fails while paused gets its next try afterwards; one that waits for it keeps it. */
-static void test_tries_survive_a_pause(void **state)
+RIG_TEST(test_tries_survive_a_pause, r)
 {
-    struct rig *r = *state;
     struct claimed_task t;
     put_plan(r, tries);
     start_run(r, "run", "tries");
@@ -139,9 +134,8 @@ static void test_tries_survive_a_pause(void **state)
 /* --- cancel and emergency stop -------------------------------------------------------------------------- */
 
 /* [SIG-004] [SIG-016] [SIG-017]: a running step hears of it and may end by itself */
-static void test_a_cancelled_run_waits_for_running_steps(void **state)
+RIG_TEST(test_a_cancelled_run_waits_for_running_steps, r)
 {
-    struct rig *r = *state;
     struct claimed_task x;
     put_plan(r, pair);
     start_run(r, "run", "pair");
@@ -162,9 +156,8 @@ static void test_a_cancelled_run_waits_for_running_steps(void **state)
     assert_step(r, "run", "y", "PENDING");
 }
 
-static void test_a_cancelled_run_ends_when_its_grace_is_over(void **state)
+RIG_TEST(test_a_cancelled_run_ends_when_its_grace_is_over, r)
 {
-    struct rig *r = *state;
     struct claimed_task x;
     size_t count;
     put_plan(r, pair);
@@ -183,9 +176,8 @@ static void test_a_cancelled_run_ends_when_its_grace_is_over(void **state)
 }
 
 /* The time of grace goes on over a restart, and a repeated CANCEL does not prolong it. */
-static void test_grace_survives_a_restart_and_is_not_prolonged(void **state)
+RIG_TEST(test_grace_survives_a_restart_and_is_not_prolonged, r)
 {
-    struct rig *r = *state;
     struct claimed_task x;
     put_plan(r, pair);
     start_run(r, "run", "pair");
@@ -200,9 +192,8 @@ static void test_grace_survives_a_restart_and_is_not_prolonged(void **state)
     assert_status(r, "run", "CANCELLED");
 }
 
-static void test_runs_without_running_steps_are_cancelled_at_once(void **state)
+RIG_TEST(test_runs_without_running_steps_are_cancelled_at_once, r)
 {
-    struct rig *r = *state;
     put_plan(r, chain);
     start_run(r, "pending", "chain");
     assert_int_equal(signal_run(r, "pending", SIGNAL_CANCEL, NULL), ERR_OK);
@@ -214,9 +205,8 @@ static void test_runs_without_running_steps_are_cancelled_at_once(void **state)
     assert_true(none_ready(r));
 }
 
-static void test_a_paused_run_with_a_running_step_is_cancelled_after_it(void **state)
+RIG_TEST(test_a_paused_run_with_a_running_step_is_cancelled_after_it, r)
 {
-    struct rig *r = *state;
     struct claimed_task x;
     put_plan(r, pair);
     start_run(r, "run", "pair");
@@ -231,9 +221,8 @@ static void test_a_paused_run_with_a_running_step_is_cancelled_after_it(void **s
 }
 
 /* [SIG-012] [SIG-018]: AS-18 */
-static void test_an_emergency_stop_with_force_waits_for_nobody(void **state)
+RIG_TEST(test_an_emergency_stop_with_force_waits_for_nobody, r)
 {
-    struct rig *r = *state;
     struct claimed_task x;
     put_plan(r, pair);
     start_run(r, "run", "pair");
@@ -246,9 +235,8 @@ static void test_an_emergency_stop_with_force_waits_for_nobody(void **state)
     assert_int_equal(succeed_step(r, &x), ERR_LEASE_LOST);
 }
 
-static void test_an_emergency_stop_without_force_gives_a_second_and_no_more(void **state)
+RIG_TEST(test_an_emergency_stop_without_force_gives_a_second_and_no_more, r)
 {
-    struct rig *r = *state;
     struct claimed_task x;
     put_plan(r, pair);
     start_run(r, "run", "pair");
@@ -265,9 +253,8 @@ static void test_an_emergency_stop_without_force_gives_a_second_and_no_more(void
     assert_true(says(last_payload(r, "run"), "\"emergencyStop\":true,\"forceKill\":false"));
 }
 
-static void test_an_emergency_stop_overtakes_a_cancel(void **state)
+RIG_TEST(test_an_emergency_stop_overtakes_a_cancel, r)
 {
-    struct rig *r = *state;
     struct claimed_task x;
     put_plan(r, pair);
     start_run(r, "run", "pair");
@@ -282,9 +269,8 @@ static void test_an_emergency_stop_overtakes_a_cancel(void **state)
 }
 
 /* A worker that is lost after CANCEL: the run ends then, its tries are not used. */
-static void test_a_worker_lost_after_cancel_ends_the_run(void **state)
+RIG_TEST(test_a_worker_lost_after_cancel_ends_the_run, r)
 {
-    struct rig *r = *state;
     struct claimed_task t;
     r->settings.engine_cancel_grace_ms = 3600000;
     put_plan(r, tries);
@@ -300,9 +286,8 @@ static void test_a_worker_lost_after_cancel_ends_the_run(void **state)
 /* --- steps ---------------------------------------------------------------------------------------------- */
 
 /* [SIG-005]: the whole count of attempts anew, numbers go on */
-static void test_a_retried_step_gets_its_attempts_anew(void **state)
+RIG_TEST(test_a_retried_step_gets_its_attempts_anew, r)
 {
-    struct rig *r = *state;
     put_plan(r, tries);
     start_run(r, "run", "tries");
     for (int i = 0; i < 2; i++) {
@@ -322,9 +307,8 @@ static void test_a_retried_step_gets_its_attempts_anew(void **state)
 }
 
 /* AS-08: force lifts the limit of tries, and nothing else. */
-static void test_a_step_is_tried_a_thousand_times_and_more_by_force_only(void **state)
+RIG_TEST(test_a_step_is_tried_a_thousand_times_and_more_by_force_only, r)
 {
-    struct rig *r = *state;
     const struct run_row run = {.state = RUN_RUNNING};
     struct run_step_row step = {.state = STEP_FAILED};
     struct applied_signal s = {.type = SIGNAL_RETRY_STEP};
@@ -341,9 +325,8 @@ static void test_a_step_is_tried_a_thousand_times_and_more_by_force_only(void **
 }
 
 /* [SIG-005]: also of one that waits for its next try */
-static void test_a_step_retried_during_its_pause_gets_its_attempts_anew(void **state)
+RIG_TEST(test_a_step_retried_during_its_pause_gets_its_attempts_anew, r)
 {
-    struct rig *r = *state;
     put_plan(r, tries);
     start_run(r, "run", "tries");
     do_step(r, "run", "a", false);
@@ -357,9 +340,8 @@ static void test_a_step_retried_during_its_pause_gets_its_attempts_anew(void **s
     rig_expect_sound(r);
 }
 
-static void test_a_step_retried_while_paused_starts_when_resumed(void **state)
+RIG_TEST(test_a_step_retried_while_paused_starts_when_resumed, r)
 {
-    struct rig *r = *state;
     put_plan(r, pair);
     start_run(r, "run", "pair");
     do_step(r, "run", "x", false);
@@ -374,9 +356,8 @@ static void test_a_step_retried_while_paused_starts_when_resumed(void **state)
 }
 
 /* The negative control of the one before: what nobody asked for waits its time, paused or not. */
-static void test_a_step_that_waits_for_its_next_try_does_so_behind_a_pause_too(void **state)
+RIG_TEST(test_a_step_that_waits_for_its_next_try_does_so_behind_a_pause_too, r)
 {
-    struct rig *r = *state;
     put_plan(r, tries);
     start_run(r, "run", "tries");
     do_step(r, "run", "a", false);
@@ -388,9 +369,8 @@ static void test_a_step_that_waits_for_its_next_try_does_so_behind_a_pause_too(v
 }
 
 /* [SIG-010]: a skipped step satisfies what depends on it */
-static void test_a_skipped_step_counts_as_done(void **state)
+RIG_TEST(test_a_skipped_step_counts_as_done, r)
 {
-    struct rig *r = *state;
     put_plan(r, chain);
     start_run(r, "run", "chain");
     assert_int_equal(signal_run(r, "run", SIGNAL_SKIP_STEP, "{\"stepId\":\"b\",\"reason\":\"not today\"}"),
@@ -405,9 +385,8 @@ static void test_a_skipped_step_counts_as_done(void **state)
                  "RunCompleted");
 }
 
-static void test_a_run_whose_steps_are_all_skipped_is_completed(void **state)
+RIG_TEST(test_a_run_whose_steps_are_all_skipped_is_completed, r)
 {
-    struct rig *r = *state;
     put_plan(r, pair);
     start_run(r, "run", "pair");
     struct claimed_task x = claim_step(r, "run", "x");
@@ -419,9 +398,8 @@ static void test_a_run_whose_steps_are_all_skipped_is_completed(void **state)
 }
 
 /* [SIG-008]: for one attempt only */
-static void test_an_override_holds_for_the_next_attempt_only(void **state)
+RIG_TEST(test_an_override_holds_for_the_next_attempt_only, r)
 {
-    struct rig *r = *state;
     struct claimed_task t;
     put_plan(r, tries);
     start_run(r, "run", "tries");
@@ -441,9 +419,8 @@ static void test_an_override_holds_for_the_next_attempt_only(void **state)
 }
 
 /* [SIG-011]: stays */
-static void test_a_target_stays_with_its_step(void **state)
+RIG_TEST(test_a_target_stays_with_its_step, r)
 {
-    struct rig *r = *state;
     put_plan(r, tries);
     start_run(r, "run", "tries");
     assert_int_equal(
@@ -455,9 +432,8 @@ static void test_a_target_stays_with_its_step(void **state)
 }
 
 /* A worker that has claimed a step and not begun it has the old words: the step is given anew. */
-static void test_a_claimed_step_is_given_anew_with_its_override(void **state)
+RIG_TEST(test_a_claimed_step_is_given_anew_with_its_override, r)
 {
-    struct rig *r = *state;
     put_plan(r, chain);
     start_run(r, "run", "chain");
     struct claimed_task t = claim_step(r, "run", "a");
@@ -469,9 +445,8 @@ static void test_a_claimed_step_is_given_anew_with_its_override(void **state)
 }
 
 /* [SIG-007]: RFC 7396 */
-static void test_params_are_merged(void **state)
+RIG_TEST(test_params_are_merged, r)
 {
-    struct rig *r = *state;
     put_plan(r, chain);
     assert_int_equal(
         start_run_of(r, TENANT, "run", "chain", "{\"a\":1,\"b\":{\"c\":2,\"d\":3}}")->base.result, ERR_OK);
@@ -492,9 +467,8 @@ static void test_params_are_merged(void **state)
 /* --- the run again -------------------------------------------------------------------------------------- */
 
 /* [SIG-006] [SIG-021] [SIG-022] [SIG-023] */
-static void test_a_retried_run_is_a_new_one_and_the_first_stays_as_it_was(void **state)
+RIG_TEST(test_a_retried_run_is_a_new_one_and_the_first_stays_as_it_was, r)
 {
-    struct rig *r = *state;
     put_plan(r, chain);
     start_run_of(r, TENANT, "run", "chain", "{\"a\":1}");
     do_step(r, "run", "a", false);
@@ -521,9 +495,8 @@ static void test_a_retried_run_is_a_new_one_and_the_first_stays_as_it_was(void *
 }
 
 /* [SIG-009] [SIG-027] [SIG-033] AS-16 */
-static void test_an_escalation_is_an_event_and_an_alert_and_changes_no_state(void **state)
+RIG_TEST(test_an_escalation_is_an_event_and_an_alert_and_changes_no_state, r)
 {
-    struct rig *r = *state;
     struct alert_row alert;
     static const char *const levels[] = {"INFO", "WARNING", "CRITICAL", "P1"};
     put_plan(r, chain);
@@ -668,9 +641,8 @@ static void send_by_table(struct rig *r, const char *run, size_t line, enum when
 }
 
 /* [SIG-029] [SIG-030] [SIG-031] [SIG-032] [SIG-126] [SIG-127] [SIG-128] */
-static void test_every_signal_in_every_status(void **state)
+RIG_TEST(test_every_signal_in_every_status, r)
 {
-    struct rig *r = *state;
     r->settings.engine_cancel_grace_ms = 3600000;
     put_plan(r, table_plan);
     put_plan(r, PLAN("fails", STEPS(STEP("f", "") "," STEP("s", "\"f\"") "," STEP("k", "\"f\"") "," STEP(
@@ -693,9 +665,8 @@ static void test_every_signal_in_every_status(void **state)
 }
 
 /* AS-08: force lifts the limit of attempts, and nothing else; AS-11 */
-static void test_unknown_steps_and_runs(void **state)
+RIG_TEST(test_unknown_steps_and_runs, r)
 {
-    struct rig *r = *state;
     put_plan(r, chain);
     start_run(r, "run", "chain");
     assert_int_equal(signal_run(r, "run", SIGNAL_RETRY_STEP, "{\"stepId\":\"nowhere\"}"),
@@ -706,36 +677,5 @@ static void test_unknown_steps_and_runs(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        RIG_TEST(test_a_paused_run_starts_nothing_and_lets_running_steps_end),
-        RIG_TEST(test_each_cycle_of_pausing_has_a_number_and_repeating_changes_nothing),
-        RIG_TEST(test_a_pending_run_can_be_paused),
-        RIG_TEST(test_a_run_whose_steps_ended_while_paused_ends_when_resumed),
-        RIG_TEST(test_tries_survive_a_pause),
-        RIG_TEST(test_a_cancelled_run_waits_for_running_steps),
-        RIG_TEST(test_a_cancelled_run_ends_when_its_grace_is_over),
-        RIG_TEST(test_grace_survives_a_restart_and_is_not_prolonged),
-        RIG_TEST(test_runs_without_running_steps_are_cancelled_at_once),
-        RIG_TEST(test_a_paused_run_with_a_running_step_is_cancelled_after_it),
-        RIG_TEST(test_an_emergency_stop_with_force_waits_for_nobody),
-        RIG_TEST(test_an_emergency_stop_without_force_gives_a_second_and_no_more),
-        RIG_TEST(test_an_emergency_stop_overtakes_a_cancel),
-        RIG_TEST(test_a_worker_lost_after_cancel_ends_the_run),
-        RIG_TEST(test_a_retried_step_gets_its_attempts_anew),
-        RIG_TEST(test_a_step_is_tried_a_thousand_times_and_more_by_force_only),
-        RIG_TEST(test_a_step_retried_during_its_pause_gets_its_attempts_anew),
-        RIG_TEST(test_a_step_retried_while_paused_starts_when_resumed),
-        RIG_TEST(test_a_step_that_waits_for_its_next_try_does_so_behind_a_pause_too),
-        RIG_TEST(test_a_skipped_step_counts_as_done),
-        RIG_TEST(test_a_run_whose_steps_are_all_skipped_is_completed),
-        RIG_TEST(test_an_override_holds_for_the_next_attempt_only),
-        RIG_TEST(test_a_target_stays_with_its_step),
-        RIG_TEST(test_a_claimed_step_is_given_anew_with_its_override),
-        RIG_TEST(test_params_are_merged),
-        RIG_TEST(test_a_retried_run_is_a_new_one_and_the_first_stays_as_it_was),
-        RIG_TEST(test_an_escalation_is_an_event_and_an_alert_and_changes_no_state),
-        RIG_TEST(test_every_signal_in_every_status),
-        RIG_TEST(test_unknown_steps_and_runs),
-    };
-    return RIG_RUN_ALL(tests);
+    return rig_run_all();
 }

@@ -1,11 +1,9 @@
 /* What a policy decision point may answer, and what counts as no answer. */
 #include "domains/gateway/policy_answer.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 
-#include <cmocka.h>
+#include "case.h"
 
 static bool read_text(const char *body, struct policy_answer *ret, char reason[POLICY_ANSWER_REASON_MAX + 1])
 {
@@ -17,7 +15,7 @@ static bool read_text(const char *body, struct policy_answer *ret, char reason[P
     return read;
 }
 
-static void decisions_are_read(void **state)
+TEST(decisions_are_read)
 {
     static const struct {
         const char *body;
@@ -35,7 +33,6 @@ static void decisions_are_read(void **state)
         {"{\"result\":{\"allowed\":true,\"reason\":\"\"}}", true, false, NULL},
         {"{\"result\":{\"allowed\":true,\"reason\":\"\\u00e4\"}}", true, false, "ä"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct policy_answer answer;
         char reason[POLICY_ANSWER_REASON_MAX + 1];
@@ -47,7 +44,7 @@ static void decisions_are_read(void **state)
     }
 }
 
-static void anything_else_is_no_answer(void **state)
+TEST(anything_else_is_no_answer)
 {
     static const char *const bodies[] = {
         "",
@@ -72,7 +69,6 @@ static void anything_else_is_no_answer(void **state)
         "{\"result\":{\"allowed\":true,\"allowed\":false}}",
         "{\"result\":{\"allowed\":true,\"reason\":\"\xff\"}}",
     };
-    (void)state;
     for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++) {
         struct policy_answer answer;
         char reason[POLICY_ANSWER_REASON_MAX + 1];
@@ -81,11 +77,10 @@ static void anything_else_is_no_answer(void **state)
 }
 
 /* 149 bytes and one character of two: the character goes as a whole. */
-static void a_long_reason_is_cut_between_characters(void **state)
+TEST(a_long_reason_is_cut_between_characters)
 {
     char body[512], reason[POLICY_ANSWER_REASON_MAX + 1], wanted[POLICY_ANSWER_REASON_MAX + 1];
     struct policy_answer answer;
-    (void)state;
     snprintf(wanted, sizeof wanted, "%0*d", POLICY_ANSWER_REASON_MAX - 1, 7);
     snprintf(body, sizeof body, "{\"result\":{\"allowed\":false,\"reason\":\"%sä and more\"}}", wanted);
     assert_true(read_text(body, &answer, reason));
@@ -94,12 +89,4 @@ static void a_long_reason_is_cut_between_characters(void **state)
     snprintf(body, sizeof body, "{\"result\":{\"allowed\":false,\"reason\":\"%s\"}}", wanted);
     assert_true(read_text(body, &answer, reason));
     assert_string_equal(reason, wanted);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(decisions_are_read),
-                                       cmocka_unit_test(anything_else_is_no_answer),
-                                       cmocka_unit_test(a_long_reason_is_cut_between_characters)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "case.h"
 #include "base/must.h"
 #include "http/problem.h"
 #include "http/router.h"
@@ -193,10 +194,10 @@ static void on_close(struct http_exchange *x)
     on_echo(x);
 }
 
-struct handler {
+struct route_info {
     void (*serve)(struct http_exchange *x);
 };
-#define H(f) (&(const struct handler){f})
+#define H(f) (&(const struct route_info){f})
 
 static const struct route routes[] = {
     {HTTP_GET, "/echo", "echoGet", H(on_echo)},
@@ -244,7 +245,7 @@ static void on_request(struct http_exchange *x)
     if (x->body_too_large) {
         answer_problem(x, ERR_REQUEST_PAYLOAD_TOO_LARGE);
     } else if (match.route) {
-        ((const struct handler *)match.route->info)->serve(x);
+        match.route->info->serve(x);
     } else if (match.path_known) {
         http_reply_header(x, "Allow", str_of(match.allow));
         answer_problem(x, ERR_REQUEST_METHOD_NOT_ALLOWED);
@@ -690,4 +691,23 @@ bool client_at_end(struct client *c)
         return false;
     char byte;
     return receive(c, &byte, 1) <= 0;
+}
+
+int harness_up(void **state)
+{
+    *state = harness_start(2, NULL);
+    return 0;
+}
+
+int harness_down(void **state)
+{
+    harness_stop(*state);
+    return 0;
+}
+
+void assert_answer(struct client *c, int status, const char *body)
+{
+    struct answer a = client_answer(c);
+    assert_int_equal(a.status, status);
+    assert_string_equal(a.body, body);
 }

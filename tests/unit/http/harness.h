@@ -40,7 +40,7 @@ struct harness {
     _Atomic int64_t next_round_waits_ms; /* the end of the next round with a request does */
     _Atomic bool waits_unsaid;           /* without saying so */
     _Atomic uint32_t waits;              /* rounds whose end is waiting now */
-    /* What the end of the next round with a request resumes and answers itself. */
+    /* The exchanges that the end of the next round with a request resumes and answers itself. */
     struct http_exchange *answered_at_end[HELD_MAX];
     _Atomic uint32_t answered_at_end_count;
     _Atomic uint32_t answered_by_others; /* of those, how many it did answer itself */
@@ -101,5 +101,13 @@ struct answer client_answer(struct client *c);
 struct answer client_answer_to_head(struct client *c); /* no body follows */
 bool client_at_end(struct client *c);                  /* waits for the server to close */
 const char *answer_header(const struct answer *a, const char *name, char out[256]); /* NULL: none */
+
+/* One with two loops for a test: HTTP_TEST(name, h) has it as `struct harness *h`. */
+int harness_up(void **state);
+int harness_down(void **state);
+#define HTTP_TEST(name, parameter) TEST_WITH(name, struct harness *parameter, harness_up, harness_down)
+
+#define GET(path) "GET " path " HTTP/1.1\r\nHost: a\r\n\r\n"
+void assert_answer(struct client *c, int status, const char *body);
 
 #endif

@@ -1,17 +1,13 @@
 /* Bodies: refused with their head, and how many bytes of them are in memory. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "case.h"
 
 #include "base/must.h"
 #include "harness.h"
 
 #include "base/banned.h"
-
-#define GET(path) "GET " path " HTTP/1.1\r\nHost: a\r\n\r\n"
 
 enum { BODIES_MAX = 1024 * 1024, BODY_BYTES = 400 * 1024, SENT_BYTES = 300 * 1024, SMALL_BYTES = 20 * 1024 };
 
@@ -32,9 +28,8 @@ static void expect_served(struct client *c)
     assert_int_equal(client_answer(c).status, 200);
 }
 
-static void a_refused_body_that_came_with_its_head_is_skipped(void **state)
+TEST(a_refused_body_that_came_with_its_head_is_skipped)
 {
-    (void)state;
     struct harness *h = harness_start(1, NULL);
     struct client c = client_tcp(h);
     /* Were the body not skipped it would be taken for a request. */
@@ -53,9 +48,8 @@ static void a_refused_body_that_came_with_its_head_is_skipped(void **state)
     harness_stop(h);
 }
 
-static void a_refused_body_that_is_still_on_its_way_is_not_waited_for_nor_kept(void **state)
+TEST(a_refused_body_that_is_still_on_its_way_is_not_waited_for_nor_kept)
 {
-    (void)state;
     static const char *const heads[] = {
         "POST /echo HTTP/1.1\r\nHost: a\r\nX-Refuse: 1\r\nContent-Length: 100000\r\n\r\npart of it",
         "POST /echo HTTP/1.1\r\nHost: a\r\nX-Refuse: 1\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n",
@@ -75,9 +69,8 @@ static void a_refused_body_that_is_still_on_its_way_is_not_waited_for_nor_kept(v
     harness_stop(h);
 }
 
-static void a_client_that_expects_100_gets_it_only_for_a_head_that_passes(void **state)
+TEST(a_client_that_expects_100_gets_it_only_for_a_head_that_passes)
 {
-    (void)state;
     struct harness *h = harness_start(1, NULL);
     struct client c = client_tcp(h);
     send_part(&c, "Expect: 100-continue\r\n", 5, 0);
@@ -96,9 +89,8 @@ static void a_client_that_expects_100_gets_it_only_for_a_head_that_passes(void *
 
 /* Two parts of 300 KB fit into seven eighths of a megabyte, a third does not; a small one still does, and so
  * does a large one over the Unix socket. */
-static void large_bodies_together_have_a_limit_below_which_small_ones_still_fit(void **state)
+TEST(large_bodies_together_have_a_limit_below_which_small_ones_still_fit)
 {
-    (void)state;
     struct harness *h = harness_start(1, &(struct http_limits){.bodies_max_bytes = BODIES_MAX});
     struct client first = client_tcp(h), second = client_tcp(h), third = client_tcp(h), small = client_tcp(h),
                   own = client_unix(h);
@@ -127,9 +119,8 @@ static void large_bodies_together_have_a_limit_below_which_small_ones_still_fit(
     harness_stop(h);
 }
 
-static void a_chunked_body_counts_while_it_arrives(void **state)
+TEST(a_chunked_body_counts_while_it_arrives)
 {
-    (void)state;
     struct harness *h = harness_start(1, &(struct http_limits){.bodies_max_bytes = 200 * 1024});
     struct client c = client_tcp(h);
     client_text(&c,
@@ -146,9 +137,8 @@ static void a_chunked_body_counts_while_it_arrives(void **state)
 }
 
 /* A head in pieces is memory too, and nobody has looked at it yet. */
-static void heads_in_pieces_count_as_well(void **state)
+TEST(heads_in_pieces_count_as_well)
 {
-    (void)state;
     enum { HEADS = 40, PIECE = 15 * 1024 };
     struct harness *h = harness_start(1, &(struct http_limits){.bodies_max_bytes = 20 * PIECE});
     struct client clients[HEADS];
@@ -166,17 +156,4 @@ static void heads_in_pieces_count_as_well(void **state)
         client_close(&clients[i]);
     assert_true(harness_await(held_bytes_are, h, 0));
     harness_stop(h);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_refused_body_that_came_with_its_head_is_skipped),
-        cmocka_unit_test(a_refused_body_that_is_still_on_its_way_is_not_waited_for_nor_kept),
-        cmocka_unit_test(a_client_that_expects_100_gets_it_only_for_a_head_that_passes),
-        cmocka_unit_test(large_bodies_together_have_a_limit_below_which_small_ones_still_fit),
-        cmocka_unit_test(a_chunked_body_counts_while_it_arrives),
-        cmocka_unit_test(heads_in_pieces_count_as_well),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

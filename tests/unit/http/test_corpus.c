@@ -1,13 +1,11 @@
 /* Every case of corpus/expect.tsv against a real server, each with a canary request behind it. The
  * canary must be answered exactly when the case leaves the connection open, whatever the pieces the
  * bytes arrive in. [S1 of the reliability plan] */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "case.h"
 
 #include "base/must.h"
 #include "harness.h"
@@ -106,9 +104,10 @@ static void check(struct harness *h, const struct corpus_case *c, struct client 
     client_close(client);
 }
 
-static void every_case_is_judged_when_it_arrives_whole(void **state)
+#define HARNESS_TEST(name, parameter) TEST_WITH(name, struct harness *parameter, NULL, NULL)
+
+HARNESS_TEST(every_case_is_judged_when_it_arrives_whole, h)
 {
-    struct harness *h = *state;
     for (size_t i = 0; i < case_count; i++) {
         uint32_t before = h->canaries;
         struct client c = i % 2 ? client_tcp(h) : client_unix(h);
@@ -117,9 +116,8 @@ static void every_case_is_judged_when_it_arrives_whole(void **state)
     }
 }
 
-static void every_case_is_judged_alike_byte_by_byte(void **state)
+HARNESS_TEST(every_case_is_judged_alike_byte_by_byte, h)
 {
-    struct harness *h = *state;
     for (size_t i = 0; i < case_count; i++) {
         const struct strbuf *b = &cases[i].bytes;
         size_t step = b->len > BYTEWISE_BYTES_MAX ? 777 : 1;
@@ -132,9 +130,8 @@ static void every_case_is_judged_alike_byte_by_byte(void **state)
     }
 }
 
-static void every_case_is_judged_alike_at_every_split(void **state)
+HARNESS_TEST(every_case_is_judged_alike_at_every_split, h)
 {
-    struct harness *h = *state;
     for (size_t i = 0; i < case_count; i++) {
         const struct strbuf *b = &cases[i].bytes;
         for (size_t at = 1; at < b->len && b->len <= SPLIT_BYTES_MAX; at++) {
@@ -149,9 +146,8 @@ static void every_case_is_judged_alike_at_every_split(void **state)
     }
 }
 
-static void a_client_that_leaves_after_any_byte_harms_nobody(void **state)
+HARNESS_TEST(a_client_that_leaves_after_any_byte_harms_nobody, h)
 {
-    struct harness *h = *state;
     for (size_t i = 0; i < case_count; i++) {
         const struct strbuf *b = &cases[i].bytes;
         for (size_t at = 0; at < b->len && b->len <= SPLIT_BYTES_MAX; at += 7) {
@@ -164,20 +160,12 @@ static void a_client_that_leaves_after_any_byte_harms_nobody(void **state)
     assert_true(harness_await(busy_is, h, 0));
 }
 
-static void the_corpus_is_complete(void **state)
+TEST(the_corpus_is_complete)
 {
-    (void)state;
     assert_true(case_count >= 200);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_corpus_is_complete),
-        cmocka_unit_test(every_case_is_judged_when_it_arrives_whole),
-        cmocka_unit_test(every_case_is_judged_alike_byte_by_byte),
-        cmocka_unit_test(every_case_is_judged_alike_at_every_split),
-        cmocka_unit_test(a_client_that_leaves_after_any_byte_harms_nobody),
-    };
-    return cmocka_run_group_tests(tests, load, unload);
+    return test_run("tests", load, unload);
 }

@@ -1,12 +1,10 @@
 /* Large bodies: few under way at a time, in turn by sender, and nobody with a small one waits for them. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include <cmocka.h>
+#include "case.h"
 
 #include "base/must.h"
 #include "harness.h"
@@ -18,12 +16,6 @@ enum { LARGE = 40 * 1024, UNDER_WAY = 2, QUIET_MS = 100 };
 static int start(void **state)
 {
     *state = harness_start(1, NULL);
-    return 0;
-}
-
-static int stop(void **state)
-{
-    harness_stop(*state);
     return 0;
 }
 
@@ -73,9 +65,10 @@ static void release_all(struct harness *h, struct client *c, struct http_exchang
     }
 }
 
-static void one_more_waits_for_the_end_of_another_and_small_ones_do_not(void **state)
+#define LIVE_TEST(name, parameter) TEST_WITH(name, struct harness *parameter, start, harness_down)
+
+LIVE_TEST(one_more_waits_for_the_end_of_another_and_small_ones_do_not, h)
 {
-    struct harness *h = *state;
     struct client c[UNDER_WAY + 1], small = client_tcp(h);
     struct http_exchange *held[UNDER_WAY + 1];
     hold_all(h, c, held, UNDER_WAY);
@@ -95,9 +88,8 @@ static void one_more_waits_for_the_end_of_another_and_small_ones_do_not(void **s
     release_all(h, c + 1, held + 1, UNDER_WAY);
 }
 
-static void what_is_stuck_holds_up_the_next_for_a_second_at_most(void **state)
+LIVE_TEST(what_is_stuck_holds_up_the_next_for_a_second_at_most, h)
 {
-    struct harness *h = *state;
     struct client c[UNDER_WAY + 1];
     struct http_exchange *held[UNDER_WAY + 1];
     hold_all(h, c, held, UNDER_WAY);
@@ -108,11 +100,10 @@ static void what_is_stuck_holds_up_the_next_for_a_second_at_most(void **state)
     release_all(h, c, held, UNDER_WAY + 1);
 }
 
-static void turns_go_from_sender_to_sender(void **state)
+LIVE_TEST(turns_go_from_sender_to_sender, h)
 {
     static const char *const senders[] = {"a", "a", "a", "b"};
     static const char *const targets[] = {"/echo?1", "/echo?2", "/echo?3", "/echo?4"};
-    struct harness *h = *state;
     struct client c[UNDER_WAY], next[LENGTH_OF(senders)];
     struct http_exchange *held[UNDER_WAY];
     for (size_t i = 0; i < LENGTH_OF(senders); i++)
@@ -134,9 +125,8 @@ static void turns_go_from_sender_to_sender(void **state)
 }
 
 /* A connection that ends while it waits is let go at once, not when its turn would come. */
-static void who_leaves_while_waiting_is_forgotten(void **state)
+LIVE_TEST(who_leaves_while_waiting_is_forgotten, h)
 {
-    struct harness *h = *state;
     struct client c[UNDER_WAY], gone = heavy_client(h, "y");
     struct http_exchange *held[UNDER_WAY];
     hold_all(h, c, held, UNDER_WAY);
@@ -145,16 +135,4 @@ static void who_leaves_while_waiting_is_forgotten(void **state)
     client_close(&gone);
     assert_true(harness_await(connections_are, h, UNDER_WAY));
     release_all(h, c, held, UNDER_WAY);
-}
-
-int main(void)
-{
-#define LIVE(name) cmocka_unit_test_setup_teardown(name, start, stop)
-    const struct CMUnitTest tests[] = {
-        LIVE(one_more_waits_for_the_end_of_another_and_small_ones_do_not),
-        LIVE(what_is_stuck_holds_up_the_next_for_a_second_at_most),
-        LIVE(turns_go_from_sender_to_sender),
-        LIVE(who_leaves_while_waiting_is_forgotten),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

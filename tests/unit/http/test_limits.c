@@ -1,8 +1,6 @@
 /* Slow and idle clients, too many of them, and the end of a server. */
 #include <malloc.h>
 #include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,14 +8,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "case.h"
 
 #include "base/must.h"
 #include "harness.h"
 
 #include "base/banned.h"
-
-#define GET(path) "GET " path " HTTP/1.1\r\nHost: a\r\n\r\n"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 enum { SANITIZED = true, IDLE_CONNECTIONS = 1000 };
@@ -37,9 +33,8 @@ static struct answer trickle(struct client *c, const char *text)
     }
 }
 
-static void a_request_that_trickles_in_is_cut_off(void **state)
+TEST(a_request_that_trickles_in_is_cut_off)
 {
-    (void)state;
     struct harness *h = harness_start(1, &(struct http_limits){.request_read_ms = 150});
     static const char *const slow[] = {
         "GET /echo HTTP/1.1\r\nHost: a\r\nX: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
@@ -107,9 +102,8 @@ static const char *order_of(struct harness *h, struct client first[ROUND_OF], si
 
 /* Whoever sends large bodies is served behind all who came after him with small ones. The control: as soon as
  * he sends small ones himself he is served in his turn. */
-static void large_bodies_are_read_behind_small_requests(void **state)
+TEST(large_bodies_are_read_behind_small_requests)
 {
-    (void)state;
     struct harness *h = harness_start(1, NULL);
     struct client large[ROUND_OF], small[ROUND_OF];
     for (int i = 0; i < ROUND_OF; i++) {
@@ -132,9 +126,8 @@ static void large_bodies_are_read_behind_small_requests(void **state)
     harness_stop(h);
 }
 
-static void an_idle_connection_is_closed_without_a_word(void **state)
+TEST(an_idle_connection_is_closed_without_a_word)
 {
-    (void)state;
     struct harness *h = harness_start(1, &(struct http_limits){.idle_ms = 60});
     struct client fresh = client_tcp(h), used = client_tcp(h);
     client_text(&used, GET("/echo"));
@@ -146,9 +139,8 @@ static void an_idle_connection_is_closed_without_a_word(void **state)
     harness_stop(h);
 }
 
-static void an_answer_nobody_takes_is_given_up(void **state)
+TEST(an_answer_nobody_takes_is_given_up)
 {
-    (void)state;
     struct harness *h = harness_start(1, &(struct http_limits){.write_ms = 100});
     struct client c = client_tcp(h);
     client_text(&c, GET("/big"));
@@ -172,9 +164,8 @@ static void expect_big(struct client *c)
 }
 
 /* Two who do not read where there is no room for both; the second has asked for more behind it. */
-static void of_answers_that_nobody_reads_the_oldest_gives_way(void **state)
+TEST(of_answers_that_nobody_reads_the_oldest_gives_way)
 {
-    (void)state;
     struct harness *h = harness_start(
         1, &(struct http_limits){.bodies_max_bytes = 1024 * 1024, .write_ms = 10 * PATIENCE_MS});
     struct client first = client_tcp(h), second = client_tcp(h), own = client_unix(h);
@@ -196,9 +187,8 @@ static void of_answers_that_nobody_reads_the_oldest_gives_way(void **state)
     harness_stop(h);
 }
 
-static void answers_that_fit_wait_for_their_readers_together(void **state)
+TEST(answers_that_fit_wait_for_their_readers_together)
 {
-    (void)state;
     struct harness *h = harness_start(1, &(struct http_limits){.bodies_max_bytes = 1LL << 30});
     struct client first = client_tcp(h), second = client_tcp(h);
     client_text(&first, GET("/big"));
@@ -219,9 +209,8 @@ static void send_half(struct harness *h, struct client *c)
     assert_true(harness_await(holds_at_least, h, before + 1));
 }
 
-static void beyond_the_limit_a_connection_is_told_503_where_none_is_idle(void **state)
+TEST(beyond_the_limit_a_connection_is_told_503_where_none_is_idle)
 {
-    (void)state;
     struct harness *h = harness_start(1, &(struct http_limits){.connections_max = 2});
     struct client a = client_tcp(h), b = client_tcp(h);
     assert_true(harness_await(connections_are, h, 2));
@@ -245,9 +234,8 @@ static void beyond_the_limit_a_connection_is_told_503_where_none_is_idle(void **
     harness_stop(h);
 }
 
-static void a_full_house_has_room_for_the_unix_socket_which_has_a_limit_of_its_own(void **state)
+TEST(a_full_house_has_room_for_the_unix_socket_which_has_a_limit_of_its_own)
 {
-    (void)state;
     struct harness *h = harness_start(1, &(struct http_limits){.connections_max = 1, .unix_max = 1});
     struct client outside = client_tcp(h);
     assert_true(harness_await(connections_are, h, 1));
@@ -280,9 +268,8 @@ static uint32_t raise_fd_limit(uint32_t wanted)
     return (uint32_t)l.rlim_cur;
 }
 
-static void idle_connections_cost_little_memory(void **state)
+TEST(idle_connections_cost_little_memory)
 {
-    (void)state;
     uint32_t fds = raise_fd_limit(2 * IDLE_CONNECTIONS + 100);
     uint32_t count = (fds - 100) / 2 < IDLE_CONNECTIONS ? (fds - 100) / 2 : IDLE_CONNECTIONS;
     struct harness *h = harness_start(1, &(struct http_limits){.unix_max = count});
@@ -324,9 +311,8 @@ static void idle_connections_cost_little_memory(void **state)
 
 /* ---- the end ---- */
 
-static void a_draining_server_finishes_what_it_has_and_takes_nothing_new(void **state)
+TEST(a_draining_server_finishes_what_it_has_and_takes_nothing_new)
 {
-    (void)state;
     struct harness *h = harness_start(2, NULL);
     struct client idle = client_tcp(h), busy = client_tcp(h);
     client_text(&idle, GET("/echo"));
@@ -347,9 +333,8 @@ static void a_draining_server_finishes_what_it_has_and_takes_nothing_new(void **
     harness_stop(h);
 }
 
-static void a_request_half_read_when_draining_begins_is_still_answered(void **state)
+TEST(a_request_half_read_when_draining_begins_is_still_answered)
 {
-    (void)state;
     struct harness *h = harness_start(1, NULL);
     struct client c = client_unix(h);
     assert_true(client_send_and_wait(&c, "GET /echo HTT", 13));
@@ -362,9 +347,8 @@ static void a_request_half_read_when_draining_begins_is_still_answered(void **st
     harness_stop(h);
 }
 
-static void a_server_may_stop_with_exchanges_parked(void **state)
+TEST(a_server_may_stop_with_exchanges_parked)
 {
-    (void)state;
     struct harness *h = harness_start(2, NULL);
     struct client clients[8];
     for (size_t i = 0; i < LENGTH_OF(clients); i++) {
@@ -381,9 +365,8 @@ static void a_server_may_stop_with_exchanges_parked(void **state)
     }
 }
 
-static void an_exchange_still_owed_a_resume_is_freed_with_the_server(void **state)
+TEST(an_exchange_still_owed_a_resume_is_freed_with_the_server)
 {
-    (void)state;
     struct harness *h = harness_start(1, NULL);
     struct client c = client_tcp(h);
     client_text(&c, GET("/timeout"));
@@ -396,20 +379,5 @@ static void an_exchange_still_owed_a_resume_is_freed_with_the_server(void **stat
 int main(void)
 {
     mallopt(M_ARENA_MAX, 1); /* mallinfo2() sees only the first */
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(idle_connections_cost_little_memory),
-        cmocka_unit_test(a_request_that_trickles_in_is_cut_off),
-        cmocka_unit_test(large_bodies_are_read_behind_small_requests),
-        cmocka_unit_test(an_idle_connection_is_closed_without_a_word),
-        cmocka_unit_test(an_answer_nobody_takes_is_given_up),
-        cmocka_unit_test(of_answers_that_nobody_reads_the_oldest_gives_way),
-        cmocka_unit_test(answers_that_fit_wait_for_their_readers_together),
-        cmocka_unit_test(beyond_the_limit_a_connection_is_told_503_where_none_is_idle),
-        cmocka_unit_test(a_full_house_has_room_for_the_unix_socket_which_has_a_limit_of_its_own),
-        cmocka_unit_test(a_draining_server_finishes_what_it_has_and_takes_nothing_new),
-        cmocka_unit_test(a_request_half_read_when_draining_begins_is_still_answered),
-        cmocka_unit_test(a_server_may_stop_with_exchanges_parked),
-        cmocka_unit_test(an_exchange_still_owed_a_resume_is_freed_with_the_server),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return test_run("tests", NULL, NULL);
 }

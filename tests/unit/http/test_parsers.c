@@ -1,11 +1,9 @@
 /* The pure parsers: head, chunked bodies, paths and queries. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "case.h"
 
 #include "base/must.h"
 #include "http/chunked.h"
@@ -33,9 +31,8 @@ static void assert_str(struct str got, const char *want)
         fail_msg("got '%.*s', want '%s'", STR_ARG(got), want);
 }
 
-static void a_plain_head_is_taken_apart(void **state)
+TEST(a_plain_head_is_taken_apart)
 {
-    (void)state;
     assert_int_equal(parse("POST /v1/jobs?a=b&c HTTP/1.1\r\nHost: example:80\r\nContent-Length: 12\r\n"
                            "X-Odd:  two  words \t\r\n\r\n"),
                      0);
@@ -52,9 +49,8 @@ static void a_plain_head_is_taken_apart(void **state)
     assert_false(head.http_1_0);
 }
 
-static void a_missing_query_is_absent_and_an_empty_one_is_empty(void **state)
+TEST(a_missing_query_is_absent_and_an_empty_one_is_empty)
 {
-    (void)state;
     assert_int_equal(parse("GET /a HTTP/1.1\r\nHost: a\r\n\r\n"), 0);
     assert_null(head.query.ptr);
     assert_int_equal(parse("GET /a? HTTP/1.1\r\nHost: a\r\n\r\n"), 0);
@@ -62,9 +58,8 @@ static void a_missing_query_is_absent_and_an_empty_one_is_empty(void **state)
     assert_int_equal(head.query.len, 0);
 }
 
-static void an_absolute_target_gives_the_same_path_and_query(void **state)
+TEST(an_absolute_target_gives_the_same_path_and_query)
 {
-    (void)state;
     assert_int_equal(parse("GET http://a:1/x?y=/z HTTP/1.1\r\nHost: a:1\r\n\r\n"), 0);
     assert_str(head.path, "/x");
     assert_str(head.query, "y=/z");
@@ -73,9 +68,8 @@ static void an_absolute_target_gives_the_same_path_and_query(void **state)
     assert_str(head.query, "y");
 }
 
-static void keep_alive_follows_version_and_connection(void **state)
+TEST(keep_alive_follows_version_and_connection)
 {
-    (void)state;
     static const struct {
         const char *head;
         bool keep;
@@ -95,9 +89,8 @@ static void keep_alive_follows_version_and_connection(void **state)
     }
 }
 
-static void every_method_of_the_list_is_known_and_others_are_other(void **state)
+TEST(every_method_of_the_list_is_known_and_others_are_other)
 {
-    (void)state;
     for (int m = 0; m < HTTP_OTHER; m++) {
         char text[128];
         snprintf(text, sizeof text, "%s / HTTP/1.1\r\nHost: a\r\n\r\n",
@@ -110,17 +103,15 @@ static void every_method_of_the_list_is_known_and_others_are_other(void **state)
     assert_str(head.method_text, "OTHER");
 }
 
-static void the_field_room_is_a_hard_limit(void **state)
+TEST(the_field_room_is_a_hard_limit)
 {
-    (void)state;
     struct str text = STR("GET / HTTP/1.1\r\nHost: a\r\nA: 1\r\nB: 2\r\n\r\n");
     assert_int_equal(head_parse(text, room, 3, &head, &err), 0);
     assert_int_equal(head_parse(text, room, 2, &head, &err), 431);
 }
 
-static void a_scan_finds_the_same_end_in_any_pieces(void **state)
+TEST(a_scan_finds_the_same_end_in_any_pieces)
 {
-    (void)state;
     struct str text = STR("\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\nPOST");
     for (size_t split = 0; split <= text.len; split++) {
         struct head_scan scan = {0};
@@ -133,9 +124,8 @@ static void a_scan_finds_the_same_end_in_any_pieces(void **state)
     }
 }
 
-static void a_scan_refuses_as_soon_as_it_can(void **state)
+TEST(a_scan_refuses_as_soon_as_it_can)
 {
-    (void)state;
     static const char *const broken[] = {"\n", "\x16\x03", "GET / HTTP/1.1\n", "\r\n\r\n", "\r\n\n", " "};
     for (size_t i = 0; i < LENGTH_OF(broken); i++) {
         struct head_scan scan = {0};
@@ -162,9 +152,8 @@ static enum chunked_result decode(const char *text, size_t step, struct strbuf *
     return r;
 }
 
-static void chunks_join_to_the_same_body_in_any_pieces(void **state)
+TEST(chunks_join_to_the_same_body_in_any_pieces)
 {
-    (void)state;
     const char *text = "5;x=y\r\nhello\r\n00B\r\n chunked wo\r\n2\r\n\r\n\r\n0\r\nA: b\r\n\r\nGET /";
     for (size_t step = 1; step <= strlen(text); step++) {
         struct strbuf body = {0};
@@ -176,9 +165,8 @@ static void chunks_join_to_the_same_body_in_any_pieces(void **state)
     }
 }
 
-static void a_body_may_be_as_large_as_the_limit_and_no_larger(void **state)
+TEST(a_body_may_be_as_large_as_the_limit_and_no_larger)
 {
-    (void)state;
     struct strbuf body = {0};
     size_t left;
     assert_int_equal(decode("20\r\n01234567890123456789012345678901\r\n0\r\n\r\n", 7, &body, &left),
@@ -196,9 +184,8 @@ static void a_body_may_be_as_large_as_the_limit_and_no_larger(void **state)
     strbuf_free(&body);
 }
 
-static void bytes_behind_the_end_are_not_taken(void **state)
+TEST(bytes_behind_the_end_are_not_taken)
 {
-    (void)state;
     struct chunked c = {0};
     struct strbuf body = {0};
     struct str in = STR("0\r\n\r\n");
@@ -210,9 +197,8 @@ static void bytes_behind_the_end_are_not_taken(void **state)
 
 /* ---- paths and queries ---- */
 
-static void paths_are_decoded_or_refused(void **state)
+ARENA_TEST(paths_are_decoded_or_refused, a)
 {
-    (void)state;
     static const struct {
         const char *raw, *path; /* path NULL: refused */
     } rows[] = {
@@ -236,7 +222,6 @@ static void paths_are_decoded_or_refused(void **state)
         {"/%ed%a0%80", NULL},
         {"/%f4%90%80%80", NULL},
     };
-    struct arena *a = arena_new(4096);
     for (size_t i = 0; i < LENGTH_OF(rows); i++) {
         struct str path;
         enum err_code code = target_decode_path(a, str_of(rows[i].raw), &path, &err);
@@ -244,12 +229,10 @@ static void paths_are_decoded_or_refused(void **state)
         if (rows[i].path)
             assert_str(path, rows[i].path);
     }
-    arena_free(a);
 }
 
-static void query_parameters_are_found_and_decoded(void **state)
+ARENA_TEST(query_parameters_are_found_and_decoded, a)
 {
-    (void)state;
     static const struct {
         const char *query, *value; /* value NULL: absent */
     } rows[] = {
@@ -267,7 +250,6 @@ static void query_parameters_are_found_and_decoded(void **state)
         {"%=broken&q=fine", "fine"},
         {"x=%&q=fine", "fine"},
     };
-    struct arena *a = arena_new(4096);
     for (size_t i = 0; i < LENGTH_OF(rows); i++) {
         struct str value;
         assert_int_equal(target_query(a, str_of(rows[i].query), STR("q"), &value, &err), ERR_OK);
@@ -282,25 +264,4 @@ static void query_parameters_are_found_and_decoded(void **state)
     static const char *const broken[] = {"q=%", "q=%2", "q=%zz", "q=%00", "q=%ff", "a&q=x%"};
     for (size_t i = 0; i < LENGTH_OF(broken); i++)
         assert_int_equal(target_query(a, str_of(broken[i]), STR("q"), &value, &err), ERR_REQUEST_MALFORMED);
-    arena_free(a);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_plain_head_is_taken_apart),
-        cmocka_unit_test(a_missing_query_is_absent_and_an_empty_one_is_empty),
-        cmocka_unit_test(an_absolute_target_gives_the_same_path_and_query),
-        cmocka_unit_test(keep_alive_follows_version_and_connection),
-        cmocka_unit_test(every_method_of_the_list_is_known_and_others_are_other),
-        cmocka_unit_test(the_field_room_is_a_hard_limit),
-        cmocka_unit_test(a_scan_finds_the_same_end_in_any_pieces),
-        cmocka_unit_test(a_scan_refuses_as_soon_as_it_can),
-        cmocka_unit_test(chunks_join_to_the_same_body_in_any_pieces),
-        cmocka_unit_test(a_body_may_be_as_large_as_the_limit_and_no_larger),
-        cmocka_unit_test(bytes_behind_the_end_are_not_taken),
-        cmocka_unit_test(paths_are_decoded_or_refused),
-        cmocka_unit_test(query_parameters_are_found_and_decoded),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,20 +1,16 @@
 /* Connections by source address: at a limit the longest idle one closes for the new one. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "case.h"
 
 #include "base/must.h"
 #include "harness.h"
 #include "http/http_internal.h"
 
 #include "base/banned.h"
-
-#define GET(path) "GET " path " HTTP/1.1\r\nHost: a\r\n\r\n"
 
 enum { LIMIT = 4 };
 
@@ -66,29 +62,25 @@ static void the_longest_idle_closes_for_a_new_one(uint32_t threads, const struct
     harness_stop(h);
 }
 
-static void at_the_limit_of_an_address_its_longest_idle_connection_closes(void **state)
+TEST(at_the_limit_of_an_address_its_longest_idle_connection_closes)
 {
-    (void)state;
     the_longest_idle_closes_for_a_new_one(1, &(struct http_limits){.connections_per_address = LIMIT});
 }
 
-static void also_when_it_belongs_to_another_loop(void **state)
+TEST(also_when_it_belongs_to_another_loop)
 {
-    (void)state;
     for (int i = 0; i < 5; i++) /* the kernel spreads them by chance */
         the_longest_idle_closes_for_a_new_one(3, &(struct http_limits){.connections_per_address = LIMIT});
 }
 
-static void at_the_limit_of_the_server_the_longest_idle_connection_of_all_closes(void **state)
+TEST(at_the_limit_of_the_server_the_longest_idle_connection_of_all_closes)
 {
-    (void)state;
     the_longest_idle_closes_for_a_new_one(2, &(struct http_limits){.connections_max = LIMIT});
 }
 
 /* Half a head each, but for the one that was served last: the new one takes the place of the first. */
-static void a_connection_that_has_sent_half_a_head_is_idle_as_before(void **state)
+TEST(a_connection_that_has_sent_half_a_head_is_idle_as_before)
 {
-    (void)state;
     struct harness *h = harness_start(1, &(struct http_limits){.connections_per_address = LIMIT});
     struct client clients[LIMIT], fifth;
     fill(h, clients);
@@ -109,9 +101,8 @@ static void a_connection_that_has_sent_half_a_head_is_idle_as_before(void **stat
     harness_stop(h);
 }
 
-static void where_none_is_idle_the_new_one_is_refused(void **state)
+TEST(where_none_is_idle_the_new_one_is_refused)
 {
-    (void)state;
     struct harness *h = harness_start(1, &(struct http_limits){.connections_per_address = 2});
     struct client parked = client_tcp(h), half = client_tcp(h), third, own = client_unix(h);
     client_text(&parked, GET("/hold"));
@@ -145,9 +136,8 @@ static void where_none_is_idle_the_new_one_is_refused(void **state)
 }
 
 /* Between a loop's question and its connection another loop may ask: the limit holds all the same. */
-static void loops_that_ask_at_the_same_time_never_take_one_place_twice(void **state)
+TEST(loops_that_ask_at_the_same_time_never_take_one_place_twice)
 {
-    (void)state;
     static const struct http_address here = {{[15] = 1}}, there = {{[0] = 0x20, [15] = 1}};
     struct http_server *server = must_alloc(sizeof *server);
     struct http_loop *a = must_alloc(sizeof *a), *b = must_alloc(sizeof *b);
@@ -169,9 +159,8 @@ static void loops_that_ask_at_the_same_time_never_take_one_place_twice(void **st
     free(server);
 }
 
-static void networks_are_ipv4_addresses_and_halves_of_ipv6_addresses(void **state)
+TEST(networks_are_ipv4_addresses_and_halves_of_ipv6_addresses)
 {
-    (void)state;
     static const struct http_address v4 = {{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 192, 0, 2, 7}};
     static const struct http_address v6 = {{0x20, 0x01, 0x0d, 0xb8, 0, 1, 0, 2, 3, 4, 5, 6, 7, 8, 9, 10}};
     char text[HTTP_ADDRESS_TEXT_MAX];
@@ -180,18 +169,4 @@ static void networks_are_ipv4_addresses_and_halves_of_ipv6_addresses(void **stat
     network = http_address_network(&v6);
     assert_true(str_is(http_address_text(&network, text), "2001:db8:1:2::"));
     assert_true(str_is(http_address_text(&v6, text), "2001:db8:1:2:304:506:708:90a"));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(at_the_limit_of_an_address_its_longest_idle_connection_closes),
-        cmocka_unit_test(also_when_it_belongs_to_another_loop),
-        cmocka_unit_test(at_the_limit_of_the_server_the_longest_idle_connection_of_all_closes),
-        cmocka_unit_test(a_connection_that_has_sent_half_a_head_is_idle_as_before),
-        cmocka_unit_test(where_none_is_idle_the_new_one_is_refused),
-        cmocka_unit_test(loops_that_ask_at_the_same_time_never_take_one_place_twice),
-        cmocka_unit_test(networks_are_ipv4_addresses_and_halves_of_ipv6_addresses),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,8 +4,6 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,38 +13,16 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "case.h"
 
 #include "base/must.h"
 #include "harness.h"
 
 #include "base/banned.h"
 
-#define GET(path) "GET " path " HTTP/1.1\r\nHost: a\r\n\r\n"
-
-static int start(void **state)
+HTTP_TEST(a_request_is_answered_over_tcp_and_over_the_unix_socket, h)
 {
-    *state = harness_start(2, NULL);
-    return 0;
-}
-
-static int stop(void **state)
-{
-    struct harness *h = *state;
-    harness_stop(h);
-    return 0;
-}
-
-static void assert_answer(struct client *c, int status, const char *body)
-{
-    struct answer a = client_answer(c);
-    assert_int_equal(a.status, status);
-    assert_string_equal(a.body, body);
-}
-
-static void a_request_is_answered_over_tcp_and_over_the_unix_socket(void **state)
-{
-    struct client clients[] = {client_tcp(*state), client_unix(*state)};
+    struct client clients[] = {client_tcp(h), client_unix(h)};
     for (size_t i = 0; i < LENGTH_OF(clients); i++) {
         client_text(&clients[i], "POST /echo?a=%20 HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello");
         assert_answer(&clients[i], 200, "POST /echo|a=%20|hello");
@@ -54,21 +30,21 @@ static void a_request_is_answered_over_tcp_and_over_the_unix_socket(void **state
     }
 }
 
-static void one_connection_serves_many_requests(void **state)
+HTTP_TEST(one_connection_serves_many_requests, h)
 {
-    struct client c = client_tcp(*state);
+    struct client c = client_tcp(h);
     for (int i = 0; i < 200; i++) {
         client_text(&c, GET("/echo"));
         assert_answer(&c, 200, "GET /echo||");
     }
-    assert_true(harness_await(connections_are, *state, 1));
+    assert_true(harness_await(connections_are, h, 1));
     client_close(&c);
-    assert_true(harness_await(connections_are, *state, 0));
+    assert_true(harness_await(connections_are, h, 0));
 }
 
-static void pipeline(void **state, const char *path)
+static void pipeline(struct harness *h, const char *path)
 {
-    struct client c = client_tcp(*state);
+    struct client c = client_tcp(h);
     struct strbuf all = {0};
     for (int i = 0; i < 1000; i++)
         strbuf_addf(&all, "GET %s?%d HTTP/1.1\r\nHost: a\r\n\r\n", path, i);
@@ -82,16 +58,15 @@ static void pipeline(void **state, const char *path)
     client_close(&c);
 }
 
-static void a_thousand_pipelined_requests_are_answered_in_order(void **state)
+HTTP_TEST(a_thousand_pipelined_requests_are_answered_in_order, h)
 {
-    pipeline(state, "/echo");
-    pipeline(state, "/park");
-    pipeline(state, "/park-self");
+    pipeline(h, "/echo");
+    pipeline(h, "/park");
+    pipeline(h, "/park-self");
 }
 
-static void a_pipelined_request_waits_until_the_one_before_is_answered(void **state)
+HTTP_TEST(a_pipelined_request_waits_until_the_one_before_is_answered, h)
 {
-    struct harness *h = *state;
     struct client c = client_tcp(h);
     client_text(&c, GET("/hold") GET("/canary"));
     struct http_exchange *x = harness_held(h);
@@ -103,9 +78,8 @@ static void a_pipelined_request_waits_until_the_one_before_is_answered(void **st
 }
 
 /* A parked exchange holds nothing of its round: its answer comes in another one, which ends too. */
-static void a_round_ends_before_its_loop_sleeps(void **state)
+TEST(a_round_ends_before_its_loop_sleeps)
 {
-    (void)state;
     struct harness *h = harness_start(1, NULL);
     struct client c = client_tcp(h);
     for (int i = 0; i < 20; i++) {
@@ -125,9 +99,9 @@ static void a_round_ends_before_its_loop_sleeps(void **state)
     harness_stop(h);
 }
 
-static void head_gets_the_head_of_get_and_no_body(void **state)
+HTTP_TEST(head_gets_the_head_of_get_and_no_body, h)
 {
-    struct client c = client_tcp(*state);
+    struct client c = client_tcp(h);
     client_text(&c, "HEAD /echo HTTP/1.1\r\nHost: a\r\n\r\n" GET("/echo"));
     struct answer a = client_answer_to_head(&c);
     char value[256];
@@ -137,9 +111,9 @@ static void head_gets_the_head_of_get_and_no_body(void **state)
     client_close(&c);
 }
 
-static void every_answer_carries_the_promised_headers(void **state)
+HTTP_TEST(every_answer_carries_the_promised_headers, h)
 {
-    struct client c = client_tcp(*state);
+    struct client c = client_tcp(h);
     char value[256];
     client_text(&c, GET("/echo"));
     struct answer a = client_answer(&c);
@@ -166,9 +140,9 @@ static void every_answer_carries_the_promised_headers(void **state)
 }
 
 /* [JOB-231] */
-static void the_instance_of_a_problem_is_the_request_id(void **state)
+HTTP_TEST(the_instance_of_a_problem_is_the_request_id, h)
 {
-    struct client c = client_tcp(*state);
+    struct client c = client_tcp(h);
     client_text(&c, GET("/nowhere"));
     struct answer a = client_answer(&c);
     char id[256], member[300];
@@ -178,9 +152,9 @@ static void the_instance_of_a_problem_is_the_request_id(void **state)
     client_close(&c);
 }
 
-static void a_method_the_path_does_not_know_is_told_what_is_allowed(void **state)
+HTTP_TEST(a_method_the_path_does_not_know_is_told_what_is_allowed, h)
 {
-    struct client c = client_tcp(*state);
+    struct client c = client_tcp(h);
     client_text(&c, "DELETE /echo HTTP/1.1\r\nHost: a\r\n\r\n");
     struct answer a = client_answer(&c);
     char value[256];
@@ -189,9 +163,9 @@ static void a_method_the_path_does_not_know_is_told_what_is_allowed(void **state
     client_close(&c);
 }
 
-static void a_client_that_expects_100_gets_it_before_it_sends_the_body(void **state)
+HTTP_TEST(a_client_that_expects_100_gets_it_before_it_sends_the_body, h)
 {
-    struct client c = client_tcp(*state);
+    struct client c = client_tcp(h);
     client_text(&c, "POST /echo HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n");
     assert_int_equal(client_answer_to_head(&c).status, 100);
     client_text(&c, "ok");
@@ -207,9 +181,9 @@ static void a_client_that_expects_100_gets_it_before_it_sends_the_body(void **st
     client_close(&c);
 }
 
-static void a_large_answer_arrives_whole_at_a_reader_who_takes_his_time(void **state)
+HTTP_TEST(a_large_answer_arrives_whole_at_a_reader_who_takes_his_time, h)
 {
-    struct client c = client_tcp(*state);
+    struct client c = client_tcp(h);
     client_text(&c, GET("/big") GET("/echo"));
     struct answer a = client_answer(&c);
     assert_int_equal(a.status, 200);
@@ -218,10 +192,10 @@ static void a_large_answer_arrives_whole_at_a_reader_who_takes_his_time(void **s
     client_close(&c);
 }
 
-static void a_large_body_arrives_whole(void **state)
+HTTP_TEST(a_large_body_arrives_whole, h)
 {
     enum { BYTES = 1024 * 1024 };
-    struct client c = client_tcp(*state);
+    struct client c = client_tcp(h);
     char *body = must_alloc(BYTES);
     memset(body, 'x', BYTES);
     client_text(&c, "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 1048576\r\n\r\n");
@@ -233,9 +207,8 @@ static void a_large_body_arrives_whole(void **state)
     client_close(&c);
 }
 
-static void a_body_over_the_limit_is_refused_and_the_answer_survives(void **state)
+HTTP_TEST(a_body_over_the_limit_is_refused_and_the_answer_survives, h)
 {
-    struct harness *h = *state;
     struct client c = client_tcp(h);
     client_text(&c, "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 3000000\r\n\r\n");
     char *body = must_alloc(3000000);
@@ -282,9 +255,8 @@ static void *load_main(void *arg)
     return NULL;
 }
 
-static void sixty_four_connections_are_parked_and_resumed_by_another_thread(void **state)
+HTTP_TEST(sixty_four_connections_are_parked_and_resumed_by_another_thread, h)
 {
-    struct harness *h = *state;
     struct load loads[LOAD_THREADS];
     pthread_t threads[LOAD_THREADS];
     for (int i = 0; i < LOAD_THREADS; i++) {
@@ -300,9 +272,9 @@ static void sixty_four_connections_are_parked_and_resumed_by_another_thread(void
     assert_true(harness_await(busy_is, h, 0));
 }
 
-static void an_exchange_may_be_resumed_before_its_handler_returns(void **state)
+HTTP_TEST(an_exchange_may_be_resumed_before_its_handler_returns, h)
 {
-    struct client c = client_tcp(*state);
+    struct client c = client_tcp(h);
     client_text(&c, GET("/park-self"));
     assert_answer(&c, 200, "GET /park-self||");
     client_close(&c);
@@ -316,9 +288,8 @@ static bool is_gone(struct harness *h, uint32_t n)
     return watched->gone;
 }
 
-static void a_client_that_closes_while_parked_is_noticed(void **state)
+HTTP_TEST(a_client_that_closes_while_parked_is_noticed, h)
 {
-    struct harness *h = *state;
     for (uint32_t i = 0; i < 2; i++) {
         struct client c = i ? client_tcp(h) : client_unix(h);
         client_text(&c, GET("/hold"));
@@ -334,9 +305,8 @@ static void a_client_that_closes_while_parked_is_noticed(void **state)
     }
 }
 
-static void a_reset_while_parked_frees_the_connection_at_once(void **state)
+HTTP_TEST(a_reset_while_parked_frees_the_connection_at_once, h)
 {
-    struct harness *h = *state;
     struct client c = client_tcp(h);
     client_text(&c, GET("/hold"));
     watched = harness_held(h);
@@ -350,9 +320,8 @@ static void a_reset_while_parked_frees_the_connection_at_once(void **state)
     assert_true(harness_await(busy_is, h, 0));
 }
 
-static void a_client_that_only_shuts_its_sending_side_is_still_answered(void **state)
+HTTP_TEST(a_client_that_only_shuts_its_sending_side_is_still_answered, h)
 {
-    struct harness *h = *state;
     struct client c = client_tcp(h);
     client_text(&c, GET("/hold") GET("/echo"));
     shutdown(c.fd, SHUT_WR);
@@ -365,9 +334,9 @@ static void a_client_that_only_shuts_its_sending_side_is_still_answered(void **s
     client_close(&c);
 }
 
-static void half_a_request_and_an_end_of_input_is_refused(void **state)
+HTTP_TEST(half_a_request_and_an_end_of_input_is_refused, h)
 {
-    struct client c = client_tcp(*state);
+    struct client c = client_tcp(h);
     client_text(&c, "GET /echo HT");
     shutdown(c.fd, SHUT_WR);
     assert_int_equal(client_answer(&c).status, 400);
@@ -375,9 +344,8 @@ static void half_a_request_and_an_end_of_input_is_refused(void **state)
     client_close(&c);
 }
 
-static void a_timeout_answers_and_the_late_resume_only_frees(void **state)
+HTTP_TEST(a_timeout_answers_and_the_late_resume_only_frees, h)
 {
-    struct harness *h = *state;
     struct client c = client_tcp(h);
     client_text(&c, GET("/timeout"));
     assert_int_equal(client_answer(&c).status, 504);
@@ -390,9 +358,8 @@ static void a_timeout_answers_and_the_late_resume_only_frees(void **state)
     client_close(&c);
 }
 
-static void a_timeout_fires_even_when_the_client_is_gone(void **state)
+HTTP_TEST(a_timeout_fires_even_when_the_client_is_gone, h)
 {
-    struct harness *h = *state;
     struct client c = client_tcp(h);
     client_text(&c, GET("/timeout"));
     struct http_exchange *x = harness_held(h);
@@ -405,9 +372,8 @@ static void a_timeout_fires_even_when_the_client_is_gone(void **state)
     assert_true(harness_await(busy_is, h, 0));
 }
 
-static void a_resume_in_time_beats_the_timeout(void **state)
+HTTP_TEST(a_resume_in_time_beats_the_timeout, h)
 {
-    struct harness *h = *state;
     struct client c = client_tcp(h);
     for (int i = 0; i < 20; i++) {
         client_text(&c, GET("/timeout"));
@@ -420,21 +386,20 @@ static void a_resume_in_time_beats_the_timeout(void **state)
     client_close(&c);
 }
 
-static void the_handler_may_ask_for_the_end_of_the_connection(void **state)
+HTTP_TEST(the_handler_may_ask_for_the_end_of_the_connection, h)
 {
-    struct client c = client_tcp(*state);
+    struct client c = client_tcp(h);
     client_text(&c, GET("/close") GET("/canary"));
     struct answer a = client_answer(&c);
     assert_int_equal(a.status, 200);
     assert_true(a.closes);
     assert_true(client_at_end(&c));
-    assert_int_equal(((struct harness *)*state)->canaries, 0);
+    assert_int_equal(((struct harness *)h)->canaries, 0);
     client_close(&c);
 }
 
-static void a_client_that_writes_on_after_the_last_answer_is_not_reset(void **state)
+HTTP_TEST(a_client_that_writes_on_after_the_last_answer_is_not_reset, h)
 {
-    struct harness *h = *state;
     struct client c = client_unix(h);
     client_text(&c, GET("/close"));
     assert_answer(&c, 200, "GET /close||");
@@ -447,9 +412,8 @@ static void a_client_that_writes_on_after_the_last_answer_is_not_reset(void **st
 
 /* ---- listening ---- */
 
-static void a_taken_port_is_refused(void **state)
+HTTP_TEST(a_taken_port_is_refused, h)
 {
-    struct harness *h = *state;
     struct http_config config = {.listen_host = "127.0.0.1",
                                  .listen_port = h->port,
                                  .threads = 1,
@@ -462,9 +426,8 @@ static void a_taken_port_is_refused(void **state)
     assert_null(second);
 }
 
-static void the_unix_socket_is_private_and_never_stolen_while_alive(void **state)
+HTTP_TEST(the_unix_socket_is_private_and_never_stolen_while_alive, h)
 {
-    struct harness *h = *state;
     struct stat file;
     assert_int_equal(stat(h->unix_path, &file), 0);
     assert_int_equal(file.st_mode & 0777, 0600);
@@ -479,9 +442,8 @@ static void the_unix_socket_is_private_and_never_stolen_while_alive(void **state
     client_close(&c);
 }
 
-static void a_stale_unix_socket_is_replaced_and_removed_at_the_end(void **state)
+TEST(a_stale_unix_socket_is_replaced_and_removed_at_the_end)
 {
-    (void)state;
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     snprintf(address.sun_path, sizeof address.sun_path, "/tmp/weir-http-stale-%d.sock", getpid());
     int fd = socket(AF_UNIX, SOCK_STREAM, 0);
@@ -496,9 +458,8 @@ static void a_stale_unix_socket_is_replaced_and_removed_at_the_end(void **state)
     assert_int_equal(access(address.sun_path, F_OK), -1);
 }
 
-static void a_name_that_does_not_resolve_is_one_clear_line(void **state)
+TEST(a_name_that_does_not_resolve_is_one_clear_line)
 {
-    (void)state;
     struct http_config config = {
         .listen_host = "no such host", .threads = 1, .clock = &clock_system, .on_request = http_answer};
     struct http_server *server = NULL;
@@ -514,9 +475,8 @@ static int64_t cpu_ms(void)
     return (u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000 + (u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1000;
 }
 
-static void without_file_descriptors_a_connection_is_refused_at_once(void **state)
+HTTP_TEST(without_file_descriptors_a_connection_is_refused_at_once, h)
 {
-    struct harness *h = *state;
     struct rlimit before, tight;
     getrlimit(RLIMIT_NOFILE, &before);
     struct client c = {.fd = socket(AF_INET, SOCK_STREAM, 0)};
@@ -539,42 +499,4 @@ static void without_file_descriptors_a_connection_is_refused_at_once(void **stat
     client_text(&c, GET("/echo"));
     assert_answer(&c, 200, "GET /echo||");
     client_close(&c);
-}
-
-#define TEST(f) cmocka_unit_test_setup_teardown(f, start, stop)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(a_request_is_answered_over_tcp_and_over_the_unix_socket),
-        TEST(one_connection_serves_many_requests),
-        TEST(a_thousand_pipelined_requests_are_answered_in_order),
-        TEST(a_pipelined_request_waits_until_the_one_before_is_answered),
-        cmocka_unit_test(a_round_ends_before_its_loop_sleeps),
-        TEST(head_gets_the_head_of_get_and_no_body),
-        TEST(every_answer_carries_the_promised_headers),
-        TEST(the_instance_of_a_problem_is_the_request_id),
-        TEST(a_method_the_path_does_not_know_is_told_what_is_allowed),
-        TEST(a_client_that_expects_100_gets_it_before_it_sends_the_body),
-        TEST(a_large_answer_arrives_whole_at_a_reader_who_takes_his_time),
-        TEST(a_large_body_arrives_whole),
-        TEST(a_body_over_the_limit_is_refused_and_the_answer_survives),
-        TEST(sixty_four_connections_are_parked_and_resumed_by_another_thread),
-        TEST(an_exchange_may_be_resumed_before_its_handler_returns),
-        TEST(a_client_that_closes_while_parked_is_noticed),
-        TEST(a_reset_while_parked_frees_the_connection_at_once),
-        TEST(a_client_that_only_shuts_its_sending_side_is_still_answered),
-        TEST(half_a_request_and_an_end_of_input_is_refused),
-        TEST(a_timeout_answers_and_the_late_resume_only_frees),
-        TEST(a_timeout_fires_even_when_the_client_is_gone),
-        TEST(a_resume_in_time_beats_the_timeout),
-        TEST(the_handler_may_ask_for_the_end_of_the_connection),
-        TEST(a_client_that_writes_on_after_the_last_answer_is_not_reset),
-        TEST(a_taken_port_is_refused),
-        TEST(the_unix_socket_is_private_and_never_stolen_while_alive),
-        cmocka_unit_test(a_stale_unix_socket_is_replaced_and_removed_at_the_end),
-        cmocka_unit_test(a_name_that_does_not_resolve_is_one_clear_line),
-        TEST(without_file_descriptors_a_connection_is_refused_at_once),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

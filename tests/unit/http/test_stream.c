@@ -1,33 +1,17 @@
 /* Streams: chunks, ticks, pings, slow readers, and every way they end. */
 #include <poll.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "case.h"
 
 #include "base/must.h"
 #include "harness.h"
 
 #include "base/banned.h"
-
-#define GET(path) "GET " path " HTTP/1.1\r\nHost: a\r\n\r\n"
-
-static int start(void **state)
-{
-    *state = harness_start(2, NULL);
-    return 0;
-}
-
-static int stop(void **state)
-{
-    harness_stop(*state);
-    return 0;
-}
 
 /* Reads until `text` has arrived. */
 static void await_text(struct client *c, const char *text)
@@ -39,9 +23,8 @@ static void await_text(struct client *c, const char *text)
     }
 }
 
-static void a_stream_begins_with_its_head_and_writes_at_every_tick(void **state)
+HTTP_TEST(a_stream_begins_with_its_head_and_writes_at_every_tick, h)
 {
-    struct harness *h = *state;
     struct client c = client_tcp(h);
     client_text(&c, GET("/stream"));
     await_text(&c, "\r\n\r\n6\r\nhello\n\r\n");
@@ -61,9 +44,8 @@ static void a_stream_begins_with_its_head_and_writes_at_every_tick(void **state)
     assert_true(harness_await(dones_are, h, 1));
 }
 
-static void pings_come_without_a_tick(void **state)
+HTTP_TEST(pings_come_without_a_tick, h)
 {
-    struct harness *h = *state;
     h->ping_ms = 20;
     struct client c = client_tcp(h);
     client_text(&c, GET("/stream"));
@@ -72,9 +54,8 @@ static void pings_come_without_a_tick(void **state)
     assert_true(harness_await(stream_ends_are, h, 1));
 }
 
-static void a_stream_that_ends_itself_leaves_the_connection_usable(void **state)
+HTTP_TEST(a_stream_that_ends_itself_leaves_the_connection_usable, h)
 {
-    struct harness *h = *state;
     h->ping_ms = 5;
     h->stream_pieces_max = 3;
     struct client c = client_tcp(h);
@@ -94,9 +75,8 @@ static bool ticked_until_stream_ends(struct harness *h, uint32_t n)
     return h->stream_ends == n;
 }
 
-static void a_reader_who_is_too_slow_loses_the_stream(void **state)
+TEST(a_reader_who_is_too_slow_loses_the_stream)
 {
-    (void)state;
     struct harness *h = harness_start(1, &(struct http_limits){.write_ms = 10 * PATIENCE_MS});
     char *piece = must_alloc(64 * 1024 + 1);
     memset(piece, 'x', 64 * 1024);
@@ -118,9 +98,8 @@ static bool ticked_until_unsent(struct harness *h, uint32_t n)
     return http_server_unsent_bytes(h->server) >= n;
 }
 
-static void a_reader_who_is_slow_gives_way_to_others_where_there_is_no_room(void **state)
+TEST(a_reader_who_is_slow_gives_way_to_others_where_there_is_no_room)
 {
-    (void)state;
     struct harness *h = harness_start(
         1, &(struct http_limits){.bodies_max_bytes = 1024 * 1024, .write_ms = 10 * PATIENCE_MS});
     char *piece = must_alloc(64 * 1024 + 1);
@@ -140,9 +119,8 @@ static void a_reader_who_is_slow_gives_way_to_others_where_there_is_no_room(void
     free(piece);
 }
 
-static void a_reader_who_stops_reading_loses_the_stream_in_time(void **state)
+TEST(a_reader_who_stops_reading_loses_the_stream_in_time)
 {
-    (void)state;
     struct harness *h = harness_start(1, &(struct http_limits){.write_ms = 60});
     char *piece = must_alloc(900 * 1024 + 1); /* more than a Unix socket holds, less than 1 MiB */
     memset(piece, 'x', 900 * 1024);
@@ -156,9 +134,8 @@ static void a_reader_who_stops_reading_loses_the_stream_in_time(void **state)
     free(piece);
 }
 
-static void draining_gives_every_stream_its_last_chunk(void **state)
+HTTP_TEST(draining_gives_every_stream_its_last_chunk, h)
 {
-    struct harness *h = *state;
     struct client clients[] = {client_tcp(h), client_unix(h)};
     for (size_t i = 0; i < LENGTH_OF(clients); i++)
         client_text(&clients[i], GET("/stream"));
@@ -173,9 +150,8 @@ static void draining_gives_every_stream_its_last_chunk(void **state)
     assert_int_equal(h->stream_ends, 2);
 }
 
-static void stopping_tells_every_stream(void **state)
+TEST(stopping_tells_every_stream)
 {
-    (void)state;
     struct harness *h = harness_start(2, NULL);
     struct client clients[6];
     for (size_t i = 0; i < LENGTH_OF(clients); i++) {
@@ -192,9 +168,8 @@ static void stopping_tells_every_stream(void **state)
         client_close(&clients[i]);
 }
 
-static void an_http_1_0_client_gets_the_bare_bytes_and_the_end(void **state)
+HTTP_TEST(an_http_1_0_client_gets_the_bare_bytes_and_the_end, h)
 {
-    struct harness *h = *state;
     h->ping_ms = 5;
     h->stream_pieces_max = 2;
     struct client c = client_tcp(h);
@@ -207,9 +182,8 @@ static void an_http_1_0_client_gets_the_bare_bytes_and_the_end(void **state)
     client_close(&c);
 }
 
-static void head_of_a_stream_is_only_its_head(void **state)
+HTTP_TEST(head_of_a_stream_is_only_its_head, h)
 {
-    struct harness *h = *state;
     struct client c = client_tcp(h);
     client_text(&c, "HEAD /stream HTTP/1.1\r\nHost: a\r\n\r\n" GET("/echo"));
     assert_int_equal(client_answer_to_head(&c).status, 200);
@@ -226,9 +200,8 @@ static void *tick_often(void *server)
     return NULL;
 }
 
-static void ticks_from_many_threads_are_safe(void **state)
+HTTP_TEST(ticks_from_many_threads_are_safe, h)
 {
-    struct harness *h = *state;
     struct client clients[8];
     pthread_t threads[3];
     for (size_t i = 0; i < LENGTH_OF(clients); i++) {
@@ -248,9 +221,8 @@ static void ticks_from_many_threads_are_safe(void **state)
 
 /* --- held: a long poll that ticks as a stream does ------------------------------------------------- */
 
-static void a_held_exchange_says_nothing_until_a_tick_answers_it(void **state)
+HTTP_TEST(a_held_exchange_says_nothing_until_a_tick_answers_it, h)
 {
-    struct harness *h = *state;
     struct client c = client_tcp(h);
     client_text(&c, GET("/poll") GET("/echo"));
     assert_true(harness_await(ticks_at_least, h, 1));
@@ -271,9 +243,8 @@ static void a_held_exchange_says_nothing_until_a_tick_answers_it(void **state)
     client_close(&c);
 }
 
-static void a_held_exchange_whose_client_sends_no_more_is_answered(void **state)
+HTTP_TEST(a_held_exchange_whose_client_sends_no_more_is_answered, h)
 {
-    struct harness *h = *state;
     struct client c = client_tcp(h);
     client_text(&c, GET("/poll"));
     assert_true(harness_await(ticks_at_least, h, 1));
@@ -286,9 +257,8 @@ static void a_held_exchange_whose_client_sends_no_more_is_answered(void **state)
     assert_int_equal(http_server_busy(h->server), 0);
 }
 
-static void draining_and_a_head_alone_answer_a_held_exchange(void **state)
+HTTP_TEST(draining_and_a_head_alone_answer_a_held_exchange, h)
 {
-    struct harness *h = *state;
     struct client c = client_tcp(h), other = client_tcp(h);
     client_text(&other, "HEAD /poll HTTP/1.1\r\nHost: a\r\n\r\n");
     await_text(&other, "Content-Length: 4\r\n");
@@ -300,27 +270,4 @@ static void draining_and_a_head_alone_answer_a_held_exchange(void **state)
     assert_true(client_at_end(&c));
     client_close(&c);
     client_close(&other);
-}
-
-#define TEST(f) cmocka_unit_test_setup_teardown(f, start, stop)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(a_stream_begins_with_its_head_and_writes_at_every_tick),
-        TEST(pings_come_without_a_tick),
-        TEST(a_stream_that_ends_itself_leaves_the_connection_usable),
-        cmocka_unit_test(a_reader_who_is_too_slow_loses_the_stream),
-        cmocka_unit_test(a_reader_who_is_slow_gives_way_to_others_where_there_is_no_room),
-        cmocka_unit_test(a_reader_who_stops_reading_loses_the_stream_in_time),
-        TEST(draining_gives_every_stream_its_last_chunk),
-        cmocka_unit_test(stopping_tells_every_stream),
-        TEST(an_http_1_0_client_gets_the_bare_bytes_and_the_end),
-        TEST(head_of_a_stream_is_only_its_head),
-        TEST(ticks_from_many_threads_are_safe),
-        TEST(a_held_exchange_says_nothing_until_a_tick_answers_it),
-        TEST(a_held_exchange_whose_client_sends_no_more_is_answered),
-        TEST(draining_and_a_head_alone_answer_a_held_exchange),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,42 +2,19 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "case.h"
 #include <openssl/err.h>
 
 #include "base/must.h"
 #include "harness.h"
 
 #include "base/banned.h"
-
-#define GET(path) "GET " path " HTTP/1.1\r\nHost: a\r\n\r\n"
-
-static int start(void **state)
-{
-    *state = harness_start(2, NULL);
-    return 0;
-}
-
-static int stop(void **state)
-{
-    harness_stop(*state);
-    return 0;
-}
-
-static void assert_answer(struct client *c, int status, const char *body)
-{
-    struct answer a = client_answer(c);
-    assert_int_equal(a.status, status);
-    assert_string_equal(a.body, body);
-}
 
 static void assert_served(const struct harness *h, SSL_CTX *as)
 {
@@ -77,9 +54,9 @@ static SSL_CTX *other_client(const struct harness *h)
 
 /* ---- handshakes ---- */
 
-static void plain_and_tls_are_served_side_by_side(void **state)
+HTTP_TEST(plain_and_tls_are_served_side_by_side, h)
 {
-    struct client plain = client_plain(*state), secure = client_tls(*state, NULL);
+    struct client plain = client_plain(h), secure = client_tls(h, NULL);
     for (int i = 0; i < 3; i++) {
         client_text(&secure, GET("/echo"));
         client_text(&plain, GET("/canary"));
@@ -90,13 +67,13 @@ static void plain_and_tls_are_served_side_by_side(void **state)
     client_close(&secure);
 }
 
-static void each_version_from_1_2_on_is_spoken(void **state)
+HTTP_TEST(each_version_from_1_2_on_is_spoken, h)
 {
     static const int versions[] = {TLS1_2_VERSION, TLS1_3_VERSION};
     for (size_t i = 0; i < LENGTH_OF(versions); i++) {
-        SSL_CTX *as = other_client(*state);
+        SSL_CTX *as = other_client(h);
         SSL_CTX_set_max_proto_version(as, versions[i]);
-        struct client c = client_tls(*state, as);
+        struct client c = client_tls(h, as);
         assert_int_equal(SSL_version(c.ssl), versions[i]);
         client_text(&c, GET("/echo"));
         assert_answer(&c, 200, "GET /echo||");
@@ -105,19 +82,19 @@ static void each_version_from_1_2_on_is_spoken(void **state)
     }
 }
 
-static void versions_before_1_2_are_refused_with_an_alert(void **state)
+HTTP_TEST(versions_before_1_2_are_refused_with_an_alert, h)
 {
-    SSL_CTX *as = other_client(*state);
+    SSL_CTX *as = other_client(h);
     SSL_CTX_set_min_proto_version(as, TLS1_VERSION);
     SSL_CTX_set_max_proto_version(as, TLS1_1_VERSION);
     SSL_CTX_set_cipher_list(as, "ALL:@SECLEVEL=0");
-    struct client c = client_tls(*state, as);
+    struct client c = client_tls(h, as);
     assert_int_equal(alert_of(&c), SSL_R_TLSV1_ALERT_PROTOCOL_VERSION);
     client_close(&c);
     SSL_CTX_free(as);
 }
 
-static void the_protocol_is_http_1_1_or_none(void **state)
+HTTP_TEST(the_protocol_is_http_1_1_or_none, h)
 {
     static const struct {
         const char *offer;
@@ -126,9 +103,9 @@ static void the_protocol_is_http_1_1_or_none(void **state)
     } cases[] = {
         {"\x08http/1.1", 9, "http/1.1"}, {"\x02h2\x08http/1.1", 12, "http/1.1"}, {"\x02h2", 3, NULL}};
     for (size_t i = 0; i < LENGTH_OF(cases); i++) {
-        SSL_CTX *as = other_client(*state);
+        SSL_CTX *as = other_client(h);
         assert_int_equal(SSL_CTX_set_alpn_protos(as, (const unsigned char *)cases[i].offer, cases[i].len), 0);
-        struct client c = client_tls(*state, as);
+        struct client c = client_tls(h, as);
         const unsigned char *chosen;
         unsigned len;
         SSL_get0_alpn_selected(c.ssl, &chosen, &len);
@@ -143,9 +120,8 @@ static void the_protocol_is_http_1_1_or_none(void **state)
     }
 }
 
-static void a_plain_request_to_the_tls_port_ends_without_an_answer(void **state)
+HTTP_TEST(a_plain_request_to_the_tls_port_ends_without_an_answer, h)
 {
-    struct harness *h = *state;
     struct harness turned = {.port = h->tls_port};
     struct client c = client_plain(&turned);
     client_text(&c, GET("/canary"));
@@ -156,9 +132,8 @@ static void a_plain_request_to_the_tls_port_ends_without_an_answer(void **state)
     assert_true(harness_await(connections_are, h, 0));
 }
 
-static void a_client_without_a_certificate_of_the_authority_is_refused(void **state)
+TEST(a_client_without_a_certificate_of_the_authority_is_refused)
 {
-    (void)state;
     struct harness *h = harness_start_mutual(1, NULL);
     certs_make(h->certs, "worker", "ca", 3600);
     certs_make(h->certs, "other-ca", NULL, 3600);
@@ -189,20 +164,19 @@ static void a_client_without_a_certificate_of_the_authority_is_refused(void **st
     harness_stop(h);
 }
 
-static void a_session_is_resumed_by_its_ticket(void **state)
+HTTP_TEST(a_session_is_resumed_by_its_ticket, h)
 {
     static const int versions[] = {TLS1_2_VERSION, TLS1_3_VERSION};
     for (size_t i = 0; i < LENGTH_OF(versions); i++) {
-        SSL_CTX *as = other_client(*state);
+        SSL_CTX *as = other_client(h);
         SSL_CTX_set_max_proto_version(as, versions[i]);
-        struct client c = client_tls(*state, as);
+        struct client c = client_tls(h, as);
         client_text(&c, GET("/echo"));
         assert_answer(&c, 200, "GET /echo||");
         SSL_SESSION *session = SSL_get1_session(c.ssl);
         assert_true(SSL_SESSION_has_ticket(session));
         SSL_shutdown(c.ssl); /* else OpenSSL takes the session for a broken one */
         client_close(&c);
-        struct harness *h = *state;
         struct harness turned = {.port = h->tls_port};
         c = client_plain(&turned);
         c.ssl = SSL_new(as);
@@ -216,23 +190,22 @@ static void a_session_is_resumed_by_its_ticket(void **state)
     }
 }
 
-static void a_renegotiation_is_refused(void **state)
+HTTP_TEST(a_renegotiation_is_refused, h)
 {
-    SSL_CTX *as = other_client(*state);
+    SSL_CTX *as = other_client(h);
     SSL_CTX_set_max_proto_version(as, TLS1_2_VERSION);
-    struct client c = client_tls(*state, as);
+    struct client c = client_tls(h, as);
     assert_int_equal(SSL_renegotiate(c.ssl), 1);
     assert_true(SSL_do_handshake(c.ssl) <= 0 || alert_of(&c) == SSL_R_NO_RENEGOTIATION);
     client_close(&c);
     SSL_CTX_free(as);
-    assert_served(*state, NULL);
+    assert_served(h, NULL);
 }
 
 /* ---- bounds ---- */
 
-static void half_handshakes_end_at_their_deadline(void **state)
+TEST(half_handshakes_end_at_their_deadline)
 {
-    (void)state;
     struct http_limits limits = {.handshake_ms = 200};
     struct harness *h = harness_start(1, &limits);
     struct harness turned = {.port = h->tls_port};
@@ -247,9 +220,8 @@ static void half_handshakes_end_at_their_deadline(void **state)
     harness_stop(h);
 }
 
-static void one_half_handshake_too_many_ends_the_oldest(void **state)
+TEST(one_half_handshake_too_many_ends_the_oldest)
 {
-    (void)state;
     struct http_limits limits = {.handshakes_max = 3, .handshake_ms = 600000};
     struct harness *h = harness_start(1, &limits);
     struct harness turned = {.port = h->tls_port};
@@ -267,9 +239,8 @@ static void one_half_handshake_too_many_ends_the_oldest(void **state)
     harness_stop(h);
 }
 
-static void a_handshake_of_endless_bytes_is_refused(void **state)
+HTTP_TEST(a_handshake_of_endless_bytes_is_refused, h)
 {
-    struct harness *h = *state;
     uint64_t refused = http_server_handshakes(h->server, HTTP_HANDSHAKE_REFUSED);
     struct harness turned = {.port = h->tls_port};
     struct client c = client_plain(&turned);
@@ -285,9 +256,8 @@ static void a_handshake_of_endless_bytes_is_refused(void **state)
     client_close(&c);
 }
 
-static void a_client_that_sends_byte_by_byte_is_served(void **state)
+HTTP_TEST(a_client_that_sends_byte_by_byte_is_served, h)
 {
-    struct harness *h = *state;
     struct harness turned = {.port = h->tls_port};
     struct client raw = client_plain(&turned);
     BIO *in = BIO_new(BIO_s_mem()), *out = BIO_new(BIO_s_mem());
@@ -321,9 +291,8 @@ static void a_client_that_sends_byte_by_byte_is_served(void **state)
 
 /* Bytes of a record that never becomes whole hold a buffer: they have the time of a request, not of an idle
  * connection. */
-static void a_record_that_does_not_become_whole_is_a_late_request(void **state)
+TEST(a_record_that_does_not_become_whole_is_a_late_request)
 {
-    (void)state;
     struct http_limits limits = {.request_read_ms = 100};
     struct harness *h = harness_start(1, &limits);
     struct client c = client_tls(h, NULL);
@@ -335,9 +304,9 @@ static void a_record_that_does_not_become_whole_is_a_late_request(void **state)
     harness_stop(h);
 }
 
-static void key_updates_are_answered_between_requests(void **state)
+HTTP_TEST(key_updates_are_answered_between_requests, h)
 {
-    struct client c = client_tls(*state, NULL);
+    struct client c = client_tls(h, NULL);
     for (int i = 0; i < 20; i++) {
         assert_int_equal(SSL_key_update(c.ssl, SSL_KEY_UPDATE_REQUESTED), 1);
         client_text(&c, GET("/echo"));
@@ -347,9 +316,8 @@ static void key_updates_are_answered_between_requests(void **state)
 }
 
 /* They lie in the socket all at once: more than one call takes. The rest is found without a further event. */
-static void many_key_updates_do_not_hide_the_request_behind_them(void **state)
+HTTP_TEST(many_key_updates_do_not_hide_the_request_behind_them, h)
 {
-    struct harness *h = *state;
     struct client c = client_tls(h, NULL);
     client_text(&c, GET("/hold"));
     struct http_exchange *x = harness_held(h); /* nothing is read meanwhile */
@@ -366,10 +334,9 @@ static void many_key_updates_do_not_hide_the_request_behind_them(void **state)
 
 /* ---- ends ---- */
 
-static void the_end_is_said_before_the_connection_closes(void **state)
+HTTP_TEST(the_end_is_said_before_the_connection_closes, h)
 {
     static const char *const paths[] = {GET("/close"), "GET /stream HTTP/1.0\r\n\r\n"};
-    struct harness *h = *state;
     h->stream_pieces_max = 1;
     for (size_t i = 0; i < LENGTH_OF(paths); i++) {
         struct client c = client_tls(h, NULL);
@@ -383,9 +350,8 @@ static void the_end_is_said_before_the_connection_closes(void **state)
     }
 }
 
-static void a_truncated_request_is_not_served(void **state)
+HTTP_TEST(a_truncated_request_is_not_served, h)
 {
-    struct harness *h = *state;
     struct client c = client_tls(h, NULL);
     client_text(&c, "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhel");
     uint32_t before = h->requests;
@@ -395,9 +361,8 @@ static void a_truncated_request_is_not_served(void **state)
     client_close(&c);
 }
 
-static void a_drain_ends_handshakes_that_do_not_go_on(void **state)
+TEST(a_drain_ends_handshakes_that_do_not_go_on)
 {
-    (void)state;
     struct http_limits limits = {.handshake_ms = 600000};
     struct harness *h = harness_start(1, &limits);
     struct harness turned = {.port = h->tls_port};
@@ -413,9 +378,8 @@ static void a_drain_ends_handshakes_that_do_not_go_on(void **state)
 
 /* ---- files that change ---- */
 
-static void a_reload_changes_what_new_connections_see(void **state)
+HTTP_TEST(a_reload_changes_what_new_connections_see, h)
 {
-    struct harness *h = *state;
     struct err err;
     struct client old = client_tls(h, NULL);
     int64_t expires = tls_expires_at(h->tls);
@@ -443,9 +407,8 @@ static void write_file(const char *path, const char *text)
     MUST(f && fputs(text, f) >= 0 && fclose(f) == 0);
 }
 
-static void files_that_cannot_be_used_change_nothing_and_are_named(void **state)
+HTTP_TEST(files_that_cannot_be_used_change_nothing_and_are_named, h)
 {
-    struct harness *h = *state;
     struct err err;
     int64_t expires = tls_expires_at(h->tls);
     certs_make(h->certs, "other", "ca", 7200);
@@ -470,9 +433,8 @@ static void files_that_cannot_be_used_change_nothing_and_are_named(void **state)
     assert_served(h, NULL);
 }
 
-static void an_authority_that_is_no_certificate_is_named(void **state)
+HTTP_TEST(an_authority_that_is_no_certificate_is_named, h)
 {
-    struct harness *h = *state;
     char cert[CERTS_PATH_MAX], key[CERTS_PATH_MAX];
     struct tls *t = NULL;
     struct err err;
@@ -492,44 +454,12 @@ static void *reload_often(void *arg)
     return NULL;
 }
 
-static void connections_begin_while_files_are_read_again(void **state)
+HTTP_TEST(connections_begin_while_files_are_read_again, h)
 {
-    struct harness *h = *state;
     pthread_t reloader;
     h->requests = 0;
     MUST(pthread_create(&reloader, NULL, reload_often, h) == 0);
     while (h->requests < 200)
         assert_served(h, NULL);
     pthread_join(reloader, NULL);
-}
-
-#define SHARED(test) cmocka_unit_test_setup_teardown(test, start, stop)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        SHARED(plain_and_tls_are_served_side_by_side),
-        SHARED(each_version_from_1_2_on_is_spoken),
-        SHARED(versions_before_1_2_are_refused_with_an_alert),
-        SHARED(the_protocol_is_http_1_1_or_none),
-        SHARED(a_plain_request_to_the_tls_port_ends_without_an_answer),
-        cmocka_unit_test(a_client_without_a_certificate_of_the_authority_is_refused),
-        SHARED(a_session_is_resumed_by_its_ticket),
-        SHARED(a_renegotiation_is_refused),
-        cmocka_unit_test(half_handshakes_end_at_their_deadline),
-        cmocka_unit_test(one_half_handshake_too_many_ends_the_oldest),
-        SHARED(a_handshake_of_endless_bytes_is_refused),
-        SHARED(a_client_that_sends_byte_by_byte_is_served),
-        cmocka_unit_test(a_record_that_does_not_become_whole_is_a_late_request),
-        SHARED(key_updates_are_answered_between_requests),
-        SHARED(many_key_updates_do_not_hide_the_request_behind_them),
-        SHARED(the_end_is_said_before_the_connection_closes),
-        SHARED(a_truncated_request_is_not_served),
-        cmocka_unit_test(a_drain_ends_handshakes_that_do_not_go_on),
-        SHARED(a_reload_changes_what_new_connections_see),
-        SHARED(files_that_cannot_be_used_change_nothing_and_are_named),
-        SHARED(an_authority_that_is_no_certificate_is_named),
-        SHARED(connections_begin_while_files_are_read_again),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

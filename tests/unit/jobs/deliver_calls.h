@@ -21,7 +21,7 @@ enum err_code answer_later(struct rig *r, const struct claimed_task *t, int64_t 
                            int64_t retry_after_ms);
 struct delivery_row row_of(struct rig *r, int64_t id);
 int64_t new_webhook(struct rig *r, int64_t client, const char *url, const char *events);
-/* What a sender gets that asks for one slot alone. */
+/* The deliveries of a sender that asks for one slot alone. */
 struct claim_command *claim_slot(struct rig *r, const char *kind, uint32_t slot);
 struct webhook_row webhook_of(struct rig *r, int64_t id);
 void ask(struct rig *r, int64_t client, int64_t hook, enum webhook_action action, int64_t delivery);

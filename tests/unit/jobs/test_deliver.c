@@ -26,9 +26,8 @@ static void assert_still_to_make(struct rig *r, int64_t deliveries)
     assert_true(r->store->shared || s.deliveries == deliveries);
 }
 
-static void test_events_of_a_job_are_sent_one_after_the_other(void **state)
+RIG_TEST(test_events_of_a_job_are_sent_one_after_the_other, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     struct submit_item job = submit_with_callback(r, client, "http://a/x");
     assert_still_to_make(r, 2);
@@ -56,9 +55,8 @@ static void test_events_of_a_job_are_sent_one_after_the_other(void **state)
     assert_int_equal(rig_stream_count(r, TASK_WAITING), 0);
 }
 
-static void test_a_failure_backs_off_and_the_last_one_gives_up(void **state)
+RIG_TEST(test_a_failure_backs_off_and_the_last_one_gives_up, r)
 {
-    struct rig *r = *state;
     r->settings.webhooks_max_attempts = 3;
     r->settings.webhooks_base_ms = 1000;
     r->settings.webhooks_cap_ms = 60000;
@@ -92,9 +90,8 @@ static void test_a_failure_backs_off_and_the_last_one_gives_up(void **state)
 }
 
 /* Half of all pauses lie in the upper half of their bound, so 64 of one attempt come close to it. */
-static void test_a_pause_is_bounded_and_uses_its_bound(void **state)
+RIG_TEST(test_a_pause_is_bounded_and_uses_its_bound, r)
 {
-    struct rig *r = *state;
     r->settings.webhooks_base_ms = 1000;
     r->settings.webhooks_cap_ms = 60000;
     const struct {
@@ -111,10 +108,9 @@ static void test_a_pause_is_bounded_and_uses_its_bound(void **state)
     }
 }
 
-static void test_a_receiver_is_waited_for_as_it_asks_but_no_longer_than_an_hour(void **state)
+RIG_TEST(test_a_receiver_is_waited_for_as_it_asks_but_no_longer_than_an_hour, r)
 {
     enum { HOUR_MS = 3600000 };
-    struct rig *r = *state;
     const int64_t asked_ms[] = {HOUR_MS / 2, HOUR_MS, HOUR_MS + 1000, 48 * (int64_t)HOUR_MS};
     r->settings.webhooks_max_attempts = 100;
     submit_with_callback(r, rig_new_client(r, NULL), "http://a/x");
@@ -128,9 +124,8 @@ static void test_a_receiver_is_waited_for_as_it_asks_but_no_longer_than_an_hour(
     }
 }
 
-static void test_a_stale_sender_changes_nothing(void **state)
+RIG_TEST(test_a_stale_sender_changes_nothing, r)
 {
-    struct rig *r = *state;
     submit_with_callback(r, rig_new_client(r, NULL), "http://a/x");
     struct claim_command *c = claim_all(r);
     rig_pass(r, r->settings.queue_lease_ms + 1);
@@ -152,10 +147,9 @@ static struct claim_command *answer_all(struct rig *r, const struct claim_comman
     return claim_all(r);
 }
 
-static void test_a_receiver_has_so_many_slots_and_others_their_own(void **state)
+RIG_TEST(test_a_receiver_has_so_many_slots_and_others_their_own, r)
 {
-    struct rig *r = *state;
-    live_target_slots(r->store->live, 3);
+    live_receiver_slots(r->store->live, 3);
     int64_t client = rig_new_client(r, NULL);
     for (int i = 0; i < 20; i++)
         submit_with_callback(r, client, "http://slow:80/x");
@@ -177,12 +171,11 @@ static void test_a_receiver_has_so_many_slots_and_others_their_own(void **state)
 }
 
 /* Five failures in a row close it; then one try at a time, and a success opens it again. */
-static void test_the_breaker_closes_probes_and_opens(void **state)
+RIG_TEST(test_the_breaker_closes_probes_and_opens, r)
 {
-    struct rig *r = *state;
     r->settings.webhooks_base_ms = 1000;
     r->settings.webhooks_max_attempts = 100;
-    live_target_slots(r->store->live, 5);
+    live_receiver_slots(r->store->live, 5);
     int64_t client = rig_new_client(r, NULL);
     for (int i = 0; i < 20; i++)
         submit_with_callback(r, client, "http://dead/x");
@@ -207,9 +200,8 @@ static void test_the_breaker_closes_probes_and_opens(void **state)
 }
 
 /* However long it has failed: many streams wait for it, and each has its tries. */
-static void test_a_closed_receiver_is_tried_every_ten_seconds_at_least(void **state)
+RIG_TEST(test_a_closed_receiver_is_tried_every_ten_seconds_at_least, r)
 {
-    struct rig *r = *state;
     r->settings.webhooks_base_ms = 1000;
     r->settings.webhooks_cap_ms = 3600000;
     r->settings.webhooks_max_attempts = 1; /* so that no delivery has a pause of its own */
@@ -229,9 +221,8 @@ static void test_a_closed_receiver_is_tried_every_ten_seconds_at_least(void **st
 }
 
 /* All that was there was given up while the receiver was closed; what comes later is tried all the same. */
-static void test_a_closed_receiver_is_tried_by_what_comes_later(void **state)
+RIG_TEST(test_a_closed_receiver_is_tried_by_what_comes_later, r)
 {
-    struct rig *r = *state;
     r->settings.webhooks_max_attempts = 3;
     r->settings.webhooks_base_ms = 1000;
     int64_t client = rig_new_client(r, NULL);
@@ -253,9 +244,8 @@ static void test_a_closed_receiver_is_tried_by_what_comes_later(void **state)
 }
 
 /* Streams that have to wait for a slot stand in nobody's way, however many there are before the others. */
-static void test_a_receiver_with_many_waiting_does_not_hold_up_others(void **state)
+RIG_TEST(test_a_receiver_with_many_waiting_does_not_hold_up_others, r)
 {
-    struct rig *r = *state;
     enum { WAITING = 40, PORTION = 4 };
     int64_t client = rig_new_client(r, NULL);
     for (int i = 0; i < WAITING; i++)
@@ -272,9 +262,8 @@ static void test_a_receiver_with_many_waiting_does_not_hold_up_others(void **sta
 }
 
 /* The slots of a receiver, and what is known of it, are the same whichever node is asked. */
-static void test_slots_and_breaker_hold_over_all_nodes(void **state)
+RIG_TEST(test_slots_and_breaker_hold_over_all_nodes, r)
 {
-    struct rig *r = *state;
     if (!r->shared)
         return;
     r->settings.webhooks_slots = 3;
@@ -323,9 +312,8 @@ static void test_slots_and_breaker_hold_over_all_nodes(void **state)
 }
 
 /* The queue of a stream is the slot of its key, receiver and job. [TOP-081] [TOP-089] */
-static void test_a_stream_is_in_the_slot_of_its_receiver_and_job(void **state)
+RIG_TEST(test_a_stream_is_in_the_slot_of_its_receiver_and_job, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL), hook = new_webhook(r, client, "http://hook/1", "job.created");
     char instance[24], room[24];
     snprintf(instance, sizeof instance, "%lld", (long long)hook);
@@ -340,9 +328,8 @@ static void test_a_stream_is_in_the_slot_of_its_receiver_and_job(void **state)
     }
 }
 
-static void test_webhooks_hear_of_their_events_only(void **state)
+RIG_TEST(test_webhooks_hear_of_their_events_only, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL), other = rig_new_client(r, NULL);
     int64_t hook = new_webhook(r, client, "http://hook/1", "job.created,job.succeeded");
     rig_submit_default(r, client);
@@ -361,9 +348,8 @@ static void test_webhooks_hear_of_their_events_only(void **state)
     assert_int_equal(row_of(r, c->tasks[0].head).event, 5);
 }
 
-static void test_gone_and_long_failure_disable_a_webhook(void **state)
+RIG_TEST(test_gone_and_long_failure_disable_a_webhook, r)
 {
-    struct rig *r = *state;
     r->settings.webhooks_disable_after_seconds = 60;
     r->settings.webhooks_max_attempts = 1;
     int64_t client = rig_new_client(r, NULL);
@@ -382,9 +368,8 @@ static void test_gone_and_long_failure_disable_a_webhook(void **state)
 }
 
 /* The time that counts is that without any answer. */
-static void test_a_webhook_that_answers_begins_anew(void **state)
+RIG_TEST(test_a_webhook_that_answers_begins_anew, r)
 {
-    struct rig *r = *state;
     r->settings.webhooks_disable_after_seconds = 60;
     r->settings.webhooks_max_attempts = 1;
     int64_t client = rig_new_client(r, NULL), hook = new_webhook(r, client, "http://hook/1", "job.created");
@@ -398,15 +383,14 @@ static void test_a_webhook_that_answers_begins_anew(void **state)
     }
 }
 
-static void test_other_webhooks_that_want_to_know_hear_of_a_disabled_one(void **state)
+RIG_TEST(test_other_webhooks_that_want_to_know_hear_of_a_disabled_one, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     int64_t bad = new_webhook(r, client, "bad_____", "job.created,webhook.disabled");
     int64_t by_name = new_webhook(r, client, "by_name_", "webhook.disabled");
     int64_t by_star = new_webhook(r, client, "by_star_", "*");
     new_webhook(r, client, "jobs____", "job.*");
-    new_webhook(r, rig_new_client(r, NULL), "stranger", "*");
+    new_webhook(r, rig_new_client(r, NULL), "foreign_", "*");
     rig_submit_default(r, client);
     struct claim_command *c = claim_all(r);
     for (uint32_t i = 0; i < c->task_count; i++)
@@ -441,9 +425,8 @@ static void expect_told(const struct rig *r, const struct claimed_task *t, size_
 }
 
 /* By the lease that made it, also when its sender is lost; a test of a webhook is nobody's business. */
-static void test_attempts_are_told_to_whoever_asks(void **state)
+RIG_TEST(test_attempts_are_told_to_whoever_asks, r)
 {
-    struct rig *r = *state;
     r->tells_attempts = true;
     r->settings.queue_lease_ms = 1000; /* over before the sender counts as stuck */
     r->settings.webhooks_max_attempts = 3;
@@ -469,9 +452,8 @@ static void test_attempts_are_told_to_whoever_asks(void **state)
     assert_int_not_equal(r->fetches[TABLE_NUMBER_job_row], 0);
 }
 
-static void test_attempts_cost_nothing_when_nobody_asks(void **state)
+RIG_TEST(test_attempts_cost_nothing_when_nobody_asks, r)
 {
-    struct rig *r = *state;
     submit_with_callback(r, rig_new_client(r, NULL), "http://a/x");
     struct claim_command *c = claim_all(r);
     memset(r->fetches, 0, sizeof r->fetches);
@@ -481,9 +463,8 @@ static void test_attempts_cost_nothing_when_nobody_asks(void **state)
     assert_int_equal(r->attempts, 0);
 }
 
-static void test_a_failed_commit_leaves_streams_as_they_were(void **state)
+RIG_TEST(test_a_failed_commit_leaves_streams_as_they_were, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     r->failures = 1;
     r->failure = ERR_STORAGE_DB_ERROR;
@@ -505,9 +486,8 @@ static void test_a_failed_commit_leaves_streams_as_they_were(void **state)
     assert_int_equal(row_of(r, c->tasks[0].head).state, DELIVERY_DELIVERED);
 }
 
-static void test_a_restart_goes_on_where_it_was(void **state)
+RIG_TEST(test_a_restart_goes_on_where_it_was, r)
 {
-    struct rig *r = *state;
     if (!r->on_disk)
         return;
     int64_t client = rig_new_client(r, NULL);
@@ -526,9 +506,8 @@ static void test_a_restart_goes_on_where_it_was(void **state)
 }
 
 /* Of a job that is over its stream goes on; one with a webhook's stream alone has no callback. */
-static void test_after_a_restart_events_go_to_callbacks_that_were_named(void **state)
+RIG_TEST(test_after_a_restart_events_go_to_callbacks_that_were_named, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL), other = rig_new_client(r, NULL);
     struct submit_item over = submit_with_callback(r, client, "http://a/x");
     rig_cancel(r, client, &over);
@@ -550,9 +529,8 @@ static void pass_minutes(struct rig *r)
 }
 
 /* The one that waits stays with its events; what comes behind it in the log goes. */
-static void test_purge_takes_deliveries_with_their_job_and_waits_for_pending_ones(void **state)
+RIG_TEST(test_purge_takes_deliveries_with_their_job_and_waits_for_pending_ones, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     new_webhook(r, client, "http://hook/1", "job.succeeded");
     struct submit_item job = submit_with_callback(r, client, "http://a/x");
@@ -590,9 +568,8 @@ static void expect_silence(struct rig *r, int seconds)
 
 /* [TOP-080] A retry whose time has come, while the service sheds load: it waits, and goes on afterwards. What
  * is new is sent meanwhile; and at a level below, retries are. */
-static void test_retries_wait_while_load_is_shed_and_new_ones_do_not(void **state)
+RIG_TEST(test_retries_wait_while_load_is_shed_and_new_ones_do_not, r)
 {
-    struct rig *r = *state;
     r->settings.webhooks_base_ms = 1000;
     r->settings.webhooks_cap_ms = 1000;
     int64_t client = rig_new_client(r, NULL);
@@ -623,9 +600,8 @@ static void test_retries_wait_while_load_is_shed_and_new_ones_do_not(void **stat
 }
 
 /* [TOP-080] */
-static void test_a_redelivery_waits_while_load_is_shed(void **state)
+RIG_TEST(test_a_redelivery_waits_while_load_is_shed, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     int64_t hook = new_webhook(r, client, "http://hook/1", "job.created");
     send_test(r, client, hook);
@@ -653,9 +629,8 @@ static void test_a_redelivery_waits_while_load_is_shed(void **state)
 }
 
 /* Twice in a retention time at least is looked after them. */
-static void test_deliveries_of_no_job_leave_by_their_age_unless_they_wait(void **state)
+RIG_TEST(test_deliveries_of_no_job_leave_by_their_age_unless_they_wait, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL), hook = new_webhook(r, client, "http://hook/1", "job.created");
     r->settings.jobs_retention_seconds = 1000;
     send_test(r, client, hook);
@@ -676,32 +651,5 @@ static void test_deliveries_of_no_job_leave_by_their_age_unless_they_wait(void *
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        RIG_TEST(test_events_of_a_job_are_sent_one_after_the_other),
-        RIG_TEST(test_a_failure_backs_off_and_the_last_one_gives_up),
-        RIG_TEST(test_a_pause_is_bounded_and_uses_its_bound),
-        RIG_TEST(test_a_receiver_is_waited_for_as_it_asks_but_no_longer_than_an_hour),
-        RIG_TEST(test_a_stale_sender_changes_nothing),
-        RIG_TEST(test_a_receiver_has_so_many_slots_and_others_their_own),
-        RIG_TEST(test_the_breaker_closes_probes_and_opens),
-        RIG_TEST(test_a_closed_receiver_is_tried_every_ten_seconds_at_least),
-        RIG_TEST(test_a_closed_receiver_is_tried_by_what_comes_later),
-        RIG_TEST(test_a_receiver_with_many_waiting_does_not_hold_up_others),
-        RIG_TEST(test_slots_and_breaker_hold_over_all_nodes),
-        RIG_TEST(test_a_stream_is_in_the_slot_of_its_receiver_and_job),
-        RIG_TEST(test_webhooks_hear_of_their_events_only),
-        RIG_TEST(test_gone_and_long_failure_disable_a_webhook),
-        RIG_TEST(test_a_webhook_that_answers_begins_anew),
-        RIG_TEST(test_other_webhooks_that_want_to_know_hear_of_a_disabled_one),
-        RIG_TEST(test_attempts_are_told_to_whoever_asks),
-        RIG_TEST(test_attempts_cost_nothing_when_nobody_asks),
-        RIG_TEST(test_a_failed_commit_leaves_streams_as_they_were),
-        RIG_TEST(test_a_restart_goes_on_where_it_was),
-        RIG_TEST(test_after_a_restart_events_go_to_callbacks_that_were_named),
-        RIG_TEST(test_purge_takes_deliveries_with_their_job_and_waits_for_pending_ones),
-        RIG_TEST(test_deliveries_of_no_job_leave_by_their_age_unless_they_wait),
-        RIG_TEST(test_retries_wait_while_load_is_shed_and_new_ones_do_not),
-        RIG_TEST(test_a_redelivery_waits_while_load_is_shed),
-    };
-    return RIG_RUN_ALL(tests);
+    return rig_run_all();
 }

@@ -23,21 +23,15 @@ static void fingerprint(const struct json *body, uint8_t out[16])
 
 static bool there_is_more;
 
-static void load_drain(struct unit *u, struct command *c)
-{
-    (void)c;
-    there_is_more = inbox_drain(&the_inbox, u);
-}
-
 static enum err_code decide_drain(struct unit *u, struct command *c, struct err *err)
 {
-    (void)u;
     (void)c;
     (void)err;
+    there_is_more = inbox_drain(&the_inbox, u);
     return ERR_OK;
 }
 
-static const struct command_type drain_type = {.name = "drain", .load = load_drain, .decide = decide_drain};
+static const struct command_type drain_type = {.name = "drain", .decide = decide_drain};
 
 static void post_drain(struct rig *r)
 {
@@ -165,9 +159,10 @@ static struct jobs jobs_of(struct rig *r)
 
 /* --- the tests ------------------------------------------------------------------------------------------ */
 
-static void a_row_becomes_a_job_once(void **state)
+#define INBOX_TEST(name, parameter) TEST_WITH(name, struct rig *parameter, set_up, rig_down)
+
+INBOX_TEST(a_row_becomes_a_job_once, r)
 {
-    struct rig *r = *state;
     int64_t number;
     struct inbox_row row = row_of(r, new_client(r, &number), 7);
     row.queue = STR("mail");
@@ -190,9 +185,8 @@ static void a_row_becomes_a_job_once(void **state)
     assert_int_equal(the_inbox.taken, 1);
 }
 
-static void two_drains_of_one_batch_make_one_job(void **state)
+INBOX_TEST(two_drains_of_one_batch_make_one_job, r)
 {
-    struct rig *r = *state;
     int64_t number;
     struct inbox_row row = row_of(r, new_client(r, &number), 1);
     put(r, &row);
@@ -202,9 +196,8 @@ static void two_drains_of_one_batch_make_one_job(void **state)
     assert_int_equal(jobs_of(r).count, 1);
 }
 
-static void a_commit_that_fails_takes_nothing(void **state)
+INBOX_TEST(a_commit_that_fails_takes_nothing, r)
 {
-    struct rig *r = *state;
     int64_t number;
     struct inbox_row row = row_of(r, new_client(r, &number), 1);
     put(r, &row);
@@ -219,9 +212,8 @@ static void a_commit_that_fails_takes_nothing(void **state)
     assert_int_equal(count_rows(r).waiting, 0);
 }
 
-static void what_can_be_no_job_stays_with_the_reason(void **state)
+INBOX_TEST(what_can_be_no_job_stays_with_the_reason, r)
 {
-    struct rig *r = *state;
     int64_t number;
     struct str client = new_client(r, &number);
     const struct {
@@ -269,9 +261,8 @@ static void what_can_be_no_job_stays_with_the_reason(void **state)
     assert_int_equal(the_inbox.refused, LENGTH_OF(cases));
 }
 
-static void a_row_that_was_put_right_is_taken_up_again(void **state)
+INBOX_TEST(a_row_that_was_put_right_is_taken_up_again, r)
 {
-    struct rig *r = *state;
     int64_t number;
     struct inbox_row row = row_of(r, new_client(r, &number), 1);
     row.queue = STR("Wrong");
@@ -289,9 +280,8 @@ static void a_row_that_was_put_right_is_taken_up_again(void **state)
     assert_int_equal(jobs_of(r).count, 1);
 }
 
-static void an_idempotency_key_counts_as_over_http(void **state)
+INBOX_TEST(an_idempotency_key_counts_as_over_http, r)
 {
-    struct rig *r = *state;
     int64_t number;
     struct str client = new_client(r, &number);
     struct inbox_row row = row_of(r, client, 1);
@@ -315,9 +305,8 @@ static void an_idempotency_key_counts_as_over_http(void **state)
 }
 
 /* Whether its time has come meanwhile or not, it is the same job; and the one of POST /v1/jobs. */
-static void a_key_counts_with_the_time_that_was_asked_for(void **state)
+INBOX_TEST(a_key_counts_with_the_time_that_was_asked_for, r)
 {
-    struct rig *r = *state;
     int64_t number;
     if (r->shared)
         skip(); /* the clock of the database is not turned here */
@@ -342,9 +331,8 @@ static void a_key_counts_with_the_time_that_was_asked_for(void **state)
 }
 
 /* A limit is no reason to refuse for ever. */
-static void rows_wait_while_the_queue_is_full(void **state)
+INBOX_TEST(rows_wait_while_the_queue_is_full, r)
 {
-    struct rig *r = *state;
     int64_t number;
     if (r->shared)
         skip(); /* all nodes together are counted once a second: the limit is not kept to the row */
@@ -364,9 +352,8 @@ static void rows_wait_while_the_queue_is_full(void **state)
     assert_int_equal(count_rows(r).waiting, 0);
 }
 
-static void a_time_that_has_come_meanwhile_is_now(void **state)
+INBOX_TEST(a_time_that_has_come_meanwhile_is_now, r)
 {
-    struct rig *r = *state;
     int64_t number;
     if (r->shared)
         skip(); /* timers go by the clock of the database, which nobody turns here */
@@ -389,9 +376,8 @@ static void a_time_that_has_come_meanwhile_is_now(void **state)
 }
 
 /* To the millisecond: what is due now was to come when it was written, and what was not is refused. */
-static void a_time_that_comes_this_moment_is_now(void **state)
+INBOX_TEST(a_time_that_comes_this_moment_is_now, r)
 {
-    struct rig *r = *state;
     int64_t number;
     if (r->shared)
         skip(); /* the clock of the database is not turned here */
@@ -409,9 +395,8 @@ static void a_time_that_comes_this_moment_is_now(void **state)
 }
 
 /* A job that could go into no queue yet would overtake those before it. */
-static void rows_are_taken_in_their_order_also_while_the_queue_is_full(void **state)
+INBOX_TEST(rows_are_taken_in_their_order_also_while_the_queue_is_full, r)
 {
-    struct rig *r = *state;
     int64_t number;
     if (r->shared)
         skip(); /* all nodes together are counted once a second: the limit is not kept to the row */
@@ -432,9 +417,8 @@ static void rows_are_taken_in_their_order_also_while_the_queue_is_full(void **st
 }
 
 /* A key of 255 bytes is one, also in UTF-8; a longer one, or one that is no text, is none. */
-static void an_idempotency_key_has_its_bounds(void **state)
+INBOX_TEST(an_idempotency_key_has_its_bounds, r)
 {
-    struct rig *r = *state;
     int64_t number;
     struct str client = new_client(r, &number);
     char longest[INBOX_KEY_BYTES_MAX + 1];
@@ -453,9 +437,8 @@ static void an_idempotency_key_has_its_bounds(void **state)
     }
 }
 
-static void many_rows_are_taken_in_turns_whatever_failed_before(void **state)
+INBOX_TEST(many_rows_are_taken_in_turns_whatever_failed_before, r)
 {
-    struct rig *r = *state;
     int64_t number;
     struct str client = new_client(r, &number);
     put_many(r, STR("nobody"), 1, INBOX_ROWS_A_TURN + 5);
@@ -473,24 +456,7 @@ static void many_rows_are_taken_in_turns_whatever_failed_before(void **state)
     assert_int_equal(count_rows(r).waiting, 0);
 }
 
-#define INBOX_TEST(f) cmocka_unit_test_setup_teardown(f, set_up, rig_down)
-
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        INBOX_TEST(a_row_becomes_a_job_once),
-        INBOX_TEST(two_drains_of_one_batch_make_one_job),
-        INBOX_TEST(a_commit_that_fails_takes_nothing),
-        INBOX_TEST(what_can_be_no_job_stays_with_the_reason),
-        INBOX_TEST(a_row_that_was_put_right_is_taken_up_again),
-        INBOX_TEST(an_idempotency_key_counts_as_over_http),
-        INBOX_TEST(a_key_counts_with_the_time_that_was_asked_for),
-        INBOX_TEST(rows_wait_while_the_queue_is_full),
-        INBOX_TEST(a_time_that_has_come_meanwhile_is_now),
-        INBOX_TEST(a_time_that_comes_this_moment_is_now),
-        INBOX_TEST(rows_are_taken_in_their_order_also_while_the_queue_is_full),
-        INBOX_TEST(an_idempotency_key_has_its_bounds),
-        INBOX_TEST(many_rows_are_taken_in_turns_whatever_failed_before),
-    };
-    return RIG_RUN_ALL(tests);
+    return rig_run_all();
 }

@@ -73,9 +73,8 @@ static struct api_key_row key_row(struct rig *r, int64_t id)
 }
 
 /* AJ-07 */
-static void test_the_first_key_needs_no_credentials_and_later_ones_do(void **state)
+RIG_TEST(test_the_first_key_needs_no_credentials_and_later_ones_do, r)
 {
-    struct rig *r = *state;
     struct keys_client client = new_client(r), other = new_client(r);
     struct key_command *first = key_now(r, &client, KEY_CREATE, nobody);
     assert_int_equal(first->base.result, ERR_OK);
@@ -94,9 +93,8 @@ static void test_the_first_key_needs_no_credentials_and_later_ones_do(void **sta
 }
 
 /* AJ-08 [JOB-074] */
-static void test_creating_again_gives_the_same_key_and_rotating_replaces_it(void **state)
+RIG_TEST(test_creating_again_gives_the_same_key_and_rotating_replaces_it, r)
 {
-    struct rig *r = *state;
     struct keys_client client = new_client(r);
     struct key_command *first = key_now(r, &client, KEY_CREATE, nobody);
     rig_pass(r, 1000);
@@ -116,9 +114,8 @@ static void test_creating_again_gives_the_same_key_and_rotating_replaces_it(void
         str_equal(key_row(r, rotated->key_id).client_uuid, (struct str){(char *)client.id.bytes, 16}));
 }
 
-static void test_an_idempotent_create_names_the_key_it_made_and_never_shows_it_again(void **state)
+RIG_TEST(test_an_idempotent_create_names_the_key_it_made_and_never_shows_it_again, r)
 {
-    struct rig *r = *state;
     struct keys_client client = new_client(r);
     struct key_command *all[3];
     for (int i = 0; i < 3; i++) {
@@ -141,9 +138,8 @@ static void test_an_idempotent_create_names_the_key_it_made_and_never_shows_it_a
 }
 
 /* AJ-09 JOB-083: the decider's side. */
-static void test_renewing_replaces_the_presenting_key(void **state)
+RIG_TEST(test_renewing_replaces_the_presenting_key, r)
 {
-    struct rig *r = *state;
     struct keys_client client = new_client(r);
     struct key_command *first = key_now(r, &client, KEY_CREATE, nobody);
     rig_pass(r, DAY_MS);
@@ -158,9 +154,8 @@ static void test_renewing_replaces_the_presenting_key(void **state)
 }
 
 /* Requests that were let in together: the key is checked again where it counts. */
-static void test_a_key_revoked_by_an_earlier_command_of_its_batch_manages_no_keys(void **state)
+RIG_TEST(test_a_key_revoked_by_an_earlier_command_of_its_batch_manages_no_keys, r)
 {
-    struct rig *r = *state;
     struct keys_client client = new_client(r);
     struct key_command *key = key_now(r, &client, KEY_CREATE, nobody);
     struct key_command *revoke = post_key(r, &client, KEY_REVOKE, operator);
@@ -201,9 +196,8 @@ static struct key_command *renew_named(struct rig *r, const struct keys_client *
     return c;
 }
 
-static void test_keys_that_differ_in_name_scopes_or_queues_stand_beside_each_other(void **state)
+RIG_TEST(test_keys_that_differ_in_name_scopes_or_queues_stand_beside_each_other, r)
 {
-    struct rig *r = *state;
     struct keys_client client = new_client(r);
     struct key_wish wishes[] = {{.life_seconds = 0},
                                 {.power = {.scopes = SCOPE_WORK}},
@@ -225,9 +219,8 @@ static void test_keys_that_differ_in_name_scopes_or_queues_stand_beside_each_oth
     assert_int_equal(key_row(r, made[1]->key_id).scopes, SCOPE_WORK);
 }
 
-static void test_a_key_lives_as_long_as_asked_and_no_longer_than_the_setting(void **state)
+RIG_TEST(test_a_key_lives_as_long_as_asked_and_no_longer_than_the_setting, r)
 {
-    struct rig *r = *state;
     struct keys_client client = new_client(r);
     struct key_command *hour = wish_now(r, &client, operator,(struct key_wish){.life_seconds = 3600});
     assert_int_equal(hour->expires_ms, hour->created_ms + 3600000);
@@ -241,9 +234,8 @@ static void test_a_key_lives_as_long_as_asked_and_no_longer_than_the_setting(voi
 }
 
 /* A setting that was made smaller holds for the next key of a long one. */
-static void test_a_renewed_key_lives_no_longer_than_the_setting_of_now(void **state)
+RIG_TEST(test_a_renewed_key_lives_no_longer_than_the_setting_of_now, r)
 {
-    struct rig *r = *state;
     struct keys_client client = new_client(r);
     struct key_command *key = key_now(r, &client, KEY_CREATE, nobody);
     const int64_t settings_s[] = {TTL_MS / 1000 + 60, 7200, 3600, 7200};
@@ -256,9 +248,8 @@ static void test_a_renewed_key_lives_no_longer_than_the_setting_of_now(void **st
     }
 }
 
-static void test_a_key_is_renewed_until_it_expires_and_no_later(void **state)
+RIG_TEST(test_a_key_is_renewed_until_it_expires_and_no_later, r)
 {
-    struct rig *r = *state;
     for (int64_t late_ms = -1; late_ms <= 1; late_ms++) {
         struct keys_client client = new_client(r);
         struct key_command *key = wish_now(r, &client, operator,(struct key_wish){.life_seconds = 60});
@@ -268,9 +259,8 @@ static void test_a_key_is_renewed_until_it_expires_and_no_later(void **state)
     }
 }
 
-static void test_no_key_makes_or_renews_one_with_more_power(void **state)
+RIG_TEST(test_no_key_makes_or_renews_one_with_more_power, r)
 {
-    struct rig *r = *state;
     struct keys_client client = new_client(r);
     struct key_command *full = key_now(r, &client, KEY_CREATE, nobody);
     struct key_wish small = {.name = STR("small"),
@@ -297,9 +287,8 @@ static void test_no_key_makes_or_renews_one_with_more_power(void **state)
     assert_int_equal(wish_now(r, &client, weak, less)->base.result, ERR_OK);
 }
 
-static void test_a_replaced_key_hands_on_its_power_and_works_until_the_overlap_is_over(void **state)
+RIG_TEST(test_a_replaced_key_hands_on_its_power_and_works_until_the_overlap_is_over, r)
 {
-    struct rig *r = *state;
     struct keys_client client = new_client(r);
     struct key_command *full = key_now(r, &client, KEY_CREATE, nobody);
     struct key_wish small = {.name = STR("mailer"), .power = {.scopes = SCOPE_ADMIN, .queues = STR("mail")}};
@@ -320,9 +309,8 @@ static void test_a_replaced_key_hands_on_its_power_and_works_until_the_overlap_i
     assert_int_equal(key_row(r, full->key_id).revoked_ms, 0);
 }
 
-static void test_revoking_ends_a_replaced_key_at_once(void **state)
+RIG_TEST(test_revoking_ends_a_replaced_key_at_once, r)
 {
-    struct rig *r = *state;
     struct keys_client client = new_client(r);
     struct key_command *first = key_now(r, &client, KEY_CREATE, nobody);
     struct key_command *second = key_now(r, &client, KEY_RENEW, holder(&client, first));
@@ -332,9 +320,8 @@ static void test_revoking_ends_a_replaced_key_at_once(void **state)
     assert_int_equal(key_row(r, second->key_id).revoked_ms, 0);
 }
 
-static void test_without_an_overlap_the_replaced_key_ends_with_the_answer(void **state)
+RIG_TEST(test_without_an_overlap_the_replaced_key_ends_with_the_answer, r)
 {
-    struct rig *r = *state;
     struct keys_client client = new_client(r);
     r->settings.keys_overlap_seconds = 0;
     struct key_command *first = key_now(r, &client, KEY_CREATE, nobody);
@@ -349,9 +336,8 @@ static struct key_command *make_numbered(struct rig *r, const struct keys_client
 }
 
 /* The newest that is left is the one the operator renews. */
-static void test_keys_that_work_are_bounded_and_ended_ones_make_room(void **state)
+RIG_TEST(test_keys_that_work_are_bounded_and_ended_ones_make_room, r)
 {
-    struct rig *r = *state;
     struct keys_client client = new_client(r);
     struct key_command *last = NULL, *kept = NULL;
     for (int i = 0; i < KEYS_ACTIVE_MAX; i++) {
@@ -371,9 +357,8 @@ static void test_keys_that_work_are_bounded_and_ended_ones_make_room(void **stat
     assert_int_not_equal(key_row(r, kept->key_id).ends_ms, 0);
 }
 
-static void test_without_an_active_key_there_is_nothing_to_renew(void **state)
+RIG_TEST(test_without_an_active_key_there_is_nothing_to_renew, r)
 {
-    struct rig *r = *state;
     struct keys_client client = new_client(r);
     assert_int_equal(key_now(r, &client, KEY_RENEW, operator)->base.result, ERR_AUTH_KEY_CONFLICT);
     struct key_command *key = key_now(r, &client, KEY_CREATE, nobody);
@@ -386,9 +371,8 @@ static void test_without_an_active_key_there_is_nothing_to_renew(void **state)
 }
 
 /* AJ-10 */
-static void test_revoking_is_idempotent_and_foreign_keys_are_not_found(void **state)
+RIG_TEST(test_revoking_is_idempotent_and_foreign_keys_are_not_found, r)
 {
-    struct rig *r = *state;
     struct keys_client client = new_client(r), other = new_client(r);
     struct key_command *key = key_now(r, &client, KEY_CREATE, nobody),
                        *theirs = key_now(r, &other, KEY_CREATE, nobody);
@@ -415,9 +399,8 @@ static struct key_head_row head_of(struct rig *r, int64_t client)
 }
 
 /* The newest one that nobody has ended or replaced; ended ones stay in the list for a while. */
-static void test_the_active_key_of_a_client_is_the_newest_that_is_left(void **state)
+RIG_TEST(test_the_active_key_of_a_client_is_the_newest_that_is_left, r)
 {
-    struct rig *r = *state;
     struct keys_client client = new_client(r);
     struct key_command *keys[3];
     for (int i = 0; i < 3; i++) {
@@ -432,9 +415,8 @@ static void test_the_active_key_of_a_client_is_the_newest_that_is_left(void **st
 }
 
 /* Where registration is closed the operator alone makes clients and their first keys. */
-static void test_where_registration_is_closed_the_operator_opens_the_door(void **state)
+RIG_TEST(test_where_registration_is_closed_the_operator_opens_the_door, r)
 {
-    struct rig *r = *state;
     struct err err;
     struct keys_client client = new_client(r);
     assert_int_equal(settings_set(&r->settings, "clients.registration", "operator", ORIGIN_FLAG, &err),
@@ -450,9 +432,8 @@ static void test_where_registration_is_closed_the_operator_opens_the_door(void *
 }
 
 /* A create that is repeated long afterwards names the key it made, though it has gone. */
-static void test_a_repeated_create_names_a_key_that_has_gone(void **state)
+RIG_TEST(test_a_repeated_create_names_a_key_that_has_gone, r)
 {
-    struct rig *r = *state;
     struct keys_client client = new_client(r);
     struct key_command *made[2];
     r->settings.keys_revoked_retention_seconds = 86400; /* idempotency keys stay longer */
@@ -470,9 +451,8 @@ static void test_a_repeated_create_names_a_key_that_has_gone(void **state)
 }
 
 /* JOB-158 and JOB-159, the part behind the API: nothing changes when the store refuses. */
-static void test_a_failed_commit_leaves_keys_as_they_were(void **state)
+RIG_TEST(test_a_failed_commit_leaves_keys_as_they_were, r)
 {
-    struct rig *r = *state;
     struct keys_client client = new_client(r);
     struct key_command *key = key_now(r, &client, KEY_CREATE, nobody);
     r->failures = 3;
@@ -483,9 +463,8 @@ static void test_a_failed_commit_leaves_keys_as_they_were(void **state)
     assert_int_equal(key_now(r, &client, KEY_CREATE, operator)->key_id, key->key_id);
 }
 
-static void test_create_rotate_revoke_in_one_batch_end_in_one_state(void **state)
+RIG_TEST(test_create_rotate_revoke_in_one_batch_end_in_one_state, r)
 {
-    struct rig *r = *state;
     struct keys_client client = new_client(r);
     struct key_command *a = post_key(r, &client, KEY_CREATE, operator),
                        *b = post_key(r, &client, KEY_CREATE, operator);
@@ -499,9 +478,8 @@ static void test_create_rotate_revoke_in_one_batch_end_in_one_state(void **state
     assert_int_equal(key_row(r, c->key_id).ends_ms, 0);
 }
 
-static void test_an_idempotent_client_is_created_once(void **state)
+RIG_TEST(test_an_idempotent_client_is_created_once, r)
 {
-    struct rig *r = *state;
     struct create_client_command c[3] = {
         {.once = {.name = STR("n")}}, {.once = {.name = STR("n")}}, {.once = {.name = STR("n")}}};
     for (int i = 0; i < 3; i++) {
@@ -519,9 +497,8 @@ static void test_an_idempotent_client_is_created_once(void **state)
 }
 
 /* As a lane of a shared store sees it when another has given the number it would give next. */
-static void test_a_new_client_gets_no_number_whose_jobs_move_in_its_batch(void **state)
+RIG_TEST(test_a_new_client_gets_no_number_whose_jobs_move_in_its_batch, r)
 {
-    struct rig *r = *state;
     int64_t taken = rig_new_client(r, NULL);
     struct submit_item item = rig_item();
     struct create_client_command c = {.client_id = uuid_v4()};
@@ -534,9 +511,8 @@ static void test_a_new_client_gets_no_number_whose_jobs_move_in_its_batch(void *
     assert_int_equal(r->store->next_client, taken + 2);
 }
 
-static void test_a_rotated_callback_secret_keeps_the_former_one(void **state)
+RIG_TEST(test_a_rotated_callback_secret_keeps_the_former_one, r)
 {
-    struct rig *r = *state;
     struct keys_client client = new_client(r), other = new_client(r);
     struct rotate_secret_command c = {.who = operator, .client_id = client.id };
     memset(c.secret, 9, sizeof c.secret);
@@ -559,31 +535,5 @@ static void test_a_rotated_callback_secret_keeps_the_former_one(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        RIG_TEST(test_the_first_key_needs_no_credentials_and_later_ones_do),
-        RIG_TEST(test_creating_again_gives_the_same_key_and_rotating_replaces_it),
-        RIG_TEST(test_an_idempotent_create_names_the_key_it_made_and_never_shows_it_again),
-        RIG_TEST(test_renewing_replaces_the_presenting_key),
-        RIG_TEST(test_a_key_revoked_by_an_earlier_command_of_its_batch_manages_no_keys),
-        RIG_TEST(test_keys_that_differ_in_name_scopes_or_queues_stand_beside_each_other),
-        RIG_TEST(test_a_key_lives_as_long_as_asked_and_no_longer_than_the_setting),
-        RIG_TEST(test_a_renewed_key_lives_no_longer_than_the_setting_of_now),
-        RIG_TEST(test_a_key_is_renewed_until_it_expires_and_no_later),
-        RIG_TEST(test_no_key_makes_or_renews_one_with_more_power),
-        RIG_TEST(test_a_replaced_key_hands_on_its_power_and_works_until_the_overlap_is_over),
-        RIG_TEST(test_revoking_ends_a_replaced_key_at_once),
-        RIG_TEST(test_without_an_overlap_the_replaced_key_ends_with_the_answer),
-        RIG_TEST(test_keys_that_work_are_bounded_and_ended_ones_make_room),
-        RIG_TEST(test_without_an_active_key_there_is_nothing_to_renew),
-        RIG_TEST(test_revoking_is_idempotent_and_foreign_keys_are_not_found),
-        RIG_TEST(test_the_active_key_of_a_client_is_the_newest_that_is_left),
-        RIG_TEST(test_where_registration_is_closed_the_operator_opens_the_door),
-        RIG_TEST(test_a_repeated_create_names_a_key_that_has_gone),
-        RIG_TEST(test_a_failed_commit_leaves_keys_as_they_were),
-        RIG_TEST(test_create_rotate_revoke_in_one_batch_end_in_one_state),
-        RIG_TEST(test_an_idempotent_client_is_created_once),
-        RIG_TEST(test_a_new_client_gets_no_number_whose_jobs_move_in_its_batch),
-        RIG_TEST(test_a_rotated_callback_secret_keeps_the_former_one),
-    };
-    return RIG_RUN_ALL(tests);
+    return rig_run_all();
 }

@@ -42,9 +42,8 @@ static struct operator_command *operate(struct rig *r, const struct a_client *cl
 
 /* --- suspend and resume ------------------------------------------------------------------------------ */
 
-static void test_no_claim_gets_work_of_a_suspended_client(void **state)
+RIG_TEST(test_no_claim_gets_work_of_a_suspended_client, r)
 {
-    struct rig *r = *state;
     struct a_client suspended = new_client(r), other = new_client(r);
     struct submit_item first = rig_submit_default(r, suspended.num);
     assert_int_equal(operate(r, &suspended, OPERATOR_SUSPEND)->state, CLIENT_SUSPENDED);
@@ -62,9 +61,8 @@ static void test_no_claim_gets_work_of_a_suspended_client(void **state)
 }
 
 /* In one batch with the claim, too: the commands before it have made it ready. */
-static void test_a_job_that_comes_due_while_its_client_is_suspended_waits(void **state)
+RIG_TEST(test_a_job_that_comes_due_while_its_client_is_suspended_waits, r)
 {
-    struct rig *r = *state;
     struct a_client client = new_client(r);
     struct submit_item job = rig_submit_deferred(r, client.num, 500);
     operate(r, &client, OPERATOR_SUSPEND);
@@ -77,9 +75,8 @@ static void test_a_job_that_comes_due_while_its_client_is_suspended_waits(void *
     assert_int_equal(rig_claim(r, "w").id, job.id);
 }
 
-static void test_a_parked_claim_is_woken_by_a_resumption(void **state)
+RIG_TEST(test_a_parked_claim_is_woken_by_a_resumption, r)
 {
-    struct rig *r = *state;
     struct a_client client = new_client(r);
     struct submit_item job = rig_submit_default(r, client.num);
     operate(r, &client, OPERATOR_SUSPEND);
@@ -93,9 +90,8 @@ static void test_a_parked_claim_is_woken_by_a_resumption(void **state)
     assert_int_equal(parked->tasks[0].id, job.id);
 }
 
-static void test_a_failed_commit_suspends_nobody_and_records_nothing(void **state)
+RIG_TEST(test_a_failed_commit_suspends_nobody_and_records_nothing, r)
 {
-    struct rig *r = *state;
     struct a_client client = new_client(r);
     struct submit_item job = rig_submit_default(r, client.num);
     r->failures = 1;
@@ -107,9 +103,8 @@ static void test_a_failed_commit_suspends_nobody_and_records_nothing(void **stat
 }
 
 /* A call that changes nothing leaves no record; ids of records go on over a restart. */
-static void test_each_change_is_recorded_once(void **state)
+RIG_TEST(test_each_change_is_recorded_once, r)
 {
-    struct rig *r = *state;
     struct a_client client = new_client(r);
     static const enum operator_action all[] = {OPERATOR_SUSPEND, OPERATOR_SUSPEND, OPERATOR_RESUME,
                                                OPERATOR_RESUME, OPERATOR_PURGE_JOBS};
@@ -124,9 +119,8 @@ static void test_each_change_is_recorded_once(void **state)
 
 /* --- delete ------------------------------------------------------------------------------------------- */
 
-static void test_a_client_with_jobs_in_its_own_batch_is_not_deleted(void **state)
+RIG_TEST(test_a_client_with_jobs_in_its_own_batch_is_not_deleted, r)
 {
-    struct rig *r = *state;
     struct a_client client = new_client(r);
     struct submit_item item = rig_item();
     rig_post_submit(r, client.num, &item, 1);
@@ -163,9 +157,8 @@ static void new_hook(struct rig *r, const struct a_client *client)
 }
 
 /* The answer says what went; asked again nothing does. Whatever else the call names is not touched. */
-static void test_a_deleted_client_leaves_with_its_keys_and_webhooks(void **state)
+RIG_TEST(test_a_deleted_client_leaves_with_its_keys_and_webhooks, r)
 {
-    struct rig *r = *state;
     struct a_client client = new_client(r), other = new_client(r);
     int64_t ids[] = {new_key(r, &client, "a"), new_key(r, &other, "theirs"), new_key(r, &client, "b"), 4711};
     new_hook(r, &client);
@@ -188,9 +181,8 @@ static void test_a_deleted_client_leaves_with_its_keys_and_webhooks(void **state
     }
 }
 
-static void test_purging_jobs_cancels_those_of_the_client_and_no_others(void **state)
+RIG_TEST(test_purging_jobs_cancels_those_of_the_client_and_no_others, r)
 {
-    struct rig *r = *state;
     struct a_client client = new_client(r), other = new_client(r);
     int64_t done = rig_submit_default(r, client.num).id;
     rig_run(r, true);
@@ -214,9 +206,8 @@ static void test_purging_jobs_cancels_those_of_the_client_and_no_others(void **s
 
 /* --- clients that do nothing --------------------------------------------------------------------------- */
 
-static void test_a_client_without_unfinished_jobs_costs_no_memory(void **state)
+RIG_TEST(test_a_client_without_unfinished_jobs_costs_no_memory, r)
 {
-    struct rig *r = *state;
     struct a_client first = new_client(r);
     for (int i = 0; i < CLIENTS; i++)
         new_client(r);
@@ -231,9 +222,8 @@ static void test_a_client_without_unfinished_jobs_costs_no_memory(void **state)
 }
 
 /* Counters leave memory with each merge; what is counted afterwards goes on from what was stored. */
-static void test_counters_are_exact_for_clients_that_come_and_go(void **state)
+RIG_TEST_UNSHARED(test_counters_are_exact_for_clients_that_come_and_go, r, "memory holds the batch's alone")
 {
-    struct rig *r = *state;
     struct a_client clients[40];
     for (size_t i = 0; i < LENGTH_OF(clients); i++)
         clients[i] = new_client(r);
@@ -249,9 +239,8 @@ static void test_counters_are_exact_for_clients_that_come_and_go(void **state)
     assert_true(most <= LENGTH_OF(clients));
 }
 
-static void test_clients_that_never_got_a_key_are_dropped_with_their_rows(void **state)
+RIG_TEST(test_clients_that_never_got_a_key_are_dropped_with_their_rows, r)
 {
-    struct rig *r = *state;
     r->settings.clients_keyless_ttl_seconds = 3600;
     struct a_client used = new_client(r);
     struct key_command *key = ARENA_NEW(r->arena, struct key_command);
@@ -289,9 +278,8 @@ static void make_tenant(struct rig *r, const struct a_client *client)
 }
 
 /* It has runs, an application has sent jobs for it that never asked for a key, or an operator touched it. */
-static void test_a_client_without_a_key_that_is_in_use_stays(void **state)
+RIG_TEST(test_a_client_without_a_key_that_is_in_use_stays, r)
 {
-    struct rig *r = *state;
     r->settings.clients_keyless_ttl_seconds = 3600;
     r->settings.jobs_retention_seconds = 86400;
     struct a_client scheduled = new_client(r), queued = new_client(r), canceled = new_client(r),
@@ -315,9 +303,8 @@ static void test_a_client_without_a_key_that_is_in_use_stays(void **state)
 }
 
 /* A client is dropped when its time is over and not before; its idempotency key is free again then. */
-static void test_an_operator_makes_a_client_anew_that_was_dropped(void **state)
+RIG_TEST(test_an_operator_makes_a_client_anew_that_was_dropped, r)
 {
-    struct rig *r = *state;
     struct create_client_command c[4] = {0};
     static const bool replayed[] = {false, true, false, true};
     r->settings.clients_keyless_ttl_seconds = 3600;
@@ -339,21 +326,5 @@ static void test_an_operator_makes_a_client_anew_that_was_dropped(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        RIG_TEST(test_no_claim_gets_work_of_a_suspended_client),
-        RIG_TEST(test_a_job_that_comes_due_while_its_client_is_suspended_waits),
-        RIG_TEST(test_a_parked_claim_is_woken_by_a_resumption),
-        RIG_TEST(test_a_failed_commit_suspends_nobody_and_records_nothing),
-        RIG_TEST(test_each_change_is_recorded_once),
-        RIG_TEST(test_a_client_with_jobs_in_its_own_batch_is_not_deleted),
-        RIG_TEST(test_a_deleted_client_leaves_with_its_keys_and_webhooks),
-        RIG_TEST(test_purging_jobs_cancels_those_of_the_client_and_no_others),
-        RIG_TEST(test_a_client_without_unfinished_jobs_costs_no_memory),
-        RIG_TEST_UNSHARED(test_counters_are_exact_for_clients_that_come_and_go,
-                          "memory holds the batch's alone"),
-        RIG_TEST(test_clients_that_never_got_a_key_are_dropped_with_their_rows),
-        RIG_TEST(test_a_client_without_a_key_that_is_in_use_stays),
-        RIG_TEST(test_an_operator_makes_a_client_anew_that_was_dropped),
-    };
-    return RIG_RUN_ALL(tests);
+    return rig_run_all();
 }

@@ -39,7 +39,7 @@ static size_t listed(struct rig *r, int64_t client, uint8_t bucket)
     struct err err;
     int64_t ids[100];
     size_t n;
-    struct list_query q = {.client = client, .bucket = bucket, .below_id = INT64_MAX, .limit = 100};
+    struct list_query q = {.owner_key = client, .bucket = bucket, .below_id = INT64_MAX, .limit = 100};
     assert_int_equal(r->reader->ops->reader_begin(r->reader, &err), ERR_OK);
     assert_int_equal(r->reader->ops->reader_list(r->reader, &q, ids, &n, &err), ERR_OK);
     r->reader->ops->reader_end(r->reader);
@@ -47,9 +47,8 @@ static size_t listed(struct rig *r, int64_t client, uint8_t bucket)
 }
 
 /* [JOB-236] [JOB-244] [JOB-245] [JOB-246] */
-static void test_a_finished_job_leaves_with_everything_it_owns_and_not_earlier(void **state)
+RIG_TEST(test_a_finished_job_leaves_with_everything_it_owns_and_not_earlier, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     struct submit_item item = rig_item();
     item.idem_key = STR("key");
@@ -86,9 +85,8 @@ static void test_a_finished_job_leaves_with_everything_it_owns_and_not_earlier(v
 }
 
 /* [JOB-297] */
-static void test_the_retention_time_is_the_setting(void **state)
+RIG_TEST(test_the_retention_time_is_the_setting, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     r->settings.jobs_retention_seconds = 86400;
     struct submit_item job = rig_submit_default(r, client);
@@ -103,9 +101,8 @@ static void test_the_retention_time_is_the_setting(void **state)
 }
 
 /* The rest of JOB-244: unfinished old jobs are never purged, and their history stays whole. */
-static void test_unfinished_jobs_stay_with_their_whole_history(void **state)
+RIG_TEST(test_unfinished_jobs_stay_with_their_whole_history, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     struct submit_item scheduled = rig_submit_deferred(r, client, 20 * RETENTION_MS);
     struct submit_item retried = rig_submit_default(r, client);
@@ -130,9 +127,8 @@ static void test_unfinished_jobs_stay_with_their_whole_history(void **state)
 }
 
 /* The log's numbers go on when it was emptied, so an old reference never meets a new chunk. */
-static void test_a_job_older_than_the_log_keeps_its_history_across_a_restart_and_ends_well(void **state)
+RIG_TEST(test_a_job_older_than_the_log_keeps_its_history_across_a_restart_and_ends_well, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     struct submit_item job = rig_submit_default(r, client);
     rig_pass(r, 2 * RETENTION_MS);
@@ -155,9 +151,8 @@ static void test_a_job_older_than_the_log_keeps_its_history_across_a_restart_and
 }
 
 /* A clock that is wrong for a moment deletes nothing; one that an operator calls right does. */
-static void test_a_clock_that_jumps_ahead_deletes_nothing_before_it_is_accepted(void **state)
+RIG_TEST_UNSHARED(test_a_clock_that_jumps_ahead_deletes_nothing_before_it_is_accepted, r, RIG_OWN_CLOCK)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     struct submit_item job = rig_submit_default(r, client);
     struct job_view v;
@@ -175,9 +170,8 @@ static void test_a_clock_that_jumps_ahead_deletes_nothing_before_it_is_accepted(
 }
 
 /* Some jobs of a chunk live on while others go. */
-static void test_neighbours_in_the_log_do_not_hold_each_other(void **state)
+RIG_TEST(test_neighbours_in_the_log_do_not_hold_each_other, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     r->settings.jobs_retention_seconds = 3600;
     int64_t old[40];
@@ -197,9 +191,8 @@ static void test_neighbours_in_the_log_do_not_hold_each_other(void **state)
     assert_int_equal(rig_rows(r, &table_kept_row), 40);
 }
 
-static void test_a_purge_that_cannot_commit_is_undone_and_done_later(void **state)
+RIG_TEST(test_a_purge_that_cannot_commit_is_undone_and_done_later, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     struct submit_item item = rig_item();
     item.idem_key = STR("key");
@@ -218,9 +211,8 @@ static void test_a_purge_that_cannot_commit_is_undone_and_done_later(void **stat
 }
 
 /* Whichever row of a purge cannot be read: the turn is undone whole, and the next one does it all. */
-static void test_a_purge_that_cannot_read_a_row_is_undone_whole(void **state)
+RIG_TEST(test_a_purge_that_cannot_read_a_row_is_undone_whole, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     struct submit_item job = rig_submit_default(r, client);
     for (int i = 0; i < 2; i++) {
@@ -246,9 +238,8 @@ static void test_a_purge_that_cannot_read_a_row_is_undone_whole(void **state)
     assert_int_equal(rig_rows(r, &table_archive_row), 0);
 }
 
-static void test_commands_of_the_same_turn_do_not_suffer_from_a_failing_purge(void **state)
+RIG_TEST(test_commands_of_the_same_turn_do_not_suffer_from_a_failing_purge, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     rig_submit_default(r, client);
     rig_run(r, true);
@@ -259,9 +250,8 @@ static void test_commands_of_the_same_turn_do_not_suffer_from_a_failing_purge(vo
 }
 
 /* [JOB-247] */
-static void test_revoked_keys_stay_90_days_and_active_ones_for_ever(void **state)
+RIG_TEST(test_revoked_keys_stay_90_days_and_active_ones_for_ever, r)
 {
-    struct rig *r = *state;
     struct uuid id;
     rig_new_client(r, &id);
     r->settings.keys_ttl_seconds = INT64_C(2000) * 86400;
@@ -285,9 +275,8 @@ static void test_revoked_keys_stay_90_days_and_active_ones_for_ever(void **state
 }
 
 /* Or a client that makes short-lived ones would fill the store. */
-static void test_expired_keys_leave_as_revoked_ones_do_with_their_place_in_the_list(void **state)
+RIG_TEST(test_expired_keys_leave_as_revoked_ones_do_with_their_place_in_the_list, r)
 {
-    struct rig *r = *state;
     struct uuid id;
     int64_t client = rig_new_client(r, &id);
     struct key_command key = {.action = KEY_CREATE, .client_id = id, .wish = {.life_seconds = 60}};
@@ -309,10 +298,9 @@ static void test_expired_keys_leave_as_revoked_ones_do_with_their_place_in_the_l
 }
 
 /* More than leave in a turn; one that is younger stays and gives its client again. */
-static void test_idempotency_keys_of_clients_leave_after_the_retention_time(void **state)
+RIG_TEST(test_idempotency_keys_of_clients_leave_after_the_retention_time, r)
 {
     enum { OLD = 450 };
-    struct rig *r = *state;
     struct create_client_command *c = ARENA_ARRAY(r->arena, struct create_client_command, OLD + 2);
     for (int i = 0; i < OLD + 2; i++) {
         char name[16];
@@ -336,9 +324,8 @@ static void test_idempotency_keys_of_clients_leave_after_the_retention_time(void
 }
 
 /* JOB-240, the store's side: damage in the log leaves the job readable. */
-static void test_a_history_with_a_purged_chunk_and_no_copy_is_told_without_it(void **state)
+RIG_TEST(test_a_history_with_a_purged_chunk_and_no_copy_is_told_without_it, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     struct submit_item job = rig_submit_default(r, client);
     struct change_set c = {.first_chunk = r->store->next_chunk, .drop_chunks_below = r->store->next_chunk};
@@ -360,20 +347,5 @@ static void test_a_history_with_a_purged_chunk_and_no_copy_is_told_without_it(vo
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        RIG_TEST(test_a_finished_job_leaves_with_everything_it_owns_and_not_earlier),
-        RIG_TEST(test_the_retention_time_is_the_setting),
-        RIG_TEST(test_unfinished_jobs_stay_with_their_whole_history),
-        RIG_TEST(test_a_job_older_than_the_log_keeps_its_history_across_a_restart_and_ends_well),
-        RIG_TEST_UNSHARED(test_a_clock_that_jumps_ahead_deletes_nothing_before_it_is_accepted, RIG_OWN_CLOCK),
-        RIG_TEST(test_neighbours_in_the_log_do_not_hold_each_other),
-        RIG_TEST(test_a_purge_that_cannot_commit_is_undone_and_done_later),
-        RIG_TEST(test_a_purge_that_cannot_read_a_row_is_undone_whole),
-        RIG_TEST(test_commands_of_the_same_turn_do_not_suffer_from_a_failing_purge),
-        RIG_TEST(test_revoked_keys_stay_90_days_and_active_ones_for_ever),
-        RIG_TEST(test_expired_keys_leave_as_revoked_ones_do_with_their_place_in_the_list),
-        RIG_TEST(test_idempotency_keys_of_clients_leave_after_the_retention_time),
-        RIG_TEST(test_a_history_with_a_purged_chunk_and_no_copy_is_told_without_it),
-    };
-    return RIG_RUN_ALL(tests);
+    return rig_run_all();
 }

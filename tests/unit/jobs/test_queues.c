@@ -52,9 +52,8 @@ static struct bulk_command *bulk(struct rig *r, int64_t client, enum bulk_action
 
 /* --- pause and resume ------------------------------------------------------------------------------ */
 
-static void a_paused_queue_is_passed_over_also_after_a_restart(void **state)
+RIG_TEST(a_paused_queue_is_passed_over_also_after_a_restart, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL), other = rig_new_client(r, NULL);
     struct submit_item first = rig_submit_default(r, client);
     assert_true(act(r, client, "default", QUEUE_PAUSE)->changed);
@@ -73,9 +72,8 @@ static void a_paused_queue_is_passed_over_also_after_a_restart(void **state)
     assert_int_equal(rig_claim(r, "w").id, second.id);
 }
 
-static void what_is_claimed_goes_on_and_what_comes_back_waits(void **state)
+RIG_TEST(what_is_claimed_goes_on_and_what_comes_back_waits, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     struct submit_item kept = rig_submit_default(r, client), given_back = rig_submit_default(r, client);
     struct claimed_task first = rig_claim(r, "w"), second = rig_claim(r, "w");
@@ -88,9 +86,8 @@ static void what_is_claimed_goes_on_and_what_comes_back_waits(void **state)
     assert_int_equal(rig_claim_count(r, "w", 10), 0);
 }
 
-static void a_parked_claim_is_woken_by_a_resumption(void **state)
+RIG_TEST(a_parked_claim_is_woken_by_a_resumption, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     struct submit_item job = rig_submit_default(r, client);
     act(r, client, "default", QUEUE_PAUSE);
@@ -103,9 +100,8 @@ static void a_parked_claim_is_woken_by_a_resumption(void **state)
     assert_int_equal(parked->tasks[0].id, job.id);
 }
 
-static void a_failed_commit_pauses_nothing(void **state)
+RIG_TEST(a_failed_commit_pauses_nothing, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     struct submit_item job = rig_submit_default(r, client);
     r->failures = 1;
@@ -116,9 +112,8 @@ static void a_failed_commit_pauses_nothing(void **state)
 
 /* --- defaults --------------------------------------------------------------------------------------- */
 
-static void defaults_are_given_to_jobs_that_do_not_say(void **state)
+RIG_TEST(defaults_are_given_to_jobs_that_do_not_say, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     set(r, client, "default",
         (struct queue_defaults){
@@ -142,9 +137,8 @@ static void defaults_are_given_to_jobs_that_do_not_say(void **state)
     assert_int_equal(rig_rows(r, &table_queue_row), 0);
 }
 
-static void a_default_that_is_not_allowed_changes_nothing(void **state)
+RIG_TEST(a_default_that_is_not_allowed_changes_nothing, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     const struct queue_defaults bad[] = {{-1, r->settings.jobs_retry_max + 1, -1, -1},
                                          {-1, -1, 0, -1},
@@ -156,9 +150,8 @@ static void a_default_that_is_not_allowed_changes_nothing(void **state)
     assert_int_equal(rig_rows(r, &table_queue_row), 0);
 }
 
-static void a_client_sets_so_many_queues_and_no_more(void **state)
+RIG_TEST(a_client_sets_so_many_queues_and_no_more, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL), other = rig_new_client(r, NULL);
     for (int i = 0; i < QUEUES_SET_MAX; i++)
         post(r, client, arena_printf(r->arena, "q%d", i).ptr, QUEUE_PAUSE, &none);
@@ -188,9 +181,8 @@ static bool is_there(struct rig *r, const struct submit_item *job)
     return rig_find(r, job->id, &v);
 }
 
-static void jobs_of_a_queue_with_a_retention_leave_before_others(void **state)
+RIG_TEST(jobs_of_a_queue_with_a_retention_leave_before_others, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL), other = rig_new_client(r, NULL);
     set(r, client, "default", (struct queue_defaults){-1, -1, -1, .retention_seconds = 100});
     struct submit_item done = rig_submit_default(r, client), theirs = rig_submit_default(r, other);
@@ -210,9 +202,8 @@ static void jobs_of_a_queue_with_a_retention_leave_before_others(void **state)
     assert_int_equal(rig_counts(r, client).by_state[JOB_SUCCEEDED], 0);
 }
 
-static void a_job_that_was_retried_leaves_after_its_last_end(void **state)
+RIG_TEST(a_job_that_was_retried_leaves_after_its_last_end, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     set(r, client, "default", (struct queue_defaults){-1, -1, -1, .retention_seconds = 200});
     struct submit_item job = rig_submit_default(r, client);
@@ -229,9 +220,8 @@ static void a_job_that_was_retried_leaves_after_its_last_end(void **state)
     assert_false(is_there(r, &job));
 }
 
-static void a_retention_that_was_taken_back_or_raised_keeps_jobs(void **state)
+RIG_TEST(a_retention_that_was_taken_back_or_raised_keeps_jobs, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     set(r, client, "default", (struct queue_defaults){-1, -1, -1, .retention_seconds = 100});
     struct submit_item raised = rig_submit_default(r, client);
@@ -253,9 +243,8 @@ static void a_retention_that_was_taken_back_or_raised_keeps_jobs(void **state)
 
 /* --- many jobs at once ---------------------------------------------------------------------------------- */
 
-static void a_bulk_cancel_passes_over_what_is_not_its_business(void **state)
+RIG_TEST(a_bulk_cancel_passes_over_what_is_not_its_business, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL), other = rig_new_client(r, NULL);
     struct submit_item done = rig_submit_default(r, client);
     rig_run(r, true);
@@ -267,9 +256,8 @@ static void a_bulk_cancel_passes_over_what_is_not_its_business(void **state)
     assert_int_equal(bulk(r, client, BULK_CANCEL, ids, LENGTH_OF(ids))->changed, 0);
 }
 
-static void a_bulk_retry_obeys_the_rules_of_a_retry(void **state)
+RIG_TEST(a_bulk_retry_obeys_the_rules_of_a_retry, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     struct submit_item item = rig_item();
     struct submit_item failed = rig_submit(r, client, &item);
@@ -287,9 +275,8 @@ static void a_bulk_retry_obeys_the_rules_of_a_retry(void **state)
     assert_int_equal(rig_state(r, used_up.id), JOB_FAILED);
 }
 
-static void a_bulk_retry_stops_where_there_is_no_room(void **state)
+RIG_TEST(a_bulk_retry_stops_where_there_is_no_room, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL), ids[4];
     for (size_t i = 0; i < LENGTH_OF(ids); i++) {
         ids[i] = rig_submit_default(r, client).id;
@@ -305,20 +292,5 @@ static void a_bulk_retry_stops_where_there_is_no_room(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        RIG_TEST(a_paused_queue_is_passed_over_also_after_a_restart),
-        RIG_TEST(what_is_claimed_goes_on_and_what_comes_back_waits),
-        RIG_TEST(a_parked_claim_is_woken_by_a_resumption),
-        RIG_TEST(a_failed_commit_pauses_nothing),
-        RIG_TEST(defaults_are_given_to_jobs_that_do_not_say),
-        RIG_TEST(a_default_that_is_not_allowed_changes_nothing),
-        RIG_TEST(a_client_sets_so_many_queues_and_no_more),
-        RIG_TEST(jobs_of_a_queue_with_a_retention_leave_before_others),
-        RIG_TEST(a_job_that_was_retried_leaves_after_its_last_end),
-        RIG_TEST(a_retention_that_was_taken_back_or_raised_keeps_jobs),
-        RIG_TEST(a_bulk_cancel_passes_over_what_is_not_its_business),
-        RIG_TEST(a_bulk_retry_obeys_the_rules_of_a_retry),
-        RIG_TEST(a_bulk_retry_stops_where_there_is_no_room),
-    };
-    return RIG_RUN_ALL(tests);
+    return rig_run_all();
 }

@@ -484,21 +484,17 @@ static uint64_t seed(void)
 }
 
 /* [JOB-150] [JOB-151] [JOB-153] under random commands and failing commits */
-static void test_random_commands_agree_with_a_naive_model(void **state)
+RIG_TEST(test_random_commands_agree_with_a_naive_model, r)
 {
-    run(*state, seed(), false);
+    run(r, seed(), false);
 }
 
-static void test_random_commands_agree_with_a_naive_model_while_old_jobs_are_purged(void **state)
+RIG_TEST(test_random_commands_agree_with_a_naive_model_while_old_jobs_are_purged, r)
 {
-    run(*state, seed() + 1000000, true);
+    run(r, seed() + 1000000, true);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        RIG_TEST(test_random_commands_agree_with_a_naive_model),
-        RIG_TEST(test_random_commands_agree_with_a_naive_model_while_old_jobs_are_purged),
-    };
-    return RIG_RUN_ALL(tests);
+    return rig_run_all();
 }

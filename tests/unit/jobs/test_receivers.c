@@ -24,10 +24,9 @@ static enum err_code end_with(struct rig *r, const struct claimed_task *t, struc
 /* --- the breaker --------------------------------------------------------------------------------------- */
 
 /* A receiver that was trusted with five at a time has to answer once before it gets a second one again. */
-static void test_after_a_failure_a_receiver_gets_one_at_a_time(void **state)
+RIG_TEST(test_after_a_failure_a_receiver_gets_one_at_a_time, r)
 {
-    struct rig *r = *state;
-    live_target_slots(r->store->live, 5);
+    live_receiver_slots(r->store->live, 5);
     int64_t client = rig_new_client(r, NULL);
     for (int i = 0; i < 20; i++)
         submit_to(r, client, "http://a/x");
@@ -46,9 +45,8 @@ static void test_after_a_failure_a_receiver_gets_one_at_a_time(void **state)
 }
 
 /* Four failures do not close it, and an answer takes back all that came before. */
-static void test_the_fifth_failure_in_a_row_closes_a_receiver(void **state)
+RIG_TEST(test_the_fifth_failure_in_a_row_closes_a_receiver, r)
 {
-    struct rig *r = *state;
     r->settings.webhooks_max_attempts = 1;
     r->settings.webhooks_base_ms = 1000;
     r->settings.webhooks_cap_ms = 60000;
@@ -72,9 +70,8 @@ static void test_the_fifth_failure_in_a_row_closes_a_receiver(void **state)
 }
 
 /* The pause is over before there is anything to send: what comes then tries it, and nothing is forgotten. */
-static void test_a_receiver_whose_pause_is_over_is_tried_by_what_comes_then(void **state)
+RIG_TEST(test_a_receiver_whose_pause_is_over_is_tried_by_what_comes_then, r)
 {
-    struct rig *r = *state;
     r->settings.webhooks_max_attempts = 3;
     r->settings.webhooks_base_ms = 1000;
     int64_t client = rig_new_client(r, NULL);
@@ -93,9 +90,8 @@ static void test_a_receiver_whose_pause_is_over_is_tried_by_what_comes_then(void
 }
 
 /* Our own fault, such as an address that is not allowed: the receiver has nothing to do with it. */
-static void test_what_was_never_sent_says_nothing_about_the_receiver(void **state)
+RIG_TEST(test_what_was_never_sent_says_nothing_about_the_receiver, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL), hook = new_webhook(r, client, "http://hook/1", "job.created");
     for (int i = 0; i < 10; i++)
         send_test(r, client, hook);
@@ -123,9 +119,8 @@ static int64_t fail_once(struct rig *r, int64_t client, int64_t hook)
 }
 
 /* To the millisecond; and a setting of nothing never disables. */
-static void test_a_webhook_is_disabled_when_it_has_failed_for_as_long_as_the_setting(void **state)
+RIG_TEST(test_a_webhook_is_disabled_when_it_has_failed_for_as_long_as_the_setting, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL), hook = new_webhook(r, client, "http://hook/1", "job.created");
     r->settings.webhooks_max_attempts = 1;
     r->settings.webhooks_disable_after_seconds = 60;
@@ -150,9 +145,8 @@ static void test_a_webhook_is_disabled_when_it_has_failed_for_as_long_as_the_set
 /* --- senders that are lost ------------------------------------------------------------------------------ */
 
 /* Nobody knows whether it arrived: the attempt counts, with the time it took and why it ended. */
-static void test_a_lost_sender_leaves_an_attempt_that_says_so(void **state)
+RIG_TEST(test_a_lost_sender_leaves_an_attempt_that_says_so, r)
 {
-    struct rig *r = *state;
     static const char *const errors[] = {"sender_lost", "timeout"};
     r->settings.webhooks_timeout_ms = 10000;
     for (size_t i = 0; i < LENGTH_OF(errors); i++) {
@@ -182,9 +176,8 @@ static void test_a_lost_sender_leaves_an_attempt_that_says_so(void **state)
 }
 
 /* One that has claimed and not begun has sent nothing: no attempt, and whoever comes may have it at once. */
-static void test_a_sender_that_never_began_has_made_no_attempt(void **state)
+RIG_TEST(test_a_sender_that_never_began_has_made_no_attempt, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     send_test(r, client, new_webhook(r, client, "http://hook/1", "job.created"));
     struct claim_command *lost = claim_unstarted(r, "deliver", 1);
@@ -204,14 +197,5 @@ static void test_a_sender_that_never_began_has_made_no_attempt(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        RIG_TEST(test_after_a_failure_a_receiver_gets_one_at_a_time),
-        RIG_TEST(test_the_fifth_failure_in_a_row_closes_a_receiver),
-        RIG_TEST(test_a_receiver_whose_pause_is_over_is_tried_by_what_comes_then),
-        RIG_TEST(test_what_was_never_sent_says_nothing_about_the_receiver),
-        RIG_TEST(test_a_webhook_is_disabled_when_it_has_failed_for_as_long_as_the_setting),
-        RIG_TEST(test_a_lost_sender_leaves_an_attempt_that_says_so),
-        RIG_TEST(test_a_sender_that_never_began_has_made_no_attempt),
-    };
-    return RIG_RUN_ALL(tests);
+    return rig_run_all();
 }

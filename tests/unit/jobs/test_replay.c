@@ -17,9 +17,8 @@ static uint32_t slot_of_letter(struct rig *r, int64_t id)
 }
 
 /* What is sent again waits in the slot of its own id, in queues that no gateway claims from. [TOP-095] */
-static void test_a_dead_letter_goes_its_own_way(void **state)
+RIG_TEST(test_a_dead_letter_goes_its_own_way, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL), hook = new_webhook(r, client, "http://hook/1", "job.created");
     for (int i = 0; i < 6; i++) {
         send_test(r, client, hook);
@@ -43,9 +42,8 @@ static void test_a_dead_letter_goes_its_own_way(void **state)
     }
 }
 
-static void test_a_webhook_sends_again_only_what_is_its_own(void **state)
+RIG_TEST(test_a_webhook_sends_again_only_what_is_its_own, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL), hook = new_webhook(r, client, "http://hook/1", "job.created");
     int64_t other = new_webhook(r, client, "http://other/1", "job.created");
     send_test(r, client, hook);
@@ -59,10 +57,9 @@ static void test_a_webhook_sends_again_only_what_is_its_own(void **state)
 
 /* Letters that nobody sends take nothing of the receiver from live deliveries, and the other way round.
  * [TOP-096] */
-static void test_dead_letters_and_live_deliveries_take_turns_apart(void **state)
+RIG_TEST(test_dead_letters_and_live_deliveries_take_turns_apart, r)
 {
     enum { LETTERS = 40 };
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL), hook = new_webhook(r, client, "http://hook/1", "job.created");
     int64_t letters[LETTERS];
     for (int i = 0; i < LETTERS; i++) {
@@ -89,10 +86,5 @@ static void test_dead_letters_and_live_deliveries_take_turns_apart(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        RIG_TEST(test_a_dead_letter_goes_its_own_way),
-        RIG_TEST(test_a_webhook_sends_again_only_what_is_its_own),
-        RIG_TEST(test_dead_letters_and_live_deliveries_take_turns_apart),
-    };
-    return RIG_RUN_ALL(tests);
+    return rig_run_all();
 }

@@ -16,9 +16,8 @@ static struct submit_item with_ttl(int64_t seconds)
 
 /* --- the share of a client ----------------------------------------------------------------------- */
 
-static void test_a_client_gets_three_quarters_and_others_the_rest(void **state)
+RIG_TEST(test_a_client_gets_three_quarters_and_others_the_rest, r)
 {
-    struct rig *r = *state;
     int64_t greedy = rig_new_client(r, NULL), other = rig_new_client(r, NULL);
     r->settings.jobs_max_active = r->settings.jobs_queue_size = 20;
     r->settings.jobs_max_active_per_client = 0;
@@ -41,9 +40,8 @@ static void test_a_client_gets_three_quarters_and_others_the_rest(void **state)
 }
 
 /* What it has is counted anew when the store is opened. */
-static void test_the_share_holds_over_a_restart(void **state)
+RIG_TEST(test_the_share_holds_over_a_restart, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     r->settings.jobs_max_active = 10;
     r->settings.jobs_max_active_per_client = 4;
@@ -56,9 +54,8 @@ static void test_the_share_holds_over_a_restart(void **state)
     assert_int_equal(rig_submit(r, client, &item).err.code, ERR_OK);
 }
 
-static void test_scheduled_jobs_count_as_active_and_join_the_queue_within_the_share(void **state)
+RIG_TEST(test_scheduled_jobs_count_as_active_and_join_the_queue_within_the_share, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     r->settings.jobs_max_active = 1000;
     r->settings.jobs_queue_size = 4;
@@ -76,9 +73,8 @@ static void test_scheduled_jobs_count_as_active_and_join_the_queue_within_the_sh
     assert_int_equal(rig_state(r, later.id), JOB_QUEUED);
 }
 
-static void test_a_retry_beyond_the_share_is_refused_and_the_job_stays_failed(void **state)
+RIG_TEST(test_a_retry_beyond_the_share_is_refused_and_the_job_stays_failed, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     r->settings.jobs_max_active = 8;
     r->settings.jobs_max_active_per_client = 2;
@@ -92,9 +88,8 @@ static void test_a_retry_beyond_the_share_is_refused_and_the_job_stays_failed(vo
 }
 
 /* The smallest server takes one job of whoever comes first. */
-static void test_a_share_is_never_nothing(void **state)
+RIG_TEST(test_a_share_is_never_nothing, r)
 {
-    struct rig *r = *state;
     r->settings.jobs_max_active_per_client = 0;
     assert_int_equal(settings_share_of_client(&r->settings, 1), 1);
     assert_int_equal(settings_share_of_client(&r->settings, 2), 1);
@@ -116,9 +111,8 @@ static void expect_expired(struct rig *r, int64_t id)
     assert_true(str_equal(e.extra, STR("{\"reason\":\"expired\"}")));
 }
 
-static void test_a_job_expires_when_its_time_in_the_queue_is_over_and_not_before(void **state)
+RIG_TEST(test_a_job_expires_when_its_time_in_the_queue_is_over_and_not_before, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     struct submit_item item = with_ttl(10), job = rig_submit(r, client, &item);
     struct submit_item for_ever = rig_submit_default(r, client);
@@ -134,9 +128,8 @@ static void test_a_job_expires_when_its_time_in_the_queue_is_over_and_not_before
     assert_int_equal(rig_state(r, for_ever.id), JOB_QUEUED);
 }
 
-static void test_the_setting_holds_for_jobs_that_say_nothing(void **state)
+RIG_TEST(test_the_setting_holds_for_jobs_that_say_nothing, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     r->settings.jobs_queue_ttl_seconds = 5;
     struct submit_item item = with_ttl(3600), longer = rig_submit(r, client, &item);
@@ -148,9 +141,8 @@ static void test_the_setting_holds_for_jobs_that_say_nothing(void **state)
 }
 
 /* A scheduled job counts from being QUEUED; a claim ends the time, and a lease that ends begins it anew. */
-static void test_the_time_begins_anew_each_time_a_job_is_queued(void **state)
+RIG_TEST(test_the_time_begins_anew_each_time_a_job_is_queued, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     r->settings.jobs_queue_ttl_seconds = 20;
     r->settings.queue_lease_ms = 60 * SECOND_MS;
@@ -174,9 +166,8 @@ static void test_the_time_begins_anew_each_time_a_job_is_queued(void **state)
     expect_expired(r, scheduled.id);
 }
 
-static void test_a_retry_begins_the_time_anew(void **state)
+RIG_TEST(test_a_retry_begins_the_time_anew, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     struct submit_item item = with_ttl(60), job = rig_submit(r, client, &item);
     rig_run(r, false);
@@ -190,9 +181,8 @@ static void test_a_retry_begins_the_time_anew(void **state)
     expect_expired(r, job.id);
 }
 
-static void test_a_job_expires_after_a_restart_too(void **state)
+RIG_TEST(test_a_job_expires_after_a_restart_too, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     struct submit_item item = with_ttl(60), job = rig_submit(r, client, &item);
     rig_restart(r, 30 * SECOND_MS);
@@ -203,9 +193,8 @@ static void test_a_job_expires_after_a_restart_too(void **state)
     expect_expired(r, job.id);
 }
 
-static void test_a_commit_that_fails_expires_nobody(void **state)
+RIG_TEST(test_a_commit_that_fails_expires_nobody, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     struct submit_item item = with_ttl(1), job = rig_submit(r, client, &item);
     rig_pass(r, 3 * SECOND_MS);
@@ -221,9 +210,8 @@ static void test_a_commit_that_fails_expires_nobody(void **state)
 
 /* --- jobs of queues that a key is not for ----------------------------------------------------------- */
 
-static void test_a_key_for_other_queues_cancels_and_retries_nothing(void **state)
+RIG_TEST(test_a_key_for_other_queues_cancels_and_retries_nothing, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     for (int retry = 0; retry < 2; retry++) {
         struct submit_item job = rig_submit_default(r, client);
@@ -242,19 +230,5 @@ static void test_a_key_for_other_queues_cancels_and_retries_nothing(void **state
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        RIG_TEST(test_a_client_gets_three_quarters_and_others_the_rest),
-        RIG_TEST(test_the_share_holds_over_a_restart),
-        RIG_TEST(test_scheduled_jobs_count_as_active_and_join_the_queue_within_the_share),
-        RIG_TEST(test_a_retry_beyond_the_share_is_refused_and_the_job_stays_failed),
-        RIG_TEST(test_a_share_is_never_nothing),
-        RIG_TEST(test_a_job_expires_when_its_time_in_the_queue_is_over_and_not_before),
-        RIG_TEST(test_the_setting_holds_for_jobs_that_say_nothing),
-        RIG_TEST(test_the_time_begins_anew_each_time_a_job_is_queued),
-        RIG_TEST(test_a_retry_begins_the_time_anew),
-        RIG_TEST(test_a_job_expires_after_a_restart_too),
-        RIG_TEST(test_a_commit_that_fails_expires_nobody),
-        RIG_TEST(test_a_key_for_other_queues_cancels_and_retries_nothing),
-    };
-    return RIG_RUN_ALL(tests);
+    return rig_run_all();
 }

@@ -7,9 +7,8 @@
 #include "base/banned.h"
 
 /* [JOB-108] [JOB-110] and AJ-27 */
-static void test_an_instant_job_is_created_and_queued_in_one_transaction(void **state)
+RIG_TEST(test_an_instant_job_is_created_and_queued_in_one_transaction, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     size_t commits = r->commits;
     struct submit_item job = rig_submit_default(r, client);
@@ -34,9 +33,8 @@ static void test_an_instant_job_is_created_and_queued_in_one_transaction(void **
     assert_int_equal(counts.by_kind[WORK_SUCCESS_FAST], 1);
 }
 
-static void test_everything_asked_for_is_stored(void **state)
+RIG_TEST(test_everything_asked_for_is_stored, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     struct submit_item item = {.type = STR("EMIT_EVENT"),
                                .work_kind = STR("LARGE_OUTPUT"),
@@ -70,9 +68,8 @@ static void test_everything_asked_for_is_stored(void **state)
 }
 
 /* [JOB-071] */
-static void test_a_used_key_gives_the_first_job_again_with_its_state_of_now(void **state)
+RIG_TEST(test_a_used_key_gives_the_first_job_again_with_its_state_of_now, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL), other = rig_new_client(r, NULL);
     struct submit_item item = rig_item();
     item.idem_key = STR("key");
@@ -91,9 +88,8 @@ static void test_a_used_key_gives_the_first_job_again_with_its_state_of_now(void
     assert_int_not_equal(theirs.id, job.id);
 }
 
-static void test_a_key_with_another_body_is_a_conflict_and_bad_values_come_first(void **state)
+RIG_TEST(test_a_key_with_another_body_is_a_conflict_and_bad_values_come_first, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     struct submit_item item = rig_item();
     item.idem_key = STR("key");
@@ -106,9 +102,8 @@ static void test_a_key_with_another_body_is_a_conflict_and_bad_values_come_first
     assert_int_equal(rig_live_count(r), 1);
 }
 
-static void test_a_replay_comes_before_value_checks_and_limits(void **state)
+RIG_TEST(test_a_replay_comes_before_value_checks_and_limits, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     struct submit_item item = rig_item();
     char text[TIME_TEXT_MAX];
@@ -125,9 +120,8 @@ static void test_a_replay_comes_before_value_checks_and_limits(void **state)
 }
 
 /* [JOB-287] [JOB-293] */
-static void test_at_the_limit_of_unfinished_jobs_a_submit_is_refused(void **state)
+RIG_TEST(test_at_the_limit_of_unfinished_jobs_a_submit_is_refused, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     r->settings.jobs_max_active = 3;
     rig_submit_deferred(r, client, 5000);
@@ -143,9 +137,8 @@ static void test_at_the_limit_of_unfinished_jobs_a_submit_is_refused(void **stat
 }
 
 /* [JOB-172] [JOB-288] [JOB-294] */
-static void test_a_full_queue_refuses_instant_jobs_and_takes_scheduled_ones(void **state)
+RIG_TEST(test_a_full_queue_refuses_instant_jobs_and_takes_scheduled_ones, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     r->settings.jobs_queue_size = 5;
     struct submit_item items[6];
@@ -161,9 +154,8 @@ static void test_a_full_queue_refuses_instant_jobs_and_takes_scheduled_ones(void
     rig_submit_deferred(r, client, 1000);
 }
 
-static void test_from_85_percent_on_low_priorities_are_refused_first(void **state)
+RIG_TEST(test_from_85_percent_on_low_priorities_are_refused_first, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     r->settings.jobs_queue_size = 20;
     struct submit_item low = rig_item(), normal = rig_item();
@@ -179,9 +171,8 @@ static void test_from_85_percent_on_low_priorities_are_refused_first(void **stat
 }
 
 /* Where 85 % is no whole number of jobs, the last low one is that which reaches it. */
-static void test_85_percent_is_rounded_up(void **state)
+RIG_TEST(test_85_percent_is_rounded_up, r)
 {
-    struct rig *r = *state;
     const struct {
         int64_t size, low_max;
     } cases[] = {{10, 9}, {7, 6}, {3, 3}, {1, 1}, {101, 86}};
@@ -199,9 +190,8 @@ static void test_85_percent_is_rounded_up(void **state)
     }
 }
 
-static void test_items_of_a_list_stand_alone(void **state)
+RIG_TEST(test_items_of_a_list_stand_alone, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     struct submit_item items[3] = {rig_item(), rig_item(), rig_item()};
     items[1].type = STR("nonsense");
@@ -217,9 +207,8 @@ static void test_items_of_a_list_stand_alone(void **state)
 }
 
 /* [JOB-012] [JOB-014]: the seed draws the kind, and the same seed draws the same definition. */
-static void test_a_job_without_a_kind_gets_one_drawn_from_its_receive_time(void **state)
+RIG_TEST(test_a_job_without_a_kind_gets_one_drawn_from_its_receive_time, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     struct submit_item item = rig_item();
     item.work_kind = STR_ABSENT;
@@ -243,9 +232,8 @@ static void test_a_job_without_a_kind_gets_one_drawn_from_its_receive_time(void 
 }
 
 /* Only the built-in runner knows the catalog. */
-static void test_work_for_others_has_no_work_kind_unless_one_is_named(void **state)
+RIG_TEST(test_work_for_others_has_no_work_kind_unless_one_is_named, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     struct submit_item item = rig_item();
     item.kind = STR("mail.send");
@@ -306,9 +294,8 @@ static struct str *field_of(struct submit_item *item, const char *name)
     return NULL;
 }
 
-static void test_values_are_checked_and_the_field_is_named(void **state)
+RIG_TEST(test_values_are_checked_and_the_field_is_named, r)
 {
-    struct rig *r = *state;
     static const struct value_case cases[] = {
         {"type", "EXECUTE", true},
         {"type", "EMIT_EVENT", true},
@@ -366,9 +353,8 @@ static void test_values_are_checked_and_the_field_is_named(void **state)
 }
 
 /* Nobody fills our answers with what was sent. */
-static void test_a_refusal_repeats_forty_letters_of_a_type_at_most(void **state)
+RIG_TEST(test_a_refusal_repeats_forty_letters_of_a_type_at_most, r)
 {
-    struct rig *r = *state;
     static const char letters[] = "\"ABCDEFGHIJABCDEFGHIJABCDEFGHIJABCDEFGHIJKLM";
     for (size_t len = 39; len <= 43; len++) {
         struct submit_item item = rig_item();
@@ -394,9 +380,8 @@ static enum err_code check_number(const struct rig *r, int field, int64_t value)
     return check(r, &item, &v, &err);
 }
 
-static void test_numbers_are_accepted_exactly_within_their_bounds(void **state)
+RIG_TEST(test_numbers_are_accepted_exactly_within_their_bounds, r)
 {
-    struct rig *r = *state;
     const struct {
         int field;
         int64_t min, max;
@@ -423,9 +408,8 @@ static int64_t runtime_of(const struct rig *r, bool is_own, int64_t asked_ms)
     return check(r, &item, &v, &err) == ERR_OK ? v.max_runtime_ms : -1;
 }
 
-static void test_own_work_may_run_for_a_day_and_catalog_work_for_two_minutes(void **state)
+RIG_TEST(test_own_work_may_run_for_a_day_and_catalog_work_for_two_minutes, r)
 {
-    struct rig *r = *state;
     enum { DAY_MS = 86400000, HOUR_MS = 3600000, NOT_GIVEN = -1, REFUSED = -1 };
     static const struct {
         int64_t setting_ms, asked_ms, own_ms, catalog_ms;
@@ -443,9 +427,8 @@ static void test_own_work_may_run_for_a_day_and_catalog_work_for_two_minutes(voi
 }
 
 /* [JOB-130] and AJ-38: strictly later than now. */
-static void test_execution_at_must_lie_in_the_future(void **state)
+RIG_TEST(test_execution_at_must_lie_in_the_future, r)
 {
-    struct rig *r = *state;
     static const int64_t after_us[] = {-60000000, -1, 0, 1, 1000};
     for (size_t i = 0; i < LENGTH_OF(after_us); i++) {
         struct submit_item item = rig_item();
@@ -462,9 +445,8 @@ static void test_execution_at_must_lie_in_the_future(void **state)
 }
 
 /* [JOB-289] [JOB-298] */
-static void test_payload_size_and_allowed_types_follow_the_settings(void **state)
+RIG_TEST(test_payload_size_and_allowed_types_follow_the_settings, r)
 {
-    struct rig *r = *state;
     struct submit_item item = rig_item();
     struct submit_values v;
     struct err err = {.code = ERR_OK};
@@ -480,9 +462,8 @@ static void test_payload_size_and_allowed_types_follow_the_settings(void **state
 }
 
 /* [JOB-170] [JOB-149] refused as a failed write, the first job untouched; the next id is another one */
-static void test_an_id_given_twice_never_becomes_a_second_job(void **state)
+RIG_TEST_UNSHARED(test_an_id_given_twice_never_becomes_a_second_job, r, "ids of a lane differ by its slot")
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     rig_pass(r, 10); /* an instant of its own, so that its first id is the job's */
     struct submit_item first = rig_submit_default(r, client);
@@ -504,27 +485,5 @@ static void test_an_id_given_twice_never_becomes_a_second_job(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        RIG_TEST(test_an_instant_job_is_created_and_queued_in_one_transaction),
-        RIG_TEST(test_everything_asked_for_is_stored),
-        RIG_TEST(test_a_used_key_gives_the_first_job_again_with_its_state_of_now),
-        RIG_TEST(test_a_key_with_another_body_is_a_conflict_and_bad_values_come_first),
-        RIG_TEST(test_a_replay_comes_before_value_checks_and_limits),
-        RIG_TEST(test_at_the_limit_of_unfinished_jobs_a_submit_is_refused),
-        RIG_TEST(test_a_full_queue_refuses_instant_jobs_and_takes_scheduled_ones),
-        RIG_TEST(test_from_85_percent_on_low_priorities_are_refused_first),
-        RIG_TEST(test_85_percent_is_rounded_up),
-        RIG_TEST(test_items_of_a_list_stand_alone),
-        RIG_TEST(test_a_job_without_a_kind_gets_one_drawn_from_its_receive_time),
-        RIG_TEST(test_work_for_others_has_no_work_kind_unless_one_is_named),
-        RIG_TEST(test_values_are_checked_and_the_field_is_named),
-        RIG_TEST(test_a_refusal_repeats_forty_letters_of_a_type_at_most),
-        RIG_TEST(test_numbers_are_accepted_exactly_within_their_bounds),
-        RIG_TEST(test_own_work_may_run_for_a_day_and_catalog_work_for_two_minutes),
-        RIG_TEST(test_execution_at_must_lie_in_the_future),
-        RIG_TEST(test_payload_size_and_allowed_types_follow_the_settings),
-        RIG_TEST_UNSHARED(test_an_id_given_twice_never_becomes_a_second_job,
-                          "ids of a lane differ by its slot"),
-    };
-    return RIG_RUN_ALL(tests);
+    return rig_run_all();
 }

@@ -28,9 +28,8 @@ static struct delete_webhook_command *post_unhook(struct rig *r, int64_t client,
     return c;
 }
 
-static void test_the_same_url_and_events_again_are_a_conflict(void **state)
+RIG_TEST(test_the_same_url_and_events_again_are_a_conflict, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL), other = rig_new_client(r, NULL);
     struct create_webhook_command *first = post_hook(r, client, "http://a", "job.failed");
     struct create_webhook_command *same = post_hook(r, client, "http://a", "job.failed");
@@ -46,9 +45,8 @@ static void test_the_same_url_and_events_again_are_a_conflict(void **state)
     assert_int_equal(same->base.result, ERR_WEBHOOK_CONFLICT);
 }
 
-static void test_a_deleted_webhook_frees_its_url_also_within_one_batch(void **state)
+RIG_TEST(test_a_deleted_webhook_frees_its_url_also_within_one_batch, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL), other = rig_new_client(r, NULL);
     struct create_webhook_command *hook = post_hook(r, client, "http://a", "*");
     rig_step(r);
@@ -65,9 +63,8 @@ static void test_a_deleted_webhook_frees_its_url_also_within_one_batch(void **st
 }
 
 /* With no other command in the batch that knows of the url. */
-static void test_a_webhook_that_was_deleted_alone_frees_its_url(void **state)
+RIG_TEST(test_a_webhook_that_was_deleted_alone_frees_its_url, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     struct create_webhook_command *hook = post_hook(r, client, "http://a", "*");
     rig_step(r);
@@ -79,9 +76,8 @@ static void test_a_webhook_that_was_deleted_alone_frees_its_url(void **state)
     assert_int_equal(again->base.result, ERR_OK);
 }
 
-static void test_a_client_has_as_many_webhooks_as_the_setting_says(void **state)
+RIG_TEST(test_a_client_has_as_many_webhooks_as_the_setting_says, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL), other = rig_new_client(r, NULL);
     static const char *const urls[] = {"http://a", "http://b", "http://c"};
     r->settings.webhooks_max_per_client = 2;
@@ -95,9 +91,8 @@ static void test_a_client_has_as_many_webhooks_as_the_setting_says(void **state)
     assert_int_equal(theirs->base.result, ERR_OK);
 }
 
-static void test_an_idempotent_webhook_is_registered_once(void **state)
+RIG_TEST(test_an_idempotent_webhook_is_registered_once, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     struct create_webhook_command *c[2];
     for (int i = 0; i < 2; i++) {
@@ -126,9 +121,8 @@ static struct webhook_command *post_ask(struct rig *r, int64_t client, const str
 }
 
 /* Whatever is asked: of an id that is half right there is none, and another client's is not for us. */
-static void test_only_its_owner_asks_anything_of_a_webhook(void **state)
+RIG_TEST(test_only_its_owner_asks_anything_of_a_webhook, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL), other = rig_new_client(r, NULL);
     struct webhook_row hook = webhook_of(r, new_webhook(r, client, "http://hook/1", "job.created"));
     struct webhook_row half = hook;
@@ -148,9 +142,8 @@ static void test_only_its_owner_asks_anything_of_a_webhook(void **state)
 }
 
 /* Both secrets sign for a while, so that a receiver can change at its leisure. */
-static void test_a_rotated_webhook_secret_keeps_the_former_one(void **state)
+RIG_TEST(test_a_rotated_webhook_secret_keeps_the_former_one, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     struct webhook_row hook = webhook_of(r, new_webhook(r, client, "http://hook/1", "job.created"));
     struct webhook_command *c = post_ask(r, client, &hook, WEBHOOK_ROTATE);
@@ -166,9 +159,8 @@ static void test_a_rotated_webhook_secret_keeps_the_former_one(void **state)
 }
 
 /* One that is disabled sends nothing before it is enabled, and then begins anew. */
-static void test_a_disabled_webhook_is_tested_after_it_was_enabled(void **state)
+RIG_TEST(test_a_disabled_webhook_is_tested_after_it_was_enabled, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL), hook = new_webhook(r, client, "http://hook/1", "job.created");
     send_test(r, client, hook);
     struct claim_command *c = claim_all(r);
@@ -186,9 +178,8 @@ static void test_a_disabled_webhook_is_tested_after_it_was_enabled(void **state)
 }
 
 /* Nor does one that was disabled; those that are left hear of it once each. */
-static void test_a_deleted_webhook_hears_of_nothing(void **state)
+RIG_TEST(test_a_deleted_webhook_hears_of_nothing, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     struct create_webhook_command *stays = post_hook(r, client, "http://a", "*"),
                                   *goes = post_hook(r, client, "http://b", "*");
@@ -208,9 +199,8 @@ static void test_a_deleted_webhook_hears_of_nothing(void **state)
 }
 
 /* Enabling one that works but has failed of late forgives it; one that has not, has nothing to be written. */
-static void test_enabling_forgives_what_failed_so_far(void **state)
+RIG_TEST(test_enabling_forgives_what_failed_so_far, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL), hook = new_webhook(r, client, "http://hook/1", "job.created");
     size_t commits = r->commits;
     ask(r, client, hook, WEBHOOK_ENABLE, 0);
@@ -224,9 +214,8 @@ static void test_enabling_forgives_what_failed_so_far(void **state)
 }
 
 /* A delivery is asked for by its whole id. */
-static void test_a_delivery_of_half_an_id_is_not_sent_again(void **state)
+RIG_TEST(test_a_delivery_of_half_an_id_is_not_sent_again, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     struct webhook_row hook = webhook_of(r, new_webhook(r, client, "http://hook/1", "job.created"));
     send_test(r, client, hook.id);
@@ -244,12 +233,11 @@ static void test_a_delivery_of_half_an_id_is_not_sent_again(void **state)
 }
 
 /* Rows of an older version are found by them: a stream that is under way, a url that is registered. */
-static void test_numbers_that_are_stored_stay_what_they_are(void **state)
+RIG_TEST(test_numbers_that_are_stored_stay_what_they_are, r)
 {
     static const uint8_t guard[16] = {0x8c, 0xeb, 0x5e, 0xd7, 0xf3, 0x2e, 0x39, 0x83,
                                       0x64, 0x19, 0xe2, 0xf4, 0xee, 0xf6, 0xf8, 0x4a};
     uint8_t fingerprint[16];
-    (void)state;
     webhook_fingerprint(STR("http://a"), STR("*"), fingerprint);
     assert_memory_equal(fingerprint, guard, sizeof guard);
     assert_int_equal(deliver_stream_id(7222264627200001, 7222264627200002), 0xc7bee1d17869455);
@@ -258,19 +246,5 @@ static void test_numbers_that_are_stored_stay_what_they_are(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        RIG_TEST(test_the_same_url_and_events_again_are_a_conflict),
-        RIG_TEST(test_a_deleted_webhook_frees_its_url_also_within_one_batch),
-        RIG_TEST(test_a_webhook_that_was_deleted_alone_frees_its_url),
-        RIG_TEST(test_a_client_has_as_many_webhooks_as_the_setting_says),
-        RIG_TEST(test_an_idempotent_webhook_is_registered_once),
-        RIG_TEST(test_only_its_owner_asks_anything_of_a_webhook),
-        RIG_TEST(test_a_rotated_webhook_secret_keeps_the_former_one),
-        RIG_TEST(test_a_disabled_webhook_is_tested_after_it_was_enabled),
-        RIG_TEST(test_a_deleted_webhook_hears_of_nothing),
-        RIG_TEST(test_enabling_forgives_what_failed_so_far),
-        RIG_TEST(test_a_delivery_of_half_an_id_is_not_sent_again),
-        RIG_TEST(test_numbers_that_are_stored_stay_what_they_are),
-    };
-    return RIG_RUN_ALL(tests);
+    return rig_run_all();
 }

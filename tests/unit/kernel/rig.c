@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/hash.h"
 #include "base/time_text.h"
+#include "store/copy_internal.h"
 
 #include "base/banned.h"
 
@@ -36,19 +38,14 @@ int rig_group_postgres(void **state)
     return 0;
 }
 
-int rig_run_postgres(const struct CMUnitTest *tests, size_t count)
+int rig_run_both(void)
 {
-    struct CMUnitTest *some = must_alloc(count * sizeof *some);
-    size_t n = 0;
-    for (size_t i = 0; i < count; i++) {
-        if (tests[i].initial_state)
-            print_message("not on PostgreSQL: %s: %s\n", tests[i].name, (const char *)tests[i].initial_state);
-        else
-            some[n++] = tests[i];
-    }
-    int failed = n ? _cmocka_run_group_tests("postgres", some, n, rig_group_postgres, NULL) : 0;
-    free(some);
-    return failed;
+    return store_run("memory", rig_group_memory) + store_run("sqlite", rig_group_disk);
+}
+
+int rig_run_all(void)
+{
+    return rig_run_both() + store_run("postgres", rig_group_postgres);
 }
 
 /* --- clock and store --------------------------------------------------------------------------- */
@@ -60,6 +57,25 @@ static int64_t wall_us(void *self)
 static int64_t mono_ms(void *self)
 {
     return ((struct rig *)self)->mono_ms;
+}
+
+static void seeded_bytes(void *self, void *out, size_t len)
+{
+    struct rig *r = self;
+    for (char *at = out; len;) {
+        uint64_t next = hash_mix(atomic_fetch_add(&r->seed, UINT64_C(0x9E3779B97F4A7C15)));
+        size_t n = len < sizeof next ? len : sizeof next;
+        memcpy(at, &next, n);
+        at += n;
+        len -= n;
+    }
+}
+
+struct uuid rig_uuid(struct rig *r)
+{
+    uint8_t bytes[sizeof(struct uuid)];
+    seeded_bytes(r, bytes, sizeof bytes);
+    return uuid_v4_of(bytes);
 }
 
 void rig_pass(struct rig *r, int64_t ms)
@@ -144,18 +160,28 @@ static enum err_code rig_load(struct store *s, struct load_set *l, struct arena 
     return r->real->load(s, l, a, err);
 }
 
+static void take_notice(struct rig *r, const struct notice *n)
+{
+    const struct job_notice *job = notice_row(n, &job_notices);
+    const struct attempt_notice *attempt = notice_row(n, &attempt_notices);
+    if (job) {
+        r->notices++;
+        r->last_notice = *job;
+    }
+    if (attempt) {
+        r->attempts++;
+        r->last_attempt = *attempt;
+        if (attempt->error.ptr)
+            r->last_attempt.error = arena_str(r->arena, attempt->error);
+    }
+}
+
 static void committed(void *self, const struct unit *u)
 {
     struct rig *r = self;
-    r->notices = u->notice_count;
-    if (u->notice_count)
-        r->last_notice = u->notices[u->notice_count - 1];
-    r->attempts += u->attempt_count;
-    if (u->attempt_count) {
-        r->last_attempt = u->attempts[u->attempt_count - 1];
-        if (r->last_attempt.error.ptr)
-            r->last_attempt.error = arena_str(r->arena, r->last_attempt.error);
-    }
+    r->notices = 0;
+    for (size_t i = 0; i < u->notices.count; i++)
+        take_notice(r, &u->notices.list[i]);
 }
 
 static void fatal(void *self, const struct err *err)
@@ -206,13 +232,18 @@ static void open_store(struct rig *r)
 
 static void open_kernel(struct rig *r)
 {
-    struct kernel_config config = {
-        .store = r->store,
-        .settings = &r->settings,
-        .clock = &r->clock,
-        .watch = {.committed = committed, .fatal = fatal, .attempts = r->tells_attempts, .self = r},
-        .housekeep = purge_housekeep,
-        .housekeep_self = &r->purge};
+    static const struct notice_kind *const costly[] = {&attempt_notices, NULL};
+    struct kernel_config config = {.owners = task_owners,
+                                   .store = r->store,
+                                   .settings = &r->settings,
+                                   .clock = &r->clock,
+                                   .random = &r->random,
+                                   .watch = {.committed = committed,
+                                             .fatal = fatal,
+                                             .costly = r->tells_attempts ? costly : NULL,
+                                             .self = r},
+                                   .housekeep = purge_housekeep,
+                                   .housekeep_self = &r->purge};
     r->kernel = kernel_new(&config);
 }
 
@@ -249,6 +280,8 @@ int rig_up(void **state)
     r->on_disk = rig_use_disk;
     r->shared = rig_use_postgres;
     r->clock = (struct clock){wall_us, mono_ms, r};
+    r->random = (struct random){seeded_bytes, r};
+    r->seed = 1;
     r->wall_us = START_WALL_US;
     r->mono_ms = START_MONO_MS;
     r->failure = ERR_STORAGE_DB_ERROR;
@@ -336,6 +369,29 @@ void rig_expect_sound(struct rig *r)
         assert_int_equal(result.live, live_count(r->store->live));
 }
 
+static void no_progress(void *self, enum copy_step step, int part, uint64_t done, uint64_t total)
+{
+    (void)self;
+    (void)step;
+    (void)part;
+    (void)done;
+    (void)total;
+}
+
+uint64_t rig_digest(struct rig *r)
+{
+    const struct copy_watch watch = {.progress = no_progress};
+    struct part_sum sums[COPY_PARTS_MAX];
+    struct err err;
+    uint64_t digest = 0;
+    assert_int_equal(r->reader->ops->reader_begin(r->reader, &err), ERR_OK);
+    assert_int_equal(copy_sum(r->reader, NULL, false, &watch, COPY_COUNTS_SOURCE, 0, sums, &err), ERR_OK);
+    r->reader->ops->reader_end(r->reader);
+    for (int i = 0; i < COPY_PART_COUNT; i++)
+        digest = hash_mix(digest ^ sums[i].digest ^ sums[i].rows);
+    return digest;
+}
+
 /* --- commands ---------------------------------------------------------------------------------- */
 
 static void note_done(struct command *c)
@@ -361,7 +417,7 @@ int64_t rig_new_client(struct rig *r, struct uuid *ret_id)
 {
     struct create_client_command *c = ARENA_NEW(r->arena, struct create_client_command);
     int64_t num = r->store->next_client;
-    c->client_id = uuid_v4();
+    c->client_id = rig_uuid(r);
     memset(c->webhook_secret, 7, sizeof c->webhook_secret);
     rig_post(r, &c->base, &create_client_command_type);
     rig_step(r);

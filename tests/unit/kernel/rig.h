@@ -5,16 +5,13 @@
 #ifndef WEIR_TESTS_RIG_H
 #define WEIR_TESTS_RIG_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "base/clock.h"
 #include "base/must.h"
+#include "base/random.h"
+#include "core/task_owners.h"
 #include "jobs/client_commands.h"
 #include "jobs/job_commands.h"
+#include "jobs/job_notices.h"
 #include "jobs/purge.h"
 #include "kernel/worker_commands.h"
 #include "store/job_view.h"
@@ -30,6 +27,8 @@ struct rig {
     struct bench_schema schema;
     struct clock clock;
     int64_t wall_us, mono_ms;
+    struct random random;
+    _Atomic uint64_t seed; /* of all ids: two rigs that do the same have the same store */
     struct settings settings;
     struct store *store;
     struct store_ops ops;         /* the backend's, with our commit */
@@ -44,10 +43,10 @@ struct rig {
     enum err_code failure;                /* with this; nothing is written */
     int fetches_left;                     /* the one after so many row reads fails; negative: none does */
     size_t commits;                       /* that reached the backend */
-    size_t writes[TABLE_COUNT];           /* row changes of the last commit */
-    size_t fetches[TABLE_COUNT];          /* rows read, found or not */
+    size_t writes[TABLES_MAX];            /* row changes of the last commit */
+    size_t fetches[TABLES_MAX];           /* rows read, found or not */
     size_t notices;                       /* of the last committed batch */
-    struct notice last_notice;            /* the last that had any: numbers only, texts are gone with it */
+    struct job_notice last_notice;        /* the last that had any: numbers only, texts are gone with it */
     bool tells_attempts;                  /* from the next rig_restart on */
     size_t attempts;                      /* told of so far */
     struct attempt_notice last_attempt;   /* numbers and error only: its rows are gone with the batch */
@@ -77,10 +76,13 @@ void rig_forget_ids(struct rig *r);
 /* Shared stores: from now on everything goes to another node of the same store; and back again. */
 void rig_switch_node(struct rig *r);
 size_t rig_step(struct rig *r);
+/* Of all that the store holds: rows, log, listings, idempotency keys. */
+uint64_t rig_digest(struct rig *r);
 void rig_expect_sound(struct rig *r); /* store_verify finds nothing */
 
 /* --- commands: post_* waits for rig_step, the others step at once ------------------------------ */
 
+struct uuid rig_uuid(struct rig *r); /* a new one, of the rig's seed */
 bool rig_is_done(const struct command *c);
 void rig_post(struct rig *r, struct command *c, const struct command_type *type);
 
@@ -123,17 +125,13 @@ size_t rig_event_count(struct rig *r, int64_t id);
 struct event rig_last_event(struct rig *r, int64_t id);
 struct client_counts rig_counts(struct rig *r, int64_t client); /* as stored */
 
-#define RIG_TEST(f) cmocka_unit_test_setup_teardown(f, rig_up, rig_down)
-#define RIG_RUN_BOTH(tests)                                                                                  \
-    (STORE_RUN("memory", tests, rig_group_memory) + STORE_RUN("sqlite", tests, rig_group_disk))
+#define RIG_TEST_ON(stores, name, parameter, why)                                                            \
+    TEST_OF_GROUPS(name, struct rig *parameter, rig_up, rig_down, stores, why)
+#define RIG_TEST(name, parameter) RIG_TEST_ON(NULL, name, parameter, NULL)
 /* One that does not run on PostgreSQL, and why. */
-#define RIG_OWN_CLOCK "all nodes go by the database's clock, which nobody sets"
-#define RIG_TEST_UNSHARED(f, why)                                                                            \
-    {                                                                                                        \
-#f, f, rig_up, rig_down, (void *)(uintptr_t)(why)                                                    \
-    }
-int rig_run_postgres(const struct CMUnitTest *tests, size_t count);
-#define RIG_RUN_ALL(tests)                                                                                   \
-    (RIG_RUN_BOTH(tests) + (store_is_wanted("postgres") ? rig_run_postgres(tests, LENGTH_OF(tests)) : 0))
+#define RIG_TEST_UNSHARED(name, parameter, why) RIG_TEST_ON("memory sqlite", name, parameter, why)
+#define RIG_OWN_CLOCK                           "all nodes go by the database's clock, which nobody sets"
+int rig_run_both(void); /* the tests of the program in memory and on SQLite */
+int rig_run_all(void);  /* on PostgreSQL, too */
 
 #endif

@@ -13,9 +13,8 @@ static struct submit_item keyed(const char *key, uint8_t body)
 }
 
 /* [JOB-175] */
-static void test_a_failed_commit_undoes_a_submit_and_the_next_try_works(void **state)
+RIG_TEST(test_a_failed_commit_undoes_a_submit_and_the_next_try_works, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     struct submit_item item = keyed("k", 1);
     r->failures = 1;
@@ -31,9 +30,8 @@ static void test_a_failed_commit_undoes_a_submit_and_the_next_try_works(void **s
     assert_int_equal(rig_counts(r, client).by_state[JOB_QUEUED], 1);
 }
 
-static void test_a_failed_commit_undoes_claim_start_and_finish(void **state)
+RIG_TEST(test_a_failed_commit_undoes_claim_start_and_finish, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     struct submit_item job = rig_submit_default(r, client);
     r->failures = 1;
@@ -61,9 +59,8 @@ static void test_a_failed_commit_undoes_claim_start_and_finish(void **state)
     assert_int_equal(rig_event_count(r, job.id), 5);
 }
 
-static void test_a_failed_commit_undoes_cancel_and_retry(void **state)
+RIG_TEST(test_a_failed_commit_undoes_cancel_and_retry, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     struct submit_item job = rig_submit_default(r, client);
     r->failures = 1;
@@ -80,9 +77,8 @@ static void test_a_failed_commit_undoes_cancel_and_retry(void **state)
     assert_int_equal(rig_state(r, job.id), JOB_SUCCEEDED);
 }
 
-static void test_a_failed_commit_undoes_timers_which_try_again_after_a_pause(void **state)
+RIG_TEST(test_a_failed_commit_undoes_timers_which_try_again_after_a_pause, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     struct submit_item job = rig_submit_default(r, client);
     rig_claim(r, "w");
@@ -101,9 +97,8 @@ static void test_a_failed_commit_undoes_timers_which_try_again_after_a_pause(voi
 }
 
 /* A job that fails, is retried and canceled in one batch that does not commit is what it was. */
-static void test_a_failed_commit_undoes_several_changes_of_one_job(void **state)
+RIG_TEST(test_a_failed_commit_undoes_several_changes_of_one_job, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     struct submit_item job = rig_submit_default(r, client);
     struct claimed_task t = rig_claim(r, "w");
@@ -125,9 +120,8 @@ static void test_a_failed_commit_undoes_several_changes_of_one_job(void **state)
 }
 
 /* What cannot be read may be half decided, so the whole batch is undone, timers too. */
-static void test_a_row_that_cannot_be_read_fails_its_batch_and_nothing_changes(void **state)
+RIG_TEST(test_a_row_that_cannot_be_read_fails_its_batch_and_nothing_changes, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     struct submit_item job = rig_submit_default(r, client), scheduled = rig_submit_deferred(r, client, 1000);
     rig_pass(r, 1000);
@@ -150,9 +144,8 @@ static void test_a_row_that_cannot_be_read_fails_its_batch_and_nothing_changes(v
     assert_int_equal(rig_state(r, later.id), JOB_QUEUED);
 }
 
-static void test_a_row_changed_many_times_in_a_batch_is_written_once(void **state)
+RIG_TEST(test_a_row_changed_many_times_in_a_batch_is_written_once, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     for (int i = 0; i < 10; i++) {
         struct submit_item item = rig_item();
@@ -170,9 +163,8 @@ static void test_a_row_changed_many_times_in_a_batch_is_written_once(void **stat
     assert_int_equal(rig_counts(r, client).by_state[JOB_ASSIGNED], 10);
 }
 
-static void test_a_batch_that_changes_nothing_commits_nothing(void **state)
+RIG_TEST(test_a_batch_that_changes_nothing_commits_nothing, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     struct submit_item job = rig_submit_default(r, client);
     rig_cancel(r, client, &job);
@@ -183,9 +175,9 @@ static void test_a_batch_that_changes_nothing_commits_nothing(void **state)
     assert_int_equal(r->commits, commits);
 }
 
-static void test_a_heartbeat_costs_no_commit(void **state)
+RIG_TEST_UNSHARED(test_a_heartbeat_costs_no_commit, r,
+                  "any node must be able to tell whether a lease has ended")
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     rig_submit_default(r, client);
     struct claimed_task t = rig_claim(r, "w");
@@ -197,9 +189,8 @@ static void test_a_heartbeat_costs_no_commit(void **state)
 }
 
 /* [JOB-183] [JOB-070] */
-static void test_sixty_four_submits_of_one_key_in_one_batch_make_one_job(void **state)
+RIG_TEST(test_sixty_four_submits_of_one_key_in_one_batch_make_one_job, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     struct submit_command *all[64];
     struct submit_item item = keyed("same", 1);
@@ -220,9 +211,8 @@ static void test_sixty_four_submits_of_one_key_in_one_batch_make_one_job(void **
 }
 
 /* The same in one command of the batch endpoint, after a restart, and when the first commit fails. */
-static void test_one_key_makes_one_job_within_a_list_across_restarts_and_failures(void **state)
+RIG_TEST(test_one_key_makes_one_job_within_a_list_across_restarts_and_failures, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     struct submit_item items[] = {keyed("a", 1), keyed("b", 1), keyed("a", 1), keyed("a", 2), keyed("b", 1)};
     r->failures = 1;
@@ -242,9 +232,8 @@ static void test_one_key_makes_one_job_within_a_list_across_restarts_and_failure
 }
 
 /* [JOB-185] */
-static void test_cancel_and_finish_in_one_batch_have_one_winner(void **state)
+RIG_TEST(test_cancel_and_finish_in_one_batch_have_one_winner, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     for (int cancel_first = 0; cancel_first < 2; cancel_first++) {
         struct submit_item job = rig_submit_default(r, client);
@@ -267,9 +256,8 @@ static void test_cancel_and_finish_in_one_batch_have_one_winner(void **state)
     }
 }
 
-static void test_many_commands_are_answered_in_the_order_they_came(void **state)
+RIG_TEST(test_many_commands_are_answered_in_the_order_they_came, r)
 {
-    struct rig *r = *state;
     enum { MANY = 5000 }; /* more than one batch takes */
     int64_t client = rig_new_client(r, NULL);
     r->settings.jobs_queue_size = r->settings.jobs_max_active = MANY;
@@ -286,9 +274,8 @@ static void test_many_commands_are_answered_in_the_order_they_came(void **state)
 }
 
 /* Rows that are read count against the batch's memory: it ends early, and the rest comes next, in order. */
-static void test_a_batch_of_large_rows_ends_early_and_loses_nothing(void **state)
+RIG_TEST(test_a_batch_of_large_rows_ends_early_and_loses_nothing, r)
 {
-    struct rig *r = *state;
     enum { JOBS = 50, BYTES = 250000 }; /* more than a batch may hold */
     int64_t client = rig_new_client(r, NULL);
     struct submit_item job[JOBS], item = rig_item();
@@ -313,9 +300,8 @@ static void test_a_batch_of_large_rows_ends_early_and_loses_nothing(void **state
 }
 
 /* So do the bodies that commands bring. */
-static void test_a_batch_of_large_bodies_ends_early_and_loses_nothing(void **state)
+RIG_TEST(test_a_batch_of_large_bodies_ends_early_and_loses_nothing, r)
 {
-    struct rig *r = *state;
     enum { JOBS = 10, PER_BATCH = 3 };
     int64_t client = rig_new_client(r, NULL);
     struct submit_item item = rig_item();
@@ -334,9 +320,8 @@ static void test_a_batch_of_large_bodies_ends_early_and_loses_nothing(void **sta
     assert_int_equal(rig_live_count(r), JOBS);
 }
 
-static void test_a_failed_sync_is_told_to_the_watcher_after_the_answers(void **state)
+RIG_TEST(test_a_failed_sync_is_told_to_the_watcher_after_the_answers, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     struct submit_item item = rig_item();
     r->failures = 1;
@@ -346,9 +331,8 @@ static void test_a_failed_sync_is_told_to_the_watcher_after_the_answers(void **s
     assert_int_equal(r->fatal, 1);
 }
 
-static void test_stats_say_what_lives_and_whether_the_store_stores(void **state)
+RIG_TEST(test_stats_say_what_lives_and_whether_the_store_stores, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     rig_submit_deferred(r, client, 5000);
     for (int i = 0; i < 3; i++)
@@ -378,9 +362,8 @@ static void test_stats_say_what_lives_and_whether_the_store_stores(void **state)
     assert_true(s.storing);
 }
 
-static void test_an_idle_server_finds_out_that_the_store_can_write_again(void **state)
+RIG_TEST(test_an_idle_server_finds_out_that_the_store_can_write_again, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     struct kernel_stats s;
     struct submit_item item = rig_item();
@@ -393,9 +376,8 @@ static void test_an_idle_server_finds_out_that_the_store_can_write_again(void **
     assert_true(s.storing);
 }
 
-static void test_a_batch_without_writes_says_nothing_about_the_store(void **state)
+RIG_TEST(test_a_batch_without_writes_says_nothing_about_the_store, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     struct kernel_stats s;
     struct submit_item item = rig_item();
@@ -417,27 +399,5 @@ static void test_a_batch_without_writes_says_nothing_about_the_store(void **stat
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        RIG_TEST(test_a_failed_commit_undoes_a_submit_and_the_next_try_works),
-        RIG_TEST(test_a_failed_commit_undoes_claim_start_and_finish),
-        RIG_TEST(test_a_failed_commit_undoes_cancel_and_retry),
-        RIG_TEST(test_a_failed_commit_undoes_timers_which_try_again_after_a_pause),
-        RIG_TEST(test_a_failed_commit_undoes_several_changes_of_one_job),
-        RIG_TEST(test_a_row_that_cannot_be_read_fails_its_batch_and_nothing_changes),
-        RIG_TEST(test_a_row_changed_many_times_in_a_batch_is_written_once),
-        RIG_TEST(test_a_batch_that_changes_nothing_commits_nothing),
-        RIG_TEST_UNSHARED(test_a_heartbeat_costs_no_commit,
-                          "any node must be able to tell whether a lease has ended"),
-        RIG_TEST(test_sixty_four_submits_of_one_key_in_one_batch_make_one_job),
-        RIG_TEST(test_one_key_makes_one_job_within_a_list_across_restarts_and_failures),
-        RIG_TEST(test_cancel_and_finish_in_one_batch_have_one_winner),
-        RIG_TEST(test_many_commands_are_answered_in_the_order_they_came),
-        RIG_TEST(test_a_batch_of_large_rows_ends_early_and_loses_nothing),
-        RIG_TEST(test_a_batch_of_large_bodies_ends_early_and_loses_nothing),
-        RIG_TEST(test_a_failed_sync_is_told_to_the_watcher_after_the_answers),
-        RIG_TEST(test_stats_say_what_lives_and_whether_the_store_stores),
-        RIG_TEST(test_an_idle_server_finds_out_that_the_store_can_write_again),
-        RIG_TEST(test_a_batch_without_writes_says_nothing_about_the_store),
-    };
-    return RIG_RUN_ALL(tests);
+    return rig_run_all();
 }

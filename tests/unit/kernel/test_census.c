@@ -1,11 +1,7 @@
 /* Jobs of all nodes as one node knows them: room that lanes take, and counts that run beside commits. */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "case.h"
 
 #include "kernel/census.h"
 
@@ -51,9 +47,10 @@ static bool take(struct census_part *p, int64_t max)
     return census_take(&census, p, &room);
 }
 
-static void room_is_taken_before_it_is_committed_and_given_back_when_it_is_not(void **state)
+#define CENSUS_TEST(name) TEST_BETWEEN(name, set_up, tear_down)
+
+CENSUS_TEST(room_is_taken_before_it_is_committed_and_given_back_when_it_is_not)
 {
-    (void)state;
     struct census_part a = {0}, b = {0};
     count(1);
     assert_true(take(&a, 3));
@@ -67,9 +64,8 @@ static void room_is_taken_before_it_is_committed_and_given_back_when_it_is_not(v
     assert_false(take(&a, 3));
 }
 
-static void each_limit_is_asked_about_on_its_own(void **state)
+CENSUS_TEST(each_limit_is_asked_about_on_its_own)
 {
-    (void)state;
     struct census_part p = {.moved = {[JOB_RUNNING] = 2, [JOB_QUEUED] = 1}};
     census_begin(&census, &p);
     census_end(&census, &p, true);
@@ -83,9 +79,8 @@ static void each_limit_is_asked_about_on_its_own(void **state)
 }
 
 /* What asked for no limit took nothing of it. */
-static void what_is_given_back_is_free_once(void **state)
+CENSUS_TEST(what_is_given_back_is_free_once)
 {
-    (void)state;
     static const struct room rooms[] = {
         {.live_max = 1, .ready_max = 1}, {.live_max = 1, .ready_max = -1}, {.live_max = -1, .ready_max = 1}};
     for (size_t i = 0; i < sizeof rooms / sizeof *rooms; i++) {
@@ -100,9 +95,8 @@ static void what_is_given_back_is_free_once(void **state)
 }
 
 /* Whether a commit of our own is in a count that ran beside it nobody knows: both must be taken for right. */
-static void a_count_beside_a_commit_changes_nothing(void **state)
+CENSUS_TEST(a_count_beside_a_commit_changes_nothing)
 {
-    (void)state;
     for (int in_it = 0; in_it < 2; in_it++) {
         struct census_part p = {.moved = {[JOB_QUEUED] = 5}};
         int64_t before = census_jobs(&census, JOB_QUEUED);
@@ -123,9 +117,8 @@ static void a_count_beside_a_commit_changes_nothing(void **state)
     }
 }
 
-static void what_other_nodes_did_is_learned_from_the_next_count(void **state)
+CENSUS_TEST(what_other_nodes_did_is_learned_from_the_next_count)
 {
-    (void)state;
     struct census_part p = {0};
     count(7);
     commit(&p, 2);
@@ -158,9 +151,8 @@ static void *lane(void *arg)
     return NULL;
 }
 
-static void lanes_fill_the_queue_exactly(void **state)
+CENSUS_TEST(lanes_fill_the_queue_exactly)
 {
-    (void)state;
     pthread_t threads[LANES];
     int64_t accepted[LANES] = {0}, all = 0;
     for (int i = 0; i < LANES; i++)
@@ -176,15 +168,5 @@ static void lanes_fill_the_queue_exactly(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(room_is_taken_before_it_is_committed_and_given_back_when_it_is_not,
-                                        set_up, tear_down),
-        cmocka_unit_test_setup_teardown(each_limit_is_asked_about_on_its_own, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_is_given_back_is_free_once, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_count_beside_a_commit_changes_nothing, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_other_nodes_did_is_learned_from_the_next_count, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(lanes_fill_the_queue_exactly, set_up, tear_down),
-    };
-    return cmocka_run_group_tests_name("kernel/census", tests, NULL, NULL);
+    return test_run("kernel/census", NULL, NULL);
 }

@@ -46,7 +46,8 @@ static enum err_code watch(struct store *s, struct err *err)
 
 static void open_with(struct rig *r, bool keeps, bool saves)
 {
-    struct kernel_config config = {.store = r->store,
+    struct kernel_config config = {.owners = task_owners,
+                                   .store = r->store,
                                    .settings = &r->settings,
                                    .clock = &r->clock,
                                    .housekeep = keeps ? keep : NULL,
@@ -68,9 +69,8 @@ static void step_after(struct rig *r, int64_t ms)
     rig_step(r);
 }
 
-static void test_retention_and_saving_come_once_a_second_and_soon_again_while_there_is_more(void **state)
+RIG_TEST(test_retention_and_saving_come_once_a_second_and_soon_again_while_there_is_more, r)
 {
-    struct rig *r = *state;
     open_with(r, true, true);
     rig_step(r);
     assert_true(chores.kept == 1 && chores.saves == 1 && chores.stored == 1);
@@ -95,9 +95,8 @@ static void test_retention_and_saving_come_once_a_second_and_soon_again_while_th
     assert_true(chores.kept == 4 && chores.saves == 4);
 }
 
-static void test_a_failed_batch_of_chores_is_told_and_tried_again_in_a_second(void **state)
+RIG_TEST(test_a_failed_batch_of_chores_is_told_and_tried_again_in_a_second, r)
 {
-    struct rig *r = *state;
     struct kernel_stats s;
     open_with(r, true, true);
     chores.more = chores.more_to_save = chores.fails = true;
@@ -121,9 +120,8 @@ static enum err_code open_reader(struct store *s, struct reader **ret_reader, st
 }
 
 /* Retention reads; it waits for a reader, and commands do not. */
-static void test_without_a_reader_chores_wait_and_nothing_else_does(void **state)
+RIG_TEST(test_without_a_reader_chores_wait_and_nothing_else_does, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     real = r->real;
     r->ops.reader_open = open_reader;
@@ -139,9 +137,8 @@ static void test_without_a_reader_chores_wait_and_nothing_else_does(void **state
     assert_true(chores.kept == 1 && chores.saves == 1);
 }
 
-static void test_nothing_is_kept_or_saved_where_nobody_asked_for_it(void **state)
+RIG_TEST(test_nothing_is_kept_or_saved_where_nobody_asked_for_it, r)
 {
-    struct rig *r = *state;
     open_with(r, false, true);
     rig_step(r);
     assert_true(!chores.kept && chores.saves == 1);
@@ -152,9 +149,8 @@ static void test_nothing_is_kept_or_saved_where_nobody_asked_for_it(void **state
     assert_int_equal(idle_ms(r), SECOND_MS);
 }
 
-static void test_a_lane_sleeps_until_the_next_that_happens_by_itself(void **state)
+RIG_TEST(test_a_lane_sleeps_until_the_next_that_happens_by_itself, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     open_with(r, false, false);
     rig_step(r);
@@ -180,9 +176,8 @@ static void test_a_lane_sleeps_until_the_next_that_happens_by_itself(void **stat
 }
 
 /* What is due meanwhile waits with the others. */
-static void test_after_a_failed_commit_nothing_is_tried_for_a_moment(void **state)
+RIG_TEST(test_after_a_failed_commit_nothing_is_tried_for_a_moment, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     open_with(r, false, false);
     rig_submit_deferred(r, client, 100);
@@ -201,9 +196,8 @@ static void test_after_a_failed_commit_nothing_is_tried_for_a_moment(void **stat
     assert_int_equal(s.queued, 1);
 }
 
-static void test_a_store_that_failed_is_asked_once_a_second(void **state)
+RIG_TEST(test_a_store_that_failed_is_asked_once_a_second, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     struct submit_item item = rig_item();
     struct kernel_stats s;
@@ -220,9 +214,8 @@ static void test_a_store_that_failed_is_asked_once_a_second(void **state)
     assert_true(s.storing);
 }
 
-static void test_the_files_of_the_store_are_looked_for_once_a_second(void **state)
+RIG_TEST(test_the_files_of_the_store_are_looked_for_once_a_second, r)
 {
-    struct rig *r = *state;
     struct kernel_stats s;
     r->ops.watch = watch;
     open_with(r, false, false);
@@ -248,9 +241,8 @@ static uint32_t counted_workers(struct rig *r)
 }
 
 /* Of those that were heard of within the longest long poll. Counted ten times a second at most. */
-static void test_workers_are_counted_while_they_are_heard_of(void **state)
+RIG_TEST(test_workers_are_counted_while_they_are_heard_of, r)
 {
-    struct rig *r = *state;
     open_with(r, false, false);
     rig_claim_count(r, "w", 1);
     assert_int_equal(counted_workers(r), 1);
@@ -268,9 +260,8 @@ static void test_workers_are_counted_while_they_are_heard_of(void **state)
     assert_int_equal(counted_workers(r), 0);
 }
 
-static void test_a_worker_that_works_is_heard_of(void **state)
+RIG_TEST(test_a_worker_that_works_is_heard_of, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     rig_submit_default(r, client);
     struct claimed_task task = rig_claim(r, "w");
@@ -289,9 +280,8 @@ static uint32_t known_workers(const struct rig *r)
     return live_worker_count(r->store->live, INT64_MIN);
 }
 
-static void test_workers_that_are_silent_for_ten_minutes_are_forgotten(void **state)
+RIG_TEST(test_workers_that_are_silent_for_ten_minutes_are_forgotten, r)
 {
-    struct rig *r = *state;
     open_with(r, false, false);
     rig_claim_count(r, "w", 1);
     step_after(r, 10 * MINUTE_MS); /* to the millisecond: not yet */
@@ -302,9 +292,8 @@ static void test_workers_that_are_silent_for_ten_minutes_are_forgotten(void **st
     assert_int_equal(known_workers(r), 0);
 }
 
-static void test_a_store_of_ones_own_leaves_one_the_duties(void **state)
+RIG_TEST(test_a_store_of_ones_own_leaves_one_the_duties, r)
 {
-    struct rig *r = *state;
     struct kernel_stats s;
     kernel_stats(r->kernel, &s);
     assert_true(s.leads && s.storing);
@@ -322,9 +311,8 @@ static void remember(struct ended_leases *e, int64_t task, int64_t token, enum l
                      until_ms);
 }
 
-static void test_an_ended_lease_is_found_by_task_token_and_end_until_its_time_is_over(void **state)
+TEST(test_an_ended_lease_is_found_by_task_token_and_end_until_its_time_is_over)
 {
-    (void)state;
     struct ended_leases e = {0};
     remember(&e, 1, 7, LEASE_CUT, 1000);
     remember(&e, 1, 8, LEASE_CUT, 999);
@@ -346,9 +334,8 @@ static void test_an_ended_lease_is_found_by_task_token_and_end_until_its_time_is
 }
 
 /* A hundred thousand: of more, those that end first go early. */
-static void test_ended_leases_are_bounded(void **state)
+TEST(test_ended_leases_are_bounded)
 {
-    (void)state;
     enum { MOST = 100000 };
     struct ended_leases e = {0};
     for (int64_t i = 0; i < MOST; i++)
@@ -363,9 +350,8 @@ static void test_ended_leases_are_bounded(void **state)
 }
 
 /* Else the commit thread would not sleep any more. */
-static void test_who_waits_is_looked_at_once_when_told(void **state)
+RIG_TEST(test_who_waits_is_looked_at_once_when_told, r)
 {
-    struct rig *r = *state;
     struct claim_command *c = rig_post_claim(r, "w", 1, 5000);
     rig_step(r);
     kernel_hint(r->kernel, HINT_READY | HINT_TIMER | HINT_INBOX);
@@ -378,22 +364,5 @@ static void test_who_waits_is_looked_at_once_when_told(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        RIG_TEST(test_retention_and_saving_come_once_a_second_and_soon_again_while_there_is_more),
-        RIG_TEST(test_a_failed_batch_of_chores_is_told_and_tried_again_in_a_second),
-        RIG_TEST(test_without_a_reader_chores_wait_and_nothing_else_does),
-        RIG_TEST(test_nothing_is_kept_or_saved_where_nobody_asked_for_it),
-        RIG_TEST(test_a_lane_sleeps_until_the_next_that_happens_by_itself),
-        RIG_TEST(test_after_a_failed_commit_nothing_is_tried_for_a_moment),
-        RIG_TEST(test_a_store_that_failed_is_asked_once_a_second),
-        RIG_TEST(test_the_files_of_the_store_are_looked_for_once_a_second),
-        RIG_TEST(test_workers_are_counted_while_they_are_heard_of),
-        RIG_TEST(test_a_worker_that_works_is_heard_of),
-        RIG_TEST(test_workers_that_are_silent_for_ten_minutes_are_forgotten),
-        RIG_TEST(test_a_store_of_ones_own_leaves_one_the_duties),
-        cmocka_unit_test(test_an_ended_lease_is_found_by_task_token_and_end_until_its_time_is_over),
-        cmocka_unit_test(test_ended_leases_are_bounded),
-        RIG_TEST(test_who_waits_is_looked_at_once_when_told),
-    };
-    return RIG_RUN_BOTH(tests);
+    return rig_run_both();
 }

@@ -35,9 +35,8 @@ static void step_all(struct rig *r)
 
 /* Heartbeat, result and cancel come last and are answered by the next batch; a submit of the same client that
  * comes at the same moment is not: it is the lane that does it. [TOP-080] */
-static void test_a_flood_of_submits_does_not_delay_what_is_critical(void **state)
+RIG_TEST(test_a_flood_of_submits_does_not_delay_what_is_critical, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     struct submit_item a = rig_submit_default(r, client), b = rig_submit_default(r, client);
     struct claimed_task task = rig_claim(r, "w");
@@ -61,9 +60,8 @@ static void test_a_flood_of_submits_does_not_delay_what_is_critical(void **state
 }
 
 /* The other client's submit behind the flood is in the next batch, the flood's own last one is not. */
-static void test_clients_take_turns_when_there_is_more_than_a_batch_holds(void **state)
+RIG_TEST(test_clients_take_turns_when_there_is_more_than_a_batch_holds, r)
 {
-    struct rig *r = *state;
     int64_t loud = rig_new_client(r, NULL), quiet = rig_new_client(r, NULL);
     r->settings.jobs_queue_size = r->settings.jobs_max_active = 100000;
     flood(r, loud, FLOOD);
@@ -75,9 +73,8 @@ static void test_clients_take_turns_when_there_is_more_than_a_batch_holds(void *
     assert_true(rig_is_done(&control->base));
 }
 
-static void test_critical_commands_leave_room_for_the_rest(void **state)
+RIG_TEST(test_critical_commands_leave_room_for_the_rest, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     for (int i = 0; i < FLOOD; i++)
         (void)rig_post_claim(r, "w", 1, 0);
@@ -88,9 +85,8 @@ static void test_critical_commands_leave_room_for_the_rest(void **state)
 }
 
 /* Waiting commands are bounded, each lane for itself. [TOP-080] */
-static void test_a_full_queue_of_commands_refuses_all_but_critical_ones(void **state)
+RIG_TEST(test_a_full_queue_of_commands_refuses_all_but_critical_ones, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     struct submit_item job = rig_submit_default(r, client), item = rig_item();
     r->settings.commands_max = 16;
@@ -113,9 +109,8 @@ static void test_a_full_queue_of_commands_refuses_all_but_critical_ones(void **s
     step_all(r);
 }
 
-static void test_waiting_bodies_are_bounded_but_one_alone_always_fits(void **state)
+RIG_TEST(test_waiting_bodies_are_bounded_but_one_alone_always_fits, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     r->settings.commands_max_bytes = 65536;
     struct submit_item item = rig_item();
@@ -163,9 +158,8 @@ static void post_many(struct rig *r, const struct command_type *type, size_t cou
 }
 
 /* 1000 items, each command being one at least; 8 MiB of bodies. */
-static void test_a_batch_holds_so_much_and_no_more(void **state)
+RIG_TEST(test_a_batch_holds_so_much_and_no_more, r)
 {
-    struct rig *r = *state;
     static const struct {
         size_t posted;
         int64_t weight;
@@ -183,9 +177,8 @@ static void test_a_batch_holds_so_much_and_no_more(void **state)
 }
 
 /* Three quarters, while others wait; what they leave is for the others. */
-static void test_critical_commands_get_three_quarters_of_a_batch(void **state)
+RIG_TEST(test_critical_commands_get_three_quarters_of_a_batch, r)
 {
-    struct rig *r = *state;
     struct kernel_stats s;
     critical_done = 0;
     post_many(r, &urgent_type, 900, 0, 0);
@@ -202,9 +195,8 @@ static void test_critical_commands_get_three_quarters_of_a_batch(void **state)
 }
 
 /* By bytes as by their number. */
-static void test_critical_bodies_get_three_quarters_of_a_batch(void **state)
+RIG_TEST(test_critical_bodies_get_three_quarters_of_a_batch, r)
 {
-    struct rig *r = *state;
     r->settings.commands_max_bytes = 64 << 20;
     critical_done = 0;
     post_many(r, &urgent_type, 200, 1, 49152); /* 128 of them are 6 MiB */
@@ -220,9 +212,8 @@ static void let_a_millisecond_pass(struct rig *r)
 }
 
 /* Below a millisecond; and what writes nothing says nothing about it. */
-static void test_a_disk_is_quick_by_the_last_commit(void **state)
+RIG_TEST(test_a_disk_is_quick_by_the_last_commit, r)
 {
-    struct rig *r = *state;
     struct kernel_stats s;
     int64_t client = rig_new_client(r, NULL);
     assert_true(r->kernel->disk_is_quick);
@@ -242,9 +233,8 @@ static void test_a_disk_is_quick_by_the_last_commit(void **state)
     assert_false(r->kernel->disk_is_quick);
 }
 
-static void test_bodies_fit_up_to_the_bound(void **state)
+RIG_TEST(test_bodies_fit_up_to_the_bound, r)
 {
-    struct rig *r = *state;
     struct kernel_stats s;
     r->settings.commands_max_bytes = 65536;
     post_many(r, &light_type, 1, 0, 65000);
@@ -268,9 +258,8 @@ static struct submit_item submit_with(struct rig *r, int64_t client, int64_t pri
 }
 
 /* [TOP-079] */
-static void test_under_pressure_only_low_work_is_refused_and_replays_are_not(void **state)
+RIG_TEST(test_under_pressure_only_low_work_is_refused_and_replays_are_not, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     struct submit_item keyed = rig_item();
     keyed.priority = 0;
@@ -293,18 +282,5 @@ static void test_under_pressure_only_low_work_is_refused_and_replays_are_not(voi
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        RIG_TEST(test_a_flood_of_submits_does_not_delay_what_is_critical),
-        RIG_TEST(test_clients_take_turns_when_there_is_more_than_a_batch_holds),
-        RIG_TEST(test_critical_commands_leave_room_for_the_rest),
-        RIG_TEST(test_a_full_queue_of_commands_refuses_all_but_critical_ones),
-        RIG_TEST(test_waiting_bodies_are_bounded_but_one_alone_always_fits),
-        RIG_TEST(test_a_batch_holds_so_much_and_no_more),
-        RIG_TEST(test_critical_commands_get_three_quarters_of_a_batch),
-        RIG_TEST(test_critical_bodies_get_three_quarters_of_a_batch),
-        RIG_TEST(test_a_disk_is_quick_by_the_last_commit),
-        RIG_TEST(test_bodies_fit_up_to_the_bound),
-        RIG_TEST(test_under_pressure_only_low_work_is_refused_and_replays_are_not),
-    };
-    return RIG_RUN_BOTH(tests);
+    return rig_run_both();
 }

@@ -124,8 +124,11 @@ static bool keep(void *self, struct unit *u)
 
 static struct kernel *open_node(struct rig *r)
 {
-    struct kernel_config config = {
-        .store = r->store, .settings = &r->settings, .clock = &r->clock, .housekeep = keep};
+    struct kernel_config config = {.owners = task_owners,
+                                   .store = r->store,
+                                   .settings = &r->settings,
+                                   .clock = &r->clock,
+                                   .housekeep = keep};
     return kernel_new(&config);
 }
 
@@ -189,9 +192,10 @@ static void submit_elsewhere(struct rig *r, int64_t client)
 
 /* --- others are met --------------------------------------------------------------------------------- */
 
-static void what_met_others_is_decided_anew_from_its_beginning(void **state)
+#define SHARED_TEST(name, parameter) TEST_WITH(name, struct rig *parameter, share, end_share)
+
+SHARED_TEST(what_met_others_is_decided_anew_from_its_beginning, r)
 {
-    struct rig *r = *state;
     rig_submit_default(r, rig_new_client(r, NULL));
     struct claim_command *c = rig_post_claim(r, "w", 3, 0);
     bench.conflicts = 2;
@@ -205,9 +209,8 @@ static void what_met_others_is_decided_anew_from_its_beginning(void **state)
 }
 
 /* By the measure of the store. */
-static void who_meets_others_again_and_again_has_an_answer_in_time(void **state)
+SHARED_TEST(who_meets_others_again_and_again_has_an_answer_in_time, r)
 {
-    struct rig *r = *state;
     struct submit_item item = rig_item();
     int64_t client = rig_new_client(r, NULL);
     int before = bench.commits;
@@ -228,48 +231,42 @@ static void who_meets_others_again_and_again_has_an_answer_in_time(void **state)
 
 struct look_command {
     struct command base;
-    int64_t load_after_ms, decide_after_ms; /* when rows were in hand, from the batch's time on */
+    int64_t decide_after_ms; /* when all rows were in hand, from the batch's time on */
 };
-
-static void ask_look(struct unit *u, const struct command *c)
-{
-    (void)c;
-    unit_ask_task(u, 1);
-}
 
 static void load_look(struct unit *u, struct command *c)
 {
     struct create_row key = {.scope = STR("s"), .name = STR("n")};
-    ((struct look_command *)c)->load_after_ms = u->held_ms - u->now_ms;
-    unit_want(u, &table_create_row, &key);
+    unit_prefetch_task(u, 1);
+    if (!unit_task_is_gone(u, 1))
+        return;
+    (void)c;
+    unit_prefetch(u, &table_create_row, &key);
 }
 
 static enum err_code decide_look(struct unit *u, struct command *c, struct err *err)
 {
     (void)err;
-    ((struct look_command *)c)->decide_after_ms = u->held_ms - u->now_ms;
+    ((struct look_command *)c)->decide_after_ms = u->locked_at_ms - u->now_ms;
     return ERR_OK;
 }
 
-/* A load may wait for others' locks: what is written down as having happened then happened after it. */
-static void what_is_decided_has_the_time_at_which_its_rows_were_in_hand(void **state)
+/* A load may wait for others' locks: what is decided then has a time behind all of it. */
+SHARED_TEST(what_is_decided_has_the_time_at_which_its_rows_were_in_hand, r)
 {
-    static const struct command_type look = {"look", load_look, decide_look, ask_look, NULL, false};
-    struct rig *r = *state;
+    static const struct command_type look = {.name = "look", .load = load_look, .decide = decide_look};
     struct look_command *c = ARENA_NEW(r->arena, struct look_command);
     bench.load_ms = 7;
     rig_post(r, &c->base, &look);
     kernel_step(r->kernel);
-    assert_int_equal(c->load_after_ms, 7);
     assert_int_equal(c->decide_after_ms, 14);
     bench.load_ms = 0;
 }
 
 /* --- who waits ------------------------------------------------------------------------------------- */
 
-static void who_waits_gets_what_another_node_made_once_it_is_told(void **state)
+SHARED_TEST(who_waits_gets_what_another_node_made_once_it_is_told, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     struct claim_command *c = rig_post_claim(r, "w", 1, 60000), *other = rig_post_claim(r, "v", 1, 60000);
     kernel_step(r->kernel);
@@ -285,9 +282,8 @@ static void who_waits_gets_what_another_node_made_once_it_is_told(void **state)
 }
 
 /* Word of other nodes may be lost. */
-static void who_waits_is_asked_again_now_and_then(void **state)
+SHARED_TEST(who_waits_is_asked_again_now_and_then, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     struct claim_command *c = rig_post_claim(r, "w", 1, 60000);
     kernel_step(r->kernel);
@@ -304,9 +300,8 @@ static bool always(const struct command *c)
     return true;
 }
 
-static void what_another_node_made_goes_to_nobody_who_is_gone(void **state)
+SHARED_TEST(what_another_node_made_goes_to_nobody_who_is_gone, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     struct claim_command *gone = rig_post_claim(r, "w", 1, 60000), *c = rig_post_claim(r, "v", 1, 60000);
     kernel_step(r->kernel);
@@ -319,9 +314,8 @@ static void what_another_node_made_goes_to_nobody_who_is_gone(void **state)
 }
 
 /* Its age is that of those who have waited for this batch. */
-static void a_long_poll_makes_no_batch_old(void **state)
+SHARED_TEST(a_long_poll_makes_no_batch_old, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     rig_post_claim(r, "w", 1, 60000);
     kernel_step(r->kernel);
@@ -333,21 +327,19 @@ static void a_long_poll_makes_no_batch_old(void **state)
 
 /* --- numbers ---------------------------------------------------------------------------------------- */
 
-static void ids_of_a_handle_are_its_own(void **state)
+SHARED_TEST(ids_of_a_handle_are_its_own, r)
 {
-    struct rig *r = *state;
     lane_start_unit(&r->kernel->lanes[0]);
     struct unit *u = &r->kernel->lanes[0].unit;
-    int64_t a = unit_new_id(u), b = unit_new_id(u);
+    int64_t a = unit_id(u), b = unit_id(u);
     assert_true(a % STORE_ID_SLOTS == SLOT && b % STORE_ID_SLOTS == SLOT);
     assert_true(a < b && uuid_v7_ms(a) == u->now_ms);
     unit_abort(u);
 }
 
 /* What is stored, and what the batch adds; the store is asked once. */
-static void a_batch_sees_the_counts_of_a_client_with_its_own(void **state)
+SHARED_TEST(a_batch_sees_the_counts_of_a_client_with_its_own, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     struct client_counts counts;
     rig_submit_default(r, client);
@@ -374,9 +366,8 @@ static bool leads(const struct rig *r)
     return s.leads;
 }
 
-static void who_has_the_duties_is_asked_once_a_second_and_when_they_are_lost(void **state)
+SHARED_TEST(who_has_the_duties_is_asked_once_a_second_and_when_they_are_lost, r)
 {
-    struct rig *r = *state;
     kernel_step(r->kernel);
     assert_true(bench.asked == 1 && leads(r));
     step_after(r, SECOND_MS - 1);
@@ -396,9 +387,8 @@ static void who_has_the_duties_is_asked_once_a_second_and_when_they_are_lost(voi
     assert_true(bench.asked == 6 && !leads(r));
 }
 
-static void retention_is_for_who_has_the_duties_and_soon_when_something_was_put_in(void **state)
+SHARED_TEST(retention_is_for_who_has_the_duties_and_soon_when_something_was_put_in, r)
 {
-    struct rig *r = *state;
     bench.duties.leads = false;
     kernel_step(r->kernel);
     assert_int_equal(bench.kept, 0);
@@ -430,9 +420,8 @@ static const char *logged_by_step(struct rig *r, int64_t after_ms)
     return text;
 }
 
-static void the_log_tells_what_happened_and_nothing_else(void **state)
+SHARED_TEST(the_log_tells_what_happened_and_nothing_else, r)
 {
-    struct rig *r = *state;
     assert_non_null(strstr(logged_by_step(r, 0), "duties_taken"));
     assert_string_equal(logged_by_step(r, SECOND_MS), "");
     bench.duties.given_anew = 3;
@@ -445,24 +434,4 @@ static void the_log_tells_what_happened_and_nothing_else(void **state)
     logged_by_step(r, SECOND_MS);
     bench.files_gone = true;
     assert_non_null(strstr(logged_by_step(r, SECOND_MS), "store_files_gone"));
-}
-
-int main(void)
-{
-#define TEST(f) cmocka_unit_test_setup_teardown(f, share, end_share)
-    const struct CMUnitTest tests[] = {
-        TEST(what_met_others_is_decided_anew_from_its_beginning),
-        TEST(who_meets_others_again_and_again_has_an_answer_in_time),
-        TEST(what_is_decided_has_the_time_at_which_its_rows_were_in_hand),
-        TEST(who_waits_gets_what_another_node_made_once_it_is_told),
-        TEST(who_waits_is_asked_again_now_and_then),
-        TEST(what_another_node_made_goes_to_nobody_who_is_gone),
-        TEST(a_long_poll_makes_no_batch_old),
-        TEST(ids_of_a_handle_are_its_own),
-        TEST(a_batch_sees_the_counts_of_a_client_with_its_own),
-        TEST(who_has_the_duties_is_asked_once_a_second_and_when_they_are_lost),
-        TEST(retention_is_for_who_has_the_duties_and_soon_when_something_was_put_in),
-        TEST(the_log_tells_what_happened_and_nothing_else),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -123,7 +123,8 @@ static void start(struct rig *r)
 {
     struct err err;
     kernel_free(r->kernel);
-    struct kernel_config config = {.store = r->store,
+    struct kernel_config config = {.owners = task_owners,
+                                   .store = r->store,
                                    .settings = &r->settings,
                                    .clock = &clock_system,
                                    .housekeep = purge_housekeep,
@@ -147,9 +148,8 @@ static void expect_sound_snapshot(struct rig *r)
     assert_int_equal(result.problems, 0);
 }
 
-static void test_many_threads_submit_and_work_and_every_job_is_done_once(void **state)
+RIG_TEST(test_many_threads_submit_and_work_and_every_job_is_done_once, r)
 {
-    struct rig *r = *state;
     struct crowd crowd = {.client = rig_new_client(r, NULL), .lock = PTHREAD_MUTEX_INITIALIZER};
     start(r);
     crowd.kernel = r->kernel;
@@ -181,10 +181,9 @@ static void *stop_it(void *arg)
     return NULL;
 }
 
-static void test_a_stop_answers_long_polls_at_once(void **state)
+RIG_TEST(test_a_stop_answers_long_polls_at_once, r)
 {
     static const struct str queue = {"default", 7};
-    struct rig *r = *state;
     start(r);
     struct waited_claim claim = {
         .c = {.worker_id = STR("w"), .queues = &queue, .queue_count = 1, .max = 4, .wait_ms = 600000}};
@@ -203,9 +202,8 @@ static void test_a_stop_answers_long_polls_at_once(void **state)
 }
 
 /* What was posted before the stop is done, not dropped. */
-static void test_a_stop_finishes_what_was_posted(void **state)
+RIG_TEST(test_a_stop_finishes_what_was_posted, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     start(r);
     enum { MANY = 500 };
@@ -220,9 +218,8 @@ static void test_a_stop_finishes_what_was_posted(void **state)
 }
 
 /* A request that was on its way when the thread ended hears so, instead of waiting for ever. */
-static void test_what_comes_after_the_stop_is_refused_at_once(void **state)
+RIG_TEST(test_what_comes_after_the_stop_is_refused_at_once, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     start(r);
     kernel_stop_thread(r->kernel);
@@ -235,11 +232,5 @@ static void test_what_comes_after_the_stop_is_refused_at_once(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        RIG_TEST(test_many_threads_submit_and_work_and_every_job_is_done_once),
-        RIG_TEST(test_a_stop_answers_long_polls_at_once),
-        RIG_TEST(test_a_stop_finishes_what_was_posted),
-        RIG_TEST(test_what_comes_after_the_stop_is_refused_at_once),
-    };
-    return RIG_RUN_ALL(tests);
+    return rig_run_all();
 }

@@ -9,9 +9,8 @@
 enum { HOUR_MS = 3600000, DAY_MS = 24 * HOUR_MS };
 
 /* [JOB-128] [JOB-129] [JOB-133] */
-static void test_a_scheduled_job_is_queued_when_due_and_not_a_millisecond_earlier(void **state)
+RIG_TEST(test_a_scheduled_job_is_queued_when_due_and_not_a_millisecond_earlier, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     struct submit_item job = rig_submit_deferred(r, client, 3000);
     assert_int_equal(job.state, JOB_CREATED);
@@ -28,9 +27,8 @@ static void test_a_scheduled_job_is_queued_when_due_and_not_a_millisecond_earlie
     assert_true(events[1].at_us / 1000 >= rig_view(r, job.id).job.execution_ms);
 }
 
-static void test_a_schedule_between_two_milliseconds_is_rounded_up(void **state)
+RIG_TEST(test_a_schedule_between_two_milliseconds_is_rounded_up, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     struct submit_item item = rig_item();
     char text[TIME_TEXT_MAX];
@@ -45,9 +43,8 @@ static void test_a_schedule_between_two_milliseconds_is_rounded_up(void **state)
     assert_int_equal(rig_state(r, item.id), JOB_QUEUED);
 }
 
-static void test_many_schedules_fire_in_order_of_their_times(void **state)
+RIG_TEST(test_many_schedules_fire_in_order_of_their_times, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     struct submit_item jobs[50];
     for (int i = 0; i < 50; i++)
@@ -62,9 +59,8 @@ static void test_many_schedules_fire_in_order_of_their_times(void **state)
     }
 }
 
-static void test_a_clock_set_forward_moves_no_schedule_and_ends_no_lease(void **state)
+RIG_TEST_UNSHARED(test_a_clock_set_forward_moves_no_schedule_and_ends_no_lease, r, RIG_OWN_CLOCK)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     struct submit_item assigned = rig_submit_default(r, client), running = rig_submit_default(r, client);
     struct claimed_task a = rig_claim(r, "a"), b = rig_claim(r, "b");
@@ -88,9 +84,8 @@ static void test_a_clock_set_forward_moves_no_schedule_and_ends_no_lease(void **
     assert_int_equal(rig_state(r, running.id), JOB_RUNNING); /* far from its runtime limit */
 }
 
-static void test_a_clock_set_back_delays_schedules_and_ends_leases_in_time(void **state)
+RIG_TEST_UNSHARED(test_a_clock_set_back_delays_schedules_and_ends_leases_in_time, r, RIG_OWN_CLOCK)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     struct submit_item item = rig_item();
     item.has_max_runtime = true;
@@ -121,9 +116,8 @@ static void test_a_clock_set_back_delays_schedules_and_ends_leases_in_time(void 
 }
 
 /* One before 1970 moves nothing, for as long as it lasts. */
-static void test_a_clock_before_1970_fires_nothing_and_time_goes_on(void **state)
+RIG_TEST_UNSHARED(test_a_clock_before_1970_fires_nothing_and_time_goes_on, r, RIG_OWN_CLOCK)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     struct submit_item far = rig_submit_deferred(r, client, 10 * DAY_MS);
     struct submit_item soon = rig_submit_deferred(r, client, 2 * HOUR_MS);
@@ -140,9 +134,8 @@ static void test_a_clock_before_1970_fires_nothing_and_time_goes_on(void **state
 }
 
 /* Event times rise per job whatever the clock does; the check at the end of every test proves it. */
-static void test_event_times_rise_while_the_clock_runs_backwards(void **state)
+RIG_TEST(test_event_times_rise_while_the_clock_runs_backwards, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     struct submit_item job = rig_submit_default(r, client);
     rig_set_wall(r, -5000);
@@ -160,9 +153,8 @@ static void test_event_times_rise_while_the_clock_runs_backwards(void **state)
     assert_true(v.finished_ms >= v.started_ms);
 }
 
-static void test_ids_rise_while_the_clock_runs_backwards(void **state)
+RIG_TEST(test_ids_rise_while_the_clock_runs_backwards, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     int64_t last = 0;
     for (int i = 0; i < 10; i++) {
@@ -176,9 +168,8 @@ static void test_ids_rise_while_the_clock_runs_backwards(void **state)
 }
 
 /* AJ-16 */
-static void test_a_due_job_that_meets_a_full_queue_stays_created_and_is_tried_each_second(void **state)
+RIG_TEST(test_a_due_job_that_meets_a_full_queue_stays_created_and_is_tried_each_second, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     r->settings.jobs_queue_size = 2;
     struct submit_item job = rig_submit_deferred(r, client, 100);
@@ -197,9 +188,8 @@ static void test_a_due_job_that_meets_a_full_queue_stays_created_and_is_tried_ea
 }
 
 /* JOB-131, the part behind the process start. */
-static void test_a_schedule_survives_a_restart(void **state)
+RIG_TEST(test_a_schedule_survives_a_restart, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     struct submit_item job = rig_submit_deferred(r, client, 10000);
     rig_restart(r, 3000);
@@ -214,9 +204,8 @@ static void test_a_schedule_survives_a_restart(void **state)
 }
 
 /* JOB-132, the part behind the process start. */
-static void test_a_schedule_missed_while_down_is_queued_by_the_first_batch(void **state)
+RIG_TEST(test_a_schedule_missed_while_down_is_queued_by_the_first_batch, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     struct submit_item job = rig_submit_deferred(r, client, 3000);
     rig_restart(r, DAY_MS);
@@ -224,9 +213,9 @@ static void test_a_schedule_missed_while_down_is_queued_by_the_first_batch(void 
     assert_int_equal(rig_state(r, job.id), JOB_QUEUED);
 }
 
-static void test_leases_are_granted_anew_after_a_restart_and_tokens_still_hold(void **state)
+RIG_TEST_UNSHARED(test_leases_are_granted_anew_after_a_restart_and_tokens_still_hold, r,
+                  "other nodes go on: a restart of one grants nothing anew")
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     struct submit_item one = rig_submit_default(r, client), two = rig_submit_default(r, client);
     struct claimed_task a = rig_claim(r, "a"), b = rig_claim(r, "b");
@@ -247,9 +236,8 @@ static void test_leases_are_granted_anew_after_a_restart_and_tokens_still_hold(v
 
 /* A batch that outlasts an outage of its store has not asked for the duties since: what ended meanwhile is
  * not looked at. The second half is the control: it is, where the store was there. */
-static void test_a_heartbeat_that_waited_for_the_store_finds_its_lease(void **state)
+RIG_TEST(test_a_heartbeat_that_waited_for_the_store_finds_its_lease, r)
 {
-    struct rig *r = *state;
     if (!r->shared)
         skip(); /* a store of our own is never away while we wait for it */
     int64_t client = rig_new_client(r, NULL);
@@ -265,9 +253,8 @@ static void test_a_heartbeat_that_waited_for_the_store_finds_its_lease(void **st
     assert_int_equal(rig_state(r, job.id), JOB_FAILED);
 }
 
-static void test_time_spent_down_counts_against_the_runtime_limit(void **state)
+RIG_TEST(test_time_spent_down_counts_against_the_runtime_limit, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     struct submit_item job = rig_submit_default(r, client);
     struct claimed_task t = rig_claim(r, "w");
@@ -280,22 +267,5 @@ static void test_time_spent_down_counts_against_the_runtime_limit(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        RIG_TEST(test_a_scheduled_job_is_queued_when_due_and_not_a_millisecond_earlier),
-        RIG_TEST(test_a_schedule_between_two_milliseconds_is_rounded_up),
-        RIG_TEST(test_many_schedules_fire_in_order_of_their_times),
-        RIG_TEST_UNSHARED(test_a_clock_set_forward_moves_no_schedule_and_ends_no_lease, RIG_OWN_CLOCK),
-        RIG_TEST_UNSHARED(test_a_clock_set_back_delays_schedules_and_ends_leases_in_time, RIG_OWN_CLOCK),
-        RIG_TEST_UNSHARED(test_a_clock_before_1970_fires_nothing_and_time_goes_on, RIG_OWN_CLOCK),
-        RIG_TEST(test_event_times_rise_while_the_clock_runs_backwards),
-        RIG_TEST(test_ids_rise_while_the_clock_runs_backwards),
-        RIG_TEST(test_a_due_job_that_meets_a_full_queue_stays_created_and_is_tried_each_second),
-        RIG_TEST(test_a_schedule_survives_a_restart),
-        RIG_TEST(test_a_schedule_missed_while_down_is_queued_by_the_first_batch),
-        RIG_TEST_UNSHARED(test_leases_are_granted_anew_after_a_restart_and_tokens_still_hold,
-                          "other nodes go on: a restart of one grants nothing anew"),
-        RIG_TEST(test_a_heartbeat_that_waited_for_the_store_finds_its_lease),
-        RIG_TEST(test_time_spent_down_counts_against_the_runtime_limit),
-    };
-    return RIG_RUN_ALL(tests);
+    return rig_run_all();
 }

@@ -21,7 +21,7 @@ static size_t commit(struct rig *r, struct unit *u)
     struct err err;
     size_t n = 0, before = r->commits;
     assert_int_equal(unit_commit(u, &err), ERR_OK);
-    for (int i = 0; r->commits > before && i < TABLE_COUNT; i++)
+    for (int i = 0; r->commits > before && i < (int)table_count; i++)
         n += r->writes[i];
     assert_int_equal(u->wrote, r->commits > before);
     return n;
@@ -40,18 +40,17 @@ static struct create_row *named(struct rig *r, const char *scope, const char *na
 
 static int64_t created_ms(struct unit *u, const struct create_row *key)
 {
-    const struct create_row *row = unit_get(u, &table_create_row, key);
+    const struct create_row *row = unit_fetch(u, &table_create_row, key);
     return row ? row->created_ms : -1;
 }
 
 /* The next unit sees what the last one left. */
-static void test_rows_are_seen_as_the_batch_has_them(void **state)
+RIG_TEST(test_rows_are_seen_as_the_batch_has_them, r)
 {
-    struct rig *r = *state;
     struct create_row *a = named(r, "s", "a", 1), *b = named(r, "s", "b", 2), *other = named(r, "t", "a", 3);
     struct unit *u = start(r);
     assert_int_equal(created_ms(u, a), -1);
-    assert_true(unit_knows(u, &table_create_row, a) && !unit_knows(u, &table_create_row, b));
+    assert_true(unit_has(u, &table_create_row, a) && !unit_has(u, &table_create_row, b));
     unit_insert(u, &table_create_row, a);
     unit_insert(u, &table_create_row, b);
     assert_int_equal(created_ms(u, a), 1);
@@ -63,7 +62,7 @@ static void test_rows_are_seen_as_the_batch_has_them(void **state)
     assert_int_equal(created_ms(u, a), 1);
     assert_int_equal(commit(r, u), 0); /* reading writes nothing */
     u = start(r);
-    unit_want(u, &table_create_row, a);
+    unit_prefetch(u, &table_create_row, a);
     assert_non_null(unit_row(u, &table_create_row, a));
     unit_delete(u, &table_create_row, a);
     assert_null(unit_row(u, &table_create_row, a));
@@ -73,7 +72,7 @@ static void test_rows_are_seen_as_the_batch_has_them(void **state)
     u = start(r);
     assert_int_equal(created_ms(u, a), 7);
     unit_delete(u, &table_create_row, a);
-    unit_want(u, &table_create_row, b);
+    unit_prefetch(u, &table_create_row, b);
     unit_delete(u, &table_create_row, b);
     assert_int_equal(commit(r, u), 2);
     u = start(r);
@@ -90,33 +89,29 @@ static void count_row(const void *row, void *arg)
     ++*(int *)arg;
 }
 
-static void test_rows_that_are_new_and_rows_that_were_read_are_told_apart(void **state)
+RIG_TEST(test_rows_that_are_new_are_told_apart, r)
 {
-    struct rig *r = *state;
     struct create_row *a = named(r, "s", "a", 1), *b = named(r, "s", "b", 2), *c = named(r, "s", "c", 3);
     struct unit *u = start(r);
     unit_insert(u, &table_create_row, a);
     unit_insert(u, &table_create_row, b);
     commit(r, u);
     u = start(r);
-    unit_want(u, &table_create_row, a);
-    unit_want(u, &table_create_row, b);
+    unit_prefetch(u, &table_create_row, a);
+    unit_prefetch(u, &table_create_row, b);
     unit_insert(u, &table_create_row, c);
     unit_delete(u, &table_create_row, b);
     unit_insert(u, &table_create_row, named(r, "s", "b", 9));
-    int inserted = 0, stored = 0, others = 0;
+    int inserted = 0, others = 0;
     unit_each_inserted(u, &table_create_row, count_row, &inserted);
-    unit_each_stored(u, &table_create_row, count_row, &stored);
     unit_each_inserted(u, &table_kept_row, count_row, &others);
-    unit_each_stored(u, &table_kept_row, count_row, &others);
     assert_int_equal(inserted, 2); /* c, and b anew */
-    assert_int_equal(stored, 2);   /* a and b */
     assert_int_equal(others, 0);
     commit(r, u);
     u = start(r);
     for (int i = 0; i < 3; i++) {
         struct create_row *row = i == 0 ? a : i == 1 ? b : c;
-        unit_want(u, &table_create_row, row);
+        unit_prefetch(u, &table_create_row, row);
         unit_delete(u, &table_create_row, row);
     }
     commit(r, u);
@@ -153,9 +148,8 @@ static struct kept_row *kept(struct rig *r, int64_t job, int64_t seq)
 }
 
 /* Those that are stored, without what the batch has deleted; behind them those that it adds. */
-static void test_a_range_has_what_is_stored_and_what_the_batch_adds(void **state)
+RIG_TEST(test_a_range_has_what_is_stored_and_what_the_batch_adds, r)
 {
-    struct rig *r = *state;
     struct unit *u = start(r);
     for (int64_t seq = 1; seq <= 4; seq++)
         unit_insert(u, &table_kept_row, kept(r, 5, seq));
@@ -185,19 +179,18 @@ static void test_a_range_has_what_is_stored_and_what_the_batch_adds(void **state
     commit(r, u);
 }
 
-static void test_a_read_that_fails_is_the_batchs_failure(void **state)
+RIG_TEST(test_a_read_that_fails_is_the_batchs_failure, r)
 {
-    struct rig *r = *state;
     struct unit *u = start(r);
     r->fetches_left = 1;
-    assert_null(unit_get(u, &table_create_row, named(r, "s", "a", 0)));
+    assert_null(unit_fetch(u, &table_create_row, named(r, "s", "a", 0)));
     assert_int_equal(u->load_err.code, ERR_OK);
-    assert_null(unit_get(u, &table_create_row, named(r, "s", "b", 0)));
+    assert_null(unit_fetch(u, &table_create_row, named(r, "s", "b", 0)));
     assert_int_equal(u->load_err.code, ERR_STORAGE_DB_ERROR);
-    assert_false(unit_knows(u, &table_create_row, named(r, "s", "b", 0)));
+    assert_false(unit_has(u, &table_create_row, named(r, "s", "b", 0)));
     snprintf(u->load_err.detail, sizeof u->load_err.detail, "the first");
     r->fetches_left = 0;
-    assert_null(unit_get(u, &table_create_row, named(r, "s", "c", 0)));
+    assert_null(unit_fetch(u, &table_create_row, named(r, "s", "c", 0)));
     assert_string_equal(u->load_err.detail, "the first"); /* stays */
     r->fetches_left = 0;
     struct client_counts counts;
@@ -221,9 +214,8 @@ static enum err_code no_range(struct store *s, const struct table *t, const void
 }
 
 /* The first one stays. */
-static void test_a_range_that_cannot_be_read_is_the_batchs_failure(void **state)
+RIG_TEST(test_a_range_that_cannot_be_read_is_the_batchs_failure, r)
 {
-    struct rig *r = *state;
     struct unit *u = start(r);
     r->ops.range = no_range;
     expect_range(u, 5, 0, 8, "");
@@ -235,35 +227,44 @@ static void test_a_range_that_cannot_be_read_is_the_batchs_failure(void **state)
     unit_abort(u);
 }
 
+static const struct notice_kind read_notices = {.name = "read", .hints = HINT_EVENTS},
+                                told_notices = {.name = "told"}, costly_notices = {.name = "costly"},
+                                other_notices = {.name = "other"};
+
 /* Everything that grows holds what was put in first and last. */
-static void test_watchers_are_told_of_all_in_order(void **state)
+RIG_TEST(test_watchers_are_told_of_all_in_order, r)
 {
-    struct rig *r = *state;
     struct unit *u = start(r);
-    static const struct webhook_row webhooks[2];
-    static const struct decision_row decisions[2];
-    assert_false(u->audited);
+    int64_t rows[MANY];
+    unit_notify(u, &told_notices, NULL);
+    assert_int_equal(u->notices.hints, 0);
     for (int64_t i = 0; i < MANY; i++) {
-        unit_run_notice(u, i, 2 * i);
-        unit_notice(u)->client = i;
-        unit_attempt(u)->attempt = i;
+        rows[i] = i;
+        unit_notify(u, i % 2 ? &read_notices : &told_notices, &rows[i]);
     }
-    assert_true(u->run_notice_count == MANY && u->notice_count == MANY && u->attempt_count == MANY);
+    assert_int_equal(u->notices.hints, HINT_EVENTS);
+    assert_int_equal(u->notices.count, MANY + 1);
     for (int64_t i = 0; i < MANY; i++) {
-        assert_true(u->run_notices[i].run == i && u->run_notices[i].seq == 2 * i);
-        assert_true(u->notices[i].client == i && u->notices[i].ran_ms == -1);
-        assert_int_equal(u->attempts[i].attempt, i);
+        const struct notice *n = &u->notices.list[i + 1];
+        assert_ptr_equal(notice_row(n, i % 2 ? &read_notices : &told_notices), &rows[i]);
+        assert_null(notice_row(n, i % 2 ? &told_notices : &read_notices));
     }
-    for (int i = 0; i < 2; i++) {
-        unit_disabled(u, &webhooks[i]);
-        unit_settled(u, &decisions[i]);
-    }
-    assert_true(u->disabled->webhook == &webhooks[1] && u->disabled->next->webhook == &webhooks[0]);
-    assert_true(u->settled->decision == &decisions[1] && u->settled->next->decision == &decisions[0]);
-    assert_true(!u->disabled->next->next && !u->settled->next->next && u->audited);
     unit_abort(u);
     u = start(r);
-    assert_true(!u->notice_count && !u->attempt_count && !u->run_notice_count && !u->disabled && !u->settled);
+    assert_true(!u->notices.count && !u->notices.hints);
+    unit_abort(u);
+}
+
+RIG_TEST(test_a_costly_kind_is_told_when_somebody_wants_it, r)
+{
+    struct unit *u = start(r);
+    static const struct notice_kind *const wanted[] = {&other_notices, &costly_notices, NULL};
+    assert_false(notices_include(&u->notices, &costly_notices));
+    u->notices.costly = wanted;
+    unit_abort(u);
+    u = start(r);
+    assert_true(notices_include(&u->notices, &costly_notices));
+    assert_false(notices_include(&u->notices, &told_notices));
     unit_abort(u);
 }
 
@@ -274,9 +275,8 @@ static bool is_known(const struct rig *r, uint64_t hash, int64_t job)
 }
 
 /* What it added is unknown again, what it dropped known. */
-static void test_keys_of_a_batch_are_undone_with_it(void **state)
+RIG_TEST(test_keys_of_a_batch_are_undone_with_it, r)
 {
-    struct rig *r = *state;
     struct unit *u = start(r);
     for (uint64_t i = 1; i <= MANY; i++)
         idem_put(&r->store->idem, 1000 + i, (int64_t)i);
@@ -298,11 +298,10 @@ static void test_keys_of_a_batch_are_undone_with_it(void **state)
     }
 }
 
-static void test_ids_rise_and_have_the_time_they_are_given(void **state)
+RIG_TEST(test_ids_rise_and_have_the_time_they_are_given, r)
 {
-    struct rig *r = *state;
     struct unit *u = start(r);
-    int64_t a = unit_new_id(u), b = unit_new_id(u), c = unit_new_id_at(u, u->now_ms + 5000);
+    int64_t a = unit_id(u), b = unit_id(u), c = unit_id_at(u, u->now_ms + 5000);
     assert_true(a < b && b < c);
     assert_int_equal(b, a + 1); /* nobody else gives any */
     assert_int_equal(uuid_v7_ms(a), u->now_ms);
@@ -312,9 +311,8 @@ static void test_ids_rise_and_have_the_time_they_are_given(void **state)
 }
 
 /* By it readers know that what they keep is old. */
-static void test_every_batch_that_writes_is_counted(void **state)
+RIG_TEST(test_every_batch_that_writes_is_counted, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     uint64_t before = atomic_load(&r->store->commits);
     rig_submit_default(r, client);
@@ -325,16 +323,5 @@ static void test_every_batch_that_writes_is_counted(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        RIG_TEST(test_rows_are_seen_as_the_batch_has_them),
-        RIG_TEST(test_rows_that_are_new_and_rows_that_were_read_are_told_apart),
-        RIG_TEST(test_a_range_has_what_is_stored_and_what_the_batch_adds),
-        RIG_TEST(test_a_read_that_fails_is_the_batchs_failure),
-        RIG_TEST(test_a_range_that_cannot_be_read_is_the_batchs_failure),
-        RIG_TEST(test_watchers_are_told_of_all_in_order),
-        RIG_TEST(test_keys_of_a_batch_are_undone_with_it),
-        RIG_TEST(test_every_batch_that_writes_is_counted),
-        RIG_TEST(test_ids_rise_and_have_the_time_they_are_given),
-    };
-    return RIG_RUN_BOTH(tests);
+    return rig_run_both();
 }

@@ -1,11 +1,7 @@
 /* Who is next: in the order they came while a batch takes all, else in turn by client. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
+#include "case.h"
 
 #include "base/hash.h"
 #include "base/must.h"
@@ -58,9 +54,10 @@ static size_t place_of(const struct command_list *batch, const struct command *w
     return 0;
 }
 
-static void what_a_batch_can_take_whole_keeps_its_order(void **state)
+#define QUEUE_TEST(name, parameter) TEST_WITH(name, struct bench *parameter, set_up, tear_down)
+
+QUEUE_TEST(what_a_batch_can_take_whole_keeps_its_order, b)
 {
-    struct bench *b = *state;
     struct command_list batch;
     for (int i = 0; i < 100; i++)
         add(b, i % 3, 1);
@@ -75,14 +72,13 @@ static void what_a_batch_can_take_whole_keeps_its_order(void **state)
 
 /* A batch is full by either. What fits to the last keeps the order in which it came; else clients
  * take turns, and here one of them is all there is time for. */
-static void a_batch_is_full_by_bytes_or_weight(void **state)
+QUEUE_TEST(a_batch_is_full_by_bytes_or_weight, b)
 {
     static const struct {
         struct batch_room room;
         size_t taken;
     } rows[] = {{{1000, 30}, 10}, {{999, 30}, 10}, {{900, 30}, 9}, {{1000, 29}, 10},
                 {{1000, 27}, 9},  {{0, 30}, 0},    {{1000, 0}, 0}};
-    struct bench *b = *state;
     for (size_t i = 0; i < LENGTH_OF(rows); i++) {
         struct command_list batch;
         struct batch_room room = rows[i].room;
@@ -107,13 +103,12 @@ static void a_batch_is_full_by_bytes_or_weight(void **state)
 }
 
 /* Two queues are taken as one, in the order of their numbers, if a batch has room for both; else none is. */
-static void two_queues_are_taken_together_or_not_at_all(void **state)
+QUEUE_TEST(two_queues_are_taken_together_or_not_at_all, b)
 {
     static const struct {
         struct batch_room room;
         bool fits;
     } rows[] = {{{1000, 30}, true}, {{999, 30}, false}, {{1000, 29}, false}};
-    struct bench *b = *state;
     struct waiting *other = must_alloc(sizeof *other);
     for (size_t i = 0; i < LENGTH_OF(rows); i++) {
         struct command_list batch;
@@ -140,9 +135,8 @@ static void two_queues_are_taken_together_or_not_at_all(void **state)
 }
 
 /* What was put back, or sorted in before, is not overtaken. */
-static void what_a_batch_did_not_get_to_comes_first(void **state)
+QUEUE_TEST(what_a_batch_did_not_get_to_comes_first, b)
 {
-    struct bench *b = *state;
     struct command_list batch, rest;
     struct waiting *other = must_alloc(sizeof *other);
     struct batch_room room = {100000, 100};
@@ -167,9 +161,8 @@ static void what_a_batch_did_not_get_to_comes_first(void **state)
 
 /* The client that comes last, behind a flood of another's, is in the next batch; the flood's own last is not:
  * taking turns is what does it. */
-static void a_flood_by_one_client_does_not_delay_the_other(void **state)
+QUEUE_TEST(a_flood_by_one_client_does_not_delay_the_other, b)
 {
-    struct bench *b = *state;
     struct command_list batch;
     for (int i = 0; i < 5000; i++)
         add(b, FLOOD, 1);
@@ -180,9 +173,8 @@ static void a_flood_by_one_client_does_not_delay_the_other(void **state)
     assert_int_equal(place_of(&batch, control), 0);
 }
 
-static void bulk_calls_count_by_their_items(void **state)
+QUEUE_TEST(bulk_calls_count_by_their_items, b)
 {
-    struct bench *b = *state;
     struct command_list batch;
     const struct command *quiet[200];
     for (int i = 0; i < 64; i++)
@@ -198,9 +190,8 @@ static void bulk_calls_count_by_their_items(void **state)
     assert_in_range(heavy, 1, 2); /* 200 and two thousand: the flood goes on, too */
 }
 
-static void everybody_gets_the_same_share(void **state)
+QUEUE_TEST(everybody_gets_the_same_share, b)
 {
-    struct bench *b = *state;
     struct command_list batch;
     size_t share[8] = {0};
     for (int i = 0; i < 2000; i++)
@@ -215,9 +206,8 @@ static void everybody_gets_the_same_share(void **state)
         assert_in_range(share[client], 512 - WAITING_QUANTUM, 512 + WAITING_QUANTUM);
 }
 
-static void commands_of_one_client_stay_in_order(void **state)
+QUEUE_TEST(commands_of_one_client_stay_in_order, b)
 {
-    struct bench *b = *state;
     struct command_list batch;
     size_t served = 0;
     int64_t last[50];
@@ -247,9 +237,8 @@ static void commands_of_one_client_stay_in_order(void **state)
     assert_int_equal(b->w.bytes, 0);
 }
 
-static void more_clients_than_places_are_all_served(void **state)
+QUEUE_TEST(more_clients_than_places_are_all_served, b)
 {
-    struct bench *b = *state;
     struct command_list batch;
     size_t served = 0;
     for (int i = 0; i < 10000; i++)
@@ -280,9 +269,8 @@ static size_t ring_length(const struct waiting *w)
 }
 
 /* Eight of a set have turns of their own; one more has its turn together with another. */
-static void the_ninth_client_of_a_set_shares_a_turn(void **state)
+QUEUE_TEST(the_ninth_client_of_a_set_shares_a_turn, b)
 {
-    struct bench *b = *state;
     struct command_list batch;
     for (uint64_t set = 0; set < WAITING_SETS; set += WAITING_SETS - 1) {
         for (int i = 0; i <= WAITING_WAYS; i++)
@@ -296,9 +284,8 @@ static void the_ninth_client_of_a_set_shares_a_turn(void **state)
 }
 
 /* Whatever place in its set it has, and whoever has left the others. */
-static void a_client_has_one_turn_while_places_beside_it_become_free(void **state)
+QUEUE_TEST(a_client_has_one_turn_while_places_beside_it_become_free, b)
 {
-    struct bench *b = *state;
     struct command_list batch;
     int64_t client = client_of_set(3, WAITING_WAYS - 1);
     for (int i = 0; i < WAITING_WAYS - 1; i++)
@@ -313,9 +300,8 @@ static void a_client_has_one_turn_while_places_beside_it_become_free(void **stat
 }
 
 /* However much of the last one it has used. */
-static void who_comes_back_has_a_whole_turn(void **state)
+QUEUE_TEST(who_comes_back_has_a_whole_turn, b)
 {
-    struct bench *b = *state;
     struct command_list batch;
     for (int i = 0; i < 5000; i++)
         add(b, FLOOD, 1);
@@ -332,9 +318,8 @@ static void who_comes_back_has_a_whole_turn(void **state)
 }
 
 /* As if there had been none. */
-static void after_a_crowd_a_batch_takes_again_what_fits_in_order(void **state)
+QUEUE_TEST(after_a_crowd_a_batch_takes_again_what_fits_in_order, b)
 {
-    struct bench *b = *state;
     struct command_list batch;
     for (int i = 0; i < 10; i++)
         add(b, i % 2 ? FLOOD : QUIET, 1);
@@ -342,26 +327,5 @@ static void after_a_crowd_a_batch_takes_again_what_fits_in_order(void **state)
     take(b, 9, &batch);
     assert_true(!b->w.count && !b->w.new_bytes && !b->w.new_weight);
     b->used = 0;
-    what_a_batch_can_take_whole_keeps_its_order(state);
-}
-
-int main(void)
-{
-#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-    const struct CMUnitTest tests[] = {
-        TEST(what_a_batch_can_take_whole_keeps_its_order),
-        TEST(a_batch_is_full_by_bytes_or_weight),
-        TEST(two_queues_are_taken_together_or_not_at_all),
-        TEST(what_a_batch_did_not_get_to_comes_first),
-        TEST(a_flood_by_one_client_does_not_delay_the_other),
-        TEST(bulk_calls_count_by_their_items),
-        TEST(everybody_gets_the_same_share),
-        TEST(commands_of_one_client_stay_in_order),
-        TEST(more_clients_than_places_are_all_served),
-        TEST(the_ninth_client_of_a_set_shares_a_turn),
-        TEST(a_client_has_one_turn_while_places_beside_it_become_free),
-        TEST(who_comes_back_has_a_whole_turn),
-        TEST(after_a_crowd_a_batch_takes_again_what_fits_in_order),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    what_a_batch_can_take_whole_keeps_its_order(b);
 }

@@ -1,9 +1,5 @@
 /* The wall clock, checked against the steady one: what a jump does to the time of batches and to deletion. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "case.h"
 
 #include "kernel/wall_guard.h"
 
@@ -46,9 +42,8 @@ static bool deletes(const struct hands *h)
     return wall_guard_may_delete(&h->guard, h->steady);
 }
 
-static void test_clocks_that_agree_are_followed(void **state)
+TEST(test_clocks_that_agree_are_followed)
 {
-    (void)state;
     struct hands h;
     start(&h, TODAY_US, TODAY_US);
     for (int i = 0; i < 200; i++) {
@@ -59,9 +54,8 @@ static void test_clocks_that_agree_are_followed(void **state)
 }
 
 /* Each difference is small; together they are more than a jump. */
-static void test_a_clock_that_goes_a_little_wrong_is_followed_for_days(void **state)
+TEST(test_a_clock_that_goes_a_little_wrong_is_followed_for_days)
 {
-    (void)state;
     struct hands h;
     start(&h, TODAY_US, TODAY_US);
     for (int64_t off = 0; off <= 2 * WALL_JUMP_US; off += WALL_JUMP_US / 4) {
@@ -71,9 +65,8 @@ static void test_a_clock_that_goes_a_little_wrong_is_followed_for_days(void **st
     }
 }
 
-static void test_a_jump_ahead_neither_moves_the_time_nor_deletes(void **state)
+TEST(test_a_jump_ahead_neither_moves_the_time_nor_deletes)
 {
-    (void)state;
     struct hands h;
     start(&h, TODAY_US, TODAY_US);
     h.wall += 80 * DAY_US;
@@ -84,9 +77,8 @@ static void test_a_jump_ahead_neither_moves_the_time_nor_deletes(void **state)
     assert_true(deletes(&h));
 }
 
-static void test_a_jump_ahead_counts_after_a_steady_hour(void **state)
+TEST(test_a_jump_ahead_counts_after_a_steady_hour)
 {
-    (void)state;
     struct hands h;
     start(&h, TODAY_US, TODAY_US);
     h.wall += 80 * DAY_US;
@@ -99,9 +91,8 @@ static void test_a_jump_ahead_counts_after_a_steady_hour(void **state)
     assert_true(deletes(&h));
 }
 
-static void test_the_hour_begins_again_with_every_jump(void **state)
+TEST(test_the_hour_begins_again_with_every_jump)
 {
-    (void)state;
     struct hands h;
     start(&h, TODAY_US, TODAY_US);
     for (int i = 0; i < 10; i++) {
@@ -111,9 +102,8 @@ static void test_the_hour_begins_again_with_every_jump(void **state)
     }
 }
 
-static void test_a_clock_that_races_in_small_steps_is_a_jump(void **state)
+TEST(test_a_clock_that_races_in_small_steps_is_a_jump)
 {
-    (void)state;
     struct hands h;
     int64_t now = 0;
     start(&h, TODAY_US, TODAY_US);
@@ -125,9 +115,8 @@ static void test_a_clock_that_races_in_small_steps_is_a_jump(void **state)
     assert_true(now <= TODAY_US + 1800 * SECOND_US + WALL_JUMP_US);
 }
 
-static void test_an_operator_ends_the_wait(void **state)
+TEST(test_an_operator_ends_the_wait)
 {
-    (void)state;
     struct hands h;
     start(&h, TODAY_US, TODAY_US);
     h.wall += 80 * DAY_US;
@@ -137,9 +126,8 @@ static void test_an_operator_ends_the_wait(void **state)
     assert_true(deletes(&h));
 }
 
-static void test_a_clock_set_back_is_followed_and_its_return_is_no_jump(void **state)
+TEST(test_a_clock_set_back_is_followed_and_its_return_is_no_jump)
 {
-    (void)state;
     struct hands h;
     start(&h, TODAY_US, TODAY_US);
     h.wall -= HOUR_US;
@@ -150,9 +138,8 @@ static void test_a_clock_set_back_is_followed_and_its_return_is_no_jump(void **s
     assert_int_equal(h.guard.state, WALL_RIGHT);
 }
 
-static void test_a_clock_that_stays_back_is_the_one_that_counts(void **state)
+TEST(test_a_clock_that_stays_back_is_the_one_that_counts)
 {
-    (void)state;
     struct hands h;
     start(&h, TODAY_US, TODAY_US);
     h.wall -= DAY_US;
@@ -163,9 +150,8 @@ static void test_a_clock_that_stays_back_is_the_one_that_counts(void **state)
     expect_behind(&h, SECOND_US, DAY_US);
 }
 
-static void test_a_time_before_2020_never_counts(void **state)
+TEST(test_a_time_before_2020_never_counts)
 {
-    (void)state;
     struct hands h;
     start(&h, TODAY_US, TODAY_US);
     h.wall = -HOUR_US; /* before 1970 */
@@ -176,9 +162,8 @@ static void test_a_time_before_2020_never_counts(void **state)
     }
 }
 
-static void test_a_start_before_2020_goes_on_from_the_last_time_known(void **state)
+TEST(test_a_start_before_2020_goes_on_from_the_last_time_known)
 {
-    (void)state;
     struct hands h;
     start(&h, -DAY_US, TODAY_US);
     assert_int_equal(pass(&h, SECOND_US), TODAY_US + SECOND_US);
@@ -190,9 +175,8 @@ static void test_a_start_before_2020_goes_on_from_the_last_time_known(void **sta
     assert_true(deletes(&h));
 }
 
-static void test_a_start_long_after_the_last_time_known_deletes_after_an_hour(void **state)
+TEST(test_a_start_long_after_the_last_time_known_deletes_after_an_hour)
 {
-    (void)state;
     struct hands h;
     start(&h, TODAY_US + 80 * DAY_US, TODAY_US);
     expect_behind(&h, SECOND_US, 0);
@@ -204,23 +188,4 @@ static void test_a_start_long_after_the_last_time_known_deletes_after_an_hour(vo
     start(&h, TODAY_US + HOUR_US, TODAY_US); /* a short pause is none */
     pass(&h, SECOND_US);
     assert_true(deletes(&h));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_clocks_that_agree_are_followed),
-        cmocka_unit_test(test_a_clock_that_goes_a_little_wrong_is_followed_for_days),
-        cmocka_unit_test(test_a_jump_ahead_neither_moves_the_time_nor_deletes),
-        cmocka_unit_test(test_a_jump_ahead_counts_after_a_steady_hour),
-        cmocka_unit_test(test_the_hour_begins_again_with_every_jump),
-        cmocka_unit_test(test_a_clock_that_races_in_small_steps_is_a_jump),
-        cmocka_unit_test(test_an_operator_ends_the_wait),
-        cmocka_unit_test(test_a_clock_set_back_is_followed_and_its_return_is_no_jump),
-        cmocka_unit_test(test_a_clock_that_stays_back_is_the_one_that_counts),
-        cmocka_unit_test(test_a_time_before_2020_never_counts),
-        cmocka_unit_test(test_a_start_before_2020_goes_on_from_the_last_time_known),
-        cmocka_unit_test(test_a_start_long_after_the_last_time_known_deletes_after_an_hour),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

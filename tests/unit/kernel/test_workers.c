@@ -16,9 +16,8 @@ static struct submit_item submit_with(struct rig *r, int64_t client, int64_t pri
 }
 
 /* [JOB-139] */
-static void test_jobs_are_claimed_in_creation_order(void **state)
+RIG_TEST(test_jobs_are_claimed_in_creation_order, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     int64_t ids[20];
     for (int i = 0; i < 20; i++) {
@@ -31,9 +30,8 @@ static void test_jobs_are_claimed_in_creation_order(void **state)
     assert_int_equal(rig_claim_count(r, "a", 1), 0);
 }
 
-static void test_a_higher_priority_is_claimed_first_and_age_settles_equal_ones(void **state)
+RIG_TEST(test_a_higher_priority_is_claimed_first_and_age_settles_equal_ones, r)
 {
-    struct rig *r = *state;
     int64_t one = rig_new_client(r, NULL), two = rig_new_client(r, NULL);
     static const int64_t priorities[] = {4, 9, 0, 4, 9, 1};
     static const int order[] = {1, 4, 0, 3, 5, 2};
@@ -47,9 +45,8 @@ static void test_a_higher_priority_is_claimed_first_and_age_settles_equal_ones(v
         assert_int_equal(c->tasks[i].id, ids[order[i]]);
 }
 
-static void test_a_client_claims_only_its_own_jobs_and_only_from_the_queues_it_names(void **state)
+RIG_TEST(test_a_client_claims_only_its_own_jobs_and_only_from_the_queues_it_names, r)
 {
-    struct rig *r = *state;
     int64_t one = rig_new_client(r, NULL), two = rig_new_client(r, NULL);
     submit_with(r, two, 9, "outside");
     submit_with(r, one, 9, "other");
@@ -67,9 +64,8 @@ static void test_a_client_claims_only_its_own_jobs_and_only_from_the_queues_it_n
 }
 
 /* [JOB-141] [JOB-142] */
-static void test_a_claim_sets_the_lease_and_nobody_else_gets_the_job(void **state)
+RIG_TEST(test_a_claim_sets_the_lease_and_nobody_else_gets_the_job, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     struct submit_item job = rig_submit_default(r, client);
     struct claim_command *a = rig_post_claim(r, "a", 4, 0), *b = rig_post_claim(r, "b", 4, 0);
@@ -105,9 +101,8 @@ static void expect_refused_everywhere(struct rig *r, const struct claimed_task *
 }
 
 /* I7: an old token is refused by every verb and changes nothing. */
-static void test_a_stale_token_is_refused_everywhere_and_nothing_changes(void **state)
+RIG_TEST(test_a_stale_token_is_refused_everywhere_and_nothing_changes, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     struct submit_item job = rig_submit_default(r, client);
     struct claimed_task stale = rig_claim(r, "frozen");
@@ -127,9 +122,8 @@ static void test_a_stale_token_is_refused_everywhere_and_nothing_changes(void **
     expect_refused_everywhere(r, &guess);
 }
 
-static void test_a_wrong_id_half_or_another_client_is_refused_like_a_stale_token(void **state)
+RIG_TEST(test_a_wrong_id_half_or_another_client_is_refused_like_a_stale_token, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL), other = rig_new_client(r, NULL);
     rig_submit_default(r, client);
     struct claimed_task task = rig_claim(r, "w"), half = task;
@@ -145,9 +139,8 @@ static void test_a_wrong_id_half_or_another_client_is_refused_like_a_stale_token
 }
 
 /* [JOB-143] [JOB-174] */
-static void test_a_lease_that_ends_before_the_start_returns_the_job_to_the_queue(void **state)
+RIG_TEST(test_a_lease_that_ends_before_the_start_returns_the_job_to_the_queue, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     struct submit_item job = rig_submit_default(r, client);
     struct claimed_task task = rig_claim(r, "dead");
@@ -170,9 +163,8 @@ static void test_a_lease_that_ends_before_the_start_returns_the_job_to_the_queue
     assert_int_equal(rig_view(r, job.id).attempt, 1);
 }
 
-static void test_a_start_tells_how_long_the_lease_is_then(void **state)
+RIG_TEST(test_a_start_tells_how_long_the_lease_is_then, r)
 {
-    struct rig *r = *state;
     rig_submit_default(r, rig_new_client(r, NULL));
     struct claimed_task task = rig_claim(r, "w");
     rig_pass(r, 20000);
@@ -183,9 +175,8 @@ static void test_a_start_tells_how_long_the_lease_is_then(void **state)
 }
 
 /* A heartbeat before the start does not extend the lease (AJ-35). */
-static void test_an_unstarted_lease_is_not_extended_by_heartbeats(void **state)
+RIG_TEST(test_an_unstarted_lease_is_not_extended_by_heartbeats, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     rig_submit_default(r, client);
     struct claimed_task task = rig_claim(r, "w");
@@ -197,9 +188,8 @@ static void test_an_unstarted_lease_is_not_extended_by_heartbeats(void **state)
 }
 
 /* [JOB-176] */
-static void test_a_running_job_whose_worker_is_silent_fails_as_worker_lost(void **state)
+RIG_TEST(test_a_running_job_whose_worker_is_silent_fails_as_worker_lost, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     struct submit_item job = rig_submit_default(r, client);
     struct claimed_task task = rig_claim(r, "w");
@@ -220,9 +210,8 @@ static void test_a_running_job_whose_worker_is_silent_fails_as_worker_lost(void 
 }
 
 /* The commit loop's side of JOB-144. */
-static void test_heartbeats_keep_a_running_job_alive(void **state)
+RIG_TEST(test_heartbeats_keep_a_running_job_alive, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     struct submit_item job = rig_submit_default(r, client);
     struct claimed_task task = rig_claim(r, "w");
@@ -243,9 +232,8 @@ static void test_heartbeats_keep_a_running_job_alive(void **state)
 }
 
 /* [JOB-178] [JOB-290] */
-static void test_a_job_that_runs_past_its_limit_is_timed_out_and_its_worker_told(void **state)
+RIG_TEST(test_a_job_that_runs_past_its_limit_is_timed_out_and_its_worker_told, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     struct submit_item item = rig_item();
     item.has_max_runtime = true;
@@ -269,9 +257,8 @@ static void test_a_job_that_runs_past_its_limit_is_timed_out_and_its_worker_told
     assert_int_equal(rig_work(r, &finish_command_type, &task).code, ERR_LEASE_LOST);
 }
 
-static void test_a_finish_that_comes_too_late_counts_as_timed_out(void **state)
+RIG_TEST(test_a_finish_that_comes_too_late_counts_as_timed_out, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     struct submit_item item = rig_item();
     item.has_max_runtime = true;
@@ -289,9 +276,8 @@ static void test_a_finish_that_comes_too_late_counts_as_timed_out(void **state)
     assert_int_equal(rig_last_event(r, job.id).event, JOB_EVENT_TIMED_OUT);
 }
 
-static void test_the_time_scale_shortens_the_limit_of_catalog_jobs_only(void **state)
+RIG_TEST(test_the_time_scale_shortens_the_limit_of_catalog_jobs_only, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     r->settings.runner_time_scale = 0.01;
     struct submit_item item = rig_item(), outside = rig_item();
@@ -314,9 +300,8 @@ static void test_the_time_scale_shortens_the_limit_of_catalog_jobs_only(void **s
     assert_int_equal(rig_state(r, outside.id), JOB_RUNNING);
 }
 
-static void test_a_scaled_limit_is_a_millisecond_at_least(void **state)
+RIG_TEST(test_a_scaled_limit_is_a_millisecond_at_least, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     r->settings.runner_time_scale = 0.0001;
     struct submit_item job = rig_item();
@@ -332,9 +317,8 @@ static void test_a_scaled_limit_is_a_millisecond_at_least(void **state)
     assert_int_equal(rig_state(r, job.id), JOB_FAILED);
 }
 
-static void test_a_released_task_is_queued_at_once(void **state)
+RIG_TEST(test_a_released_task_is_queued_at_once, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     struct submit_item job = rig_submit_default(r, client);
     struct claimed_task task = rig_claim(r, "w");
@@ -360,9 +344,8 @@ static struct worker_item release(struct rig *r, const struct claimed_task *task
 
 /* Unstarted or started, nobody gets it before its delay is over, and no attempt is spent: not even the last
  * one, whose failure would end the job. */
-static void test_a_task_that_is_given_back_waits_its_delay_and_spends_no_attempt(void **state)
+RIG_TEST(test_a_task_that_is_given_back_waits_its_delay_and_spends_no_attempt, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     struct submit_item job = rig_item();
     job.has_max_retries = true;
@@ -400,9 +383,8 @@ static void test_a_task_that_is_given_back_waits_its_delay_and_spends_no_attempt
 
 /* The answer was lost, so the worker says it again: nothing changes, and it hears ok. The other outcome,
  * another client's worker and a token of another lease do not. */
-static void test_the_same_finish_again_is_ok_again(void **state)
+RIG_TEST(test_the_same_finish_again_is_ok_again, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL), other = rig_new_client(r, NULL);
     for (int success = 0; success < 2; success++) {
         struct submit_item job = rig_submit_default(r, client);
@@ -437,9 +419,8 @@ static void test_the_same_finish_again_is_ok_again(void **state)
 }
 
 /* Tried again, the job has no end row: its tokens tell. */
-static void test_a_failure_that_was_retried_may_be_told_again(void **state)
+RIG_TEST(test_a_failure_that_was_retried_may_be_told_again, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     struct submit_item job = rig_submit_default(r, client);
     struct claimed_task task = rig_claim(r, "w");
@@ -459,9 +440,8 @@ static void test_a_failure_that_was_retried_may_be_told_again(void **state)
 }
 
 /* What ended by time was not ended by a finish that comes later. */
-static void test_a_finish_after_a_lost_lease_is_refused_whatever_it_says(void **state)
+RIG_TEST(test_a_finish_after_a_lost_lease_is_refused_whatever_it_says, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     for (int timed_out = 0; timed_out < 2; timed_out++) {
         struct submit_item job = rig_item();
@@ -499,9 +479,8 @@ static void expect_progress(struct rig *r, int64_t job, const char *begins)
     assert_true(v.task.progress.ptr && str_starts(v.task.progress, begins));
 }
 
-static void test_progress_is_stored_with_the_heartbeat_that_carries_it_and_with_no_other(void **state)
+RIG_TEST(test_progress_is_stored_with_the_heartbeat_that_carries_it_and_with_no_other, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     struct submit_item job = rig_submit_default(r, client);
     struct claimed_task task = rig_claim(r, "w");
@@ -535,9 +514,8 @@ static void test_progress_is_stored_with_the_heartbeat_that_carries_it_and_with_
 }
 
 /* For a worker that hung up: what was not started is queued at once, what was is a lost run at once. */
-static void test_what_a_lost_worker_never_heard_of_is_given_back(void **state)
+RIG_TEST(test_what_a_lost_worker_never_heard_of_is_given_back, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     struct submit_item job = rig_submit_default(r, client);
     struct claimed_task task = rig_claim(r, "w");
@@ -555,9 +533,8 @@ static void test_what_a_lost_worker_never_heard_of_is_given_back(void **state)
 }
 
 /* [JOB-184] */
-static void test_a_finish_without_a_start_is_refused(void **state)
+RIG_TEST(test_a_finish_without_a_start_is_refused, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     struct submit_item job = rig_submit_default(r, client);
     struct claimed_task task = rig_claim(r, "w");
@@ -566,9 +543,8 @@ static void test_a_finish_without_a_start_is_refused(void **state)
     assert_int_equal(rig_event_count(r, job.id), 3);
 }
 
-static void test_a_repeated_start_of_the_same_lease_changes_nothing(void **state)
+RIG_TEST(test_a_repeated_start_of_the_same_lease_changes_nothing, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     struct submit_item job = rig_submit_default(r, client);
     struct claimed_task task = rig_claim(r, "w");
@@ -581,9 +557,8 @@ static void test_a_repeated_start_of_the_same_lease_changes_nothing(void **state
     assert_int_equal(after.seq, before.seq);
 }
 
-static void test_items_that_are_refused_leave_their_neighbours_alone(void **state)
+RIG_TEST(test_items_that_are_refused_leave_their_neighbours_alone, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     for (int i = 0; i < 3; i++)
         rig_submit_default(r, client);
@@ -608,9 +583,8 @@ static void test_items_that_are_refused_leave_their_neighbours_alone(void **stat
     assert_int_equal(rig_state(r, claim->tasks[2].id), JOB_RUNNING);
 }
 
-static void test_a_parked_claim_wakes_in_the_batch_of_the_submit(void **state)
+RIG_TEST(test_a_parked_claim_wakes_in_the_batch_of_the_submit, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     struct claim_command *first = rig_post_claim(r, "a", 1, 20000),
                          *second = rig_post_claim(r, "b", 5, 20000);
@@ -630,9 +604,8 @@ static void test_a_parked_claim_wakes_in_the_batch_of_the_submit(void **state)
 }
 
 /* Nothing was there when it was decided; what came behind it in the same batch is not left lying. */
-static void test_a_claim_hears_of_what_its_own_batch_brings(void **state)
+RIG_TEST(test_a_claim_hears_of_what_its_own_batch_brings, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     struct claim_command *c = rig_post_claim(r, "w", 1, 20000);
     struct submit_item job = rig_submit_default(r, client);
@@ -652,9 +625,8 @@ static void submit_at_the_other_node(struct rig *r)
 }
 
 /* The word of it comes when nobody waits yet: the claim is in a batch that was loaded before. */
-static void test_a_claim_does_not_sleep_over_what_came_while_its_batch_was_decided(void **state)
+RIG_TEST(test_a_claim_does_not_sleep_over_what_came_while_its_batch_was_decided, r)
 {
-    struct rig *r = *state;
     if (!r->shared)
         return;
     int64_t client = rig_new_client(r, NULL);
@@ -672,9 +644,8 @@ static void test_a_claim_does_not_sleep_over_what_came_while_its_batch_was_decid
     assert_int_equal(c->task_count, 1);
 }
 
-static void test_a_parked_claim_ends_empty_at_its_deadline_and_not_before(void **state)
+RIG_TEST(test_a_parked_claim_ends_empty_at_its_deadline_and_not_before, r)
 {
-    struct rig *r = *state;
     struct claim_command *c = rig_post_claim(r, "w", 1, 5000);
     rig_step(r);
     rig_pass(r, 4999);
@@ -693,9 +664,8 @@ static bool is_gone(const struct command *c)
     return true;
 }
 
-static void test_a_parked_claim_whose_worker_left_takes_nothing(void **state)
+RIG_TEST(test_a_parked_claim_whose_worker_left_takes_nothing, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     struct claim_command *c = rig_post_claim(r, "w", 1, 5000);
     rig_step(r);
@@ -707,9 +677,8 @@ static void test_a_parked_claim_whose_worker_left_takes_nothing(void **state)
 }
 
 /* [JOB-173] */
-static void test_without_workers_a_job_stays_queued(void **state)
+RIG_TEST(test_without_workers_a_job_stays_queued, r)
 {
-    struct rig *r = *state;
     int64_t client = rig_new_client(r, NULL);
     struct submit_item job = rig_submit_default(r, client);
     for (int i = 0; i < 10; i++) {
@@ -720,9 +689,8 @@ static void test_without_workers_a_job_stays_queued(void **state)
     assert_int_equal(rig_event_count(r, job.id), 2);
 }
 
-static void test_tokens_are_texts_that_round_trip(void **state)
+RIG_TEST(test_tokens_are_texts_that_round_trip, r)
 {
-    (void)state;
     static const int64_t tokens[] = {1, 42, INT64_MAX};
     for (size_t i = 0; i < LENGTH_OF(tokens); i++) {
         char out[24];
@@ -730,49 +698,15 @@ static void test_tokens_are_texts_that_round_trip(void **state)
         assert_true(token_parse(token_text(tokens[i], out), &back));
         assert_int_equal(back, tokens[i]);
     }
-    static const char *const strangers[] = {
+    static const char *const no_tokens[] = {
         "", "0", "-1", "1x", " 1", "9223372036854775808", "99999999999999999999"};
-    for (size_t i = 0; i < LENGTH_OF(strangers); i++) {
+    for (size_t i = 0; i < LENGTH_OF(no_tokens); i++) {
         int64_t back;
-        assert_false(token_parse(str_of(strangers[i]), &back));
+        assert_false(token_parse(str_of(no_tokens[i]), &back));
     }
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        RIG_TEST(test_jobs_are_claimed_in_creation_order),
-        RIG_TEST(test_a_higher_priority_is_claimed_first_and_age_settles_equal_ones),
-        RIG_TEST(test_a_client_claims_only_its_own_jobs_and_only_from_the_queues_it_names),
-        RIG_TEST(test_a_claim_sets_the_lease_and_nobody_else_gets_the_job),
-        RIG_TEST(test_a_stale_token_is_refused_everywhere_and_nothing_changes),
-        RIG_TEST(test_a_wrong_id_half_or_another_client_is_refused_like_a_stale_token),
-        RIG_TEST(test_a_lease_that_ends_before_the_start_returns_the_job_to_the_queue),
-        RIG_TEST(test_a_start_tells_how_long_the_lease_is_then),
-        RIG_TEST(test_an_unstarted_lease_is_not_extended_by_heartbeats),
-        RIG_TEST(test_a_running_job_whose_worker_is_silent_fails_as_worker_lost),
-        RIG_TEST(test_heartbeats_keep_a_running_job_alive),
-        RIG_TEST(test_a_job_that_runs_past_its_limit_is_timed_out_and_its_worker_told),
-        RIG_TEST(test_a_finish_that_comes_too_late_counts_as_timed_out),
-        RIG_TEST(test_the_time_scale_shortens_the_limit_of_catalog_jobs_only),
-        RIG_TEST(test_a_scaled_limit_is_a_millisecond_at_least),
-        RIG_TEST(test_a_released_task_is_queued_at_once),
-        RIG_TEST(test_a_task_that_is_given_back_waits_its_delay_and_spends_no_attempt),
-        RIG_TEST(test_the_same_finish_again_is_ok_again),
-        RIG_TEST(test_a_failure_that_was_retried_may_be_told_again),
-        RIG_TEST(test_a_finish_after_a_lost_lease_is_refused_whatever_it_says),
-        RIG_TEST(test_progress_is_stored_with_the_heartbeat_that_carries_it_and_with_no_other),
-        RIG_TEST(test_what_a_lost_worker_never_heard_of_is_given_back),
-        RIG_TEST(test_a_finish_without_a_start_is_refused),
-        RIG_TEST(test_a_repeated_start_of_the_same_lease_changes_nothing),
-        RIG_TEST(test_items_that_are_refused_leave_their_neighbours_alone),
-        RIG_TEST(test_a_parked_claim_wakes_in_the_batch_of_the_submit),
-        RIG_TEST(test_a_claim_hears_of_what_its_own_batch_brings),
-        RIG_TEST(test_a_claim_does_not_sleep_over_what_came_while_its_batch_was_decided),
-        RIG_TEST(test_a_parked_claim_ends_empty_at_its_deadline_and_not_before),
-        RIG_TEST(test_a_parked_claim_whose_worker_left_takes_nothing),
-        RIG_TEST(test_without_workers_a_job_stays_queued),
-        RIG_TEST(test_tokens_are_texts_that_round_trip),
-    };
-    return RIG_RUN_ALL(tests);
+    return rig_run_all();
 }

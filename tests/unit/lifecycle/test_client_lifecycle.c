@@ -1,10 +1,5 @@
 /* Clients against their moves, written out a second time: every action from every state. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "case.h"
 
 #include "base/must.h"
 #include "lifecycle/client_lifecycle.h"
@@ -18,9 +13,8 @@ static const char *const moves[CLIENT_STATE_COUNT][OPERATOR_ACTION_COUNT] = {
     [CLIENT_DELETED] = {NULL, NULL, NULL, NULL},
 };
 
-static void test_every_action_from_every_state(void **state)
+TEST(test_every_action_from_every_state)
 {
-    (void)state;
     for (int from = 0; from < CLIENT_STATE_COUNT; from++)
         for (int on = 0; on < OPERATOR_ACTION_COUNT; on++) {
             enum client_state to;
@@ -32,11 +26,10 @@ static void test_every_action_from_every_state(void **state)
 }
 
 /* Stored by number: a new one goes to the end. */
-static void test_numbers_and_names_stay(void **state)
+TEST(test_numbers_and_names_stay)
 {
     static const char *const states[] = {"active", "suspended", "deleted"};
     static const char *const actions[] = {"suspend", "resume", "purge-jobs", "delete"};
-    (void)state;
     assert_int_equal(CLIENT_STATE_COUNT, LENGTH_OF(states));
     assert_int_equal(OPERATOR_ACTION_COUNT, LENGTH_OF(actions));
     for (int i = 0; i < CLIENT_STATE_COUNT; i++) {
@@ -50,13 +43,4 @@ static void test_numbers_and_names_stay(void **state)
     enum client_state typed = CLIENT_ACTIVE;
     assert_true(client_state_parse(STR("Suspended"), &typed) && typed == CLIENT_SUSPENDED);
     assert_false(client_state_parse(STR("activ"), &typed));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_action_from_every_state),
-        cmocka_unit_test(test_numbers_and_names_stay),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

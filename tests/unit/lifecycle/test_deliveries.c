@@ -1,12 +1,8 @@
-/* Deliveries and their streams against their moves, written out a second time; the attempts of a delivery as
+/* Deliveries against their moves, written out a second time; the attempts of a delivery as
  * they are packed. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "case.h"
 
 #include "base/must.h"
 #include "lifecycle/attempts.h"
@@ -14,7 +10,7 @@
 
 #include "base/banned.h"
 
-enum { NO = -1, DELIVERY_TRIGGERS = DELIVERY_ON_REDELIVER + 1, STREAM_TRIGGERS = STREAM_ON_RETURN + 1 };
+enum { NO = -1, DELIVERY_TRIGGERS = DELIVERY_ON_REDELIVER + 1 };
 
 static const int delivery_moves[DELIVERY_STATE_COUNT][DELIVERY_TRIGGERS] = {
     /* success, give up, redeliver */
@@ -23,42 +19,22 @@ static const int delivery_moves[DELIVERY_STATE_COUNT][DELIVERY_TRIGGERS] = {
     [DELIVERY_EXHAUSTED] = {NO, NO, DELIVERY_PENDING},
 };
 
-static const int stream_moves[STREAM_STATE_COUNT][STREAM_TRIGGERS] = {
-    /* work, claim, start, retry, drained, return */
-    [STREAM_IDLE] = {STREAM_READY, NO, NO, NO, NO, NO},
-    [STREAM_READY] = {NO, STREAM_CLAIMED, NO, NO, NO, NO},
-    [STREAM_CLAIMED] = {NO, NO, STREAM_SENDING, NO, NO, STREAM_READY},
-    [STREAM_SENDING] = {NO, NO, NO, STREAM_READY, STREAM_IDLE, NO},
-};
-
-static void test_every_trigger_in_every_state(void **state)
+TEST(test_every_trigger_in_every_state)
 {
-    (void)state;
     for (int from = 0; from < DELIVERY_STATE_COUNT; from++)
         for (int on = 0; on < DELIVERY_TRIGGERS; on++) {
             enum delivery_state to;
             bool moves = delivery_move((enum delivery_state)from, (enum delivery_trigger)on, &to);
             assert_int_equal(moves ? (int)to : NO, delivery_moves[from][on]);
         }
-    for (int from = 0; from < STREAM_STATE_COUNT; from++)
-        for (int on = 0; on < STREAM_TRIGGERS; on++) {
-            enum stream_state to;
-            bool moves = stream_move((enum stream_state)from, (enum stream_trigger)on, &to);
-            assert_int_equal(moves ? (int)to : NO, stream_moves[from][on]);
-        }
 }
 
-static void test_names_and_phases(void **state)
+TEST(test_names)
 {
     static const char *const states[] = {"pending", "delivered", "exhausted"};
-    static const enum task_phase phases[] = {TASK_WAITING, TASK_READY, TASK_LEASED, TASK_RUNNING};
-    (void)state;
     assert_int_equal(DELIVERY_STATE_COUNT, LENGTH_OF(states));
-    assert_int_equal(STREAM_STATE_COUNT, LENGTH_OF(phases));
     for (int i = 0; i < DELIVERY_STATE_COUNT; i++)
         assert_string_equal(delivery_state_text((enum delivery_state)i), states[i]);
-    for (int i = 0; i < STREAM_STATE_COUNT; i++)
-        assert_int_equal(stream_state_phase((enum stream_state)i), phases[i]);
     assert_string_equal(webhook_fault_text(WEBHOOK_GONE), "gone");
     assert_string_equal(webhook_fault_text(WEBHOOK_FAILING), "failing");
     assert_string_equal(webhook_event_text(WEBHOOK_EVENT_TEST), "webhook.test");
@@ -68,7 +44,7 @@ static void test_names_and_phases(void **state)
 /* --- attempts ------------------------------------------------------------------------------------------ */
 
 /* What does not fit is told as nearly as it can be. */
-static void test_an_attempt_comes_back_within_its_bounds(void **state)
+ARENA_TEST(test_an_attempt_comes_back_within_its_bounds, a)
 {
     char words[ATTEMPT_ERROR_MAX + 2];
     const struct {
@@ -84,8 +60,6 @@ static void test_an_attempt_comes_back_within_its_bounds(void **state)
         {UINT32_MAX + INT64_C(1), UINT32_MAX, 1000, 0, ATTEMPT_ERROR_MAX + 2},
         {INT64_MAX, UINT32_MAX, 65536 + 200, 0, 3},
     };
-    (void)state;
-    struct arena *a = arena_new(1024);
     memset(words, 'e', sizeof words);
     struct str all = STR_ABSENT;
     for (size_t i = 0; i < LENGTH_OF(cases); i++)
@@ -107,13 +81,10 @@ static void test_an_attempt_comes_back_within_its_bounds(void **state)
         assert_memory_equal(one.error.ptr ? one.error.ptr : words, words, len);
     }
     assert_int_equal(all.len, 0);
-    arena_free(a);
 }
 
-static void test_the_last_twenty_attempts_are_kept(void **state)
+ARENA_TEST(test_the_last_twenty_attempts_are_kept, a)
 {
-    (void)state;
-    struct arena *a = arena_new(1024);
     struct str all = STR_ABSENT;
     for (int64_t n = 1; n <= 2 * ATTEMPTS_KEPT + 1; n++) {
         all = attempts_add(a, all, &(struct attempt){.at_ms = n, .error = STR("x")});
@@ -126,14 +97,11 @@ static void test_the_last_twenty_attempts_are_kept(void **state)
         }
         assert_false(attempts_take(&rest, &one));
     }
-    arena_free(a);
 }
 
 /* However it is cut off, there are fewer of them and nothing is read behind the end. */
-static void test_damaged_attempts_end_the_list(void **state)
+ARENA_TEST(test_damaged_attempts_end_the_list, a)
 {
-    (void)state;
-    struct arena *a = arena_new(1024);
     struct str two = attempts_add(a, STR_ABSENT, &(struct attempt){.at_ms = 1, .error = STR("abc")});
     size_t first = two.len;
     two = attempts_add(a, two, &(struct attempt){.at_ms = 2, .status = 200});
@@ -146,17 +114,4 @@ static void test_damaged_attempts_end_the_list(void **state)
             count++;
         assert_int_equal(count, len < first ? 0 : len < two.len ? 1 : 2);
     }
-    arena_free(a);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_trigger_in_every_state),
-        cmocka_unit_test(test_names_and_phases),
-        cmocka_unit_test(test_an_attempt_comes_back_within_its_bounds),
-        cmocka_unit_test(test_the_last_twenty_attempts_are_kept),
-        cmocka_unit_test(test_damaged_attempts_end_the_list),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

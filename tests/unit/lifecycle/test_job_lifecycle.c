@@ -1,10 +1,5 @@
 /* The lifecycle table against the specification's lists, written out a second time as plain data. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "case.h"
 
 #include "base/must.h"
 #include "lifecycle/job_lifecycle.h"
@@ -74,9 +69,8 @@ static void mark(int seen[JOB_STATE_COUNT][JOB_STATE_COUNT], const struct pair *
 /* allowed [JOB-110 JOB-111 JOB-112 JOB-113 JOB-114 JOB-115 JOB-116 JOB-117 JOB-118 JOB-119], forbidden
  * [JOB-120 JOB-121 JOB-122 JOB-123 JOB-124 JOB-125 JOB-126], all 49 [JOB-300]. That a refused command leaves
  * state and events as they were: tests/unit/jobs/test_cancel_retry.c. */
-static void test_the_49_pairs_are_10_allowed_1_recovery_and_38_forbidden(void **state)
+TEST(test_the_49_pairs_are_10_allowed_1_recovery_and_38_forbidden)
 {
-    (void)state;
     int seen[JOB_STATE_COUNT][JOB_STATE_COUNT] = {0};
     assert_int_equal(LENGTH_OF(allowed), 10);
     assert_int_equal(LENGTH_OF(recovery), 1);
@@ -90,9 +84,8 @@ static void test_the_49_pairs_are_10_allowed_1_recovery_and_38_forbidden(void **
 }
 
 /* [JOB-122] */
-static void test_only_a_lease_that_ends_takes_the_recovery_edge(void **state)
+TEST(test_only_a_lease_that_ends_takes_the_recovery_edge)
 {
-    (void)state;
     int edges = 0;
     for (int from = 0; from <= JOB_NO_STATE; from++)
         for (int on = 0; on < JOB_TRIGGER_COUNT; on++) {
@@ -126,9 +119,8 @@ static const struct {
     {JOB_ON_LEASE_EXPIRE, {"-", "-", "-", "QUEUED", "-", "-", "-", "-"}, "job.lease_expired"},
 };
 
-static void test_every_state_and_trigger_is_decided(void **state)
+TEST(test_every_state_and_trigger_is_decided)
 {
-    (void)state;
     assert_int_equal(LENGTH_OF(decided), JOB_TRIGGER_COUNT);
     for (size_t i = 0; i < LENGTH_OF(decided); i++) {
         assert_int_equal(decided[i].on, (int)i);
@@ -147,9 +139,8 @@ static void test_every_state_and_trigger_is_decided(void **state)
 }
 
 /* [JOB-108] */
-static void test_the_only_first_state_is_created(void **state)
+TEST(test_the_only_first_state_is_created)
 {
-    (void)state;
     for (int on = 0; on < JOB_TRIGGER_COUNT; on++) {
         const struct job_move *m = job_find_move(JOB_NO_STATE, (enum job_trigger)on);
         assert_true(!m || m->to == JOB_CREATED);
@@ -158,9 +149,8 @@ static void test_the_only_first_state_is_created(void **state)
 }
 
 /* [JOB-107] [JOB-109] */
-static void test_seven_states_with_their_names_outcomes_and_phases(void **state)
+TEST(test_seven_states_with_their_names_outcomes_and_phases)
 {
-    (void)state;
     static const struct {
         const char *text, *outcome;
         enum task_phase phase;
@@ -190,9 +180,8 @@ static void test_seven_states_with_their_names_outcomes_and_phases(void **state)
     assert_false(job_state_is_final(JOB_NO_STATE));
 }
 
-static void test_event_and_type_names_round_trip_and_others_are_refused(void **state)
+TEST(test_event_and_type_names_round_trip_and_others_are_refused)
 {
-    (void)state;
     static const char *const events[] = {
         "job.created", "job.queued",   "job.assigned",      "job.running",   "job.succeeded",
         "job.failed",  "job.canceled", "job.lease_expired", "job.timed_out", "job.retries_exhausted",
@@ -223,30 +212,17 @@ static void test_event_and_type_names_round_trip_and_others_are_refused(void **s
     enum job_state typed;
     assert_true(job_state_parse(STR("queued"), &typed) && typed == JOB_QUEUED);
     assert_true(job_outcome_parse(STR("Success"), &typed) && typed == JOB_SUCCEEDED);
-    static const char *const strangers[] = {"",        "quued", "QUEUED ",    "QUEUE",
-                                            "QUEUEDX", "job.",  "SUCCESSFUL", "execute"};
-    for (size_t i = 0; i < LENGTH_OF(strangers); i++) {
+    static const char *const unknown[] = {"",        "quued", "QUEUED ",    "QUEUE",
+                                          "QUEUEDX", "job.",  "SUCCESSFUL", "execute"};
+    for (size_t i = 0; i < LENGTH_OF(unknown); i++) {
         enum job_state s;
         enum job_event e;
         enum job_type t;
         enum job_retry r;
-        assert_false(job_retry_parse(str_of(strangers[i]), &r));
-        assert_false(job_state_parse(str_of(strangers[i]), &s));
-        assert_false(job_outcome_parse(str_of(strangers[i]), &s));
-        assert_false(job_event_parse(str_of(strangers[i]), &e));
-        assert_false(job_type_parse(str_of(strangers[i]), &t));
+        assert_false(job_retry_parse(str_of(unknown[i]), &r));
+        assert_false(job_state_parse(str_of(unknown[i]), &s));
+        assert_false(job_outcome_parse(str_of(unknown[i]), &s));
+        assert_false(job_event_parse(str_of(unknown[i]), &e));
+        assert_false(job_type_parse(str_of(unknown[i]), &t));
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_the_49_pairs_are_10_allowed_1_recovery_and_38_forbidden),
-        cmocka_unit_test(test_only_a_lease_that_ends_takes_the_recovery_edge),
-        cmocka_unit_test(test_every_state_and_trigger_is_decided),
-        cmocka_unit_test(test_the_only_first_state_is_created),
-        cmocka_unit_test(test_seven_states_with_their_names_outcomes_and_phases),
-        cmocka_unit_test(test_event_and_type_names_round_trip_and_others_are_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,8 @@
 /* What a key may do, and what it may give to another; the list of a client's keys. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "case.h"
 
 #include "lifecycle/key_list.h"
 
@@ -23,9 +19,8 @@ static bool lacks(struct key_power holder, struct key_power wanted, const char *
     return found;
 }
 
-static void test_no_power_is_given_that_the_holder_has_not(void **state)
+TEST(test_no_power_is_given_that_the_holder_has_not)
 {
-    (void)state;
     struct key_power all = {.scopes = SCOPE_ALL}, mail = {.scopes = SCOPE_ALL, .queues = STR("mail,news")};
     for (unsigned holder = 0; holder <= SCOPE_ALL; holder++)
         for (unsigned wanted = 0; wanted <= SCOPE_ALL; wanted++) {
@@ -44,9 +39,8 @@ static void test_no_power_is_given_that_the_holder_has_not(void **state)
     assert_false(lacks(all, mail, ""));
 }
 
-static void test_a_queue_is_had_by_its_whole_name(void **state)
+TEST(test_a_queue_is_had_by_its_whole_name)
 {
-    (void)state;
     struct str queues = STR("mail,news");
     assert_true(key_queues_have(queues, STR("mail")) && key_queues_have(queues, STR("news")));
     assert_false(key_queues_have(queues, STR("mai")) || key_queues_have(queues, STR("mail,news")) ||
@@ -54,24 +48,19 @@ static void test_a_queue_is_had_by_its_whole_name(void **state)
     assert_true(key_queues_have(STR_ABSENT, STR("any")));
 }
 
-static void test_queues_are_sorted_and_stand_once(void **state)
+ARENA_TEST(test_queues_are_sorted_and_stand_once, a)
 {
-    (void)state;
-    struct arena *a = arena_new(256);
     struct str names[] = {STR("b"), STR("a"), STR("b"), STR("a-1"), STR("b")};
     struct str made = key_queues_of(a, names, 5);
     assert_true(str_is(made, "a,a-1,b"));
     assert_true(key_queues_are_sound(made) && key_queues_are_sound(STR_ABSENT));
     assert_false(key_queues_are_sound(STR("b,a")) || key_queues_are_sound(STR("a,a")) ||
                  key_queues_are_sound(STR("a,,b")) || key_queues_are_sound(STR("")));
-    arena_free(a);
 }
 
 /* Names are cut out of other texts: what stands behind one is not part of it. */
-static void test_names_are_sorted_by_their_own_letters(void **state)
+ARENA_TEST(test_names_are_sorted_by_their_own_letters, a)
 {
-    (void)state;
-    struct arena *a = arena_new(256);
     for (int turned = 0; turned < 2; turned++) {
         struct str names[] = {{"ba", 2}, {"bz", 1}, {"bb", 2}};
         if (turned) {
@@ -80,13 +69,11 @@ static void test_names_are_sorted_by_their_own_letters(void **state)
         }
         assert_true(str_is(key_queues_of(a, names, 3), "b,ba,bb"));
     }
-    arena_free(a);
 }
 
 /* One that begins like another comes before it; and there are so many of them at most. */
-static void test_a_list_of_queues_is_sound_up_to_its_bound(void **state)
+TEST(test_a_list_of_queues_is_sound_up_to_its_bound)
 {
-    (void)state;
     assert_true(key_queues_are_sound(STR("a")) && key_queues_are_sound(STR("a,ab,b")));
     assert_false(key_queues_are_sound(STR("ab,a")) || key_queues_are_sound(STR("a,c,b")) ||
                  key_queues_are_sound(STR(",a")) || key_queues_are_sound(STR("a,b,a")));
@@ -99,9 +86,8 @@ static void test_a_list_of_queues_is_sound_up_to_its_bound(void **state)
     }
 }
 
-static void test_all_scopes_are_stored_as_none_so_that_new_ones_are_among_them(void **state)
+TEST(test_all_scopes_are_stored_as_none_so_that_new_ones_are_among_them)
 {
-    (void)state;
     assert_int_equal(key_scopes_stored(SCOPE_ALL), 0);
     for (unsigned s = 1; s <= SCOPE_ALL; s++)
         assert_int_equal(key_scopes_of_stored(key_scopes_stored(s)), s);
@@ -111,10 +97,8 @@ static void test_all_scopes_are_stored_as_none_so_that_new_ones_are_among_them(v
     assert_false(key_scope_parse(STR("Submit"), &scope) || key_scope_parse(STR(""), &scope));
 }
 
-static void test_a_row_without_a_list_lists_its_active_key(void **state)
+ARENA_TEST(test_a_row_without_a_list_lists_its_active_key, a)
 {
-    (void)state;
-    struct arena *a = arena_new(256);
     struct key_list one = key_list_read(STR_ABSENT, 7), none = key_list_read(STR_ABSENT, 0);
     assert_true(one.count == 1 && one.ids[0] == 7 && none.count == 0);
     struct key_list three = {.ids = {5, 7, 9}, .count = 3};
@@ -122,12 +106,10 @@ static void test_a_row_without_a_list_lists_its_active_key(void **state)
     key_list_remove(&three, 8);
     struct key_list back = key_list_read(key_list_text(&three, a), 9);
     assert_true(back.count == 2 && back.ids[0] == 5 && back.ids[1] == 9);
-    arena_free(a);
 }
 
-static void test_a_list_of_keys_is_read_up_to_its_bound(void **state)
+TEST(test_a_list_of_keys_is_read_up_to_its_bound)
 {
-    (void)state;
     int64_t ids[KEYS_LISTED_MAX + 2];
     for (size_t i = 0; i < sizeof ids / sizeof ids[0]; i++)
         ids[i] = 100 + (int64_t)i;
@@ -137,19 +119,4 @@ static void test_a_list_of_keys_is_read_up_to_its_bound(void **state)
         assert_int_equal(list.count, read);
         assert_memory_equal(list.ids, ids, read * sizeof ids[0]);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_no_power_is_given_that_the_holder_has_not),
-        cmocka_unit_test(test_a_queue_is_had_by_its_whole_name),
-        cmocka_unit_test(test_queues_are_sorted_and_stand_once),
-        cmocka_unit_test(test_names_are_sorted_by_their_own_letters),
-        cmocka_unit_test(test_a_list_of_queues_is_sound_up_to_its_bound),
-        cmocka_unit_test(test_all_scopes_are_stored_as_none_so_that_new_ones_are_among_them),
-        cmocka_unit_test(test_a_row_without_a_list_lists_its_active_key),
-        cmocka_unit_test(test_a_list_of_keys_is_read_up_to_its_bound),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

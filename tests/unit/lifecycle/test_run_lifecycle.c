@@ -1,11 +1,6 @@
 /* Runs and steps against the specification's lists, written out a second time as plain data: every event from
  * every status, in every status of the run, for every attempt that could be meant. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "case.h"
 
 #include "base/must.h"
 #include "lifecycle/run_lifecycle.h"
@@ -52,9 +47,8 @@ static const char *target_of(const struct move *moves, size_t count, const char 
     return NULL;
 }
 
-static void test_every_event_of_a_run_from_every_status(void **state)
+TEST(test_every_event_of_a_run_from_every_status)
 {
-    (void)state;
     for (int from = 0; from < RUN_STATUS_COUNT; from++)
         for (size_t i = 0; i < LENGTH_OF(run_events); i++) {
             enum run_status status = (enum run_status)from;
@@ -73,9 +67,8 @@ static void test_every_event_of_a_run_from_every_status(void **state)
 }
 
 /* [RUN-025]: unknown types change nothing; neither does RunQueued, whenever it comes (AR-02). */
-static void test_what_says_nothing_of_states_changes_none(void **state)
+TEST(test_what_says_nothing_of_states_changes_none)
 {
-    (void)state;
     assert_int_equal(run_event_of(STR("FooHappened")), RUN_EVENT_UNKNOWN);
     assert_int_equal(run_event_of(STR("ALERT_ESCALATED")), RUN_EVENT_UNKNOWN);
     assert_int_equal(run_event_of(STR("SignalAccepted")), RUN_EVENT_UNKNOWN); /* [RUN-005] */
@@ -125,9 +118,8 @@ static void expect_step(struct step_state before, enum run_status run, const cha
 }
 
 /* [RUN-100..RUN-103] */
-static void test_every_event_of_a_step_in_every_situation(void **state)
+TEST(test_every_event_of_a_step_in_every_situation)
 {
-    (void)state;
     for (int run = 0; run < RUN_STATUS_COUNT; run++)
         for (int64_t at = 0; at <= 3; at++)
             for (int status = 0; status < STEP_STATUS_COUNT; status++)
@@ -140,9 +132,8 @@ static void test_every_event_of_a_step_in_every_situation(void **state)
 }
 
 /* AR-04, as a story: a failed attempt, a second one, and everything that may not happen between. */
-static void test_a_failed_step_starts_again_with_the_next_attempt_only(void **state)
+TEST(test_a_failed_step_starts_again_with_the_next_attempt_only)
 {
-    (void)state;
     struct step_state s = {0};
     assert_int_equal(step_apply(&s, RUN_RUNNING, RUN_EVENT_StepStarted, 2, NULL), TRANSITION_INVALID);
     assert_int_equal(step_apply(&s, RUN_RUNNING, RUN_EVENT_StepStarted, 1, NULL), TRANSITION_DONE);
@@ -157,9 +148,8 @@ static void test_a_failed_step_starts_again_with_the_next_attempt_only(void **st
     assert_int_equal(step_apply(&s, RUN_RUNNING, RUN_EVENT_StepStarted, 3, NULL), TRANSITION_INVALID);
 }
 
-static void test_names_are_those_of_the_contract(void **state)
+TEST(test_names_are_those_of_the_contract)
 {
-    (void)state;
     static const struct {
         const char *name;
         bool step;
@@ -179,16 +169,4 @@ static void test_names_are_those_of_the_contract(void **state)
     assert_true(run_status_of(STR("CANCELLED"), &status));
     assert_int_equal(status, RUN_CANCELLED);
     assert_false(run_status_of(STR("CANCELED"), &status));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_event_of_a_run_from_every_status),
-        cmocka_unit_test(test_what_says_nothing_of_states_changes_none),
-        cmocka_unit_test(test_every_event_of_a_step_in_every_situation),
-        cmocka_unit_test(test_a_failed_step_starts_again_with_the_next_attempt_only),
-        cmocka_unit_test(test_names_are_those_of_the_contract),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,8 @@
 /* A run reduced from its events: steps in the order they were first heard of, each by its own name, and every
  * event moves the watermark. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
+#include "case.h"
 
 #include "base/must.h"
 #include "lifecycle/run_projection.h"
@@ -21,10 +17,8 @@ static enum transition apply(struct run_projection *p, enum run_event_type type,
     return run_projection_apply(p, p->last_seq + 1, type, step ? str_of(step) : STR_ABSENT, attempt, NULL);
 }
 
-static void test_steps_are_told_apart_and_stand_in_order(void **state)
+ARENA_TEST(test_steps_are_told_apart_and_stand_in_order, a)
 {
-    (void)state;
-    struct arena *a = arena_new(4096);
     struct run_projection p = {0};
     char name[24];
     run_projection_start(&p, a);
@@ -49,14 +43,11 @@ static void test_steps_are_told_apart_and_stand_in_order(void **state)
     assert_int_equal(i, STEPS);
     assert_null(run_projection_step(&p, STR("step-")));
     run_projection_free(&p);
-    arena_free(a);
 }
 
 /* AR-01, policy A */
-static void test_what_is_no_transition_is_counted_and_changes_nothing_else(void **state)
+ARENA_TEST(test_what_is_no_transition_is_counted_and_changes_nothing_else, a)
 {
-    (void)state;
-    struct arena *a = arena_new(4096);
     struct run_projection p = {0};
     struct transition_fault fault = {0};
     run_projection_start(&p, a);
@@ -77,14 +68,4 @@ static void test_what_is_no_transition_is_counted_and_changes_nothing_else(void 
     assert_null(run_projection_step(&p, STR("x")));
     assert_true(!p.steps && !p.step_count && !p.last_seq && !p.invalid && p.status == RUN_PENDING);
     run_projection_free(&p);
-    arena_free(a);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_steps_are_told_apart_and_stand_in_order),
-        cmocka_unit_test(test_what_is_no_transition_is_counted_and_changes_nothing_else),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,5 @@
 /* Signals, roles and decisions against the contract's tables, written out a second time. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "case.h"
 
 #include "base/must.h"
 #include "lifecycle/signals.h"
@@ -30,9 +25,8 @@ static const struct {
 };
 static const char *const role_names[] = {"System", "Operator", "Engineer", "Admin"};
 
-static void eleven_signals_with_their_roles(void **state)
+TEST(eleven_signals_with_their_roles)
 {
-    (void)state;
     assert_int_equal(SIGNAL_TYPE_COUNT, LENGTH_OF(wanted));
     for (size_t i = 0; i < LENGTH_OF(wanted); i++) {
         enum signal_type t = SIGNAL_TYPE_COUNT;
@@ -45,12 +39,11 @@ static void eleven_signals_with_their_roles(void **state)
     }
 }
 
-static void names_are_read_exactly(void **state)
+TEST(names_are_read_exactly)
 {
     static const char *const strange[] = {"", "pause", "PAUS", "PAUSED", "admin", "Viewer", "Admin "};
     enum signal_type t;
     enum signal_role role;
-    (void)state;
     for (size_t i = 0; i < LENGTH_OF(strange); i++) {
         assert_false(signal_type_of(str_of(strange[i]), &t));
         assert_false(signal_role_of(str_of(strange[i]), &role));
@@ -64,10 +57,9 @@ static void names_are_read_exactly(void **state)
 }
 
 /* Only what is held can be settled, once. */
-static void a_decision_is_settled_once(void **state)
+TEST(a_decision_is_settled_once)
 {
     static const char *const names[] = {"ACCEPTED", "REJECTED", "REVISION_REQUIRED"};
-    (void)state;
     assert_int_equal(SIGNAL_DECISION_COUNT, LENGTH_OF(names));
     for (int d = 0; d < SIGNAL_DECISION_COUNT; d++)
         for (int approve = 0; approve < 2; approve++) {
@@ -77,14 +69,4 @@ static void a_decision_is_settled_once(void **state)
             assert_int_equal(signal_decision_settle(&now, approve), held);
             assert_int_equal(now, !held ? d : approve ? DECISION_ACCEPTED : DECISION_REJECTED);
         }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(eleven_signals_with_their_roles),
-        cmocka_unit_test(names_are_read_exactly),
-        cmocka_unit_test(a_decision_is_settled_once),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

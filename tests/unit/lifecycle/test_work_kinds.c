@@ -1,11 +1,7 @@
 /* The catalog, written a second time as plain data from the specification, and the random draw. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "case.h"
 
 #include "base/must.h"
 #include "lifecycle/work_kinds.h"
@@ -63,9 +59,8 @@ static enum work_kind kind_of(const char *text)
 }
 
 /* [JOB-015] [JOB-021] and the definition part of JOB-022 to JOB-052 */
-static void test_each_of_the_31_kinds_has_the_numbers_of_the_catalog(void **state)
+TEST(test_each_of_the_31_kinds_has_the_numbers_of_the_catalog)
 {
-    (void)state;
     assert_int_equal(WORK_KIND_COUNT, 31);
     assert_int_equal(LENGTH_OF(catalog), 31);
     for (size_t i = 0; i < LENGTH_OF(catalog); i++) {
@@ -82,9 +77,8 @@ static void test_each_of_the_31_kinds_has_the_numbers_of_the_catalog(void **stat
 }
 
 /* Own work: the number is stored, so it never changes. */
-static void test_none_is_no_kind_of_the_catalog(void **state)
+TEST(test_none_is_no_kind_of_the_catalog)
 {
-    (void)state;
     struct work_definition d;
     work_define(WORK_KIND_NONE, MAX_RUNTIME_MS, &d);
     assert_int_equal(WORK_KIND_NONE, 255);
@@ -96,9 +90,8 @@ static void test_none_is_no_kind_of_the_catalog(void **state)
 }
 
 /* The definition part of JOB-029: the limit is moved, the duration follows. */
-static void test_only_runs_over_timeout_follows_the_runtime_limit(void **state)
+TEST(test_only_runs_over_timeout_follows_the_runtime_limit)
 {
-    (void)state;
     for (unsigned k = 0; k < WORK_KIND_COUNT; k++) {
         struct work_definition at_default, at_short;
         work_define((enum work_kind)k, MAX_RUNTIME_MS, &at_default);
@@ -110,9 +103,8 @@ static void test_only_runs_over_timeout_follows_the_runtime_limit(void **state)
     }
 }
 
-static void test_names_are_read_exactly(void **state)
+TEST(test_names_are_read_exactly)
 {
-    (void)state;
     enum work_kind kind = WORK_PAYLOAD_LARGE;
     assert_false(work_kind_parse(STR("NOPE"), &kind));
     assert_false(work_kind_parse(STR("success_fast"), &kind));
@@ -123,9 +115,8 @@ static void test_names_are_read_exactly(void **state)
     assert_int_equal(kind, WORK_PAYLOAD_LARGE);
 }
 
-static void test_failing_kinds_are_exactly_the_fail_family(void **state)
+TEST(test_failing_kinds_are_exactly_the_fail_family)
 {
-    (void)state;
     for (unsigned k = 0; k < WORK_KIND_COUNT; k++) {
         struct work_definition d;
         work_define((enum work_kind)k, MAX_RUNTIME_MS, &d);
@@ -141,9 +132,8 @@ static bool fails(enum work_kind kind, int64_t attempt)
 }
 
 /* Which attempt fails, of JOB-037 and JOB-038. */
-static void test_retry_on_fail_fails_on_its_first_attempt_only(void **state)
+TEST(test_retry_on_fail_fails_on_its_first_attempt_only)
 {
-    (void)state;
     assert_true(fails(WORK_RETRY_ON_FAIL, 1));
     assert_false(fails(WORK_RETRY_ON_FAIL, 2));
     assert_false(fails(WORK_RETRY_ON_FAIL, 4));
@@ -156,9 +146,8 @@ static void test_retry_on_fail_fails_on_its_first_attempt_only(void **state)
 }
 
 /* The flag of JOB-027. */
-static void test_failures_that_a_retry_may_cure_say_so(void **state)
+TEST(test_failures_that_a_retry_may_cure_say_so)
 {
-    (void)state;
     assert_true(work_failure_is_retryable(WORK_FAIL_AFTER_RETRYABLE));
     assert_true(work_failure_is_retryable(WORK_RETRY_ON_FAIL));
     assert_true(work_failure_is_retryable(WORK_RETRY_LIMIT_REACHED));
@@ -168,9 +157,8 @@ static void test_failures_that_a_retry_may_cure_say_so(void **state)
 
 /* [JOB-012]; the fixed values stop a change of the generator from passing unseen: stored seeds
  * replay to the stored definitions. */
-static void test_the_same_seed_always_draws_the_same_kind(void **state)
+TEST(test_the_same_seed_always_draws_the_same_kind)
 {
-    (void)state;
     for (int64_t i = 0; i < SEEDS; i++)
         assert_int_equal(work_draw(FIRST_SEED_MS + i, 0.2), work_draw(FIRST_SEED_MS + i, 0.2));
     assert_string_equal(work_kind_text(work_draw(0, 0.2)), "SUCCESS_FAST");
@@ -179,9 +167,8 @@ static void test_the_same_seed_always_draws_the_same_kind(void **state)
 }
 
 /* [JOB-055] [JOB-056]; the draw takes no job type, so deferred jobs get the same [JOB-062] */
-static void test_drawn_definitions_stay_within_the_ranges(void **state)
+TEST(test_drawn_definitions_stay_within_the_ranges)
 {
-    (void)state;
     for (int64_t i = 0; i < SEEDS; i++) {
         struct work_definition d;
         work_define(work_draw(FIRST_SEED_MS + i, 0.5), MAX_RUNTIME_MS, &d);
@@ -202,9 +189,8 @@ static int count_failing(double probability)
 }
 
 /* [JOB-057] */
-static void test_failures_are_drawn_with_the_probability_asked_for(void **state)
+TEST(test_failures_are_drawn_with_the_probability_asked_for)
 {
-    (void)state;
     assert_int_equal(count_failing(0.0), 0);
     assert_int_equal(count_failing(1.0), SEEDS);
     assert_in_range(count_failing(0.3), 2800, 3200);
@@ -221,9 +207,8 @@ static bool needs_outside_help(const char *text)
 }
 
 /* [JOB-014] [JOB-058] */
-static void test_the_draw_covers_all_families_and_no_kind_that_needs_outside_help(void **state)
+TEST(test_the_draw_covers_all_families_and_no_kind_that_needs_outside_help)
 {
-    (void)state;
     int seen[WORK_KIND_COUNT] = {0};
     int family[3] = {0};
     for (int64_t i = 0; i < SEEDS; i++) {
@@ -239,22 +224,4 @@ static void test_the_draw_covers_all_families_and_no_kind_that_needs_outside_hel
         bool drawn = !needs_outside_help(work_kind_text((enum work_kind)k)) && k != WORK_RUNS_OVER_TIMEOUT;
         assert_int_equal(seen[k] > 0, drawn);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_none_is_no_kind_of_the_catalog),
-        cmocka_unit_test(test_each_of_the_31_kinds_has_the_numbers_of_the_catalog),
-        cmocka_unit_test(test_only_runs_over_timeout_follows_the_runtime_limit),
-        cmocka_unit_test(test_names_are_read_exactly),
-        cmocka_unit_test(test_failing_kinds_are_exactly_the_fail_family),
-        cmocka_unit_test(test_retry_on_fail_fails_on_its_first_attempt_only),
-        cmocka_unit_test(test_failures_that_a_retry_may_cure_say_so),
-        cmocka_unit_test(test_the_same_seed_always_draws_the_same_kind),
-        cmocka_unit_test(test_drawn_definitions_stay_within_the_ranges),
-        cmocka_unit_test(test_failures_are_drawn_with_the_probability_asked_for),
-        cmocka_unit_test(test_the_draw_covers_all_families_and_no_kind_that_needs_outside_help),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

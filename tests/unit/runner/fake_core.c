@@ -292,8 +292,8 @@ static void take_report(struct fake_core *f, const struct json *root, struct str
 }
 
 /* A whole request in c->in? Then its verb and body. */
-static bool request_complete(struct fake_core *f, const struct connection *c, enum fake_verb *ret_verb,
-                             struct str *ret_body, size_t *ret_bytes)
+static bool request_complete(const struct connection *c, enum fake_verb *ret_verb, struct str *ret_body,
+                             size_t *ret_bytes)
 {
     const char *end = c->in.len ? memmem(c->in.ptr, c->in.len, "\r\n\r\n", 4) : NULL;
     if (!end)
@@ -304,10 +304,6 @@ static bool request_complete(struct fake_core *f, const struct connection *c, en
     size_t head_len = (size_t)(end - c->in.ptr) + 4;
     if (c->in.len < head_len + body_len)
         return false;
-    const char *authorization = strcasestr(c->in.ptr, "Authorization: ");
-    if (authorization && authorization < end)
-        copy_text(f->counts.last_authorization, sizeof f->counts.last_authorization,
-                  (struct str){authorization + 15, strcspn(authorization + 15, "\r")});
     *ret_body = (struct str){c->in.ptr + head_len, body_len};
     *ret_bytes = head_len + body_len;
     for (int v = 0; v < FAKE_VERBS; v++) {
@@ -346,7 +342,7 @@ static void serve(struct fake_core *f, struct connection *c)
     enum fake_verb verb;
     struct str body;
     size_t bytes;
-    if (!request_complete(f, c, &verb, &body, &bytes))
+    if (!request_complete(c, &verb, &body, &bytes))
         return;
     f->counts.calls[verb] += !c->seen;
     c->seen = true;

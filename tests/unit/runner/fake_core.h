@@ -37,7 +37,6 @@ struct fake_counts {
     int64_t reconnect_ms, reconnect_attempts;
     char reporter[32];
     int connections;
-    char last_authorization[128];
 };
 
 struct fake_core;

@@ -1,9 +1,4 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "case.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -53,18 +48,18 @@ static int close_exerciser(void **state)
         }                                                                                                    \
     } while (0)
 
-static void test_kinds_that_use_nothing_have_no_exercise(void **state)
+#define THREAD_TEST(name) TEST_BETWEEN(name, open_exerciser, close_exerciser)
+
+THREAD_TEST(test_kinds_that_use_nothing_have_no_exercise)
 {
-    (void)state;
     assert_null(exercise_begin(x, BEHAVE_WAIT, 1000, 1000));
     assert_null(exercise_begin(x, BEHAVE_LARGE_OUTPUT, 1000, 1000));
     assert_null(exercise_begin(x, BEHAVE_FAIL_ONCE, 1000, 1000));
     assert_true(exercise_end(x, NULL));
 }
 
-static void test_cpu_is_burnt_but_never_more_than_the_bound(void **state)
+THREAD_TEST(test_cpu_is_burnt_but_never_more_than_the_bound)
 {
-    (void)state;
     struct exercise *e = exercise_begin(x, BEHAVE_BURN_CPU, 3600 * 1000000LL, 0);
     UNTIL(exerciser_count(x).cpu_us >= EXERCISE_CPU_MS_MAX * 1000);
     assert_true(exercise_end(x, e));
@@ -74,9 +69,8 @@ static void test_cpu_is_burnt_but_never_more_than_the_bound(void **state)
     exercise_end(x, last);
 }
 
-static void test_ending_a_burst_early_stops_it(void **state)
+THREAD_TEST(test_ending_a_burst_early_stops_it)
 {
-    (void)state;
     struct exercise *e = exercise_begin(x, BEHAVE_BURN_CPU, 50000, 0);
     UNTIL(exerciser_count(x).cpu_us > 0);
     assert_true(exercise_end(x, e));
@@ -87,9 +81,8 @@ static void test_ending_a_burst_early_stops_it(void **state)
     exercise_end(x, last);
 }
 
-static void test_bursts_take_turns(void **state)
+THREAD_TEST(test_bursts_take_turns)
 {
-    (void)state;
     struct exercise *long_one = exercise_begin(x, BEHAVE_BURN_CPU, 50000, 0);
     struct exercise *file = exercise_begin(x, BEHAVE_WRITE_FILE, 0, 1);
     UNTIL(exerciser_count(x).files == 1);
@@ -107,9 +100,8 @@ static long resident_kb(void)
     return pages * (sysconf(_SC_PAGESIZE) / 1024);
 }
 
-static void test_every_block_is_touched_few_are_held_and_all_are_given_back(void **state)
+THREAD_TEST(test_every_block_is_touched_few_are_held_and_all_are_given_back)
 {
-    (void)state;
     struct exercise *e[12];
     long before_kb = resident_kb();
     for (size_t i = 0; i < LENGTH_OF(e); i++)
@@ -127,9 +119,8 @@ static void test_every_block_is_touched_few_are_held_and_all_are_given_back(void
 #endif
 }
 
-static void test_a_file_is_written_compared_and_leaves_nothing_behind(void **state)
+THREAD_TEST(test_a_file_is_written_compared_and_leaves_nothing_behind)
 {
-    (void)state;
     struct exercise *e = exercise_begin(x, BEHAVE_WRITE_FILE, 0, SIZE_MAX); /* cut to the bound */
     UNTIL(exerciser_count(x).files == 1);
     assert_true(exercise_end(x, e));
@@ -138,9 +129,8 @@ static void test_a_file_is_written_compared_and_leaves_nothing_behind(void **sta
     assert_int_equal(file.st_size, 0);
 }
 
-static void test_a_file_that_cannot_be_written_fails_the_exercise(void **state)
+THREAD_TEST(test_a_file_that_cannot_be_written_fails_the_exercise)
 {
-    (void)state;
     struct exerciser *nowhere = exerciser_new(-1);
     struct exercise *file = exercise_begin(nowhere, BEHAVE_WRITE_FILE, 0, 4096);
     struct exercise *burst = exercise_begin(nowhere, BEHAVE_BURN_CPU, 2000, 0);
@@ -148,20 +138,4 @@ static void test_a_file_that_cannot_be_written_fails_the_exercise(void **state)
     assert_false(exercise_end(nowhere, file));
     assert_true(exercise_end(nowhere, burst));
     exerciser_free(nowhere);
-}
-
-#define WITH_THREAD(test) cmocka_unit_test_setup_teardown(test, open_exerciser, close_exerciser)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        WITH_THREAD(test_kinds_that_use_nothing_have_no_exercise),
-        WITH_THREAD(test_cpu_is_burnt_but_never_more_than_the_bound),
-        WITH_THREAD(test_ending_a_burst_early_stops_it),
-        WITH_THREAD(test_bursts_take_turns),
-        WITH_THREAD(test_every_block_is_touched_few_are_held_and_all_are_given_back),
-        WITH_THREAD(test_a_file_is_written_compared_and_leaves_nothing_behind),
-        WITH_THREAD(test_a_file_that_cannot_be_written_fails_the_exercise),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,24 +1,20 @@
 /* The runner as a process of its own, against a fake core. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "case.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/eventfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "base/must.h"
-#include "domains/runner/runner.h"
 #include "lifecycle/work_kinds.h"
+#include "runtime/process_signals.h"
 #include "unit/runner/fake_core.h"
 
 #include "base/banned.h"
@@ -28,7 +24,8 @@ enum { PATIENCE_MS = 30000, MAX_RUNTIME_MS = 125000, LONG_MS = 60000 };
 struct world {
     char dir[64], socket_path[96], log_path[96];
     struct fake_core *core;
-    struct runner_config config;
+    struct settings settings;
+    struct process_start start;
     pid_t pid; /* 0: not running */
 };
 
@@ -40,39 +37,51 @@ static int open_world(void **state)
     snprintf(w->socket_path, sizeof w->socket_path, "%s/core.sock", w->dir);
     snprintf(w->log_path, sizeof w->log_path, "%s/log", w->dir);
     w->core = fake_core_new(w->socket_path);
-    w->config = (struct runner_config){
-        .workers = 4,
-        .concurrency = 1,
-        .time_scale = 1.0,
-        .heartbeat_ms = 5000,
-        .drain_ms = 0,
-        .socket_path = w->socket_path,
-        .scratch_fd = open(w->dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600),
+    settings_init(&w->settings);
+    w->settings.runner_workers = 4;
+    w->settings.runner_concurrency = 1;
+    w->settings.runner_time_scale = 1.0;
+    w->settings.queue_heartbeat_ms = 5000;
+    w->settings.runtime_drain_ms = 0;
+    w->start = (struct process_start){
+        .settings = &w->settings,
+        .kind = &process_kinds[PROCESS_RUNNER],
         .instance = 7,
-        .stop_fd = eventfd(0, EFD_CLOEXEC),
+        .name = "runner 7",
+        .socket_path = w->socket_path,
+        .root_pid = getpid(),
+        .ready_fd = -1,
+        .scratch_fd = open(w->dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600),
     };
     *state = w;
     return 0;
 }
 
-/* The runner is forked before the fake's thread exists, so the child is a plain process. */
+/* The runner is forked before the fake's thread exists, so the child is a plain process. As under root it
+ * hears of no signal before it can. */
 static void run(struct world *w)
 {
+    sigset_t stop, before;
+    sigemptyset(&stop);
+    sigaddset(&stop, SIGTERM);
+    sigprocmask(SIG_BLOCK, &stop, &before);
     fflush(NULL);
     w->pid = fork();
     assert_true(w->pid >= 0);
     if (w->pid == 0) {
         int log = open(w->log_path, O_CREAT | O_WRONLY | O_APPEND | O_CLOEXEC, 0600);
         dup2(log, STDERR_FILENO);
-        exit(runner_main(&w->config));
+        process_signals_install(&w->start);
+        sigprocmask(SIG_SETMASK, &before, NULL);
+        exit(runner_main(&w->start));
     }
+    sigprocmask(SIG_SETMASK, &before, NULL);
     fake_core_run(w->core);
 }
 
 static void ask_to_stop(struct world *w)
 {
-    uint64_t one = 1;
-    assert_int_equal(write(w->config.stop_fd, &one, sizeof one), sizeof one);
+    assert_int_equal(kill(w->pid, SIGTERM), 0);
 }
 
 static int exit_status(struct world *w)
@@ -101,8 +110,8 @@ static int close_world(void **state)
             fclose(log);
     }
     fake_core_free(w->core);
-    close(w->config.stop_fd);
-    close(w->config.scratch_fd);
+    close(w->start.scratch_fd);
+    settings_free(&w->settings);
     unlink(w->log_path);
     status = status ? status : rmdir(w->dir); /* a file left behind counts as a failure */
     free(w);
@@ -149,13 +158,14 @@ static bool is_finished(struct fake_core *f, void *index)
 
 /* ---- the catalog ---- */
 
+#define CORE_TEST(name, parameter) TEST_WITH(name, struct world *parameter, open_world, close_world)
+
 /* JOB-022 to JOB-051 as far as the runner goes: what each kind reports. */
-static void test_every_kind_ends_as_the_catalog_says(void **state)
+CORE_TEST(test_every_kind_ends_as_the_catalog_says, w)
 {
-    struct world *w = *state;
     int64_t durations_ms[WORK_KIND_COUNT];
-    w->config.concurrency = 8;
-    w->config.time_scale = 0.01;
+    w->settings.runner_concurrency = 8;
+    w->settings.runner_time_scale = 0.01;
     for (unsigned k = 0; k < WORK_PAYLOAD_INVALID; k++) {
         struct work_definition d;
         work_define((enum work_kind)k, MAX_RUNTIME_MS, &d);
@@ -185,10 +195,9 @@ static void test_every_kind_ends_as_the_catalog_says(void **state)
     }
 }
 
-static void test_retry_on_fail_succeeds_on_its_second_attempt(void **state)
+CORE_TEST(test_retry_on_fail_succeeds_on_its_second_attempt, w)
 {
-    struct world *w = *state;
-    w->config.time_scale = 0.001;
+    w->settings.runner_time_scale = 0.001;
     int first = add(w, WORK_RETRY_ON_FAIL, -1, MAX_RUNTIME_MS, 1);
     int second = add(w, WORK_RETRY_ON_FAIL, -1, MAX_RUNTIME_MS, 2);
     run(w);
@@ -198,9 +207,8 @@ static void test_retry_on_fail_succeeds_on_its_second_attempt(void **state)
     assert_true(fake_core_task(w->core, second).success);
 }
 
-static void test_the_stored_numbers_count_not_the_tables(void **state)
+CORE_TEST(test_the_stored_numbers_count_not_the_tables, w)
 {
-    struct world *w = *state;
     int index = fake_core_add(w->core,
                               "{\"work_kind\":\"SUCCESS_SLOW\",\"duration_ms\":1,"
                               "\"should_fail\":true,\"payload_size\":1}",
@@ -211,9 +219,8 @@ static void test_the_stored_numbers_count_not_the_tables(void **state)
     assert_false(fake_core_task(w->core, index).retryable);
 }
 
-static void test_a_task_without_a_usable_definition_fails_and_says_so(void **state)
+CORE_TEST(test_a_task_without_a_usable_definition_fails_and_says_so, w)
 {
-    struct world *w = *state;
     int none = fake_core_add(w->core, "", MAX_RUNTIME_MS, 1);
     int odd = fake_core_add(w->core, "{\"command\":\"/bin/sh\"}", MAX_RUNTIME_MS, 1);
     run(w);
@@ -223,9 +230,8 @@ static void test_a_task_without_a_usable_definition_fails_and_says_so(void **sta
     assert_false(fake_core_task(w->core, odd).retryable);
 }
 
-static void test_a_job_is_stopped_at_its_own_runtime_limit(void **state)
+CORE_TEST(test_a_job_is_stopped_at_its_own_runtime_limit, w)
 {
-    struct world *w = *state;
     int over = add(w, WORK_SUCCESS_FAST, LONG_MS, 40, 1);
     int at = add(w, WORK_SUCCESS_FAST, 40, 40, 1); /* elapsed >= limit is over it */
     int under = add(w, WORK_SUCCESS_FAST, 39, LONG_MS, 1);
@@ -240,12 +246,11 @@ static void test_a_job_is_stopped_at_its_own_runtime_limit(void **state)
 }
 
 /* [JOB-016] */
-static void test_a_started_job_logs_scenario_duration_and_expected_outcome(void **state)
+CORE_TEST(test_a_started_job_logs_scenario_duration_and_expected_outcome, w)
 {
-    struct world *w = *state;
     char line[1024];
     int found = 0;
-    w->config.time_scale = 0.001;
+    w->settings.runner_time_scale = 0.001;
     int index = add(w, WORK_FAIL_AFTER_RETRYABLE, -1, MAX_RUNTIME_MS, 1);
     run(w);
     await(w, is_finished, index);
@@ -271,9 +276,8 @@ static void test_a_started_job_logs_scenario_duration_and_expected_outcome(void 
 /* ---- slots ---- */
 
 /* [JOB-140], and the default of JOB-145 */
-static void test_a_worker_of_concurrency_one_never_holds_two_tasks(void **state)
+CORE_TEST(test_a_worker_of_concurrency_one_never_holds_two_tasks, w)
 {
-    struct world *w = *state;
     for (int i = 0; i < 200; i++)
         add_plain(w, i % 3);
     run(w);
@@ -285,11 +289,10 @@ static void test_a_worker_of_concurrency_one_never_holds_two_tasks(void **state)
 }
 
 /* [JOB-145]: set to 3, up to three in parallel */
-static void test_a_worker_fills_its_concurrency_and_no_more(void **state)
+CORE_TEST(test_a_worker_fills_its_concurrency_and_no_more, w)
 {
-    struct world *w = *state;
-    w->config.workers = 1;
-    w->config.concurrency = 3;
+    w->settings.runner_workers = 1;
+    w->settings.runner_concurrency = 3;
     for (int i = 0; i < 60; i++)
         add_plain(w, 2);
     run(w);
@@ -304,10 +307,9 @@ static bool sixteen_wait(struct fake_core *f, void *self)
     return fake_core_counts(f).claims_waiting == 16;
 }
 
-static void test_two_thousand_workers_share_sixteen_long_polls(void **state)
+CORE_TEST(test_two_thousand_workers_share_sixteen_long_polls, w)
 {
-    struct world *w = *state;
-    w->config.workers = 2000;
+    w->settings.runner_workers = 2000;
     run(w);
     await(w, sixteen_wait, 0);
     for (int i = 0; i < 100; i++)
@@ -343,12 +345,11 @@ static bool all_running(struct fake_core *f, void *count)
     return true;
 }
 
-static void test_five_thousand_jobs_run_at_once_in_one_small_process(void **state)
+CORE_TEST(test_five_thousand_jobs_run_at_once_in_one_small_process, w)
 {
-    struct world *w = *state;
     const int jobs = 5000;
-    w->config.workers = 50;
-    w->config.concurrency = 100;
+    w->settings.runner_workers = 50;
+    w->settings.runner_concurrency = 100;
     run(w);
     await(w, sixteen_wait, 0);
     long before_kb = private_kb(w->pid);
@@ -376,11 +377,10 @@ static bool each_beat_thrice(struct fake_core *f, void *count)
     return true;
 }
 
-static void test_all_running_tasks_are_renewed_in_one_call(void **state)
+CORE_TEST(test_all_running_tasks_are_renewed_in_one_call, w)
 {
-    struct world *w = *state;
-    w->config.concurrency = 10;
-    w->config.heartbeat_ms = 50;
+    w->settings.runner_concurrency = 10;
+    w->settings.queue_heartbeat_ms = 50;
     for (int i = 0; i < 40; i++)
         add_plain(w, LONG_MS);
     run(w);
@@ -390,11 +390,10 @@ static void test_all_running_tasks_are_renewed_in_one_call(void **state)
     assert_true(c.calls[FAKE_HEARTBEAT] < 40);
 }
 
-static void test_a_cancelled_job_stops_at_once_and_reports_nothing(void **state)
+CORE_TEST(test_a_cancelled_job_stops_at_once_and_reports_nothing, w)
 {
-    struct world *w = *state;
-    w->config.workers = 1;
-    w->config.heartbeat_ms = 20;
+    w->settings.runner_workers = 1;
+    w->settings.queue_heartbeat_ms = 20;
     int cancelled = add_plain(w, LONG_MS);
     run(w);
     await(w, is_running, cancelled);
@@ -410,11 +409,10 @@ static bool started_twice(struct fake_core *f, void *index)
     return fake_core_task(f, *(int *)index).starts == 2;
 }
 
-static void test_a_lost_lease_ends_the_work_and_frees_the_slot_at_once(void **state)
+CORE_TEST(test_a_lost_lease_ends_the_work_and_frees_the_slot_at_once, w)
 {
-    struct world *w = *state;
-    w->config.workers = 1;
-    w->config.heartbeat_ms = 20;
+    w->settings.runner_workers = 1;
+    w->settings.queue_heartbeat_ms = 20;
     int index = add_plain(w, LONG_MS);
     run(w);
     await(w, is_running, index);
@@ -427,12 +425,11 @@ static void test_a_lost_lease_ends_the_work_and_frees_the_slot_at_once(void **st
 
 /* ---- core in trouble ---- */
 
-static void test_a_restart_of_core_loses_no_report(void **state)
+CORE_TEST(test_a_restart_of_core_loses_no_report, w)
 {
-    struct world *w = *state;
-    w->config.workers = 1;
-    w->config.concurrency = 2;
-    w->config.heartbeat_ms = 20;
+    w->settings.runner_workers = 1;
+    w->settings.runner_concurrency = 2;
+    w->settings.queue_heartbeat_ms = 20;
     int shorter = add_plain(w, 150), longer = add_plain(w, 500);
     run(w);
     await(w, is_running, longer);
@@ -468,11 +465,9 @@ static void await_log(const struct world *w, const char *text)
 
 /* [TOP-070] Idle, with nothing but a long poll in flight: it asks whether core is there and tells it once how
  * long it was not. Nothing is told before, and nothing of a core that refuses a call. */
-static void test_a_lost_link_to_core_is_told_when_it_is_back(void **state)
+CORE_TEST(test_a_lost_link_to_core_is_told_when_it_is_back, w)
 {
-    struct world *w = *state;
-    w->config.workers = 1;
-    w->config.instance = 7;
+    w->settings.runner_workers = 1;
     run(w);
     fake_core_refuse(w->core, FAKE_START, 503, 1);
     await(w, is_finished, add_plain(w, 1));
@@ -492,9 +487,8 @@ static void test_a_lost_link_to_core_is_told_when_it_is_back(void **state)
     assert_int_equal(fake_core_counts(w->core).reconnects, 1);
 }
 
-static void test_an_unanswered_start_is_asked_again_and_the_job_runs_once(void **state)
+CORE_TEST(test_an_unanswered_start_is_asked_again_and_the_job_runs_once, w)
 {
-    struct world *w = *state;
     int index = add_plain(w, 5);
     fake_core_cut_answer(w->core, FAKE_START, 1);
     run(w);
@@ -503,10 +497,9 @@ static void test_an_unanswered_start_is_asked_again_and_the_job_runs_once(void *
     assert_int_equal(fake_core_task(w->core, index).finishes, 1);
 }
 
-static void test_an_unanswered_finish_is_asked_again_and_counts_once(void **state)
+CORE_TEST(test_an_unanswered_finish_is_asked_again_and_counts_once, w)
 {
-    struct world *w = *state;
-    w->config.workers = 1;
+    w->settings.runner_workers = 1;
     int index = add_plain(w, 5);
     fake_core_cut_answer(w->core, FAKE_FINISH, 1);
     run(w);
@@ -517,9 +510,8 @@ static void test_an_unanswered_finish_is_asked_again_and_counts_once(void **stat
     assert_true(fake_core_counts(w->core).calls[FAKE_FINISH] >= 3);
 }
 
-static void test_an_overloaded_core_is_asked_again_later(void **state)
+CORE_TEST(test_an_overloaded_core_is_asked_again_later, w)
 {
-    struct world *w = *state;
     int index = add_plain(w, 5);
     fake_core_refuse(w->core, FAKE_CLAIM, 503, 3);
     fake_core_refuse(w->core, FAKE_START, 503, 2);
@@ -529,10 +521,9 @@ static void test_an_overloaded_core_is_asked_again_later(void **state)
     assert_true(fake_core_task(w->core, index).success);
 }
 
-static void test_large_results_go_out_in_calls_of_bounded_size(void **state)
+CORE_TEST(test_large_results_go_out_in_calls_of_bounded_size, w)
 {
-    struct world *w = *state;
-    w->config.concurrency = 4;
+    w->settings.runner_concurrency = 4;
     for (int i = 0; i < 16; i++)
         add(w, WORK_LARGE_OUTPUT, 20, MAX_RUNTIME_MS, 1);
     run(w);
@@ -542,10 +533,9 @@ static void test_large_results_go_out_in_calls_of_bounded_size(void **state)
         assert_in_range(strlen(fake_core_task(w->core, i).result), 262144 - 8, 262144);
 }
 
-static void test_a_result_that_core_finds_too_large_becomes_a_failure(void **state)
+CORE_TEST(test_a_result_that_core_finds_too_large_becomes_a_failure, w)
 {
-    struct world *w = *state;
-    w->config.concurrency = 4;
+    w->settings.runner_concurrency = 4;
     fake_core_body_limit(w->core, 100000);
     for (int i = 0; i < 4; i++)
         add(w, i % 2 ? WORK_LARGE_OUTPUT : WORK_SUCCESS_FAST, 20, MAX_RUNTIME_MS, 1);
@@ -557,10 +547,9 @@ static void test_a_result_that_core_finds_too_large_becomes_a_failure(void **sta
 
 /* ---- drain ---- */
 
-static void test_drain_lets_short_jobs_end_and_reports_the_rest_as_shutdown(void **state)
+CORE_TEST(test_drain_lets_short_jobs_end_and_reports_the_rest_as_shutdown, w)
 {
-    struct world *w = *state;
-    w->config.drain_ms = 400;
+    w->settings.runtime_drain_ms = 400;
     int shorter = add_plain(w, 150), longer = add_plain(w, LONG_MS);
     run(w);
     await(w, is_running, shorter);
@@ -591,10 +580,9 @@ static bool was_released(struct fake_core *f, void *index)
     return fake_core_task(f, *(int *)index).releases == 1;
 }
 
-static void test_drain_releases_what_has_not_started(void **state)
+CORE_TEST(test_drain_releases_what_has_not_started, w)
 {
-    struct world *w = *state;
-    w->config.drain_ms = PATIENCE_MS;
+    w->settings.runtime_drain_ms = PATIENCE_MS;
     fake_core_hold(w->core, FAKE_START, true);
     int starting = add_plain(w, 1);
     run(w);
@@ -616,10 +604,9 @@ static bool no_claim_waits(struct fake_core *f, void *self)
     return fake_core_counts(f).claims_waiting == 0;
 }
 
-static void test_drain_gives_up_its_long_polls_and_claims_no_more(void **state)
+CORE_TEST(test_drain_gives_up_its_long_polls_and_claims_no_more, w)
 {
-    struct world *w = *state;
-    w->config.drain_ms = PATIENCE_MS;
+    w->settings.runtime_drain_ms = PATIENCE_MS;
     int running = add_plain(w, 1);
     fake_core_hold(w->core, FAKE_FINISH, true); /* so it has a reason to stay */
     run(w);
@@ -633,10 +620,9 @@ static void test_drain_gives_up_its_long_polls_and_claims_no_more(void **state)
     assert_int_equal(fake_core_task(w->core, late).state, FAKE_QUEUED);
 }
 
-static void test_drain_does_not_wait_for_a_core_that_is_gone(void **state)
+CORE_TEST(test_drain_does_not_wait_for_a_core_that_is_gone, w)
 {
-    struct world *w = *state;
-    w->config.drain_ms = 50;
+    w->settings.runtime_drain_ms = 50;
     int index = add_plain(w, LONG_MS);
     run(w);
     await(w, is_running, index);
@@ -646,45 +632,10 @@ static void test_drain_does_not_wait_for_a_core_that_is_gone(void **state)
     fake_core_run(w->core);
 }
 
-static void test_an_idle_runner_stops_at_once(void **state)
+CORE_TEST(test_an_idle_runner_stops_at_once, w)
 {
-    struct world *w = *state;
-    w->config.drain_ms = LONG_MS;
+    w->settings.runtime_drain_ms = LONG_MS;
     run(w);
     ask_to_stop(w);
     assert_int_equal(exit_status(w), 0);
-}
-
-#define WITH_CORE(test) cmocka_unit_test_setup_teardown(test, open_world, close_world)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        WITH_CORE(test_every_kind_ends_as_the_catalog_says),
-        WITH_CORE(test_retry_on_fail_succeeds_on_its_second_attempt),
-        WITH_CORE(test_the_stored_numbers_count_not_the_tables),
-        WITH_CORE(test_a_task_without_a_usable_definition_fails_and_says_so),
-        WITH_CORE(test_a_job_is_stopped_at_its_own_runtime_limit),
-        WITH_CORE(test_a_started_job_logs_scenario_duration_and_expected_outcome),
-        WITH_CORE(test_a_worker_of_concurrency_one_never_holds_two_tasks),
-        WITH_CORE(test_a_worker_fills_its_concurrency_and_no_more),
-        WITH_CORE(test_two_thousand_workers_share_sixteen_long_polls),
-        WITH_CORE(test_five_thousand_jobs_run_at_once_in_one_small_process),
-        WITH_CORE(test_all_running_tasks_are_renewed_in_one_call),
-        WITH_CORE(test_a_cancelled_job_stops_at_once_and_reports_nothing),
-        WITH_CORE(test_a_lost_lease_ends_the_work_and_frees_the_slot_at_once),
-        WITH_CORE(test_a_restart_of_core_loses_no_report),
-        WITH_CORE(test_a_lost_link_to_core_is_told_when_it_is_back),
-        WITH_CORE(test_an_unanswered_start_is_asked_again_and_the_job_runs_once),
-        WITH_CORE(test_an_unanswered_finish_is_asked_again_and_counts_once),
-        WITH_CORE(test_an_overloaded_core_is_asked_again_later),
-        WITH_CORE(test_large_results_go_out_in_calls_of_bounded_size),
-        WITH_CORE(test_a_result_that_core_finds_too_large_becomes_a_failure),
-        WITH_CORE(test_drain_lets_short_jobs_end_and_reports_the_rest_as_shutdown),
-        WITH_CORE(test_drain_releases_what_has_not_started),
-        WITH_CORE(test_drain_gives_up_its_long_polls_and_claims_no_more),
-        WITH_CORE(test_drain_does_not_wait_for_a_core_that_is_gone),
-        WITH_CORE(test_an_idle_runner_stops_at_once),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

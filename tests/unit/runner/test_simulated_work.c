@@ -1,9 +1,4 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "case.h"
 
 #include <stdio.h>
 
@@ -24,9 +19,8 @@ static bool read_text(const char *text, struct work_definition *ret)
     return usable;
 }
 
-static void test_a_stored_definition_is_read_as_it_stands(void **state)
+TEST(test_a_stored_definition_is_read_as_it_stands)
 {
-    (void)state;
     struct work_definition d;
     assert_true(read_text("{\"work_kind\":\"SUCCESS_FAST\",\"duration_ms\":7,\"should_fail\":true,"
                           "\"payload_size\":1,\"execution_at\":\"2030-01-01T00:00:00Z\"}",
@@ -37,9 +31,8 @@ static void test_a_stored_definition_is_read_as_it_stands(void **state)
     assert_int_equal(d.payload_size, 1);
 }
 
-static void test_an_unusable_definition_is_refused(void **state)
+TEST(test_an_unusable_definition_is_refused)
 {
-    (void)state;
 #define REST "\"should_fail\":false,\"payload_size\":1}"
     static const char *const bad[] = {
         "null",
@@ -63,9 +56,8 @@ static void test_an_unusable_definition_is_refused(void **state)
     assert_false(simulated_work_read(NULL, &d));
 }
 
-static void test_scaling_never_shortens_a_wait_below_its_share(void **state)
+TEST(test_scaling_never_shortens_a_wait_below_its_share)
 {
-    (void)state;
     assert_int_equal(simulated_work_scaled_ms(1000, 1.0), 1000);
     assert_int_equal(simulated_work_scaled_ms(1000, 0.01), 10);
     assert_int_equal(simulated_work_scaled_ms(1001, 0.01), 11);
@@ -74,9 +66,8 @@ static void test_scaling_never_shortens_a_wait_below_its_share(void **state)
     assert_int_equal(simulated_work_scaled_ms(1000, 1000.0), 1000000);
 }
 
-static void test_a_definition_fails_when_it_says_so_and_retry_on_fail_only_once(void **state)
+TEST(test_a_definition_fails_when_it_says_so_and_retry_on_fail_only_once)
 {
-    (void)state;
     struct work_definition plain = {.kind = WORK_SUCCESS_FAST, .should_fail = false};
     struct work_definition once = {.kind = WORK_RETRY_ON_FAIL, .should_fail = true};
     struct work_definition always = {.kind = WORK_RETRY_LIMIT_REACHED, .should_fail = true};
@@ -117,9 +108,8 @@ static void check_result(enum work_kind kind, struct strbuf *out)
     arena_free(a);
 }
 
-static void test_every_result_names_its_scenario_and_checks_its_payload(void **state)
+TEST(test_every_result_names_its_scenario_and_checks_its_payload)
 {
-    (void)state;
     struct strbuf out = {0};
     for (int round = 0; round < 2; round++) /* the second from kept checksums */
         for (unsigned k = 0; k < WORK_KIND_COUNT; k++)
@@ -127,9 +117,8 @@ static void test_every_result_names_its_scenario_and_checks_its_payload(void **s
     strbuf_free(&out);
 }
 
-static void test_large_output_fills_its_payload_size_and_never_exceeds_it(void **state)
+TEST(test_large_output_fills_its_payload_size_and_never_exceeds_it)
 {
-    (void)state;
     struct strbuf out = {0};
     check_result(WORK_LARGE_OUTPUT, &out);
     assert_in_range(out.len, 262144 - 8, 262144);
@@ -144,9 +133,8 @@ static void test_large_output_fills_its_payload_size_and_never_exceeds_it(void *
     strbuf_free(&out);
 }
 
-static void test_many_small_outputs_are_listed_one_by_one(void **state)
+TEST(test_many_small_outputs_are_listed_one_by_one)
 {
-    (void)state;
     struct strbuf out = {0};
     struct arena *a = arena_new(1024);
     struct err err;
@@ -157,18 +145,4 @@ static void test_many_small_outputs_are_listed_one_by_one(void **state)
     assert_true(out.len <= 16384);
     arena_free(a);
     strbuf_free(&out);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_stored_definition_is_read_as_it_stands),
-        cmocka_unit_test(test_an_unusable_definition_is_refused),
-        cmocka_unit_test(test_scaling_never_shortens_a_wait_below_its_share),
-        cmocka_unit_test(test_a_definition_fails_when_it_says_so_and_retry_on_fail_only_once),
-        cmocka_unit_test(test_every_result_names_its_scenario_and_checks_its_payload),
-        cmocka_unit_test(test_large_output_fills_its_payload_size_and_never_exceeds_it),
-        cmocka_unit_test(test_many_small_outputs_are_listed_one_by_one),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

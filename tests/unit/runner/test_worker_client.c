@@ -1,9 +1,4 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "case.h"
 
 #include <poll.h>
 #include <stdio.h>
@@ -84,7 +79,6 @@ static int open_world(void **state)
     w->clock = (struct clock){clock_system.wall_us, skipping_mono_ms, w};
     w->client = worker_client_new(&(struct worker_client_config){
         .socket_path = w->socket_path,
-        .bearer_key = "key-of-this-worker",
         .timeout_ms = PATIENCE_MS,
         .calls_max = 4,
         .clock = &w->clock,
@@ -134,9 +128,10 @@ static struct worker_task_ref last_ref(const struct world *w)
     return (struct worker_task_ref){str_of(w->task_id), str_of(w->token)};
 }
 
-static void test_a_task_is_claimed_started_renewed_and_finished(void **state)
+#define CORE_TEST(name, parameter) TEST_WITH(name, struct world *parameter, open_world, close_world)
+
+CORE_TEST(test_a_task_is_claimed_started_renewed_and_finished, w)
 {
-    struct world *w = *state;
     fake_core_add(w->core, definition, 125000, 2);
     claim(w, 1, 0);
     drive(w, 1);
@@ -164,12 +159,10 @@ static void test_a_task_is_claimed_started_renewed_and_finished(void **state)
     assert_int_equal(t.state, FAKE_FINISHED);
     assert_true(t.success);
     assert_string_equal(t.result, "{\"n\":1}");
-    assert_string_equal(fake_core_counts(w->core).last_authorization, "Bearer key-of-this-worker");
 }
 
-static void test_a_failure_carries_code_message_and_retryable(void **state)
+CORE_TEST(test_a_failure_carries_code_message_and_retryable, w)
 {
-    struct world *w = *state;
     fake_core_add(w->core, definition, 0, 1);
     claim(w, 1, 0);
     drive(w, 1);
@@ -186,9 +179,8 @@ static void test_a_failure_carries_code_message_and_retryable(void **state)
     assert_true(t.retryable);
 }
 
-static void test_refusals_of_single_tasks_come_as_results(void **state)
+CORE_TEST(test_refusals_of_single_tasks_come_as_results, w)
 {
-    struct world *w = *state;
     fake_core_add(w->core, definition, 0, 1);
     claim(w, 1, 0);
     drive(w, 1);
@@ -215,9 +207,8 @@ static bool one_claim_waits(struct fake_core *f, void *self)
     return fake_core_counts(f).claims_waiting == 1;
 }
 
-static void test_a_long_poll_is_answered_when_work_arrives(void **state)
+CORE_TEST(test_a_long_poll_is_answered_when_work_arrives, w)
 {
-    struct world *w = *state;
     claim(w, 8, 30000);
     worker_client_work(w->client);
     int64_t begun_ms = clock_mono_ms(&clock_system);
@@ -231,9 +222,8 @@ static void test_a_long_poll_is_answered_when_work_arrives(void **state)
     assert_int_equal(w->task_count, 1);
 }
 
-static void test_connections_are_kept_and_reused(void **state)
+CORE_TEST(test_connections_are_kept_and_reused, w)
 {
-    struct world *w = *state;
     for (int i = 1; i <= 50; i++) {
         claim(w, 1, 0);
         drive(w, i);
@@ -242,9 +232,8 @@ static void test_connections_are_kept_and_reused(void **state)
     assert_int_equal(fake_core_counts(w->core).connections, 1);
 }
 
-static void test_calls_in_flight_are_bounded(void **state)
+CORE_TEST(test_calls_in_flight_are_bounded, w)
 {
-    struct world *w = *state;
     for (int i = 0; i < 4; i++) {
         assert_true(worker_client_can_call(w->client));
         claim(w, 1, 0);
@@ -254,9 +243,8 @@ static void test_calls_in_flight_are_bounded(void **state)
     assert_true(worker_client_can_call(w->client));
 }
 
-static void test_an_overloaded_core_makes_the_client_back_off_and_come_back(void **state)
+CORE_TEST(test_an_overloaded_core_makes_the_client_back_off_and_come_back, w)
 {
-    struct world *w = *state;
     fake_core_refuse(w->core, FAKE_CLAIM, 503, 1);
     claim(w, 1, 0);
     drive(w, 1);
@@ -271,9 +259,8 @@ static void test_an_overloaded_core_makes_the_client_back_off_and_come_back(void
     assert_int_equal(worker_client_ready_at_ms(w->client), 0);
 }
 
-static void test_a_refused_call_tells_status_and_code(void **state)
+CORE_TEST(test_a_refused_call_tells_status_and_code, w)
 {
-    struct world *w = *state;
     fake_core_refuse(w->core, FAKE_CLAIM, 403, 1);
     claim(w, 1, 0);
     drive(w, 1);
@@ -282,9 +269,8 @@ static void test_a_refused_call_tells_status_and_code(void **state)
     assert_non_null(strstr(w->detail, "RFA_TEST"));
 }
 
-static void test_backoff_grows_to_its_cap_while_core_is_gone(void **state)
+CORE_TEST(test_backoff_grows_to_its_cap_while_core_is_gone, w)
 {
-    struct world *w = *state;
     int64_t full_ms = WORKER_BACKOFF_MS_MIN;
     fake_core_stop(w->core);
     for (int i = 1; i <= 9; i++) {
@@ -303,9 +289,8 @@ static void test_backoff_grows_to_its_cap_while_core_is_gone(void **state)
     assert_int_equal(w->kind, WORKER_ANSWERED);
 }
 
-static void test_a_cut_answer_is_not_taken_for_one(void **state)
+CORE_TEST(test_a_cut_answer_is_not_taken_for_one, w)
 {
-    struct world *w = *state;
     fake_core_add(w->core, definition, 0, 1);
     fake_core_cut_answer(w->core, FAKE_CLAIM, 1);
     claim(w, 1, 0);
@@ -314,9 +299,8 @@ static void test_a_cut_answer_is_not_taken_for_one(void **state)
     assert_int_equal(fake_core_task(w->core, 0).state, FAKE_ASSIGNED); /* yet it was done */
 }
 
-static void test_an_abandoned_call_never_answers(void **state)
+CORE_TEST(test_an_abandoned_call_never_answers, w)
 {
-    struct world *w = *state;
     struct worker_call *call = claim(w, 1, 30000);
     worker_client_work(w->client);
     worker_client_abandon(w->client, call);
@@ -326,11 +310,9 @@ static void test_an_abandoned_call_never_answers(void **state)
     assert_int_equal(w->answers, 1);
 }
 
-static void test_unreadable_answers_are_errors_and_items_without_ids_are_left_out(void **state)
+ARENA_TEST(test_unreadable_answers_are_errors_and_items_without_ids_are_left_out, a)
 {
-    (void)state;
     static const char *const bad[] = {"", "{", "[]", "null", "{}", "\xff", "{\"tasks\":1}", "{\"tasks\":[]"};
-    struct arena *a = arena_new(4096);
     struct worker_answer answer = {0};
     struct err err;
     for (size_t i = 0; i < LENGTH_OF(bad); i++)
@@ -349,38 +331,4 @@ static void test_unreadable_answers_are_errors_and_items_without_ids_are_left_ou
                      ERR_OK);
     assert_int_equal(answer.result_count, 1);
     assert_false(answer.results[0].ok);
-    static const char *const no_spans[] = {"",
-                                           "{}",
-                                           "{\"count\":1}",
-                                           "{\"otlp\":{}}",
-                                           "{\"count\":-1,\"otlp\":{}}",
-                                           "{\"count\":1,\"otlp\":\"{}\"}"};
-    for (size_t i = 0; i < LENGTH_OF(no_spans); i++)
-        assert_int_not_equal(worker_message_read_spans(a, str_of(no_spans[i]), &answer, &err), ERR_OK);
-    struct str spans = STR("{\"count\":2,\"otlp\": {\"resourceSpans\":[1, 2]} }");
-    assert_int_equal(worker_message_read_spans(a, spans, &answer, &err), ERR_OK);
-    assert_int_equal(answer.span_count, 2);
-    assert_true(str_is(answer.otlp, "{\"resourceSpans\":[1, 2]}"));
-    arena_free(a);
-}
-
-#define WITH_CORE(test) cmocka_unit_test_setup_teardown(test, open_world, close_world)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        WITH_CORE(test_a_task_is_claimed_started_renewed_and_finished),
-        WITH_CORE(test_a_failure_carries_code_message_and_retryable),
-        WITH_CORE(test_refusals_of_single_tasks_come_as_results),
-        WITH_CORE(test_a_long_poll_is_answered_when_work_arrives),
-        WITH_CORE(test_connections_are_kept_and_reused),
-        WITH_CORE(test_calls_in_flight_are_bounded),
-        WITH_CORE(test_an_overloaded_core_makes_the_client_back_off_and_come_back),
-        WITH_CORE(test_a_refused_call_tells_status_and_code),
-        WITH_CORE(test_backoff_grows_to_its_cap_while_core_is_gone),
-        WITH_CORE(test_a_cut_answer_is_not_taken_for_one),
-        WITH_CORE(test_an_abandoned_call_never_answers),
-        cmocka_unit_test(test_unreadable_answers_are_errors_and_items_without_ids_are_left_out),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,5 @@
 /* Plans as they are read: bounds of each member, and what is told of one that cannot be run. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
+#include "case.h"
 
 #include "base/must.h"
 #include "runs/plan.h"
@@ -24,7 +20,7 @@ static const char *told(struct arena *a, const char *text, struct plan *ret_plan
     return arena_str(a, str_of(err.detail)).ptr;
 }
 
-static void test_a_cycle_is_told_with_its_path(void **state)
+TEST(test_a_cycle_is_told_with_its_path)
 {
     static const struct {
         const char *plan, *path;
@@ -38,7 +34,6 @@ static void test_a_cycle_is_told_with_its_path(void **state)
               "{\"stepId\":\"z\",\"dependsOn\":[\"before\",\"x\"]},{\"stepId\":\"beside\"}"),
          "x -> y -> z -> x"},
     };
-    (void)state;
     for (size_t i = 0; i < LENGTH_OF(cases); i++) {
         struct arena *a = arena_new(4096);
         struct plan plan;
@@ -49,13 +44,11 @@ static void test_a_cycle_is_told_with_its_path(void **state)
     }
 }
 
-static void test_a_long_cycle_is_cut_in_the_middle(void **state)
+ARENA_TEST(test_a_long_cycle_is_cut_in_the_middle, a)
 {
     enum { STEPS = 500 };
-    struct arena *a = arena_new(4096);
     struct strbuf b = {0};
     struct plan plan;
-    (void)state;
     strbuf_add_text(&b, "{\"planId\":\"p\",\"planVersion\":\"1\",\"steps\":[");
     for (int i = 0; i < STEPS; i++)
         strbuf_addf(&b, "%s{\"stepId\":\"step%d\",\"dependsOn\":[\"step%d\"]}", i ? "," : "", i,
@@ -66,31 +59,44 @@ static void test_a_long_cycle_is_cut_in_the_middle(void **state)
     const char *end = " -> ... -> step0";
     assert_string_equal(said + strlen(said) - strlen(end), end);
     strbuf_free(&b);
-    arena_free(a);
 }
 
-static void test_a_dependency_that_is_no_step_is_named_with_its_place(void **state)
+ARENA_TEST(test_a_dependency_that_is_no_step_is_named_with_its_place, a)
 {
-    struct arena *a = arena_new(4096);
     struct plan plan;
-    (void)state;
     assert_string_equal(
         told(a, PLAN("{\"stepId\":\"clean\"},{\"stepId\":\"rank\",\"dependsOn\":[\"clean\",\"cleen\"]}"),
              &plan),
         "step rank depends on cleen, which is no step of the plan (/steps/1/dependsOn/1)");
     assert_string_equal(told(a, PLAN("{\"stepId\":\"a\",\"dependsOn\":[7]}"), &plan),
                         "step a: /steps/0/dependsOn/0 has to be a stepId");
-    arena_free(a);
 }
 
-static void test_timeouts_and_delays_are_read_within_their_bounds(void **state)
+/* [RUN-073] [RUN-074] A name is one step's, and the delimiter of keys is in none. */
+TEST(test_names_that_could_be_mistaken_are_refused)
+{
+    static const char *const plans[] = {
+        PLAN("{\"stepId\":\"a\"},{\"stepId\":\"a\"}"),
+        PLAN("{\"stepId\":\"a|b\"}"),
+        PLAN("{\"stepId\":\"a\",\"queue\":\"Not A Queue\"}"),
+        PLAN("{\"stepId\":\"a\"},{\"stepId\":\"b\",\"dependsOn\":[\"a\",\"a\"]}"),
+        "{\"planId\":\"x|y\",\"planVersion\":\"1\",\"steps\":[{\"stepId\":\"a\"}]}",
+        "{\"planId\":\"x\",\"planVersion\":\"1|2\",\"steps\":[{\"stepId\":\"a\"}]}",
+    };
+    for (size_t i = 0; i < LENGTH_OF(plans); i++) {
+        struct arena *a = arena_new(4096);
+        struct plan plan;
+        assert_string_not_equal(told(a, plans[i], &plan), "");
+        arena_free(a);
+    }
+}
+
+ARENA_TEST(test_timeouts_and_delays_are_read_within_their_bounds, a)
 {
     static const char *const bad[] = {"\"timeoutMs\":0",     "\"timeoutMs\":86400001",  "\"timeoutMs\":\"1\"",
                                       "\"delayMs\":-1",      "\"delayMs\":31536000001", "\"delayMs\":1.5",
                                       "\"maxAttempts\":101", "\"maxAttempts\":0"};
-    struct arena *a = arena_new(4096);
     struct plan plan;
-    (void)state;
     assert_string_equal(told(a,
                              PLAN("{\"stepId\":\"a\",\"timeoutMs\":86400000,\"delayMs\":31536000000},"
                                   "{\"stepId\":\"b\"}"),
@@ -107,16 +113,4 @@ static void test_timeouts_and_delays_are_read_within_their_bounds(void **state)
         assert_true(str_starts(str_of(said), "step a: "));
         assert_non_null(strstr(said, "has to be "));
     }
-    arena_free(a);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_cycle_is_told_with_its_path),
-        cmocka_unit_test(test_a_long_cycle_is_cut_in_the_middle),
-        cmocka_unit_test(test_a_dependency_that_is_no_step_is_named_with_its_place),
-        cmocka_unit_test(test_timeouts_and_delays_are_read_within_their_bounds),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,9 @@
 /* The envelope: what is refused and why, what passes, and that nothing is lost on the way through. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "case.h"
 
 #include "base/must.h"
 #include "runs/run_event.h"
@@ -102,9 +98,8 @@ static enum err_code decode(const struct envelope *e, const char *word)
 #pragma GCC diagnostic ignored "-Woverride-init"
 
 /* [RUN-026] [RUN-027] [RUN-028] [RUN-029] [RUN-030] [RUN-031] [RUN-032] [RUN-033] */
-static void test_every_text_is_required_and_not_empty(void **state)
+TEST(test_every_text_is_required_and_not_empty)
 {
-    (void)state;
     TAKEN(.payload = NULL);
     REFUSED("eventId", .event_id = NULL);
     REFUSED("eventId", .event_id = "\"7d1a2b3c-4d5e-1f60-8a7b-9c0d1e2f3a4b\""); /* version 1 */
@@ -130,9 +125,8 @@ static void test_every_text_is_required_and_not_empty(void **state)
 }
 
 /* [RUN-034] [RUN-035] [RUN-043] */
-static void test_attempts_are_whole_numbers_from_one(void **state)
+TEST(test_attempts_are_whole_numbers_from_one)
 {
-    (void)state;
     TAKEN(.logical_attempt = "2147483647", .engine_attempt = "2147483647");
     REFUSED("engineAttemptId", .engine_attempt = NULL);
     REFUSED("engineAttemptId", .engine_attempt = "\"1\"");
@@ -147,9 +141,8 @@ static void test_attempts_are_whole_numbers_from_one(void **state)
 }
 
 /* [RUN-036] [RUN-037] */
-static void test_key_and_time_have_their_form(void **state)
+TEST(test_key_and_time_have_their_form)
 {
-    (void)state;
     TAKEN(.emitted_at = "\"2026-11-15T10:00:00+00:00\"");
     REFUSED("idempotencyKey", .key = "");
     REFUSED("emittedAt", .emitted_at = NULL);
@@ -161,9 +154,8 @@ static void test_key_and_time_have_their_form(void **state)
 }
 
 /* [RUN-038] [RUN-039] [RUN-018] */
-static void test_step_events_name_a_step_and_run_events_none(void **state)
+TEST(test_step_events_name_a_step_and_run_events_none)
 {
-    (void)state;
     for (int i = 0; i < RUN_EVENT_COUNT; i++) {
         char type[32];
         snprintf(type, sizeof type, "\"%s\"", run_event_text((enum run_event_type)i));
@@ -181,9 +173,8 @@ static void test_step_events_name_a_step_and_run_events_none(void **state)
 }
 
 /* [RUN-073] [RUN-074] */
-static void test_the_delimiter_is_in_no_part_of_the_key(void **state)
+TEST(test_the_delimiter_is_in_no_part_of_the_key)
 {
-    (void)state;
     REFUSED("|", .run_id = "\"a|b\"");
     REFUSED("|", .event_type = "\"a|b\"");
     REFUSED("|", .plan_id = "\"a|b\"");
@@ -193,9 +184,8 @@ static void test_the_delimiter_is_in_no_part_of_the_key(void **state)
 }
 
 /* [RUN-090] [RUN-062] [RUN-089] [RUN-041] */
-static void test_unknown_types_pass_and_unknown_members_do_not(void **state)
+TEST(test_unknown_types_pass_and_unknown_members_do_not)
 {
-    (void)state;
     TAKEN(.event_type = "\"FooHappened\"");
     TAKEN(.event_type = "\"FooHappened\"", .step_id = NULL);
     TAKEN(.payload = "{\"a\":[1,2]}");
@@ -207,9 +197,8 @@ static void test_unknown_types_pass_and_unknown_members_do_not(void **state)
 }
 
 /* [RUN-072] [RUN-087]: tenant, project, environment and engine attempt take no part in the key. */
-static void test_the_key_does_not_know_whose_event_it_is(void **state)
+TEST(test_the_key_does_not_know_whose_event_it_is)
 {
-    (void)state;
     struct envelope e = {GOOD};
     struct strbuf text = {0};
     text_of(&e, &text);
@@ -222,11 +211,9 @@ static void test_the_key_does_not_know_whose_event_it_is(void **state)
 }
 
 /* [RUN-089]: all that was written is there again. */
-static void test_an_event_is_written_as_it_was_read(void **state)
+ARENA_TEST(test_an_event_is_written_as_it_was_read, a)
 {
-    (void)state;
     const struct envelope e = {GOOD, .payload = "{\"b\":1,\"a\":[\"x\",null]}", .tenant_id = "\"t \\u00fc\""};
-    struct arena *a = arena_new(1 << 14);
     struct strbuf text = {0}, again = {0};
     struct run_event event;
     struct json_writer w;
@@ -243,12 +230,10 @@ static void test_an_event_is_written_as_it_was_read(void **state)
     assert_true(json_equal(j, back));
     strbuf_free(&text);
     strbuf_free(&again);
-    arena_free(a);
 }
 
-static void test_only_an_object_is_an_event(void **state)
+TEST(test_only_an_object_is_an_event)
 {
-    (void)state;
     static const char *const others[] = {"[]", "1", "null", "\"x\"", "true", "{}"};
     for (size_t i = 0; i < LENGTH_OF(others); i++) {
         struct arena *a = arena_new(1 << 12);
@@ -259,20 +244,4 @@ static void test_only_an_object_is_an_event(void **state)
         assert_int_equal(run_event_decode(j, &event, &err), ERR_EVENT_INVALID);
         arena_free(a);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_text_is_required_and_not_empty),
-        cmocka_unit_test(test_attempts_are_whole_numbers_from_one),
-        cmocka_unit_test(test_key_and_time_have_their_form),
-        cmocka_unit_test(test_step_events_name_a_step_and_run_events_none),
-        cmocka_unit_test(test_the_delimiter_is_in_no_part_of_the_key),
-        cmocka_unit_test(test_unknown_types_pass_and_unknown_members_do_not),
-        cmocka_unit_test(test_the_key_does_not_know_whose_event_it_is),
-        cmocka_unit_test(test_an_event_is_written_as_it_was_read),
-        cmocka_unit_test(test_only_an_object_is_an_event),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

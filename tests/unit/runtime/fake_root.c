@@ -114,13 +114,10 @@ static int run_plan(const struct process_start *start, enum fake_plan plan)
     return 99;
 }
 
-static int fake_core(const struct process_start *start)
+static int run_fake(const struct process_start *start)
 {
-    return run_plan(start, plans.core);
-}
-
-static int fake_runner(const struct process_start *start)
-{
+    if (start->kind->id == PROCESS_CORE)
+        return run_plan(start, plans.core);
     bool first = start->instance == 1 && plans.runner_1 != FAKE_SERVE;
     return run_plan(start, first ? plans.runner_1 : plans.runner);
 }
@@ -179,7 +176,7 @@ static _Noreturn void be_root(struct fake_root *f)
     struct supervisor_config config = {
         .secrets_fd = -1,
         .settings = &f->settings,
-        .mains = {[PROCESS_CORE] = fake_core, [PROCESS_RUNNER] = fake_runner},
+        .run = f->run ? f->run : run_fake,
         .on_ready = told_ready,
     };
     _exit(supervisor_run(&config));

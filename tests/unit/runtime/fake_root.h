@@ -44,6 +44,7 @@ struct fake_event {
 struct fake_root {
     struct settings settings;
     struct fake_plans plans;
+    process_main_fn *run;    /* the children's main function instead of a plan; NULL: a plan */
     char base[64], data[96]; /* data directory, inside a temporary one */
     bool stderr_stuck;       /* a pipe that is full and that nobody reads */
     pid_t pid;

@@ -1,9 +1,5 @@
 /* Actors: a mailbox each, failures that stay where they are, and a supervisor that knows when to end. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
+#include "case.h"
 
 #include "base/must.h"
 #include "runtime/actor.h"
@@ -112,9 +108,10 @@ static int tear_down(void **state)
     return 0;
 }
 
-static void test_messages_are_handled_in_order_and_a_full_mailbox_refuses(void **state)
+#define ACTOR_TEST(name) TEST_BETWEEN(name, set_up, tear_down)
+
+ACTOR_TEST(test_messages_are_handled_in_order_and_a_full_mailbox_refuses)
 {
-    (void)state;
     open_with(30);
     for (int i = 0; i < MAILBOX; i++)
         assert_true(actors_send(actors, 2, message(GOOD, i)));
@@ -130,9 +127,8 @@ static void test_messages_are_handled_in_order_and_a_full_mailbox_refuses(void *
 }
 
 /* [TOP-023] [TOP-043] */
-static void test_a_failing_actor_is_restarted_alone_and_keeps_what_waits(void **state)
+ACTOR_TEST(test_a_failing_actor_is_restarted_alone_and_keeps_what_waits)
 {
-    (void)state;
     open_with(30);
     int64_t now = 0;
     for (int round = 0; round < 10; round++) { /* partition 0 fails ten times */
@@ -162,9 +158,8 @@ static void test_a_failing_actor_is_restarted_alone_and_keeps_what_waits(void **
     assert_false(actors_ended(actors));
 }
 
-static void test_later_restarts_wait_and_the_messages_with_them(void **state)
+ACTOR_TEST(test_later_restarts_wait_and_the_messages_with_them)
 {
-    (void)state;
     open_with(30);
     for (int i = 0; i < 3; i++) {
         assert_true(actors_send(actors, 0, message(BAD, i)));
@@ -180,9 +175,8 @@ static void test_later_restarts_wait_and_the_messages_with_them(void **state)
     assert_int_equal(world.handled_count, before + 1);
 }
 
-static void test_one_restart_too_many_ends_the_supervisor_and_gives_everything_back(void **state)
+ACTOR_TEST(test_one_restart_too_many_ends_the_supervisor_and_gives_everything_back)
 {
-    (void)state;
     open_with(2);
     assert_true(actors_send(actors, 3, message(SLOW, 40)));
     for (int i = 0; i < 2; i++) {
@@ -208,9 +202,8 @@ static void test_one_restart_too_many_ends_the_supervisor_and_gives_everything_b
     assert_true(actors_due(actors) == INT64_MAX);
 }
 
-static void test_a_busy_actor_takes_no_more_until_it_is_ready(void **state)
+ACTOR_TEST(test_a_busy_actor_takes_no_more_until_it_is_ready)
 {
-    (void)state;
     open_with(30);
     assert_true(actors_send(actors, 0, message(SLOW, 1)));
     assert_true(actors_send(actors, 0, message(GOOD, 2)));
@@ -223,9 +216,8 @@ static void test_a_busy_actor_takes_no_more_until_it_is_ready(void **state)
     assert_int_equal(world.handled[1].number, 2);
 }
 
-static void test_a_message_for_later_stays_first(void **state)
+ACTOR_TEST(test_a_message_for_later_stays_first)
 {
-    (void)state;
     open_with(30);
     world.not_yet = true;
     for (int i = 0; i < MAILBOX; i++)
@@ -240,9 +232,8 @@ static void test_a_message_for_later_stays_first(void **state)
         assert_int_equal(world.handled[i].number, i);
 }
 
-static void test_a_failure_outside_of_handle_counts_the_same(void **state)
+ACTOR_TEST(test_a_failure_outside_of_handle_counts_the_same)
 {
-    (void)state;
     open_with(1);
     assert_true(actors_send(actors, 0, message(SLOW, 1)));
     actors_run(actors, 0);
@@ -256,9 +247,8 @@ static void test_a_failure_outside_of_handle_counts_the_same(void **state)
     assert_true(actors_ended(actors));
 }
 
-static void test_a_start_that_fails_is_a_failure_of_its_actor(void **state)
+ACTOR_TEST(test_a_start_that_fails_is_a_failure_of_its_actor)
 {
-    (void)state;
     world.failing_starts = 2;
     open_with(30);
     assert_int_equal(actors_state(actors, 0), ACTOR_RESTARTS);
@@ -271,9 +261,8 @@ static void test_a_start_that_fails_is_a_failure_of_its_actor(void **state)
 }
 
 /* [TOP-082] */
-static void test_no_actor_keeps_the_others_waiting(void **state)
+ACTOR_TEST(test_no_actor_keeps_the_others_waiting)
 {
-    (void)state;
     open_with(30);
     assert_true(actors_send(actors, 0, message(SLOW, 1)));
     actors_run(actors, 0); /* partition 0 never comes back */
@@ -283,21 +272,4 @@ static void test_no_actor_keeps_the_others_waiting(void **state)
         assert_int_equal(actors_run(actors, i), 1);
         assert_int_equal(world.handled[world.handled_count - 1].partition, partition);
     }
-}
-
-int main(void)
-{
-#define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-    const struct CMUnitTest tests[] = {
-        T(test_messages_are_handled_in_order_and_a_full_mailbox_refuses),
-        T(test_a_failing_actor_is_restarted_alone_and_keeps_what_waits),
-        T(test_later_restarts_wait_and_the_messages_with_them),
-        T(test_one_restart_too_many_ends_the_supervisor_and_gives_everything_back),
-        T(test_a_busy_actor_takes_no_more_until_it_is_ready),
-        T(test_a_message_for_later_stays_first),
-        T(test_a_failure_outside_of_handle_counts_the_same),
-        T(test_a_start_that_fails_is_a_failure_of_its_actor),
-        T(test_no_actor_keeps_the_others_waiting),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

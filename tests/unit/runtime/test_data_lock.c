@@ -1,9 +1,5 @@
 /* One Weir per data directory. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
+#include "case.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -37,12 +33,13 @@ static int tear_down(void **state)
     return system(command);
 }
 
-static void test_a_missing_directory_is_made_for_the_owner_only(void **state)
+#define LOCK_TEST(name) TEST_BETWEEN(name, set_up, tear_down)
+
+LOCK_TEST(test_a_missing_directory_is_made_for_the_owner_only)
 {
     char path[128];
     struct stat info;
     struct err err;
-    (void)state;
     snprintf(path, sizeof path, "%s/a/b/", base);
     assert_int_equal(data_dir_create(path, &err), ERR_OK);
     assert_int_equal(stat(path, &info), 0);
@@ -50,11 +47,10 @@ static void test_a_missing_directory_is_made_for_the_owner_only(void **state)
     assert_int_equal(data_dir_create(path, &err), ERR_OK); /* again is fine */
 }
 
-static void test_a_file_in_the_place_of_the_directory_is_refused_by_name(void **state)
+LOCK_TEST(test_a_file_in_the_place_of_the_directory_is_refused_by_name)
 {
     char path[128];
     struct err err;
-    (void)state;
     snprintf(path, sizeof path, "%s/file", base);
     close(open(path, O_CREAT | O_WRONLY, 0600));
     assert_int_equal(data_dir_create(path, &err), ERR_CONFIG_INVALID);
@@ -62,12 +58,11 @@ static void test_a_file_in_the_place_of_the_directory_is_refused_by_name(void **
     assert_non_null(strstr(err.detail, "not a directory"));
 }
 
-static void test_a_second_taker_is_refused_at_once_with_the_pid_of_the_first(void **state)
+LOCK_TEST(test_a_second_taker_is_refused_at_once_with_the_pid_of_the_first)
 {
     int first, second;
     struct err err;
     char pid[32];
-    (void)state;
     assert_int_equal(data_lock_take(base, 10000, &first, &err), ERR_OK);
     struct pace before = pace_start();
     assert_int_not_equal(data_lock_take(base, 10000, &second, &err), ERR_OK);
@@ -106,11 +101,10 @@ static pid_t leave_an_orphan(int hold[2])
     return root;
 }
 
-static void test_a_child_of_a_dead_root_still_keeps_a_second_writer_away(void **state)
+LOCK_TEST(test_a_child_of_a_dead_root_still_keeps_a_second_writer_away)
 {
     int hold[2], fd;
     struct err err;
-    (void)state;
     pid_t dead_root = leave_an_orphan(hold);
     assert_int_not_equal(data_lock_take(base, 0, &fd, &err), ERR_OK);
     assert_non_null(strstr(err.detail, "still held"));
@@ -120,12 +114,11 @@ static void test_a_child_of_a_dead_root_still_keeps_a_second_writer_away(void **
     assert_int_equal(waitpid(dead_root, NULL, 0), dead_root);
 }
 
-static void test_the_epoch_grows_with_every_core_and_outlives_the_lock(void **state)
+LOCK_TEST(test_the_epoch_grows_with_every_core_and_outlives_the_lock)
 {
     int fd;
     struct err err;
     int64_t epoch = 0;
-    (void)state;
     for (int64_t root = 0; root < 3; root++) {
         assert_int_equal(data_lock_take(base, 0, &fd, &err), ERR_OK);
         for (int64_t core = 1; core <= 2; core++) {
@@ -137,10 +130,9 @@ static void test_the_epoch_grows_with_every_core_and_outlives_the_lock(void **st
 }
 
 /* As it was written before there was an epoch, and as a cut write would leave it. */
-static void test_a_lock_file_of_another_form_is_taken_all_the_same(void **state)
+LOCK_TEST(test_a_lock_file_of_another_form_is_taken_all_the_same)
 {
     static const char *const texts[] = {"", "12345\n", "nonsense", "12345\nx y\n", "\n\n\n"};
-    (void)state;
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         char path[128];
         struct err err;
@@ -154,18 +146,4 @@ static void test_a_lock_file_of_another_form_is_taken_all_the_same(void **state)
         assert_int_equal(epoch, 1);
         data_lock_release(fd);
     }
-}
-
-int main(void)
-{
-#define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-    const struct CMUnitTest tests[] = {
-        T(test_a_missing_directory_is_made_for_the_owner_only),
-        T(test_a_file_in_the_place_of_the_directory_is_refused_by_name),
-        T(test_a_second_taker_is_refused_at_once_with_the_pid_of_the_first),
-        T(test_the_epoch_grows_with_every_core_and_outlives_the_lock),
-        T(test_a_lock_file_of_another_form_is_taken_all_the_same),
-        T(test_a_child_of_a_dead_root_still_keeps_a_second_writer_away),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,5 @@
 /* The crash policy as a list, and the events it becomes. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
+#include "case.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -86,18 +82,16 @@ static void (*const emitters[FAILURE_MODE_COUNT])(void) = {
 };
 
 /* [TOP-032] */
-static void test_there_are_exactly_three_classes(void **state)
+TEST(test_there_are_exactly_three_classes)
 {
-    (void)state;
     assert_int_equal(FAILURE_CLASS_COUNT, 3);
     assert_string_equal(failure_class_name(FAILURE_FATAL), "fatal");
     assert_string_equal(failure_class_name(FAILURE_RECOVERABLE), "recoverable");
     assert_string_equal(failure_class_name(FAILURE_DEGRADED), "degraded");
 }
 
-static void test_an_event_carries_every_dimension_of_its_mode(void **state)
+TEST(test_an_event_carries_every_dimension_of_its_mode)
 {
-    (void)state;
     for (enum failure_mode mode = 0; mode < FAILURE_MODE_COUNT; mode++) {
         uint64_t before = failure_count(mode);
         const struct json *event = event_of(emitters[mode]);
@@ -124,7 +118,7 @@ static void test_an_event_carries_every_dimension_of_its_mode(void **state)
 }
 
 /* Class and dimensions of each row of the matrix, word by word; what each needs is the seed's. */
-static void test_the_modes_are_those_of_the_matrix(void **state)
+TEST(test_the_modes_are_those_of_the_matrix)
 {
     static const struct {
         enum failure_mode mode;
@@ -147,7 +141,6 @@ static void test_the_modes_are_those_of_the_matrix(void **state)
         {FAILURE_MODE_EXHAUSTED, FAILURE_FATAL, FAILURE_ACTION_END,
          "component failure_class restart_count window_s domain"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof matrix / sizeof matrix[0]; i++) {
         const struct failure_mode_info *info = &failure_modes[matrix[i].mode];
         assert_int_equal(info->failure_class, matrix[i].failure_class);
@@ -158,9 +151,8 @@ static void test_the_modes_are_those_of_the_matrix(void **state)
 }
 
 /* A dimension without a value is told as such, never left out. */
-static void test_a_missing_text_is_told_as_none(void **state)
+TEST(test_a_missing_text_is_told_as_none)
 {
-    (void)state;
     const struct json *event = event_of(emit_actor_failed);
     assert_true(str_is(json_get(event, "reason")->text, "none"));
 }
@@ -181,11 +173,5 @@ static int tear_down(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_there_are_exactly_three_classes),
-        cmocka_unit_test(test_an_event_carries_every_dimension_of_its_mode),
-        cmocka_unit_test(test_the_modes_are_those_of_the_matrix),
-        cmocka_unit_test(test_a_missing_text_is_told_as_none),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return test_run("tests", set_up, tear_down);
 }

@@ -1,9 +1,5 @@
 /* Which process counts as silent. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
+#include "case.h"
 
 #include <signal.h>
 #include <string.h>
@@ -33,9 +29,10 @@ static bool silent_after(int64_t ms)
     return heartbeat_silent(&pages[1], TIMEOUT_MS, clock_mono_ms(&clock_system) + ms, &silence);
 }
 
-static void test_a_loop_that_does_not_beat_is_silent_after_its_time(void **state)
+#define PAGE_TEST(name) TEST_BETWEEN(name, set_up, NULL)
+
+PAGE_TEST(test_a_loop_that_does_not_beat_is_silent_after_its_time)
 {
-    (void)state;
     assert_false(silent_after(1000000)); /* no loops, nobody silent: still starting, or a test's child */
     struct heart *one = heart_open("one"), *two = heart_open("two");
     assert_false(silent_after(TIMEOUT_MS / 2));
@@ -48,9 +45,8 @@ static void test_a_loop_that_does_not_beat_is_silent_after_its_time(void **state
     assert_false(silent_after(TIMEOUT_MS * 2)); /* it ended; nobody misses it */
 }
 
-static void test_a_loop_that_waits_for_a_disk_is_not_silent(void **state)
+PAGE_TEST(test_a_loop_that_waits_for_a_disk_is_not_silent)
 {
-    (void)state;
     struct heart *h = heart_open("commit");
     heart_waits(h, true);
     assert_false(silent_after(3600000));
@@ -58,9 +54,8 @@ static void test_a_loop_that_waits_for_a_disk_is_not_silent(void **state)
     assert_true(silent_after(TIMEOUT_MS * 2)); /* the control: the same loop, without the wait */
 }
 
-static void test_a_page_is_cleared_for_the_next_process_and_keeps_its_counters(void **state)
+PAGE_TEST(test_a_page_is_cleared_for_the_next_process_and_keeps_its_counters)
 {
-    (void)state;
     heart_open("old");
     heart_add_count(3);
     heartbeat_clear(&pages[1]);
@@ -71,9 +66,8 @@ static void test_a_page_is_cleared_for_the_next_process_and_keeps_its_counters(v
     assert_string_equal(silence.loop, "new");
 }
 
-static void test_loops_beyond_the_slots_are_not_watched_and_do_no_harm(void **state)
+PAGE_TEST(test_loops_beyond_the_slots_are_not_watched_and_do_no_harm)
 {
-    (void)state;
     for (int i = 0; i < HEART_SLOTS; i++)
         assert_non_null(heart_open("many"));
     struct heart *none = heart_open("one more");
@@ -84,9 +78,8 @@ static void test_loops_beyond_the_slots_are_not_watched_and_do_no_harm(void **st
     assert_true(silent_after(TIMEOUT_MS * 2));
 }
 
-static void test_counters_of_all_processes_add_up(void **state)
+PAGE_TEST(test_counters_of_all_processes_add_up)
 {
-    (void)state;
     heart_add_count(0);
     pid_t child = fork();
     if (child == 0) {
@@ -101,10 +94,9 @@ static void test_counters_of_all_processes_add_up(void **state)
     assert_int_equal(heart_count_all(0), 3);
 }
 
-static void test_a_process_cannot_write_on_the_page_of_another(void **state)
+PAGE_TEST(test_a_process_cannot_write_on_the_page_of_another)
 {
     int status;
-    (void)state;
     pid_t child = fork();
     if (child == 0) {
         signal(SIGSEGV, SIG_DFL);
@@ -118,9 +110,8 @@ static void test_a_process_cannot_write_on_the_page_of_another(void **state)
     assert_int_equal(atomic_load(&pages[2].slots[0].beat_ms), 1);
 }
 
-static void test_sleeps_are_cut_to_the_interval(void **state)
+PAGE_TEST(test_sleeps_are_cut_to_the_interval)
 {
-    (void)state;
     assert_int_equal(heart_sleep_ms(-1), 250);
     assert_int_equal(heart_sleep_ms(60000), 250);
     assert_int_equal(heart_sleep_ms(0), 0);
@@ -128,10 +119,9 @@ static void test_sleeps_are_cut_to_the_interval(void **state)
 }
 
 /* State D is had in test_supervisor_restart.c; that the others are not taken for it is seen here. */
-static void test_a_stopped_process_is_told_from_one_that_runs_or_waits(void **state)
+PAGE_TEST(test_a_stopped_process_is_told_from_one_that_runs_or_waits)
 {
     siginfo_t info;
-    (void)state;
     assert_false(heartbeat_in_disk_wait(getpid(), getpid()));
     assert_false(heartbeat_is_stopped(getpid()));
     pid_t child = fork();
@@ -150,20 +140,4 @@ static void test_a_stopped_process_is_told_from_one_that_runs_or_waits(void **st
     assert_int_equal(waitpid(child, NULL, 0), child);
     assert_false(heartbeat_in_disk_wait(child, child)); /* gone */
     assert_false(heartbeat_is_stopped(child));
-}
-
-int main(void)
-{
-#define T(name) cmocka_unit_test_setup(name, set_up)
-    const struct CMUnitTest tests[] = {
-        T(test_a_loop_that_does_not_beat_is_silent_after_its_time),
-        T(test_a_loop_that_waits_for_a_disk_is_not_silent),
-        T(test_a_page_is_cleared_for_the_next_process_and_keeps_its_counters),
-        T(test_loops_beyond_the_slots_are_not_watched_and_do_no_harm),
-        T(test_counters_of_all_processes_add_up),
-        T(test_a_process_cannot_write_on_the_page_of_another),
-        T(test_sleeps_are_cut_to_the_interval),
-        T(test_a_stopped_process_is_told_from_one_that_runs_or_waits),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,7 @@
 /* A link that is lost and found: when it counts as lost, how often it was tried, how long it took. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "case.h"
 
 #include "runtime/failure_modes.h"
 #include "runtime/link_watch.h"
@@ -13,9 +9,8 @@
 #include "base/banned.h"
 
 /* [TOP-041] [TOP-070] */
-static void a_return_tells_the_tries_the_time_and_the_first_reason(void **state)
+TEST(a_return_tells_the_tries_the_time_and_the_first_reason)
 {
-    (void)state;
     struct link_watch w = {.component = "test", .instance_id = "line 1"};
     struct link_return back;
     uint64_t before = failure_count(FAILURE_MODE_LISTENER);
@@ -31,9 +26,8 @@ static void a_return_tells_the_tries_the_time_and_the_first_reason(void **state)
     assert_false(link_works(&w, 2600, &back)); /* told once */
 }
 
-static void a_second_loss_is_counted_from_its_own_beginning(void **state)
+TEST(a_second_loss_is_counted_from_its_own_beginning)
 {
-    (void)state;
     struct link_watch w = {.component = "test", .instance_id = "line 1"};
     struct link_return back;
     char long_reason[200];
@@ -46,13 +40,4 @@ static void a_second_loss_is_counted_from_its_own_beginning(void **state)
     assert_int_equal(back.attempts, 1);
     assert_int_equal(back.elapsed_ms, 1);
     assert_int_equal(strlen(back.reason), LINK_REASON_MAX - 1);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_return_tells_the_tries_the_time_and_the_first_reason),
-        cmocka_unit_test(a_second_loss_is_counted_from_its_own_beginning),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

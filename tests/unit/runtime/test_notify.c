@@ -1,10 +1,5 @@
 /* What root tells the service manager, heard on a real datagram socket. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "case.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -61,9 +56,10 @@ static const char *heard(void)
     return text;
 }
 
-static void a_service_gets_ready_once_and_stops(void **state)
+#define MANAGER_TEST(name) TEST_BETWEEN(name, open_manager, close_manager)
+
+MANAGER_TEST(a_service_gets_ready_once_and_stops)
 {
-    (void)state;
     struct notify n;
     notify_open(&n, 0);
     assert_string_equal(heard(), "");
@@ -80,9 +76,8 @@ static void a_service_gets_ready_once_and_stops(void **state)
     notify_close(&n);
 }
 
-static void the_variables_are_not_left_to_children(void **state)
+MANAGER_TEST(the_variables_are_not_left_to_children)
 {
-    (void)state;
     struct notify n;
     setenv("WATCHDOG_USEC", "1000000", 1);
     notify_open(&n, 0);
@@ -92,9 +87,8 @@ static void the_variables_are_not_left_to_children(void **state)
     notify_close(&n);
 }
 
-static void an_abstract_socket_is_reached(void **state)
+MANAGER_TEST(an_abstract_socket_is_reached)
 {
-    (void)state;
     struct notify n;
     char name[64];
     int len = snprintf(name, sizeof name, "@weir-notify-%d", (int)getpid());
@@ -108,9 +102,8 @@ static void an_abstract_socket_is_reached(void **state)
     notify_close(&n);
 }
 
-static void a_status_is_sent_when_it_changes(void **state)
+MANAGER_TEST(a_status_is_sent_when_it_changes)
 {
-    (void)state;
     struct notify n;
     notify_open(&n, 0);
     notify_status(&n, "%d of %d", 1, 3);
@@ -122,9 +115,8 @@ static void a_status_is_sent_when_it_changes(void **state)
     notify_close(&n);
 }
 
-static void signs_of_life_come_at_half_the_interval_and_only_while_the_loops_beat(void **state)
+MANAGER_TEST(signs_of_life_come_at_half_the_interval_and_only_while_the_loops_beat)
 {
-    (void)state;
     struct notify n;
     char pid[16];
     snprintf(pid, sizeof pid, "%d", (int)getpid());
@@ -147,9 +139,8 @@ static void signs_of_life_come_at_half_the_interval_and_only_while_the_loops_bea
     notify_close(&n);
 }
 
-static void a_watchdog_of_another_process_is_not_fed(void **state)
+MANAGER_TEST(a_watchdog_of_another_process_is_not_fed)
 {
-    (void)state;
     struct notify n;
     setenv("WATCHDOG_USEC", "4000000", 1);
     setenv("WATCHDOG_PID", "1", 1);
@@ -160,9 +151,8 @@ static void a_watchdog_of_another_process_is_not_fed(void **state)
     notify_close(&n);
 }
 
-static void without_a_manager_nothing_happens(void **state)
+MANAGER_TEST(without_a_manager_nothing_happens)
 {
-    (void)state;
     static const char *const names[] = {NULL, "", "/", "@", "relative", "/nonexistent-directory/socket"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         struct notify n;
@@ -182,9 +172,8 @@ static void without_a_manager_nothing_happens(void **state)
     assert_string_equal(heard(), "");
 }
 
-static void what_a_full_queue_refuses_is_owed_and_nobody_waits(void **state)
+MANAGER_TEST(what_a_full_queue_refuses_is_owed_and_nobody_waits)
 {
-    (void)state;
     struct notify n;
     int filled = 0;
     notify_open(&n, 0);
@@ -201,21 +190,4 @@ static void what_a_full_queue_refuses_is_owed_and_nobody_waits(void **state)
     assert_string_equal(heard(), "READY=1");
     assert_int_equal(notify_next_ms(&n), INT64_MAX);
     notify_close(&n);
-}
-
-#define WITH_MANAGER(test) cmocka_unit_test_setup_teardown(test, open_manager, close_manager)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        WITH_MANAGER(a_service_gets_ready_once_and_stops),
-        WITH_MANAGER(the_variables_are_not_left_to_children),
-        WITH_MANAGER(an_abstract_socket_is_reached),
-        WITH_MANAGER(a_status_is_sent_when_it_changes),
-        WITH_MANAGER(signs_of_life_come_at_half_the_interval_and_only_while_the_loops_beat),
-        WITH_MANAGER(a_watchdog_of_another_process_is_not_fed),
-        WITH_MANAGER(without_a_manager_nothing_happens),
-        WITH_MANAGER(what_a_full_queue_refuses_is_owed_and_nobody_waits),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,66 +1,26 @@
 /* Keys to partitions: against vectors that another program made; how many there are, and when too few. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
+#include "case.h"
 
-#include "base/json.h"
 #include "base/must.h"
 #include "runtime/partition.h"
+#include "vectors.h"
 
 #include "base/banned.h"
 
-enum { FILE_MAX = 1 << 16, VECTORS_MIN = 10, KEYS = 20000 };
-
-struct vectors {
-    struct arena *arena;
-    const struct json *all;
-};
-
-static int read_vectors(void **state)
-{
-    static struct vectors v;
-    static char text[FILE_MAX];
-    char path[512];
-    struct err err;
-    const char *folder = getenv("WEIR_VECTORS");
-    snprintf(path, sizeof path, "%s/partitions.fnv1a64.json", folder ? folder : ".");
-    FILE *f = fopen(path, "rb");
-    assert_non_null(f);
-    size_t n = fread(text, 1, sizeof text, f);
-    fclose(f);
-    v.arena = arena_new(1 << 16);
-    assert_int_equal(json_parse(v.arena, (struct str){text, n}, &v.all, &err), ERR_OK);
-    *state = &v;
-    return 0;
-}
-
-static int free_vectors(void **state)
-{
-    arena_free(((struct vectors *)*state)->arena);
-    return 0;
-}
-
-static struct str text_of(const struct json *v, const char *name)
-{
-    const struct json *m = json_get(v, name);
-    return m ? (struct str){m->text.ptr ? m->text.ptr : "", m->text.len} : STR_ABSENT;
-}
+enum { VECTORS_MIN = 10, KEYS = 20000 };
 
 /* [TOP-081] [TOP-087] [TOP-089] [TOP-091] The hash is of "a:b", and the partition its remainder. */
-static void keys_map_as_another_implementation_says(void **state)
+ARENA_TEST(keys_map_as_another_implementation_says, a)
 {
-    const struct vectors *v = *state;
     size_t count = 0;
-    for (const struct json *j = v->all->child; j; j = j->next, count++) {
+    for (const struct json *j = vectors_read(a, "partitions.fnv1a64.json")->child; j; j = j->next, count++) {
         char hex[17];
-        uint64_t hash = partition_hash(text_of(j, "a"), text_of(j, "b"));
+        uint64_t hash = partition_hash(vectors_text(j, "a"), vectors_text(j, "b"));
         snprintf(hex, sizeof hex, "%016llx", (unsigned long long)hash);
-        assert_true(str_is(text_of(j, "fnv1a64Hex"), hex));
+        assert_true(str_is(vectors_text(j, "fnv1a64Hex"), hex));
         int64_t slot;
         assert_true(json_to_int(json_get(j, "slot"), &slot));
         assert_int_equal(partition_slot(hash), slot);
@@ -74,9 +34,8 @@ static void keys_map_as_another_implementation_says(void **state)
 }
 
 /* What is stored is the slot; whatever the count is, it says the partition. [TOP-081] [TOP-089] */
-static void a_slot_tells_the_partition_for_every_outbound_count(void **state)
+TEST(a_slot_tells_the_partition_for_every_outbound_count)
 {
-    (void)state;
     for (uint32_t count = 1; count <= PARTITION_SLOTS; count *= 2)
         for (int i = 0; i < KEYS; i += 7) {
             char a[24], b[24];
@@ -88,9 +47,8 @@ static void a_slot_tells_the_partition_for_every_outbound_count(void **state)
 }
 
 /* No partition gets much more than its share. [TOP-082] */
-static void keys_spread_over_all_partitions(void **state)
+TEST(keys_spread_over_all_partitions)
 {
-    (void)state;
     for (uint32_t count = 2; count <= 64; count *= 2) {
         uint32_t of[64] = {0};
         for (int i = 0; i < KEYS; i++) {
@@ -115,9 +73,8 @@ static struct settings with(int64_t outbound, int64_t ingest)
 }
 
 /* [TOP-087] [TOP-089] [TOP-091] */
-static void counts_follow_the_cpus(void **state)
+TEST(counts_follow_the_cpus)
 {
-    (void)state;
     static const struct {
         int64_t cpus;
         uint32_t outbound, ingest;
@@ -153,9 +110,8 @@ static void expect_counts(int64_t outbound, int64_t ingest, int64_t cpus, const 
 }
 
 /* Below the minimum is refused, at it is not. [TOP-087] [TOP-089] */
-static void too_few_partitions_are_refused(void **state)
+TEST(too_few_partitions_are_refused)
 {
-    (void)state;
     expect_counts(8, 4, 4, NULL);
     expect_counts(128, 4, 4, NULL);
     expect_counts(4, 4, 4, "runtime.partitions.outbound (4) must be at least twice the CPUs (8)");
@@ -164,26 +120,12 @@ static void too_few_partitions_are_refused(void **state)
     expect_counts(64, 100, 100, "runtime.partitions.outbound (64) must be at least twice the CPUs (128)");
 }
 
-static void cpus_can_be_set(void **state)
+TEST(cpus_can_be_set)
 {
-    (void)state;
     struct settings s;
     settings_init(&s);
     assert_true(partition_cpus(&s) >= 1);
     s.runtime_cpus = 7;
     assert_int_equal(partition_cpus(&s), 7);
     settings_free(&s);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(keys_map_as_another_implementation_says, read_vectors, free_vectors),
-        cmocka_unit_test(a_slot_tells_the_partition_for_every_outbound_count),
-        cmocka_unit_test(keys_spread_over_all_partitions),
-        cmocka_unit_test(counts_follow_the_cpus),
-        cmocka_unit_test(too_few_partitions_are_refused),
-        cmocka_unit_test(cpus_can_be_set),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,5 @@
 /* Levels of queues: exactly at their bounds, left 0.05 below, one word for each change. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "case.h"
 
 #include "runtime/pressure.h"
 
@@ -28,9 +23,8 @@ static const struct {
 } bounds[] = {{PRESSURE_WARN, 700}, {PRESSURE_DEGRADED, 850}, {PRESSURE_SHED, 950}};
 
 /* Just below, at and above each bound. [TOP-072] [TOP-077] [TOP-078] [TOP-079] [TOP-080] */
-static void a_level_is_entered_exactly_at_its_bound(void **state)
+TEST(a_level_is_entered_exactly_at_its_bound)
 {
-    (void)state;
     for (size_t i = 0; i < 3; i++) {
         enum pressure_level below = (enum pressure_level)(bounds[i].level - 1);
         assert_int_equal(pressure_next_level(PRESSURE_NORMAL, bounds[i].at - 1, 1000), below);
@@ -45,9 +39,8 @@ static void a_level_is_entered_exactly_at_its_bound(void **state)
 }
 
 /* [TOP-072] */
-static void a_level_is_left_a_twentieth_below_its_bound(void **state)
+TEST(a_level_is_left_a_twentieth_below_its_bound)
 {
-    (void)state;
     for (size_t i = 0; i < 3; i++) {
         enum pressure_level held = bounds[i].level, below = (enum pressure_level)(held - 1);
         assert_int_equal(pressure_next_level(held, bounds[i].at - 1, 1000), held);
@@ -59,16 +52,14 @@ static void a_level_is_left_a_twentieth_below_its_bound(void **state)
     assert_int_equal(pressure_next_level(PRESSURE_WARN, 960, 1000), PRESSURE_SHED);
 }
 
-static void a_queue_without_capacity_is_empty(void **state)
+TEST(a_queue_without_capacity_is_empty)
 {
-    (void)state;
     assert_int_equal(pressure_next_level(PRESSURE_SHED, 10, 0), PRESSURE_NORMAL);
 }
 
 /* [TOP-073] [TOP-078] */
-static void each_change_is_told_once(void **state)
+TEST(each_change_is_told_once)
 {
-    (void)state;
     struct told told = {0};
     struct pressure_board *b = pressure_board_new(hear, &told);
     pressure_set(b, PRESSURE_OF_TASKS, 0, 69, 100);
@@ -92,9 +83,8 @@ static void each_change_is_told_once(void **state)
     pressure_board_free(b);
 }
 
-static void the_worst_of_those_that_govern_is_not_the_worst_of_all(void **state)
+TEST(the_worst_of_those_that_govern_is_not_the_worst_of_all)
 {
-    (void)state;
     struct pressure_board *b = pressure_board_new(NULL, NULL);
     pressure_set(b, PRESSURE_OF_SPANS, 0, 99, 100);
     pressure_set(b, PRESSURE_OF_ACTIVE, 0, 86, 100);
@@ -111,9 +101,8 @@ static size_t count_of(struct pressure_board *b)
     return count;
 }
 
-static void reports_of_two_processes_are_added_up(void **state)
+TEST(reports_of_two_processes_are_added_up)
 {
-    (void)state;
     struct told told = {0};
     struct pressure_board *b = pressure_board_new(hear, &told);
     struct pressure_part busy[] = {{PRESSURE_OF_OUTBOUND, 0, 100, 100}, {PRESSURE_OF_OUTBOUND, 3, 10, 100}};
@@ -133,9 +122,8 @@ static void reports_of_two_processes_are_added_up(void **state)
     pressure_board_free(b);
 }
 
-static void a_process_that_is_silent_for_ten_seconds_is_forgotten(void **state)
+TEST(a_process_that_is_silent_for_ten_seconds_is_forgotten)
 {
-    (void)state;
     struct told told = {0};
     struct pressure_board *b = pressure_board_new(hear, &told);
     struct pressure_part full = {PRESSURE_OF_OUTBOUND, 1, 100, 100};
@@ -150,9 +138,8 @@ static void a_process_that_is_silent_for_ten_seconds_is_forgotten(void **state)
     pressure_board_free(b);
 }
 
-static void reports_are_bounded(void **state)
+TEST(reports_are_bounded)
 {
-    (void)state;
     struct pressure_board *b = pressure_board_new(NULL, NULL);
     struct pressure_part parts[256];
     char name[16] = "gateway a";
@@ -171,9 +158,8 @@ static void reports_are_bounded(void **state)
     pressure_board_free(b);
 }
 
-static void names_are_read_as_they_are_written(void **state)
+TEST(names_are_read_as_they_are_written)
 {
-    (void)state;
     for (int c = 0; c < PRESSURE_COMPONENT_COUNT; c++) {
         enum pressure_component read;
         const char *text = pressure_component_text((enum pressure_component)c);
@@ -184,9 +170,8 @@ static void names_are_read_as_they_are_written(void **state)
     assert_false(pressure_component_parse(STR("queue"), &ignored));
 }
 
-static void the_board_is_written_as_the_contract_says(void **state)
+TEST(the_board_is_written_as_the_contract_says)
 {
-    (void)state;
     struct pressure_board *b = pressure_board_new(NULL, NULL);
     struct strbuf out = {0};
     struct json_writer w;
@@ -198,21 +183,4 @@ static void the_board_is_written_as_the_contract_says(void **state)
                         "[{\"component\":\"task_queue\",\"partition\":0,\"ratio\":0.75,\"level\":\"warn\"}]");
     strbuf_free(&out);
     pressure_board_free(b);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_level_is_entered_exactly_at_its_bound),
-        cmocka_unit_test(a_level_is_left_a_twentieth_below_its_bound),
-        cmocka_unit_test(a_queue_without_capacity_is_empty),
-        cmocka_unit_test(each_change_is_told_once),
-        cmocka_unit_test(the_worst_of_those_that_govern_is_not_the_worst_of_all),
-        cmocka_unit_test(reports_of_two_processes_are_added_up),
-        cmocka_unit_test(a_process_that_is_silent_for_ten_seconds_is_forgotten),
-        cmocka_unit_test(reports_are_bounded),
-        cmocka_unit_test(names_are_read_as_they_are_written),
-        cmocka_unit_test(the_board_is_written_as_the_contract_says),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

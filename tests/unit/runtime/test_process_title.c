@@ -1,9 +1,5 @@
 /* What ps shows. Needs the real argv, so main() keeps it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
+#include "case.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,10 +21,9 @@ static void command_line(char *out, size_t size)
     fclose(f);
 }
 
-static void test_ps_shows_the_title_and_the_environment_survives(void **state)
+TEST(test_ps_shows_the_title_and_the_environment_survives)
 {
     char shown[4096], long_title[8192];
-    (void)state;
     process_title_set("weir: runner 1");
     command_line(shown, sizeof shown);
     assert_string_equal(shown, "weir: runner 1");
@@ -52,10 +47,7 @@ int main(int argc, char **argv)
     }
     kept_value = strdup(getenv("WEIR_TITLE_TEST"));
     process_title_prepare(argc, argv);
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ps_shows_the_title_and_the_environment_survives),
-    };
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    int failed = test_run("tests", NULL, NULL);
     free(kept_value);
     return failed;
 }

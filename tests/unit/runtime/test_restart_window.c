@@ -1,9 +1,5 @@
 /* The restart rules without processes: time is a number here. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
+#include "case.h"
 
 #include "base/must.h"
 #include "runtime/process_table.h"
@@ -14,10 +10,9 @@
 static struct restart_window w;
 
 /* The limits of seed 004's matrix, each by the same rule. */
-static void test_the_restart_after_the_last_allowed_one_in_the_window_is_refused(void **state)
+TEST(test_the_restart_after_the_last_allowed_one_in_the_window_is_refused)
 {
     static const struct domain_limits matrix[] = {{3, 10}, {10, 60}, {6, 30}, {30, 60}, {15, 60}, {0, 1}};
-    (void)state;
     for (size_t m = 0; m < LENGTH_OF(matrix); m++) {
         int64_t delay;
         restart_window_init(&w, matrix[m].max_restarts, matrix[m].window_seconds);
@@ -28,10 +23,9 @@ static void test_the_restart_after_the_last_allowed_one_in_the_window_is_refused
     }
 }
 
-static void test_a_restart_counts_until_it_leaves_the_window(void **state)
+TEST(test_a_restart_counts_until_it_leaves_the_window)
 {
     int64_t delay;
-    (void)state;
     restart_window_init(&w, 3, 10);
     assert_true(restart_window_add(&w, 0, &delay));
     assert_true(restart_window_add(&w, 5000, &delay));
@@ -46,19 +40,17 @@ static void test_a_restart_counts_until_it_leaves_the_window(void **state)
     assert_true(restart_window_next_slide(&w) == INT64_MAX);
 }
 
-static void test_a_slow_trickle_of_restarts_never_ends_a_domain(void **state)
+TEST(test_a_slow_trickle_of_restarts_never_ends_a_domain)
 {
     int64_t delay;
-    (void)state;
     restart_window_init(&w, 3, 10);
     for (int64_t at = 0; at < 1000 * 3600; at += 3400)
         assert_true(restart_window_add(&w, at, &delay));
 }
 
-static void test_two_restarts_are_immediate_and_later_ones_double_up_to_five_seconds(void **state)
+TEST(test_two_restarts_are_immediate_and_later_ones_double_up_to_five_seconds)
 {
     static const int64_t expected[] = {0, 0, 100, 200, 400, 800, 1600, 3200, 5000, 5000, 5000};
-    (void)state;
     restart_window_init(&w, 1000, 86400);
     for (size_t i = 0; i < LENGTH_OF(expected); i++) {
         int64_t delay = -1;
@@ -73,10 +65,9 @@ static void test_two_restarts_are_immediate_and_later_ones_double_up_to_five_sec
 }
 
 /* Else a domain with a high limit would never end: its pauses alone would outlast the window. */
-static void test_what_fails_again_and_again_ends_its_domain_whatever_the_limit(void **state)
+TEST(test_what_fails_again_and_again_ends_its_domain_whatever_the_limit)
 {
     struct settings s;
-    (void)state;
     settings_init(&s);
     for (enum domain_id id = 0; id < DOMAIN_COUNT; id++) {
         struct domain_limits limits = domain_limits(id, &s);
@@ -89,10 +80,9 @@ static void test_what_fails_again_and_again_ends_its_domain_whatever_the_limit(v
     settings_free(&s);
 }
 
-static void test_after_a_quiet_window_restarts_are_immediate_again(void **state)
+TEST(test_after_a_quiet_window_restarts_are_immediate_again)
 {
     int64_t delay;
-    (void)state;
     restart_window_init(&w, 10, 60);
     for (int i = 0; i < 5; i++)
         assert_true(restart_window_add(&w, 0, &delay));
@@ -102,10 +92,9 @@ static void test_after_a_quiet_window_restarts_are_immediate_again(void **state)
 }
 
 /* [TOP-011] */
-static void test_every_process_has_a_name_a_purpose_and_a_domain_with_limits(void **state)
+TEST(test_every_process_has_a_name_a_purpose_and_a_domain_with_limits)
 {
     struct settings s;
-    (void)state;
     settings_init(&s);
     for (enum process_id id = 0; id < PROCESS_COUNT; id++) {
         assert_int_equal(process_kinds[id].id, id);
@@ -117,10 +106,9 @@ static void test_every_process_has_a_name_a_purpose_and_a_domain_with_limits(voi
     settings_free(&s);
 }
 
-static void test_counts_of_processes_follow_the_settings(void **state)
+TEST(test_counts_of_processes_follow_the_settings)
 {
     struct settings s;
-    (void)state;
     settings_init(&s);
     assert_int_equal(process_instances(PROCESS_CORE, &s), 1);
     assert_int_equal(process_instances(PROCESS_RUNNER, &s), 2);
@@ -129,19 +117,4 @@ static void test_counts_of_processes_follow_the_settings(void **state)
     assert_true(process_kinds[PROCESS_CORE].owns_store);
     assert_false(process_kinds[PROCESS_RUNNER].owns_store);
     settings_free(&s);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_the_restart_after_the_last_allowed_one_in_the_window_is_refused),
-        cmocka_unit_test(test_a_restart_counts_until_it_leaves_the_window),
-        cmocka_unit_test(test_a_slow_trickle_of_restarts_never_ends_a_domain),
-        cmocka_unit_test(test_two_restarts_are_immediate_and_later_ones_double_up_to_five_seconds),
-        cmocka_unit_test(test_what_fails_again_and_again_ends_its_domain_whatever_the_limit),
-        cmocka_unit_test(test_after_a_quiet_window_restarts_are_immediate_again),
-        cmocka_unit_test(test_every_process_has_a_name_a_purpose_and_a_domain_with_limits),
-        cmocka_unit_test(test_counts_of_processes_follow_the_settings),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

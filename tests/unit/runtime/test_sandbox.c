@@ -1,11 +1,6 @@
 /* Each process kind from inside: what it must not do fails, what it is there for works. Every attempt is
  * also made without a sandbox, where it succeeds: a refusal by anything else would prove nothing. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "case.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -344,9 +339,8 @@ static bool is_refused_to_all(const struct expectation *e)
     return true;
 }
 
-static void every_process_does_what_it_is_there_for_and_nothing_else(void **state)
+TEST(every_process_does_what_it_is_there_for_and_nothing_else)
 {
-    (void)state;
     for (size_t i = 0; i < LENGTH_OF(expectations); i++) {
         const struct expectation *e = &expectations[i];
         int without = outcome(NO_SANDBOX, e->try, ALONE);
@@ -387,9 +381,8 @@ static int connect_in_an_older_thread(void)
     return errno ? -1 : 0;
 }
 
-static void core_on_its_own_file_reaches_nobody_once_it_listens(void **state)
+TEST(core_on_its_own_file_reaches_nobody_once_it_listens)
 {
-    (void)state;
     static attempt *const tries[] = {internet_socket, connect_out, connect_to_core, listen_for_others};
     for (size_t i = 0; i < LENGTH_OF(tries); i++)
         assert_int_equal(outcome(SANDBOX_CORE, tries[i], UNDER_ROOT | NETWORK_CLOSED), EPERM);
@@ -411,9 +404,8 @@ static void open_settings(void)
     set("data", data);
 }
 
-static void core_on_postgres_may_connect_for_good(void **state)
+TEST(core_on_postgres_may_connect_for_good)
 {
-    (void)state;
     set("store.url", "postgres://weir@127.0.0.1/weir?sslrootcert=%2Fbin%2Fsh");
     int out = outcome(SANDBOX_CORE_SHARED, connect_out, UNDER_ROOT | NETWORK_CLOSED);
     int certificate = outcome(SANDBOX_CORE_SHARED, read_outside, UNDER_ROOT);
@@ -423,9 +415,8 @@ static void core_on_postgres_may_connect_for_good(void **state)
     assert_int_equal(certificate, 0); /* the file that the URL names */
 }
 
-static void the_setting_is_obeyed(void **state)
+TEST(the_setting_is_obeyed)
 {
-    (void)state;
     set("runtime.sandbox", "off");
     int off = outcome(SANDBOX_RUNNER, execute, UNDER_ROOT);
     set("runtime.sandbox", "log");
@@ -437,9 +428,8 @@ static void the_setting_is_obeyed(void **state)
 }
 
 /* The kernel takes the shorter rules of older kernels: so each ABI can be tried on a new one. */
-static void old_kernels_guard_files_too(void **state)
+TEST(old_kernels_guard_files_too)
 {
-    (void)state;
     for (int abi = 1; abi <= sandbox_landlock_abi(); abi++) {
         int status;
         pid_t pid = fork();
@@ -463,9 +453,8 @@ static int make_core_dumps_possible(void)
     return prctl(PR_GET_DUMPABLE) == 1 ? 0 : -1;
 }
 
-static void memory_is_not_for_others_unless_asked_for(void **state)
+TEST(memory_is_not_for_others_unless_asked_for)
 {
-    (void)state;
     static const enum sandbox_id all[] = {SANDBOX_ROOT, SANDBOX_CORE, SANDBOX_GATEWAY, SANDBOX_RUNNER};
     assert_int_equal(prctl(PR_GET_DUMPABLE), 1); /* the control */
     set("runtime.sandbox", "off");               /* so that asking is allowed */
@@ -478,9 +467,8 @@ static void memory_is_not_for_others_unless_asked_for(void **state)
 }
 
 /* docs/operations/sandbox.md holds the tables as the lists give them; write what this prints. */
-static void the_documentation_has_the_lists(void **state)
+TEST(the_documentation_has_the_lists)
 {
-    (void)state;
     static char page[65536];
     char *tables = NULL;
     size_t len = 0;
@@ -556,14 +544,5 @@ static int close_world(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_process_does_what_it_is_there_for_and_nothing_else),
-        cmocka_unit_test(core_on_its_own_file_reaches_nobody_once_it_listens),
-        cmocka_unit_test(core_on_postgres_may_connect_for_good),
-        cmocka_unit_test(the_setting_is_obeyed),
-        cmocka_unit_test(old_kernels_guard_files_too),
-        cmocka_unit_test(memory_is_not_for_others_unless_asked_for),
-        cmocka_unit_test(the_documentation_has_the_lists),
-    };
-    return cmocka_run_group_tests(tests, open_world, close_world);
+    return test_run("tests", open_world, close_world);
 }

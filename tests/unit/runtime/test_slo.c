@@ -1,12 +1,8 @@
 /* Service levels: synthetic samples just below, at and above each bound; windows; stricter targets. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "case.h"
 
 #include "runtime/slo.h"
 
@@ -56,23 +52,20 @@ static void check_latency(enum slo_id id, int64_t warn_us, int64_t target_us)
 }
 
 /* [TOP-060] */
-static void ingest_latency_warns_above_75_ms_and_is_critical_above_100_ms(void **state)
+TEST(ingest_latency_warns_above_75_ms_and_is_critical_above_100_ms)
 {
-    (void)state;
     check_latency(SLO_INGEST, 75000, 100000);
 }
 
 /* [TOP-063] */
-static void enqueue_latency_warns_above_40_ms_and_is_critical_above_50_ms(void **state)
+TEST(enqueue_latency_warns_above_40_ms_and_is_critical_above_50_ms)
 {
-    (void)state;
     check_latency(SLO_ENQUEUE, 40000, 50000);
 }
 
 /* [TOP-069] */
-static void a_reconnect_warns_above_30_s_and_is_critical_above_60_s(void **state)
+TEST(a_reconnect_warns_above_30_s_and_is_critical_above_60_s)
 {
-    (void)state;
     check_latency(SLO_RECONNECT, 30000000, 60000000);
 }
 
@@ -92,9 +85,8 @@ static enum slo_level level_of_results(int good, int bad)
 }
 
 /* [TOP-066] */
-static void delivery_warns_below_997_and_is_critical_below_995_of_a_thousand(void **state)
+TEST(delivery_warns_below_997_and_is_critical_below_995_of_a_thousand)
 {
-    (void)state;
     assert_int_equal(level_of_results(9971, 29), SLO_OK);
     assert_int_equal(level_of_results(9970, 30), SLO_OK);
     assert_int_equal(level_of_results(9969, 31), SLO_WARN);
@@ -104,9 +96,8 @@ static void delivery_warns_below_997_and_is_critical_below_995_of_a_thousand(voi
 }
 
 /* [TOP-075] */
-static void one_cascade_is_critical(void **state)
+TEST(one_cascade_is_critical)
 {
-    (void)state;
     struct slo_board *b = slo_board_new(NULL, NULL, NULL);
     struct slo_tally t = {0};
     struct slo_state s;
@@ -122,9 +113,8 @@ static void one_cascade_is_critical(void **state)
 }
 
 /* AT-11. */
-static void without_samples_all_is_well(void **state)
+TEST(without_samples_all_is_well)
 {
-    (void)state;
     struct slo_board *b = slo_board_new(NULL, NULL, NULL);
     struct slo_tally t = {0};
     for (int id = 0; id < SLO_COUNT; id++) {
@@ -139,9 +129,8 @@ static void without_samples_all_is_well(void **state)
     slo_board_free(b);
 }
 
-static void samples_leave_after_five_minutes_and_levels_are_told_once(void **state)
+TEST(samples_leave_after_five_minutes_and_levels_are_told_once)
 {
-    (void)state;
     struct told told = {0};
     struct slo_board *b = slo_board_new(NULL, hear, &told);
     struct slo_bounds bounds = slo_bounds(SLO_INGEST, NULL);
@@ -172,9 +161,8 @@ static void samples_leave_after_five_minutes_and_levels_are_told_once(void **sta
 }
 
 /* [TOP-058] */
-static void a_stricter_target_moves_its_warning_and_a_looser_one_is_refused(void **state)
+TEST(a_stricter_target_moves_its_warning_and_a_looser_one_is_refused)
 {
-    (void)state;
     struct settings s;
     struct err err;
     settings_init(&s);
@@ -196,9 +184,8 @@ static void a_stricter_target_moves_its_warning_and_a_looser_one_is_refused(void
     settings_free(&s);
 }
 
-static void each_row_names_its_event_and_dimensions(void **state)
+TEST(each_row_names_its_event_and_dimensions)
 {
-    (void)state;
     for (int id = 0; id < SLO_COUNT; id++) {
         assert_non_null(strchr(slo_rows[id].event, '.'));
         int commas = 0;
@@ -229,9 +216,8 @@ static struct slo_state look_for(struct looks *l, int seconds, int64_t depth_of_
 }
 
 /* What the fullest queue is all the time, in the words of queues. [TOP-072] */
-static void queue_pressure_is_an_slo_in_words_of_its_own(void **state)
+TEST(queue_pressure_is_an_slo_in_words_of_its_own)
 {
-    (void)state;
     static const struct {
         int64_t depth;
         double value;
@@ -253,9 +239,8 @@ static void queue_pressure_is_an_slo_in_words_of_its_own(void **state)
 
 /* AT-11: five minutes, like every other. Less than a twentieth of it is no steady state, more is; and it
  * is remembered after the queue has drained, until its minutes are over. Each change is told once. */
-static void queue_pressure_is_that_of_the_window(void **state)
+TEST(queue_pressure_is_that_of_the_window)
 {
-    (void)state;
     struct told told = {0};
     struct looks l = {slo_board_new(NULL, hear, &told), pressure_board_new(NULL, NULL), {0}, 9000};
     struct slo_state s = look_for(&l, 280, 10);
@@ -274,9 +259,8 @@ static void queue_pressure_is_that_of_the_window(void **state)
     slo_board_free(l.slos);
 }
 
-static void the_board_is_written_as_the_contract_says(void **state)
+TEST(the_board_is_written_as_the_contract_says)
 {
-    (void)state;
     struct slo_board *b = slo_board_new(NULL, NULL, NULL);
     struct strbuf out = {0};
     struct json_writer w;
@@ -289,23 +273,4 @@ static void the_board_is_written_as_the_contract_says(void **state)
     assert_non_null(strstr(out.ptr, "\"value\":1,\"target\":0.995,\"level\":\"ok\""));
     strbuf_free(&out);
     slo_board_free(b);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ingest_latency_warns_above_75_ms_and_is_critical_above_100_ms),
-        cmocka_unit_test(enqueue_latency_warns_above_40_ms_and_is_critical_above_50_ms),
-        cmocka_unit_test(a_reconnect_warns_above_30_s_and_is_critical_above_60_s),
-        cmocka_unit_test(delivery_warns_below_997_and_is_critical_below_995_of_a_thousand),
-        cmocka_unit_test(one_cascade_is_critical),
-        cmocka_unit_test(without_samples_all_is_well),
-        cmocka_unit_test(samples_leave_after_five_minutes_and_levels_are_told_once),
-        cmocka_unit_test(a_stricter_target_moves_its_warning_and_a_looser_one_is_refused),
-        cmocka_unit_test(each_row_names_its_event_and_dimensions),
-        cmocka_unit_test(queue_pressure_is_an_slo_in_words_of_its_own),
-        cmocka_unit_test(queue_pressure_is_that_of_the_window),
-        cmocka_unit_test(the_board_is_written_as_the_contract_says),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,5 @@
 /* What a supervisor decides, without processes: time is a number here. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
+#include "case.h"
 
 #include <string.h>
 
@@ -40,65 +36,56 @@ static void expect_limit(enum domain_id id, int64_t max_restarts, int64_t window
 }
 
 /* [TOP-012] */
-static void test_root_ends_at_the_fourth_restart_in_ten_seconds(void **state)
+TEST(test_root_ends_at_the_fourth_restart_in_ten_seconds)
 {
-    (void)state;
     expect_limit(DOMAIN_ROOT, 3, 10);
 }
 
 /* [TOP-014] */
-static void test_rooms_end_at_the_twenty_first_restart_in_sixty_seconds(void **state)
+TEST(test_rooms_end_at_the_twenty_first_restart_in_sixty_seconds)
 {
-    (void)state;
     expect_limit(DOMAIN_ROOMS, 20, 60);
 }
 
 /* [TOP-016] */
-static void test_agents_end_at_the_eleventh_restart_in_sixty_seconds(void **state)
+TEST(test_agents_end_at_the_eleventh_restart_in_sixty_seconds)
 {
-    (void)state;
     expect_limit(DOMAIN_AGENTS, 10, 60);
 }
 
 /* [TOP-018] */
-static void test_instances_end_at_the_seventh_restart_in_thirty_seconds(void **state)
+TEST(test_instances_end_at_the_seventh_restart_in_thirty_seconds)
 {
-    (void)state;
     expect_limit(DOMAIN_INSTANCES, 6, 30);
 }
 
 /* [TOP-020] */
-static void test_one_instance_ends_at_the_sixth_restart_in_thirty_seconds(void **state)
+TEST(test_one_instance_ends_at_the_sixth_restart_in_thirty_seconds)
 {
-    (void)state;
     expect_limit(DOMAIN_INSTANCE, 5, 30);
 }
 
 /* [TOP-022] */
-static void test_outbound_ends_at_the_thirty_first_restart_in_sixty_seconds(void **state)
+TEST(test_outbound_ends_at_the_thirty_first_restart_in_sixty_seconds)
 {
-    (void)state;
     expect_limit(DOMAIN_OUTBOUND, 30, 60);
 }
 
 /* [TOP-024] */
-static void test_sessions_end_at_the_sixteenth_restart_in_sixty_seconds(void **state)
+TEST(test_sessions_end_at_the_sixteenth_restart_in_sixty_seconds)
 {
-    (void)state;
     expect_limit(DOMAIN_SESSIONS, 15, 60);
 }
 
 /* [TOP-026] */
-static void test_operations_end_at_the_eleventh_restart_in_sixty_seconds(void **state)
+TEST(test_operations_end_at_the_eleventh_restart_in_sixty_seconds)
 {
-    (void)state;
     expect_limit(DOMAIN_OPERATIONS, 10, 60);
 }
 
 /* [TOP-011] [TOP-031] Owner, supervisor, strategy, intent; and the rest of the six things of the gate. */
-static void test_every_domain_states_all_it_must(void **state)
+TEST(test_every_domain_states_all_it_must)
 {
-    (void)state;
     for (enum domain_id id = 0; id < DOMAIN_COUNT; id++) {
         const struct domain_row *row = &domain_rows[id];
         const struct domain_gate *gate = &domain_gates[id];
@@ -115,9 +102,8 @@ static void test_every_domain_states_all_it_must(void **state)
 }
 
 /* [TOP-055] [TOP-056] The mode decides: a restart, nothing, or the end of everything. */
-static void test_the_verdict_follows_from_the_mode(void **state)
+TEST(test_the_verdict_follows_from_the_mode)
 {
-    (void)state;
     supervision_init(&s, DOMAIN_OUTBOUND, (struct domain_limits){1, 60});
     for (int i = 0; i < 100; i++) { /* degraded leaves the counters alone */
         assert_int_equal(supervision_child_failed(&s, FAILURE_MODE_POISON, 1, i).verdict, SUPERVISION_KEEP);
@@ -138,12 +124,11 @@ static void test_the_verdict_follows_from_the_mode(void **state)
                      SUPERVISION_RESTART);
 }
 
-static void test_pauses_grow_are_bounded_and_differ_between_children(void **state)
+TEST(test_pauses_grow_are_bounded_and_differ_between_children)
 {
     static const int64_t least_ms[] = {0, 0, 100, 200, 400, 800, 1600, 2142, 2142, 2142};
     struct supervision other;
     int differ = 0;
-    (void)state;
     supervision_init(&s, DOMAIN_OUTBOUND, (struct domain_limits){13, 60});
     supervision_init(&other, DOMAIN_OUTBOUND, (struct domain_limits){13, 60});
     for (size_t i = 0; i < LENGTH_OF(least_ms); i++) {
@@ -157,10 +142,9 @@ static void test_pauses_grow_are_bounded_and_differ_between_children(void **stat
 }
 
 /* [TOP-074] [TOP-075] */
-static void test_a_failure_elsewhere_within_an_incident_is_a_cascade(void **state)
+TEST(test_a_failure_elsewhere_within_an_incident_is_a_cascade)
 {
     struct cascade_watch w = {0};
-    (void)state;
     assert_false(cascade_watch_failure(&w, DOMAIN_AGENTS, 1000));
     assert_false(cascade_watch_failure(&w, DOMAIN_AGENTS, 1500)); /* its own domain churns */
     assert_int_equal(w.cascades, 0);
@@ -170,23 +154,4 @@ static void test_a_failure_elsewhere_within_an_incident_is_a_cascade(void **stat
     assert_false(cascade_watch_failure(&w, DOMAIN_OUTBOUND, 1000 + SUPERVISION_INCIDENT_MS)); /* a new one */
     assert_int_equal(w.incidents, 2);
     assert_int_equal(w.cascades, 1);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_root_ends_at_the_fourth_restart_in_ten_seconds),
-        cmocka_unit_test(test_rooms_end_at_the_twenty_first_restart_in_sixty_seconds),
-        cmocka_unit_test(test_agents_end_at_the_eleventh_restart_in_sixty_seconds),
-        cmocka_unit_test(test_instances_end_at_the_seventh_restart_in_thirty_seconds),
-        cmocka_unit_test(test_one_instance_ends_at_the_sixth_restart_in_thirty_seconds),
-        cmocka_unit_test(test_outbound_ends_at_the_thirty_first_restart_in_sixty_seconds),
-        cmocka_unit_test(test_sessions_end_at_the_sixteenth_restart_in_sixty_seconds),
-        cmocka_unit_test(test_operations_end_at_the_eleventh_restart_in_sixty_seconds),
-        cmocka_unit_test(test_every_domain_states_all_it_must),
-        cmocka_unit_test(test_the_verdict_follows_from_the_mode),
-        cmocka_unit_test(test_pauses_grow_are_bounded_and_differ_between_children),
-        cmocka_unit_test(test_a_failure_elsewhere_within_an_incident_is_a_cascade),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

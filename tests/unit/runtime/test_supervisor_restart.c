@@ -1,9 +1,5 @@
 /* Start order, restarts, domains that end. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
+#include "case.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -79,9 +75,10 @@ static pid_t topology_pid(const char *name)
     return (pid_t)pid;
 }
 
-static void test_core_starts_first_and_the_others_only_when_it_is_ready(void **state)
+#define ROOT_TEST(name) TEST_BETWEEN(name, set_up, tear_down)
+
+ROOT_TEST(test_core_starts_first_and_the_others_only_when_it_is_ready)
 {
-    (void)state;
     fake_start(&root);
     struct fake_event e = fake_next(&root);
     assert_int_equal(e.type, EVENT_STARTED);
@@ -96,9 +93,8 @@ static void test_core_starts_first_and_the_others_only_when_it_is_ready(void **s
     assert_int_equal(ready, 1);
 }
 
-static void test_nothing_else_starts_while_core_is_not_ready(void **state)
+ROOT_TEST(test_nothing_else_starts_while_core_is_not_ready)
 {
-    (void)state;
     root.plans.core = FAKE_NEVER_READY;
     fake_start(&root);
     fake_await(&root, EVENT_STARTED, PROCESS_CORE, 1);
@@ -111,9 +107,8 @@ static void test_nothing_else_starts_while_core_is_not_ready(void **state)
 }
 
 /* [TOP-017] */
-static void test_a_killed_runner_is_back_within_a_second_and_the_others_keep_their_pids(void **state)
+ROOT_TEST(test_a_killed_runner_is_back_within_a_second_and_the_others_keep_their_pids)
 {
-    (void)state;
     struct fleet fleet = started();
     int64_t killed_ms = fake_now_ms();
     kill(fleet.runner[1], SIGKILL);
@@ -131,9 +126,8 @@ static void test_a_killed_runner_is_back_within_a_second_and_the_others_keep_the
 }
 
 /* [TOP-013] first half */
-static void test_a_killed_core_is_back_within_a_second_and_the_runners_stay(void **state)
+ROOT_TEST(test_a_killed_core_is_back_within_a_second_and_the_runners_stay)
 {
-    (void)state;
     struct fleet fleet = started();
     int64_t killed_ms = fake_now_ms();
     kill(fleet.core, SIGSEGV);
@@ -147,9 +141,8 @@ static void test_a_killed_core_is_back_within_a_second_and_the_runners_stay(void
 }
 
 /* [TOP-013] second half, [TOP-030], [TOP-037] */
-static void test_the_fourth_death_of_core_in_ten_seconds_ends_the_program(void **state)
+ROOT_TEST(test_the_fourth_death_of_core_in_ten_seconds_ends_the_program)
 {
-    (void)state;
     root.plans.core = FAKE_DIE;
     root.plans.exit_code = 3;
     fake_start(&root);
@@ -163,9 +156,8 @@ static void test_the_fourth_death_of_core_in_ten_seconds_ends_the_program(void *
          "\"restart_count\":3");
 }
 
-static void test_a_log_that_nobody_reads_keeps_no_program_from_its_end(void **state)
+ROOT_TEST(test_a_log_that_nobody_reads_keeps_no_program_from_its_end)
 {
-    (void)state;
     static const int codes[][2] = {{3, 1}, {PROCESS_EXIT_CONFIG, PROCESS_EXIT_CONFIG}};
     root.stderr_stuck = true;
     root.plans.core = FAKE_DIE;
@@ -176,9 +168,8 @@ static void test_a_log_that_nobody_reads_keeps_no_program_from_its_end(void **st
     }
 }
 
-static void test_a_core_that_dies_three_times_and_then_lives_goes_on(void **state)
+ROOT_TEST(test_a_core_that_dies_three_times_and_then_lives_goes_on)
 {
-    (void)state;
     root.plans.core = FAKE_DIE_UNTIL;
     root.plans.deaths = 3;
     root.plans.exit_code = 1;
@@ -189,9 +180,8 @@ static void test_a_core_that_dies_three_times_and_then_lives_goes_on(void **stat
 }
 
 /* [TOP-029] [TOP-051] [TOP-052] */
-static void test_a_domain_beyond_its_window_ends_alone_and_comes_back_as_one_restart_of_root(void **state)
+ROOT_TEST(test_a_domain_beyond_its_window_ends_alone_and_comes_back_as_one_restart_of_root)
 {
-    (void)state;
     root.plans.runner_1 = FAKE_DIE_UNTIL;
     root.plans.deaths = 3;
     root.plans.exit_code = 1;
@@ -214,9 +204,8 @@ static void test_a_domain_beyond_its_window_ends_alone_and_comes_back_as_one_res
          "\"restart_count\":2");
 }
 
-static void test_a_domain_that_ends_four_times_in_ten_seconds_ends_the_program(void **state)
+ROOT_TEST(test_a_domain_that_ends_four_times_in_ten_seconds_ends_the_program)
 {
-    (void)state;
     root.plans.runner = FAKE_DIE;
     root.plans.exit_code = 1;
     fake_set(&root, "runner.processes", "1");
@@ -227,9 +216,8 @@ static void test_a_domain_that_ends_four_times_in_ten_seconds_ends_the_program(v
     said("weir: agents failed (exit status 1) after 3 restarts within 10 s; giving up");
 }
 
-static void test_restarts_come_at_once_twice_and_then_ever_later(void **state)
+ROOT_TEST(test_restarts_come_at_once_twice_and_then_ever_later)
 {
-    (void)state;
     int64_t at_ms[6];
     root.plans.runner = FAKE_DIE;
     fake_set(&root, "runner.processes", "1");
@@ -244,9 +232,8 @@ static void test_restarts_come_at_once_twice_and_then_ever_later(void **state)
     }
 }
 
-static void test_a_child_that_does_not_beat_is_killed_and_started_again_alone(void **state)
+ROOT_TEST(test_a_child_that_does_not_beat_is_killed_and_started_again_alone)
 {
-    (void)state;
     root.plans.runner_1 = FAKE_STILL;
     fake_set(&root, "runtime.heartbeat_timeout_ms", "300");
     fake_start(&root);
@@ -260,9 +247,8 @@ static void test_a_child_that_does_not_beat_is_killed_and_started_again_alone(vo
          "\"domain\":\"agents\",\"loop\":\"loop\"");
 }
 
-static void test_a_child_that_waits_for_a_disk_is_left_alone(void **state)
+ROOT_TEST(test_a_child_that_waits_for_a_disk_is_left_alone)
 {
-    (void)state;
     root.plans.runner_1 = FAKE_DISK;
     root.plans.runner = FAKE_STILL; /* the control beside it: killed again and again */
     fake_set(&root, "runtime.heartbeat_timeout_ms", "200");
@@ -273,9 +259,8 @@ static void test_a_child_that_waits_for_a_disk_is_left_alone(void **state)
     assert_int_equal(topology_pid("runner 1"), waiting);
 }
 
-static void test_a_child_that_the_kernel_holds_is_left_alone_and_told_once(void **state)
+ROOT_TEST(test_a_child_that_the_kernel_holds_is_left_alone_and_told_once)
 {
-    (void)state;
     root.plans.runner_1 = FAKE_HELD;
     root.plans.runner = FAKE_STILL; /* the control beside it: killed again and again */
     fake_set(&root, "runtime.heartbeat_timeout_ms", "200");
@@ -287,9 +272,8 @@ static void test_a_child_that_the_kernel_holds_is_left_alone_and_told_once(void 
     said("\"event\":\"process_waits_for_disk\",\"name\":\"runner 1\"");
 }
 
-static void test_exit_78_of_core_stops_the_program_without_a_restart(void **state)
+ROOT_TEST(test_exit_78_of_core_stops_the_program_without_a_restart)
 {
-    (void)state;
     root.plans.core = FAKE_DIE;
     root.plans.exit_code = PROCESS_EXIT_CONFIG;
     fake_start(&root);
@@ -300,9 +284,8 @@ static void test_exit_78_of_core_stops_the_program_without_a_restart(void **stat
     said("weir: core cannot run with this configuration");
 }
 
-static void test_exit_78_of_one_that_was_ready_before_is_a_failure_like_any_other(void **state)
+ROOT_TEST(test_exit_78_of_one_that_was_ready_before_is_a_failure_like_any_other)
 {
-    (void)state;
     root.plans.core = FAKE_DIE_LATER;
     root.plans.deaths = 2;
     root.plans.exit_code = PROCESS_EXIT_CONFIG;
@@ -313,9 +296,8 @@ static void test_exit_78_of_one_that_was_ready_before_is_a_failure_like_any_othe
     fake_await_topology(&root, "\"state\":\"running\",\"restarts\":3");
 }
 
-static void test_exit_78_of_a_runner_stops_core_too(void **state)
+ROOT_TEST(test_exit_78_of_a_runner_stops_core_too)
 {
-    (void)state;
     root.plans.runner = FAKE_DIE;
     root.plans.exit_code = PROCESS_EXIT_CONFIG;
     fake_set(&root, "runner.processes", "1");
@@ -324,9 +306,8 @@ static void test_exit_78_of_a_runner_stops_core_too(void **state)
     fake_await(&root, EVENT_ASKED_TO_STOP, PROCESS_CORE, 1);
 }
 
-static void test_processes_carry_their_kind_in_their_name(void **state)
+ROOT_TEST(test_processes_carry_their_kind_in_their_name)
 {
-    (void)state;
     struct fleet fleet = started();
     char path[64], comm[32] = "";
     snprintf(path, sizeof path, "/proc/%d/comm", (int)fleet.runner[2]);
@@ -337,9 +318,8 @@ static void test_processes_carry_their_kind_in_their_name(void **state)
     assert_string_equal(comm, "weir: runner 2\n");
 }
 
-static void test_a_second_start_on_the_same_data_is_refused_with_the_pid(void **state)
+ROOT_TEST(test_a_second_start_on_the_same_data_is_refused_with_the_pid)
 {
-    (void)state;
     struct fleet fleet = started();
     pid_t first = root.pid;
     fake_start(&root);
@@ -351,30 +331,4 @@ static void test_a_second_start_on_the_same_data_is_refused_with_the_pid(void **
     snprintf(expected, sizeof expected, "is in use by process %d", (int)first);
     said(expected);
     assert_int_equal(kill(fleet.core, 0), 0); /* the first one goes on */
-}
-
-int main(void)
-{
-#define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-    const struct CMUnitTest tests[] = {
-        T(test_core_starts_first_and_the_others_only_when_it_is_ready),
-        T(test_nothing_else_starts_while_core_is_not_ready),
-        T(test_a_killed_runner_is_back_within_a_second_and_the_others_keep_their_pids),
-        T(test_a_killed_core_is_back_within_a_second_and_the_runners_stay),
-        T(test_the_fourth_death_of_core_in_ten_seconds_ends_the_program),
-        T(test_a_log_that_nobody_reads_keeps_no_program_from_its_end),
-        T(test_a_core_that_dies_three_times_and_then_lives_goes_on),
-        T(test_a_domain_beyond_its_window_ends_alone_and_comes_back_as_one_restart_of_root),
-        T(test_a_domain_that_ends_four_times_in_ten_seconds_ends_the_program),
-        T(test_restarts_come_at_once_twice_and_then_ever_later),
-        T(test_a_child_that_does_not_beat_is_killed_and_started_again_alone),
-        T(test_a_child_that_waits_for_a_disk_is_left_alone),
-        T(test_a_child_that_the_kernel_holds_is_left_alone_and_told_once),
-        T(test_exit_78_of_core_stops_the_program_without_a_restart),
-        T(test_exit_78_of_one_that_was_ready_before_is_a_failure_like_any_other),
-        T(test_exit_78_of_a_runner_stops_core_too),
-        T(test_processes_carry_their_kind_in_their_name),
-        T(test_a_second_start_on_the_same_data_is_refused_with_the_pid),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

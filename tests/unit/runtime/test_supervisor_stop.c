@@ -1,9 +1,5 @@
 /* Draining in order, stragglers, a dead root. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
+#include "case.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -49,9 +45,10 @@ static void started(pid_t pids[3])
     fake_await_topology(&root, "\"name\":\"core\",\"domain\":\"root\",\"pid\"");
 }
 
-static void test_core_is_asked_to_stop_only_after_the_last_runner_has_left(void **state)
+#define ROOT_TEST(name) TEST_BETWEEN(name, set_up, tear_down)
+
+ROOT_TEST(test_core_is_asked_to_stop_only_after_the_last_runner_has_left)
 {
-    (void)state;
     pid_t pids[3];
     struct fake_event e;
     root.plans.runner = FAKE_WAIT_GATE;
@@ -70,9 +67,8 @@ static void test_core_is_asked_to_stop_only_after_the_last_runner_has_left(void 
     free(text);
 }
 
-static void test_sigint_drains_as_sigterm_does_and_sighup_is_ignored(void **state)
+ROOT_TEST(test_sigint_drains_as_sigterm_does_and_sighup_is_ignored)
 {
-    (void)state;
     pid_t pids[3];
     started(pids);
     kill(root.pid, SIGHUP);
@@ -84,9 +80,8 @@ static void test_sigint_drains_as_sigterm_does_and_sighup_is_ignored(void **stat
     assert_int_equal(fake_await_exit(&root), 0);
 }
 
-static void test_a_runner_that_does_not_leave_is_killed_when_the_drain_is_over(void **state)
+ROOT_TEST(test_a_runner_that_does_not_leave_is_killed_when_the_drain_is_over)
 {
-    (void)state;
     pid_t pids[3];
     root.plans.runner = FAKE_HANG;
     fake_set(&root, "runtime.drain_ms", "100");
@@ -99,9 +94,8 @@ static void test_a_runner_that_does_not_leave_is_killed_when_the_drain_is_over(v
     assert_true(fake_gone_within(pids[1], 0) && fake_gone_within(pids[2], 0));
 }
 
-static void test_a_second_signal_stops_everything_at_once(void **state)
+ROOT_TEST(test_a_second_signal_stops_everything_at_once)
 {
-    (void)state;
     pid_t pids[3];
     root.plans.core = root.plans.runner = FAKE_HANG;
     started(pids);
@@ -115,9 +109,8 @@ static void test_a_second_signal_stops_everything_at_once(void **state)
         assert_true(fake_gone_within(pids[i], 0));
 }
 
-static void test_a_stopped_runner_process_that_was_frozen_is_killed_too(void **state)
+ROOT_TEST(test_a_stopped_runner_process_that_was_frozen_is_killed_too)
 {
-    (void)state;
     pid_t pids[3];
     fake_set(&root, "runtime.drain_ms", "0");
     fake_set(&root, "runner.processes", "1");
@@ -135,9 +128,8 @@ static void kill_root(void)
     root.pid = 0;
 }
 
-static void test_children_do_not_outlive_a_root_that_was_killed(void **state)
+ROOT_TEST(test_children_do_not_outlive_a_root_that_was_killed)
 {
-    (void)state;
     pid_t pids[3];
     started(pids);
     kill_root();
@@ -146,9 +138,8 @@ static void test_children_do_not_outlive_a_root_that_was_killed(void **state)
             fail_msg("child %d outlives its root", i);
 }
 
-static void test_an_orphaned_core_keeps_the_lock_until_it_is_ended_by_its_alarm(void **state)
+ROOT_TEST(test_an_orphaned_core_keeps_the_lock_until_it_is_ended_by_its_alarm)
 {
-    (void)state;
     pid_t pids[3];
     struct err err;
     int fd = -1;
@@ -163,9 +154,8 @@ static void test_an_orphaned_core_keeps_the_lock_until_it_is_ended_by_its_alarm(
     data_lock_release(fd);
 }
 
-static void test_a_start_right_after_a_killed_root_waits_for_the_old_core_and_succeeds(void **state)
+ROOT_TEST(test_a_start_right_after_a_killed_root_waits_for_the_old_core_and_succeeds)
 {
-    (void)state;
     pid_t pids[3];
     started(pids);
     kill_root();
@@ -177,9 +167,8 @@ static void test_a_start_right_after_a_killed_root_waits_for_the_old_core_and_su
     assert_int_equal(fake_await_exit(&root), 0);
 }
 
-static void test_runners_of_a_dead_root_do_not_drain(void **state)
+ROOT_TEST(test_runners_of_a_dead_root_do_not_drain)
 {
-    (void)state;
     pid_t pids[3];
     root.plans.runner = FAKE_WAIT_GATE; /* asked to leave it would wait for ever */
     started(pids);
@@ -189,9 +178,8 @@ static void test_runners_of_a_dead_root_do_not_drain(void **state)
 }
 
 /* The kernel lets one that has come to its stop go on when root dies, so it is killed right after. */
-static void test_a_runner_that_was_stopped_does_not_outlive_its_root(void **state)
+ROOT_TEST(test_a_runner_that_was_stopped_does_not_outlive_its_root)
 {
-    (void)state;
     pid_t pids[3];
     for (int round = 0; round < 5; round++) {
         started(pids);
@@ -203,22 +191,4 @@ static void test_a_runner_that_was_stopped_does_not_outlive_its_root(void **stat
         }
         assert_true(fake_gone_within(pids[2], 5000) && fake_gone_within(pids[0], 5000));
     }
-}
-
-int main(void)
-{
-#define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-    const struct CMUnitTest tests[] = {
-        T(test_core_is_asked_to_stop_only_after_the_last_runner_has_left),
-        T(test_sigint_drains_as_sigterm_does_and_sighup_is_ignored),
-        T(test_a_runner_that_does_not_leave_is_killed_when_the_drain_is_over),
-        T(test_a_second_signal_stops_everything_at_once),
-        T(test_a_stopped_runner_process_that_was_frozen_is_killed_too),
-        T(test_children_do_not_outlive_a_root_that_was_killed),
-        T(test_an_orphaned_core_keeps_the_lock_until_it_is_ended_by_its_alarm),
-        T(test_a_start_right_after_a_killed_root_waits_for_the_old_core_and_succeeds),
-        T(test_runners_of_a_dead_root_do_not_drain),
-        T(test_a_runner_that_was_stopped_does_not_outlive_its_root),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

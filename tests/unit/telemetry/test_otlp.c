@@ -1,9 +1,7 @@
 /* The JSON of a batch of spans, and where it goes. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
+#include "case.h"
 
 #include "telemetry/otlp.h"
 
@@ -23,9 +21,8 @@ static struct strbuf encode(const struct span *spans, size_t count)
     "{\"stringValue\":\"weir\"}}]},\"scopeSpans\":[{\"scope\":{\"name\":\"weir\"},\"spans\":["
 #define FRAME_END "]}]}]}"
 
-static void a_span_with_everything(void **state)
+TEST(a_span_with_everything)
 {
-    (void)state;
     struct span s = {
         .kind = SPAN_SERVER, .failed = true, .start_us = 1700000000000001, .end_us = 1700000000000003};
     s.context.trace_id[0] = 0xab;
@@ -50,9 +47,8 @@ static void a_span_with_everything(void **state)
     strbuf_free(&out);
 }
 
-static void a_span_without_anything(void **state)
+TEST(a_span_without_anything)
 {
-    (void)state;
     struct span s = {.kind = SPAN_INTERNAL, .start_us = 5, .end_us = 4}; /* the clock was set back */
     struct strbuf out = encode(&s, 1);
     assert_string_equal(
@@ -66,9 +62,8 @@ static void a_span_without_anything(void **state)
     strbuf_free(&out);
 }
 
-static void texts_and_attributes_are_bounded(void **state)
+TEST(texts_and_attributes_are_bounded)
 {
-    (void)state;
     struct span s = {0};
     char text[200];
     memset(text, 'x', sizeof text);
@@ -84,9 +79,8 @@ static void texts_and_attributes_are_bounded(void **state)
     assert_int_equal(strlen(s.name), SPAN_NAME_MAX);
 }
 
-static void the_endpoint_comes_from_the_environment(void **state)
+TEST(the_endpoint_comes_from_the_environment)
 {
-    (void)state;
     char url[64];
     unsetenv("OTEL_EXPORTER_OTLP_ENDPOINT");
     assert_null(otlp_endpoint());
@@ -114,9 +108,8 @@ static void expect_headers(const char *text, const char *const *lines)
     arena_free(a);
 }
 
-static void headers_are_decoded(void **state)
+TEST(headers_are_decoded)
 {
-    (void)state;
     expect_headers("", (const char *const[]){NULL});
     expect_headers(" , ,", (const char *const[]){NULL});
     expect_headers("api-key=abc", (const char *const[]){"api-key: abc", NULL});
@@ -127,9 +120,8 @@ static void headers_are_decoded(void **state)
     expect_headers("a=%c3%A9", (const char *const[]){"a: \xc3\xa9", NULL});
 }
 
-static void headers_that_are_none_are_told_by_number(void **state)
+TEST(headers_that_are_none_are_told_by_number)
 {
-    (void)state;
     static const char *const bad[] = {"a",          "=secret",    "a=",       "a= ",   "a=%",
                                       "a=%2",       "a=%zz",      "a=%2g",    "a b=1", "a:b=secret",
                                       "a=1,secret", "\xc3\xa9=1", "a(=secret"};
@@ -146,10 +138,8 @@ static void headers_that_are_none_are_told_by_number(void **state)
     }
 }
 
-static void there_are_only_so_many_headers(void **state)
+ARENA_TEST(there_are_only_so_many_headers, a)
 {
-    (void)state;
-    struct arena *a = arena_new(1024);
     struct str found[OTLP_HEADERS_MAX];
     size_t count;
     struct err err;
@@ -161,19 +151,4 @@ static void there_are_only_so_many_headers(void **state)
     strbuf_add_text(&text, "z=1");
     assert_int_equal(otlp_headers_parse(a, strbuf_str(&text), found, &count, &err), ERR_CONFIG_INVALID);
     strbuf_free(&text);
-    arena_free(a);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_span_with_everything),
-        cmocka_unit_test(a_span_without_anything),
-        cmocka_unit_test(texts_and_attributes_are_bounded),
-        cmocka_unit_test(the_endpoint_comes_from_the_environment),
-        cmocka_unit_test(headers_are_decoded),
-        cmocka_unit_test(headers_that_are_none_are_told_by_number),
-        cmocka_unit_test(there_are_only_so_many_headers),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

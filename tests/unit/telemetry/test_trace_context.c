@@ -1,9 +1,7 @@
 /* traceparent, as W3C Trace Context (2021-11-23) has it. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
+#include "case.h"
 
 #include "base/must.h"
 #include "telemetry/trace_context.h"
@@ -13,9 +11,8 @@
 #define TRACE "4bf92f3577b34da6a3ce929d0e0e4736"
 #define SPAN  "00f067aa0ba902b7"
 
-static void a_context_is_read_and_written_as_it_came(void **state)
+TEST(a_context_is_read_and_written_as_it_came)
 {
-    (void)state;
     static const char *const texts[] = {"00-" TRACE "-" SPAN "-01", "00-" TRACE "-" SPAN "-00",
                                         "00-00000000000000000000000000000001-0000000000000001-01"};
     for (size_t i = 0; i < LENGTH_OF(texts); i++) {
@@ -27,9 +24,8 @@ static void a_context_is_read_and_written_as_it_came(void **state)
     }
 }
 
-static void ids_are_read_in_their_order(void **state)
+TEST(ids_are_read_in_their_order)
 {
-    (void)state;
     struct trace_context c;
     assert_true(traceparent_parse(STR("00-" TRACE "-" SPAN "-01"), &c));
     assert_int_equal(c.trace_id[0], 0x4b);
@@ -38,9 +34,8 @@ static void ids_are_read_in_their_order(void **state)
     assert_int_equal(c.span_id[7], 0xb7);
 }
 
-static void later_versions_are_read_as_far_as_they_are_known(void **state)
+TEST(later_versions_are_read_as_far_as_they_are_known)
 {
-    (void)state;
     static const char *const texts[] = {"01-" TRACE "-" SPAN "-01", "cc-" TRACE "-" SPAN "-01-what-comes",
                                         "fe-" TRACE "-" SPAN "-ff-"};
     for (size_t i = 0; i < LENGTH_OF(texts); i++) {
@@ -51,9 +46,8 @@ static void later_versions_are_read_as_far_as_they_are_known(void **state)
     }
 }
 
-static void unknown_flags_are_not_passed_on(void **state)
+TEST(unknown_flags_are_not_passed_on)
 {
-    (void)state;
     struct trace_context c;
     char out[TRACEPARENT_LEN + 1];
     assert_true(traceparent_parse(STR("00-" TRACE "-" SPAN "-fe"), &c));
@@ -61,9 +55,8 @@ static void unknown_flags_are_not_passed_on(void **state)
     assert_string_equal(traceparent_text(&c, out).ptr, "00-" TRACE "-" SPAN "-00");
 }
 
-static void anything_else_is_no_context_and_writes_nothing(void **state)
+TEST(anything_else_is_no_context_and_writes_nothing)
 {
-    (void)state;
     static const char *const texts[] = {
         "",
         "00",
@@ -95,9 +88,8 @@ static void anything_else_is_no_context_and_writes_nothing(void **state)
     assert_false(traceparent_parse(STR_ABSENT, &c));
 }
 
-static void new_contexts_differ_and_derived_ids_do_not(void **state)
+TEST(new_contexts_differ_and_derived_ids_do_not)
 {
-    (void)state;
     struct trace_context a = trace_context_new(true), b = trace_context_new(false);
     assert_memory_not_equal(a.trace_id, b.trace_id, TRACE_ID_BYTES);
     assert_true(a.sampled && !b.sampled && span_id_is_set(a.span_id));
@@ -111,17 +103,4 @@ static void new_contexts_differ_and_derived_ids_do_not(void **state)
     assert_memory_not_equal(one, other, SPAN_ID_BYTES);
     span_id_derived(0, 0, 0, other);
     assert_true(span_id_is_set(other));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_context_is_read_and_written_as_it_came),
-        cmocka_unit_test(ids_are_read_in_their_order),
-        cmocka_unit_test(later_versions_are_read_as_far_as_they_are_known),
-        cmocka_unit_test(unknown_flags_are_not_passed_on),
-        cmocka_unit_test(anything_else_is_no_context_and_writes_nothing),
-        cmocka_unit_test(new_contexts_differ_and_derived_ids_do_not),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

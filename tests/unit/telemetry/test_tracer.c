@@ -1,10 +1,8 @@
 /* What is recorded, and what happens when nobody takes it. */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
+#include "case.h"
 
 #include "base/must.h"
 #include "telemetry/tracer.h"
@@ -16,9 +14,8 @@
 
 enum { THREADS = 4, EACH = 5000 };
 
-static void the_callers_choice_goes_first(void **state)
+TEST(the_callers_choice_goes_first)
 {
-    (void)state;
     struct tracer *none = tracer_new(0), *all = tracer_new(1);
     struct trace_context from;
     struct span s;
@@ -36,9 +33,8 @@ static void the_callers_choice_goes_first(void **state)
     tracer_free(all);
 }
 
-static void the_ratio_is_met(void **state)
+TEST(the_ratio_is_met)
 {
-    (void)state;
     struct tracer *t = tracer_new(0.25);
     struct span s;
     int recorded = 0;
@@ -48,9 +44,8 @@ static void the_ratio_is_met(void **state)
     tracer_free(t);
 }
 
-static void a_full_ring_keeps_the_oldest_and_counts_the_rest(void **state)
+TEST(a_full_ring_keeps_the_oldest_and_counts_the_rest)
 {
-    (void)state;
     struct span_ring *r = span_ring_new(3);
     struct span s = {0}, out[5];
     uint64_t added, dropped;
@@ -82,9 +77,8 @@ static void *add_many(void *tracer)
     return NULL;
 }
 
-static void threads_add_and_one_takes_without_losing_count(void **state)
+TEST(threads_add_and_one_takes_without_losing_count)
 {
-    (void)state;
     struct tracer *t = tracer_new(1);
     pthread_t threads[THREADS];
     struct span out[16];
@@ -102,15 +96,4 @@ static void threads_add_and_one_takes_without_losing_count(void **state)
     assert_int_equal(taken, recorded);
     assert_int_equal(recorded + dropped, THREADS * EACH);
     tracer_free(t);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_callers_choice_goes_first),
-        cmocka_unit_test(the_ratio_is_met),
-        cmocka_unit_test(a_full_ring_keeps_the_oldest_and_counts_the_rest),
-        cmocka_unit_test(threads_add_and_one_takes_without_losing_count),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

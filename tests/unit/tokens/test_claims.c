@@ -1,10 +1,8 @@
 /* What a token may say at its bounds; what it must not say is in the corpus (tests/corpus/jwt). */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
+#include "case.h"
 
 #include "base/must.h"
 #include "tokens/base64url.h"
@@ -58,11 +56,12 @@ static const char *list(const char *name, int count)
     return arena_str(a, strbuf_str(&text)).ptr;
 }
 
-static void lists_and_names_are_taken_up_to_their_bounds(void **state)
+#define CLAIM_TEST(name) TEST_BETWEEN(name, set_up, tear_down)
+
+CLAIM_TEST(lists_and_names_are_taken_up_to_their_bounds)
 {
     struct token_claims c;
     const char *claim;
-    (void)state;
     for (int more = 0; more < 2; more++) {
         enum token_reason wanted = more ? TOKEN_CLAIM_SHAPE : TOKEN_OK;
         const struct str texts[] = {
@@ -92,11 +91,10 @@ static void lists_and_names_are_taken_up_to_their_bounds(void **state)
     assert_string_equal(claim, "role");
 }
 
-static void a_role_stands_among_the_roles_and_system_nowhere(void **state)
+CLAIM_TEST(a_role_stands_among_the_roles_and_system_nowhere)
 {
     struct token_claims c;
     const char *claim;
-    (void)state;
     assert_int_equal(read_with("\"role\":\"b\",\"roles\":[\"a\",\"b\"]", &c, &claim), TOKEN_OK);
     assert_true(c.role_count == 2 && !c.system_dropped);
     assert_true(claims_has_role(&c, STR("a")) && claims_has_role(&c, STR("b")) &&
@@ -108,11 +106,10 @@ static void a_role_stands_among_the_roles_and_system_nowhere(void **state)
     assert_true(c.every_project && c.project_count == 3);
 }
 
-static void a_copy_lives_without_what_it_was_copied_from(void **state)
+CLAIM_TEST(a_copy_lives_without_what_it_was_copied_from)
 {
     struct token_claims c;
     const char *claim;
-    (void)state;
     assert_int_equal(
         read_with("\"roles\":[\"r\",\"q\"],\"session_id\":\"n\",\"project_scope\":[\"p\"],\"iss\":\"i\"", &c,
                   &claim),
@@ -129,11 +126,10 @@ static void a_copy_lives_without_what_it_was_copied_from(void **state)
     arena_free(other);
 }
 
-static void a_bearer_is_admitted_to_its_tenant_and_projects(void **state)
+CLAIM_TEST(a_bearer_is_admitted_to_its_tenant_and_projects)
 {
     struct str projects[] = {STR("p"), STR("q")};
     struct token_claims c = {.tenant_id = STR("t"), .projects = projects, .project_count = 2}, all = c;
-    (void)state;
     all.every_project = true;
     static const struct {
         struct str tenant, project;
@@ -155,7 +151,7 @@ static void a_bearer_is_admitted_to_its_tenant_and_projects(void **state)
     assert_int_equal(claims_admit(&c, STR("t"), STR("p")), TOKEN_TENANT);
 }
 
-static void agents_are_named_with_lifetimes_within_the_cap(void **state)
+CLAIM_TEST(agents_are_named_with_lifetimes_within_the_cap)
 {
     static const struct {
         const char *text;
@@ -169,7 +165,6 @@ static void agents_are_named_with_lifetimes_within_the_cap(void **state)
     };
     struct token_policy p = {.agent_count = 7};
     struct err err;
-    (void)state;
     for (size_t i = 0; i < LENGTH_OF(rows); i++) {
         assert_int_equal(token_agents_parse(str_of(rows[i].text), &p, &err),
                          rows[i].good ? ERR_OK : ERR_CONFIG_INVALID);
@@ -188,7 +183,7 @@ static void agents_are_named_with_lifetimes_within_the_cap(void **state)
 
 /* --- of tokens that we make ------------------------------------------------------------------------- */
 
-static void a_minted_token_says_what_was_ordered(void **state)
+CLAIM_TEST(a_minted_token_says_what_was_ordered)
 {
     struct token_policy p = {.issuer = STR("weir"),
                              .audiences = STR("first,second"),
@@ -205,7 +200,6 @@ static void a_minted_token_says_what_was_ordered(void **state)
     const struct json *payload;
     const char *claim;
     struct err err;
-    (void)state;
     assert_int_equal(token_key_generate(TOKEN_ALG_ES256, &key, &err), ERR_OK);
     for (int round = 0; round < 2; round++) {
         struct str text, rest;
@@ -252,7 +246,7 @@ static enum token_reason outside_with(const char *leave_out, const char *instead
     return claims_read_outside(a, payload, &paths, STR("Admin,Engineer"), c, claim);
 }
 
-static void a_claim_of_an_outside_issuer_that_is_missing_or_bad_is_named(void **state)
+CLAIM_TEST(a_claim_of_an_outside_issuer_that_is_missing_or_bad_is_named)
 {
     static const struct {
         const char *member, *instead, *named;
@@ -276,7 +270,6 @@ static void a_claim_of_an_outside_issuer_that_is_missing_or_bad_is_named(void **
         {"p", "\"\"", "project_scope", TOKEN_CLAIM_SHAPE},
         {"p", "[7]", "project_scope", TOKEN_CLAIM_SHAPE},
     };
-    (void)state;
     for (size_t i = 0; i < LENGTH_OF(rows); i++) {
         struct token_claims c;
         const char *claim = "none";
@@ -288,11 +281,10 @@ static void a_claim_of_an_outside_issuer_that_is_missing_or_bad_is_named(void **
     }
 }
 
-static void projects_of_an_outside_issuer_are_one_some_or_all(void **state)
+CLAIM_TEST(projects_of_an_outside_issuer_are_one_some_or_all)
 {
     struct token_claims c;
     const char *claim;
-    (void)state;
     assert_int_equal(outside_with("p", "\"one\"", &c, &claim), TOKEN_OK);
     assert_true(c.project_count == 1 && str_is(c.projects[0], "one") && !c.every_project);
     assert_int_equal(outside_with("p", "[\"one\",\"*\"]", &c, &claim), TOKEN_OK);
@@ -303,21 +295,4 @@ static void projects_of_an_outside_issuer_are_one_some_or_all(void **state)
                      TOKEN_OK);
     assert_true(c.role_count == 2 && str_is(c.roles[0], "Engineer") && str_is(c.roles[1], "Admin"));
     assert_true(c.system_dropped);
-}
-
-#define CLAIM_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CLAIM_TEST(lists_and_names_are_taken_up_to_their_bounds),
-        CLAIM_TEST(a_role_stands_among_the_roles_and_system_nowhere),
-        CLAIM_TEST(a_copy_lives_without_what_it_was_copied_from),
-        CLAIM_TEST(a_bearer_is_admitted_to_its_tenant_and_projects),
-        CLAIM_TEST(agents_are_named_with_lifetimes_within_the_cap),
-        CLAIM_TEST(a_minted_token_says_what_was_ordered),
-        CLAIM_TEST(a_claim_of_an_outside_issuer_that_is_missing_or_bad_is_named),
-        CLAIM_TEST(projects_of_an_outside_issuer_are_one_some_or_all),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

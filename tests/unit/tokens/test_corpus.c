@@ -1,11 +1,9 @@
 /* Every file of tests/corpus/jwt against its verdict; its signatures come from another implementation. */
 #include <dirent.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
+#include "case.h"
 
 #include "base/must.h"
 #include "tokens/token_verify.h"
@@ -230,99 +228,70 @@ static size_t run_cases(const char *prefixes)
     return count;
 }
 
-static void every_case_gets_its_verdict(void **state)
+TEST(every_case_gets_its_verdict)
 {
-    (void)state;
     assert_true(run_cases("") >= CASES_MIN);
 }
 
 /* [CTL-238] */
-static void each_of_the_six_algorithms_is_accepted(void **state)
+TEST(each_of_the_six_algorithms_is_accepted)
 {
-    (void)state;
     assert_int_equal(run_cases("good-rs good-es2 good-es3 good-es5"), 6);
 }
 
 /* [CTL-239] [CTL-240] [CTL-241] */
-static void every_other_algorithm_is_refused(void **state)
+TEST(every_other_algorithm_is_refused)
 {
-    (void)state;
     assert_int_equal(run_cases("alg-hs"), 11);
     assert_int_equal(run_cases("alg-none alg-ps alg-eddsa alg-absent"), 10);
 }
 
 /* [CTL-242] */
-static void the_headers_alg_must_be_the_keys(void **state)
+TEST(the_headers_alg_must_be_the_keys)
 {
-    (void)state;
     assert_int_equal(run_cases("alg-rs256-with alg-es256-with alg-rs512 alg-es384-with"), 7);
 }
 
 /* A missing one is named. [CTL-218..CTL-227] */
-static void each_required_claim_is_required(void **state)
+TEST(each_required_claim_is_required)
 {
-    (void)state;
     assert_int_equal(run_cases("claim-no-"), 11);
     assert_int_equal(run_cases("kid-absent"), 2);
 }
 
 /* [CTL-228] [EVT-152] [EVT-153] [EVT-154] */
-static void only_keys_in_force_verify(void **state)
+TEST(only_keys_in_force_verify)
 {
-    (void)state;
     assert_int_equal(run_cases("kid-unknown key-retire key-revoked"), 5);
 }
 
 /* [CTL-230..CTL-232] [CTL-234] */
-static void lifetimes_are_capped_by_role(void **state)
+TEST(lifetimes_are_capped_by_role)
 {
-    (void)state;
     assert_int_equal(run_cases("time-life life-"), 10);
 }
 
 /* [CTL-243] [CTL-245..CTL-247] */
-static void checks_run_in_the_order_of_the_contract(void **state)
+TEST(checks_run_in_the_order_of_the_contract)
 {
-    (void)state;
     assert_int_equal(run_cases("blocked-garbage signature-payload signature-before good-es256. jti-other"),
                      5);
 }
 
 /* [CTL-248] [CTL-249] [EVT-142] */
-static void issuer_and_audience_are_compared_byte_by_byte(void **state)
+TEST(issuer_and_audience_are_compared_byte_by_byte)
 {
-    (void)state;
     assert_int_equal(run_cases("iss- aud-"), 18);
 }
 
 /* [CTL-250] [CTL-251] */
-static void expiry_has_no_leeway_and_iat_has_two_minutes(void **state)
+TEST(expiry_has_no_leeway_and_iat_has_two_minutes)
 {
-    (void)state;
     assert_int_equal(run_cases("time-exp-past time-exp-n time-iat-1"), 9);
 }
 
 /* [CTL-236] [CTL-252] */
-static void a_jti_belongs_to_one_token(void **state)
+TEST(a_jti_belongs_to_one_token)
 {
-    (void)state;
     assert_int_equal(run_cases("jti- es256-twin"), 5);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_case_gets_its_verdict),
-        cmocka_unit_test(each_of_the_six_algorithms_is_accepted),
-        cmocka_unit_test(every_other_algorithm_is_refused),
-        cmocka_unit_test(the_headers_alg_must_be_the_keys),
-        cmocka_unit_test(each_required_claim_is_required),
-        cmocka_unit_test(only_keys_in_force_verify),
-        cmocka_unit_test(lifetimes_are_capped_by_role),
-        cmocka_unit_test(checks_run_in_the_order_of_the_contract),
-        cmocka_unit_test(issuer_and_audience_are_compared_byte_by_byte),
-        cmocka_unit_test(expiry_has_no_leeway_and_iat_has_two_minutes),
-        cmocka_unit_test(a_jti_belongs_to_one_token),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

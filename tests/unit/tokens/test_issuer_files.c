@@ -1,14 +1,12 @@
 /* Files of outside issuers: the list of them, a set of keys in a file, and what is kept of one that was
  * fetched. */
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "case.h"
 
 #include "base/must.h"
 #include "tokens/issuer_keys.h"
@@ -27,7 +25,7 @@ enum { NOW = 1800000000 };
 #define HEARD_BY(audience)               "[" ONE("\"i\"", URL, audience, "") "]"
 #define CLAIMS(text)                     "[" ONE("\"i\"", URL, "[\"a\"]", ",\"claims\":" text) "]"
 
-static void a_list_of_issuers_is_refused_by_what_is_wrong_with_it(void **state)
+TEST(a_list_of_issuers_is_refused_by_what_is_wrong_with_it)
 {
     static const struct {
         const char *text, *says; /* NULL: nothing is wrong */
@@ -76,7 +74,6 @@ static void a_list_of_issuers_is_refused_by_what_is_wrong_with_it(void **state)
         {FILE_NAMED("../a.json"), "in the folder of this file"},
         {FILE_NAMED("/keys/sub/a.json"), NULL},
     };
-    (void)state;
     for (size_t i = 0; i < LENGTH_OF(rows); i++) {
         struct issuers s;
         struct err err = {0};
@@ -108,10 +105,9 @@ static enum err_code read_text(const struct strbuf *text, struct issuers *s)
 }
 
 /* At its bound each is taken, one more is not. */
-static void lists_paths_and_names_have_bounds(void **state)
+TEST(lists_paths_and_names_have_bounds)
 {
     struct issuers s;
-    (void)state;
     for (int more = 0; more < 2; more++) {
         enum err_code wanted = more ? ERR_CONFIG_INVALID : ERR_OK;
         struct strbuf texts[4] = {0};
@@ -143,11 +139,10 @@ static void lists_paths_and_names_have_bounds(void **state)
     }
 }
 
-static void what_an_issuer_says_is_kept_and_the_rest_has_defaults(void **state)
+TEST(what_an_issuer_says_is_kept_and_the_rest_has_defaults)
 {
     struct issuers s;
     struct err err;
-    (void)state;
     assert_int_equal(
         issuers_read(STR("[" ONE("\"i\"", URL, "[\"a\",\"b\"]", ",\"claims\":{\"role\":\"r.s\"}") "," ONE(
                          "\"j\"", "\"jwks_file\":\"sub/k.json\"", "[\"c\"]",
@@ -254,10 +249,11 @@ static struct issuer_state state_at(struct issuer_keys *k, int64_t now)
     return s;
 }
 
+#define FILE_TEST(name, parameter) TEST_WITH(name, const struct folder *parameter, make_folder, remove_folder)
+
 /* It is another by any of its time, its length and its number; and it is looked at once a second. */
-static void a_changed_file_of_keys_counts_within_a_second(void **state)
+FILE_TEST(a_changed_file_of_keys_counts_within_a_second, f)
 {
-    const struct folder *f = *state;
     struct issuer_keys *k;
     struct err err;
     char other[160];
@@ -285,9 +281,8 @@ static void a_changed_file_of_keys_counts_within_a_second(void **state)
     issuer_keys_free(k);
 }
 
-static void a_file_of_keys_that_is_bad_or_gone_leaves_the_keys_for_a_while(void **state)
+FILE_TEST(a_file_of_keys_that_is_bad_or_gone_leaves_the_keys_for_a_while, f)
 {
-    const struct folder *f = *state;
     struct issuer_keys *k;
     struct err err;
     size_t index;
@@ -317,9 +312,8 @@ static void a_file_of_keys_that_is_bad_or_gone_leaves_the_keys_for_a_while(void 
 }
 
 /* Whoever asks has the file read although it looks the same, and a URL fetched before its time. */
-static void keys_are_read_again_when_somebody_asks(void **state)
+FILE_TEST(keys_are_read_again_when_somebody_asks, f)
 {
-    const struct folder *f = *state;
     struct issuer_keys *k;
     struct err err;
     size_t index;
@@ -345,9 +339,8 @@ static void keys_are_read_again_when_somebody_asks(void **state)
     issuer_keys_free(k);
 }
 
-static void a_file_is_read_up_to_its_bound(void **state)
+FILE_TEST(a_file_is_read_up_to_its_bound, f)
 {
-    const struct folder *f = *state;
     struct err err;
     static char text[10000];
     memset(text, 'x', sizeof text);
@@ -392,9 +385,8 @@ static int next_descriptor(void)
     return fd;
 }
 
-static void fetched_keys_are_kept_in_a_file_that_is_whole_and_ours_alone(void **state)
+FILE_TEST(fetched_keys_are_kept_in_a_file_that_is_whole_and_ours_alone, f)
 {
-    const struct folder *f = *state;
     struct issuer_keys *k;
     struct err err;
     bool told;
@@ -443,12 +435,11 @@ static void fetched_keys_are_kept_in_a_file_that_is_whole_and_ours_alone(void **
     issuer_keys_free(k);
 }
 
-static void without_a_list_there_are_no_issuers(void **state)
+TEST(without_a_list_there_are_no_issuers)
 {
     const struct issuer_rules rules = {"/nowhere", 300, 3600};
     struct issuer_keys *k;
     struct err err;
-    (void)state;
     assert_int_equal(issuer_keys_open(NULL, STR("weir"), &rules, NOW, &k, &err), ERR_OK);
     assert_null(k);
     assert_int_equal(issuer_keys_count(k), 0);
@@ -459,12 +450,11 @@ static void without_a_list_there_are_no_issuers(void **state)
 }
 
 /* Fetched again after a tenth of the time between two, and that within bounds. */
-static void the_pause_before_the_next_try_has_bounds(void **state)
+TEST(the_pause_before_the_next_try_has_bounds)
 {
     static const struct {
         int64_t refresh, gap;
     } rows[] = {{1, 1}, {19, 1}, {20, 2}, {299, 29}, {300, 30}, {310, 30}, {86400, 30}};
-    (void)state;
     for (size_t i = 0; i < LENGTH_OF(rows); i++) {
         const struct issuer_rules rules = {"/nowhere", rows[i].refresh, 3600};
         struct issuers issuers;
@@ -486,23 +476,4 @@ static void the_pause_before_the_next_try_has_bounds(void **state)
         assert_true(issuer_keys_due(k, NOW - 1, &index, &url)); /* the clock was set back */
         issuer_keys_free(k);
     }
-}
-
-#define FILE_TEST(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_list_of_issuers_is_refused_by_what_is_wrong_with_it),
-        cmocka_unit_test(lists_paths_and_names_have_bounds),
-        cmocka_unit_test(what_an_issuer_says_is_kept_and_the_rest_has_defaults),
-        FILE_TEST(a_changed_file_of_keys_counts_within_a_second),
-        FILE_TEST(a_file_of_keys_that_is_bad_or_gone_leaves_the_keys_for_a_while),
-        FILE_TEST(keys_are_read_again_when_somebody_asks),
-        FILE_TEST(a_file_is_read_up_to_its_bound),
-        FILE_TEST(fetched_keys_are_kept_in_a_file_that_is_whole_and_ours_alone),
-        cmocka_unit_test(without_a_list_there_are_no_issuers),
-        cmocka_unit_test(the_pause_before_the_next_try_has_bounds),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,9 @@
 /* Outside issuers: their file, their keys, where their claims are, and when keys are fetched. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "case.h"
 
 #include "base/must.h"
 #include "tokens/token_verify.h"
@@ -33,9 +31,8 @@ static void add_jwk(struct strbuf *out, enum token_alg alg, const char *kid, con
     }
 }
 
-static void keys_that_cannot_verify_are_left_out(void **state)
+TEST(keys_that_cannot_verify_are_left_out)
 {
-    (void)state;
     struct strbuf text CLEANUP(strbuf_free) = {0};
     struct jwks s;
     struct err err;
@@ -65,9 +62,8 @@ static void refused(struct str text, const char *word)
     assert_int_equal(s.count, 0);
 }
 
-static void a_hostile_set_is_refused_as_a_whole(void **state)
+TEST(a_hostile_set_is_refused_as_a_whole)
 {
-    (void)state;
     struct strbuf text CLEANUP(strbuf_free) = {0};
     static const char *const junk[] = {
         "", "[]", "{", "{\"keys\":{}}", "{\"keys\":[7]}", "{\"keys\":[],\"keys\":[]}"};
@@ -107,9 +103,8 @@ static void a_hostile_set_is_refused_as_a_whole(void **state)
     refused(strbuf_str(&text), "longer than");
 }
 
-static void a_path_leads_through_objects_and_names_with_dots(void **state)
+ARENA_TEST(a_path_leads_through_objects_and_names_with_dots, a)
 {
-    (void)state;
     static const struct {
         const char *path, *found;
     } cases[] = {
@@ -125,7 +120,6 @@ static void a_path_leads_through_objects_and_names_with_dots(void **state)
         {"l.0", NULL},
         {"", NULL},
     };
-    struct arena *a = arena_new(4096);
     const struct json *payload;
     struct err err;
     assert_int_equal(
@@ -141,7 +135,6 @@ static void a_path_leads_through_objects_and_names_with_dots(void **state)
         else
             assert_null(j);
     }
-    arena_free(a);
 }
 
 static enum token_reason read_outside(struct arena *a, const char *role, const char *scope,
@@ -161,10 +154,8 @@ static enum token_reason read_outside(struct arena *a, const char *role, const c
     return claims_read_outside(a, payload, &paths, STR("Admin,Engineer,System"), c, &claim);
 }
 
-static void roles_that_mean_nothing_here_and_system_are_dropped(void **state)
+ARENA_TEST(roles_that_mean_nothing_here_and_system_are_dropped, a)
 {
-    (void)state;
-    struct arena *a = arena_new(4096);
     struct token_claims c;
     struct strbuf many CLEANUP(strbuf_free) = {0};
     assert_int_equal(read_outside(a, "[\"x\",\"Admin\",7,\"admin\",\"System\",\"Admin\"]", "\"*\"", &c),
@@ -183,7 +174,6 @@ static void roles_that_mean_nothing_here_and_system_are_dropped(void **state)
     strbuf_add_text(&many, ",\"Admin\"]");
     assert_int_equal(read_outside(a, many.ptr, "\"*\"", &c), TOKEN_OK);
     assert_true(c.role_count == 1); /* a long list of a provider's own roles hides none of ours */
-    arena_free(a);
 }
 
 /* --- when keys are fetched ------------------------------------------------------------------------- */
@@ -226,9 +216,8 @@ static enum token_reason find(struct issuer_keys *k, const char *kid, int64_t no
     return issuer_keys_find(k, issuer_keys_issuer(k, STR("https://i")), str_of(kid), now, &key);
 }
 
-static void keys_are_fetched_when_due_and_unknown_kids_bring_that_forward_a_little(void **state)
+TEST(keys_are_fetched_when_due_and_unknown_kids_bring_that_forward_a_little)
 {
-    (void)state;
     struct issuer_keys *k = open_keys("/nowhere");
     bool told = false;
     assert_int_equal(find(k, "one", NOW), TOKEN_KEYS_UNREADABLE);
@@ -252,9 +241,8 @@ static void keys_are_fetched_when_due_and_unknown_kids_bring_that_forward_a_litt
     issuer_keys_free(k);
 }
 
-static void keys_outlive_failures_until_they_are_too_old(void **state)
+TEST(keys_outlive_failures_until_they_are_too_old)
 {
-    (void)state;
     struct issuer_keys *k = open_keys("/nowhere");
     struct issuer_state s;
     bool told;
@@ -274,9 +262,8 @@ static void keys_outlive_failures_until_they_are_too_old(void **state)
     issuer_keys_free(k);
 }
 
-static void keys_outlive_a_restart(void **state)
+TEST(keys_outlive_a_restart)
 {
-    (void)state;
     char dir[] = "/tmp/weir-issuers-XXXXXX", command[64];
     bool told;
     assert_non_null(mkdtemp(dir));
@@ -290,18 +277,4 @@ static void keys_outlive_a_restart(void **state)
     issuer_keys_free(k);
     snprintf(command, sizeof command, "rm -rf %s", dir);
     assert_int_equal(system(command), 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(keys_that_cannot_verify_are_left_out),
-        cmocka_unit_test(a_hostile_set_is_refused_as_a_whole),
-        cmocka_unit_test(a_path_leads_through_objects_and_names_with_dots),
-        cmocka_unit_test(roles_that_mean_nothing_here_and_system_are_dropped),
-        cmocka_unit_test(keys_are_fetched_when_due_and_unknown_kids_bring_that_forward_a_little),
-        cmocka_unit_test(keys_outlive_failures_until_they_are_too_old),
-        cmocka_unit_test(keys_outlive_a_restart),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

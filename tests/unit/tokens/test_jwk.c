@@ -1,11 +1,9 @@
 /* Keys at their bounds: numbers of RSA keys in JSON and in PEM, what a JWK Set may hold. Keys that are
  * unsound are in the corpus (tests/corpus/jwt). */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
+#include "case.h"
 #include <openssl/bn.h>
 #include <openssl/core_names.h>
 #include <openssl/evp.h>
@@ -76,7 +74,9 @@ static const char *coded_number(const BIGNUM *number)
     return coded(bytes, (size_t)BN_bn2bin(number, bytes));
 }
 
-static void rsa_keys_have_2048_to_4096_bits_and_a_sound_exponent(void **state)
+#define JWK_TEST(name) TEST_BETWEEN(name, set_up, tear_down)
+
+JWK_TEST(rsa_keys_have_2048_to_4096_bits_and_a_sound_exponent)
 {
     static const struct {
         uint8_t bytes[5];
@@ -92,7 +92,6 @@ static void rsa_keys_have_2048_to_4096_bits_and_a_sound_exponent(void **state)
     struct err err;
     BIGNUM *square, *modulus = make_modulus(&square);
     const char *n = coded_number(modulus);
-    (void)state;
     for (size_t i = 0; i < LENGTH_OF(exponents); i++)
         assert_int_equal(read_rsa(n, coded(exponents[i].bytes, exponents[i].len), &err),
                          exponents[i].good ? ERR_OK : ERR_CONFIG_INVALID);
@@ -137,13 +136,12 @@ static struct token_key rsa_of(int bits)
     return token_key_own(TOKEN_ALG_RS256, pkey);
 }
 
-static void private_rsa_keys_have_2048_to_4096_bits_too(void **state)
+TEST(private_rsa_keys_have_2048_to_4096_bits_too)
 {
     static const struct {
         int bits;
         bool good;
     } rows[] = {{2047, false}, {2048, true}, {4096, true}, {4097, false}};
-    (void)state;
     for (size_t i = 0; i < LENGTH_OF(rows); i++) {
         struct token_key key CLEANUP(token_key_free) = rsa_of(rows[i].bits);
         struct token_key read CLEANUP(token_key_free) = {0};
@@ -180,13 +178,12 @@ static void add_key(struct strbuf *out, enum token_alg alg, const char *kid, con
         strbuf_add_str(out, strbuf_str(&text));
 }
 
-static void a_set_of_keys_takes_those_that_are_for_signatures_here(void **state)
+JWK_TEST(a_set_of_keys_takes_those_that_are_for_signatures_here)
 {
     struct strbuf text CLEANUP(strbuf_free) = {0};
     struct jwks s;
     struct err err;
     char longest[JWKS_KID_BYTES_MAX + 2];
-    (void)state;
     memset(longest, 'k', sizeof longest);
     longest[JWKS_KID_BYTES_MAX + 1] = 0;
     add_key(&text, TOKEN_ALG_ES256, "no-alg-256", "\"alg\":\"ES256\",", "");
@@ -224,12 +221,11 @@ static void a_set_of_keys_takes_those_that_are_for_signatures_here(void **state)
     assert_int_equal(s.count, 0);
 }
 
-static void a_set_of_keys_is_taken_up_to_its_bounds(void **state)
+JWK_TEST(a_set_of_keys_is_taken_up_to_its_bounds)
 {
     struct strbuf text CLEANUP(strbuf_free) = {0};
     struct jwks s;
     struct err err;
-    (void)state;
     add_key(&text, TOKEN_ALG_ES256, "one", NULL, NULL);
     for (int i = 1; i < JWKS_KEYS_MAX; i++)
         strbuf_add_text(&text, ",{}");
@@ -244,10 +240,9 @@ static void a_set_of_keys_is_taken_up_to_its_bounds(void **state)
 }
 
 /* Each of them gives away what signs, or is it. */
-static void every_private_member_is_seen(void **state)
+JWK_TEST(every_private_member_is_seen)
 {
     static const char *const members[] = {"d", "p", "q", "dp", "dq", "qi", "oth", "k"};
-    (void)state;
     for (size_t i = 0; i < LENGTH_OF(members); i++) {
         struct strbuf text CLEANUP(strbuf_free) = {0};
         struct token_key key CLEANUP(token_key_free) = {0};
@@ -263,18 +258,4 @@ static void every_private_member_is_seen(void **state)
                          ERR_CONFIG_INVALID);
         assert_non_null(strstr(err.detail, "private member"));
     }
-}
-
-#define JWK_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        JWK_TEST(rsa_keys_have_2048_to_4096_bits_and_a_sound_exponent),
-        cmocka_unit_test(private_rsa_keys_have_2048_to_4096_bits_too),
-        JWK_TEST(a_set_of_keys_takes_those_that_are_for_signatures_here),
-        JWK_TEST(a_set_of_keys_is_taken_up_to_its_bounds),
-        JWK_TEST(every_private_member_is_seen),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,14 @@
 /* The keys that verify, as a change of their list on disk reaches them. */
 #include <dirent.h>
 #include <fcntl.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "case.h"
 
 #include "base/must.h"
 #include "tokens/key_ring.h"
@@ -61,9 +59,10 @@ static int open_descriptors(void)
     return count;
 }
 
-static void a_change_of_the_keys_leaves_no_descriptor_open(void **state)
+#define RING_TEST(name, parameter) TEST_WITH(name, struct fixture *parameter, set_up, tear_down)
+
+RING_TEST(a_change_of_the_keys_leaves_no_descriptor_open, f)
 {
-    struct fixture *f = *state;
     struct key_record made;
     struct err err;
     int before = open_descriptors();
@@ -103,9 +102,8 @@ static enum token_reason find(struct key_ring *ring, const char *kid, int64_t no
 }
 
 /* By its time, its length or its number; looked at once a second. */
-static void a_list_that_is_another_by_anything_is_read_again(void **state)
+RING_TEST(a_list_that_is_another_by_anything_is_read_again, f)
 {
-    struct fixture *f = *state;
     struct key_ring *ring = key_ring_new(&f->place);
     char other[160], first[KEY_ID_MAX + 1];
     snprintf(first, sizeof first, "%s", f->kid);
@@ -124,9 +122,8 @@ static void a_list_that_is_another_by_anything_is_read_again(void **state)
 }
 
 /* Its first token comes in the second of a look. Unauthenticated callers cannot cause looks without end. */
-static void a_new_key_is_found_at_once_and_no_key_only_so_often(void **state)
+RING_TEST(a_new_key_is_found_at_once_and_no_key_only_so_often, f)
 {
-    struct fixture *f = *state;
     struct key_ring *ring = key_ring_new(&f->place);
     assert_int_equal(find(ring, f->kid, NOW), TOKEN_OK);
     write_list(f, f->list, 1, 1);
@@ -139,9 +136,8 @@ static void a_new_key_is_found_at_once_and_no_key_only_so_often(void **state)
     key_ring_free(ring);
 }
 
-static void keys_that_cannot_be_read_any_more_count_for_a_while(void **state)
+RING_TEST(keys_that_cannot_be_read_any_more_count_for_a_while, f)
 {
-    struct fixture *f = *state;
     struct key_ring *ring = key_ring_new(&f->place);
     struct strbuf out CLEANUP(strbuf_free) = {0};
     struct err err;
@@ -157,11 +153,8 @@ static void keys_that_cannot_be_read_any_more_count_for_a_while(void **state)
     key_ring_free(ring);
 }
 
-#define RING_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-static void keys_are_made_in_a_folder_that_is_not_there_yet(void **state)
+RING_TEST(keys_are_made_in_a_folder_that_is_not_there_yet, f)
 {
-    struct fixture *f = *state;
     struct key_record made;
     struct err err;
     char path[80];
@@ -182,9 +175,8 @@ static int files_in(const char *path)
 }
 
 /* Files may not grow beyond a few bytes here: as on a full disk. */
-static void a_key_that_cannot_be_written_leaves_no_part_of_it(void **state)
+RING_TEST(a_key_that_cannot_be_written_leaves_no_part_of_it, f)
 {
-    struct fixture *f = *state;
     struct key_record made;
     struct rlimit before, few;
     struct err err;
@@ -200,17 +192,4 @@ static void a_key_that_cannot_be_written_leaves_no_part_of_it(void **state)
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
     assert_int_equal(code, ERR_STORAGE_UNAVAILABLE);
     assert_int_equal(files_in(path), count);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        RING_TEST(a_list_that_is_another_by_anything_is_read_again),
-        RING_TEST(a_new_key_is_found_at_once_and_no_key_only_so_often),
-        RING_TEST(keys_that_cannot_be_read_any_more_count_for_a_while),
-        RING_TEST(a_change_of_the_keys_leaves_no_descriptor_open),
-        RING_TEST(keys_are_made_in_a_folder_that_is_not_there_yet),
-        RING_TEST(a_key_that_cannot_be_written_leaves_no_part_of_it),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,8 @@
 /* Base64url, keys in their forms, and the life of a key set by its times. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
+#include "case.h"
 
 #include "base/must.h"
 #include "tokens/base64url.h"
@@ -18,7 +16,7 @@ enum { NOW = 1800000000, OVERLAP = KEY_OVERLAP_SECONDS_MIN };
 static const struct key_rules rules = {OVERLAP, KEY_HISTORY_SECONDS_MIN};
 
 /* Of RFC 4648, 10, without its padding. */
-static void base64url_has_one_text_for_one_value(void **state)
+ARENA_TEST(base64url_has_one_text_for_one_value, a)
 {
     static const struct {
         const char *bytes, *text;
@@ -27,9 +25,7 @@ static void base64url_has_one_text_for_one_value(void **state)
         {"foob", "Zm9vYg"}, {"fooba", "Zm9vYmE"}, {"foobar", "Zm9vYmFy"}, {"\xfb\xff\xbf", "-_-_"}};
     static const char *const bad[] = {
         "A", "AAAAA", "Zh", "Zm9", "Zg==", "Zg=", "Z g", "Zm9v\n", "+_-_", "-/-_", "Z\x80"};
-    struct arena *a = arena_new(1024);
     struct str bytes;
-    (void)state;
     for (size_t i = 0; i < LENGTH_OF(vectors); i++) {
         struct strbuf text = {0};
         base64url_add(&text, vectors[i].bytes, strlen(vectors[i].bytes));
@@ -40,7 +36,6 @@ static void base64url_has_one_text_for_one_value(void **state)
     }
     for (size_t i = 0; i < LENGTH_OF(bad); i++)
         assert_false(base64url_decode(a, str_of(bad[i]), &bytes));
-    arena_free(a);
 }
 
 static struct token_key make_key(enum token_alg alg)
@@ -70,10 +65,8 @@ static struct token_key through_jwk(struct arena *a, const struct token_key *key
     return read;
 }
 
-static void a_key_signs_and_its_public_part_verifies(void **state)
+ARENA_TEST(a_key_signs_and_its_public_part_verifies, a)
 {
-    struct arena *a = arena_new(4096);
-    (void)state;
     for (int alg = 0; alg < TOKEN_ALG_COUNT; alg++) {
         struct token_key key = make_key((enum token_alg)alg), public = through_jwk(a, &key);
         uint8_t signature[TOKEN_SIGNATURE_BYTES_MAX];
@@ -92,15 +85,13 @@ static void a_key_signs_and_its_public_part_verifies(void **state)
         token_key_free(&key);
         token_key_free(&public);
     }
-    arena_free(a);
 }
 
-static void a_passphrase_encrypts_a_private_key(void **state)
+TEST(a_passphrase_encrypts_a_private_key)
 {
     struct token_key key = make_key(TOKEN_ALG_ES256), read = {0};
     struct strbuf clear = {0}, hidden = {0};
     struct err err;
-    (void)state;
     token_key_write_pem(&key, STR_ABSENT, &clear);
     token_key_write_pem(&key, STR("correct horse"), &hidden);
     assert_non_null(strstr(clear.ptr, "-----BEGIN PRIVATE KEY-----"));
@@ -127,14 +118,13 @@ static void a_passphrase_encrypts_a_private_key(void **state)
 }
 
 /* As long as OpenSSL's own buffer: to the last byte it counts. */
-static void every_byte_of_a_long_passphrase_counts(void **state)
+TEST(every_byte_of_a_long_passphrase_counts)
 {
     struct token_key key = make_key(TOKEN_ALG_ES256), read = {0};
     struct strbuf pem = {0};
     struct err err;
     char phrase[1024];
     struct str whole = {phrase, sizeof phrase};
-    (void)state;
     memset(phrase, 'p', sizeof phrase);
     token_key_write_pem(&key, whole, &pem);
     assert_int_equal(token_key_read_pem(strbuf_str(&pem), whole, TOKEN_ALG_ES256, &read, &err), ERR_OK);
@@ -146,12 +136,11 @@ static void every_byte_of_a_long_passphrase_counts(void **state)
     token_key_free(&key);
 }
 
-static void a_kid_is_a_file_name_of_1_to_64_letters(void **state)
+TEST(a_kid_is_a_file_name_of_1_to_64_letters)
 {
     static const char *const good[] = {"a", "Z9._-", "-", "_."}, *const bad[] = {"",    ".",   ".a",
                                                                                  "a/b", "a b", "\xc3"};
     char kid[KEY_ID_MAX + 1];
-    (void)state;
     for (size_t i = 0; i < LENGTH_OF(good); i++)
         assert_true(key_id_is_sound(str_of(good[i])));
     for (size_t i = 0; i < LENGTH_OF(bad); i++)
@@ -214,10 +203,11 @@ static enum token_reason look_up(const struct fixture *f, struct str kid, int64_
     return reason;
 }
 
+#define SET_TEST(name, parameter) TEST_WITH(name, struct fixture *parameter, set_up, tear_down)
+
 /* Tokens of both keys are good for as long as any of them can live. [EVT-143] [EVT-154] [CTL-237] */
-static void a_rotated_key_verifies_through_its_overlap_and_not_a_second_longer(void **state)
+SET_TEST(a_rotated_key_verifies_through_its_overlap_and_not_a_second_longer, f)
 {
-    struct fixture *f = *state;
     char first_kid[KEY_ID_MAX + 1], second_kid[KEY_ID_MAX + 1];
     struct str first = add(f, false, NOW, first_kid), second = add(f, false, NOW + 100, second_kid);
     int64_t begins = NOW + 100 + KEY_PUBLISH_SECONDS;
@@ -236,9 +226,8 @@ static void a_rotated_key_verifies_through_its_overlap_and_not_a_second_longer(v
 }
 
 /* [EVT-147] [EVT-148] [EVT-153] */
-static void a_revoked_key_is_refused_at_once_and_says_who_and_why(void **state)
+SET_TEST(a_revoked_key_is_refused_at_once_and_says_who_and_why, f)
 {
-    struct fixture *f = *state;
     char first_kid[KEY_ID_MAX + 1], next_kid[KEY_ID_MAX + 1], third_kid[KEY_ID_MAX + 1];
     struct str first = add(f, false, NOW, first_kid), pending = add(f, false, NOW + 10, third_kid);
     assert_true(key_set_revoke(key_set_find(&f->set, first), STR("ada"), STR("leaked"), NOW + 20));
@@ -259,9 +248,8 @@ static void a_revoked_key_is_refused_at_once_and_says_who_and_why(void **state)
     assert_int_equal(k->revoked_at, NOW + 20);
 }
 
-static void a_revoked_pending_key_has_a_successor_that_goes_on(void **state)
+SET_TEST(a_revoked_pending_key_has_a_successor_that_goes_on, f)
 {
-    struct fixture *f = *state;
     char first_kid[KEY_ID_MAX + 1], next_kid[KEY_ID_MAX + 1], second_kid[KEY_ID_MAX + 1];
     struct str first = add(f, false, NOW, first_kid), second = add(f, false, NOW + 10, second_kid);
     assert_true(key_set_revoke(key_set_find(&f->set, second), STR("ada"), STR("leaked"), NOW + 20));
@@ -271,9 +259,8 @@ static void a_revoked_pending_key_has_a_successor_that_goes_on(void **state)
     assert_int_equal(key_set_find(&f->set, first)->retires_at, NOW + 20 + OVERLAP);
 }
 
-static void two_rotations_in_a_row_and_a_clock_set_back_keep_the_order(void **state)
+SET_TEST(two_rotations_in_a_row_and_a_clock_set_back_keep_the_order, f)
 {
-    struct fixture *f = *state;
     char kid[KEY_ID_MAX + 1];
     add(f, false, NOW, kid);
     add(f, false, NOW, kid);
@@ -285,9 +272,8 @@ static void two_rotations_in_a_row_and_a_clock_set_back_keep_the_order(void **st
 }
 
 /* [EVT-149] */
-static void history_keeps_a_key_for_ninety_days_after_its_end(void **state)
+SET_TEST(history_keeps_a_key_for_ninety_days_after_its_end, f)
 {
-    struct fixture *f = *state;
     char first_kid[KEY_ID_MAX + 1], kid[KEY_ID_MAX + 1];
     struct str first = add(f, false, NOW, first_kid);
     add(f, false, NOW, kid);
@@ -299,9 +285,8 @@ static void history_keeps_a_key_for_ninety_days_after_its_end(void **state)
     assert_int_equal(f->set.count, 1);
 }
 
-static void a_full_set_refuses_another_key(void **state)
+SET_TEST(a_full_set_refuses_another_key, f)
 {
-    struct fixture *f = *state;
     const struct key_record *made;
     struct err err;
     while (f->set.count < KEY_SET_MAX)
@@ -318,9 +303,8 @@ static void a_full_set_refuses_another_key(void **state)
 }
 
 /* Kids carry the environment, and a manifest is taken by its own only. [EVT-139] [EVT-140] */
-static void keys_of_one_environment_are_refused_in_another(void **state)
+SET_TEST(keys_of_one_environment_are_refused_in_another, f)
 {
-    struct fixture *f = *state;
     struct strbuf text = {0};
     struct key_set read;
     struct err err;
@@ -335,9 +319,8 @@ static void keys_of_one_environment_are_refused_in_another(void **state)
     strbuf_free(&text);
 }
 
-static void a_manifest_reads_back_as_it_was(void **state)
+SET_TEST(a_manifest_reads_back_as_it_was, f)
 {
-    struct fixture *f = *state;
     struct strbuf text = {0}, again = {0};
     struct key_set read;
     struct err err;
@@ -356,9 +339,8 @@ static void a_manifest_reads_back_as_it_was(void **state)
 }
 
 /* Any byte that changes and any end that is missing is seen; spaces are no damage. */
-static void a_damaged_manifest_is_refused(void **state)
+SET_TEST(a_damaged_manifest_is_refused, f)
 {
-    struct fixture *f = *state;
     struct strbuf text = {0};
     struct key_set read;
     struct err err;
@@ -405,7 +387,7 @@ static struct str forge(struct arena *a, struct str text, const char *was, const
 }
 
 /* Written by somebody who knows the checksum: each member is looked at for itself. */
-static void a_manifest_with_a_wrong_member_is_refused_by_name(void **state)
+SET_TEST(a_manifest_with_a_wrong_member_is_refused_by_name, f)
 {
     static const struct {
         const char *was, *is, *says;
@@ -435,7 +417,6 @@ static void a_manifest_with_a_wrong_member_is_refused_by_name(void **state)
         {"\"public\":{", "\"public\":{\"d\":\"AQ\",", "private member"},
         {"\"public\":", "\"publik\":", "key refused"},
     };
-    struct fixture *f = *state;
     struct arena *a = arena_new(1 << 14);
     struct strbuf text = {0};
     struct key_set read;
@@ -457,9 +438,8 @@ static void a_manifest_with_a_wrong_member_is_refused_by_name(void **state)
     strbuf_free(&text);
 }
 
-static void rules_that_a_manifest_breaks_are_named(void **state)
+SET_TEST(rules_that_a_manifest_breaks_are_named, f)
 {
-    struct fixture *f = *state;
     char kid[KEY_ID_MAX + 1];
     add(f, false, NOW, kid);
     add(f, false, NOW, kid);
@@ -480,9 +460,8 @@ static void rules_that_a_manifest_breaks_are_named(void **state)
     assert_non_null(strstr(key_set_broken_rule(&f->set), "listed by"));
 }
 
-static void the_jwks_holds_what_verifies_and_nothing_private(void **state)
+SET_TEST(the_jwks_holds_what_verifies_and_nothing_private, f)
 {
-    struct fixture *f = *state;
     struct strbuf text = {0};
     char first_kid[KEY_ID_MAX + 1], second_kid[KEY_ID_MAX + 1], third_kid[KEY_ID_MAX + 1];
     struct str first = add(f, false, NOW, first_kid);
@@ -498,30 +477,4 @@ static void the_jwks_holds_what_verifies_and_nothing_private(void **state)
     key_set_write_jwks(&f->set, key_set_find(&f->set, first)->retires_at, &text);
     assert_null(strstr(text.ptr, first_kid));
     strbuf_free(&text);
-}
-
-#define SET_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(base64url_has_one_text_for_one_value),
-        cmocka_unit_test(a_key_signs_and_its_public_part_verifies),
-        cmocka_unit_test(a_passphrase_encrypts_a_private_key),
-        cmocka_unit_test(every_byte_of_a_long_passphrase_counts),
-        cmocka_unit_test(a_kid_is_a_file_name_of_1_to_64_letters),
-        SET_TEST(a_rotated_key_verifies_through_its_overlap_and_not_a_second_longer),
-        SET_TEST(a_revoked_key_is_refused_at_once_and_says_who_and_why),
-        SET_TEST(a_revoked_pending_key_has_a_successor_that_goes_on),
-        SET_TEST(two_rotations_in_a_row_and_a_clock_set_back_keep_the_order),
-        SET_TEST(history_keeps_a_key_for_ninety_days_after_its_end),
-        SET_TEST(a_full_set_refuses_another_key),
-        SET_TEST(keys_of_one_environment_are_refused_in_another),
-        SET_TEST(a_manifest_reads_back_as_it_was),
-        SET_TEST(a_damaged_manifest_is_refused),
-        SET_TEST(a_manifest_with_a_wrong_member_is_refused_by_name),
-        SET_TEST(rules_that_a_manifest_breaks_are_named),
-        SET_TEST(the_jwks_holds_what_verifies_and_nothing_private),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,12 @@
 /* What the corpus cannot say: tables that fill up, keys on disk, threads. */
 #include <fcntl.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "case.h"
 
 #include "base/must.h"
 #include "tokens/token_mint.h"
@@ -81,10 +79,11 @@ static enum token_reason verify(struct fixture *f, const struct strbuf *token, i
     return token_verify(&f->v, strbuf_str(token), now, f->a, &verdict);
 }
 
+#define DISK_TEST(name, parameter) TEST_WITH(name, struct fixture *parameter, set_up, tear_down)
+
 /* It has every claim that either API asks for, and a kid. [EVT-141] */
-static void a_minted_token_verifies(void **state)
+DISK_TEST(a_minted_token_verifies, f)
 {
-    struct fixture *f = *state;
     struct strbuf token = {0};
     struct token_verdict verdict;
     mint(f, NOW, 3600, &token);
@@ -97,9 +96,8 @@ static void a_minted_token_verifies(void **state)
 }
 
 /* An hour, or what the policy allows when that is less. */
-static void a_token_lives_an_hour_unless_something_else_is_said(void **state)
+DISK_TEST(a_token_lives_an_hour_unless_something_else_is_said, f)
 {
-    struct fixture *f = *state;
     const struct {
         int64_t asked, max, lives;
     } cases[] = {{0, 28800, 3600}, {0, 3601, 3600}, {0, 3600, 3600},
@@ -115,9 +113,8 @@ static void a_token_lives_an_hour_unless_something_else_is_said(void **state)
     }
 }
 
-static void an_order_that_would_not_verify_is_not_minted(void **state)
+DISK_TEST(an_order_that_would_not_verify_is_not_minted, f)
 {
-    struct fixture *f = *state;
     static const struct token_order orders[] = {
         {.subject = {"", 0}, .roles = {"r", 1}},
         {.subject = {"a\nb", 3}, .roles = {"r", 1}},
@@ -146,11 +143,10 @@ static void an_order_that_would_not_verify_is_not_minted(void **state)
 }
 
 /* [CTL-233] [CTL-235] */
-static void an_agents_template_cannot_raise_the_cap_of_four_hours(void **state)
+TEST(an_agents_template_cannot_raise_the_cap_of_four_hours)
 {
     struct token_policy p = {0};
     struct err err;
-    (void)state;
     assert_int_equal(token_agents_parse(STR("a=14400,b"), &p, &err), ERR_OK);
     assert_int_equal(p.agents[1].ttl_seconds_max, 14400); /* not 3 h 3 m 5 s + 57 m = 14405 */
     assert_int_equal(token_agents_parse(STR("a=14401"), &p, &err), ERR_CONFIG_INVALID);
@@ -161,9 +157,8 @@ static void an_agents_template_cannot_raise_the_cap_of_four_hours(void **state)
 
 /* A repeated token is not read again; what comes out of it is the same, and a change, a revoked key, expiry
  * and the blocklist are seen all the same. */
-static void a_known_token_is_checked_for_all_that_can_change(void **state)
+DISK_TEST(a_known_token_is_checked_for_all_that_can_change, f)
 {
-    struct fixture *f = *state;
     struct strbuf token = {0}, fresh = {0};
     struct token_verdict verdict;
     struct key_record successor;
@@ -213,9 +208,8 @@ static void remember(struct fixture *f, const struct strbuf *token, const struct
     known_tokens_keep(f->v.known, strbuf_str(token), what);
 }
 
-static void a_known_token_is_refused_when_its_kid_is_another_key_now(void **state)
+DISK_TEST(a_known_token_is_refused_when_its_kid_is_another_key_now, f)
 {
-    struct fixture *f = *state;
     struct strbuf token = {0};
     struct known_token what;
     f->v.known = known_tokens_new();
@@ -230,9 +224,8 @@ static void a_known_token_is_refused_when_its_kid_is_another_key_now(void **stat
 }
 
 /* By each of the names that the list knows. */
-static void a_known_token_is_looked_for_in_the_blocklist_by_all_its_names(void **state)
+DISK_TEST(a_known_token_is_looked_for_in_the_blocklist_by_all_its_names, f)
 {
-    struct fixture *f = *state;
     struct strbuf token = {0};
     struct token_verdict verdict;
     struct err err;
@@ -260,13 +253,12 @@ static void a_known_token_is_looked_for_in_the_blocklist_by_all_its_names(void *
 }
 
 /* Its end alone is easily had: a signature goes with whatever is put before it. */
-static void a_token_is_known_by_all_its_bytes(void **state)
+TEST(a_token_is_known_by_all_its_bytes)
 {
     struct known_tokens *k = known_tokens_new();
     struct arena *a = arena_new(1 << 12);
     struct known_token what = {.kid = STR("k")}, found;
     char text[200];
-    (void)state;
     memset(text, 'x', sizeof text);
     struct str token = {text, sizeof text};
     known_tokens_keep(k, token, &what);
@@ -293,9 +285,8 @@ static enum token_reason bind(struct jti_table *t, struct str jti, struct str to
 }
 
 /* While the token can be used, which the skew prolongs, another token of its jti is refused. [CTL-252] */
-static void a_jti_is_remembered_until_its_token_cannot_be_used(void **state)
+DISK_TEST(a_jti_is_remembered_until_its_token_cannot_be_used, f)
 {
-    struct fixture *f = *state;
     struct strbuf token = {0};
     struct token_verdict verdict;
     mint(f, NOW, 3600, &token);
@@ -312,10 +303,9 @@ static void a_jti_is_remembered_until_its_token_cannot_be_used(void **state)
 }
 
 /* Full of tokens that still live, it refuses; it never forgets one to take another. [CTL-252] */
-static void a_full_jti_table_refuses_new_tokens_and_keeps_the_old(void **state)
+TEST(a_full_jti_table_refuses_new_tokens_and_keeps_the_old)
 {
     struct jti_table *t = jti_table_new(2);
-    (void)state;
     assert_int_equal(bind(t, STR("a"), STR("A"), NOW + 100, NOW), TOKEN_OK);
     assert_int_equal(bind(t, STR("b"), STR("B"), NOW + 200, NOW), TOKEN_OK);
     assert_int_equal(bind(t, STR("c"), STR("C"), NOW + 300, NOW), TOKEN_JTI_FULL);
@@ -327,13 +317,12 @@ static void a_full_jti_table_refuses_new_tokens_and_keeps_the_old(void **state)
     jti_table_free(t);
 }
 
-static void a_full_blocklist_says_so_and_widening_needs_no_room(void **state)
+TEST(a_full_blocklist_says_so_and_widening_needs_no_room)
 {
     struct blocklist *b = blocklist_new(2);
     struct err err;
     struct block_question q = {
         .names = {[BLOCK_SUBJECT] = STR("ada")}, .has_issued_at = true, .issued_at = NOW + 5};
-    (void)state;
     assert_int_equal(blocklist_add(b, BLOCK_JTI, STR("j"), 0, NOW + 100, NOW, &err), ERR_OK);
     assert_int_equal(blocklist_add(b, BLOCK_SUBJECT, STR("ada"), NOW, NOW + 100, NOW, &err), ERR_OK);
     assert_int_equal(blocklist_add(b, BLOCK_SESSION, STR("s"), NOW, NOW + 100, NOW, &err),
@@ -348,9 +337,8 @@ static void a_full_blocklist_says_so_and_widening_needs_no_room(void **state)
 /* --- the disk ---------------------------------------------------------------------------------- */
 
 /* Rotation while tokens are in use: none is refused. [EVT-143] */
-static void tokens_of_both_keys_are_good_while_a_rotation_is_under_way(void **state)
+DISK_TEST(tokens_of_both_keys_are_good_while_a_rotation_is_under_way, f)
 {
-    struct fixture *f = *state;
     struct key_record made;
     struct err err;
     struct strbuf old = {0};
@@ -369,9 +357,8 @@ static void tokens_of_both_keys_are_good_while_a_rotation_is_under_way(void **st
 }
 
 /* Seen a second later, and a new key signs at once. [EVT-147] */
-static void a_revocation_on_disk_is_seen_by_a_running_verifier(void **state)
+DISK_TEST(a_revocation_on_disk_is_seen_by_a_running_verifier, f)
 {
-    struct fixture *f = *state;
     struct key_record successor;
     struct token_verdict verdict;
     struct err err;
@@ -392,9 +379,8 @@ static void a_revocation_on_disk_is_seen_by_a_running_verifier(void **state)
 }
 
 /* A revoked successor must not leave the set with a key that retires and none behind it. */
-static void when_the_key_that_was_to_take_over_is_revoked_another_does(void **state)
+DISK_TEST(when_the_key_that_was_to_take_over_is_revoked_another_does, f)
 {
-    struct fixture *f = *state;
     struct strbuf token = {0}, late = {0};
     struct key_record pending, successor;
     struct err err;
@@ -421,9 +407,8 @@ static void overwrite(const char *path, const char *text)
 }
 
 /* The last good keys for a while, then nothing: never an old key for ever, never an empty set. */
-static void an_unreadable_manifest_keeps_the_last_keys_for_a_while_then_fails_closed(void **state)
+DISK_TEST(an_unreadable_manifest_keeps_the_last_keys_for_a_while_then_fails_closed, f)
 {
-    struct fixture *f = *state;
     struct strbuf token = {0}, jwks = {0};
     struct err err;
     char aside[120];
@@ -444,9 +429,8 @@ static void an_unreadable_manifest_keeps_the_last_keys_for_a_while_then_fails_cl
     strbuf_free(&jwks);
 }
 
-static void a_damaged_manifest_stops_minting_and_is_never_overwritten(void **state)
+DISK_TEST(a_damaged_manifest_stops_minting_and_is_never_overwritten, f)
 {
-    struct fixture *f = *state;
     struct strbuf token = {0};
     struct token_key key = {0};
     struct key_record made;
@@ -469,9 +453,8 @@ static void a_damaged_manifest_stops_minting_and_is_never_overwritten(void **sta
 }
 
 /* Mode, another key in its place, no key at all. */
-static void a_private_key_that_is_not_as_it_was_left_is_not_used(void **state)
+DISK_TEST(a_private_key_that_is_not_as_it_was_left_is_not_used, f)
 {
-    struct fixture *f = *state;
     struct strbuf token = {0}, pem = {0};
     struct token_key key = {0}, other = {0};
     struct key_set s;
@@ -507,9 +490,8 @@ static void a_private_key_that_is_not_as_it_was_left_is_not_used(void **state)
 }
 
 /* What a crash leaves behind goes with the next change, and so do private keys that sign no more. */
-static void leftovers_and_private_keys_that_sign_no_more_are_removed(void **state)
+DISK_TEST(leftovers_and_private_keys_that_sign_no_more_are_removed, f)
 {
-    struct fixture *f = *state;
     struct strbuf token = {0};
     struct key_record second, third;
     struct key_set s;
@@ -535,9 +517,8 @@ static void leftovers_and_private_keys_that_sign_no_more_are_removed(void **stat
     strbuf_free(&token);
 }
 
-static void where_there_never_was_a_key_set_no_kid_is_known(void **state)
+DISK_TEST(where_there_never_was_a_key_set_no_kid_is_known, f)
 {
-    struct fixture *f = *state;
     struct strbuf jwks = {0};
     struct token_key key = {0};
     struct err err;
@@ -570,9 +551,8 @@ static void *verify_many(void *context)
     return NULL;
 }
 
-static void threads_share_a_verifier_while_keys_are_rotated(void **state)
+DISK_TEST(threads_share_a_verifier_while_keys_are_rotated, f)
 {
-    struct fixture *f = *state;
     struct strbuf tokens[8] = {0};
     struct work work[THREADS];
     pthread_t threads[THREADS];
@@ -595,33 +575,4 @@ static void threads_share_a_verifier_while_keys_are_rotated(void **state)
     for (size_t i = 0; i < LENGTH_OF(tokens); i++)
         strbuf_free(&tokens[i]);
     known_tokens_free(f->v.known);
-}
-
-#define DISK_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        DISK_TEST(a_minted_token_verifies),
-        DISK_TEST(an_order_that_would_not_verify_is_not_minted),
-        cmocka_unit_test(an_agents_template_cannot_raise_the_cap_of_four_hours),
-        DISK_TEST(a_token_lives_an_hour_unless_something_else_is_said),
-        DISK_TEST(a_known_token_is_checked_for_all_that_can_change),
-        DISK_TEST(a_known_token_is_refused_when_its_kid_is_another_key_now),
-        DISK_TEST(a_known_token_is_looked_for_in_the_blocklist_by_all_its_names),
-        cmocka_unit_test(a_token_is_known_by_all_its_bytes),
-        DISK_TEST(a_jti_is_remembered_until_its_token_cannot_be_used),
-        cmocka_unit_test(a_full_jti_table_refuses_new_tokens_and_keeps_the_old),
-        cmocka_unit_test(a_full_blocklist_says_so_and_widening_needs_no_room),
-        DISK_TEST(tokens_of_both_keys_are_good_while_a_rotation_is_under_way),
-        DISK_TEST(a_revocation_on_disk_is_seen_by_a_running_verifier),
-        DISK_TEST(when_the_key_that_was_to_take_over_is_revoked_another_does),
-        DISK_TEST(an_unreadable_manifest_keeps_the_last_keys_for_a_while_then_fails_closed),
-        DISK_TEST(a_damaged_manifest_stops_minting_and_is_never_overwritten),
-        DISK_TEST(a_private_key_that_is_not_as_it_was_left_is_not_used),
-        DISK_TEST(leftovers_and_private_keys_that_sign_no_more_are_removed),
-        DISK_TEST(where_there_never_was_a_key_set_no_kid_is_known),
-        DISK_TEST(threads_share_a_verifier_while_keys_are_rotated),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,15 @@
+/* core/task_owners.h - the owners of tasks, given to the kernel when it is made. A new owner is one line. */
+#ifndef WEIR_CORE_TASK_OWNERS_H
+#define WEIR_CORE_TASK_OWNERS_H
+
+#include "engine/step_task.h"
+#include "jobs/deliver.h"
+#include "jobs/job_move.h"
+
+static const struct task_owner *const task_owners[TASK_OWNER_COUNT] = {
+    [TASK_OWNER_JOB] = &job_task_owner,
+    [TASK_OWNER_DELIVERY] = &delivery_task_owner,
+    [TASK_OWNER_STEP] = &step_task_owner,
+};
+
+#endif
