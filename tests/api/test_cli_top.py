@@ -5,11 +5,11 @@ import select
 import signal
 import subprocess
 import termios
-import time
 
 import pytest
 
 from harness.cli_calls import open_terminal
+from harness.pace import Stopwatch
 
 PARTS = ("server", "submits/s", "process", "queue", "domain")
 
@@ -50,8 +50,8 @@ def test_a_server_that_is_not_there_is_told(weir):
 
 def read_until(fd, wanted, seconds=20):
     """What a terminal showed until it showed this."""
-    shown, end = b"", time.monotonic() + seconds
-    while time.monotonic() < end and wanted not in shown:
+    shown, watch = b"", Stopwatch()
+    while not watch.is_over(seconds) and wanted not in shown:
         if select.select([fd], [], [], 0.2)[0]:
             shown += os.read(fd, 65536)
     assert wanted in shown, shown[-2000:]

@@ -6,11 +6,11 @@ import pty
 import re
 import subprocess
 import threading
-import time
 import uuid
 
 import pytest
 
+from harness.pace import Stopwatch
 from harness.weir_server import Weir, server_environment, wait_for
 
 TOKEN = "operator-" + uuid.uuid4().hex
@@ -152,13 +152,12 @@ def test_a_stuck_stderr_holds_nobody_up(piped):
     """Nobody reads the log: jobs are still taken, run and ended; what found no room is counted,
     and told once somebody reads again. The server also ends."""
     key = piped.new_client().api_key
-    slowest, began = 0.0, time.monotonic()
-    while piped.metric("weir_log_dropped_total") == 0:
-        assert time.monotonic() - began < 90, "the log never filled up"
+    slowest = 0.0
+    while piped.metric("weir_log_dropped_total") == 0:  # ended by the limit of the test
         for _ in range(200):
-            before = time.monotonic()
+            watch = Stopwatch()
             piped.api("GET", f"/v1/jobs/{'x' * 3000}", key=key)
-            slowest = max(slowest, time.monotonic() - before)
+            slowest = max(slowest, watch.quiet())
     job_id = piped.submit(key, work_kind="SUCCESS_FAST")["job_id"]
     piped.wait_state(key, job_id, "SUCCEEDED")
     assert slowest < 2

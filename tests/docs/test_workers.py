@@ -1,4 +1,5 @@
 """The workers of docs/write-a-worker.md, each as it stands in docs/workers, against a real server."""
+import contextlib
 import os
 import signal
 import subprocess
@@ -74,6 +75,14 @@ class Bench:
         assert self.process.wait(timeout=END_SECONDS_MAX) == 0, self.log()
         self.process = None
 
+    def kill(self):
+        """With what the shell has started, which may be there when the shell itself is not."""
+        if not self.process:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
     def stop(self):
         """Tells the worker to end, and waits until it has."""
         self.tell_to_end()
@@ -98,9 +107,7 @@ def bench_of_one_language(request, module_weir, tmp_path):
     bench = Bench(module_weir(settings=SETTINGS), request.param, str(tmp_path))
     bench.start()
     yield bench
-    if bench.process:  # with what the shell has started
-        os.killpg(bench.process.pid, signal.SIGKILL)
-        bench.process.wait()
+    bench.kill()
 
 
 def test_a_failed_attempt_is_tried_again_by_the_server_and_succeeds(bench):

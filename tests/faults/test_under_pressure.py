@@ -7,6 +7,7 @@ import pytest
 
 from fail_io import FailIo
 from harness.engine_calls import Engine
+from harness.pace import Stopwatch
 from harness.together import at_once
 from harness.weir_server import wait_for
 
@@ -39,10 +40,10 @@ class Queue:
 
 
 def seconds_to_504(weir, path, key, body=None):
-    """How long it took to be told that it takes too long."""
-    began = time.monotonic()
+    """How long it took to be told that it takes too long: (by the wall, as a quiet machine has it)."""
+    watch = Stopwatch()
     weir.api("POST", path, body, key, timeout=60).expect_problem(504, "RFA_EXEC_TIMEOUT")
-    return time.monotonic() - began
+    return watch.seconds(), watch.quiet()
 
 
 @pytest.mark.sqlite_only("the shim stalls the disk of the file")
@@ -66,8 +67,8 @@ def test_from_degraded_on_a_change_waits_half_as_long_unless_it_is_critical(fres
         queue.look()
     (usual, _), (hurried, critical) = took
     whole, half = TIMEOUT_MS / 1000, TIMEOUT_MS / 2000
-    assert usual >= whole * 0.95 and critical >= whole * 0.95, took
-    assert half * 0.95 <= hurried < whole * 0.9, took
+    assert usual[0] >= whole * 0.95 and critical[0] >= whole * 0.95, took
+    assert half * 0.95 <= hurried[0] and hurried[1] < whole * 0.9, took
 
 
 class Decisions:
