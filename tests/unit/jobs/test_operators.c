@@ -42,6 +42,22 @@ static struct operator_command *operate(struct rig *r, const struct a_client *cl
 
 /* --- suspend and resume ------------------------------------------------------------------------------ */
 
+/* A key of its own would be a way around the suspension. */
+RIG_TEST(test_only_an_operator_makes_keys_of_a_suspended_client, r)
+{
+    static const enum principal_kind who[] = {PRINCIPAL_NONE, PRINCIPAL_OPERATOR};
+    struct a_client client = new_client(r);
+    operate(r, &client, OPERATOR_SUSPEND);
+    for (size_t i = 0; i < LENGTH_OF(who); i++) {
+        struct key_command *key = ARENA_NEW(r->arena, struct key_command);
+        key->client_id = client.id;
+        key->who.kind = who[i];
+        rig_post(r, &key->base, &key_command_type);
+        rig_step(r);
+        assert_int_equal(key->base.result, who[i] == PRINCIPAL_OPERATOR ? ERR_OK : ERR_AUTH_CLIENT_SUSPENDED);
+    }
+}
+
 RIG_TEST(test_no_claim_gets_work_of_a_suspended_client, r)
 {
     struct a_client suspended = new_client(r), other = new_client(r);

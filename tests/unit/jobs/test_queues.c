@@ -148,6 +148,11 @@ RIG_TEST(a_default_that_is_not_allowed_changes_nothing, r)
     for (size_t i = 0; i < LENGTH_OF(bad); i++)
         assert_int_equal(set(r, client, "q", bad[i])->base.result, ERR_JOB_VALIDATION_FAILED);
     assert_int_equal(rig_rows(r, &table_queue_row), 0);
+    const struct queue_defaults good[] = {{-1, 0, -1, -1}, {-1, r->settings.jobs_retry_max, -1, -1},
+                                          {-1, -1, 1, -1}, {-1, -1, JOB_QUEUE_TTL_SECONDS_MAX, -1},
+                                          {-1, -1, -1, 1}, {-1, -1, -1, r->settings.jobs_retention_seconds}};
+    for (size_t i = 0; i < LENGTH_OF(good); i++)
+        assert_int_equal(set(r, client, "q", good[i])->base.result, ERR_OK);
 }
 
 RIG_TEST(a_client_sets_so_many_queues_and_no_more, r)

@@ -310,6 +310,20 @@ RIG_TEST(test_ids_rise_and_have_the_time_they_are_given, r)
     unit_abort(u);
 }
 
+/* Who waits for a queue without one would never be woken. */
+TEST(test_every_queue_has_one_of_64_bits)
+{
+    uint64_t all = 0;
+    for (int i = 0; i < 2000; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "q%d", i);
+        uint64_t bit = queue_bit(str_of(name));
+        assert_true(bit && !(bit & (bit - 1)));
+        all |= bit;
+    }
+    assert_int_equal(all, UINT64_MAX);
+}
+
 /* By it readers know that what they keep is old. */
 RIG_TEST(test_every_batch_that_writes_is_counted, r)
 {

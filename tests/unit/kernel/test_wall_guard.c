@@ -65,6 +65,18 @@ TEST(test_a_clock_that_goes_a_little_wrong_is_followed_for_days)
     }
 }
 
+TEST(test_what_is_just_not_a_jump_is_followed)
+{
+    struct hands h;
+    start(&h, TODAY_US, TODAY_US);
+    h.wall += WALL_JUMP_US;
+    expect_behind(&h, SECOND_US, 0);
+    assert_int_equal(h.guard.state, WALL_RIGHT);
+    h.wall++;
+    expect_behind(&h, SECOND_US, WALL_JUMP_US + 1);
+    assert_int_equal(h.guard.state, WALL_AHEAD);
+}
+
 TEST(test_a_jump_ahead_neither_moves_the_time_nor_deletes)
 {
     struct hands h;

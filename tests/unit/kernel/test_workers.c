@@ -557,6 +557,18 @@ RIG_TEST(test_a_repeated_start_of_the_same_lease_changes_nothing, r)
     assert_int_equal(after.seq, before.seq);
 }
 
+/* A batch that met others is decided anew: what an earlier try said is not told. */
+RIG_TEST(test_a_worker_is_asked_to_stop_by_this_answer_alone, r)
+{
+    rig_submit_default(r, rig_new_client(r, NULL));
+    struct claimed_task t = rig_claim(r, "w");
+    struct worker_command *c = rig_post_work(r, &start_command_type, &t, true);
+    c->items[0].cancel = true;
+    rig_step(r);
+    assert_int_equal(c->items[0].code, ERR_OK);
+    assert_false(c->items[0].cancel);
+}
+
 RIG_TEST(test_items_that_are_refused_leave_their_neighbours_alone, r)
 {
     int64_t client = rig_new_client(r, NULL);

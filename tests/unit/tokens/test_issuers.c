@@ -6,6 +6,7 @@
 #include "case.h"
 
 #include "base/must.h"
+#include "tokens/jws.h"
 #include "tokens/token_verify.h"
 
 #include "base/banned.h"
@@ -239,6 +240,68 @@ TEST(keys_are_fetched_when_due_and_unknown_kids_bring_that_forward_a_little)
     }
     assert_true(due(k, NOW + 430));
     issuer_keys_free(k);
+}
+
+/* --- what their tokens are worth ------------------------------------------------------------------- */
+
+static enum token_reason verify_outside(const struct token_verifier *v, const struct token_key *key,
+                                        const char *jti, struct token_verdict *verdict, struct arena *a)
+{
+    struct strbuf token CLEANUP(strbuf_free) = {0};
+    struct str payload = arena_printf(
+        a,
+        "{\"iss\":\"https://i\",\"sub\":\"ada\",\"aud\":\"a\",\"iat\":%d,\"exp\":%d,\"tenant_id\":\"acme\","
+        "\"role\":\"Admin\",\"project_scope\":\"*\"%s%s%s}",
+        NOW, NOW + 60, jti ? ",\"jti\":\"" : "", jti ? jti : "", jti ? "\"" : "");
+    assert_true(jws_sign(key, STR("one"), payload, &token));
+    return token_verify(v, arena_str(a, strbuf_str(&token)), NOW, a, verdict);
+}
+
+/* By its issuer's key. A jti belongs to one token by all its bytes, and not every issuer gives one. */
+ARENA_TEST(a_token_of_an_outside_issuer_counts_by_its_keys_and_its_whole_jti, a)
+{
+    struct token_key key CLEANUP(token_key_free) = {0};
+    struct strbuf set CLEANUP(strbuf_free) = {0};
+    struct json_writer w;
+    struct err err;
+    bool told;
+    struct token_verdict verdict;
+    struct token_verifier v = {.blocklist = blocklist_new(10),
+                               .jtis = jti_table_new(1),
+                               .outside = open_keys("/nowhere"),
+                               .outside_jtis = jti_table_new(10),
+                               .known_roles = STR("Admin"),
+                               .policy = {.issuer = STR("weir-dev"),
+                                          .audiences = STR("weir"),
+                                          .required = TOKEN_FOR_CONTROL,
+                                          .skew_seconds = 9,
+                                          .ttl_seconds_max = 60}};
+    assert_int_equal(token_key_generate(TOKEN_ALG_ES256, &key, &err), ERR_OK);
+    jw_start(&w, &set);
+    jw_object(&w);
+    jw_key(&w, "keys");
+    jw_array(&w);
+    jw_object(&w);
+    jw_key(&w, "kid");
+    jw_text(&w, "one");
+    token_key_write_jwk(&key, &w);
+    jw_object_end(&w);
+    jw_array_end(&w);
+    jw_object_end(&w);
+    assert_true(due(v.outside, NOW));
+    assert_int_equal(issuer_keys_put(v.outside, 0, strbuf_str(&set), STR_ABSENT, NOW, &told, &err), ERR_OK);
+    static const char *const jtis[] = {"t1", "t2", NULL, "t", "s2", NULL};
+    for (size_t i = 0; i < LENGTH_OF(jtis); i++) {
+        assert_int_equal(verify_outside(&v, &key, jtis[i], &verdict, a), TOKEN_OK);
+        assert_true(str_is(verdict.claims.subject, "ada") && str_is(verdict.claims.tenant_id, "acme"));
+    }
+    struct token_key other CLEANUP(token_key_free) = {0};
+    assert_int_equal(token_key_generate(TOKEN_ALG_ES256, &other, &err), ERR_OK);
+    assert_int_equal(verify_outside(&v, &other, "t3", &verdict, a), TOKEN_SIGNATURE);
+    issuer_keys_free(v.outside);
+    jti_table_free(v.outside_jtis);
+    jti_table_free(v.jtis);
+    blocklist_free(v.blocklist);
 }
 
 TEST(keys_outlive_failures_until_they_are_too_old)

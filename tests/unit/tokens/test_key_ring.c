@@ -1,11 +1,14 @@
 /* The keys that verify, as a change of their list on disk reaches them. */
 #include <dirent.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "case.h"
@@ -161,6 +164,28 @@ RING_TEST(keys_are_made_in_a_folder_that_is_not_there_yet, f)
     snprintf(path, sizeof path, "%s/new", f->path);
     f->place.data_dir = path;
     assert_int_equal(key_files_rotate(&f->place, TOKEN_ALG_ES256, STR("t"), NOW, &made, &err), ERR_OK);
+}
+
+static void *hold_for_a_while(void *lock)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 100 * 1000 * 1000}, NULL);
+    close(*(int *)lock);
+    return NULL;
+}
+
+/* Whoever changes the keys has them for himself for a moment; others wait, ten seconds at most. */
+RING_TEST(who_finds_the_keys_locked_waits_for_his_turn, f)
+{
+    struct key_record made;
+    struct err err;
+    char path[80];
+    pthread_t holder;
+    snprintf(path, sizeof path, "%s/keys/lock", f->path);
+    int lock = open(path, O_RDWR | O_CLOEXEC);
+    assert_true(lock >= 0 && flock(lock, LOCK_EX) == 0);
+    assert_int_equal(pthread_create(&holder, NULL, hold_for_a_while, &lock), 0);
+    assert_int_equal(key_files_rotate(&f->place, TOKEN_ALG_ES256, STR("t"), NOW, &made, &err), ERR_OK);
+    pthread_join(holder, NULL);
 }
 
 static int files_in(const char *path)

@@ -128,6 +128,11 @@ DISK_TEST(an_order_that_would_not_verify_is_not_minted, f)
         {.subject = {"ada", 3}, .roles = {"helper", 6}, .ttl_seconds = 3601},
         {.subject = {"ada", 3}, .roles = {"System", 6}},
     };
+    struct token_order too_many = {.subject = {"ada", 3}};
+    struct strbuf roles CLEANUP(strbuf_free) = {0};
+    for (int i = 0; i <= TOKEN_ROLES_MAX; i++)
+        strbuf_addf(&roles, "%sr%d", i ? "," : "", i);
+    too_many.roles = strbuf_str(&roles);
     struct token_key key = {0};
     struct strbuf out = {0};
     struct err err;
@@ -137,6 +142,8 @@ DISK_TEST(an_order_that_would_not_verify_is_not_minted, f)
     for (size_t i = 0; i < LENGTH_OF(orders); i++)
         assert_int_equal(token_mint(&orders[i], &f->v.policy, STR("k"), &key, NOW, &out, &err),
                          ERR_REQUEST_MALFORMED);
+    assert_int_equal(token_mint(&too_many, &f->v.policy, STR("k"), &key, NOW, &out, &err),
+                     ERR_REQUEST_MALFORMED);
     assert_int_equal(out.len, 0);
     token_key_free(&key);
     strbuf_free(&out);
