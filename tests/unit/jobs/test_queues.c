@@ -35,8 +35,8 @@ static struct queue_command *set(struct rig *r, int64_t client, const char *queu
     return c;
 }
 
-static struct bulk_command *bulk(struct rig *r, int64_t client, enum bulk_action action, const int64_t *ids,
-                                 size_t count)
+static struct bulk_command *post_bulk(struct rig *r, int64_t client, enum bulk_action action,
+                                      const int64_t *ids, size_t count)
 {
     struct bulk_command *c = ARENA_NEW(r->arena, struct bulk_command);
     c->action = action;
@@ -45,6 +45,13 @@ static struct bulk_command *bulk(struct rig *r, int64_t client, enum bulk_action
     c->ids = ids;
     c->id_count = count;
     rig_post(r, &c->base, &bulk_command_type);
+    return c;
+}
+
+static struct bulk_command *bulk(struct rig *r, int64_t client, enum bulk_action action, const int64_t *ids,
+                                 size_t count)
+{
+    struct bulk_command *c = post_bulk(r, client, action, ids, count);
     rig_step(r);
     assert_int_equal(c->base.result, ERR_OK);
     return c;
@@ -259,6 +266,28 @@ RIG_TEST(a_bulk_cancel_passes_over_what_is_not_its_business, r)
     assert_int_equal(rig_state(r, mine.id), JOB_CANCELED);
     assert_int_equal(rig_state(r, theirs.id), JOB_QUEUED);
     assert_int_equal(bulk(r, client, BULK_CANCEL, ids, LENGTH_OF(ids))->changed, 0);
+}
+
+/* One rule is enough to leave a job alone: its state, or a queue that the key has no power over. */
+RIG_TEST(a_bulk_cancel_is_of_one_state_and_of_the_queues_of_its_key, r)
+{
+    static const struct {
+        const char *queues;
+        int state;
+        size_t changed;
+    } rows[] = {{"other", -1, 0},           {"other", JOB_QUEUED, 0}, {"default", JOB_CREATED, 0},
+                {"default", JOB_QUEUED, 1}, {"default,other", -1, 1}, {NULL, JOB_QUEUED, 1}};
+    int64_t client = rig_new_client(r, NULL);
+    for (size_t i = 0; i < LENGTH_OF(rows); i++) {
+        int64_t id = rig_submit_default(r, client).id;
+        struct bulk_command *c = post_bulk(r, client, BULK_CANCEL, &id, 1);
+        if (rows[i].queues)
+            c->queues = str_of(rows[i].queues);
+        c->only_state = rows[i].state;
+        rig_step(r);
+        assert_int_equal(c->changed, rows[i].changed);
+        bulk(r, client, BULK_CANCEL, &id, 1);
+    }
 }
 
 RIG_TEST(a_bulk_retry_obeys_the_rules_of_a_retry, r)

@@ -239,6 +239,9 @@ TEST(keys_are_fetched_when_due_and_unknown_kids_bring_that_forward_a_little)
         assert_false(due(k, NOW + 400 + second));
     }
     assert_true(due(k, NOW + 430));
+    assert_true(put(k, "one", NOW + 430, &told));
+    assert_false(due(k, NOW + 430 + 299)); /* nobody has asked for an unknown one since */
+    assert_true(due(k, NOW + 430 + 300));
     issuer_keys_free(k);
 }
 
