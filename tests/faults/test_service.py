@@ -184,8 +184,8 @@ def test_signs_of_life_come_and_end_with_root(fresh_weir, manager):
     try:
         manager.listen()
         before = manager.listen().count("WATCHDOG=1")
-        with pytest.raises(AssertionError):
-            wait_for(lambda: manager.listen().count("WATCHDOG=1") > before, 2, "a sign of life")
+        time.sleep(2)  # ten of them would have come
+        assert manager.listen().count("WATCHDOG=1") == before
     finally:
         os.kill(weir.process.pid, signal.SIGCONT)
     wait_for(lambda: manager.listen().count("WATCHDOG=1") > before, 20, "a sign of life", weir)
