@@ -78,11 +78,13 @@ static struct http_conn *of_peer(struct heap_node *n)
 }
 
 /* Keys are from the last look, so none is later than the truth: the first one that is true is the
- * longest idle. NULL: none is idle, or too many were in use since. Then there is no look for a while. */
-static struct http_conn *longest_idle(struct idle_heap *h, struct http_conn *(*conn_of)(struct heap_node *n),
-                                      int64_t now_ms)
+ * longest idle. NULL: none is idle, or too many were in use since. Then there is no look for a while.
+ * A connection in use goes behind all idle ones, so that no look meets it twice. The clock says where that
+ * is: the loop that asks may have begun its round long before others became idle. */
+static struct http_conn *longest_idle(const struct http_loop *l, struct idle_heap *h,
+                                      struct http_conn *(*conn_of)(struct heap_node *n))
 {
-    if (now_ms < h->look_again_ms)
+    if (l->now_ms < h->look_again_ms)
         return NULL;
     for (uint32_t looks = 0; looks <= h->nodes.count && looks < LOOKS_MAX; looks++) {
         struct heap_node *n = heap_first(&h->nodes);
@@ -92,9 +94,11 @@ static struct http_conn *longest_idle(struct idle_heap *h, struct http_conn *(*c
         int64_t since = atomic_load_explicit(&c->idle_since_ms, memory_order_relaxed);
         if (since == (int64_t)n->key)
             return c;
-        heap_put(&h->nodes, n, (uint64_t)(since == PEERS_NOT_IDLE ? now_ms : since));
+        if (since == PEERS_NOT_IDLE)
+            since = clock_mono_ms(l->server->config.clock) + 1;
+        heap_put(&h->nodes, n, (uint64_t)since);
     }
-    h->look_again_ms = now_ms + LOOK_AGAIN_MS;
+    h->look_again_ms = l->now_ms + LOOK_AGAIN_MS;
     return NULL;
 }
 
@@ -169,12 +173,12 @@ static void evict(struct peers *p, struct http_conn *c)
     loop_wake(owner);
 }
 
-static struct http_conn *longest_idle_of(struct peer *peer, int64_t now_ms)
+static struct http_conn *longest_idle_of(const struct http_loop *l, struct peer *peer)
 {
     for (struct http_conn *c = peer->crowded ? NULL : peer->first; c; c = c->place.next)
         heap_put(&peer->idle.nodes, &c->place.among_peer, key_of(c));
     peer->crowded = true;
-    return longest_idle(&peer->idle, of_peer, now_ms);
+    return longest_idle(l, &peer->idle, of_peer);
 }
 
 enum peers_verdict peers_ask(struct http_loop *l, const struct http_address *from)
@@ -186,10 +190,10 @@ enum peers_verdict peers_ask(struct http_loop *l, const struct http_address *fro
     pthread_mutex_lock(&p->lock);
     struct peer *peer = *find(p, &network);
     if (peer && peer->count >= p->per_address) {
-        victim = longest_idle_of(peer, l->now_ms);
+        victim = longest_idle_of(l, peer);
         verdict = victim ? PEERS_ADMITTED : PEERS_ADDRESS_FULL;
     } else if (p->count >= p->connections_max) {
-        victim = longest_idle(&p->idle, of_all, l->now_ms);
+        victim = longest_idle(l, &p->idle, of_all);
         verdict = victim ? PEERS_ADMITTED : PEERS_ALL_FULL;
     }
     if (victim)
@@ -214,7 +218,7 @@ bool peers_close_one(struct http_loop *l)
 {
     struct peers *p = l->server->peers;
     pthread_mutex_lock(&p->lock);
-    struct http_conn *victim = longest_idle(&p->idle, of_all, l->now_ms);
+    struct http_conn *victim = longest_idle(l, &p->idle, of_all);
     bool here = victim && victim->loop == l;
     if (victim)
         evict(p, victim);

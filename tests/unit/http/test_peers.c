@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "case.h"
@@ -156,6 +157,43 @@ TEST(loops_that_ask_at_the_same_time_never_take_one_place_twice)
     server->peers = peers_free(server->peers); /* which insists that no place is left taken */
     free(a);
     free(b);
+    free(server);
+}
+
+static int64_t five_seconds(void *self)
+{
+    (void)self;
+    return 5000;
+}
+static const struct clock at_five_seconds = {.mono_ms = five_seconds};
+
+/* The one that asks has begun its round before the others became idle, and one of them is in use. */
+TEST(a_loop_whose_round_has_lasted_long_sees_who_became_idle_meanwhile)
+{
+    static const struct http_address here = {{[15] = 1}};
+    struct http_server *server = must_alloc(sizeof *server);
+    struct http_loop *late = must_alloc(sizeof *late), *other = must_alloc(sizeof *other);
+    struct http_conn conns[3] = {0};
+    late->server = other->server = server;
+    late->now_ms = 1000;
+    other->wake_fd = eventfd(0, EFD_CLOEXEC);
+    server->config.clock = &at_five_seconds;
+    server->peers = peers_new(16, 3);
+    for (int i = 0; i < 3; i++) {
+        conns[i] = (struct http_conn){.loop = other, .peer = here, .idle_since_ms = 2000 + i};
+        assert_int_equal(peers_ask(other, &here), PEERS_ADMITTED);
+        peers_add(&conns[i]);
+    }
+    conn_idle(&conns[0], PEERS_NOT_IDLE);
+    assert_int_equal(peers_ask(late, &here), PEERS_ADMITTED);
+    assert_ptr_equal(other->evicted, &conns[1]);
+    peers_give_back(late, &here);
+    for (int i = 0; i < 3; i++)
+        peers_remove(&conns[i]);
+    server->peers = peers_free(server->peers);
+    close(other->wake_fd);
+    free(late);
+    free(other);
     free(server);
 }
 
