@@ -4,7 +4,7 @@ long each took, and how long it kept a core busy), what was skipped and why, and
 failed and were skipped.
 
 A stage is a command, the stages it needs, and how many cores it keeps busy by measurement; as many run at a
-time as the machine has cores for. The first stage that fails ends the run; its output is shown. There is no
+time as the machine has cores for, and more while it is quicker than measured and cores stand idle. The first stage that fails ends the run; its output is shown. There is no
 second look: a test that fails once in a while makes the run red, and is to be mended. Every stage's output
 is kept in build-check/logs/.
 
@@ -33,6 +33,7 @@ from harness import machine  # noqa: E402  (needs the path above)
 PYTHON = "/usr/bin/python3"
 MESON = "/usr/bin/meson"
 CORES = os.cpu_count() + 0.3  # what runs at a time may want a little more than there is
+IDLE_SECONDS = 5.0  # so long the same stages have run before the next gets what they leave
 BUILD = 1.0  # a compiler takes what is left (nice): it may keep every core busy, and nobody waits for it
 LOGS = os.path.join("build-check", "logs")
 TIMES = os.path.join("tests", "times.tsv")
@@ -352,9 +353,30 @@ def end_all(running):
             stage.process.wait()
 
 
-def next_to_start(waiting, running, passed):
+def idle_seconds():
+    """How long the cores had nothing to do since the machine started, all of them added up."""
+    with open("/proc/stat", encoding="ascii") as file:
+        return int(file.readline().split()[4]) / os.sysconf("SC_CLK_TCK")
+
+
+class Idle:
+    """The cores that the stages under way leave, from where it is made."""
+
+    def __init__(self):
+        self.since, self.idle = time.monotonic(), idle_seconds()
+
+    def cores(self):
+        """0 until it is sure, and after each look: the next one is over as long again."""
+        seconds = time.monotonic() - self.since
+        if seconds < IDLE_SECONDS:
+            return 0.0
+        before, self.since, self.idle = self.idle, time.monotonic(), idle_seconds()
+        return (self.idle - before) / seconds
+
+
+def next_to_start(waiting, running, passed, idle=0.0):
     """The first waiting stage whose needs are met and for which cores are free."""
-    free = CORES - sum(stage.cores for stage in running)
+    free = max(CORES - sum(stage.cores for stage in running), idle)
     for stage in waiting:
         if (stage.cores <= free or not running) and all(need in passed for need in stage.needs):
             return stage
@@ -363,18 +385,20 @@ def next_to_start(waiting, running, passed):
 
 def run(todo, keep_going):
     """Runs the stages; returns those that failed."""
-    waiting, running, passed, failed = list(todo), [], set(), []
+    waiting, running, passed, failed, idle = list(todo), [], set(), [], Idle()
     try:
         while running or next_to_start(waiting, running, passed):
-            stage = next_to_start(waiting, running, passed)
+            stage = next_to_start(waiting, running, passed, idle.cores())
             while stage:
                 waiting.remove(stage)
                 start(stage)
                 running.append(stage)
+                idle = Idle()
                 stage = next_to_start(waiting, running, passed)
             time.sleep(0.05)
             for stage in [s for s in running if has_ended(s)]:
                 running.remove(stage)
+                idle = Idle()
                 if finish(stage):
                     passed.add(stage.name)
                     continue
