@@ -4,9 +4,9 @@ long each took, and how long it kept a core busy), what was skipped and why, and
 failed and were skipped.
 
 A stage is a command, the stages it needs, and how many cores it keeps busy by measurement; as many run at a
-time as the machine has cores for, and more while it is quicker than measured and cores stand idle. The first stage that fails ends the run; its output is shown. There is no
-second look: a test that fails once in a while makes the run red, and is to be mended. Every stage's output
-is kept in build-check/logs/.
+time as the machine has cores for, and more while it is quicker than measured and cores stand idle. The first
+stage that fails ends the run; its output is shown. There is no second look: a test that fails once in a while
+makes the run red, and is to be mended. Every stage's output is kept in build-check/logs/.
 
 A command that ends with 77 is skipped; its last line says why. Tests are skipped for what the machine does
 not allow (tests/harness/machine.py) and for nothing else. With WEIR_TEST_STRICT=1 whatever is skipped has
