@@ -36,6 +36,7 @@ CORES = os.cpu_count() + 0.3  # what runs at a time may want a little more than 
 IDLE_SECONDS = 5.0  # so long the same stages have run before the next gets what they leave
 BUILD = 1.0  # a compiler takes what is left (nice): it may keep every core busy, and nobody waits for it
 LOGS = os.path.join("build-check", "logs")
+COMPILED = os.path.join("build-check", "pycache")
 TIMES = os.path.join("tests", "times.tsv")
 SKIPPED = 77
 STRICT = os.environ.get("WEIR_TEST_STRICT") == "1"
@@ -259,6 +260,9 @@ def start(stage):
         stage.process = subprocess.Popen(stage.command, stdout=log, stderr=subprocess.STDOUT,
                                          stdin=subprocess.DEVNULL, start_new_session=True,
                                          env={**os.environ, **temporary_folder(), **SANITIZER_ENV,
+                                              # Python compiles a file once for all stages, beside the logs.
+                                              "PYTHONDONTWRITEBYTECODE": "",
+                                              "PYTHONPYCACHEPREFIX": os.path.abspath(COMPILED),
                                               "WEIR_TEST_TIMES": os.path.abspath(stage.times), **stage.env})
 
 
