@@ -98,6 +98,25 @@ def test_a_failed_stage_without_tests_of_its_own_counts(runner, monkeypatch, cap
     assert code == 1 and lines[-1] == "1 passed, 2 failed, 0 skipped"
 
 
+def test_cores_that_stand_idle_are_given_to_the_next_stage(runner, monkeypatch):
+    """What the stages under way were measured at counts until it is sure that they need less."""
+    busy, small, large = (runner.Stage(name, ["true"], cores=cores)
+                          for name, cores in (("busy", runner.CORES), ("small", 0.4), ("large", 1.0)))
+    assert runner.next_to_start([large, small], [busy], set()) is None
+    assert runner.next_to_start([large, small], [busy], set(), idle=0.3) is None
+    assert runner.next_to_start([large, small], [busy], set(), idle=0.5) is small
+    assert runner.next_to_start([large, small], [], set(), idle=0.0) is large
+    now = [100.0]
+    monkeypatch.setattr(runner.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(runner, "idle_seconds", lambda: now[0] / 2)
+    idle = runner.Idle()
+    now[0] += runner.IDLE_SECONDS - 0.1
+    assert idle.cores() == 0
+    now[0] += 0.1
+    assert idle.cores() == pytest.approx(0.5)
+    assert idle.cores() == 0
+
+
 def test_parts_together_hold_every_file_once():
     listed = []
     for part in (1, 2, 3):

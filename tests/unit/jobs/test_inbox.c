@@ -304,6 +304,22 @@ INBOX_TEST(an_idempotency_key_counts_as_over_http, r)
     assert_non_null(strstr(left.error, "RFA_EXEC_IDEMPOTENCY_CONFLICT"));
 }
 
+/* To ask for no retries is another job than to leave it to the default. */
+INBOX_TEST(a_number_of_nothing_is_not_an_absent_one, r)
+{
+    int64_t number;
+    struct inbox_row row = row_of(r, new_client(r, &number), 1);
+    row.idempotency_key = STR("order-1");
+    row.max_retries = 0;
+    put(r, &row);
+    row.id = 2;
+    row.max_retries = -1;
+    put(r, &row);
+    drain(r);
+    assert_int_equal(jobs_of(r).count, 1);
+    assert_int_equal(count_rows(r).failed, 1);
+}
+
 /* Whether its time has come meanwhile or not, it is the same job; and the one of POST /v1/jobs. */
 INBOX_TEST(a_key_counts_with_the_time_that_was_asked_for, r)
 {
