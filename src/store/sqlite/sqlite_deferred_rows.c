@@ -221,8 +221,11 @@ struct survey {
     bool others;              /* not all are inserts */
 };
 
-static struct survey look_at(const struct deferred_kind *k, const struct change_set *c)
+/* Leaves its rows in the store's room for pointers. */
+static struct survey look_at(struct sqlite_store *s, const struct deferred_kind *k,
+                             const struct change_set *c)
 {
+    const void **rows = sqlite_fed_room(s, c->row_count);
     struct survey y = {0};
     int64_t run = 0;
     for (size_t i = 0; i < c->row_count; i++) {
@@ -231,7 +234,7 @@ static struct survey look_at(const struct deferred_kind *k, const struct change_
         int64_t its = row_int(c->rows[i].row, &k->table->columns[0]);
         y.others = y.others || c->rows[i].op != ROW_INSERT;
         y.runs += !y.rows || its != run;
-        y.rows++;
+        rows[y.rows++] = c->rows[i].row;
         y.bytes += k->size ? k->size(c->rows[i].row) : 0;
         run = its;
     }
@@ -239,11 +242,11 @@ static struct survey look_at(const struct deferred_kind *k, const struct change_
 }
 
 /* Readers do not see the rows before the commit: it brings the block. */
-static enum err_code write_block(struct sqlite_store *s, struct deferred_rows *d, const struct change_set *c,
+static enum err_code write_block(struct sqlite_store *s, struct deferred_rows *d, size_t count,
                                  struct err *err)
 {
     block_begin(&d->block);
-    d->kind->encode(&d->block, c);
+    d->kind->encode(&d->block, s->fed, count);
     struct str content = block_end(&d->block);
     pthread_mutex_lock(&d->lock);
     waiting_begin(&d->young, d->next_block);
@@ -260,7 +263,7 @@ static enum err_code write_block(struct sqlite_store *s, struct deferred_rows *d
 static enum err_code write_kind(struct sqlite_store *s, struct deferred_rows *d, const struct change_set *c,
                                 struct err *err)
 {
-    struct survey y = look_at(d->kind, c);
+    struct survey y = look_at(s, d->kind, c);
     d->all_at_once = y.others;
     d->waits = y.rows && !y.others && y.bytes <= y.runs * RUN_BYTES;
     d->slice = 0;
@@ -269,7 +272,7 @@ static enum err_code write_kind(struct sqlite_store *s, struct deferred_rows *d,
         return ERR_OK;
     if (d->all_at_once)
         return merge_all(s, d, c, err);
-    if (d->waits && write_block(s, d, c, err) != ERR_OK)
+    if (d->waits && write_block(s, d, y.rows, err) != ERR_OK)
         return err->code;
     return d->old.count ? merge_slice(s, d, d->waits ? y.rows : 0, err) : ERR_OK;
 }

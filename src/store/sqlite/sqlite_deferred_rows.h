@@ -43,11 +43,11 @@ struct deferred_kind {
     int64_t group_blocks;            /* or as many as come in so many blocks */
     bool has_bytes, rises;           /* as waiting_set has it */
     size_t (*size)(const void *row); /* NULL: all wait; else a commit waits that has few bytes for each run */
-    void (*encode)(struct strbuf *block, const struct change_set *c); /* what it inserts */
-    bool (*decode)(struct str content, struct waiting_set *into);     /* false: damaged */
-    bool (*unpack)(const struct waiting_row *r, void *row);           /* false: damaged */
-    void (*to_table)(struct sqlite_store *s, const void *row);        /* NULL; it gets there now */
-    bool (*lacks)(const struct sqlite_store *s, const void *row);     /* NULL; the table does, certainly */
+    void (*encode)(struct strbuf *block, const void *const *rows, size_t count);
+    bool (*decode)(struct str content, struct waiting_set *into); /* false: damaged */
+    bool (*unpack)(const struct waiting_row *r, void *row);       /* false: damaged */
+    void (*to_table)(struct sqlite_store *s, const void *row);    /* NULL; it gets there now */
+    bool (*lacks)(const struct sqlite_store *s, const void *row); /* NULL; the table does, certainly */
 };
 
 enum { DEFERRED_RUN_INDEX, DEFERRED_RUN_EVENTS, DEFERRED_KINDS };

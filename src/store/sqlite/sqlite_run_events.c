@@ -35,11 +35,10 @@ static void put_event(struct strbuf *b, const struct run_event_row *e)
     memcpy(b->ptr + at, &len, sizeof len);
 }
 
-static void encode(struct strbuf *b, const struct change_set *c)
+static void encode(struct strbuf *b, const void *const *rows, size_t count)
 {
-    for (size_t i = 0; i < c->row_count; i++)
-        if (c->rows[i].table == &table_run_event_row)
-            put_event(b, c->rows[i].row);
+    for (size_t i = 0; i < count; i++)
+        put_event(b, rows[i]);
 }
 
 static bool decode(struct str content, struct waiting_set *into)

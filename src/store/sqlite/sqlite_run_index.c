@@ -15,59 +15,23 @@ enum {
     GROUP_BLOCKS = 4096,
 };
 
-static const struct run_index_row *inserted(const struct row_change *r)
-{
-    return r->table == &table_run_index_row && r->op == ROW_INSERT ? r->row : NULL;
-}
-
-/* Index entries of one run from row `at` on; *ret_end is behind the last. Rows of other tables may lie
- * between. */
-static size_t count_stretch(const struct change_set *c, size_t at, int64_t run, size_t *ret_end)
-{
-    size_t count = 0;
-    const struct run_index_row *m;
-    *ret_end = at;
-    for (size_t i = at; i < c->row_count; i++) {
-        if (!(m = inserted(&c->rows[i])))
-            continue;
-        if (m->run != run)
-            break;
-        count++;
-        *ret_end = i + 1;
-    }
-    return count;
-}
-
-static void put_stretch(struct strbuf *b, struct strbuf *places, const struct change_set *c, size_t at,
-                        size_t end)
-{
-    const struct run_index_row *m;
-    int64_t before = 0;
-    strbuf_clear(places);
-    for (size_t i = at; i < end; i++)
-        if ((m = inserted(&c->rows[i]))) {
-            varint_put(places, varint_fold((int64_t)((uint64_t)m->place - (uint64_t)before)));
-            before = m->place;
-        }
-    varint_put(b, places->len);
-    for (size_t i = at; i < end; i++)
-        if ((m = inserted(&c->rows[i])))
-            strbuf_add(b, (const char *)&m->hash, HASH_BYTES);
-    strbuf_add(b, places->ptr, places->len);
-}
-
-static void encode(struct strbuf *b, const struct change_set *c)
+static void encode(struct strbuf *b, const void *const *rows, size_t count)
 {
     struct strbuf places = {0};
-    size_t end;
-    for (size_t i = 0; i < c->row_count; i++) {
-        const struct run_index_row *m = inserted(&c->rows[i]);
-        if (!m)
-            continue;
-        varint_put(b, (uint64_t)m->run);
-        varint_put(b, count_stretch(c, i, m->run, &end));
-        put_stretch(b, &places, c, i, end);
-        i = end - 1;
+    for (size_t at = 0, end; at < count; at = end) {
+        const struct run_index_row *first = rows[at], *m;
+        int64_t before = 0;
+        strbuf_clear(&places);
+        for (end = at; end < count && (m = rows[end])->run == first->run; end++) {
+            varint_put(&places, varint_fold((int64_t)((uint64_t)m->place - (uint64_t)before)));
+            before = m->place;
+        }
+        varint_put(b, (uint64_t)first->run);
+        varint_put(b, end - at);
+        varint_put(b, places.len);
+        for (size_t i = at; i < end; i++)
+            strbuf_add(b, (const char *)&((const struct run_index_row *)rows[i])->hash, HASH_BYTES);
+        strbuf_add(b, places.ptr, places.len);
     }
     strbuf_free(&places);
 }
