@@ -116,7 +116,7 @@
     X(row, KEY, INT, run)                                                                                    \
     X(row, KEY, INT, hash)                                                                                   \
     X(row, FIXED, INT, place) /* runSeq, or index of the step */
-#define RUN_INDEX_TABLE(T) T(run_index_row, "run_marks", RUN_INDEX_COLUMNS, RETENTION("for good"))
+#define RUN_INDEX_TABLE(T) T(run_index_row, "run_index", RUN_INDEX_COLUMNS, RETENTION("for good"))
 
 #define RUN_STEP_COLUMNS(X, row)                                                                             \
     X(row, KEY, INT, run)                                                                                    \

@@ -26,16 +26,18 @@ DAMAGES = {
     "a key of the run": ("UPDATE run_events SET step = CASE seq WHEN 4 THEN 'RUN' END, type = 11,"
                          " name = 'Odd' WHERE seq IN (4, 7)", "its events 4 and 7 have one key"),
     "the flag": ("UPDATE runs SET inconsistent = 0", "flag inconsistent"),
-    "events that wait": ("DELETE FROM event_packs WHERE n IN (SELECT max(n) FROM event_packs)", "runSeq"),
-    "a block of events": ("UPDATE event_packs SET events = CAST(substr(events, 1, 12) || x'2121' ||"
-                         " substr(events, 15) AS BLOB)", "events of runs, is damaged"),
-    "index entries of events": (
-        "DELETE FROM mark_packs WHERE n IN (SELECT max(n) FROM mark_packs)", "index entries, its ev"),
-    "index entries of a plan": (
-        "DELETE FROM mark_packs WHERE n IN (SELECT min(n) FROM mark_packs)", "index entries of st"),
-    "an index entry too many": (f"INSERT INTO run_marks VALUES({FIRST}, 7, 1)", "index entries, its events"),
-    "a block of index entries": ("UPDATE mark_packs SET marks = CAST(substr(marks, 1, 12) || x'2121' ||"
-                                 " substr(marks, 15) AS BLOB)", "index entries of runs, is damaged"),
+    "events that wait": (
+        "DELETE FROM deferred_run_events WHERE n IN (SELECT max(n) FROM deferred_run_events)", "runSeq"),
+    "a block of events": ("UPDATE deferred_run_events SET block = CAST(substr(block, 1, 12) || x'2121' ||"
+                         " substr(block, 15) AS BLOB)", "events of runs, is damaged"),
+    "index entries of events": ("DELETE FROM deferred_run_index WHERE n IN (SELECT max(n) FROM"
+                                " deferred_run_index)", "index entries, its ev"),
+    "index entries of a plan": ("DELETE FROM deferred_run_index WHERE n IN (SELECT min(n) FROM"
+                                " deferred_run_index)", "index entries of st"),
+    "an index entry too many": (f"INSERT INTO run_index VALUES({FIRST}, 7, 1)", "index entries, its events"),
+    "a block of index entries": (
+        "UPDATE deferred_run_index SET block = CAST(substr(block, 1, 12) || x'2121' ||"
+        " substr(block, 15) AS BLOB)", "index entries of runs, is damaged"),
     "a step of a plan": ("DELETE FROM plan_steps WHERE idx = 1", "steps of plans"),
     "an alert": ("DELETE FROM alerts WHERE category = 0", "alerts of transitions"),
     "an alert of a signal": ("DELETE FROM alerts WHERE category = 1", "lists of alerts of tenants"),

@@ -93,7 +93,7 @@ static bool read_rows(struct store_page *p)
                                 "'next_chunk'), 0) - 1)");
         p->first_chunk = ask(db, "SELECT coalesce(min(g), 0) FROM log");
         p->merged = ask(db, "SELECT count(*) FROM list");
-        p->merged_entries = ask(db, "SELECT count(*) FROM run_marks");
+        p->merged_entries = ask(db, "SELECT count(*) FROM run_index");
         p->merged_events = ask(db, "SELECT count(*) FROM run_events");
         ok = digest_tables(&p->rows, db);
     }

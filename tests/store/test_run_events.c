@@ -199,9 +199,9 @@ BENCH_TEST(test_a_changed_or_deleted_event_stays_so, b)
 
 /* --- SQLite alone ---------------------------------------------------------------------------------- */
 
-static int64_t packs_below(struct bench *b)
+static int64_t blocks_below(struct bench *b)
 {
-    return bench_file_number(b, "SELECT coalesce(min(n),0) FROM event_packs");
+    return bench_file_number(b, "SELECT coalesce(min(n),0) FROM deferred_run_events");
 }
 
 /* Few bytes for each run wait; a batch of one run, or a large payload, goes to its place. */
@@ -214,13 +214,13 @@ BENCH_TEST_ON("sqlite", test_what_rides_and_what_does_not, b)
     struct change_set c = {.rows = rows, .row_count = RUNS, .first_chunk = b->store->next_chunk};
     assert_int_equal(bench_commit(b, &c), ERR_OK);
     assert_int_equal(bench_file_number(b, "SELECT count(*) FROM run_events"), 0);
-    assert_int_equal(bench_file_number(b, "SELECT count(*) FROM event_packs"), 1);
+    assert_int_equal(bench_file_number(b, "SELECT count(*) FROM deferred_run_events"), 1);
     for (int64_t i = 0; i < BATCH; i++)
         put_event(b, &m, 7, &rows[i]);
     c.row_count = BATCH;
     assert_int_equal(bench_commit(b, &c), ERR_OK);
     assert_int_equal(bench_file_number(b, "SELECT count(*) FROM run_events"), BATCH);
-    assert_int_equal(bench_file_number(b, "SELECT count(*) FROM event_packs"), 1);
+    assert_int_equal(bench_file_number(b, "SELECT count(*) FROM deferred_run_events"), 1);
     expect_all(b, &m);
 }
 
@@ -234,10 +234,10 @@ BENCH_TEST_ON("sqlite", test_a_merge_that_was_interrupted_is_made_good, b)
             before = bench_file_number(b, "SELECT count(*) FROM run_events");
             add_events(b, &m, false, false);
         } while (bench_file_number(b, "SELECT count(*) FROM run_events") <= before + COMMIT_EVENTS);
-        assert_true(packs_below(b) > 0);
+        assert_true(blocks_below(b) > 0);
         bench_reopen(b);
         expect_all(b, &m);
-        for (first = packs_below(b); packs_below(b) == first;)
+        for (first = blocks_below(b); blocks_below(b) == first;)
             add_events(b, &m, false, false);
         expect_all(b, &m);
     }
@@ -262,7 +262,8 @@ BENCH_TEST_ON("sqlite", test_a_snapshot_sees_what_it_saw_while_all_of_it_moves, 
         add_events(b, &m, false, false); /* is in memory at once, and not theirs */
         for (int64_t run = 0; run < RUNS; run++)
             expect_range(b, b->reader, &then, run, 1, 1000);
-        for (int64_t last = bench_file_number(b, "SELECT max(n) FROM event_packs"); packs_below(b) <= last;)
+        for (int64_t last = bench_file_number(b, "SELECT max(n) FROM deferred_run_events");
+             blocks_below(b) <= last;)
             add_events(b, &m, bench_draw(b, 20) == 0, false); /* until no block of theirs is left */
         expect_seen(b, b->reader, &then);
         expect_seen(b, outside, &then);
@@ -284,7 +285,7 @@ BENCH_TEST_ON("sqlite", test_events_of_the_ninth_schema_are_found, b)
     assert_int_equal(bench_change(b, &table_run_event_row, ROW_INSERT, &gone), ERR_OK);
     assert_int_equal(bench_change(b, &table_run_event_row, ROW_DELETE, &gone), ERR_OK);
     m.last[2]--;
-    assert_int_equal(bench_file_number(b, "SELECT count(*) FROM event_packs"), 0);
+    assert_int_equal(bench_file_number(b, "SELECT count(*) FROM deferred_run_events"), 0);
     bench_from_version(b, 9, "INSERT INTO run_events SELECT * FROM now.run_events");
     expect_all(b, &m);
     add_events(b, &m, false, false);
@@ -292,28 +293,30 @@ BENCH_TEST_ON("sqlite", test_events_of_the_ninth_schema_are_found, b)
 }
 
 /* One byte of a block is another: it is told, and nothing is taken from it. */
-BENCH_TEST_ON("sqlite", test_a_damaged_pack_is_told, b)
+BENCH_TEST_ON("sqlite", test_a_damaged_block_is_told, b)
 {
     struct model m = {{0}};
     add_events(b, &m, false, false);
     add_events(b, &m, false, false);
     bench_close(b);
-    int64_t size = bench_file_number(b, "SELECT length(events) FROM event_packs ORDER BY n LIMIT 1");
-    bench_file_run(b, "CREATE TABLE sound AS SELECT n,events FROM event_packs");
+    int64_t size = bench_file_number(b, "SELECT length(block) FROM deferred_run_events ORDER BY n LIMIT 1");
+    bench_file_run(b, "CREATE TABLE sound AS SELECT n,block FROM deferred_run_events");
     for (int64_t at = 1; at <= size; at += 1 + size / 25) {
         char sql[300];
         struct err err = {.code = ERR_OK};
         enum err_code code;
-        snprintf(sql, sizeof sql,
-                 "UPDATE event_packs SET events=CAST(substr(events,1,%lld-1)||CASE substr(events,%lld,1) "
-                 "WHEN x'21' THEN x'22' ELSE x'21' END||substr(events,%lld+1) AS BLOB)"
-                 " WHERE n=(SELECT min(n) FROM event_packs)",
-                 (long long)at, (long long)at, (long long)at);
+        snprintf(
+            sql, sizeof sql,
+            "UPDATE deferred_run_events SET block=CAST(substr(block,1,%lld-1)||CASE substr(block,%lld,1) "
+            "WHEN x'21' THEN x'22' ELSE x'21' END||substr(block,%lld+1) AS BLOB)"
+            " WHERE n=(SELECT min(n) FROM deferred_run_events)",
+            (long long)at, (long long)at, (long long)at);
         bench_file_run(b, sql);
         assert_null(bench_open_again(b, &code, &err));
         assert_int_equal(code, ERR_STORE_CORRUPT);
-        assert_non_null(strstr(err.detail, "event_packs"));
-        bench_file_run(b, "DELETE FROM event_packs; INSERT INTO event_packs SELECT n,events FROM sound");
+        assert_non_null(strstr(err.detail, "deferred_run_events"));
+        bench_file_run(
+            b, "DELETE FROM deferred_run_events; INSERT INTO deferred_run_events SELECT n,block FROM sound");
     }
     bench_open(b); /* the control */
     expect_all(b, &m);

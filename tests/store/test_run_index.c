@@ -142,18 +142,18 @@ BENCH_TEST_ON("sqlite", test_a_merge_that_was_interrupted_is_made_good, b)
 {
     struct model *m = must_alloc(sizeof *m);
     for (int round = 0; round < 4; round++) {
-        int64_t before = bench_file_number(b, "SELECT count(*) FROM run_marks"), blocks;
-        while (bench_file_number(b, "SELECT count(*) FROM run_marks") == before)
+        int64_t before = bench_file_number(b, "SELECT count(*) FROM run_index"), blocks;
+        while (bench_file_number(b, "SELECT count(*) FROM run_index") == before)
             add_entries(b, m, 20, false);
-        blocks = bench_file_number(b, "SELECT count(*) FROM mark_packs");
+        blocks = bench_file_number(b, "SELECT count(*) FROM deferred_run_index");
         assert_true(blocks * 20 >= BENCH_INDEX_GROUP); /* nothing of the group was dropped yet */
         bench_reopen(b);
         expect_all(b, m);
         expect_some(b, m, 40);
-        while (bench_file_number(b, "SELECT count(*) FROM mark_packs") >= blocks / 2)
+        while (bench_file_number(b, "SELECT count(*) FROM deferred_run_index") >= blocks / 2)
             add_entries(b, m, 20, false);
         expect_all(b, m);
-        assert_true(bench_file_number(b, "SELECT count(*) FROM run_marks") >= BENCH_INDEX_GROUP);
+        assert_true(bench_file_number(b, "SELECT count(*) FROM run_index") >= BENCH_INDEX_GROUP);
     }
     free(m);
 }
@@ -165,7 +165,7 @@ BENCH_TEST_ON("sqlite", test_a_large_table_is_learned_bit_by_bit, b)
     struct err err;
     while (m->count < LONG_ENTRIES)
         add_entries(b, m, 95, false);
-    assert_true(bench_file_number(b, "SELECT count(*) FROM run_marks") > 2 * 4096);
+    assert_true(bench_file_number(b, "SELECT count(*) FROM run_index") > 2 * 4096);
     bench_reopen(b);
     for (int i = 0; i < 6; i++) {
         expect_some(b, m, 50);
@@ -184,8 +184,8 @@ BENCH_TEST_ON("sqlite", test_entries_of_the_eighth_schema_are_found, b)
     add_entries(b, m, 300, false);
     struct run_index_row gone = m->entries[--m->count];
     assert_int_equal(bench_change(b, &table_run_index_row, ROW_DELETE, &gone), ERR_OK);
-    assert_int_equal(bench_file_number(b, "SELECT count(*) FROM run_marks"), m->count);
-    bench_from_version(b, 8, "INSERT INTO run_marks SELECT * FROM now.run_marks");
+    assert_int_equal(bench_file_number(b, "SELECT count(*) FROM run_index"), m->count);
+    bench_from_version(b, 8, "INSERT INTO run_marks SELECT * FROM now.run_index");
     expect_all(b, m);
     expect_some(b, m, 100);
     add_entries(b, m, 50, false);
@@ -193,36 +193,60 @@ BENCH_TEST_ON("sqlite", test_entries_of_the_eighth_schema_are_found, b)
     free(m);
 }
 
+/* As programs up to the twenty-first schema wrote it: two entries of run 3, with the former checksum. */
+BENCH_TEST_ON("sqlite", test_a_block_of_a_former_program_is_taken, b)
+{
+    static const char content[] = "\x03\x02\x02"
+                                  "hash one"
+                                  "hash two"
+                                  "\x0c\x04"; /* places 6 and 6 + 2 */
+    uint64_t sum = hash_fnv1a(HASH_FNV_START, content, sizeof content - 1);
+    char sql[300];
+    int len = snprintf(sql, sizeof sql, "INSERT INTO mark_packs VALUES(1,x'");
+    for (size_t i = 0; i < sizeof sum; i++)
+        len += snprintf(sql + len, sizeof sql - (size_t)len, "%02x", ((unsigned char *)&sum)[i]);
+    for (size_t i = 0; i + 1 < sizeof content; i++)
+        len += snprintf(sql + len, sizeof sql - (size_t)len, "%02x", (unsigned char)content[i]);
+    snprintf(sql + len, sizeof sql - (size_t)len, "')");
+    bench_from_version(b, 21, sql);
+    for (int i = 0; i < 2; i++) {
+        struct run_index_row want = {.run = 3, .place = 6 + 2 * i};
+        memcpy(&want.hash, content + 3 + sizeof want.hash * (size_t)i, sizeof want.hash);
+        bench_expect_equal(&table_run_index_row, bench_fetch(b, &table_run_index_row, &want), &want);
+    }
+}
+
 /* One byte of a block is another: it is told, and nothing is taken from it. */
-BENCH_TEST_ON("sqlite", test_a_damaged_pack_is_told, b)
+BENCH_TEST_ON("sqlite", test_a_damaged_block_is_told, b)
 {
     struct model *m = must_alloc(sizeof *m);
     add_entries(b, m, 40, false);
     add_entries(b, m, 40, false);
-    int64_t size = bench_file_number(b, "SELECT length(marks) FROM mark_packs ORDER BY n LIMIT 1");
-    bench_file_run(b, "CREATE TABLE sound AS SELECT n,marks FROM mark_packs");
+    int64_t size = bench_file_number(b, "SELECT length(block) FROM deferred_run_index ORDER BY n LIMIT 1");
+    bench_file_run(b, "CREATE TABLE sound AS SELECT n,block FROM deferred_run_index");
     for (int64_t at = 1; at <= size; at += size / 25) {
         char sql[300];
         struct err err = {.code = ERR_OK};
         struct told all = {m->entries, 0, 0};
         snprintf(
             sql, sizeof sql,
-            "UPDATE mark_packs SET marks=CAST(substr(marks,1,%lld-1)||"
-            "CASE substr(marks,%lld,1) WHEN x'21' THEN x'22' ELSE x'21' END||substr(marks,%lld+1) AS BLOB)"
-            " WHERE n=(SELECT min(n) FROM mark_packs)",
+            "UPDATE deferred_run_index SET block=CAST(substr(block,1,%lld-1)||"
+            "CASE substr(block,%lld,1) WHEN x'21' THEN x'22' ELSE x'21' END||substr(block,%lld+1) AS BLOB)"
+            " WHERE n=(SELECT min(n) FROM deferred_run_index)",
             (long long)at, (long long)at, (long long)at);
         bench_file_run(b, sql);
         bench_begin(b);
         assert_int_equal(
             b->reader->ops->reader_scan(b->reader, &table_run_index_row, expect_next, &all, &err),
             ERR_STORE_CORRUPT);
-        assert_non_null(strstr(err.detail, "mark_packs"));
+        assert_non_null(strstr(err.detail, "deferred_run_index"));
         bench_end(b);
         bench_close(b);
         enum err_code code;
         assert_null(bench_open_again(b, &code, &err));
         assert_int_equal(code, ERR_STORE_CORRUPT);
-        bench_file_run(b, "DELETE FROM mark_packs; INSERT INTO mark_packs SELECT n,marks FROM sound");
+        bench_file_run(
+            b, "DELETE FROM deferred_run_index; INSERT INTO deferred_run_index SELECT n,block FROM sound");
         bench_open(b); /* the control */
         expect_all(b, m);
     }

@@ -236,7 +236,7 @@ enum err_code sqlite_tend(struct store *base, bool idle, struct err *err)
 {
     struct sqlite_store *s = (struct sqlite_store *)base;
     struct checkpointer *c = s->checkpointer;
-    if (run_index_tend(s, err) != ERR_OK)
+    if (known_index_tend(s, err) != ERR_OK)
         return err->code;
     if (c && c->running && atomic_load(&c->done))
         return take_back(s, idle, err);

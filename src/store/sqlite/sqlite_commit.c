@@ -54,9 +54,9 @@ enum err_code sqlite_commit_prepare(struct sqlite_store *s, struct err *err)
         if (feed_prepare(s->writer.db, "REPLACE", replaced[i], &s->replace[i], err) != ERR_OK)
             return err->code;
     if (log_prepare(s, err) != ERR_OK || deferred_prepare(s, err) != ERR_OK ||
-        run_index_prepare(s, err) != ERR_OK)
+        deferred_rows_prepare(s, err) != ERR_OK)
         return err->code;
-    return events_prepare(s, err);
+    return known_index_prepare(s, err);
 }
 
 void sqlite_commit_close(struct sqlite_store *s)
@@ -68,8 +68,8 @@ void sqlite_commit_close(struct sqlite_store *s)
         sqlite3_finalize(s->replace[i]);
     log_close(s);
     deferred_close(s);
-    run_index_close(s);
-    events_close(s);
+    deferred_rows_close(s);
+    known_index_free(&s->known_index);
     free(s->fed);
 }
 
@@ -132,7 +132,7 @@ enum { GROUP_INSERTS = SQLITE_REPLACED, GROUPS_MAX = GROUP_INSERTS + TABLES_MAX,
 
 static unsigned group_of(const struct sqlite_store *s, const struct row_change *r)
 {
-    if (run_index_defers(s, r) || events_ride(s, r))
+    if (deferred_rows_wait(s, r))
         return GROUP_DEFERRED;
     if (r->op == ROW_INSERT)
         return GROUP_INSERTS + r->table->number;
@@ -192,9 +192,8 @@ static enum err_code write_rows(struct sqlite_store *s, const struct change_set 
 
 static enum err_code write_all(struct sqlite_store *s, const struct change_set *c, struct err *err)
 {
-    if (run_index_write(s, c, err) != ERR_OK || events_write(s, c, err) != ERR_OK ||
-        deferred_write(s, c, err) != ERR_OK || write_rows(s, c, err) != ERR_OK ||
-        write_idem(s, c, err) != ERR_OK)
+    if (deferred_rows_write(s, c, err) != ERR_OK || deferred_write(s, c, err) != ERR_OK ||
+        write_rows(s, c, err) != ERR_OK || write_idem(s, c, err) != ERR_OK)
         return err->code;
     return write_numbers(s, c, err);
 }
@@ -222,15 +221,14 @@ enum err_code sqlite_commit_changes(struct store *base, const struct change_set 
     if (write_all(s, c, err) == ERR_OK &&
         sqlite_step_done(s->writer.db, s->commit, "commit", err) == ERR_OK) {
         deferred_committed(s, c);
-        run_index_committed(s, c);
-        events_committed(s);
+        deferred_rows_committed(s);
         client_tasks_apply(s->client_tasks, c->rows, c->row_count);
         row_cache_apply(s->row_cache, c->rows, c->row_count);
         base->next_chunk = next_chunk_after(c);
         position_committed(s);
         return ERR_OK;
     }
-    events_failed(s, c);
+    deferred_rows_failed(s);
     row_cache_clear(s->row_cache); /* of a failed COMMIT not even SQLite knows what is in the file */
     sqlite_abandon(base);
     return err->code;

@@ -41,7 +41,7 @@ static void count_entry(const struct list_entry *e, void *arg)
 enum err_code deferred_load(struct sqlite_store *s, struct err *err)
 {
     struct sqlite_deferred *d = &s->deferred;
-    const struct listing_visitor v = {.entry = count_entry, .arg = &d->entries};
+    struct listing_visitor v = {.entry = count_entry, .arg = &d->entries};
     int64_t rows;
     if (sqlite_number(s->writer.db, "SELECT count(*) FROM deferred", &rows, err) != ERR_OK)
         return err->code;
@@ -51,29 +51,15 @@ enum err_code deferred_load(struct sqlite_store *s, struct err *err)
 
 /* --- merging listings and counters ----------------------------------------------------------------- */
 
-struct counts_word {
-    int64_t client;
-    size_t nth;
-    struct str counts;
-};
-
 /* Everything that is to be merged, oldest first. */
 struct merging {
     struct entry_list list;
-    struct arena *arena;
-    struct counts_word *words;
-    size_t word_count, word_capacity;
+    struct counts_words words;
 };
 
 static void add_counts(int64_t client, struct str counts, void *arg)
 {
-    struct merging *m = arg;
-    if (m->word_count == m->word_capacity) {
-        m->word_capacity = m->word_capacity ? m->word_capacity * 2 : 64;
-        m->words = must_realloc(m->words, m->word_capacity * sizeof *m->words);
-    }
-    m->words[m->word_count] = (struct counts_word){client, m->word_count, arena_str(m->arena, counts)};
-    m->word_count++;
+    counts_words_add(client, counts, &((struct merging *)arg)->words);
 }
 
 static void add_entry(const struct list_entry *e, void *arg)
@@ -81,22 +67,11 @@ static void add_entry(const struct list_entry *e, void *arg)
     entry_list_add(e, &((struct merging *)arg)->list);
 }
 
-static int by_client(const void *a, const void *b)
+static enum err_code write_counts(struct sqlite_store *s, struct counts_words *w, struct err *err)
 {
-    const struct counts_word *x = a, *y = b;
-    if (x->client != y->client)
-        return x->client < y->client ? -1 : 1;
-    return x->nth < y->nth ? -1 : 1;
-}
-
-static enum err_code write_counts(struct sqlite_store *s, struct merging *m, struct err *err)
-{
-    if (m->word_count)
-        qsort(m->words, m->word_count, sizeof *m->words, by_client);
-    for (size_t i = 0; i < m->word_count; i++) {
-        if (i + 1 < m->word_count && m->words[i + 1].client == m->words[i].client)
-            continue; /* a later word follows */
-        struct stats_row row = {.client = m->words[i].client, .counts = m->words[i].counts};
+    counts_words_last(w);
+    for (size_t i = 0; i < w->count; i++) {
+        struct stats_row row = {.client = w->words[i].client, .counts = w->words[i].counts};
         struct row_change change = {&table_stats_row, ROW_UPDATE, &row};
         if (rows_write(&s->writer, &change, err) != ERR_OK)
             return err->code;
@@ -106,8 +81,8 @@ static enum err_code write_counts(struct sqlite_store *s, struct merging *m, str
 
 static enum err_code merge(struct sqlite_store *s, const struct change_set *c, struct err *err)
 {
-    struct merging m = {.arena = arena_new(1 << 14)};
-    const struct listing_visitor v = {add_entry, add_counts, &m};
+    struct merging m = {0};
+    struct listing_visitor v = {add_entry, add_counts, &m};
     enum err_code code = listing_blocks_each(s->writer.db, s->deferred.blocks, &v, err);
     for (size_t i = 0; i < c->list_count; i++)
         add_entry(&c->list[i], &m);
@@ -119,10 +94,9 @@ static enum err_code merge(struct sqlite_store *s, const struct change_set *c, s
     if (code == ERR_OK)
         code = list_merge(s, &m.list, err);
     if (code == ERR_OK)
-        code = write_counts(s, &m, err);
+        code = write_counts(s, &m.words, err);
     free(m.list.entries);
-    free(m.words);
-    arena_free(m.arena);
+    counts_words_free(&m.words);
     return code;
 }
 

@@ -6,13 +6,14 @@
 
 #include "store/client_tasks.h"
 #include "store/row_cache.h"
+#include "store/sqlite/sqlite_block.h"
 #include "store/sqlite/sqlite_deferred.h"
-#include "store/sqlite/sqlite_events.h"
+#include "store/sqlite/sqlite_deferred_rows.h"
 #include "store/sqlite/sqlite_feed.h"
+#include "store/sqlite/sqlite_id_blocks.h"
+#include "store/sqlite/sqlite_known_index.h"
 #include "store/sqlite/sqlite_listing_block.h"
 #include "store/sqlite/sqlite_log.h"
-#include "store/sqlite/sqlite_run_index.h"
-#include "store/sqlite/sqlite_id_blocks.h"
 #include "store/store.h"
 
 /* Statements of one connection, prepared when first used. */
@@ -41,8 +42,8 @@ struct sqlite_store {
     struct sqlite_connection writer;
     struct sqlite_deferred deferred;
     struct sqlite_log log;
-    struct sqlite_run_index run_index;
-    struct sqlite_events events;
+    struct deferred_rows deferred_rows[DEFERRED_KINDS];
+    struct known_index known_index;
     struct client_tasks *client_tasks;
     struct row_cache *row_cache;       /* what the writer fetches again and again */
     struct checkpointer *checkpointer; /* NULL: the writer does it all */
@@ -65,10 +66,9 @@ struct sqlite_reader {
     struct reader base;
     struct sqlite_connection connection;
     bool in_snapshot;
-    struct waiting_events own_events; /* the blocks of this snapshot, when it has read them itself */
-    bool has_own_events;
-    sqlite3_stmt *begin, *end, *chunk, *log_pieces, *list, *deferred_rows, *index_blocks, *event_blocks,
-        *event_span, *scan_log, *scan_list, *scan_idem, *number, *next_chunk, *check;
+    struct deferred_reader deferred[DEFERRED_KINDS];
+    sqlite3_stmt *begin, *end, *chunk, *log_pieces, *list, *listing_blocks, *scan_log, *scan_list, *scan_idem,
+        *number, *next_chunk, *check;
 };
 
 /* The one place SQLite's codes become ours. */
@@ -145,11 +145,26 @@ enum err_code list_read(struct reader *r, const struct list_query *q, int64_t *r
                         struct err *err);
 enum err_code list_scan(struct reader *r, store_list_fn *fn, void *arg, struct err *err);
 
-/* Counters (sqlite_counts.c): rows of client_stats with the deferred rows laid over them. */
-enum err_code counts_fetch(struct sqlite_connection *c, sqlite3_stmt *deferred_rows, struct stats_row *row,
+/* Counters (sqlite_counts.c): rows of client_stats with the deferred words laid over them. */
+struct counts_word {
+    int64_t client;
+    size_t nth;
+    struct str counts;
+};
+
+struct counts_words {
+    struct counts_word *words;
+    size_t count, capacity;
+    struct arena *arena;
+};
+
+void counts_words_add(int64_t client, struct str counts, void *words);
+void counts_words_last(struct counts_words *w); /* by client; of each the last one */
+void counts_words_free(struct counts_words *w);
+enum err_code counts_fetch(struct sqlite_connection *c, sqlite3_stmt *blocks, struct stats_row *row,
                            struct arena *a, bool *ret_found, struct err *err);
-enum err_code counts_scan(struct sqlite_connection *c, sqlite3_stmt *deferred_rows, store_row_fn *fn,
-                          void *arg, struct err *err);
+enum err_code counts_scan(struct sqlite_connection *c, sqlite3_stmt *blocks, store_row_fn *fn, void *arg,
+                          struct err *err);
 
 /* Readers (sqlite_reader.c). */
 enum err_code sqlite_reader_open(struct store *base, struct reader **ret_reader, struct err *err);

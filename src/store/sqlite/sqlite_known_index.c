@@ -64,12 +64,22 @@ bool known_index_lacks(const struct known_index *k, const struct run_index_row *
 
 void known_index_free(struct known_index *k)
 {
+    sqlite3_finalize(k->read);
     free(k->blocks);
     *k = (struct known_index){0};
 }
 
-enum err_code known_index_read(struct known_index *k, sqlite3 *db, sqlite3_stmt *q, struct err *err)
+enum err_code known_index_prepare(struct sqlite_store *s, struct err *err)
 {
+    return sqlite_prepare(
+        s->writer.db, "SELECT run,hash FROM run_index WHERE (run,hash)>=(?1,?2) ORDER BY run,hash LIMIT ?3",
+        &s->known_index.read, err);
+}
+
+enum err_code known_index_tend(struct sqlite_store *s, struct err *err)
+{
+    struct known_index *k = &s->known_index;
+    sqlite3_stmt *q = k->read;
     if (k->complete)
         return ERR_OK;
     if (!k->has_last)
@@ -88,7 +98,7 @@ enum err_code known_index_read(struct known_index *k, sqlite3 *db, sqlite3_stmt 
     }
     sqlite3_reset(q);
     if (rc != SQLITE_DONE)
-        return sqlite_err(db, rc, "run_marks", err);
+        return sqlite_err(s->writer.db, rc, "run_index", err);
     k->complete = count < READ_AT_ONCE;
     return ERR_OK;
 }

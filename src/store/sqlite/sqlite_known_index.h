@@ -1,9 +1,8 @@
-/* store/sqlite/sqlite_known_index.h - is an entry certainly not in `run_marks`?
+/* store/sqlite/sqlite_known_index.h - is an entry certainly not in `run_index`?
  *
  * Nearly every event is new, so nearly every entry that is looked for is absent. To learn that from the table
  * takes one of its pages, which is in no cache once a run is long. This is a Bloom filter of all entries in
- * the
- * table: an entry that is not in the filter is not in the table. Its size is fixed; it is allocated when
+ * the table: an entry that is not in the filter is not in the table. Its size is fixed; it is allocated when
  * first needed. With a few million entries hardly a search is in vain, with 13 million about one in fifty;
  * far beyond that the filter is useless and harmless.
  *
@@ -17,6 +16,7 @@
 #include "store/rows.h"
 
 struct known_block;
+struct sqlite_store;
 
 struct known_index {
     struct known_block *blocks; /* NULL: none was added yet */
@@ -24,15 +24,15 @@ struct known_index {
     bool complete;             /* the table has been read to its end */
     struct run_index_row last; /* and so far until now */
     bool has_last;
+    sqlite3_stmt *read;
 };
 
 void known_index_add(struct known_index *k, const struct run_index_row *m);
 bool known_index_lacks(const struct known_index *k, const struct run_index_row *m); /* true: certainly */
 void known_index_free(struct known_index *k);
 
-/* The statement that known_index_read() steps. */
-#define KNOWN_INDEX_SQL "SELECT run,hash FROM run_marks WHERE (run,hash)>=(?1,?2) ORDER BY run,hash LIMIT ?3"
-/* Reads some thousand run_index more, unless it is complete. */
-enum err_code known_index_read(struct known_index *k, sqlite3 *db, sqlite3_stmt *q, struct err *err);
+/* Of the writer, between commits: the table is read a little further, until all of it is known. */
+enum err_code known_index_prepare(struct sqlite_store *s, struct err *err);
+enum err_code known_index_tend(struct sqlite_store *s, struct err *err);
 
 #endif

@@ -51,43 +51,18 @@ void entry_list_add(const struct list_entry *e, void *list)
     l->entries[l->count++] = *e;
 }
 
-/* The deferred entries of one query: the last one of an id counts. */
+/* The deferred entries of one query. */
 struct overlay {
     const struct list_query *query;
-    struct list_entry *entries;
-    size_t count, capacity;
+    struct entry_list found;
 };
 
 static void overlay_add(const struct list_entry *e, void *arg)
 {
     struct overlay *o = arg;
     const struct list_query *q = o->query;
-    if (e->owner_key != q->owner_key || e->bucket != q->bucket || e->id >= q->below_id || e->id < q->from_id)
-        return;
-    for (size_t i = o->count; i-- > 0;)
-        if (o->entries[i].id == e->id) {
-            o->entries[i] = *e;
-            return;
-        }
-    if (o->count == o->capacity) {
-        o->capacity = o->capacity ? o->capacity * 2 : 64;
-        o->entries = must_realloc(o->entries, o->capacity * sizeof *o->entries);
-    }
-    o->entries[o->count++] = *e;
-}
-
-static int newest_first(const void *a, const void *b)
-{
-    const struct list_entry *x = a, *y = b;
-    return x->id > y->id ? -1 : x->id < y->id;
-}
-
-static bool overlay_removed(const struct overlay *o, int64_t id)
-{
-    for (size_t i = 0; i < o->count; i++)
-        if (o->entries[i].id == id)
-            return o->entries[i].removed;
-    return false;
+    if (e->owner_key == q->owner_key && e->bucket == q->bucket && e->id < q->below_id && e->id >= q->from_id)
+        entry_list_add(e, &o->found);
 }
 
 /* --- what is merged ------------------------------------------------------------------------------ */
@@ -139,28 +114,26 @@ static int64_t merged_next(struct merged *m, struct err *err)
 }
 
 /* Merges the merged part with the overlay (sorted newest first). */
-static enum err_code merge_read(struct sqlite_reader *r, const struct overlay *o, int64_t *ret_ids,
+/* `words`: in their order, so the newest is the last. */
+static enum err_code merge_read(struct sqlite_reader *r, const struct list_query *query,
+                                const struct list_entry *const *words, size_t count, int64_t *ret_ids,
                                 size_t *ret_count, struct err *err)
 {
-    struct merged m = {.reader = r, .query = o->query};
-    sqlite3_bind_int64(r->list, 1, o->query->owner_key);
-    sqlite3_bind_int64(r->list, 2, o->query->bucket);
-    sqlite3_bind_int64(r->list, 3, o->query->below_id);
-    size_t at = 0, n = 0;
+    struct merged m = {.reader = r, .query = query};
+    sqlite3_bind_int64(r->list, 1, query->owner_key);
+    sqlite3_bind_int64(r->list, 2, query->bucket);
+    sqlite3_bind_int64(r->list, 3, query->below_id);
+    size_t n = 0;
     int64_t merged = merged_next(&m, err);
-    while (n < o->query->limit) {
-        while (at < o->count && o->entries[at].removed)
-            at++;
-        int64_t fresh = at < o->count ? o->entries[at].id : -1;
-        if (merged < 0 && fresh < 0)
-            break;
-        bool is_same = merged == fresh, is_merged = merged > fresh;
-        if (!is_merged)
-            ret_ids[n++] = fresh;
-        else if (!overlay_removed(o, merged))
+    while (n < query->limit && (merged >= 0 || count)) {
+        const struct list_entry *fresh = count ? words[count - 1] : NULL;
+        bool is_merged = !fresh || merged > fresh->id, is_both = fresh && merged == fresh->id;
+        if (is_merged)
             ret_ids[n++] = merged;
-        at += !is_merged;
-        if (is_merged || is_same)
+        else if (!fresh->removed)
+            ret_ids[n++] = fresh->id;
+        count -= !is_merged;
+        if (is_merged || is_both)
             merged = merged_next(&m, err);
     }
     sqlite3_reset(r->list);
@@ -173,14 +146,15 @@ enum err_code list_read(struct reader *base, const struct list_query *q, int64_t
 {
     struct sqlite_reader *r = (struct sqlite_reader *)base;
     struct overlay o = {.query = q};
-    const struct listing_visitor v = {.entry = overlay_add, .arg = &o};
-    enum err_code code = listing_blocks_each(r->connection.db, r->deferred_rows, &v, err);
+    struct listing_visitor v = {.entry = overlay_add, .arg = &o};
+    enum err_code code = listing_blocks_each(r->connection.db, r->listing_blocks, &v, err);
     if (code == ERR_OK) {
-        if (o.count)
-            qsort(o.entries, o.count, sizeof *o.entries, newest_first);
-        code = merge_read(r, &o, ret_ids, ret_count, err);
+        size_t count;
+        const struct list_entry **words = list_last_words(&o.found, &count);
+        code = merge_read(r, q, words, count, ret_ids, ret_count, err);
+        free(words);
     }
-    free(o.entries);
+    free(o.found.entries);
     return code;
 }
 
@@ -240,8 +214,8 @@ enum err_code list_scan(struct reader *base, store_list_fn *fn, void *arg, struc
 {
     struct sqlite_reader *r = (struct sqlite_reader *)base;
     struct entry_list waiting = {0};
-    const struct listing_visitor v = {.entry = entry_list_add, .arg = &waiting};
-    enum err_code code = listing_blocks_each(r->connection.db, r->deferred_rows, &v, err);
+    struct listing_visitor v = {.entry = entry_list_add, .arg = &waiting};
+    enum err_code code = listing_blocks_each(r->connection.db, r->listing_blocks, &v, err);
     if (code == ERR_OK) {
         size_t count;
         const struct list_entry **fresh = list_last_words(&waiting, &count);

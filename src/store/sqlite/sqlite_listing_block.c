@@ -132,22 +132,14 @@ bool listing_block_decode(struct str block, const struct listing_visitor *v)
     return block.len == 0;
 }
 
-enum err_code listing_blocks_each(sqlite3 *db, sqlite3_stmt *blocks, const struct listing_visitor *v,
+static bool decode(int64_t number, struct str block, void *visitor)
+{
+    (void)number;
+    return listing_block_decode(block, visitor);
+}
+
+enum err_code listing_blocks_each(sqlite3 *db, sqlite3_stmt *blocks, struct listing_visitor *v,
                                   struct err *err)
 {
-    bool sound = true;
-    int rc;
-    while ((rc = sqlite3_step(blocks)) == SQLITE_ROW) {
-        struct str block = {sqlite3_column_blob(blocks, 1), (size_t)sqlite3_column_bytes(blocks, 1)};
-        sound = listing_block_decode(block, v);
-        if (!sound) {
-            err_set(err, ERR_STORE_CORRUPT, "deferred: listings of commit %lld are damaged",
-                    (long long)sqlite3_column_int64(blocks, 0));
-            break;
-        }
-    }
-    sqlite3_reset(blocks);
-    if (!sound)
-        return err->code;
-    return rc == SQLITE_DONE ? ERR_OK : sqlite_err(db, rc, "deferred", err);
+    return blocks_each(db, blocks, "deferred", "listings and counters", decode, v, err);
 }

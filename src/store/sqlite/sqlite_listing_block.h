@@ -28,7 +28,7 @@ bool listing_block_decode(struct str block, const struct listing_visitor *v);
 /* The statement that listing_blocks_each() steps, for any connection. */
 #define LISTING_BLOCKS_SQL "SELECT n,listings FROM deferred WHERE listings IS NOT NULL ORDER BY n"
 /* Every block, oldest first. */
-enum err_code listing_blocks_each(sqlite3 *db, sqlite3_stmt *blocks, const struct listing_visitor *v,
+enum err_code listing_blocks_each(sqlite3 *db, sqlite3_stmt *blocks, struct listing_visitor *v,
                                   struct err *err);
 
 #endif

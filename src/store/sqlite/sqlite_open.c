@@ -82,7 +82,7 @@ static void load_word(int64_t client, struct str bytes, void *arg)
 
 static enum err_code load_all_counts(struct loading *l, struct err *err)
 {
-    const struct listing_visitor v = {.counts = load_word, .arg = l};
+    struct listing_visitor v = {.counts = load_word, .arg = l};
     if (listing_blocks_each(l->store->writer.db, l->store->deferred.blocks, &v, err) != ERR_OK)
         return err->code;
     return rows_scan(&l->store->writer, &table_stats_row, load_counts, l, err);
@@ -126,7 +126,8 @@ static enum err_code load(struct sqlite_store *s, int64_t wall_ms, struct err *e
         rows_scan(&s->writer, &table_task_row, load_task, &l, err) != ERR_OK ||
         rows_scan(&s->writer, &table_webhook_row, load_hook, &l, err) != ERR_OK ||
         load_all_counts(&l, err) != ERR_OK || load_idem(s, err) != ERR_OK ||
-        deferred_load(s, err) != ERR_OK || run_index_load(s, err) != ERR_OK || events_load(s, err) != ERR_OK)
+        deferred_load(s, err) != ERR_OK || deferred_rows_load(s, err) != ERR_OK ||
+        known_index_tend(s, err) != ERR_OK)
         return err->code;
     if (l.broken)
         return err_set(err, ERR_STORE_CORRUPT,
@@ -178,8 +179,7 @@ enum err_code store_open_sqlite(const struct sqlite_options *o, struct store **r
     s->vfs = o->vfs ? must_strdup(o->vfs) : NULL;
     s->timeout_ms = o->timeout_ms;
     s->control = o->control;
-    s->run_index.group = o->index_group;
-    events_init(&s->events, o->event_group);
+    deferred_rows_init(s, o);
     if (open_writer(s, o, err) != ERR_OK) {
         store_sqlite_ops.close(&s->base);
         return err->code;

@@ -16,10 +16,7 @@ static const struct {
     {offsetof(struct sqlite_reader, list),
      "SELECT first,ids FROM list WHERE client=? AND bucket=? AND first<? ORDER BY first DESC"},
     {offsetof(struct sqlite_reader, log_pieces), LOG_PIECES_SQL},
-    {offsetof(struct sqlite_reader, deferred_rows), LISTING_BLOCKS_SQL},
-    {offsetof(struct sqlite_reader, index_blocks), INDEX_BLOCKS_SQL},
-    {offsetof(struct sqlite_reader, event_blocks), EVENT_BLOCKS_SQL},
-    {offsetof(struct sqlite_reader, event_span), EVENT_SPAN_SQL},
+    {offsetof(struct sqlite_reader, listing_blocks), LISTING_BLOCKS_SQL},
     {offsetof(struct sqlite_reader, scan_log), "SELECT g,data FROM log WHERE g>=? ORDER BY g"},
     {offsetof(struct sqlite_reader, scan_list),
      "SELECT client,bucket,first,ids FROM list ORDER BY client,bucket,first"},
@@ -39,8 +36,8 @@ static void reader_close(struct reader *base)
     struct sqlite_reader *r = (struct sqlite_reader *)base;
     for (size_t i = 0; i < LENGTH_OF(statements); i++)
         sqlite3_finalize(*slot_of(r, i));
+    deferred_reader_close(r);
     connection_close(&r->connection);
-    waiting_free(&r->own_events);
     free(r);
 }
 
@@ -54,6 +51,8 @@ static enum err_code open_reader(const char *path, const char *vfs, int64_t time
         code = sqlite_check_version(r->connection.db, err);
     for (size_t i = 0; code == ERR_OK && i < LENGTH_OF(statements); i++)
         code = sqlite_prepare(r->connection.db, statements[i].sql, slot_of(r, i), err);
+    if (code == ERR_OK)
+        code = deferred_reader_prepare(r, err);
     if (code != ERR_OK) {
         reader_close(&r->base);
         return code;
@@ -97,16 +96,15 @@ static void reader_end(struct reader *base)
     struct sqlite_reader *r = (struct sqlite_reader *)base;
     struct err ignored; /* ending a read cannot lose anything */
     (void)!sqlite_step_done(r->connection.db, r->end, "read", &ignored);
-    waiting_free(&r->own_events);
-    r->in_snapshot = r->has_own_events = false;
+    deferred_reader_forget(r);
+    r->in_snapshot = false;
 }
 
 /* Some rows lie in two places: in their table, and in what waits to be merged into it. They are read by two
- * statements, which must see the same state: between them the next event of a run may come to wait and the
- * one behind it go straight to the table. */
+ * statements, which must see the same state. */
 static bool lies_in_two_places(const struct table *t)
 {
-    return t == &table_stats_row || t == &table_run_index_row || t == &table_run_event_row;
+    return t == &table_stats_row || deferred_kind_of(t) >= 0;
 }
 
 static enum err_code begin_unless_begun(struct reader *base, bool *ret_begun, struct err *err)
@@ -125,12 +123,10 @@ static enum err_code read_row(struct sqlite_reader *r, const struct table *t, vo
                               bool *ret_found, struct err *err)
 {
     if (t == &table_stats_row)
-        return counts_fetch(&r->connection, r->deferred_rows, row, a, ret_found, err);
-    if (t == &table_run_index_row)
-        return run_index_fetch(&r->connection, r->index_blocks, row, ret_found, err);
-    if (t == &table_run_event_row)
-        return events_fetch(r, row, a, ret_found, err);
-    return rows_fetch(&r->connection, t, row, a, ret_found, err);
+        return counts_fetch(&r->connection, r->listing_blocks, row, a, ret_found, err);
+    int kind = deferred_kind_of(t);
+    return kind >= 0 ? deferred_read(r, kind, row, a, ret_found, err)
+                     : rows_fetch(&r->connection, t, row, a, ret_found, err);
 }
 
 static enum err_code reader_row(struct reader *base, const struct table *t, void *row, struct arena *a,
@@ -148,11 +144,9 @@ static enum err_code reader_row(struct reader *base, const struct table *t, void
 static enum err_code read_range(struct sqlite_reader *r, const struct table *t, const void *from, size_t max,
                                 store_row_fn *fn, void *arg, struct err *err)
 {
-    if (t == &table_run_index_row)
-        return run_index_scan(&r->connection, r->index_blocks, from, max, fn, arg, err);
-    if (t == &table_run_event_row)
-        return events_range(r, from, max, fn, arg, err);
-    return rows_range(&r->connection, t, from, max, fn, arg, err);
+    int kind = deferred_kind_of(t);
+    return kind >= 0 ? deferred_read_range(r, kind, from, max, fn, arg, err)
+                     : rows_range(&r->connection, t, from, max, fn, arg, err);
 }
 
 static enum err_code reader_range(struct reader *base, const struct table *t, const void *from, size_t max,
@@ -173,11 +167,9 @@ static enum err_code sqlite_range(struct store *base, const struct table *t, con
     struct sqlite_store *s = (struct sqlite_store *)base;
     if (sqlite_begin(s, err) != ERR_OK)
         return err->code;
-    if (t == &table_run_index_row)
-        return run_index_scan(&s->writer, s->run_index.blocks, from, max, fn, arg, err);
-    if (t == &table_run_event_row)
-        return events_range_of_writer(s, from, max, fn, arg, err);
-    return rows_range(&s->writer, t, from, max, fn, arg, err);
+    int kind = deferred_kind_of(t);
+    return kind >= 0 ? deferred_find_range(s, kind, from, max, fn, arg, err)
+                     : rows_range(&s->writer, t, from, max, fn, arg, err);
 }
 
 /* --- the log: whole chunks are rows of `log`, the open one lies in pieces (sqlite_log.h) ------------ */
@@ -298,12 +290,9 @@ static enum err_code read_all(struct sqlite_reader *r, const struct table *t, st
                               struct err *err)
 {
     if (t == &table_stats_row)
-        return counts_scan(&r->connection, r->deferred_rows, fn, arg, err);
-    if (t == &table_run_index_row)
-        return run_index_scan(&r->connection, r->index_blocks, NULL, SIZE_MAX, fn, arg, err);
-    if (t == &table_run_event_row)
-        return events_scan(r, fn, arg, err);
-    return rows_scan(&r->connection, t, fn, arg, err);
+        return counts_scan(&r->connection, r->listing_blocks, fn, arg, err);
+    int kind = deferred_kind_of(t);
+    return kind >= 0 ? deferred_read_all(r, kind, fn, arg, err) : rows_scan(&r->connection, t, fn, arg, err);
 }
 
 static enum err_code reader_scan(struct reader *base, const struct table *t, store_row_fn *fn, void *arg,
@@ -391,10 +380,9 @@ static enum err_code store_fetch(struct store *base, const struct table *t, void
         return err->code;
     if (t == &table_stats_row)
         return counts_of_writer(s, row, a, ret_found, err);
-    if (t == &table_run_index_row)
-        return run_index_of_writer(s, row, ret_found, err);
-    if (t == &table_run_event_row)
-        return events_of_writer(s, row, a, ret_found, err);
+    int kind = deferred_kind_of(t);
+    if (kind >= 0)
+        return deferred_find(s, kind, row, a, ret_found, err);
     enum err_code code = rows_fetch(&s->writer, t, row, a, ret_found, err);
     if (code == ERR_OK && *ret_found)
         row_cache_keep(s->row_cache, t, row);

@@ -17,9 +17,9 @@ static const char beside[] =
     /* Listings: a row holds up to 200 neighbouring ids (sqlite_id_blocks.h). */
     "CREATE TABLE list(client INTEGER NOT NULL, bucket INTEGER NOT NULL, first INTEGER NOT NULL,"
     " ids BLOB NOT NULL, PRIMARY KEY(client, bucket, first)) WITHOUT ROWID;"
-    /* Index entries and events of runs that wait to be merged (sqlite_run_index.h, sqlite_events.h). */
-    "CREATE TABLE mark_packs(n INTEGER PRIMARY KEY, marks BLOB NOT NULL);"
-    "CREATE TABLE event_packs(n INTEGER PRIMARY KEY, events BLOB NOT NULL);"
+    /* Index entries and events of runs that wait to be merged (sqlite_deferred_rows.h). */
+    "CREATE TABLE deferred_run_index(n INTEGER PRIMARY KEY, block BLOB NOT NULL);"
+    "CREATE TABLE deferred_run_events(n INTEGER PRIMARY KEY, block BLOB NOT NULL);"
     /* For people with the sqlite3 shell: one line per job, whatever its state. */
     "CREATE VIEW job_states AS"
     " SELECT j.id, j.client, j.queue, coalesce(e.state, t.state) AS state,"
