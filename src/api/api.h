@@ -188,6 +188,11 @@ void api_inline_commit_begins(void *self); /* an HTTP thread begins an inline co
  * not. */
 struct reader *api_read_begin(struct api *a, struct err *err);
 
+/* The same, or NULL: answered. */
+struct reader *call_reader(struct call *c);
+/* The row of this key, into the call's arena. False: the read failed, which is answered. */
+bool call_row(struct call *c, struct reader *r, const struct table *t, void *row, bool *ret_found);
+
 void call_problem(struct call *c, const struct err *err); /* answers */
 /* The same with "policyDecisionId" in it, for a signal that was refused and recorded. */
 void call_problem_of_policy(struct call *c, const struct err *err, const struct uuid *policy_id);
@@ -196,6 +201,9 @@ void call_fail(struct call *c, enum err_code code, const char *fmt, ...)
 /* A JSON answer: write with the writer, then call_send. */
 void call_json(struct call *c, int status, struct json_writer *w);
 void call_send(struct call *c);
+/* The same for an object: its members are written between the two. */
+void call_object(struct call *c, int status, struct json_writer *w);
+void call_send_object(struct call *c, struct json_writer *w);
 /* Posts the command and comes back in `finish` on the loop thread; a failed command is answered already. */
 void call_post(struct call *c, struct command *command, const struct command_type *type,
                int64_t extra_wait_ms, void (*finish)(struct call *c));

@@ -74,6 +74,38 @@ void call_send(struct call *c)
     http_answer(c->x);
 }
 
+void call_object(struct call *c, int status, struct json_writer *w)
+{
+    call_json(c, status, w);
+    jw_object(w);
+}
+
+void call_send_object(struct call *c, struct json_writer *w)
+{
+    jw_object_end(w);
+    call_send(c);
+}
+
+/* --- reading ---------------------------------------------------------------------------------------- */
+
+struct reader *call_reader(struct call *c)
+{
+    struct err err;
+    struct reader *r = api_read_begin(c->api, &err);
+    if (!r)
+        call_problem(c, &err);
+    return r;
+}
+
+bool call_row(struct call *c, struct reader *r, const struct table *t, void *row, bool *ret_found)
+{
+    struct err err;
+    if (r->ops->reader_row(r, t, row, c->x->arena, ret_found, &err) == ERR_OK)
+        return true;
+    call_problem(c, &err);
+    return false;
+}
+
 /* --- the way to the commit thread and back ------------------------------------------------------- */
 
 static void command_done(struct command *command)

@@ -86,8 +86,7 @@ static void appended_many(struct call *c)
 {
     const struct append_command *command = (const struct append_command *)c->command;
     struct json_writer w;
-    call_json(c, 200, &w);
-    jw_object(&w);
+    call_object(c, 200, &w);
     jw_key(&w, "results");
     jw_array(&w);
     for (size_t i = 0; i < command->item_count; i++) {
@@ -102,8 +101,7 @@ static void appended_many(struct call *c)
         jw_object_end(&w);
     }
     jw_array_end(&w);
-    jw_object_end(&w);
-    call_send(c);
+    call_send_object(c, &w);
 }
 
 static struct append_command *new_command(struct call *c, size_t count)
@@ -154,12 +152,10 @@ static void event_id_known(struct call *c)
 {
     const struct event_id_command *command = (const struct event_id_command *)c->command;
     struct json_writer w;
-    call_json(c, 200, &w);
-    jw_object(&w);
+    call_object(c, 200, &w);
     encode_uuid_bytes(&w, "eventId",
                       (struct str){(const char *)command->event_id.bytes, sizeof command->event_id.bytes});
-    jw_object_end(&w);
-    call_send(c);
+    call_send_object(c, &w);
 }
 
 void handle_register_event_id(struct call *c)

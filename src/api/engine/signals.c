@@ -268,11 +268,9 @@ static void noted(struct call *c)
         call_problem_of_policy(c, &command->refusal, &command->policy_id);
         return;
     }
-    call_json(c, 200, &w);
-    jw_object(&w);
+    call_object(c, 200, &w);
     encode_bool(&w, "processed", true);
-    jw_object_end(&w);
-    call_send(c);
+    call_send_object(c, &w);
 }
 
 void handle_signal_processed(struct call *c)

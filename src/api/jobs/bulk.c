@@ -165,14 +165,12 @@ static void send_counts(struct call *c, const struct bulk *b)
 {
     struct json_writer w;
     bool more = !b->is_done && !b->filter.nothing;
-    call_json(c, 200, &w);
-    jw_object(&w);
+    call_object(c, 200, &w);
     encode_int(&w, "matched", b->matched);
     encode_int(&w, "changed", b->changed);
     encode_bool(&w, "more", more);
     encode_str(&w, "next_cursor", more ? list_cursor_text(c->x->arena, b->filter.below_id) : STR_ABSENT);
-    jw_object_end(&w);
-    call_send(c);
+    call_send_object(c, &w);
 }
 
 static struct str text_of(const struct json *object, const char *key)
@@ -262,12 +260,10 @@ void handle_retry_jobs(struct call *c)
 static void send_purged(struct call *c, const struct bulk *b)
 {
     struct json_writer w;
-    call_json(c, 200, &w);
-    jw_object(&w);
+    call_object(c, 200, &w);
     encode_int(&w, "canceled", b->changed);
     encode_bool(&w, "more", !b->is_done);
-    jw_object_end(&w);
-    call_send(c);
+    call_send_object(c, &w);
 }
 
 void handle_purge_queue(struct call *c)

@@ -81,8 +81,7 @@ static void batch_submitted(struct call *c)
 {
     struct submit_command *command = (struct submit_command *)c->command;
     struct json_writer w;
-    call_json(c, 202, &w);
-    jw_object(&w);
+    call_object(c, 202, &w);
     jw_key(&w, "results");
     jw_array(&w);
     for (size_t i = 0; i < command->item_count; i++) {
@@ -99,8 +98,7 @@ static void batch_submitted(struct call *c)
         jw_object_end(&w);
     }
     jw_array_end(&w);
-    jw_object_end(&w);
-    call_send(c);
+    call_send_object(c, &w);
 }
 
 void handle_submit_job_batch(struct call *c)

@@ -135,8 +135,7 @@ void handle_get_topology(struct call *c)
 {
     struct json_writer w;
     struct err err = {.code = ERR_OK};
-    call_json(c, 200, &w);
-    jw_object(&w);
+    call_object(c, 200, &w);
     if (topology_write(c->api->topology, &w, &err) != ERR_OK) {
         call_problem(c, &err);
         return;
@@ -149,8 +148,7 @@ void handle_get_topology(struct call *c)
     overload_write_slos(c->api->overload, &w);
     jw_key(&w, "signal_bus");
     write_bus(&w);
-    jw_object_end(&w);
-    call_send(c);
+    call_send_object(c, &w);
 }
 
 /* --- metrics --------------------------------------------------------------------------------------- */
