@@ -4,7 +4,7 @@
 #ifndef WEIR_CLI_SERVER_CALL_H
 #define WEIR_CLI_SERVER_CALL_H
 
-#include "base/json.h"
+#include "base/json_members.h"
 #include "cli/command.h"
 #include "cli/http_call.h"
 

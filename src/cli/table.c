@@ -196,13 +196,27 @@ void text_table_add_json(struct text_table *t, const struct json *value)
     text_table_add(t, shown(value));
 }
 
+void text_table_add_member(struct text_table *t, const char *name, const struct json *value)
+{
+    static const char *const states[] = {"state", "outcome", "status", "decision"};
+    enum tone tone = TONE_PLAIN;
+    for (size_t i = 0; i < LENGTH_OF(states); i++)
+        if (strcmp(name, states[i]) == 0)
+            tone = tone_of_state(shown(value));
+    text_table_add_tone(t, shown(value), tone);
+}
+
 void text_table_pair(struct text_table *t, const char *name, const struct json *value)
 {
-    struct str text = shown(value);
-    bool state = str_is(str_of(name), "state") || str_is(str_of(name), "outcome") ||
-                 str_is(str_of(name), "status") || str_is(str_of(name), "decision");
     text_table_add_tone(t, str_of(name), TONE_DIM);
-    text_table_add_tone(t, text, state ? tone_of_state(text) : TONE_PLAIN);
+    text_table_add_member(t, name, value);
+}
+
+void text_table_pairs(struct text_table *t, const struct json *object, const char *const *names, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (json_get(object, names[i]))
+            text_table_pair(t, names[i], json_get(object, names[i]));
 }
 
 /* ---- printing ---- */
@@ -281,6 +295,12 @@ void text_table_show(struct text_table *t, FILE *out)
     text_table_print(t, out, terminal_width(out), terminal_colour(out));
 }
 
+void text_table_show_and_free(struct text_table *t)
+{
+    text_table_show(t, stdout);
+    text_table_free(t);
+}
+
 /* ---- the terminal ---- */
 
 bool terminal_is(FILE *out)
@@ -326,15 +346,16 @@ const char *tone_end(enum tone tone, bool colour)
     return colour && tone != TONE_PLAIN ? "\033[0m" : "";
 }
 
-/* Of runs, steps and decisions; those that they share with jobs are found there. */
+/* Of runs, steps, decisions and clients; those that they share with jobs are found there. */
 static enum tone tone_of_run_state(struct str text)
 {
     static const struct {
         const char *text;
         enum tone tone;
-    } tones[] = {{"COMPLETED", TONE_GOOD}, {"SUCCESS", TONE_GOOD}, {"ACCEPTED", TONE_GOOD},
-                 {"CANCELLED", TONE_BAD},  {"REJECTED", TONE_BAD}, {"PAUSED", TONE_WARN},
-                 {"SKIPPED", TONE_DIM},    {"PENDING", TONE_DIM},  {"REVISION_REQUIRED", TONE_WARN}};
+    } tones[] = {{"COMPLETED", TONE_GOOD}, {"SUCCESS", TONE_GOOD},   {"ACCEPTED", TONE_GOOD},
+                 {"CANCELLED", TONE_BAD},  {"REJECTED", TONE_BAD},   {"PAUSED", TONE_WARN},
+                 {"SKIPPED", TONE_DIM},    {"PENDING", TONE_DIM},    {"REVISION_REQUIRED", TONE_WARN},
+                 {"active", TONE_GOOD},    {"suspended", TONE_WARN}, {"deleted", TONE_WARN}};
     for (size_t i = 0; i < LENGTH_OF(tones); i++)
         if (str_is(text, tones[i].text))
             return tones[i].tone;

@@ -71,12 +71,6 @@ static void add_ms(struct text_table *t, double seconds)
     text_table_addf(t, ms < 10 ? "%.2f ms" : "%.0f ms", ms);
 }
 
-static struct str text_of(const struct json *object, const char *name)
-{
-    const struct json *m = object ? json_get(object, name) : NULL;
-    return m && m->type == JSON_STRING ? m->text : STR_ABSENT;
-}
-
 static const struct json *list_of(const struct top_look *l, const char *name)
 {
     const struct json *m = l->topology ? json_get(l->topology, name) : NULL;
@@ -127,7 +121,7 @@ static void draw_head(const struct top_frame *f, FILE *out)
     struct text_table *t = text_table_new(headings, LENGTH_OF(headings));
     double started = metrics_sum(&f->now->metrics, "weir_process_start_time_seconds", NULL);
     age_text(f->now->wall_ms / 1000 - (int64_t)started, age, sizeof age);
-    struct str state = text_of(f->now->ready, "status");
+    struct str state = json_text(f->now->ready, "status");
     text_table_add(t, str_of(f->url));
     text_table_add_tone(t, state, tone_of_level(state));
     text_table_add(t, str_of(age));
@@ -200,13 +194,13 @@ static void draw_processes(const struct top_frame *f, FILE *out)
     static const char *const headings[] = {"!process", "domain", ">pid", "!state", ">restarts", "started"};
     struct text_table *t = text_table_new(headings, LENGTH_OF(headings));
     for (const struct json *p = list_of(f->now, "processes"); p; p = p->next) {
-        struct str state = text_of(p, "state");
-        text_table_add(t, text_of(p, "name"));
-        text_table_add(t, text_of(p, "domain"));
+        struct str state = json_text(p, "state");
+        text_table_add(t, json_text(p, "name"));
+        text_table_add(t, json_text(p, "domain"));
         text_table_add_json(t, json_get(p, "pid"));
         text_table_add_tone(t, state, tone_of_level(state));
         text_table_add_json(t, json_get(p, "restarts"));
-        text_table_add(t, text_of(p, "started_at"));
+        text_table_add(t, json_text(p, "started_at"));
     }
     show(t, f, out);
 }
@@ -216,9 +210,9 @@ static void draw_domains(const struct top_frame *f, FILE *out)
     static const char *const headings[] = {"!domain", ">allowed", ">in window", "!state"};
     struct text_table *t = text_table_new(headings, LENGTH_OF(headings));
     for (const struct json *d = list_of(f->now, "domains"); d; d = d->next) {
-        struct str state = text_of(d, "state");
-        text_table_add(t, text_of(d, "name"));
-        text_table_add(t, text_of(d, "intensity"));
+        struct str state = json_text(d, "state");
+        text_table_add(t, json_text(d, "name"));
+        text_table_add(t, json_text(d, "intensity"));
         text_table_add_json(t, json_get(d, "restarts_in_window"));
         text_table_add_tone(t, state, tone_of_level(state));
     }
@@ -243,10 +237,10 @@ static void bar_text(double ratio, struct strbuf *out)
 static void add_queue(struct text_table *t, const struct json *q, struct str partition)
 {
     struct strbuf bar CLEANUP(strbuf_free) = {0};
-    struct str level = text_of(q, "level");
+    struct str level = json_text(q, "level");
     double ratio = number_of(q, "ratio");
     bar_text(ratio, &bar);
-    text_table_add(t, text_of(q, "component"));
+    text_table_add(t, json_text(q, "component"));
     text_table_add(t, partition);
     text_table_addf(t, "%.0f %%", ratio * 100);
     text_table_add_tone(t, strbuf_str(&bar), tone_of_level(level));
@@ -256,10 +250,10 @@ static void add_queue(struct text_table *t, const struct json *q, struct str par
 /* The queues of one component that stand one behind the other; of many partitions the fullest one. */
 static const struct json *draw_component(struct text_table *t, const struct json *first)
 {
-    struct str component = text_of(first, "component");
+    struct str component = json_text(first, "component");
     const struct json *fullest = first, *q = first;
     size_t count = 0;
-    for (; q && str_equal(text_of(q, "component"), component); q = q->next, count++)
+    for (; q && str_equal(json_text(q, "component"), component); q = q->next, count++)
         if (number_of(q, "ratio") > number_of(fullest, "ratio"))
             fullest = q;
     if (count > PARTITIONS_SHOWN_MAX) {
@@ -367,8 +361,8 @@ static void draw_slos(const struct top_frame *f, FILE *out)
         return;
     struct text_table *t = text_table_new(headings, LENGTH_OF(headings));
     for (; s; s = s->next) {
-        struct str level = text_of(s, "level");
-        text_table_add(t, text_of(s, "name"));
+        struct str level = json_text(s, "level");
+        text_table_add(t, json_text(s, "name"));
         text_table_add_json(t, json_get(s, "value"));
         text_table_add_json(t, json_get(s, "target"));
         text_table_add_json(t, json_get(s, "samples"));
@@ -419,8 +413,7 @@ void top_write_json(const struct top_frame *f, struct strbuf *out)
     struct json_writer w;
     jw_start(&w, out);
     jw_object(&w);
-    jw_key(&w, "window_ms");
-    jw_int(&w, f->now->mono_ms - f->before->mono_ms);
+    encode_int(&w, "window_ms", f->now->mono_ms - f->before->mono_ms);
     jw_key(&w, "rates");
     jw_object(&w);
 #define X(json, heading, metric, label)                                                                      \
