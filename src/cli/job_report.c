@@ -92,11 +92,5 @@ int command_job_report(const struct invocation *in)
 {
     struct server_answer report CLEANUP(server_answer_free) = {0};
     int code = job_call(in, "GET", "/report", &report);
-    if (code != CLI_OK)
-        return code;
-    if (in->json)
-        server_print_json(&report);
-    else
-        show_report(report.json);
-    return CLI_OK;
+    return code == CLI_OK ? server_show(in, &report, show_report) : code;
 }

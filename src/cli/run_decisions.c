@@ -91,13 +91,7 @@ static int show_one(struct run_access *x, struct str path)
 {
     struct server_answer record CLEANUP(server_answer_free) = {0};
     int code = run_call(x, "GET", path, STR_ABSENT, &record);
-    if (code != CLI_OK)
-        return code;
-    if (x->in->json)
-        server_print_json(&record);
-    else
-        show_record(record.json);
-    return CLI_OK;
+    return code == CLI_OK ? server_show(x->in, &record, show_record) : code;
 }
 
 int command_run_signals(const struct invocation *in)

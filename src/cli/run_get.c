@@ -67,11 +67,5 @@ int command_run_get(const struct invocation *in)
     int code = run_access_open(in, &x);
     if (code == CLI_OK)
         code = run_read(&x, at, &run);
-    if (code != CLI_OK)
-        return code;
-    if (in->json)
-        server_print_json(&run);
-    else
-        run_show(run.json);
-    return CLI_OK;
+    return code == CLI_OK ? server_show(in, &run, run_show) : code;
 }

@@ -160,13 +160,7 @@ int command_run_plan_get(const struct invocation *in)
     int code = run_access_open(in, &x);
     if (code == CLI_OK)
         code = read_plan(in, &x, &plan);
-    if (code != CLI_OK)
-        return code;
-    if (in->json)
-        server_print_json(&plan);
-    else
-        show_plan(plan.json);
-    return CLI_OK;
+    return code == CLI_OK ? server_show(in, &plan, show_plan) : code;
 }
 
 static const struct list_column plan_columns[] = {

@@ -193,3 +193,13 @@ void server_print_json(const struct server_answer *a)
     fwrite(body.ptr, 1, body.len, stdout);
     fputc('\n', stdout);
 }
+
+int server_show(const struct invocation *in, const struct server_answer *a,
+                void (*show)(const struct json *answer))
+{
+    if (in->json)
+        server_print_json(a);
+    else
+        show(a->json);
+    return CLI_OK;
+}

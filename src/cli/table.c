@@ -198,7 +198,7 @@ void text_table_add_json(struct text_table *t, const struct json *value)
 
 void text_table_add_member(struct text_table *t, const char *name, const struct json *value)
 {
-    static const char *const states[] = {"state", "outcome", "status", "decision"};
+    static const char *const states[] = {"state", "outcome", "status", "decision", "level"};
     enum tone tone = TONE_PLAIN;
     for (size_t i = 0; i < LENGTH_OF(states); i++)
         if (strcmp(name, states[i]) == 0)
@@ -346,19 +346,25 @@ const char *tone_end(enum tone tone, bool colour)
     return colour && tone != TONE_PLAIN ? "\033[0m" : "";
 }
 
-/* Of runs, steps, decisions and clients; those that they share with jobs are found there. */
-static enum tone tone_of_run_state(struct str text)
+/* Of runs, steps, decisions, clients and processes, and levels; those that they share with jobs are found
+ * there. */
+static enum tone tone_of_others(struct str text)
 {
     static const struct {
-        const char *text;
+        const char *texts[16];
         enum tone tone;
-    } tones[] = {{"COMPLETED", TONE_GOOD}, {"SUCCESS", TONE_GOOD},   {"ACCEPTED", TONE_GOOD},
-                 {"CANCELLED", TONE_BAD},  {"REJECTED", TONE_BAD},   {"PAUSED", TONE_WARN},
-                 {"SKIPPED", TONE_DIM},    {"PENDING", TONE_DIM},    {"REVISION_REQUIRED", TONE_WARN},
-                 {"active", TONE_GOOD},    {"suspended", TONE_WARN}, {"deleted", TONE_WARN}};
+    } tones[] = {
+        {{"COMPLETED", "SUCCESS", "ACCEPTED", "active", "normal", "ok", "running", "ready"}, TONE_GOOD},
+        {{"CANCELLED", "REJECTED", "degraded", "shed", "critical", "backoff", "ended", "not_ready"},
+         TONE_BAD},
+        {{"PAUSED", "REVISION_REQUIRED", "suspended", "deleted"}, TONE_WARN},
+        {{"warn", "starting", "stopping"}, TONE_BUSY},
+        {{"SKIPPED", "PENDING", "declared", "resting"}, TONE_DIM},
+    };
     for (size_t i = 0; i < LENGTH_OF(tones); i++)
-        if (str_is(text, tones[i].text))
-            return tones[i].tone;
+        for (const char *const *word = tones[i].texts; *word; word++)
+            if (str_is(text, *word))
+                return tones[i].tone;
     return TONE_PLAIN;
 }
 
@@ -368,7 +374,7 @@ enum tone tone_of_state(struct str text)
     if (!text.ptr)
         return TONE_PLAIN;
     if (!job_state_parse(text, &state) && !job_outcome_parse(text, &state))
-        return tone_of_run_state(text);
+        return tone_of_others(text);
     if (!job_state_is_final(state))
         return TONE_BUSY;
     return state == JOB_SUCCEEDED ? TONE_GOOD : TONE_BAD;

@@ -46,7 +46,8 @@ void text_table_print(struct text_table *t, FILE *out, size_t width, bool colour
 /* The same with width and colour as `out` wants them. */
 void text_table_show(struct text_table *t, FILE *out);
 
-enum tone tone_of_state(struct str state); /* on the wire: of a job, a run, a step, a decision, a client */
+/* A state on the wire, or a level; of those that are not known: TONE_PLAIN. */
+enum tone tone_of_state(struct str state);
 
 size_t text_columns(struct str text);                       /* how many columns of a terminal it fills */
 struct str text_harmless(struct arena *a, struct str text); /* without what steers a terminal */

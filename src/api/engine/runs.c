@@ -45,22 +45,16 @@ static bool read_run_id(struct call *c, struct str *ret)
     return false;
 }
 
-static struct str text_of(const struct call *c, const char *name)
-{
-    const struct json *m = json_get(c->body, name);
-    return m && m->type == JSON_STRING ? m->text : STR_ABSENT;
-}
-
 void handle_start_run(struct call *c)
 {
     struct run_command *command = ARENA_NEW(c->x->arena, struct run_command);
     const struct json *params = json_get(c->body, "params");
     struct strbuf canonical = {0};
     command->tenant = c->claims->tenant_id;
-    command->plan = text_of(c, "planId");
-    command->version = text_of(c, "planVersion");
-    command->project = text_of(c, "projectId");
-    command->environment = text_of(c, "environmentId");
+    command->plan = json_text(c->body, "planId");
+    command->version = json_text(c->body, "planVersion");
+    command->project = json_text(c->body, "projectId");
+    command->environment = json_text(c->body, "environmentId");
     command->params = params ? params->source : STR_ABSENT;
     if ((int64_t)command->params.len > c->api->config.settings->jobs_payload_max_bytes) {
         call_fail(c, ERR_RUN_INVALID, "params are larger than jobs.payload_max_bytes");

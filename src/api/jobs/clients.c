@@ -78,12 +78,8 @@ static void secret_rotated(struct call *c)
 void handle_rotate_webhook_secret(struct call *c)
 {
     struct rotate_secret_command *command = ARENA_NEW(c->x->arena, struct rotate_secret_command);
-    if (!call_needs_caller(c))
+    if (!call_needs_caller(c) || !call_client_param(c, &command->client_id))
         return;
-    if (!call_uuid_param(c, "client_id", &command->client_id)) {
-        call_fail(c, ERR_CLIENT_NOT_FOUND, "no client has this id");
-        return;
-    }
     command->who = c->who;
     random_bytes(command->secret, sizeof command->secret);
     call_post(c, &command->base, &rotate_secret_command_type, 0, secret_rotated);

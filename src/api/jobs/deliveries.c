@@ -147,22 +147,13 @@ void handle_list_job_deliveries(struct call *c)
         send_deliveries(&l, v.job.id);
 }
 
-static bool call_webhook_id(struct call *c, int64_t *ret_id, uint64_t *ret_low)
-{
-    struct uuid id;
-    if (call_uuid_param(c, "webhook_id", &id) && uuid_split_v7(&id, ret_id, ret_low))
-        return true;
-    call_fail(c, ERR_WEBHOOK_NOT_FOUND, "no webhook has this id");
-    return false;
-}
-
 void handle_list_deliveries(struct call *c)
 {
     struct delivery_list l = {.last_low = 0};
     struct webhook_row hook = {0};
     uint64_t low;
     bool found;
-    if (!read_page_query(c, &l) || !call_webhook_id(c, &hook.id, &low))
+    if (!read_page_query(c, &l) || !call_webhook_param(c, &hook.id, &low))
         return;
     struct reader *r = call_reader(c);
     if (!r || !call_row(c, r, &table_webhook_row, &hook, &found))
@@ -182,7 +173,7 @@ static struct webhook_command *webhook_command(struct call *c, enum webhook_acti
     struct webhook_command *command = ARENA_NEW(c->x->arena, struct webhook_command);
     command->action = action;
     command->client = c->who.client;
-    return call_webhook_id(c, &command->id, &command->low) ? command : NULL;
+    return call_webhook_param(c, &command->id, &command->low) ? command : NULL;
 }
 
 static void delivery_accepted(struct call *c)

@@ -34,10 +34,7 @@ static void key_renewed(struct call *c)
 
 static void key_revoked(struct call *c)
 {
-    struct json_writer w;
-    call_object(c, 200, &w);
-    encode_bool(&w, "revoked", true);
-    call_send_object(c, &w);
+    call_say(c, "revoked");
 }
 
 /* The command of the path's client; NULL: answered. */
@@ -46,11 +43,7 @@ static struct key_command *key_command(struct call *c, enum key_action action)
     struct key_command *command = ARENA_NEW(c->x->arena, struct key_command);
     command->action = action;
     command->who = c->who;
-    if (!call_uuid_param(c, "client_id", &command->client_id)) {
-        call_fail(c, ERR_CLIENT_NOT_FOUND, "no client has this id");
-        return NULL;
-    }
-    return command;
+    return call_client_param(c, &command->client_id) ? command : NULL;
 }
 
 static void add_new_key(struct call *c, struct key_command *command)
@@ -206,9 +199,9 @@ static bool find_client(struct call *c, int64_t *ret_num)
 {
     struct uuid id = {{0}};
     struct client_row client = {.uuid = uuid_str(&id)};
-    bool found = call_uuid_param(c, "client_id", &id);
-    struct reader *r = call_reader(c);
-    if (!r || (found && !call_row(c, r, &table_client_row, &client, &found)))
+    bool found;
+    struct reader *r = call_client_param(c, &id) ? call_reader(c) : NULL;
+    if (!r || !call_row(c, r, &table_client_row, &client, &found))
         return false;
     *ret_num = client.num;
     if (!found)

@@ -163,13 +163,6 @@ void handle_resume_queue(struct call *c)
     post(c, new_command(c, QUEUE_RESUME));
 }
 
-static int64_t number_of(const struct json *body, const char *key)
-{
-    int64_t value = -1;
-    const struct json *j = json_get(body, key);
-    return j && json_to_int(j, &value) ? value : -1;
-}
-
 void handle_set_queue(struct call *c)
 {
     struct queue_command *command = new_command(c, QUEUE_SET);
@@ -177,10 +170,11 @@ void handle_set_queue(struct call *c)
     enum job_retry mode;
     if (!command)
         return;
-    command->defaults = (struct queue_defaults){.retry = -1,
-                                                .max_retries = number_of(c->body, "max_retries"),
-                                                .queue_ttl_seconds = number_of(c->body, "queue_ttl_seconds"),
-                                                .retention_seconds = number_of(c->body, "retention_seconds")};
+    command->defaults =
+        (struct queue_defaults){.retry = -1,
+                                .max_retries = json_int(c->body, "max_retries", -1),
+                                .queue_ttl_seconds = json_int(c->body, "queue_ttl_seconds", -1),
+                                .retention_seconds = json_int(c->body, "retention_seconds", -1)};
     if (retry && retry->type == JSON_STRING && job_retry_parse(retry->text, &mode))
         command->defaults.retry = mode;
     post(c, command);

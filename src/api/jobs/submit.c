@@ -92,10 +92,7 @@ static void batch_submitted(struct call *c)
                 metrics_idempotent_replay(c->api->metrics);
             continue;
         }
-        jw_object(&w);
-        jw_key(&w, "error");
-        problem_write(&w, &item->err, &c->x->request_id);
-        jw_object_end(&w);
+        call_write_refusal(c, &item->err, &w);
     }
     jw_array_end(&w);
     call_send_object(c, &w);

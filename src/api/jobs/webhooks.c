@@ -111,20 +111,13 @@ void handle_list_webhooks(struct call *c)
 
 static void webhook_deleted(struct call *c)
 {
-    struct json_writer w;
-    call_object(c, 200, &w);
-    encode_bool(&w, "deleted", true);
-    call_send_object(c, &w);
+    call_say(c, "deleted");
 }
 
 void handle_delete_webhook(struct call *c)
 {
     struct delete_webhook_command *command = ARENA_NEW(c->x->arena, struct delete_webhook_command);
-    struct uuid id;
     command->client = c->who.client;
-    if (!call_uuid_param(c, "webhook_id", &id) || !uuid_split_v7(&id, &command->id, &command->low)) {
-        call_fail(c, ERR_WEBHOOK_NOT_FOUND, "no webhook has this id");
-        return;
-    }
-    call_post(c, &command->base, &delete_webhook_command_type, 0, webhook_deleted);
+    if (call_webhook_param(c, &command->id, &command->low))
+        call_post(c, &command->base, &delete_webhook_command_type, 0, webhook_deleted);
 }

@@ -225,10 +225,8 @@ static void act(struct call *c, enum operator_action action)
     struct err err = {.code = ERR_OK};
     command->action = action;
     command->actor = call_actor(c);
-    if (!call_uuid_param(c, "client_id", &command->client_id)) {
-        call_fail(c, ERR_CLIENT_NOT_FOUND, "no client has this id");
+    if (!call_client_param(c, &command->client_id))
         return;
-    }
     bool reads = action == OPERATOR_PURGE_JOBS || action == OPERATOR_DELETE;
     if (reads && read_ids(c, command, &err) != ERR_OK) {
         call_problem(c, &err);
