@@ -6,12 +6,14 @@ one, a word of x-weir-auth that contracts/README.md does not explain, a path par
 an error status without problem+json or missing where it can occur, a $ref that leads nowhere, a schema
 keyword the validator does not have, a missing description, an error code src/base/err.h does not have or has
 with another status, an enum that differs from its list in src/.
+The field list of a resource against its schema: the same members, types and nulls.
 Schemas of signal payloads: one for each type of signal and no other, closed, with keywords the validator has.
 """
 import json
 import os
 import re
 
+import contract_fields
 import generate_routes
 import tree
 from openapi import Contract, Mapping
@@ -267,6 +269,7 @@ def check_words(root):
 def check(root):
     """Findings of all contracts."""
     keywords, errors = supported_keywords(root), error_codes(root)
+    lists = contract_fields.field_lists(root)
     contracts = [Contract(root, path) for path in tree.files(root, [CONTRACTS], [".yaml"])]
     if not contracts:
         yield CONTRACTS, 1, "no contracts"
@@ -277,7 +280,9 @@ def check(root):
         for path, method, item, operation in contract.operations():
             check_operation(contract, path, method, item, operation, errors)
         check_lists(root, contract)
+        contract_fields.check_resources(contract, lists)
         yield from contract.found
+    yield from contract_fields.check_field_lists(lists)
     yield from check_signals(root, keywords)
     yield from check_prototypes(root)
     yield from check_words(root)
@@ -351,7 +356,7 @@ def planted():
         ERROR_LIST: '#define ERR_LIST(X) \\\n X(GONE, "RFA_GONE", 404, "t", "a")\n',
         KEYWORD_TABLE: "} keywords[] = {\n" + "".join(
             f'    {{"{k}", f}},\n' for k in ("type", "properties", "description", "$ref", "enum",
-                                          "additionalProperties")) + "};\n",
+                                          "additionalProperties", "required")) + "};\n",
         AUTH_NEEDS: "enum auth_need {\n    AUTH_NONE,\n};\n",
         WORDS: "| `none` | anyone |\n",
         "src/api/a.c": "void handle_get_a(struct call *c)\n{\n}\n",
@@ -359,11 +364,24 @@ def planted():
     other = SOUND.replace("/a/{id}", "/b/{id}")
     lists = dict(base, **planted_lists())
     engine, signal = "contracts/openapi/engine.yaml", f"{SIGNALS}/a.v1.json"
+    listed = dict(lists, **{engine: lists[engine] + contract_fields.PLANTED_SCHEMA})
+
+    def with_field(old, new, expected=None):
+        fields = contract_fields.PLANTED_LIST
+        assert old in fields, old
+        return dict(listed, **{"src/fields/a.h": fields.replace(old, new)}), expected
+
     return [
         (base, None),
         (lists, None),
         (dict(lists, **{engine: lists[engine].replace("[A, B]", "[A, C]", 1)}), "enum RunStatus differs"),
         (dict(lists, **{engine: lists[engine].replace("[a, b]", "[b, a]", 1)}), "enum OnFailure differs"),
+        with_field("at", "at"),
+        with_field("X(TIME, at,", "X(TIME, when,", "EngineResult.at stands"),
+        with_field("X(TIME, at,", "X(INT, at,", "EngineResult.at is ['string']"),
+        with_field("INT_OR_NULL, status", "INT, status", "EngineResult.status is ['integer', 'null']"),
+        with_field("INT, duration_ms", "INT_IF, duration_ms", "may be left out"),
+        with_field("ENGINE_RESULT_FIELDS", "OTHER_FIELDS", "the list of no resource"),
         (dict(lists, **{f"{SIGNALS}/c.v1.json": PAYLOAD}), "do not agree"),
         (dict(lists, **{signal: PAYLOAD.replace("false", "true")}), "has to be closed"),
         (dict(lists, **{signal: PAYLOAD.replace('"B"', '"C"')}), "level differs"),

@@ -188,14 +188,25 @@ void api_inline_commit_begins(void *self); /* an HTTP thread begins an inline co
  * not. */
 struct reader *api_read_begin(struct api *a, struct err *err);
 
+/* The same, or NULL: answered. */
+struct reader *call_reader(struct call *c);
+/* The row of this key, into the call's arena. False: the read failed, which is answered. */
+bool call_row(struct call *c, struct reader *r, const struct table *t, void *row, bool *ret_found);
+
 void call_problem(struct call *c, const struct err *err); /* answers */
 /* The same with "policyDecisionId" in it, for a signal that was refused and recorded. */
 void call_problem_of_policy(struct call *c, const struct err *err, const struct uuid *policy_id);
+/* {"error":PROBLEM}, for an item of a batch. */
+void call_write_refusal(const struct call *c, const struct err *err, struct json_writer *w);
 void call_fail(struct call *c, enum err_code code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 /* A JSON answer: write with the writer, then call_send. */
 void call_json(struct call *c, int status, struct json_writer *w);
 void call_send(struct call *c);
+/* The same for an object: its members are written between the two. */
+void call_object(struct call *c, int status, struct json_writer *w);
+void call_send_object(struct call *c, struct json_writer *w);
+void call_say(struct call *c, const char *what); /* 200 {"WHAT":true} */
 /* Posts the command and comes back in `finish` on the loop thread; a failed command is answered already. */
 void call_post(struct call *c, struct command *command, const struct command_type *type,
                int64_t extra_wait_ms, void (*finish)(struct call *c));
@@ -204,6 +215,9 @@ int64_t call_wait_ms(const struct call *c, int64_t asked_ms);
 /* The {job_id} of the path. Malformed: 404 on GET, 400 on POST. False: answered. */
 bool call_job_id(struct call *c, int64_t *ret_key, uint64_t *ret_low);
 bool call_uuid_param(struct call *c, const char *name, struct uuid *ret);
+/* {client_id} and {webhook_id}. False: answered. */
+bool call_client_param(struct call *c, struct uuid *ret);
+bool call_webhook_param(struct call *c, int64_t *ret_id, uint64_t *ret_low);
 /* Of an operator's call, for the record: the token's subject, or the one operator there is. */
 struct str call_actor(const struct call *c);
 /* May the caller's key touch jobs of this queue? */

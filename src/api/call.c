@@ -6,6 +6,7 @@
 #include "api/api.h"
 #include "base/digest.h"
 #include "base/hash.h"
+#include "base/json_members.h"
 #include "base/must.h"
 
 #include "base/banned.h"
@@ -72,6 +73,54 @@ void call_json(struct call *c, int status, struct json_writer *w)
 void call_send(struct call *c)
 {
     http_answer(c->x);
+}
+
+void call_object(struct call *c, int status, struct json_writer *w)
+{
+    call_json(c, status, w);
+    jw_object(w);
+}
+
+void call_send_object(struct call *c, struct json_writer *w)
+{
+    jw_object_end(w);
+    call_send(c);
+}
+
+void call_write_refusal(const struct call *c, const struct err *err, struct json_writer *w)
+{
+    jw_object(w);
+    jw_key(w, "error");
+    problem_write(w, err, &c->x->request_id);
+    jw_object_end(w);
+}
+
+void call_say(struct call *c, const char *what)
+{
+    struct json_writer w;
+    call_object(c, 200, &w);
+    encode_bool(&w, what, true);
+    call_send_object(c, &w);
+}
+
+/* --- reading ---------------------------------------------------------------------------------------- */
+
+struct reader *call_reader(struct call *c)
+{
+    struct err err;
+    struct reader *r = api_read_begin(c->api, &err);
+    if (!r)
+        call_problem(c, &err);
+    return r;
+}
+
+bool call_row(struct call *c, struct reader *r, const struct table *t, void *row, bool *ret_found)
+{
+    struct err err;
+    if (r->ops->reader_row(r, t, row, c->x->arena, ret_found, &err) == ERR_OK)
+        return true;
+    call_problem(c, &err);
+    return false;
 }
 
 /* --- the way to the commit thread and back ------------------------------------------------------- */
@@ -154,6 +203,23 @@ int64_t call_wait_ms(const struct call *c, int64_t asked_ms)
 bool call_uuid_param(struct call *c, const char *name, struct uuid *ret)
 {
     return uuid_parse(route_param(&c->match, name), ret);
+}
+
+bool call_client_param(struct call *c, struct uuid *ret)
+{
+    if (call_uuid_param(c, "client_id", ret))
+        return true;
+    call_fail(c, ERR_CLIENT_NOT_FOUND, "no client has this id");
+    return false;
+}
+
+bool call_webhook_param(struct call *c, int64_t *ret_id, uint64_t *ret_low)
+{
+    struct uuid id;
+    if (call_uuid_param(c, "webhook_id", &id) && uuid_split_v7(&id, ret_id, ret_low))
+        return true;
+    call_fail(c, ERR_WEBHOOK_NOT_FOUND, "no webhook has this id");
+    return false;
 }
 
 bool call_job_id(struct call *c, int64_t *ret_key, uint64_t *ret_low)

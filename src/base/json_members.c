@@ -5,6 +5,24 @@
 
 #include "base/banned.h"
 
+struct str json_text(const struct json *object, const char *key)
+{
+    const struct json *j = json_get(object, key);
+    return j && j->type == JSON_STRING ? j->text : STR_ABSENT;
+}
+
+int64_t json_int(const struct json *object, const char *key, int64_t otherwise)
+{
+    int64_t value;
+    return json_to_int(json_get(object, key), &value) ? value : otherwise;
+}
+
+bool json_is_true(const struct json *object, const char *key)
+{
+    const struct json *j = json_get(object, key);
+    return j && j->type == JSON_TRUE;
+}
+
 void encode_raw(struct json_writer *w, const char *key, struct str json)
 {
     jw_key(w, key);

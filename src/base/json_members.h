@@ -1,4 +1,4 @@
-/* base/json_members.h - a member of an object, key and value, in one call. */
+/* base/json_members.h - a member of an object, key and value, written or read in one call. */
 #ifndef WEIR_BASE_JSON_MEMBERS_H
 #define WEIR_BASE_JSON_MEMBERS_H
 
@@ -36,6 +36,12 @@ static inline void encode_bool(struct json_writer *w, const char *key, bool valu
     jw_key(w, key);
     jw_bool(w, value);
 }
+
+/* Of an object from outside, which may be NULL. Text: absent unless it is a string; a number: `otherwise`
+ * unless it is a whole one. */
+struct str json_text(const struct json *object, const char *key);
+int64_t json_int(const struct json *object, const char *key, int64_t otherwise);
+bool json_is_true(const struct json *object, const char *key);
 
 void encode_raw(struct json_writer *w, const char *key, struct str json); /* already JSON; absent: null */
 /* Ids and times, the way all objects write them. */

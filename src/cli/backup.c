@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/json_members.h"
 #include "cli/durable_file.h"
 #include "cli/store_check.h"
 
@@ -75,12 +76,9 @@ static void show_backup(const struct invocation *in, const struct backup *b)
     }
     jw_start(&w, &text);
     jw_object(&w);
-    jw_key(&w, "file");
-    jw_text(&w, b->to);
-    jw_key(&w, "bytes");
-    jw_int(&w, b->bytes);
-    jw_key(&w, "backup_ms");
-    jw_int(&w, b->duration_ms);
+    encode_text(&w, "file", b->to);
+    encode_int(&w, "bytes", b->bytes);
+    encode_int(&w, "backup_ms", b->duration_ms);
     store_check_write(&b->check, &w);
     jw_object_end(&w);
     printf("%s\n", text.ptr);

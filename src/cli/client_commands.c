@@ -1,16 +1,10 @@
 /* weir client ...: clients and their keys. Secrets are printed only where they are the answer. */
 #include "base/must.h"
+#include "cli/columns.h"
 #include "cli/server_call.h"
-#include "cli/table.h"
+#include "fields/job_fields.h"
 
 #include "base/banned.h"
-
-static void add_pairs(struct text_table *t, const struct json *object, const char *const *names, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (json_get(object, names[i]))
-            text_table_pair(t, names[i], json_get(object, names[i]));
-}
 
 static void print_and_free(struct text_table *t)
 {
@@ -22,7 +16,7 @@ static void show_key(const struct json *key)
 {
     static const char *const names[] = {"key_id", "created_at", "expires_at", "api_key"};
     struct text_table *t = text_table_new(NULL, 2);
-    add_pairs(t, key, names, LENGTH_OF(names));
+    text_table_pairs(t, key, names, LENGTH_OF(names));
     print_and_free(t);
 }
 
@@ -46,8 +40,8 @@ static void show_client(const struct json *client, const struct json *key)
     static const char *const client_names[] = {"client_id", "webhook_secret", "created_at"};
     static const char *const key_names[] = {"key_id", "expires_at"};
     struct text_table *t = text_table_new(NULL, 2);
-    add_pairs(t, client, client_names, LENGTH_OF(client_names));
-    add_pairs(t, key, key_names, LENGTH_OF(key_names));
+    text_table_pairs(t, client, client_names, LENGTH_OF(client_names));
+    text_table_pairs(t, key, key_names, LENGTH_OF(key_names));
     print_and_free(t);
 }
 
@@ -176,22 +170,18 @@ static bool add_wish(const struct invocation *in, const char *key_id, struct str
     jw_start(&w, out);
     jw_object(&w);
     if (flags_has(in->flags, FLAG_ROTATE)) {
-        jw_key(&w, "rotate");
-        jw_bool(&w, true);
+        encode_bool(&w, "rotate", true);
     }
     if (key_id) {
-        jw_key(&w, "key_id");
-        jw_text(&w, key_id);
+        encode_text(&w, "key_id", key_id);
     }
     if (flags_has(in->flags, FLAG_NAME)) {
-        jw_key(&w, "name");
-        jw_text(&w, in->flags->value[FLAG_NAME]);
+        encode_text(&w, "name", in->flags->value[FLAG_NAME]);
     }
     add_list(&w, "scopes", in->flags->value[FLAG_SCOPE]);
     add_list(&w, "queues", in->flags->value[FLAG_QUEUE]);
     if (expires) {
-        jw_key(&w, "expires_in_seconds");
-        jw_int(&w, life_ms / 1000);
+        encode_int(&w, "expires_in_seconds", life_ms / 1000);
     }
     jw_object_end(&w);
     return true;
@@ -224,23 +214,25 @@ static void add_words(struct text_table *t, const struct json *list)
     text_table_add(t, text.len ? strbuf_str(&text) : STR("all"));
 }
 
-static void show_keys(const struct json *items)
+static void add_scopes(struct text_table *t, const struct json *key)
 {
-    static const char *const headings[] = {"!KEY_ID", "NAME",       "STATE",       "SCOPES",
-                                           "QUEUES",  "EXPIRES_AT", "LAST_USED_AT"};
-    struct text_table *t = text_table_new(headings, LENGTH_OF(headings));
-    for (const struct json *key = items ? items->child : NULL; key; key = key->next) {
-        text_table_add_json(t, json_get(key, "key_id"));
-        text_table_add_json(t, json_get(key, "name"));
-        text_table_add_json(t, json_get(key, "state"));
-        add_words(t, json_get(key, "scopes"));
-        add_words(t, json_get(key, "queues"));
-        text_table_add_json(t, json_get(key, "expires_at"));
-        text_table_add_json(t, json_get(key, "last_used_at"));
-    }
-    text_table_show(t, stdout);
-    text_table_free(t);
+    add_words(t, json_get(key, MEMBER(key, scopes)));
 }
+
+static void add_queues(struct text_table *t, const struct json *key)
+{
+    add_words(t, json_get(key, MEMBER(key, queues)));
+}
+
+static const struct list_column key_columns[] = {
+    {"!KEY_ID", MEMBER(key, key_id)},
+    {"NAME", MEMBER(key, name)},
+    {"STATE", MEMBER(key, state)},
+    {"SCOPES", .cell = add_scopes},
+    {"QUEUES", .cell = add_queues},
+    {"EXPIRES_AT", MEMBER(key, expires_at)},
+    {"LAST_USED_AT", MEMBER(key, last_used_at)},
+};
 
 int command_client_key_list(const struct invocation *in)
 {
@@ -253,7 +245,7 @@ int command_client_key_list(const struct invocation *in)
     if (code == CLI_OK && in->json)
         server_print_json(&found);
     else if (code == CLI_OK)
-        show_keys(json_get(found.json, "items"));
+        columns_show(key_columns, LENGTH_OF(key_columns), json_get(found.json, "items"));
     return code;
 }
 
@@ -281,8 +273,7 @@ int command_client_key_revoke(const struct invocation *in)
     struct json_writer w;
     jw_start(&w, &body);
     jw_object(&w);
-    jw_key(&w, "key_id");
-    jw_text(&w, in->args[1]);
+    encode_text(&w, "key_id", in->args[1]);
     jw_object_end(&w);
     struct server_call call = {.method = "POST",
                                .path = keys_path(a, str_of(in->args[0]), "/revoke"),

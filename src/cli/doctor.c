@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/json.h"
+#include "base/json_members.h"
 #include "base/must.h"
 #include "cli/table.h"
 
@@ -91,14 +91,10 @@ static void show_json(const struct finding *found)
         if (!*found[i].found)
             continue;
         jw_object(&w);
-        jw_key(&w, "check");
-        jw_text(&w, checks[i].name);
-        jw_key(&w, "result");
-        jw_text(&w, names[found[i].level]);
-        jw_key(&w, "found");
-        jw_text(&w, found[i].found);
-        jw_key(&w, "advice");
-        jw_text(&w, *found[i].advice ? found[i].advice : NULL);
+        encode_text(&w, "check", checks[i].name);
+        encode_text(&w, "result", names[found[i].level]);
+        encode_text(&w, "found", found[i].found);
+        encode_text(&w, "advice", *found[i].advice ? found[i].advice : NULL);
         jw_object_end(&w);
     }
     jw_array_end(&w);

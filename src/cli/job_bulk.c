@@ -4,6 +4,7 @@
 #include "base/must.h"
 #include "cli/confirm.h"
 #include "cli/job_internal.h"
+#include "cli/pages.h"
 
 #include "base/banned.h"
 
@@ -30,17 +31,15 @@ static int count_in_state(const struct invocation *in, const char *state, int64_
         struct server_answer page CLEANUP(server_answer_free) = {0};
         strbuf_addf(&path, "/v1/jobs?state=%s&limit=%d", state, A_PAGE);
         for (size_t i = 0; i < job_filter_count; i++)
-            if (job_filters[i].flag != FLAG_STATE && flags_has(in->flags, job_filters[i].flag)) {
-                strbuf_addf(&path, "&%s=", job_filters[i].name);
-                http_escape(&path, str_of(in->flags->value[job_filters[i].flag]));
-            }
+            if (job_filters[i].flag != FLAG_STATE)
+                query_add(&path, job_filters[i].name, in->flags->value[job_filters[i].flag]);
         if (cursor.ptr)
             strbuf_addf(&path, "&cursor=%.*s", STR_ARG(cursor));
         struct server_call call = {.method = "GET", .path = strbuf_str(&path), .bearer = server_key(in)};
         code = server_call(in, &call, &page);
-        const struct json *items = json_get(page.json, "items"), *next = json_get(page.json, "next_cursor");
+        const struct json *items = json_get(page.json, "items");
         *count += items ? items->count : 0;
-        cursor = next && next->type == JSON_STRING ? arena_str(a, next->text) : STR_ABSENT;
+        cursor = arena_str(a, json_text(page.json, "next_cursor"));
     } while (code == CLI_OK && cursor.ptr && *count <= COUNT_MAX);
     arena_free(a);
     return code;
@@ -93,24 +92,14 @@ static void write_body(const struct invocation *in, const struct bulk_sum *sum, 
     jw_object(&w);
     for (size_t i = 0; i < job_filter_count; i++)
         if (flags_has(in->flags, job_filters[i].flag)) {
-            jw_key(&w, job_filters[i].name);
-            jw_text(&w, in->flags->value[job_filters[i].flag]);
+            encode_text(&w, job_filters[i].name, in->flags->value[job_filters[i].flag]);
         }
     jw_object_end(&w);
-    jw_key(&w, "limit");
-    jw_int(&w, sum->limit < A_CALL ? sum->limit : A_CALL);
+    encode_int(&w, "limit", sum->limit < A_CALL ? sum->limit : A_CALL);
     if (sum->cursor.ptr) {
-        jw_key(&w, "cursor");
-        jw_str(&w, sum->cursor);
+        encode_str(&w, "cursor", sum->cursor);
     }
     jw_object_end(&w);
-}
-
-static int64_t number_of(const struct json *object, const char *name)
-{
-    int64_t n = 0;
-    const struct json *j = json_get(object, name);
-    return j && json_to_int(j, &n) ? n : 0;
 }
 
 static int call_once(const struct invocation *in, const struct job_bulk *b, struct bulk_sum *sum)
@@ -126,11 +115,10 @@ static int call_once(const struct invocation *in, const struct job_bulk *b, stru
     int code = server_call(in, &call, &done);
     if (code != CLI_OK)
         return code;
-    const struct json *next = json_get(done.json, "next_cursor");
-    struct str cursor = next && next->type == JSON_STRING ? next->text : STR_ABSENT;
-    int64_t matched = number_of(done.json, "matched");
+    struct str cursor = json_text(done.json, "next_cursor");
+    int64_t matched = json_int(done.json, "matched", 0);
     sum->matched += matched;
-    sum->changed += number_of(done.json, "changed");
+    sum->changed += json_int(done.json, "changed", 0);
     sum->limit -= matched;
     sum->more = cursor.ptr != NULL;
     sum->is_stuck = sum->more && sum->cursor.ptr && str_equal(cursor, sum->cursor);

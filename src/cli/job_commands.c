@@ -59,8 +59,7 @@ void job_show_pairs(const struct json *object, const char *const *names, size_t 
     struct text_table *t = text_table_new(NULL, 2);
     for (size_t i = 0; i < count; i++)
         add_pair(t, names[i], json_get(object, names[i]));
-    text_table_show(t, stdout);
-    text_table_free(t);
+    text_table_show_and_free(t);
 }
 
 void job_hint_at_catalog(const struct invocation *in)

@@ -36,7 +36,6 @@ int job_bulk(const struct invocation *in, const struct job_bulk *b);
 /* A note when --kind names simulated work of the catalog, which --work-kind asks for. */
 void job_hint_at_catalog(const struct invocation *in);
 
-struct str json_text(const struct json *object, const char *name);      /* absent unless it is a string */
 void job_put_progress(const struct json *progress, struct strbuf *out); /* "40 %, page 4 of 10" */
 
 /* Event by event. `*previous_us` is the time of the one before, 0 at the first. */

@@ -2,6 +2,7 @@
 #include "base/must.h"
 #include "cli/job_internal.h"
 #include "cli/pages.h"
+#include "fields/job_fields.h"
 
 #include "base/banned.h"
 
@@ -17,58 +18,30 @@ const struct job_filter job_filters[] = {
 };
 const size_t job_filter_count = LENGTH_OF(job_filters);
 
-/* "/v1/jobs?state=QUEUED"; the server decides what no flag says. */
-static void write_path(const struct flags *f, struct strbuf *out)
+static void add_kind(struct text_table *t, const struct json *job)
 {
-    size_t n = 0;
-    strbuf_add_text(out, "/v1/jobs");
-    for (size_t i = 0; i < job_filter_count; i++) {
-        if (!flags_has(f, job_filters[i].flag))
-            continue;
-        strbuf_addf(out, "%c%s=", n++ ? '&' : '?', job_filters[i].name);
-        http_escape(out, str_of(f->value[job_filters[i].flag]));
-    }
+    struct str kind = json_text(job, "kind");
+    text_table_add(t, kind.ptr ? kind : json_text(job, "work_kind"));
 }
 
-static struct str text_of(const struct json *object, const char *name)
-{
-    const struct json *j = json_get(object, name);
-    return j && j->type == JSON_STRING ? j->text : STR_ABSENT;
-}
+/* The columns that tell jobs apart at a glance and fit a terminal; -o json has everything. */
+static const struct list_column columns[] = {
+    {"!JOB ID", MEMBER(job, job_id)}, {"!STATE", MEMBER(job, state)}, {"KIND", .cell = add_kind},
+    {"QUEUE", MEMBER(job, queue)},    {">TRY", MEMBER(job, attempt)}, {"CREATED", MEMBER(job, created_at)},
+};
 
-static void add_row(struct text_table *t, const struct json *job)
-{
-    struct str kind = text_of(job, "kind");
-    struct str state = text_of(job, "state");
-    text_table_add_json(t, json_get(job, "job_id"));
-    text_table_add_tone(t, state, tone_of_state(state));
-    text_table_add(t, kind.ptr ? kind : text_of(job, "work_kind"));
-    text_table_add_json(t, json_get(job, "queue"));
-    text_table_add_json(t, json_get(job, "attempt"));
-    text_table_add_json(t, json_get(job, "created_at"));
-}
-
-static int get_page(void *invocation, struct str path, struct server_answer *ret_page)
-{
-    const struct invocation *in = invocation;
-    struct server_call call = {.method = "GET", .path = path, .bearer = server_key(in)};
-    return server_call(in, &call, ret_page);
-}
-
+/* The server decides what no flag says. */
 int command_job_list(const struct invocation *in)
 {
-    /* The columns that tell jobs apart at a glance and fit a terminal; -o json has everything. */
-    static const char *const headings[] = {"!JOB ID", "!STATE", "KIND", "QUEUE", ">TRY", "CREATED"};
     struct strbuf path CLEANUP(strbuf_free) = {0};
-    write_path(in->flags, &path);
+    strbuf_add_text(&path, "/v1/jobs");
+    for (size_t i = 0; i < job_filter_count; i++)
+        query_add(&path, job_filters[i].name, in->flags->value[job_filters[i].flag]);
     job_hint_at_catalog(in);
     return pages_show(in, &(struct pages){.path = strbuf_str(&path),
-                                          .id = "job_id",
-                                          .cursor = "next_cursor",
+                                          .id = MEMBER(job, job_id),
                                           .nothing = "No job matches.",
-                                          .headings = headings,
-                                          .columns = LENGTH_OF(headings),
-                                          .add_row = add_row,
-                                          .get = get_page,
-                                          .self = (void *)(uintptr_t)in});
+                                          .columns = columns,
+                                          .count = LENGTH_OF(columns),
+                                          .bearer = server_key(in)});
 }

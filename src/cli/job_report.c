@@ -25,12 +25,6 @@ void job_delta_text(int64_t us, char *out, size_t size)
                  us % INT64_C(3600000000) / 60000000);
 }
 
-struct str json_text(const struct json *object, const char *name)
-{
-    const struct json *j = json_get(object, name);
-    return j && j->type == JSON_STRING ? j->text : STR_ABSENT;
-}
-
 /* "attempt 2, reason": only what says something. */
 static void add_note(struct text_table *t, const struct json *payload)
 {
@@ -91,19 +85,12 @@ static void show_report(const struct json *report)
     struct text_table *t = text_table_new(job_event_headings, JOB_EVENT_COLUMNS);
     for (const struct json *e = events ? events->child : NULL; e; e = e->next)
         job_event_row(t, e, &previous_us);
-    text_table_show(t, stdout);
-    text_table_free(t);
+    text_table_show_and_free(t);
 }
 
 int command_job_report(const struct invocation *in)
 {
     struct server_answer report CLEANUP(server_answer_free) = {0};
     int code = job_call(in, "GET", "/report", &report);
-    if (code != CLI_OK)
-        return code;
-    if (in->json)
-        server_print_json(&report);
-    else
-        show_report(report.json);
-    return CLI_OK;
+    return code == CLI_OK ? server_show(in, &report, show_report) : code;
 }

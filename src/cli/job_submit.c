@@ -21,16 +21,14 @@ static enum err_code add_time(struct json_writer *w, const char *text, struct er
                            text);
         value = time_text_ms(clock_wall_ms(&clock_system) + after_ms, at);
     }
-    jw_key(w, "execution_at");
-    jw_str(w, value);
+    encode_str(w, "execution_at", value);
     return ERR_OK;
 }
 
 static void add_text(struct json_writer *w, const char *name, const char *value)
 {
     if (value) {
-        jw_key(w, name);
-        jw_text(w, value);
+        encode_text(w, name, value);
     }
 }
 
@@ -43,8 +41,7 @@ static enum err_code add_int(struct json_writer *w, const char *name, const stru
     if (flags_int(f, id, INT64_MIN, INT64_MAX, &number, err) != ERR_OK)
         return err_set(err, ERR_CONFIG_INVALID, "--%s must be an integer, not \"%.40s\"", flag_table[id].name,
                        f->value[id]);
-    jw_key(w, name);
-    jw_int(w, number);
+    encode_int(w, name, number);
     return ERR_OK;
 }
 

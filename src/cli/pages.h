@@ -4,22 +4,25 @@
 #ifndef WEIR_CLI_PAGES_H
 #define WEIR_CLI_PAGES_H
 
+#include "cli/columns.h"
 #include "cli/server_call.h"
-#include "cli/table.h"
 
 struct pages {
     struct str path;     /* may have a query; limit and cursor are added */
     const char *id;      /* the member that --quiet prints */
-    const char *cursor;  /* the member that names the next page */
+    const char *cursor;  /* the member that names the next page; NULL: next_cursor */
     const char *nothing; /* said of an empty list */
-    const char *const *headings;
-    size_t columns;
-    void (*add_row)(struct text_table *t, const struct json *item);
-    /* Gets one page. A result other than CLI_OK has been told. */
+    const struct list_column *columns;
+    size_t count;
+    const char *bearer;
+    server_advice_fn *advice;
+    /* Gets one page, instead of a plain call with the bearer. A result other than CLI_OK has been told. */
     int (*get)(void *self, struct str path, struct server_answer *ret_page);
     void *self;
 };
 
+/* Adds "?NAME=VALUE", or "&...", to a path; nothing when the value is NULL. */
+void query_add(struct strbuf *path, const char *name, const char *value);
 /* Gives the exit code. */
 int pages_show(const struct invocation *in, const struct pages *p);
 

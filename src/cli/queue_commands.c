@@ -2,6 +2,7 @@
 #include "base/must.h"
 #include "cli/confirm.h"
 #include "cli/pages.h"
+#include "fields/job_fields.h"
 
 #include "base/banned.h"
 
@@ -9,10 +10,10 @@ enum { PURGE_TIMEOUT_MS = 60000 };
 
 /* ---- queue list ---- */
 
-static void add_age(struct text_table *t, const struct json *seconds)
+static void add_age(struct text_table *t, const struct json *queue)
 {
-    int64_t s = 0;
-    if (!seconds || !json_to_int(seconds, &s) || !s)
+    int64_t s = json_int(queue, MEMBER(queue, oldest_age_seconds), 0);
+    if (!s)
         text_table_add(t, STR_ABSENT);
     else if (s < 120)
         text_table_addf(t, "%lld s", (long long)s);
@@ -22,51 +23,34 @@ static void add_age(struct text_table *t, const struct json *seconds)
         text_table_addf(t, "%lld h", (long long)s / 3600);
 }
 
-static bool is_true(const struct json *object, const char *name)
+static void add_state(struct text_table *t, const struct json *queue)
 {
-    const struct json *j = json_get(object, name);
-    return j && j->type == JSON_TRUE;
-}
-
-static void add_row(struct text_table *t, const struct json *queue)
-{
-    bool paused = is_true(queue, "paused");
-    text_table_add_json(t, json_get(queue, "queue"));
+    bool paused = json_is_true(queue, MEMBER(queue, paused));
     text_table_add_tone(t, paused ? STR("paused") : STR("active"), paused ? TONE_WARN : TONE_GOOD);
-    text_table_add_json(t, json_get(queue, "depth"));
-    add_age(t, json_get(queue, "oldest_age_seconds"));
-    text_table_add_json(t, json_get(queue, "running"));
-    text_table_add_json(t, json_get(queue, "scheduled"));
-    text_table_add_json(t, json_get(queue, "completed_per_minute"));
-    text_table_add_json(t, json_get(queue, "failed_per_minute"));
 }
 
-static int get_page(void *invocation, struct str path, struct server_answer *ret_page)
-{
-    const struct invocation *in = invocation;
-    bool operates = flags_has(in->flags, FLAG_OPERATOR_TOKEN);
-    struct server_call call = {.method = "GET",
-                               .path = path,
-                               .bearer = operates ? server_operator(in) : server_key(in),
-                               .advice = operates ? server_advice_operator : NULL};
-    return server_call(in, &call, ret_page);
-}
+static const struct list_column columns[] = {
+    {"!QUEUE", MEMBER(queue, queue)},
+    {"!STATE", .cell = add_state},
+    {">DEPTH", MEMBER(queue, depth)},
+    {">OLDEST", .cell = add_age},
+    {">RUNNING", MEMBER(queue, running)},
+    {">SCHEDULED", MEMBER(queue, scheduled)},
+    {">DONE/MIN", MEMBER(queue, completed_per_minute)},
+    {">FAILED/MIN", MEMBER(queue, failed_per_minute)},
+};
 
 /* With an operator's token: the queues of all clients. */
 int command_queue_list(const struct invocation *in)
 {
-    static const char *const headings[] = {"!QUEUE",   "!STATE",     ">DEPTH",    ">OLDEST",
-                                           ">RUNNING", ">SCHEDULED", ">DONE/MIN", ">FAILED/MIN"};
     bool operates = flags_has(in->flags, FLAG_OPERATOR_TOKEN);
     return pages_show(in, &(struct pages){.path = operates ? STR("/ops/v1/queues") : STR("/v1/queues"),
-                                          .id = "queue",
-                                          .cursor = "next_cursor",
+                                          .id = MEMBER(queue, queue),
                                           .nothing = "No queue has jobs, and for none something is set.",
-                                          .headings = headings,
-                                          .columns = LENGTH_OF(headings),
-                                          .add_row = add_row,
-                                          .get = get_page,
-                                          .self = (void *)(uintptr_t)in});
+                                          .columns = columns,
+                                          .count = LENGTH_OF(columns),
+                                          .bearer = operates ? server_operator(in) : server_key(in),
+                                          .advice = operates ? server_advice_operator : NULL});
 }
 
 /* ---- one queue ---- */
@@ -102,13 +86,9 @@ static void show(const struct invocation *in, const struct server_answer *answer
         return;
     }
     struct text_table *t = text_table_new(NULL, 2);
-    for (size_t i = 0; i < LENGTH_OF(names); i++)
-        if (json_get(answer->json, names[i]))
-            text_table_pair(t, names[i], json_get(answer->json, names[i]));
-    for (size_t i = 0; i < LENGTH_OF(defaults); i++)
-        text_table_pair(t, defaults[i], json_get(json_get(answer->json, "defaults"), defaults[i]));
-    text_table_show(t, stdout);
-    text_table_free(t);
+    text_table_pairs(t, answer->json, names, LENGTH_OF(names));
+    text_table_pairs(t, json_get(answer->json, "defaults"), defaults, LENGTH_OF(defaults));
+    text_table_show_and_free(t);
 }
 
 static int call_and_show(const struct invocation *in, const char *method, const char *verb, struct str body)
@@ -140,13 +120,6 @@ int command_queue_resume(const struct invocation *in)
 
 /* ---- queue purge ---- */
 
-static int64_t number_of(const struct json *object, const char *name)
-{
-    int64_t n = 0;
-    const struct json *j = json_get(object, name);
-    return j && json_to_int(j, &n) ? n : 0;
-}
-
 static int ask_first(const struct invocation *in)
 {
     struct server_answer queue CLEANUP(server_answer_free) = {0};
@@ -154,7 +127,7 @@ static int ask_first(const struct invocation *in)
     int code = flags_has(in->flags, FLAG_YES) ? CLI_OK : queue_call(in, "GET", "", STR_ABSENT, &queue);
     if (code != CLI_OK)
         return code;
-    int64_t depth = number_of(queue.json, "depth");
+    int64_t depth = json_int(queue.json, "depth", 0);
     if (!depth)
         return CLI_OK;
     snprintf(question, sizeof question,
@@ -174,8 +147,8 @@ int command_queue_purge(const struct invocation *in)
         code = queue_call(in, "POST", ":purge", STR_ABSENT, &done);
         if (code != CLI_OK)
             return code;
-        canceled += number_of(done.json, "canceled");
-        more = is_true(done.json, "more");
+        canceled += json_int(done.json, "canceled", 0);
+        more = json_is_true(done.json, "more");
     }
     if (code == CLI_OK && in->json)
         printf("{\"canceled\":%lld}\n", (long long)canceled);

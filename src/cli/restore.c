@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/json_members.h"
 #include "cli/durable_file.h"
 #include "cli/store_check.h"
 #include "runtime/data_lock.h"
@@ -161,10 +162,8 @@ static void show_restore(const struct invocation *in, const struct restore *r)
     }
     jw_start(&w, &text);
     jw_object(&w);
-    jw_key(&w, "file");
-    jw_text(&w, r->to);
-    jw_key(&w, "kept_aside");
-    jw_text(&w, r->replaces ? r->aside : NULL);
+    encode_text(&w, "file", r->to);
+    encode_text(&w, "kept_aside", r->replaces ? r->aside : NULL);
     store_check_write(&r->check, &w);
     jw_object_end(&w);
     printf("%s\n", text.ptr);

@@ -6,27 +6,43 @@
 
 enum { TO_THE_SECOND = sizeof "2026-11-16T21:59:20" - 1 };
 
-static void add_decision(struct text_table *t, const struct json *record)
+static void add_time(struct text_table *t, const struct json *record)
 {
-    const struct json *audit = json_get(record, "audit"), *result = json_get(record, "engineResult");
-    struct str decision = run_text(record, "decision"), why = run_text(record, "reason");
-    struct str said = run_text(audit, "reason"), outcome = run_text(result, "status");
-    struct str fault = run_text(result, "errorCode");
-    struct str time = run_text(audit, "timestamp");
+    struct str time = json_text(json_get(record, "audit"), MEMBER(decision_audit, timestamp));
     if (time.len > TO_THE_SECOND) /* the line is long as it is; the record has it exactly */
         time.len = TO_THE_SECOND;
     text_table_add(t, time);
-    text_table_add_json(t, json_get(record, "signalType"));
-    text_table_addf(t, "%.*s (%.*s)", STR_ARG(run_text(audit, "actorId")),
-                    STR_ARG(run_text(audit, "actorRole")));
-    text_table_add_tone(t, decision, tone_of_state(decision));
+}
+
+static void add_actor(struct text_table *t, const struct json *record)
+{
+    const struct json *audit = json_get(record, "audit");
+    text_table_addf(t, "%.*s (%.*s)", STR_ARG(json_text(audit, "actorId")),
+                    STR_ARG(json_text(audit, "actorRole")));
+}
+
+static void add_engine(struct text_table *t, const struct json *record)
+{
+    const struct json *result = json_get(record, "engineResult");
+    struct str outcome = json_text(result, "status"), fault = json_text(result, "errorCode");
     if (fault.ptr)
         text_table_addf(t, "%.*s: %.*s", STR_ARG(outcome), STR_ARG(fault));
     else
         text_table_add(t, outcome);
-    text_table_add_json(t, json_get(record, "policyDecisionId"));
+}
+
+static void add_reason(struct text_table *t, const struct json *record)
+{
+    struct str why = json_text(record, "reason"), said = json_text(json_get(record, "audit"), "reason");
     text_table_add(t, why.ptr ? why : said.ptr ? said : STR(""));
 }
+
+static const struct list_column columns[] = {
+    {"!TIME", .cell = add_time},    {"!SIGNAL", MEMBER(decision, signalType)},
+    {"BY", .cell = add_actor},      {"!DECISION", MEMBER(decision, decision)},
+    {"ENGINE", .cell = add_engine}, {"!POLICY DECISION ID", MEMBER(decision, policyDecisionId)},
+    {"REASON", .cell = add_reason},
+};
 
 static void show_record(const struct json *record)
 {
@@ -54,22 +70,18 @@ static void show_record(const struct json *record)
             if (value && value->type != JSON_NULL)
                 text_table_pair(t, name, value);
         }
-    text_table_show(t, stdout);
-    text_table_free(t);
+    text_table_show_and_free(t);
 }
 
 static int list_signals(struct run_access *x)
 {
-    static const char *const headings[] = {
-        "!TIME", "!SIGNAL", "BY", "!DECISION", "ENGINE", "!POLICY DECISION ID", "REASON"};
     bool pending = flags_has(x->in->flags, FLAG_PENDING);
     struct arena *a = arena_new(512);
     struct pages list = {.path = run_path(a, x->in->args[0], pending ? "/signals?pending=true" : "/signals"),
-                         .id = "policyDecisionId",
+                         .id = MEMBER(decision, policyDecisionId),
                          .nothing = pending ? "Nothing is pending." : "No signal was sent to this run.",
-                         .headings = headings,
-                         .columns = LENGTH_OF(headings),
-                         .add_row = add_decision};
+                         .columns = columns,
+                         .count = LENGTH_OF(columns)};
     int code = run_show_list(x, &list);
     arena_free(a);
     return code;
@@ -79,13 +91,7 @@ static int show_one(struct run_access *x, struct str path)
 {
     struct server_answer record CLEANUP(server_answer_free) = {0};
     int code = run_call(x, "GET", path, STR_ABSENT, &record);
-    if (code != CLI_OK)
-        return code;
-    if (x->in->json)
-        server_print_json(&record);
-    else
-        show_record(record.json);
-    return CLI_OK;
+    return code == CLI_OK ? server_show(x->in, &record, show_record) : code;
 }
 
 int command_run_signals(const struct invocation *in)
@@ -132,8 +138,7 @@ static int settle(const struct invocation *in, const char *verb)
     jw_start(&w, &body);
     jw_object(&w);
     if (flags_has(in->flags, FLAG_REASON)) {
-        jw_key(&w, "reason");
-        jw_text(&w, in->flags->value[FLAG_REASON]);
+        encode_text(&w, "reason", in->flags->value[FLAG_REASON]);
     }
     jw_object_end(&w);
     decision_path(in, verb, &path);

@@ -53,8 +53,8 @@ void run_event_row(struct text_table *t, const struct json *event, int64_t *prev
 {
     char delta[48] = "";
     int64_t at_us;
-    struct str time = run_text(event, "persistedAt"), name = run_text(event, "eventType");
-    struct str step = run_text(event, "stepId");
+    struct str time = json_text(event, "persistedAt"), name = json_text(event, "eventType");
+    struct str step = json_text(event, "stepId");
     struct arena *a = arena_new(512);
     struct str note = run_failure_text(a, json_get(event, "payload"));
     if (time_parse_us(time, &at_us)) {
@@ -77,7 +77,7 @@ void run_event_row(struct text_table *t, const struct json *event, int64_t *prev
 
 struct str run_event_end(const struct json *event)
 {
-    switch (run_event_of(run_text(event, "eventType"))) {
+    switch (run_event_of(json_text(event, "eventType"))) {
     case RUN_EVENT_RunCompleted:
         return str_of(run_status_text(RUN_COMPLETED));
     case RUN_EVENT_RunFailed:

@@ -11,21 +11,25 @@ int run_exit_code(struct str status)
     return run_status_of(status, &s) && s == RUN_COMPLETED ? CLI_OK : CLI_FAILED;
 }
 
-static void add_step(struct text_table *t, const struct json *step)
+static void add_started(struct text_table *t, const struct json *step)
 {
-    struct str status = run_text(step, "status"), started = run_text(step, "startedAt");
-    struct arena *a = arena_new(512);
-    char took[48];
-    run_took_text(started, run_text(step, "endedAt"), took, sizeof took);
-    struct str note = run_failure_text(a, json_get(step, "failure"));
-    text_table_add_json(t, json_get(step, "stepId"));
-    text_table_add_tone(t, status, tone_of_state(status));
-    text_table_add_json(t, json_get(step, "logicalAttemptId"));
+    struct str started = json_text(step, "startedAt");
     text_table_add(t, started.ptr ? started : STR(""));
-    text_table_add(t, str_of(took));
+}
+
+static void add_note(struct text_table *t, const struct json *step)
+{
+    struct arena *a = arena_new(512);
+    struct str note = run_failure_text(a, json_get(step, "failure"));
     text_table_add(t, note.ptr ? note : STR(""));
     arena_free(a);
 }
+
+static const struct list_column step_columns[] = {
+    {"!STEP", MEMBER(step, stepId)},          {"!STATUS", MEMBER(step, status)},
+    {">TRY", MEMBER(step, logicalAttemptId)}, {"STARTED", .cell = add_started},
+    {">TOOK", .cell = run_add_took},          {"NOTE", .cell = add_note},
+};
 
 void run_show(const struct json *run)
 {
@@ -33,27 +37,20 @@ void run_show(const struct json *run)
                                         "projectId", "environmentId", "createdAt", "startedAt",
                                         "endedAt",   "lastRunSeq",    "params"};
     static const char *const marks[] = {"originalRunId"};
-    static const char *const headings[] = {"!STEP", "!STATUS", ">TRY", "STARTED", ">TOOK", "NOTE"};
-    const struct json *metadata = json_get(run, "metadata"), *mark = json_get(metadata, "inconsistent");
+    const struct json *metadata = json_get(run, "metadata");
     const struct json *steps = json_get(run, "steps");
     run_show_pairs(run, names, LENGTH_OF(names));
     run_show_pairs(metadata, marks, LENGTH_OF(marks));
-    if (mark && mark->type == JSON_TRUE)
+    if (json_is_true(metadata, "inconsistent"))
         puts("inconsistent: an event was no valid transition; see `weir run alerts RUN_ID`");
-    mark = json_get(run, "ending");
-    if (mark && mark->type == JSON_TRUE)
+    if (json_is_true(run, "ending"))
         puts("It is being stopped; steps that run have time to end.");
-    mark = json_get(run, "external");
-    if (mark && mark->type == JSON_TRUE)
+    if (json_is_true(run, "external"))
         puts("An engine elsewhere executes it.");
     if (!steps || !steps->count)
         return;
     putchar('\n');
-    struct text_table *t = text_table_new(headings, LENGTH_OF(headings));
-    for (const struct json *step = steps->child; step; step = step->next)
-        add_step(t, step);
-    text_table_show(t, stdout);
-    text_table_free(t);
+    columns_show(step_columns, LENGTH_OF(step_columns), steps);
 }
 
 int command_run_get(const struct invocation *in)
@@ -70,11 +67,5 @@ int command_run_get(const struct invocation *in)
     int code = run_access_open(in, &x);
     if (code == CLI_OK)
         code = run_read(&x, at, &run);
-    if (code != CLI_OK)
-        return code;
-    if (in->json)
-        server_print_json(&run);
-    else
-        run_show(run.json);
-    return CLI_OK;
+    return code == CLI_OK ? server_show(in, &run, run_show) : code;
 }

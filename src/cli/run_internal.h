@@ -3,6 +3,7 @@
 #define WEIR_CLI_RUN_INTERNAL_H
 
 #include "cli/pages.h"
+#include "fields/engine_fields.h"
 
 /* ---- run_access.c: who calls. The token is --token or WEIR_TOKEN; without one, and when the server is on
  * this machine, one that lives for minutes is signed with the keys of its data directory, as by `weir token
@@ -29,7 +30,6 @@ int run_call(struct run_access *x, const char *method, struct str path, struct s
 int run_read(struct run_access *x, const char *rest, struct server_answer *ret_answer);
 
 /* ---- run_view.c: how things are shown */
-struct str run_text(const struct json *object, const char *name); /* absent when it is no text */
 /* The members of these names that are there and not null, as "name  value" lines. */
 void run_show_pairs(const struct json *object, const char *const *names, size_t count);
 /* "1.003 s" between two times on the wire; "" when one is missing. */
@@ -39,6 +39,7 @@ struct str run_failure_text(struct arena *a, const struct json *failure);
 
 /* ---- run_list.c: a list of the Engine API; how its pages are got is filled in */
 int run_show_list(struct run_access *x, struct pages *list);
+void run_add_took(struct text_table *t, const struct json *item); /* a cell, of a run or a step */
 
 /* ---- run_get.c */
 void run_show(const struct json *run);

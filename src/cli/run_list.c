@@ -17,88 +17,85 @@ int run_show_list(struct run_access *x, struct pages *list)
     return pages_show(x->in, list);
 }
 
-static void add_run(struct text_table *t, const struct json *run)
+/* ---- run list ---- */
+
+static void add_plan(struct text_table *t, const struct json *run)
 {
-    struct str status = run_text(run, "status");
-    struct str started = run_text(run, "startedAt");
+    text_table_addf(t, "%.*s %.*s", STR_ARG(json_text(run, "planId")),
+                    STR_ARG(json_text(run, "planVersion")));
+}
+
+void run_add_took(struct text_table *t, const struct json *item)
+{
     char took[48];
-    run_took_text(started, run_text(run, "endedAt"), took, sizeof took);
-    text_table_add_json(t, json_get(run, "runId"));
-    text_table_add_tone(t, status, tone_of_state(status));
-    text_table_addf(t, "%.*s %.*s", STR_ARG(run_text(run, "planId")), STR_ARG(run_text(run, "planVersion")));
-    text_table_add_json(t, json_get(run, "projectId"));
-    text_table_add_json(t, json_get(run, "createdAt"));
+    run_took_text(json_text(item, "startedAt"), json_text(item, "endedAt"), took, sizeof took);
     text_table_add(t, str_of(took));
 }
 
+static const struct list_column run_columns[] = {
+    {"!RUN ID", MEMBER(run, runId)},     {"!STATUS", MEMBER(run, status)},    {"PLAN", .cell = add_plan},
+    {"PROJECT", MEMBER(run, projectId)}, {"CREATED", MEMBER(run, createdAt)}, {">TOOK", .cell = run_add_took},
+};
+
 int command_run_list(const struct invocation *in)
 {
-    static const char *const headings[] = {"!RUN ID", "!STATUS", "PLAN", "PROJECT", "CREATED", ">TOOK"};
-    static const struct {
-        enum flag_id flag;
-        const char *name;
-    } filters[] = {{FLAG_STATE, "status"}, {FLAG_PLAN, "planId"}, {FLAG_PROJECT, "projectId"}};
     struct run_access x CLEANUP(run_access_free) = {0};
     struct strbuf path CLEANUP(strbuf_free) = {0};
     int code = run_access_open(in, &x);
     if (code != CLI_OK)
         return code;
     strbuf_add_text(&path, "/engine/v1/runs");
-    for (size_t i = 0, n = 0; i < LENGTH_OF(filters); i++) {
-        const char *value = in->flags->value[filters[i].flag];
-        if (!value)
-            continue;
-        strbuf_addf(&path, "%c%s=", n++ ? '&' : '?', filters[i].name);
-        http_escape(&path, str_of(value));
-    }
-    struct pages list = {.path = strbuf_str(&path),
-                         .id = "runId",
-                         .nothing = "No run matches.",
-                         .headings = headings,
-                         .columns = LENGTH_OF(headings),
-                         .add_row = add_run};
-    return run_show_list(&x, &list);
+    query_add(&path, "status", in->flags->value[FLAG_STATE]);
+    query_add(&path, "planId", in->flags->value[FLAG_PLAN]);
+    query_add(&path, "projectId", in->flags->value[FLAG_PROJECT]);
+    return run_show_list(&x, &(struct pages){.path = strbuf_str(&path),
+                                             .id = MEMBER(run, runId),
+                                             .nothing = "No run matches.",
+                                             .columns = run_columns,
+                                             .count = LENGTH_OF(run_columns)});
 }
 
-static void add_alert(struct text_table *t, const struct json *alert)
+/* ---- run alerts ---- */
+
+static void add_severity(struct text_table *t, const struct json *alert)
 {
-    struct str severity = run_text(alert, "severity");
+    struct str severity = json_text(alert, "severity");
     bool loud = str_is(severity, "P1") || str_is(severity, "CRITICAL");
+    text_table_add_tone(t, severity, loud ? TONE_BAD : TONE_PLAIN);
+}
+
+static void add_what(struct text_table *t, const struct json *alert)
+{
     struct strbuf what CLEANUP(strbuf_free) = {0};
-    struct str prior = run_text(alert, "priorState"), note = run_text(alert, "note");
-    struct str actor = run_text(alert, "actorId");
-    strbuf_add_str(&what, run_text(alert, "eventType"));
+    struct str prior = json_text(alert, "priorState"), note = json_text(alert, "note");
+    struct str actor = json_text(alert, "actorId");
+    strbuf_add_str(&what, json_text(alert, "eventType"));
     if (prior.ptr)
-        strbuf_addf(&what, ": %.*s to %.*s", STR_ARG(prior), STR_ARG(run_text(alert, "attemptedState")));
+        strbuf_addf(&what, ": %.*s to %.*s", STR_ARG(prior), STR_ARG(json_text(alert, "attemptedState")));
     if (actor.ptr)
         strbuf_addf(&what, " by %.*s", STR_ARG(actor));
     if (note.ptr)
         strbuf_addf(&what, ": %.*s", STR_ARG(note));
-    text_table_add_json(t, json_get(alert, "createdAt"));
-    text_table_add_tone(t, severity, loud ? TONE_BAD : TONE_PLAIN);
-    text_table_add_json(t, json_get(alert, "code"));
-    text_table_add_json(t, json_get(alert, "runId"));
     text_table_add(t, strbuf_str(&what));
 }
 
+static const struct list_column alert_columns[] = {
+    {"CREATED", MEMBER(alert, createdAt)}, {"!SEVERITY", .cell = add_severity}, {"CODE", MEMBER(alert, code)},
+    {"!RUN ID", MEMBER(alert, runId)},     {"WHAT", .cell = add_what},
+};
+
 int command_run_alerts(const struct invocation *in)
 {
-    static const char *const headings[] = {"CREATED", "!SEVERITY", "CODE", "!RUN ID", "WHAT"};
     struct run_access x CLEANUP(run_access_free) = {0};
     struct strbuf path CLEANUP(strbuf_free) = {0};
     int code = run_access_open(in, &x);
     if (code != CLI_OK)
         return code;
     strbuf_add_text(&path, "/engine/v1/alerts");
-    if (in->arg_count) {
-        strbuf_add_text(&path, "?runId=");
-        http_escape(&path, str_of(in->args[0]));
-    }
-    struct pages list = {.path = strbuf_str(&path),
-                         .id = "alertId",
-                         .nothing = "No alerts.",
-                         .headings = headings,
-                         .columns = LENGTH_OF(headings),
-                         .add_row = add_alert};
-    return run_show_list(&x, &list);
+    query_add(&path, "runId", in->arg_count ? in->args[0] : NULL);
+    return run_show_list(&x, &(struct pages){.path = strbuf_str(&path),
+                                             .id = MEMBER(alert, alertId),
+                                             .nothing = "No alerts.",
+                                             .columns = alert_columns,
+                                             .count = LENGTH_OF(alert_columns)});
 }

@@ -9,7 +9,7 @@ static void name_step(const struct invocation *in, struct str body, const struct
 {
     static const char before[] = "/steps/";
     struct arena *a = arena_new(65536);
-    struct str rest = run_text(problem, "detail");
+    struct str rest = json_text(problem, "detail");
     const struct json *plan, *step = NULL;
     struct err ignored;
     int64_t number;
@@ -25,7 +25,7 @@ static void name_step(const struct invocation *in, struct str body, const struct
                 step = step->next;
         }
     }
-    struct str id = text_harmless(a, run_text(step, "stepId"));
+    struct str id = text_harmless(a, json_text(step, "stepId"));
     if (step && id.len)
         cli_note(in, "      step %lld is %.*s", (long long)number + 1, STR_ARG(id));
     arena_free(a);
@@ -56,7 +56,7 @@ int command_run_plan_put(const struct invocation *in)
     if (plan.http.status == 200)
         cli_note(in, "This version was stored before, with the same content.");
     else
-        cli_note(in, "\nNext: weir run start %.*s", STR_ARG(run_text(plan.json, "planId")));
+        cli_note(in, "\nNext: weir run start %.*s", STR_ARG(json_text(plan.json, "planId")));
     return CLI_OK;
 }
 
@@ -66,45 +66,51 @@ static void add_ms(struct text_table *t, const struct json *ms)
     text_table_add(t, ms && !str_is(ms->text, "0") ? ms->text : STR(""));
 }
 
-static void add_step(struct text_table *t, const struct json *step)
+static void add_dependencies(struct text_table *t, const struct json *step)
 {
     struct strbuf names CLEANUP(strbuf_free) = {0};
     const struct json *list = json_get(step, "dependsOn");
     for (const struct json *n = list ? list->child : NULL; n; n = n->next)
         strbuf_addf(&names, "%s%.*s", names.len ? ", " : "", STR_ARG(n->text));
-    text_table_add_json(t, json_get(step, "stepId"));
     text_table_add(t, names.len ? strbuf_str(&names) : STR(""));
-    text_table_add_json(t, json_get(step, "queue"));
-    text_table_add_json(t, json_get(step, "maxAttempts"));
+}
+
+static void add_timeout(struct text_table *t, const struct json *step)
+{
     add_ms(t, json_get(step, "timeoutMs"));
+}
+
+static void add_delay(struct text_table *t, const struct json *step)
+{
     add_ms(t, json_get(step, "delayMs"));
+}
+
+static void add_config(struct text_table *t, const struct json *step)
+{
     const struct json *config = json_get(step, "config");
     text_table_add(t, config ? config->source : STR(""));
 }
 
+static const struct list_column step_columns[] = {
+    {"!STEP", MEMBER(plan_step, stepId)}, {"AFTER", .cell = add_dependencies},
+    {"QUEUE", MEMBER(plan_step, queue)},  {">TRIES", MEMBER(plan_step, maxAttempts)},
+    {">TIMEOUT MS", .cell = add_timeout}, {">DELAY MS", .cell = add_delay},
+    {"CONFIG", .cell = add_config},
+};
+
 static void show_plan(const struct json *plan)
 {
     static const char *const names[] = {"planId", "planVersion", "onFailure", "createdAt"};
-    static const char *const headings[] = {"!STEP",       "AFTER",     "QUEUE", ">TRIES",
-                                           ">TIMEOUT MS", ">DELAY MS", "CONFIG"};
-    const struct json *steps = json_get(plan, "steps");
     run_show_pairs(plan, names, LENGTH_OF(names));
     putchar('\n');
-    struct text_table *t = text_table_new(headings, LENGTH_OF(headings));
-    for (const struct json *step = steps ? steps->child : NULL; step; step = step->next)
-        add_step(t, step);
-    text_table_show(t, stdout);
-    text_table_free(t);
+    columns_show(step_columns, LENGTH_OF(step_columns), json_get(plan, "steps"));
 }
 
 /* "/engine/v1/plans?planId=ID" */
 static void write_list_path(const char *plan, struct strbuf *out)
 {
     strbuf_add_text(out, "/engine/v1/plans");
-    if (!plan)
-        return;
-    strbuf_add_text(out, "?planId=");
-    http_escape(out, str_of(plan));
+    query_add(out, "planId", plan);
 }
 
 /* A page may be empty and still not the last. */
@@ -115,14 +121,15 @@ int run_newest_version(struct run_access *x, const char *plan, struct strbuf *re
         struct server_answer page CLEANUP(server_answer_free) = {0};
         struct strbuf path CLEANUP(strbuf_free) = {0};
         write_list_path(plan, &path);
-        strbuf_addf(&path, "&limit=1%s%.*s", cursor.len ? "&cursor=" : "", STR_ARG(strbuf_str(&cursor)));
+        query_add(&path, "limit", "1");
+        query_add(&path, "cursor", cursor.len ? cursor.ptr : NULL);
         int code = run_call(x, "GET", strbuf_str(&path), STR_ABSENT, &page);
         if (code != CLI_OK)
             return code;
         const struct json *items = json_get(page.json, "items");
-        strbuf_add_str(ret_version, run_text(items ? items->child : NULL, "planVersion"));
+        strbuf_add_str(ret_version, json_text(items ? items->child : NULL, "planVersion"));
         strbuf_clear(&cursor);
-        strbuf_add_str(&cursor, run_text(page.json, "nextCursor"));
+        strbuf_add_str(&cursor, json_text(page.json, "nextCursor"));
     } while (!ret_version->len && cursor.len);
     if (ret_version->len)
         return CLI_OK;
@@ -153,37 +160,27 @@ int command_run_plan_get(const struct invocation *in)
     int code = run_access_open(in, &x);
     if (code == CLI_OK)
         code = read_plan(in, &x, &plan);
-    if (code != CLI_OK)
-        return code;
-    if (in->json)
-        server_print_json(&plan);
-    else
-        show_plan(plan.json);
-    return CLI_OK;
+    return code == CLI_OK ? server_show(in, &plan, show_plan) : code;
 }
 
-static void add_plan(struct text_table *t, const struct json *plan)
-{
-    text_table_add_json(t, json_get(plan, "planId"));
-    text_table_add_json(t, json_get(plan, "planVersion"));
-    text_table_add_json(t, json_get(plan, "steps"));
-    text_table_add_json(t, json_get(plan, "createdAt"));
-}
+static const struct list_column plan_columns[] = {
+    {"!PLAN", MEMBER(plan_version, planId)},
+    {"!VERSION", MEMBER(plan_version, planVersion)},
+    {">STEPS", MEMBER(plan_version, steps)},
+    {"CREATED", MEMBER(plan_version, createdAt)},
+};
 
 int command_run_plan_list(const struct invocation *in)
 {
-    static const char *const headings[] = {"!PLAN", "!VERSION", ">STEPS", "CREATED"};
     struct run_access x CLEANUP(run_access_free) = {0};
     struct strbuf path CLEANUP(strbuf_free) = {0};
     int code = run_access_open(in, &x);
     if (code != CLI_OK)
         return code;
     write_list_path(in->arg_count ? in->args[0] : NULL, &path);
-    struct pages list = {.path = strbuf_str(&path),
-                         .id = "planId",
-                         .nothing = "No plan matches.",
-                         .headings = headings,
-                         .columns = LENGTH_OF(headings),
-                         .add_row = add_plan};
-    return run_show_list(&x, &list);
+    return run_show_list(&x, &(struct pages){.path = strbuf_str(&path),
+                                             .id = MEMBER(plan_version, planId),
+                                             .nothing = "No plan matches.",
+                                             .columns = plan_columns,
+                                             .count = LENGTH_OF(plan_columns)});
 }

@@ -111,16 +111,13 @@ static enum err_code write_payload(struct json_writer *w, const struct flags *f,
     jw_key(w, "payload");
     jw_object(w);
     if (s.step) {
-        jw_key(w, "stepId");
-        jw_text(w, f->value[FLAG_STEP]);
+        encode_text(w, "stepId", f->value[FLAG_STEP]);
     }
     if (s.reason && (flags_has(f, FLAG_REASON) || type == SIGNAL_EMERGENCY_STOP)) {
-        jw_key(w, "reason");
-        jw_text(w, flags_has(f, FLAG_REASON) ? f->value[FLAG_REASON] : "");
+        encode_text(w, "reason", flags_has(f, FLAG_REASON) ? f->value[FLAG_REASON] : "");
     }
     if (flags_has(f, FLAG_FORCE)) {
-        jw_key(w, type == SIGNAL_EMERGENCY_STOP ? "forceKill" : "force");
-        jw_bool(w, true);
+        encode_bool(w, type == SIGNAL_EMERGENCY_STOP ? "forceKill" : "force", true);
     }
     if (json_argument_write(f, FLAG_PARAMS, "params", w, err) != ERR_OK ||
         json_argument_write(f, FLAG_OVERRIDE, "override", w, err) != ERR_OK ||
@@ -139,17 +136,14 @@ static enum err_code write_signal(const struct flags *f, enum signal_type type, 
     uuid_text(&made, id);
     jw_start(&w, out);
     jw_object(&w);
-    jw_key(&w, "signalId");
-    jw_text(&w, flags_has(f, FLAG_SIGNAL_ID) ? f->value[FLAG_SIGNAL_ID] : id);
-    jw_key(&w, "signalType");
-    jw_text(&w, signal_type_text(type));
+    encode_text(&w, "signalId", flags_has(f, FLAG_SIGNAL_ID) ? f->value[FLAG_SIGNAL_ID] : id);
+    encode_text(&w, "signalType", signal_type_text(type));
     if (write_payload(&w, f, type, err) != ERR_OK)
         return err->code;
     if (flags_has(f, FLAG_REASON)) {
         jw_key(&w, "audit");
         jw_object(&w);
-        jw_key(&w, "reason");
-        jw_text(&w, f->value[FLAG_REASON]);
+        encode_text(&w, "reason", f->value[FLAG_REASON]);
         jw_object_end(&w);
     }
     jw_object_end(&w);
@@ -160,8 +154,8 @@ void run_show_decided(const struct invocation *in, const struct server_answer *a
 {
     static const char *const names[] = {"decision", "policyDecisionId", "signalDecisionId"};
     const struct json *result = json_get(answer->json, "engineResult");
-    struct str policy = run_text(answer->json, "policyDecisionId");
-    struct str new_run = run_text(result, "newRunId");
+    struct str policy = json_text(answer->json, "policyDecisionId");
+    struct str new_run = json_text(result, "newRunId");
     if (in->json) {
         server_print_json(answer);
         return;
@@ -174,11 +168,10 @@ void run_show_decided(const struct invocation *in, const struct server_answer *a
     for (size_t i = 0; i < LENGTH_OF(names); i++)
         text_table_pair(t, names[i], json_get(answer->json, names[i]));
     text_table_add_tone(t, STR("engineResult"), TONE_DIM);
-    text_table_add(t, run_text(result, "status"));
+    text_table_add(t, json_text(result, "status"));
     if (new_run.ptr)
         text_table_pair(t, "newRunId", json_get(result, "newRunId"));
-    text_table_show(t, stdout);
-    text_table_free(t);
+    text_table_show_and_free(t);
     if (answer->http.status == 202)
         cli_note(in, "\nIt is held until another Admin decides: weir run approve %.*s", STR_ARG(policy));
     else if (new_run.ptr)
@@ -188,7 +181,7 @@ void run_show_decided(const struct invocation *in, const struct server_answer *a
 /* A refusal has a record, too: where to read it. */
 static void tell_record(const struct invocation *in, const struct server_answer *answer)
 {
-    struct str policy = run_text(answer->json, "policyDecisionId");
+    struct str policy = json_text(answer->json, "policyDecisionId");
     if (policy.ptr)
         cli_note(in, "      its record: weir run decision %.*s", STR_ARG(policy));
 }

@@ -8,8 +8,7 @@
 static void add_text(struct json_writer *w, const char *name, const char *value)
 {
     if (value) {
-        jw_key(w, name);
-        jw_text(w, value);
+        encode_text(w, name, value);
     }
 }
 
@@ -36,8 +35,7 @@ static int end_start(struct run_access *x, struct json_writer *w)
     struct str version = in->arg_count > 1 ? str_of(in->args[1]) : strbuf_str(&newest);
     if (in->arg_count == 1 && !in->json)
         cli_note(in, "The newest version of %s is %.*s.", in->args[0], STR_ARG(version));
-    jw_key(w, "planVersion");
-    jw_str(w, version);
+    encode_str(w, "planVersion", version);
     jw_object_end(w);
     return CLI_OK;
 }
@@ -61,7 +59,7 @@ static int show_started(struct run_access *x, const struct server_answer *run)
 {
     static const char *const names[] = {"runId", "status"};
     const struct invocation *in = x->in;
-    struct str id = run_text(run->json, "runId");
+    struct str id = json_text(run->json, "runId");
     bool wait = flags_has(in->flags, FLAG_WAIT), watch = flags_has(in->flags, FLAG_WATCH);
     if (in->json)
         server_print_json(run);

@@ -7,12 +7,6 @@
 
 #include "base/banned.h"
 
-struct str run_text(const struct json *object, const char *name)
-{
-    const struct json *j = json_get(object, name);
-    return j && j->type == JSON_STRING ? j->text : STR_ABSENT;
-}
-
 void run_show_pairs(const struct json *object, const char *const *names, size_t count)
 {
     struct text_table *t = text_table_new(NULL, 2);
@@ -21,8 +15,7 @@ void run_show_pairs(const struct json *object, const char *const *names, size_t 
         if (value && value->type != JSON_NULL)
             text_table_pair(t, names[i], value);
     }
-    text_table_show(t, stdout);
-    text_table_free(t);
+    text_table_show_and_free(t);
 }
 
 void run_took_text(struct str from, struct str to, char *out, size_t size)
@@ -43,8 +36,8 @@ void run_took_text(struct str from, struct str to, char *out, size_t size)
 struct str run_failure_text(struct arena *a, const struct json *failure)
 {
     const struct json *error = json_get(failure, "error");
-    struct str reason = run_text(failure, "reason"), message = run_text(error, "message");
-    struct str code = run_text(error, "code");
+    struct str reason = json_text(failure, "reason"), message = json_text(error, "message");
+    struct str code = json_text(error, "code");
     if (!reason.ptr)
         reason = code;
     if (reason.ptr && message.ptr)

@@ -79,11 +79,11 @@ static void take_plan(struct watch *w, const struct json *plan)
 {
     const struct json *steps = json_get(plan, "steps");
     struct plan_view *p = &w->plan;
-    p->waits = str_is(run_text(plan, "onFailure"), "wait");
+    p->waits = str_is(json_text(plan, "onFailure"), "wait");
     p->steps = ARENA_ARRAY(w->arena, struct picture_step, steps ? steps->count + 1 : 1);
     for (const struct json *s = steps ? steps->child : NULL; s; s = s->next) {
         struct named *n = ARENA_NEW(w->arena, struct named);
-        n->id = arena_str(w->arena, run_text(s, "stepId"));
+        n->id = arena_str(w->arena, json_text(s, "stepId"));
         n->number = (uint32_t)p->count;
         map_put(&p->by_id, &n->node, hash_fnv1a(HASH_FNV_START, n->id.ptr, n->id.len));
         p->steps[p->count] = (struct picture_step){.id = n->id};
@@ -104,9 +104,9 @@ static int read_plan(struct watch *w, const struct json *run)
     if (external && external->type == JSON_TRUE)
         return CLI_OK; /* its plan is elsewhere: a list of steps it is */
     strbuf_add_text(&path, "/engine/v1/plans/");
-    http_escape(&path, run_text(run, "planId"));
+    http_escape(&path, json_text(run, "planId"));
     strbuf_add_text(&path, "/versions/");
-    http_escape(&path, run_text(run, "planVersion"));
+    http_escape(&path, json_text(run, "planVersion"));
     int code = run_call(w->x, "GET", strbuf_str(&path), STR_ABSENT, &plan);
     if (code == CLI_OK)
         take_plan(w, plan.json);
@@ -125,14 +125,14 @@ static enum step_status step_status_named(struct str name)
 
 static void fill_step(struct watch *w, struct arena *a, const struct json *from, struct picture_step *s)
 {
-    const struct named *known = find_step(&w->plan, run_text(from, "stepId"));
+    const struct named *known = find_step(&w->plan, json_text(from, "stepId"));
     int64_t tries = known ? w->plan.steps[known->number].attempt : 1;
     if (known) {
         s->dependencies = w->plan.steps[known->number].dependencies;
         s->dependency_count = w->plan.steps[known->number].dependency_count;
     }
-    s->id = run_text(from, "stepId");
-    s->status = step_status_named(run_text(from, "status"));
+    s->id = json_text(from, "stepId");
+    s->status = step_status_named(json_text(from, "status"));
     s->note = run_failure_text(a, json_get(from, "failure"));
     if (!json_to_int(json_get(from, "logicalAttemptId"), &s->attempt))
         s->attempt = 0;
@@ -142,10 +142,10 @@ static void fill_step(struct watch *w, struct arena *a, const struct json *from,
 static struct str took_text(struct arena *a, const struct json *run)
 {
     char now[TIME_TEXT_MAX], took[48];
-    struct str ended = run_text(run, "endedAt");
+    struct str ended = json_text(run, "endedAt");
     if (!ended.ptr)
         ended = time_text_ms(clock_wall_ms(&clock_system), now);
-    run_took_text(run_text(run, "startedAt"), ended, took, sizeof took);
+    run_took_text(json_text(run, "startedAt"), ended, took, sizeof took);
     return arena_str(a, str_of(took));
 }
 
@@ -158,15 +158,15 @@ static void draw(struct watch *w, const struct json *run)
     size_t n = w->plan.count ? w->plan.count : steps ? steps->count : 0, at = 0;
     struct picture_step *views = ARENA_ARRAY(a, struct picture_step, n + 1);
     for (const struct json *s = steps ? steps->child : NULL; s; s = s->next) {
-        const struct named *known = find_step(&w->plan, run_text(s, "stepId"));
+        const struct named *known = find_step(&w->plan, json_text(s, "stepId"));
         size_t place = known ? known->number : at++;
         if (place < n)
             fill_step(w, a, s, &views[place]);
     }
     struct picture p = {
-        .run_id = run_text(run, "runId"),
-        .plan = arena_printf(a, "%.*s %.*s", STR_ARG(run_text(run, "planId")),
-                             STR_ARG(run_text(run, "planVersion"))),
+        .run_id = json_text(run, "runId"),
+        .plan = arena_printf(a, "%.*s %.*s", STR_ARG(json_text(run, "planId")),
+                             STR_ARG(json_text(run, "planVersion"))),
         .took = took_text(a, run),
         .status = w->status,
         .steps = views,
@@ -189,7 +189,7 @@ static void draw(struct watch *w, const struct json *run)
 static void note_status(struct watch *w, const struct json *run)
 {
     enum run_status status;
-    if (run_status_of(run_text(run, "status"), &status)) {
+    if (run_status_of(json_text(run, "status"), &status)) {
         w->status = status;
         w->ended = run_status_is_final(status);
     }

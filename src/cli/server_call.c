@@ -107,12 +107,6 @@ int server_try(const struct invocation *in, const struct server_call *call, stru
     return server_ask(in, call, ret_answer, &err) == ERR_OK ? CLI_OK : cli_err(&err);
 }
 
-static struct str member_text(const struct json *object, const char *name)
-{
-    const struct json *j = json_get(object, name);
-    return j && j->type == JSON_STRING ? j->text : STR_ABSENT;
-}
-
 /* The advice of our own list of errors for this code; the answer itself has no room for it. */
 static const char *advice_for(struct str wire)
 {
@@ -176,13 +170,13 @@ int server_judge(const struct server_answer *answer, server_advice_fn *advice)
     const struct json *problem = answer->json;
     if (code == CLI_OK && problem)
         return CLI_OK;
-    struct str title = member_text(problem, "title"), wire = member_text(problem, "code");
+    struct str title = json_text(problem, "title"), wire = json_text(problem, "code");
     if (code == CLI_OK || !title.ptr) {
         cli_fault("the server answered %ld with something that is not Weir's API; check --url", status);
         return code == CLI_OK ? CLI_FAILED : (int)code;
     }
     const char *own = advice(status, wire);
-    tell(title, member_text(problem, "detail"), wire, own ? own : advice_for(wire));
+    tell(title, json_text(problem, "detail"), wire, own ? own : advice_for(wire));
     return (int)code;
 }
 
@@ -198,4 +192,14 @@ void server_print_json(const struct server_answer *a)
     struct str body = str_trim(strbuf_str(&a->http.body));
     fwrite(body.ptr, 1, body.len, stdout);
     fputc('\n', stdout);
+}
+
+int server_show(const struct invocation *in, const struct server_answer *a,
+                void (*show)(const struct json *answer))
+{
+    if (in->json)
+        server_print_json(a);
+    else
+        show(a->json);
+    return CLI_OK;
 }

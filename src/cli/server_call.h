@@ -4,7 +4,7 @@
 #ifndef WEIR_CLI_SERVER_CALL_H
 #define WEIR_CLI_SERVER_CALL_H
 
-#include "base/json.h"
+#include "base/json_members.h"
 #include "cli/command.h"
 #include "cli/http_call.h"
 
@@ -44,6 +44,9 @@ void server_answer_free(struct server_answer *a);
 
 /* The answer as it came, one line. */
 void server_print_json(const struct server_answer *a);
+/* The same with -o json, else as people read it. Gives CLI_OK. */
+int server_show(const struct invocation *in, const struct server_answer *a,
+                void (*show)(const struct json *answer));
 
 /* "http://127.0.0.1:8080", without a slash at the end; into `out`. */
 void server_url(const struct invocation *in, struct strbuf *out);

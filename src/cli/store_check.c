@@ -103,11 +103,9 @@ void store_check_write(const struct store_check *c, struct json_writer *w)
         {"problems", c->result.problems},
     };
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
-        jw_key(w, numbers[i].name);
-        jw_int(w, (int64_t)numbers[i].value);
+        encode_int(w, numbers[i].name, (int64_t)numbers[i].value);
     }
-    jw_key(w, "duration_ms");
-    jw_int(w, c->duration_ms);
+    encode_int(w, "duration_ms", c->duration_ms);
     jw_key(w, "differences");
     jw_array(w);
     if (c->differences.len)
@@ -125,8 +123,7 @@ static void show_table(const struct store_check *c)
                                c->result.runs,   c->result.run_events, c->result.problems};
     for (size_t i = 0; i < LENGTH_OF(values); i++)
         text_table_addf(t, "%" PRIu64, values[i]);
-    text_table_show(t, stdout);
-    text_table_free(t);
+    text_table_show_and_free(t);
 }
 
 static void show_json(const struct store_check *c, const char *url)
@@ -136,10 +133,8 @@ static void show_json(const struct store_check *c, const char *url)
     store_url_show(str_of(url), &shown);
     jw_start(&w, &text);
     jw_object(&w);
-    jw_key(&w, "store");
-    jw_text(&w, shown.ptr);
-    jw_key(&w, "file");
-    jw_text(&w, store_url_file(str_of(url)).ptr);
+    encode_text(&w, "store", shown.ptr);
+    encode_text(&w, "file", store_url_file(str_of(url)).ptr);
     store_check_write(c, &w);
     jw_object_end(&w);
     printf("%s\n", text.ptr);

@@ -241,16 +241,14 @@ static void show_table(const struct copy *c)
         text_table_addf(t, "%016" PRIx64, c->result.source[i].digest);
         text_table_add_tone(t, equal ? STR("same") : STR("DIFFERS"), equal ? TONE_GOOD : TONE_BAD);
     }
-    text_table_show(t, stdout);
-    text_table_free(t);
+    text_table_show_and_free(t);
 }
 
 static void write_end(const struct end *e, const char *name, struct json_writer *w)
 {
     jw_key(w, name);
     jw_object(w);
-    jw_key(w, "store");
-    jw_text(w, e->shown.ptr);
+    encode_text(w, "store", e->shown.ptr);
     store_check_write(&e->check, w);
     jw_object_end(w);
 }
@@ -261,24 +259,17 @@ static void show_json(const struct copy *c, bool good)
     struct json_writer w;
     jw_start(&w, &text);
     jw_object(&w);
-    jw_key(&w, "ok");
-    jw_bool(&w, good);
-    jw_key(&w, "copied");
-    jw_int(&w, (int64_t)c->result.copied);
-    jw_key(&w, "resumed");
-    jw_int(&w, (int64_t)c->result.resumed);
+    encode_bool(&w, "ok", good);
+    encode_int(&w, "copied", (int64_t)c->result.copied);
+    encode_int(&w, "resumed", (int64_t)c->result.resumed);
     jw_key(&w, "parts");
     jw_array(&w);
     for (int i = 0; i < COPY_PART_COUNT; i++) {
         jw_object(&w);
-        jw_key(&w, "part");
-        jw_text(&w, copy_part_name(i));
-        jw_key(&w, "source");
-        jw_int(&w, (int64_t)c->result.source[i].rows);
-        jw_key(&w, "target");
-        jw_int(&w, (int64_t)c->result.target[i].rows);
-        jw_key(&w, "same");
-        jw_bool(&w, part_is_equal(&c->result, i));
+        encode_text(&w, "part", copy_part_name(i));
+        encode_int(&w, "source", (int64_t)c->result.source[i].rows);
+        encode_int(&w, "target", (int64_t)c->result.target[i].rows);
+        encode_bool(&w, "same", part_is_equal(&c->result, i));
         jw_object_end(&w);
     }
     jw_array_end(&w);

@@ -91,8 +91,7 @@ static void write_event(const struct event *e, const struct job_row *job, const 
     struct json_writer w;
     jw_start(&w, &text);
     jw_object(&w);
-    jw_key(&w, "place");
-    jw_text(&w, place);
+    encode_text(&w, "place", place);
     jw_key(&w, "event");
     encode_event(&w, e, job);
     jw_object_end(&w);

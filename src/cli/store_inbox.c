@@ -47,11 +47,9 @@ static void write_row(struct listing *l, const struct inbox_row *r)
         {"error", r->error},
     };
     jw_object(&l->rows);
-    jw_key(&l->rows, "id");
-    jw_int(&l->rows, r->id);
+    encode_int(&l->rows, "id", r->id);
     for (size_t i = 0; i < LENGTH_OF(texts); i++) {
-        jw_key(&l->rows, texts[i].name);
-        jw_str(&l->rows, texts[i].text);
+        encode_str(&l->rows, texts[i].name, texts[i].text);
     }
     jw_object_end(&l->rows);
 }
@@ -111,10 +109,8 @@ static int show_json(const char *url, struct listing *l)
     if (read_rows(url, l, &err) != ERR_OK)
         return cli_err(&err);
     jw_array_end(&l->rows);
-    jw_key(&l->rows, "waiting");
-    jw_int(&l->rows, (int64_t)l->waiting);
-    jw_key(&l->rows, "failed");
-    jw_int(&l->rows, (int64_t)l->failed);
+    encode_int(&l->rows, "waiting", (int64_t)l->waiting);
+    encode_int(&l->rows, "failed", (int64_t)l->failed);
     jw_object_end(&l->rows);
     printf("%s\n", text.ptr);
     return CLI_OK;

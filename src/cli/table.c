@@ -196,13 +196,27 @@ void text_table_add_json(struct text_table *t, const struct json *value)
     text_table_add(t, shown(value));
 }
 
+void text_table_add_member(struct text_table *t, const char *name, const struct json *value)
+{
+    static const char *const states[] = {"state", "outcome", "status", "decision", "level"};
+    enum tone tone = TONE_PLAIN;
+    for (size_t i = 0; i < LENGTH_OF(states); i++)
+        if (strcmp(name, states[i]) == 0)
+            tone = tone_of_state(shown(value));
+    text_table_add_tone(t, shown(value), tone);
+}
+
 void text_table_pair(struct text_table *t, const char *name, const struct json *value)
 {
-    struct str text = shown(value);
-    bool state = str_is(str_of(name), "state") || str_is(str_of(name), "outcome") ||
-                 str_is(str_of(name), "status") || str_is(str_of(name), "decision");
     text_table_add_tone(t, str_of(name), TONE_DIM);
-    text_table_add_tone(t, text, state ? tone_of_state(text) : TONE_PLAIN);
+    text_table_add_member(t, name, value);
+}
+
+void text_table_pairs(struct text_table *t, const struct json *object, const char *const *names, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (json_get(object, names[i]))
+            text_table_pair(t, names[i], json_get(object, names[i]));
 }
 
 /* ---- printing ---- */
@@ -281,6 +295,12 @@ void text_table_show(struct text_table *t, FILE *out)
     text_table_print(t, out, terminal_width(out), terminal_colour(out));
 }
 
+void text_table_show_and_free(struct text_table *t)
+{
+    text_table_show(t, stdout);
+    text_table_free(t);
+}
+
 /* ---- the terminal ---- */
 
 bool terminal_is(FILE *out)
@@ -326,18 +346,25 @@ const char *tone_end(enum tone tone, bool colour)
     return colour && tone != TONE_PLAIN ? "\033[0m" : "";
 }
 
-/* Of runs, steps and decisions; those that they share with jobs are found there. */
-static enum tone tone_of_run_state(struct str text)
+/* Of runs, steps, decisions, clients and processes, and levels; those that they share with jobs are found
+ * there. */
+static enum tone tone_of_others(struct str text)
 {
     static const struct {
-        const char *text;
+        const char *texts[16];
         enum tone tone;
-    } tones[] = {{"COMPLETED", TONE_GOOD}, {"SUCCESS", TONE_GOOD}, {"ACCEPTED", TONE_GOOD},
-                 {"CANCELLED", TONE_BAD},  {"REJECTED", TONE_BAD}, {"PAUSED", TONE_WARN},
-                 {"SKIPPED", TONE_DIM},    {"PENDING", TONE_DIM},  {"REVISION_REQUIRED", TONE_WARN}};
+    } tones[] = {
+        {{"COMPLETED", "SUCCESS", "ACCEPTED", "active", "normal", "ok", "running", "ready"}, TONE_GOOD},
+        {{"CANCELLED", "REJECTED", "degraded", "shed", "critical", "backoff", "ended", "not_ready"},
+         TONE_BAD},
+        {{"PAUSED", "REVISION_REQUIRED", "suspended", "deleted"}, TONE_WARN},
+        {{"warn", "starting", "stopping"}, TONE_BUSY},
+        {{"SKIPPED", "PENDING", "declared", "resting"}, TONE_DIM},
+    };
     for (size_t i = 0; i < LENGTH_OF(tones); i++)
-        if (str_is(text, tones[i].text))
-            return tones[i].tone;
+        for (const char *const *word = tones[i].texts; *word; word++)
+            if (str_is(text, *word))
+                return tones[i].tone;
     return TONE_PLAIN;
 }
 
@@ -347,7 +374,7 @@ enum tone tone_of_state(struct str text)
     if (!text.ptr)
         return TONE_PLAIN;
     if (!job_state_parse(text, &state) && !job_outcome_parse(text, &state))
-        return tone_of_run_state(text);
+        return tone_of_others(text);
     if (!job_state_is_final(state))
         return TONE_BUSY;
     return state == JOB_SUCCEEDED ? TONE_GOOD : TONE_BAD;

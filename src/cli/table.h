@@ -10,7 +10,7 @@
 #include <stdio.h>
 
 #include "base/arena.h"
-#include "base/json.h"
+#include "base/json_members.h"
 
 enum tone { TONE_PLAIN, TONE_GOOD, TONE_BAD, TONE_BUSY, TONE_WARN, TONE_DIM, TONE_COUNT };
 
@@ -32,15 +32,22 @@ void text_table_add_json(struct text_table *t, const struct json *value);
 void text_table_hide_headings(struct text_table *t); /* their alignment stays */
 /* At least this wide, for rows that are printed one by one. */
 void text_table_widen(struct text_table *t, size_t column, size_t columns);
+/* The same in the colour of its state, when the member of this name is one. */
+void text_table_add_member(struct text_table *t, const char *name, const struct json *value);
 /* One row of two cells, for "name  value" lists. */
 void text_table_pair(struct text_table *t, const char *name, const struct json *value);
+/* Such rows for the members of these names that are there. */
+void text_table_pairs(struct text_table *t, const struct json *object, const char *const *names,
+                      size_t count);
+void text_table_show_and_free(struct text_table *t); /* on stdout */
 
 /* Prints the rows added since the last time. `width` 0: as wide as it gets. */
 void text_table_print(struct text_table *t, FILE *out, size_t width, bool colour);
 /* The same with width and colour as `out` wants them. */
 void text_table_show(struct text_table *t, FILE *out);
 
-enum tone tone_of_state(struct str state); /* on the wire: of a job, a run, a step, a decision */
+/* A state on the wire, or a level; of those that are not known: TONE_PLAIN. */
+enum tone tone_of_state(struct str state);
 
 size_t text_columns(struct str text);                       /* how many columns of a terminal it fills */
 struct str text_harmless(struct arena *a, struct str text); /* without what steers a terminal */

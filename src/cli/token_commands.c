@@ -47,10 +47,8 @@ static void show_token(const struct invocation *in, struct str token, const char
     }
     jw_start(&w, &text);
     jw_object(&w);
-    jw_key(&w, "token");
-    jw_str(&w, token);
-    jw_key(&w, "kid");
-    jw_text(&w, kid);
+    encode_str(&w, "token", token);
+    encode_text(&w, "kid", kid);
     jw_object_end(&w);
     printf("%s\n", text.ptr);
 }
@@ -144,8 +142,7 @@ static void show_facts(const struct fact *facts, size_t count, struct arena *a)
         text_table_add(table, str_of(f->name));
         text_table_add(table, f->items ? joined(a, f->items, f->count) : f->text);
     }
-    text_table_show(table, stdout);
-    text_table_free(table);
+    text_table_show_and_free(table);
 }
 
 static struct str time_of(struct arena *a, int64_t seconds)

@@ -107,8 +107,7 @@ static void show_keys(const struct key_set *s, int64_t now)
         else
             text_table_add(table, STR_ABSENT);
     }
-    text_table_show(table, stdout);
-    text_table_free(table);
+    text_table_show_and_free(table);
 }
 
 static void write_key(const struct key_set *s, const struct key_record *k, int64_t now, struct json_writer *w)
@@ -131,8 +130,7 @@ static void write_key(const struct key_set *s, const struct key_record *k, int64
     };
     jw_object(w);
     for (size_t i = 0; i < LENGTH_OF(members); i++) {
-        jw_key(w, members[i].name);
-        jw_str(w, members[i].text);
+        encode_str(w, members[i].name, members[i].text);
     }
     jw_object_end(w);
 }
@@ -143,8 +141,7 @@ static void write_keys(const struct key_set *s, int64_t now)
     struct json_writer w;
     jw_start(&w, &text);
     jw_object(&w);
-    jw_key(&w, "environment");
-    jw_text(&w, s->environment);
+    encode_text(&w, "environment", s->environment);
     jw_key(&w, "keys");
     jw_array(&w);
     for (size_t i = s->count; i-- > 0;)
@@ -194,12 +191,9 @@ static void tell_change(const struct invocation *in, const struct token_tool *t,
     }
     jw_start(&w, &text);
     jw_object(&w);
-    jw_key(&w, "revoked");
-    jw_text(&w, kid);
-    jw_key(&w, "kid");
-    jw_text(&w, made->kid[0] ? made->kid : NULL);
-    jw_key(&w, "not_before");
-    jw_str(&w, time_or_absent(made->not_before, from));
+    encode_text(&w, "revoked", kid);
+    encode_text(&w, "kid", made->kid[0] ? made->kid : NULL);
+    encode_str(&w, "not_before", time_or_absent(made->not_before, from));
     jw_object_end(&w);
     printf("%s\n", text.ptr);
 }

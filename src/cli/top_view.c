@@ -4,7 +4,7 @@
 
 #include "base/must.h"
 #include "base/time_text.h"
-#include "cli/table.h"
+#include "cli/columns.h"
 
 #include "base/banned.h"
 
@@ -71,32 +71,10 @@ static void add_ms(struct text_table *t, double seconds)
     text_table_addf(t, ms < 10 ? "%.2f ms" : "%.0f ms", ms);
 }
 
-static struct str text_of(const struct json *object, const char *name)
-{
-    const struct json *m = object ? json_get(object, name) : NULL;
-    return m && m->type == JSON_STRING ? m->text : STR_ABSENT;
-}
-
 static const struct json *list_of(const struct top_look *l, const char *name)
 {
     const struct json *m = l->topology ? json_get(l->topology, name) : NULL;
     return m && m->type == JSON_ARRAY ? m->child : NULL;
-}
-
-static enum tone tone_of_level(struct str level)
-{
-    static const struct {
-        const char *level;
-        enum tone tone;
-    } tones[] = {{"normal", TONE_GOOD},  {"ok", TONE_GOOD},       {"running", TONE_GOOD},
-                 {"ready", TONE_GOOD},   {"warn", TONE_BUSY},     {"starting", TONE_BUSY},
-                 {"declared", TONE_DIM}, {"resting", TONE_DIM},   {"degraded", TONE_BAD},
-                 {"shed", TONE_BAD},     {"critical", TONE_BAD},  {"backoff", TONE_BAD},
-                 {"ended", TONE_BAD},    {"not_ready", TONE_BAD}, {"stopping", TONE_BUSY}};
-    for (size_t i = 0; level.ptr && i < LENGTH_OF(tones); i++)
-        if (str_is(level, tones[i].level))
-            return tones[i].tone;
-    return TONE_PLAIN;
 }
 
 /* --- parts of the frame ---------------------------------------------------------------------------- */
@@ -127,9 +105,9 @@ static void draw_head(const struct top_frame *f, FILE *out)
     struct text_table *t = text_table_new(headings, LENGTH_OF(headings));
     double started = metrics_sum(&f->now->metrics, "weir_process_start_time_seconds", NULL);
     age_text(f->now->wall_ms / 1000 - (int64_t)started, age, sizeof age);
-    struct str state = text_of(f->now->ready, "status");
+    struct str state = json_text(f->now->ready, "status");
     text_table_add(t, str_of(f->url));
-    text_table_add_tone(t, state, tone_of_level(state));
+    text_table_add_tone(t, state, tone_of_state(state));
     text_table_add(t, str_of(age));
     text_table_addf(t, "%.0f MB",
                     metrics_sum(&f->now->metrics, "weir_process_resident_memory_bytes", NULL) / 1e6);
@@ -195,33 +173,16 @@ static void draw_latencies(const struct top_frame *f, FILE *out)
         text_table_free(t);
 }
 
-static void draw_processes(const struct top_frame *f, FILE *out)
+/* Of a list of the topology; nothing without one. */
+static void draw_list(const struct top_frame *f, const char *name, const struct list_column *columns,
+                      size_t count, FILE *out)
 {
-    static const char *const headings[] = {"!process", "domain", ">pid", "!state", ">restarts", "started"};
-    struct text_table *t = text_table_new(headings, LENGTH_OF(headings));
-    for (const struct json *p = list_of(f->now, "processes"); p; p = p->next) {
-        struct str state = text_of(p, "state");
-        text_table_add(t, text_of(p, "name"));
-        text_table_add(t, text_of(p, "domain"));
-        text_table_add_json(t, json_get(p, "pid"));
-        text_table_add_tone(t, state, tone_of_level(state));
-        text_table_add_json(t, json_get(p, "restarts"));
-        text_table_add(t, text_of(p, "started_at"));
-    }
-    show(t, f, out);
-}
-
-static void draw_domains(const struct top_frame *f, FILE *out)
-{
-    static const char *const headings[] = {"!domain", ">allowed", ">in window", "!state"};
-    struct text_table *t = text_table_new(headings, LENGTH_OF(headings));
-    for (const struct json *d = list_of(f->now, "domains"); d; d = d->next) {
-        struct str state = text_of(d, "state");
-        text_table_add(t, text_of(d, "name"));
-        text_table_add(t, text_of(d, "intensity"));
-        text_table_add_json(t, json_get(d, "restarts_in_window"));
-        text_table_add_tone(t, state, tone_of_level(state));
-    }
+    const struct json *list = f->now->topology ? json_get(f->now->topology, name) : NULL;
+    if (!list || list->type != JSON_ARRAY)
+        return;
+    struct text_table *t = columns_table(columns, count);
+    for (const struct json *item = list->child; item; item = item->next)
+        columns_row(t, columns, count, item);
     show(t, f, out);
 }
 
@@ -243,23 +204,23 @@ static void bar_text(double ratio, struct strbuf *out)
 static void add_queue(struct text_table *t, const struct json *q, struct str partition)
 {
     struct strbuf bar CLEANUP(strbuf_free) = {0};
-    struct str level = text_of(q, "level");
+    struct str level = json_text(q, "level");
     double ratio = number_of(q, "ratio");
     bar_text(ratio, &bar);
-    text_table_add(t, text_of(q, "component"));
+    text_table_add(t, json_text(q, "component"));
     text_table_add(t, partition);
     text_table_addf(t, "%.0f %%", ratio * 100);
-    text_table_add_tone(t, strbuf_str(&bar), tone_of_level(level));
-    text_table_add_tone(t, level, tone_of_level(level));
+    text_table_add_tone(t, strbuf_str(&bar), tone_of_state(level));
+    text_table_add_tone(t, level, tone_of_state(level));
 }
 
 /* The queues of one component that stand one behind the other; of many partitions the fullest one. */
 static const struct json *draw_component(struct text_table *t, const struct json *first)
 {
-    struct str component = text_of(first, "component");
+    struct str component = json_text(first, "component");
     const struct json *fullest = first, *q = first;
     size_t count = 0;
-    for (; q && str_equal(text_of(q, "component"), component); q = q->next, count++)
+    for (; q && str_equal(json_text(q, "component"), component); q = q->next, count++)
         if (number_of(q, "ratio") > number_of(fullest, "ratio"))
             fullest = q;
     if (count > PARTITIONS_SHOWN_MAX) {
@@ -359,23 +320,20 @@ static void draw_queues(const struct top_frame *f, FILE *out)
     show(t, f, out);
 }
 
-static void draw_slos(const struct top_frame *f, FILE *out)
-{
-    static const char *const headings[] = {"!objective", ">value", ">target", ">samples", "!level"};
-    const struct json *s = list_of(f->now, "slos");
-    if (!s)
-        return;
-    struct text_table *t = text_table_new(headings, LENGTH_OF(headings));
-    for (; s; s = s->next) {
-        struct str level = text_of(s, "level");
-        text_table_add(t, text_of(s, "name"));
-        text_table_add_json(t, json_get(s, "value"));
-        text_table_add_json(t, json_get(s, "target"));
-        text_table_add_json(t, json_get(s, "samples"));
-        text_table_add_tone(t, level, tone_of_level(level));
-    }
-    show(t, f, out);
-}
+static const struct list_column processes[] = {
+    {"!process", "name"}, {"domain", "domain"},      {">pid", "pid"},
+    {"!state", "state"},  {">restarts", "restarts"}, {"started", "started_at"},
+};
+static const struct list_column objectives[] = {
+    {"!objective", "name"},  {">value", "value"}, {">target", "target"},
+    {">samples", "samples"}, {"!level", "level"},
+};
+static const struct list_column domains[] = {
+    {"!domain", "name"},
+    {">allowed", "intensity"},
+    {">in window", "restarts_in_window"},
+    {"!state", "state"},
+};
 
 void top_draw(const struct top_frame *f, FILE *out)
 {
@@ -383,11 +341,11 @@ void top_draw(const struct top_frame *f, FILE *out)
     draw_rates(f, out);
     draw_gauges(f, out);
     draw_queues(f, out);
-    draw_processes(f, out);
+    draw_list(f, "processes", processes, LENGTH_OF(processes), out);
     draw_pressure(f, out);
     draw_latencies(f, out);
-    draw_slos(f, out);
-    draw_domains(f, out);
+    draw_list(f, "slos", objectives, LENGTH_OF(objectives), out);
+    draw_list(f, "domains", domains, LENGTH_OF(domains), out);
 }
 
 /* --- for programs ---------------------------------------------------------------------------------- */
@@ -419,8 +377,7 @@ void top_write_json(const struct top_frame *f, struct strbuf *out)
     struct json_writer w;
     jw_start(&w, out);
     jw_object(&w);
-    jw_key(&w, "window_ms");
-    jw_int(&w, f->now->mono_ms - f->before->mono_ms);
+    encode_int(&w, "window_ms", f->now->mono_ms - f->before->mono_ms);
     jw_key(&w, "rates");
     jw_object(&w);
 #define X(json, heading, metric, label)                                                                      \

@@ -1,7 +1,7 @@
 #include <sqlite3.h>
 #include <stdio.h>
 
-#include "base/json.h"
+#include "base/json_members.h"
 #include "cli/command.h"
 #include "cli/table.h"
 #include "store/store.h"
@@ -25,14 +25,10 @@ int command_version(const struct invocation *in)
     }
     jw_start(&w, &text);
     jw_object(&w);
-    jw_key(&w, "version");
-    jw_text(&w, WEIR_VERSION);
-    jw_key(&w, "schema_version");
-    jw_int(&w, STORE_SCHEMA_VERSION);
-    jw_key(&w, "sqlite_version");
-    jw_text(&w, sqlite3_libversion());
-    jw_key(&w, "compiler");
-    jw_text(&w, COMPILER);
+    encode_text(&w, "version", WEIR_VERSION);
+    encode_int(&w, "schema_version", STORE_SCHEMA_VERSION);
+    encode_text(&w, "sqlite_version", sqlite3_libversion());
+    encode_text(&w, "compiler", COMPILER);
     jw_object_end(&w);
     printf("%s\n", text.ptr);
     return CLI_OK;

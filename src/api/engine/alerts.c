@@ -4,81 +4,46 @@
 
 #include "base/banned.h"
 
-struct alerts {
-    struct list_query query;
-    int64_t limit;
-    bool nothing;
-};
-
 /* The listing to read: the run's, or the tenant's. False: answered. */
-static bool choose(struct call *c, struct reader *r, struct str run_id, struct alerts *a)
+static bool choose(struct call *c, struct reader *r, struct list_query *q, bool *ret_found)
 {
-    struct run_id_row id = {.id = run_id};
-    struct tenant_row tenant = {.name = c->claims->tenant_id};
-    bool found = false;
-    struct err err;
-    enum err_code code = run_id.ptr
-                             ? r->ops->reader_row(r, &table_run_id_row, &id, c->x->arena, &found, &err)
-                             : r->ops->reader_row(r, &table_tenant_row, &tenant, c->x->arena, &found, &err);
-    if (code != ERR_OK) {
-        call_problem(c, &err);
+    struct run_id_row id;
+    if (!call_query(c, "runId", &id.id))
         return false;
-    }
-    a->nothing = !found;
-    a->query.owner_key = run_id.ptr ? id.run : tenant.num;
-    a->query.bucket = run_id.ptr ? LIST_ALERTS_OF_RUN : LIST_ALERTS;
+    q->bucket = id.id.ptr ? LIST_ALERTS_OF_RUN : LIST_ALERTS;
+    if (!id.id.ptr)
+        return call_tenant(c, r, &q->owner_key, ret_found);
+    if (!call_row(c, r, &table_run_id_row, &id, ret_found))
+        return false;
+    q->owner_key = id.run;
     return true;
 }
 
 /* Alerts of another tenant, or of a project that is not the caller's, are passed over. */
-static enum err_code encode_one(struct call *c, struct reader *r, int64_t id, struct json_writer *w,
-                                struct err *err)
+static enum err_code show_alert(struct page *p, int64_t id)
 {
     struct alert_row alert = {.id = id};
-    struct run_row run;
     bool found;
-    if (r->ops->reader_row(r, &table_alert_row, &alert, c->x->arena, &found, err) != ERR_OK || !found)
-        return found ? ERR_OK : err->code;
-    run = (struct run_row){.num = alert.run};
-    if (r->ops->reader_row(r, &table_run_row, &run, c->x->arena, &found, err) != ERR_OK)
-        return err->code;
-    if (found && claims_admit(c->claims, run.tenant_name, run.project) == TOKEN_OK)
-        encode_alert(w, &run, &alert);
+    if (page_row(p, &table_alert_row, &alert, &found) != ERR_OK || !found)
+        return p->err.code;
+    struct run_row run = {.num = alert.run};
+    if (page_row(p, &table_run_row, &run, &found) != ERR_OK || !found ||
+        claims_admit(p->c->claims, run.tenant_name, run.project) != TOKEN_OK)
+        return p->err.code;
+    encode_alert(&p->w, &run, &alert);
+    p->given++;
     return ERR_OK;
 }
 
 void handle_list_alerts(struct call *c)
 {
-    struct alerts a = {.nothing = false};
-    struct str run_id;
-    struct err err = {.code = ERR_OK};
-    struct json_writer w;
-    size_t count = 0;
-    if (!call_query(c, "runId", &run_id) || !call_page(c, &a.limit, &a.query.below_id))
+    struct page p = {.c = c};
+    struct list_query q = {.owner_key = 0};
+    bool found;
+    if (!page_limit(&p) || !call_cursor(c, INT64_MAX, &q.below_id) || !page_read(&p) ||
+        !choose(c, p.r, &q, &found) || !page_open(&p))
         return;
-    struct reader *r = api_read_begin(c->api, &err);
-    if (!r) {
-        call_problem(c, &err);
-        return;
-    }
-    if (!choose(c, r, run_id, &a))
-        return;
-    a.query.limit = (size_t)a.limit;
-    int64_t *ids = ARENA_ARRAY(c->x->arena, int64_t, a.query.limit);
-    call_json(c, 200, &w);
-    jw_object(&w);
-    jw_key(&w, "items");
-    jw_array(&w);
-    if (!a.nothing)
-        (void)r->ops->reader_list(r, &a.query, ids, &count, &err);
-    for (size_t i = 0; err.code == ERR_OK && i < count; i++)
-        (void)encode_one(c, r, ids[i], &w, &err);
-    if (err.code != ERR_OK) {
-        call_problem(c, &err);
-        return;
-    }
-    jw_array_end(&w);
-    encode_next(c, &w, count == a.query.limit, count ? ids[count - 1] : 0);
-    jw_object_end(&w);
-    call_send(c);
+    if (found)
+        page_walk(&p, &q, NULL, show_alert);
+    page_close(&p, "nextCursor", page_number(&p, q.below_id));
 }

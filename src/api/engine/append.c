@@ -62,7 +62,7 @@ static enum err_code decode_item(struct call *c, const struct json *j, struct ap
 static void encode_place(struct json_writer *w, const struct run_place *p)
 {
     jw_object(w);
-    encode_uuid_bytes(w, "eventId", (struct str){(const char *)p->event_id.bytes, sizeof p->event_id.bytes});
+    encode_uuid_bytes(w, "eventId", uuid_str(&p->event_id));
     encode_int(w, "runSeq", p->seq);
     encode_time_ms(w, "persistedAt", p->persisted_ms);
     encode_bool(w, "duplicate", p->duplicate);
@@ -86,24 +86,18 @@ static void appended_many(struct call *c)
 {
     const struct append_command *command = (const struct append_command *)c->command;
     struct json_writer w;
-    call_json(c, 200, &w);
-    jw_object(&w);
+    call_object(c, 200, &w);
     jw_key(&w, "results");
     jw_array(&w);
     for (size_t i = 0; i < command->item_count; i++) {
         const struct append_item *item = &command->items[i];
-        if (item->err.code == ERR_OK) {
+        if (item->err.code == ERR_OK)
             encode_place(&w, &item->place);
-            continue;
-        }
-        jw_object(&w);
-        jw_key(&w, "error");
-        problem_write(&w, &item->err, &c->x->request_id);
-        jw_object_end(&w);
+        else
+            call_write_refusal(c, &item->err, &w);
     }
     jw_array_end(&w);
-    jw_object_end(&w);
-    call_send(c);
+    call_send_object(c, &w);
 }
 
 static struct append_command *new_command(struct call *c, size_t count)
@@ -154,12 +148,9 @@ static void event_id_known(struct call *c)
 {
     const struct event_id_command *command = (const struct event_id_command *)c->command;
     struct json_writer w;
-    call_json(c, 200, &w);
-    jw_object(&w);
-    encode_uuid_bytes(&w, "eventId",
-                      (struct str){(const char *)command->event_id.bytes, sizeof command->event_id.bytes});
-    jw_object_end(&w);
-    call_send(c);
+    call_object(c, 200, &w);
+    encode_uuid_bytes(&w, "eventId", uuid_str(&command->event_id));
+    call_send_object(c, &w);
 }
 
 void handle_register_event_id(struct call *c)

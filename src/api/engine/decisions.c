@@ -1,22 +1,16 @@
 /* Decision records: by signal, by policy decision, listed. */
 #include "api/handlers.h"
 #include "api/engine/encode.h"
+#include "base/must.h"
 
 #include "base/banned.h"
-
-static enum err_code read_decision(struct call *c, struct reader *r, int64_t id, struct decision_row *ret,
-                                   bool *ret_found, struct err *err)
-{
-    *ret = (struct decision_row){.id = id};
-    return r->ops->reader_row(r, &table_decision_row, ret, c->x->arena, ret_found, err);
-}
 
 static void send_decision(struct call *c, const struct run_row *run, const struct decision_row *d)
 {
     struct json_writer w;
-    call_json(c, 200, &w);
-    encode_decision(&w, run, d);
-    call_send(c);
+    call_object(c, 200, &w);
+    encode_decision_members(&w, run, d);
+    call_send_object(c, &w);
 }
 
 static void not_found(struct call *c)
@@ -28,95 +22,72 @@ void handle_get_signal(struct call *c)
 {
     struct reader *r;
     struct run_row run;
-    struct decision_row d;
-    struct uuid id;
-    bool found = false;
-    struct err err = {.code = ERR_OK};
+    struct uuid id = {{0}};
+    bool found = call_uuid_param(c, "signal_id", &id);
     if (!call_read_run(c, &r, &run))
         return;
-    if (!call_uuid_param(c, "signal_id", &id)) {
-        not_found(c);
+    struct signal_key_row key = {.run = run.num, .signal = uuid_str(&id)};
+    if (found && !call_row(c, r, &table_signal_key_row, &key, &found))
         return;
-    }
-    struct signal_key_row key = {.run = run.num, .signal = {(const char *)id.bytes, sizeof id.bytes}};
-    enum err_code code = r->ops->reader_row(r, &table_signal_key_row, &key, c->x->arena, &found, &err);
-    if (code == ERR_OK && found)
-        code = read_decision(c, r, key.decision, &d, &found, &err);
-    if (code != ERR_OK)
-        call_problem(c, &err);
-    else if (!found)
-        not_found(c);
-    else
+    struct decision_row d = {.id = key.decision};
+    if (found && !call_row(c, r, &table_decision_row, &d, &found))
+        return;
+    if (found)
         send_decision(c, &run, &d);
+    else
+        not_found(c);
 }
 
 void handle_get_decision(struct call *c)
 {
-    struct decision_row d = {.id = 0};
-    struct uuid id;
-    bool found = false;
-    struct err err = {.code = ERR_OK};
-    struct reader *r = api_read_begin(c->api, &err);
-    if (!r) {
-        call_problem(c, &err);
+    struct uuid id = {{0}};
+    bool found = call_uuid_param(c, "policy_decision_id", &id);
+    struct policy_key_row key = {.policy = uuid_str(&id)};
+    struct reader *r = call_reader(c);
+    if (!r || (found && !call_row(c, r, &table_policy_key_row, &key, &found)))
         return;
-    }
-    if (!call_uuid_param(c, "policy_decision_id", &id)) {
-        not_found(c);
+    struct decision_row d = {.id = key.decision};
+    if (found && !call_row(c, r, &table_decision_row, &d, &found))
         return;
-    }
-    struct policy_key_row key = {.policy = {(const char *)id.bytes, sizeof id.bytes}};
-    struct run_row run = {.num = 0};
-    enum err_code code = r->ops->reader_row(r, &table_policy_key_row, &key, c->x->arena, &found, &err);
-    if (code == ERR_OK && found)
-        code = read_decision(c, r, key.decision, &d, &found, &err);
-    if (code == ERR_OK && found) {
-        run.num = d.run;
-        code = r->ops->reader_row(r, &table_run_row, &run, c->x->arena, &found, &err);
-    }
-    if (code != ERR_OK)
-        call_problem(c, &err);
-    else if (!found || claims_admit(c->claims, run.tenant_name, run.project) != TOKEN_OK)
-        not_found(c);
-    else
+    struct run_row run = {.num = d.run};
+    if (found && !call_row(c, r, &table_run_row, &run, &found))
+        return;
+    if (found && claims_admit(c->claims, run.tenant_name, run.project) == TOKEN_OK)
         send_decision(c, &run, &d);
+    else
+        not_found(c);
+}
+
+struct decision_list {
+    struct page page;
+    struct run_row run;
+};
+
+static enum err_code show_decision(struct page *p, int64_t id)
+{
+    struct decision_row d = {.id = id};
+    bool found;
+    if (page_row(p, &table_decision_row, &d, &found) != ERR_OK || !found)
+        return p->err.code;
+    jw_object(&p->w);
+    encode_decision_members(&p->w, &CONTAINER_OF(p, struct decision_list, page)->run, &d);
+    jw_object_end(&p->w);
+    p->given++;
+    return ERR_OK;
 }
 
 void handle_list_signals(struct call *c)
 {
-    struct reader *r;
-    struct run_row run;
+    struct decision_list l = {.page.c = c};
     struct str pending;
-    struct json_writer w;
-    struct err err = {.code = ERR_OK};
     struct list_query q = {.bucket = LIST_DECISIONS};
-    int64_t limit;
-    size_t count = 0;
-    if (!call_query(c, "pending", &pending) || !call_page(c, &limit, &q.below_id) ||
-        !call_read_run(c, &r, &run))
+    if (!call_query(c, "pending", &pending) || !page_limit(&l.page) ||
+        !call_cursor(c, INT64_MAX, &q.below_id) || !call_read_run(c, &l.page.r, &l.run) ||
+        !page_open(&l.page))
         return;
     if (str_is(pending, "true"))
         q.bucket = LIST_DECISIONS_OPEN;
-    q.owner_key = run.num;
-    q.limit = (size_t)limit;
-    int64_t *ids = ARENA_ARRAY(c->x->arena, int64_t, q.limit);
-    call_json(c, 200, &w);
-    jw_object(&w);
-    jw_key(&w, "items");
-    jw_array(&w);
-    (void)r->ops->reader_list(r, &q, ids, &count, &err);
-    for (size_t i = 0; err.code == ERR_OK && i < count; i++) {
-        struct decision_row d;
-        bool found;
-        if (read_decision(c, r, ids[i], &d, &found, &err) == ERR_OK && found)
-            encode_decision(&w, &run, &d);
-    }
-    if (err.code != ERR_OK) {
-        call_problem(c, &err);
-        return;
-    }
-    jw_array_end(&w);
-    encode_next(c, &w, count == q.limit, count ? ids[count - 1] : 0);
-    jw_object_end(&w);
-    call_send(c);
+    q.owner_key = l.run.num;
+    page_walk(&l.page, &q, NULL, show_decision);
+    page_close(&l.page, "nextCursor", page_number(&l.page, q.below_id));
 }

@@ -2,6 +2,7 @@
 #include "api/handlers.h"
 #include "api/engine/encode.h"
 #include "api/event_feed.h"
+#include "base/must.h"
 
 #include "base/banned.h"
 
@@ -22,52 +23,33 @@ static bool read_after(struct call *c, struct str header, int64_t *ret_after)
 
 /* --- a page ------------------------------------------------------------------------------------------ */
 
-struct page {
-    struct json_writer w;
-    const struct run_row *run;
-    int64_t last, count;
+struct event_list {
+    struct page page;
+    struct run_row run;
+    struct run_event_row from;
 };
 
-static bool encode_item(const void *row, void *arg)
+static enum err_code show_event(struct page *p, const void *row)
 {
-    struct page *p = arg;
-    encode_run_event(&p->w, p->run, row);
-    p->last = ((const struct run_event_row *)row)->seq;
-    p->count++;
-    return true;
+    struct event_list *l = CONTAINER_OF(p, struct event_list, page);
+    encode_run_event(&p->w, &l->run, row);
+    l->from.seq = ((const struct run_event_row *)row)->seq + 1;
+    p->given++;
+    return ERR_OK;
 }
 
+/* A page that is not full is the last one, also of a damaged run that says it has more. */
 static void send_page(struct call *c)
 {
-    int64_t after, limit = PAGE_DEFAULT;
-    struct reader *r;
-    struct run_row run;
-    struct err err;
-    struct str text;
-    if (!read_after(c, STR_ABSENT, &after) || !call_query(c, "limit", &text))
+    struct event_list l = {.page.c = c};
+    struct page *p = &l.page;
+    int64_t after;
+    if (!read_after(c, STR_ABSENT, &after) || !call_limit(c, PAGE_DEFAULT, PAGE_MAX, &p->limit) ||
+        !call_read_run(c, &p->r, &l.run) || !page_open(p))
         return;
-    if (text.ptr && !str_to_int(text, 1, PAGE_MAX, &limit)) {
-        call_fail(c, ERR_REQUEST_MALFORMED, "limit has to be 1 to %d", PAGE_MAX);
-        return;
-    }
-    if (!call_read_run(c, &r, &run))
-        return;
-    struct page p = {.run = &run, .last = after};
-    call_json(c, 200, &p.w);
-    jw_object(&p.w);
-    jw_key(&p.w, "items");
-    jw_array(&p.w);
-    struct run_event_row from = {.run = run.num, .seq = after + 1};
-    if (r->ops->reader_range(r, &table_run_event_row, &from, (size_t)limit, encode_item, &p, &err) !=
-        ERR_OK) {
-        call_problem(c, &err);
-        return;
-    }
-    jw_array_end(&p.w);
-    /* A page that is not full is the last one, also of a damaged run that says it has more. */
-    encode_next(c, &p.w, p.count == limit && p.last < run.last_seq, p.last);
-    jw_object_end(&p.w);
-    call_send(c);
+    l.from = (struct run_event_row){.run = l.run.num, .seq = after + 1};
+    page_walk_rows(p, &table_run_event_row, &l.from, (size_t)p->limit + 1, show_event);
+    page_close(p, "nextCursor", page_number(p, l.from.seq - 1));
 }
 
 /* --- live --------------------------------------------------------------------------------------------- */

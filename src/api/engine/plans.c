@@ -16,18 +16,21 @@ static void fingerprint(const struct json *body, uint8_t out[DIGEST_BYTES])
     strbuf_free(&text);
 }
 
+static void encode_version(struct json_writer *w, const struct plan_version_row *plan)
+{
+    PLAN_VERSION_FIELDS(ENCODE_FIELD)
+}
+
 static void plan_put(struct call *c)
 {
     const struct plan_command *command = (const struct plan_command *)c->command;
     struct json_writer w;
-    call_json(c, command->created ? 201 : 200, &w);
-    jw_object(&w);
-    encode_str(&w, "planId", command->plan->id);
-    encode_str(&w, "planVersion", command->plan->version);
-    encode_int(&w, "steps", command->plan->step_count);
-    encode_time_ms(&w, "createdAt", command->created_ms);
-    jw_object_end(&w);
-    call_send(c);
+    call_object(c, command->created ? 201 : 200, &w);
+    encode_version(&w, &(struct plan_version_row){.plan = command->plan->id,
+                                                  .version = command->plan->version,
+                                                  .step_count = command->plan->step_count,
+                                                  .created_ms = command->created_ms});
+    call_send_object(c, &w);
 }
 
 void handle_put_plan(struct call *c)
@@ -66,64 +69,47 @@ static bool keep_step(const void *row, void *arg)
     return n->count < n->capacity;
 }
 
-static void encode_plan_step(struct json_writer *w, const struct names *n, const struct plan_step_row *p)
+static void put_dependencies(struct json_writer *w, const struct names *steps, struct str numbers)
 {
     uint64_t number;
-    jw_object(w);
-    encode_str(w, "stepId", p->step);
-    jw_key(w, "dependsOn");
     jw_array(w);
-    for (struct str dependencies = p->needs; dependencies.len && varint_take(&dependencies, &number);)
-        if (number < n->count)
-            jw_str(w, n->rows[number].step);
+    while (numbers.len && varint_take(&numbers, &number))
+        if (number < steps->count)
+            jw_str(w, steps->rows[number].step);
     jw_array_end(w);
-    encode_str(w, "queue", p->queue);
-    if (p->config.ptr) {
-        jw_key(w, "config");
-        jw_raw(w, p->config);
-    }
-    encode_int(w, "maxAttempts", p->max_attempts);
-    if (p->timeout_ms)
-        encode_int(w, "timeoutMs", p->timeout_ms);
-    encode_int(w, "delayMs", p->delay_ms);
+}
+
+static void encode_plan_step(struct json_writer *w, const struct names *steps, const struct plan_step_row *s)
+{
+    jw_object(w);
+    PLAN_STEP_FIELDS(ENCODE_FIELD)
     jw_object_end(w);
 }
 
 static void send_plan(struct call *c, const struct plan_row *plan, const struct names *n)
 {
-    struct json_writer w;
-    call_json(c, 200, &w);
-    jw_object(&w);
-    encode_str(&w, "planId", plan->plan);
-    encode_str(&w, "planVersion", plan->version);
-    encode_text(&w, "onFailure", plan_on_failure_text((enum plan_on_failure)plan->on_failure));
-    jw_key(&w, "steps");
-    jw_array(&w);
+    struct json_writer answer, *w = &answer;
+    call_object(c, 200, w);
+    PLAN_HEAD_FIELDS(ENCODE_FIELD)
+    jw_key(w, "steps");
+    jw_array(w);
     for (size_t i = 0; i < n->count; i++)
-        encode_plan_step(&w, n, &n->rows[i]);
-    jw_array_end(&w);
-    encode_time_ms(&w, "createdAt", plan->created_ms);
-    jw_object_end(&w);
-    call_send(c);
+        encode_plan_step(w, n, &n->rows[i]);
+    jw_array_end(w);
+    encode_time_ms(w, "createdAt", plan->created_ms);
+    call_send_object(c, w);
 }
 
 void handle_get_plan(struct call *c)
 {
-    struct tenant_row tenant = {.name = c->claims->tenant_id};
     struct plan_row plan = {.plan = route_param(&c->match, "plan_id"),
                             .version = route_param(&c->match, "plan_version")};
-    bool found = false;
-    struct err err = {.code = ERR_OK};
-    struct reader *r = api_read_begin(c->api, &err);
-    if (!r || r->ops->reader_row(r, &table_tenant_row, &tenant, c->x->arena, &found, &err) != ERR_OK) {
-        call_problem(c, &err);
+    bool found;
+    struct err err;
+    struct reader *r = call_reader(c);
+    if (!r || !call_tenant(c, r, &plan.tenant, &found) ||
+        (found && !call_row(c, r, &table_plan_row, &plan, &found)))
         return;
-    }
-    plan.tenant = tenant.num;
-    if (found && r->ops->reader_row(r, &table_plan_row, &plan, c->x->arena, &found, &err) != ERR_OK) {
-        call_problem(c, &err);
-        return;
-    }
     if (!found) {
         call_fail(c, ERR_PLAN_NOT_FOUND, "your tenant has no plan of this name and version");
         return;
@@ -141,76 +127,39 @@ void handle_get_plan(struct call *c)
 
 /* --- list -------------------------------------------------------------------------------------------- */
 
-enum { LOOK_MAX = 2000, ROWS_A_READ = 256 };
+enum { ROWS_A_READ = 256 };
 
-struct plan_page {
-    struct json_writer w;
-    struct str plan; /* only this one's; absent: all */
-    int64_t limit, given;
-    int64_t last; /* number of the last plan that was looked at */
-    size_t looked, read;
+struct plan_list {
+    struct page page;
+    struct str plan;              /* only this one's; absent: all */
+    struct plan_version_row from; /* -back is the plan's number: the newest stands first */
 };
 
-static bool encode_listed(const void *row, void *arg)
+static enum err_code show_version(struct page *p, const void *row)
 {
     const struct plan_version_row *v = row;
-    struct plan_page *p = arg;
-    p->last = -v->back;
-    p->looked++;
-    p->read++;
-    if (!p->plan.ptr || str_equal(p->plan, v->plan)) {
-        jw_object(&p->w);
-        jw_key(&p->w, "planId");
-        jw_str(&p->w, v->plan);
-        jw_key(&p->w, "planVersion");
-        jw_str(&p->w, v->version);
-        jw_key(&p->w, "steps");
-        jw_int(&p->w, v->step_count);
-        encode_time_ms(&p->w, "createdAt", v->created_ms);
-        jw_object_end(&p->w);
-        p->given++;
-    }
-    return p->given < p->limit && p->looked < LOOK_MAX;
-}
-
-/* Rows are looked at one by one, at most LOOK_MAX: a page may be short and still have a cursor. */
-static enum err_code encode_plans(struct reader *r, int64_t tenant, int64_t below, struct plan_page *p,
-                                  struct err *err)
-{
-    do {
-        struct plan_version_row from = {.tenant = tenant, .back = 1 - (p->last ? p->last : below)};
-        p->read = 0;
-        if (r->ops->reader_range(r, &table_plan_version_row, &from, ROWS_A_READ, encode_listed, p, err) !=
-            ERR_OK)
-            return err->code;
-    } while (p->read == ROWS_A_READ && p->given < p->limit && p->looked < LOOK_MAX);
+    struct plan_list *l = CONTAINER_OF(p, struct plan_list, page);
+    l->from.back = v->back + 1;
+    if (l->plan.ptr && !str_equal(l->plan, v->plan))
+        return ERR_OK;
+    jw_object(&p->w);
+    encode_version(&p->w, v);
+    jw_object_end(&p->w);
+    p->given++;
     return ERR_OK;
 }
 
 void handle_list_plans(struct call *c)
 {
-    struct tenant_row tenant = {.name = c->claims->tenant_id};
-    struct plan_page p = {.given = 0};
-    struct err err = {.code = ERR_OK};
+    struct plan_list l = {.page.c = c};
+    struct page *p = &l.page;
     int64_t below;
     bool found;
-    if (!call_query(c, "planId", &p.plan) || !call_page(c, &p.limit, &below))
+    if (!call_query(c, "planId", &l.plan) || !page_limit(p) || !call_cursor(c, INT64_MAX, &below) ||
+        !page_read(p) || !call_tenant(c, p->r, &l.from.tenant, &found) || !page_open(p))
         return;
-    struct reader *r = api_read_begin(c->api, &err);
-    if (!r || r->ops->reader_row(r, &table_tenant_row, &tenant, c->x->arena, &found, &err) != ERR_OK) {
-        call_problem(c, &err);
-        return;
-    }
-    call_json(c, 200, &p.w);
-    jw_object(&p.w);
-    jw_key(&p.w, "items");
-    jw_array(&p.w);
-    if (found && encode_plans(r, tenant.num, below, &p, &err) != ERR_OK) {
-        call_problem(c, &err);
-        return;
-    }
-    jw_array_end(&p.w);
-    encode_next(c, &p.w, p.given == p.limit || p.looked >= LOOK_MAX, p.last);
-    jw_object_end(&p.w);
-    call_send(c);
+    l.from.back = 1 - below;
+    if (found)
+        page_walk_rows(p, &table_plan_version_row, &l.from, ROWS_A_READ, show_version);
+    page_close(p, "nextCursor", page_number(p, 1 - l.from.back));
 }

@@ -10,7 +10,7 @@
 
 #include "base/banned.h"
 
-enum { LOOK_MAX = 2000, IDS_A_READ = 256, EVENTS_AT_ONCE = 1000 };
+enum { EVENTS_AT_ONCE = 1000 };
 
 /* --- start ------------------------------------------------------------------------------------------- */
 
@@ -18,12 +18,10 @@ static void run_started(struct call *c)
 {
     const struct run_command *command = (const struct run_command *)c->command;
     struct json_writer w;
-    call_json(c, command->created ? 201 : 200, &w);
-    jw_object(&w);
+    call_object(c, command->created ? 201 : 200, &w);
     encode_str(&w, "runId", command->run_id);
     encode_text(&w, "status", run_status_text(command->status));
-    jw_object_end(&w);
-    call_send(c);
+    call_send_object(c, &w);
 }
 
 /* It is read under a path of its own: what cannot stand there as one segment would never be found again. */
@@ -47,22 +45,16 @@ static bool read_run_id(struct call *c, struct str *ret)
     return false;
 }
 
-static struct str text_of(const struct call *c, const char *name)
-{
-    const struct json *m = json_get(c->body, name);
-    return m && m->type == JSON_STRING ? m->text : STR_ABSENT;
-}
-
 void handle_start_run(struct call *c)
 {
     struct run_command *command = ARENA_NEW(c->x->arena, struct run_command);
     const struct json *params = json_get(c->body, "params");
     struct strbuf canonical = {0};
     command->tenant = c->claims->tenant_id;
-    command->plan = text_of(c, "planId");
-    command->version = text_of(c, "planVersion");
-    command->project = text_of(c, "projectId");
-    command->environment = text_of(c, "environmentId");
+    command->plan = json_text(c->body, "planId");
+    command->version = json_text(c->body, "planVersion");
+    command->project = json_text(c->body, "projectId");
+    command->environment = json_text(c->body, "environmentId");
     command->params = params ? params->source : STR_ABSENT;
     if ((int64_t)command->params.len > c->api->config.settings->jobs_payload_max_bytes) {
         call_fail(c, ERR_RUN_INVALID, "params are larger than jobs.payload_max_bytes");
@@ -128,48 +120,34 @@ static enum err_code project(struct reader *reader, const struct run_row *run, s
     return ERR_OK;
 }
 
-static void encode_metadata(struct json_writer *w, const struct run_row *run, bool inconsistent)
+static void put_metadata(struct json_writer *w, const struct run_row *run, bool inconsistent)
 {
-    jw_key(w, "metadata");
     jw_object(w);
     encode_bool(w, "inconsistent", inconsistent);
     encode_str(w, "originalRunId", run->original);
     jw_object_end(w);
 }
 
-static void encode_now(struct json_writer *w, const struct run_row *run)
-{
-    encode_raw(w, "params", run->params);
-    encode_bool(w, "ending", run->ending && !run_status_is_final((enum run_status)run->state));
-    encode_time_ms(w, "queuedAt", run->queued_ms);
-    encode_time_ms(w, "startedAt", run->started_ms);
-    encode_time_ms(w, "endedAt", run->ended_ms);
-}
-
 static void send_run(struct call *c, struct reader *reader, const struct run_row *run, struct reading *r)
 {
     struct err err;
     const struct run_projection *p = r->as_of;
-    call_json(c, 200, &r->w);
-    jw_object(&r->w);
-    encode_run_summary(&r->w, run);
-    jw_key(&r->w, "status");
-    jw_text(&r->w, run_status_text(p ? p->status : (enum run_status)run->state));
-    encode_metadata(&r->w, run, p ? p->invalid != 0 : run->inconsistent != 0);
-    jw_key(&r->w, "lastRunSeq");
-    jw_int(&r->w, p ? p->last_seq : run->last_seq);
-    if (!p)
-        encode_now(&r->w, run);
-    jw_key(&r->w, "steps");
-    jw_array(&r->w);
+    struct json_writer *w = &r->w;
+    call_object(c, 200, w);
+    RUN_IDENTITY_FIELDS(ENCODE_FIELD)
+    RUN_FIELDS(ENCODE_FIELD)
+    if (!p) {
+        RUN_NOW_FIELDS(ENCODE_FIELD)
+    }
+    jw_key(w, "steps");
+    jw_array(w);
     if (reader->ops->reader_range(reader, &table_run_step_row, &(struct run_step_row){.run = run->num},
                                   (size_t)run->step_count, encode_stored_step, r, &err) != ERR_OK) {
         call_problem(c, &err);
         return;
     }
-    jw_array_end(&r->w);
-    jw_object_end(&r->w);
-    call_send(c);
+    jw_array_end(w);
+    call_send_object(c, w);
 }
 
 void handle_get_run(struct call *c)
@@ -205,106 +183,64 @@ void handle_get_run(struct call *c)
 
 /* --- list -------------------------------------------------------------------------------------------- */
 
-struct filter {
+struct run_list {
+    struct page page;
     struct str plan, project;
-    uint8_t bucket;
-    int64_t tenant, limit, below;
+    struct list_query query; /* owner_key: the tenant */
 };
 
-static bool read_filter(struct call *c, struct filter *f)
+/* False: answered. */
+static bool read_filter(struct call *c, struct run_list *l)
 {
     struct str status;
     enum run_status s;
-    if (!call_query(c, "status", &status) || !call_query(c, "planId", &f->plan) ||
-        !call_query(c, "projectId", &f->project) || !call_page(c, &f->limit, &f->below))
+    if (!call_query(c, "status", &status) || !call_query(c, "planId", &l->plan) ||
+        !call_query(c, "projectId", &l->project) || !page_limit(&l->page) ||
+        !call_cursor(c, INT64_MAX, &l->query.below_id))
         return false;
-    f->bucket = LIST_RUNS;
+    l->query.bucket = LIST_RUNS;
     if (!status.ptr)
         return true;
     if (!run_status_of(status, &s)) {
         call_fail(c, ERR_REQUEST_MALFORMED, "status is none of a run");
         return false;
     }
-    f->bucket = (uint8_t)(LIST_RUNS_IN + s);
+    l->query.bucket = (uint8_t)(LIST_RUNS_IN + s);
     return true;
 }
 
-static bool matches(const struct call *c, const struct filter *f, const struct run_row *run)
+static bool matches(const struct run_list *l, const struct run_row *run)
 {
-    return (!f->plan.ptr || str_equal(f->plan, run->plan)) &&
-           (!f->project.ptr || str_equal(f->project, run->project)) &&
-           claims_admit(c->claims, STR_ABSENT, run->project) == TOKEN_OK;
+    return (!l->plan.ptr || str_equal(l->plan, run->plan)) &&
+           (!l->project.ptr || str_equal(l->project, run->project)) &&
+           claims_admit(l->page.c->claims, STR_ABSENT, run->project) == TOKEN_OK;
 }
 
-static void encode_item(struct json_writer *w, const struct run_row *run)
+static enum err_code show_run(struct page *p, int64_t id)
 {
+    struct run_row row = {.num = id}, *run = &row;
+    struct json_writer *w = &p->w;
+    bool found;
+    if (page_row(p, &table_run_row, run, &found) != ERR_OK || !found ||
+        !matches(CONTAINER_OF(p, struct run_list, page), run))
+        return p->err.code;
     jw_object(w);
-    encode_run_summary(w, run);
-    encode_text(w, "status", run_status_text((enum run_status)run->state));
-    encode_bool(w, "inconsistent", run->inconsistent != 0);
-    encode_int(w, "lastRunSeq", run->last_seq);
-    encode_time_ms(w, "startedAt", run->started_ms);
-    encode_time_ms(w, "endedAt", run->ended_ms);
+    RUN_IDENTITY_FIELDS(ENCODE_FIELD)
+    RUN_ITEM_FIELDS(ENCODE_FIELD)
     jw_object_end(w);
-}
-
-/* Rows are looked at one by one, at most LOOK_MAX: a page may be short and still have a cursor. */
-static enum err_code encode_page(struct call *c, struct reader *r, const struct filter *f,
-                                 struct json_writer *w, int64_t *ret_last, struct err *err)
-{
-    int64_t ids[IDS_A_READ], below = f->below, given = 0;
-    size_t count = IDS_A_READ, looked = 0;
-    *ret_last = 0;
-    while (count == IDS_A_READ) {
-        struct list_query q = {
-            .owner_key = f->tenant, .bucket = f->bucket, .below_id = below, .limit = IDS_A_READ};
-        if (r->ops->reader_list(r, &q, ids, &count, err) != ERR_OK)
-            return err->code;
-        for (size_t i = 0; i < count; i++) {
-            struct run_row run = {.num = ids[i]};
-            bool found;
-            if (given == f->limit || looked++ == LOOK_MAX) {
-                *ret_last = below;
-                return ERR_OK;
-            }
-            if (r->ops->reader_row(r, &table_run_row, &run, c->x->arena, &found, err) != ERR_OK)
-                return err->code;
-            below = ids[i];
-            if (found && matches(c, f, &run)) {
-                encode_item(w, &run);
-                given++;
-            }
-        }
-    }
+    p->given++;
     return ERR_OK;
 }
 
 void handle_list_runs(struct call *c)
 {
-    struct filter f = {.tenant = 0};
-    struct tenant_row tenant = {.name = c->claims->tenant_id};
-    struct json_writer w;
-    struct err err;
+    struct run_list l = {.page.c = c};
+    struct page *p = &l.page;
     bool found;
-    int64_t last = 0;
-    if (!read_filter(c, &f))
+    if (!read_filter(c, &l) || !page_read(p) || !call_tenant(c, p->r, &l.query.owner_key, &found) ||
+        !page_open(p))
         return;
-    struct reader *r = api_read_begin(c->api, &err);
-    if (!r || r->ops->reader_row(r, &table_tenant_row, &tenant, c->x->arena, &found, &err) != ERR_OK) {
-        call_problem(c, &err);
-        return;
-    }
-    f.tenant = tenant.num;
-    call_json(c, 200, &w);
-    jw_object(&w);
-    jw_key(&w, "items");
-    jw_array(&w);
-    if (found && encode_page(c, r, &f, &w, &last, &err) != ERR_OK) {
-        call_problem(c, &err);
-        return;
-    }
-    jw_array_end(&w);
-    encode_next(c, &w, last != 0, last);
-    jw_object_end(&w);
-    call_send(c);
+    if (found)
+        page_walk(p, &l.query, NULL, show_run);
+    page_close(p, "nextCursor", page_number(p, l.query.below_id));
 }

@@ -119,11 +119,9 @@ static enum err_code read_signal(struct call *c, struct signal_command *command,
 static void encode_answer(struct json_writer *w, const struct signal_answer *a)
 {
     jw_object(w);
-    encode_uuid_bytes(w, "signalDecisionId",
-                      (struct str){(const char *)a->decision_id.bytes, sizeof a->decision_id.bytes});
+    encode_uuid_bytes(w, "signalDecisionId", uuid_str(&a->decision_id));
     encode_text(w, "decision", signal_decision_text(a->decision));
-    encode_uuid_bytes(w, "policyDecisionId",
-                      (struct str){(const char *)a->policy_id.bytes, sizeof a->policy_id.bytes});
+    encode_uuid_bytes(w, "policyDecisionId", uuid_str(&a->policy_id));
     jw_key(w, "engineResult");
     if (a->processed) {
         jw_object(w);
@@ -263,16 +261,10 @@ void handle_reject_signal(struct call *c)
 static void noted(struct call *c)
 {
     const struct processed_command *command = (const struct processed_command *)c->command;
-    struct json_writer w;
-    if (command->refusal.code != ERR_OK) {
+    if (command->refusal.code != ERR_OK)
         call_problem_of_policy(c, &command->refusal, &command->policy_id);
-        return;
-    }
-    call_json(c, 200, &w);
-    jw_object(&w);
-    encode_bool(&w, "processed", true);
-    jw_object_end(&w);
-    call_send(c);
+    else
+        call_say(c, "processed");
 }
 
 void handle_signal_processed(struct call *c)

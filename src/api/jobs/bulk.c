@@ -165,20 +165,12 @@ static void send_counts(struct call *c, const struct bulk *b)
 {
     struct json_writer w;
     bool more = !b->is_done && !b->filter.nothing;
-    call_json(c, 200, &w);
-    jw_object(&w);
+    call_object(c, 200, &w);
     encode_int(&w, "matched", b->matched);
     encode_int(&w, "changed", b->changed);
     encode_bool(&w, "more", more);
     encode_str(&w, "next_cursor", more ? list_cursor_text(c->x->arena, b->filter.below_id) : STR_ABSENT);
-    jw_object_end(&w);
-    call_send(c);
-}
-
-static struct str text_of(const struct json *object, const char *key)
-{
-    const struct json *j = json_get(object, key);
-    return j && j->type == JSON_STRING ? j->text : STR_ABSENT;
+    call_send_object(c, &w);
 }
 
 /* False: answered. */
@@ -186,15 +178,15 @@ static bool read_filter(struct call *c, struct list_filter *ret)
 {
     const struct json *filter = json_get(c->body, "filter");
     struct err err = {.code = ERR_OK};
-    struct list_query_texts q = {.state = text_of(filter, "state"),
-                                 .outcome = text_of(filter, "outcome"),
-                                 .type = text_of(filter, "type"),
-                                 .kind = text_of(filter, "kind"),
-                                 .work_kind = text_of(filter, "work_kind"),
-                                 .queue = text_of(filter, "queue"),
-                                 .created_after = text_of(filter, "created_after"),
-                                 .created_before = text_of(filter, "created_before"),
-                                 .cursor = text_of(c->body, "cursor")};
+    struct list_query_texts q = {.state = json_text(filter, "state"),
+                                 .outcome = json_text(filter, "outcome"),
+                                 .type = json_text(filter, "type"),
+                                 .kind = json_text(filter, "kind"),
+                                 .work_kind = json_text(filter, "work_kind"),
+                                 .queue = json_text(filter, "queue"),
+                                 .created_after = json_text(filter, "created_after"),
+                                 .created_before = json_text(filter, "created_before"),
+                                 .cursor = json_text(c->body, "cursor")};
     bool is_empty = !q.state.ptr && !q.outcome.ptr && !q.type.ptr && !q.kind.ptr && !q.work_kind.ptr &&
                     !q.queue.ptr && !q.created_after.ptr && !q.created_before.ptr;
     if (is_empty)
@@ -262,12 +254,10 @@ void handle_retry_jobs(struct call *c)
 static void send_purged(struct call *c, const struct bulk *b)
 {
     struct json_writer w;
-    call_json(c, 200, &w);
-    jw_object(&w);
+    call_object(c, 200, &w);
     encode_int(&w, "canceled", b->changed);
     encode_bool(&w, "more", !b->is_done);
-    jw_object_end(&w);
-    call_send(c);
+    call_send_object(c, &w);
 }
 
 void handle_purge_queue(struct call *c)

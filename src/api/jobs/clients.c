@@ -41,14 +41,12 @@ static void client_created(struct call *c)
     char id[UUID_TEXT_LEN + 1];
     uuid_text(&command->client_id, id);
     call_mark_replay(c, command->replayed);
-    call_json(c, 201, &w);
-    jw_object(&w);
+    call_object(c, 201, &w);
     encode_text(&w, "client_id", id);
     jw_key(&w, "webhook_secret"); /* shown once */
     jw_str(&w, command->replayed ? STR_ABSENT : secret_text(c, command->webhook_secret));
     encode_time_ms(&w, "created_at", command->created_ms);
-    jw_object_end(&w);
-    call_send(c);
+    call_send_object(c, &w);
 }
 
 void handle_create_client(struct call *c)
@@ -72,22 +70,16 @@ static void secret_rotated(struct call *c)
 {
     struct rotate_secret_command *command = (struct rotate_secret_command *)c->command;
     struct json_writer w;
-    call_json(c, 200, &w);
-    jw_object(&w);
+    call_object(c, 200, &w);
     encode_str(&w, "webhook_secret", secret_text(c, command->secret));
-    jw_object_end(&w);
-    call_send(c);
+    call_send_object(c, &w);
 }
 
 void handle_rotate_webhook_secret(struct call *c)
 {
     struct rotate_secret_command *command = ARENA_NEW(c->x->arena, struct rotate_secret_command);
-    if (!call_needs_caller(c))
+    if (!call_needs_caller(c) || !call_client_param(c, &command->client_id))
         return;
-    if (!call_uuid_param(c, "client_id", &command->client_id)) {
-        call_fail(c, ERR_CLIENT_NOT_FOUND, "no client has this id");
-        return;
-    }
     command->who = c->who;
     random_bytes(command->secret, sizeof command->secret);
     call_post(c, &command->base, &rotate_secret_command_type, 0, secret_rotated);

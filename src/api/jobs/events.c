@@ -10,12 +10,9 @@ enum { PAGE_DEFAULT = 100, PAGE_MAX = 1000, STREAM_PAGE = 64 };
 
 static bool read_after(struct call *c, const char *parameter, struct str header, int64_t *ret_after)
 {
-    struct err err;
-    struct str text = STR_ABSENT;
-    if (http_query(c->x, parameter, &text, &err) != ERR_OK) {
-        call_problem(c, &err);
+    struct str text;
+    if (!call_query(c, parameter, &text))
         return false;
-    }
     if (!text.ptr)
         text = header;
     *ret_after = 0;
@@ -28,37 +25,20 @@ static bool read_after(struct call *c, const char *parameter, struct str header,
 
 static void send_page(struct call *c)
 {
-    int64_t after, limit;
-    struct reader *r;
+    struct page p = {.c = c};
+    int64_t after;
     struct job_view v;
-    struct err err = {.code = ERR_OK};
-    if (!read_after(c, "cursor", STR_ABSENT, &after) || !call_limit(c, PAGE_DEFAULT, PAGE_MAX, &limit) ||
-        !call_read_job(c, &r, &v))
-        return;
-    struct event *events = ARENA_ARRAY(c->x->arena, struct event, (size_t)limit);
     size_t count = 0;
-    enum err_code code =
-        job_view_events(r, c->x->arena, &v, (uint32_t)after, (size_t)limit, events, &count, &err);
-    if (code != ERR_OK) {
-        call_problem(c, &err);
+    if (!read_after(c, "cursor", STR_ABSENT, &after) || !call_limit(c, PAGE_DEFAULT, PAGE_MAX, &p.limit) ||
+        !call_read_job(c, &p.r, &v) || !page_open(&p))
         return;
-    }
-    struct json_writer w;
-    call_json(c, 200, &w);
-    jw_object(&w);
-    jw_key(&w, "items");
-    jw_array(&w);
+    struct event *events = ARENA_ARRAY(c->x->arena, struct event, (size_t)p.limit);
+    (void)!job_view_events(p.r, c->x->arena, &v, (uint32_t)after, (size_t)p.limit, events, &count, &p.err);
     for (size_t i = 0; i < count; i++)
-        encode_event(&w, &events[i], &v.job);
-    jw_array_end(&w);
-    jw_key(&w, "next_cursor");
+        encode_event(&p.w, &events[i], &v.job);
     uint32_t last = count ? events[count - 1].seq : v.seq;
-    if (last < v.seq)
-        jw_str(&w, arena_printf(c->x->arena, "%u", last));
-    else
-        jw_null(&w);
-    jw_object_end(&w);
-    call_send(c);
+    p.more = last < v.seq;
+    page_close(&p, "next_cursor", page_number(&p, last));
 }
 
 /* --- live ------------------------------------------------------------------------------------------- */

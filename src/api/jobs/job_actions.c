@@ -9,15 +9,13 @@ static void acted(struct call *c, bool with_attempt)
 {
     const struct job_command *command = (const struct job_command *)c->command;
     struct json_writer w;
-    call_json(c, 200, &w);
-    jw_object(&w);
+    call_object(c, 200, &w);
     encode_uuid_v7(&w, "job_id", command->id, command->low);
     encode_text(&w, "state", job_state_text(command->state));
     encode_time_us(&w, "updated_at", command->updated_us);
     if (with_attempt)
         encode_int(&w, "attempt", command->attempt);
-    jw_object_end(&w);
-    call_send(c);
+    call_send_object(c, &w);
 }
 
 static void canceled(struct call *c)

@@ -14,15 +14,13 @@ static void encode_key(struct call *c, int status)
     char text[API_KEY_TEXT_MAX];
     call_mark_replay(c, command->replayed);
     call_trace_id(c, "weir.key_id", command->key_id, command->key_low);
-    call_json(c, status, &w);
-    jw_object(&w);
+    call_object(c, status, &w);
     jw_key(&w, "api_key"); /* only a hash is stored: shown once, null ever after */
     jw_str(&w, command->fresh ? auth_key_text(c->data, command->key_id, text) : STR_ABSENT);
     encode_uuid_v7(&w, "key_id", command->key_id, command->key_low);
     encode_time_ms(&w, "created_at", command->created_ms);
     encode_time_ms(&w, "expires_at", command->expires_ms);
-    jw_object_end(&w);
-    call_send(c);
+    call_send_object(c, &w);
 }
 
 static void key_created(struct call *c)
@@ -36,12 +34,7 @@ static void key_renewed(struct call *c)
 
 static void key_revoked(struct call *c)
 {
-    struct json_writer w;
-    call_json(c, 200, &w);
-    jw_object(&w);
-    encode_bool(&w, "revoked", true);
-    jw_object_end(&w);
-    call_send(c);
+    call_say(c, "revoked");
 }
 
 /* The command of the path's client; NULL: answered. */
@@ -50,11 +43,7 @@ static struct key_command *key_command(struct call *c, enum key_action action)
     struct key_command *command = ARENA_NEW(c->x->arena, struct key_command);
     command->action = action;
     command->who = c->who;
-    if (!call_uuid_param(c, "client_id", &command->client_id)) {
-        call_fail(c, ERR_CLIENT_NOT_FOUND, "no client has this id");
-        return NULL;
-    }
-    return command;
+    return call_client_param(c, &command->client_id) ? command : NULL;
 }
 
 static void add_new_key(struct call *c, struct key_command *command)
@@ -172,9 +161,8 @@ static const char *state_of(const struct api_key_row *key, int64_t now_ms)
     return key->ends_ms ? "replaced" : "active";
 }
 
-static void encode_scopes(struct json_writer *w, unsigned scopes)
+static void put_scopes(struct json_writer *w, unsigned scopes)
 {
-    jw_key(w, "scopes");
     jw_array(w);
     for (int s = 0; s < KEY_SCOPE_COUNT; s++)
         if (scopes & 1u << s)
@@ -182,90 +170,60 @@ static void encode_scopes(struct json_writer *w, unsigned scopes)
     jw_array_end(w);
 }
 
-static void encode_queues(struct json_writer *w, struct str queues)
-{
-    jw_key(w, "queues");
-    if (!queues.ptr) {
-        jw_null(w);
-        return;
-    }
-    jw_array(w);
-    while (queues.len)
-        jw_str(w, str_cut(&queues, ','));
-    jw_array_end(w);
-}
-
 static void encode_listed(struct json_writer *w, const struct api_key_row *key, int64_t now_ms)
 {
     jw_object(w);
-    encode_uuid_v7(w, "key_id", key->id, (uint64_t)key->low);
-    encode_str(w, "name", key->name);
-    encode_text(w, "state", state_of(key, now_ms));
-    encode_scopes(w, key_scopes_of_stored(key->scopes));
-    encode_queues(w, key->queues);
-    encode_time_ms(w, "created_at", key->created_ms);
-    encode_time_ms(w, "expires_at", key->expires_ms);
-    encode_time_ms(w, "revoked_at", key->revoked_ms ? key->revoked_ms : key->ends_ms);
-    encode_time_ms(w, "last_used_at", key->used_ms);
+    KEY_FIELDS(ENCODE_FIELD)
     jw_object_end(w);
 }
 
 /* The keys of a client, newest first; the list of the row bounds them (lifecycle/key_list.h). */
-static enum err_code read_keys(struct call *c, struct reader *r, int64_t client, struct load_row *rows,
-                               size_t *ret_count, struct err *err)
+static enum err_code read_keys(struct page *p, int64_t client, struct load_row *rows, size_t *ret_count)
 {
     struct key_head_row head = {.client = client};
-    bool found = false;
-    if (r->ops->reader_row(r, &table_key_head_row, &head, c->x->arena, &found, err) != ERR_OK)
-        return err->code;
+    bool found;
+    if (page_row(p, &table_key_head_row, &head, &found) != ERR_OK)
+        return p->err.code;
     struct key_list list = key_list_read(head.listed, head.active);
     *ret_count = found ? list.count : 0;
     for (size_t i = 0; i < *ret_count; i++) {
-        struct api_key_row *key = ARENA_NEW(c->x->arena, struct api_key_row);
+        struct api_key_row *key = ARENA_NEW(p->c->x->arena, struct api_key_row);
         key->id = list.ids[list.count - 1 - i];
         rows[i] = (struct load_row){.table = &table_api_key_row, .row = key};
     }
-    return store_read_rows(r, rows, *ret_count, c->x->arena, err);
+    return store_read_rows(p->r, rows, *ret_count, p->c->x->arena, &p->err);
 }
 
-/* The number of the path's client, if the caller may see it. */
-static enum err_code find_client(struct call *c, struct reader *r, int64_t *ret_num, struct err *err)
+/* The number of the path's client, if the caller may see it. False: answered. */
+static bool find_client(struct call *c, int64_t *ret_num)
 {
-    struct uuid id;
-    struct client_row client = {.num = 0};
-    bool found = call_uuid_param(c, "client_id", &id);
-    client.uuid = (struct str){(const char *)id.bytes, sizeof id.bytes};
-    if (found && r->ops->reader_row(r, &table_client_row, &client, c->x->arena, &found, err) != ERR_OK)
-        return err->code;
-    if (!found)
-        return err_set(err, ERR_CLIENT_NOT_FOUND, "no client has this id");
-    if (c->who.kind == PRINCIPAL_KEY && c->who.client != client.num)
-        return err_set(err, ERR_AUTH_FORBIDDEN, "the client is another one");
+    struct uuid id = {{0}};
+    struct client_row client = {.uuid = uuid_str(&id)};
+    bool found;
+    struct reader *r = call_client_param(c, &id) ? call_reader(c) : NULL;
+    if (!r || !call_row(c, r, &table_client_row, &client, &found))
+        return false;
     *ret_num = client.num;
-    return ERR_OK;
+    if (!found)
+        call_fail(c, ERR_CLIENT_NOT_FOUND, "no client has this id");
+    else if (c->who.kind == PRINCIPAL_KEY && c->who.client != client.num)
+        call_fail(c, ERR_AUTH_FORBIDDEN, "the client is another one");
+    else
+        return true;
+    return false;
 }
 
 void handle_list_keys(struct call *c)
 {
-    struct err err = {.code = ERR_OK};
+    struct page p = {.c = c};
     struct load_row rows[KEYS_LISTED_MAX];
     size_t count = 0;
-    int64_t client = 0;
-    struct reader *r = api_read_begin(c->api, &err);
-    if (!r || find_client(c, r, &client, &err) != ERR_OK ||
-        read_keys(c, r, client, rows, &count, &err) != ERR_OK) {
-        call_problem(c, &err);
+    int64_t client;
+    if (!find_client(c, &client) || !page_open(&p))
         return;
-    }
-    struct json_writer w;
-    call_json(c, 200, &w);
-    jw_object(&w);
-    jw_key(&w, "items");
-    jw_array(&w);
-    for (size_t i = 0; i < count; i++)
-        if (rows[i].found)
-            encode_listed(&w, rows[i].row, c->x->received_us / 1000);
-    jw_array_end(&w);
-    jw_object_end(&w);
-    call_send(c);
+    if (read_keys(&p, client, rows, &count) == ERR_OK)
+        for (size_t i = 0; i < count; i++)
+            if (rows[i].found)
+                encode_listed(&p.w, rows[i].row, c->x->received_us / 1000);
+    page_close(&p, NULL, STR_ABSENT);
 }

@@ -2,26 +2,25 @@
 #include "api/handlers.h"
 #include "api/jobs/encode.h"
 #include "api/jobs/job_wait.h"
+#include "lifecycle/work_kinds.h"
 
 #include "base/banned.h"
 
 static void send_job(struct call *c, const struct job_view *v)
 {
-    struct json_writer w;
-    call_json(c, 200, &w);
-    encode_whole_job(&w, v);
-    call_send(c);
+    struct json_writer answer, *w = &answer;
+    call_object(c, 200, w);
+    encode_job_members(w, v);
+    JOB_END_FIELDS(ENCODE_FIELD)
+    call_send_object(c, w);
 }
 
 static bool read_wait_ms(struct call *c, int64_t *ret_ms)
 {
-    struct err err;
     struct str text;
     *ret_ms = 0;
-    if (http_query(c->x, "wait_ms", &text, &err) != ERR_OK) {
-        call_problem(c, &err);
+    if (!call_query(c, "wait_ms", &text))
         return false;
-    }
     if (text.ptr && !str_to_int(text, 0, JOB_WAIT_MS_MAX, ret_ms)) {
         call_fail(c, ERR_REQUEST_MALFORMED, "wait_ms must be 0 to %d", JOB_WAIT_MS_MAX);
         return false;
@@ -43,13 +42,18 @@ void handle_get_job(struct call *c)
         send_job(c, &v);
 }
 
-static void encode_events(struct json_writer *w, const struct job_view *v, const struct event *events,
-                          size_t count)
+static void send_report(struct call *c, const struct job_view *v, const struct event *events, size_t count)
 {
+    struct json_writer answer, *w = &answer;
+    call_object(c, 200, w);
+    ENDED_FIELDS(ENCODE_FIELD)
+    REPORT_FIELDS(ENCODE_FIELD)
+    jw_key(w, "events");
     jw_array(w);
     for (size_t i = 0; i < count; i++)
         encode_event(w, &events[i], &v->job);
     jw_array_end(w);
+    call_send_object(c, w);
 }
 
 void handle_get_report(struct call *c)
@@ -70,17 +74,7 @@ void handle_get_report(struct call *c)
         call_problem(c, &err);
         return;
     }
-    struct json_writer w;
-    call_json(c, 200, &w);
-    jw_object(&w);
-    encode_report_members(&w, &v);
-    encode_int(&w, "attempt", v.attempt);
-    encode_raw(&w, "result", v.result);
-    encode_raw(&w, "error", v.error);
-    jw_key(&w, "events");
-    encode_events(&w, &v, events, count);
-    jw_object_end(&w);
-    call_send(c);
+    send_report(c, &v, events, count);
 }
 
 /* --- explain --------------------------------------------------------------------------------------- */
@@ -191,8 +185,7 @@ void handle_explain_job(struct call *c)
         return;
     }
     struct json_writer w;
-    call_json(c, 200, &w);
-    jw_object(&w);
+    call_object(c, 200, &w);
     encode_uuid_v7(&w, "job_id", v.job.id, (uint64_t)v.job.low);
     encode_text(&w, "state", job_state_text(v.state));
     encode_text(&w, "waiting_on", why.waiting_on);
@@ -203,6 +196,5 @@ void handle_explain_job(struct call *c)
         encode_str(&w, "worker_id", v.task.worker);
     if (v.is_live && v.task.due_ms > c->x->received_us / 1000)
         encode_time_ms(&w, "until", v.task.due_ms);
-    jw_object_end(&w);
-    call_send(c);
+    call_send_object(c, &w);
 }

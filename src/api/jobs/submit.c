@@ -81,8 +81,7 @@ static void batch_submitted(struct call *c)
 {
     struct submit_command *command = (struct submit_command *)c->command;
     struct json_writer w;
-    call_json(c, 202, &w);
-    jw_object(&w);
+    call_object(c, 202, &w);
     jw_key(&w, "results");
     jw_array(&w);
     for (size_t i = 0; i < command->item_count; i++) {
@@ -93,14 +92,10 @@ static void batch_submitted(struct call *c)
                 metrics_idempotent_replay(c->api->metrics);
             continue;
         }
-        jw_object(&w);
-        jw_key(&w, "error");
-        problem_write(&w, &item->err, &c->x->request_id);
-        jw_object_end(&w);
+        call_write_refusal(c, &item->err, &w);
     }
     jw_array_end(&w);
-    jw_object_end(&w);
-    call_send(c);
+    call_send_object(c, &w);
 }
 
 void handle_submit_job_batch(struct call *c)

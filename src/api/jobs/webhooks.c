@@ -60,13 +60,11 @@ static void webhook_created(struct call *c)
     struct json_writer w;
     if (command->replayed)
         http_reply_header(c->x, "Idempotency-Replayed", STR("true"));
-    call_json(c, 201, &w);
-    jw_object(&w);
+    call_object(c, 201, &w);
     encode_uuid_v7(&w, "webhook_id", command->id, command->low);
     encode_time_ms(&w, "created_at", command->created_ms);
     encode_str(&w, "secret", command->replayed ? STR_ABSENT : webhook_secret_text(c->x->arena, secret));
-    jw_object_end(&w);
-    call_send(c);
+    call_send_object(c, &w);
 }
 
 void handle_create_webhook(struct call *c)
@@ -91,74 +89,35 @@ void handle_create_webhook(struct call *c)
     call_post(c, &command->base, &create_webhook_command_type, 0, webhook_created);
 }
 
-static bool encode_webhook(const void *row, void *arg)
+static bool show_webhook(const void *row, void *arg)
 {
     struct json_writer *w = arg;
     const struct webhook_row *hook = row;
-    struct str rest = hook->events;
+    bool is_told = !hook->enabled && hook->disabled_ms;
     jw_object(w);
-    encode_uuid_v7(w, "webhook_id", hook->id, (uint64_t)hook->low);
-    encode_str(w, "url", hook->url);
-    jw_key(w, "events");
-    jw_array(w);
-    while (rest.len)
-        jw_str(w, str_cut(&rest, ','));
-    jw_array_end(w);
-    encode_bool(w, "enabled", hook->enabled != 0);
-    encode_time_ms(w, "created_at", hook->created_ms);
-    encode_time_ms(w, "failing_since", hook->failing_since_ms);
-    bool told = !hook->enabled && hook->disabled_ms;
-    encode_time_ms(w, "disabled_at", told ? hook->disabled_ms : 0);
-    encode_text(w, "disabled_reason",
-                told ? webhook_fault_text((enum webhook_fault)hook->disabled_why) : NULL);
+    WEBHOOK_FIELDS(ENCODE_FIELD)
     jw_object_end(w);
     return true;
 }
 
 void handle_list_webhooks(struct call *c)
 {
-    struct err err;
-    struct json_writer w;
-    struct reader *r = api_read_begin(c->api, &err);
-    if (!r) {
-        call_problem(c, &err);
+    struct page p = {.c = c};
+    if (!page_open(&p))
         return;
-    }
-    call_json(c, 200, &w);
-    jw_object(&w);
-    jw_key(&w, "items");
-    jw_array(&w);
-    enum err_code code =
-        r->ops->reader_of_client(r, &table_webhook_row, c->who.client, encode_webhook, &w, &err);
-    if (code != ERR_OK) {
-        call_problem(c, &err);
-        return;
-    }
-    jw_array_end(&w);
-    jw_key(&w, "next_cursor");
-    jw_null(&w);
-    jw_object_end(&w);
-    call_send(c);
+    (void)!p.r->ops->reader_of_client(p.r, &table_webhook_row, c->who.client, show_webhook, &p.w, &p.err);
+    page_close(&p, "next_cursor", STR_ABSENT);
 }
 
 static void webhook_deleted(struct call *c)
 {
-    struct json_writer w;
-    call_json(c, 200, &w);
-    jw_object(&w);
-    encode_bool(&w, "deleted", true);
-    jw_object_end(&w);
-    call_send(c);
+    call_say(c, "deleted");
 }
 
 void handle_delete_webhook(struct call *c)
 {
     struct delete_webhook_command *command = ARENA_NEW(c->x->arena, struct delete_webhook_command);
-    struct uuid id;
     command->client = c->who.client;
-    if (!call_uuid_param(c, "webhook_id", &id) || !uuid_split_v7(&id, &command->id, &command->low)) {
-        call_fail(c, ERR_WEBHOOK_NOT_FOUND, "no webhook has this id");
-        return;
-    }
-    call_post(c, &command->base, &delete_webhook_command_type, 0, webhook_deleted);
+    if (call_webhook_param(c, &command->id, &command->low))
+        call_post(c, &command->base, &delete_webhook_command_type, 0, webhook_deleted);
 }

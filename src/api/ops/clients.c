@@ -1,14 +1,15 @@
 /* GET /ops/v1/clients, and what an operator does to one of them. */
 #include "api/handlers.h"
-#include "api/jobs/encode.h"
-#include "api/jobs/list_filter.h"
 #include "api/ops/operators.h"
+#include "api/page.h"
 #include "base/log.h"
+#include "base/must.h"
+#include "fields/operator_fields.h"
 #include "jobs/operator_commands.h"
 
 #include "base/banned.h"
 
-enum { CLIENTS_LOOK_MAX = 2000, NUMBERS_A_READ = 64 };
+enum { NUMBERS_A_READ = 64 };
 
 /* --- who is asked about -------------------------------------------------------------------------- */
 
@@ -20,39 +21,27 @@ enum err_code encode_client_id(struct json_writer *w, struct reader *r, struct a
     for (row.keyless = 0; row.keyless <= 1 && !found; row.keyless++)
         if (r->ops->reader_row(r, &table_client_number_row, &row, a, &found, err) != ERR_OK)
             return err->code;
-    char text[UUID_TEXT_LEN + 1];
-    struct uuid id;
-    found = found && row.uuid.len == sizeof id.bytes;
-    if (found) {
-        memcpy(id.bytes, row.uuid.ptr, sizeof id.bytes);
-        uuid_text(&id, text);
-    }
-    encode_text(w, "client_id", found ? text : NULL);
+    encode_uuid_bytes(w, "client_id", found ? row.uuid : STR_ABSENT);
     return ERR_OK;
 }
 
 bool call_query_client(struct call *c, struct reader *r, int64_t *ret_client)
 {
     struct str text;
-    struct uuid id;
-    struct err err;
-    bool found = false;
+    struct uuid id = {{0}};
+    struct client_row row = {.uuid = uuid_str(&id)};
+    bool found;
     *ret_client = 0;
-    if (http_query(c->x, "client_id", &text, &err) != ERR_OK) {
-        call_problem(c, &err);
+    if (!call_query(c, "client_id", &text))
         return false;
-    }
     if (!text.ptr)
         return true;
     if (!uuid_parse(text, &id)) {
         call_fail(c, ERR_REQUEST_MALFORMED, "client_id is not a UUID");
         return false;
     }
-    struct client_row row = {.uuid = {(const char *)id.bytes, sizeof id.bytes}};
-    if (r->ops->reader_row(r, &table_client_row, &row, c->x->arena, &found, &err) != ERR_OK) {
-        call_problem(c, &err);
+    if (!call_row(c, r, &table_client_row, &row, &found))
         return false;
-    }
     if (!found)
         call_fail(c, ERR_CLIENT_NOT_FOUND, "no client has this id");
     *ret_client = row.num;
@@ -61,15 +50,11 @@ bool call_query_client(struct call *c, struct reader *r, int64_t *ret_client)
 
 /* --- the list ------------------------------------------------------------------------------------ */
 
-struct client_page {
-    struct call *c;
-    struct reader *r;
-    struct json_writer w;
+struct client_list {
+    struct page page;
     struct client_number_row at; /* the next one to look at */
-    int64_t limit, shown, looked;
-    bool has_state, full;
+    bool has_state;
     enum client_state state;
-    struct err err;
 };
 
 struct usable_keys {
@@ -94,24 +79,30 @@ struct client_facts {
     bool is_there;
 };
 
-static enum err_code read_facts(struct client_page *p, const struct client_number_row *number,
+static bool is_asked_for(const struct client_list *l, const struct client_facts *f)
+{
+    return !l->has_state || f->state.state == (int64_t)l->state;
+}
+
+static enum err_code read_facts(struct client_list *l, const struct client_number_row *number,
                                 struct client_facts *f)
 {
-    struct reader *r = p->r;
+    struct page *p = &l->page;
     struct arena *a = p->c->x->arena;
     struct stats_row stats = {.client = number->num};
     struct usable_keys keys = {.now_ms = p->c->x->received_us / 1000};
-    bool found, counted = false;
+    bool found, counted;
     *f = (struct client_facts){.client.uuid = arena_str(a, number->uuid), .state.client = number->num};
-    if (r->ops->reader_row(r, &table_client_row, &f->client, a, &f->is_there, &p->err) != ERR_OK ||
-        r->ops->reader_row(r, &table_client_state_row, &f->state, a, &found, &p->err) != ERR_OK)
+    if (page_row(p, &table_client_row, &f->client, &f->is_there) != ERR_OK ||
+        page_row(p, &table_client_state_row, &f->state, &found) != ERR_OK)
         return p->err.code;
     if (!found)
         f->state.state = CLIENT_ACTIVE;
-    if (p->has_state && f->state.state != (int64_t)p->state)
+    if (!is_asked_for(l, f))
         return ERR_OK;
-    if (r->ops->reader_row(r, &table_stats_row, &stats, a, &counted, &p->err) != ERR_OK ||
-        r->ops->reader_of_client(r, &table_api_key_row, number->num, count_key, &keys, &p->err) != ERR_OK)
+    if (page_row(p, &table_stats_row, &stats, &counted) != ERR_OK ||
+        p->r->ops->reader_of_client(p->r, &table_api_key_row, number->num, count_key, &keys, &p->err) !=
+            ERR_OK)
         return p->err.code;
     f->keys = keys.count;
     f->seen_ms = keys.used_ms;
@@ -119,60 +110,19 @@ static enum err_code read_facts(struct client_page *p, const struct client_numbe
     return ERR_OK;
 }
 
-static void encode_client(struct json_writer *w, const struct client_facts *f)
+static enum err_code show_client(struct page *p, const void *row)
 {
-    struct uuid id = {{0}};
-    char text[UUID_TEXT_LEN + 1];
-    if (f->client.uuid.len == sizeof id.bytes)
-        memcpy(id.bytes, f->client.uuid.ptr, sizeof id.bytes);
-    uuid_text(&id, text);
+    struct client_list *l = CONTAINER_OF(p, struct client_list, page);
+    struct json_writer *w = &p->w;
+    struct client_facts facts, *f = &facts;
+    l->at = *(const struct client_number_row *)row;
+    l->at.num++;
+    if (read_facts(l, row, f) != ERR_OK || !f->is_there || !is_asked_for(l, f))
+        return p->err.code;
     jw_object(w);
-    encode_text(w, "client_id", text);
-    encode_text(w, "state", client_state_text((enum client_state)f->state.state));
-    encode_time_ms(w, "created_at", f->client.created_ms);
-    encode_time_ms(w, "changed_at", f->state.changed_ms);
-    encode_time_ms(w, "last_seen_at", f->seen_ms);
-    encode_int(w, "keys", f->keys);
-    encode_int(w, "active_jobs", counts_unfinished(&f->counts));
-    encode_int(w, "queued_jobs", f->counts.by_state[JOB_QUEUED]);
+    CLIENT_FIELDS(ENCODE_FIELD)
     jw_object_end(w);
-}
-
-static bool show_client(const void *row, void *arg)
-{
-    struct client_page *p = arg;
-    struct client_facts f;
-    p->at = *(const struct client_number_row *)row;
-    if (p->shown == p->limit || p->looked++ == CLIENTS_LOOK_MAX) {
-        p->full = true;
-        return false;
-    }
-    if (read_facts(p, row, &f) != ERR_OK)
-        return false;
-    if (f.is_there && (!p->has_state || f.state.state == (int64_t)p->state)) {
-        encode_client(&p->w, &f);
-        p->shown++;
-    }
-    p->at.num++;
-    return true;
-}
-
-/* In the order of their creation: first those that have had a key. */
-static enum err_code show_all(struct client_page *p)
-{
-    for (; p->at.keyless <= 1; p->at = (struct client_number_row){.keyless = p->at.keyless + 1}) {
-        int64_t before;
-        do {
-            struct client_number_row from = p->at;
-            before = p->looked;
-            if (p->r->ops->reader_range(p->r, &table_client_number_row, &from, NUMBERS_A_READ, show_client, p,
-                                        &p->err) != ERR_OK ||
-                p->err.code != ERR_OK)
-                return p->err.code;
-        } while (!p->full && p->looked - before == NUMBERS_A_READ);
-        if (p->full)
-            return ERR_OK;
-    }
+    p->given++;
     return ERR_OK;
 }
 
@@ -185,52 +135,34 @@ static bool parse_cursor(struct str text, struct client_number_row *ret)
 }
 
 /* False: answered. */
-static bool read_query(struct call *c, struct client_page *p)
+static bool read_query(struct call *c, struct client_list *l)
 {
     struct str cursor, state;
-    if (!call_limit(c, LIST_LIMIT_DEFAULT, LIST_LIMIT_MAX, &p->limit))
+    if (!page_limit(&l->page) || !call_query(c, "cursor", &cursor) || !call_query(c, "state", &state))
         return false;
-    if (http_query(c->x, "cursor", &cursor, &p->err) != ERR_OK ||
-        http_query(c->x, "state", &state, &p->err) != ERR_OK) {
-        call_problem(c, &p->err);
-        return false;
-    }
-    p->has_state = state.ptr != NULL;
-    if (p->has_state && !client_state_parse(state, &p->state)) {
+    l->has_state = state.ptr != NULL;
+    if (l->has_state && !client_state_parse(state, &l->state)) {
         call_fail(c, ERR_REQUEST_MALFORMED, "state is active, suspended or deleted");
         return false;
     }
-    if (cursor.ptr && !parse_cursor(cursor, &p->at)) {
-        call_fail(c, ERR_REQUEST_MALFORMED, "cursor is not one that a page gave");
-        return false;
-    }
-    return true;
+    return !cursor.ptr || parse_cursor(cursor, &l->at) || call_bad_cursor(c);
 }
 
+/* In the order of their creation: first those that have had a key. */
 void handle_list_clients(struct call *c)
 {
-    struct client_page p = {.c = c};
-    if (!read_query(c, &p))
+    struct client_list l = {.page.c = c};
+    struct page *p = &l.page;
+    if (!read_query(c, &l) || !page_open(p))
         return;
-    p.r = api_read_begin(c->api, &p.err);
-    if (!p.r) {
-        call_problem(c, &p.err);
-        return;
+    while (l.at.keyless <= 1 && !p->more && p->err.code == ERR_OK) {
+        int64_t keyless = l.at.keyless;
+        page_walk_rows(p, &table_client_number_row, &l.at, NUMBERS_A_READ, show_client);
+        if (!p->more)
+            l.at = (struct client_number_row){.keyless = keyless + 1};
     }
-    call_json(c, 200, &p.w);
-    jw_object(&p.w);
-    jw_key(&p.w, "items");
-    jw_array(&p.w);
-    if (show_all(&p) != ERR_OK) {
-        call_problem(c, &p.err);
-        return;
-    }
-    jw_array_end(&p.w);
-    jw_key(&p.w, "next_cursor");
-    jw_str(&p.w, p.full ? arena_printf(c->x->arena, "%lld-%lld", (long long)p.at.keyless, (long long)p.at.num)
-                        : STR_ABSENT);
-    jw_object_end(&p.w);
-    call_send(c);
+    page_close(p, "next_cursor",
+               arena_printf(c->x->arena, "%lld-%lld", (long long)l.at.keyless, (long long)l.at.num));
 }
 
 /* --- one of them --------------------------------------------------------------------------------- */
@@ -245,16 +177,14 @@ static void acted(struct call *c)
         log_line(LOG_WARN, "operator_action", "action", LOG_TEXT(operator_action_text(command->action)),
                  "client_id", LOG_TEXT(id), "actor", LOG_STR(command->actor), "state",
                  LOG_TEXT(client_state_text(command->state)), "changed", LOG_INT(command->changed), NULL);
-    call_json(c, 200, &w);
-    jw_object(&w);
+    call_object(c, 200, &w);
     encode_text(&w, "client_id", id);
     encode_text(&w, "state", client_state_text(command->state));
     if (command->action == OPERATOR_PURGE_JOBS) {
         encode_int(&w, "canceled", command->changed);
         encode_bool(&w, "more", command->id_count == OPERATOR_IDS_MAX);
     }
-    jw_object_end(&w);
-    call_send(c);
+    call_send_object(c, &w);
 }
 
 struct key_ids {
@@ -272,8 +202,7 @@ static bool note_key(const void *row, void *arg)
 /* What the command is about besides the client: its unfinished jobs, or its keys. */
 static enum err_code read_ids(struct call *c, struct operator_command *command, struct err *err)
 {
-    struct client_row client = {
-        .uuid = {(const char *)command->client_id.bytes, sizeof command->client_id.bytes}};
+    struct client_row client = {.uuid = uuid_str(&command->client_id)};
     bool found = false;
     struct reader *r = api_read_begin(c->api, err);
     if (!r || r->ops->reader_row(r, &table_client_row, &client, c->x->arena, &found, err) != ERR_OK)
@@ -296,10 +225,8 @@ static void act(struct call *c, enum operator_action action)
     struct err err = {.code = ERR_OK};
     command->action = action;
     command->actor = call_actor(c);
-    if (!call_uuid_param(c, "client_id", &command->client_id)) {
-        call_fail(c, ERR_CLIENT_NOT_FOUND, "no client has this id");
+    if (!call_client_param(c, &command->client_id))
         return;
-    }
     bool reads = action == OPERATOR_PURGE_JOBS || action == OPERATOR_DELETE;
     if (reads && read_ids(c, command, &err) != ERR_OK) {
         call_problem(c, &err);

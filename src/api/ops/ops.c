@@ -21,12 +21,10 @@ static void timestamp(struct call *c, struct json_writer *w)
 static void send_status(struct call *c, bool good, const char *yes, const char *no)
 {
     struct json_writer w;
-    call_json(c, good ? 200 : 503, &w);
-    jw_object(&w);
+    call_object(c, good ? 200 : 503, &w);
     encode_text(&w, "status", good ? yes : no);
     timestamp(c, &w);
-    jw_object_end(&w);
-    call_send(c);
+    call_send_object(c, &w);
 }
 
 void handle_get_health(struct call *c)
@@ -85,8 +83,7 @@ void handle_get_readiness(struct call *c)
         call_fail(c, ERR_EXEC_WORKER_UNAVAILABLE, "no worker has been heard of lately");
         return;
     }
-    call_json(c, store && !draining ? 200 : 503, &w);
-    jw_object(&w);
+    call_object(c, store && !draining ? 200 : 503, &w);
     encode_text(&w, "status", store && !draining ? "ready" : "not_ready");
     jw_key(&w, "checks");
     jw_object(&w);
@@ -101,8 +98,7 @@ void handle_get_readiness(struct call *c)
     add_if(&w, draining, "server", "down");
     jw_object_end(&w);
     timestamp(c, &w);
-    jw_object_end(&w);
-    call_send(c);
+    call_send_object(c, &w);
 }
 
 static void look_at_server(const struct http_server *s, struct metrics_around *around)
@@ -122,12 +118,10 @@ void handle_accept_clock(struct call *c)
     struct json_writer w;
     log_line(LOG_WARN, "clock_accepted", NULL);
     kernel_accept_clock(c->api->kernel);
-    call_json(c, 200, &w);
-    jw_object(&w);
+    call_object(c, 200, &w);
     encode_text(&w, "status", "accepted");
     timestamp(c, &w);
-    jw_object_end(&w);
-    call_send(c);
+    call_send_object(c, &w);
 }
 
 /* What cannot be read now is shown as it was read last. */

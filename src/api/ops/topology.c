@@ -135,8 +135,7 @@ void handle_get_topology(struct call *c)
 {
     struct json_writer w;
     struct err err = {.code = ERR_OK};
-    call_json(c, 200, &w);
-    jw_object(&w);
+    call_object(c, 200, &w);
     if (topology_write(c->api->topology, &w, &err) != ERR_OK) {
         call_problem(c, &err);
         return;
@@ -149,31 +148,17 @@ void handle_get_topology(struct call *c)
     overload_write_slos(c->api->overload, &w);
     jw_key(&w, "signal_bus");
     write_bus(&w);
-    jw_object_end(&w);
-    call_send(c);
+    call_send_object(c, &w);
 }
 
 /* --- metrics --------------------------------------------------------------------------------------- */
-
-static int64_t number_of(const struct json *object, const char *key)
-{
-    const struct json *value = json_get(object, key);
-    int64_t number = 0;
-    return value && json_to_int(value, &number) ? number : 0;
-}
-
-static struct str text_of(const struct json *object, const char *key)
-{
-    const struct json *value = json_get(object, key);
-    return value && value->type == JSON_STRING ? value->text : STR("");
-}
 
 static int64_t count_processes(const struct json *root, struct str domain)
 {
     const struct json *processes = json_get(root, "processes");
     int64_t count = 0;
     for (const struct json *p = processes ? processes->child : NULL; p; p = p->next)
-        count += str_equal(text_of(p, "domain"), domain) && str_is(text_of(p, "state"), "running");
+        count += str_equal(json_text(p, "domain"), domain) && str_is(json_text(p, "state"), "running");
     return count;
 }
 
@@ -184,8 +169,8 @@ static void write_family(const struct json *root, const char *name, const char *
     const struct json *domains = json_get(root, "domains");
     metrics_head(out, name, type, help);
     for (const struct json *d = domains ? domains->child : NULL; d; d = d->next) {
-        struct str domain = text_of(d, "name");
-        int64_t value = key ? number_of(d, key) : count_processes(root, domain);
+        struct str domain = json_text(d, "name");
+        int64_t value = key ? json_int(d, key, 0) : count_processes(root, domain);
         strbuf_addf(out, "%s{domain=\"%.*s\"} %lld\n", name, STR_ARG(domain), (long long)value);
     }
 }
@@ -194,7 +179,7 @@ static void write_number(const struct json *root, const char *name, const char *
                          struct strbuf *out)
 {
     metrics_head(out, name, "counter", help);
-    strbuf_addf(out, "%s %lld\n", name, (long long)number_of(root, key));
+    strbuf_addf(out, "%s %lld\n", name, (long long)json_int(root, key, 0));
 }
 
 static void write_failures(struct strbuf *out)
@@ -234,7 +219,7 @@ void topology_cascades(struct topology *t, struct overload_cascades *ret)
     pthread_mutex_lock(&t->lock);
     if (refresh(t, &err) == ERR_OK) {
         const struct json *times = json_get(t->root, "cascades_at_ms");
-        ret->count = number_of(t->root, "cascades");
+        ret->count = json_int(t->root, "cascades", 0);
         for (const struct json *j = times ? times->child : NULL; j && ret->times < LENGTH_OF(ret->at_ms);
              j = j->next)
             ret->times += json_to_int(j, &ret->at_ms[ret->times]);

@@ -21,7 +21,7 @@ enum {
 
 static void copy_text(char *out, size_t size, const struct json *object, const char *name)
 {
-    struct str text = judge_text(object, name);
+    struct str text = json_text(object, name);
     snprintf(out, size, "%.*s", STR_ARG(text));
 }
 
@@ -105,7 +105,7 @@ static bool came(struct traffic_account *a, const struct traffic_answer *answer)
     if (answer->status >= 200 && answer->status < 300 && answer->json)
         return true;
     cli_fault("another client is refused: HTTP %ld %.*s", answer->status,
-              STR_ARG(judge_text(answer->json, "code")));
+              STR_ARG(json_text(answer->json, "code")));
     a->sim->fatal = CLI_FAILED;
     return false;
 }
@@ -125,7 +125,7 @@ static void client_came(void *self, const struct traffic_answer *answer)
     if (!came(a, answer))
         return;
     copy_text(a->secret, sizeof a->secret, answer->json, "webhook_secret");
-    struct str id = judge_text(answer->json, "client_id");
+    struct str id = json_text(answer->json, "client_id");
     snprintf(path, sizeof path, "/v1/clients/%.*s/keys", (int)(id.len < 40 ? id.len : 40),
              id.ptr ? id.ptr : "");
     traffic_calls_send(a->sim->calls, &(struct traffic_request){.caller = &a->sim->registrar,
@@ -171,7 +171,7 @@ struct traffic_account *traffic_account_free(struct traffic_account *a)
 
 static bool may_come_again(const struct json *problem)
 {
-    struct str code = judge_text(problem, "code");
+    struct str code = json_text(problem, "code");
     return str_is(code, err_wire(ERR_REQUEST_RATE_LIMITED)) || str_is(code, err_wire(ERR_EXEC_QUEUE_FULL)) ||
            str_is(code, err_wire(ERR_STORAGE_DB_ERROR)) || str_is(code, err_wire(ERR_STORAGE_UNAVAILABLE));
 }
@@ -277,17 +277,16 @@ static void listing_came(void *self, const struct traffic_answer *answer)
     a->polling = false;
     strbuf_clear(&a->cursor);
     if (answer->status != 200 || !items) {
-        cli_fault("GET /v1/jobs answered %ld %.*s", answer->status,
-                  STR_ARG(judge_text(answer->json, "code")));
+        cli_fault("GET /v1/jobs answered %ld %.*s", answer->status, STR_ARG(json_text(answer->json, "code")));
         a->sim->fatal = CLI_FAILED;
         return;
     }
     for (const struct json *job = items->child; job; job = job->next) {
-        struct traffic_case *c = case_of(a, judge_text(job, "job_id"));
+        struct traffic_case *c = case_of(a, json_text(job, "job_id"));
         if (c)
             traffic_case_seen(c, job);
     }
-    struct str next = judge_text(answer->json, "next_cursor");
+    struct str next = json_text(answer->json, "next_cursor");
     strbuf_add_str(&a->cursor, next);
     if (next.len)
         a->poll_at_ms = 0; /* older ones stand on the next page */

@@ -73,8 +73,7 @@ void traffic_case_submit(struct traffic_case *c)
 static void write_time(struct json_writer *w, int64_t us)
 {
     char text[TIME_TEXT_MAX];
-    jw_key(w, "execution_at");
-    jw_str(w, time_text_us(us, text));
+    encode_str(w, "execution_at", time_text_us(us, text));
 }
 
 void traffic_case_write(const struct traffic_case *c, struct json_writer *w, const char *other_value)
@@ -82,27 +81,21 @@ void traffic_case_write(const struct traffic_case *c, struct json_writer *w, con
     char key[96];
     snprintf(key, sizeof key, "sim-%s-%lld-%d", c->sim->run_id, (long long)c->number, c->tries);
     jw_object(w);
-    jw_key(w, "type");
-    jw_text(w, c->yard.due_us ? "DEFERRED" : "EXECUTE");
-    jw_key(w, "work_kind");
-    jw_text(w, c->yard.expected->name);
-    jw_key(w, "idempotency_key");
-    jw_text(w, key);
+    encode_text(w, "type", c->yard.due_us ? "DEFERRED" : "EXECUTE");
+    encode_text(w, "work_kind", c->yard.expected->name);
+    encode_text(w, "idempotency_key", key);
     if (c->yard.due_us)
         write_time(w, c->yard.due_us);
     if (c->yard.expected->help == HELP_CANCEL_QUEUED) {
-        jw_key(w, "queue");
-        jw_text(w, "traffic.nobody"); /* no worker asks for it: QUEUED until the cancel comes */
+        encode_text(w, "queue", "traffic.nobody"); /* no worker asks for it: QUEUED until the cancel comes */
     }
     if (c->port) {
-        jw_key(w, "callback");
-        jw_text(w, receiver_url(c->port));
+        encode_text(w, "callback", receiver_url(c->port));
     }
     if (other_value) {
         jw_key(w, "payload");
         jw_object(w);
-        jw_key(w, "differs");
-        jw_text(w, other_value);
+        encode_text(w, "differs", other_value);
         jw_object_end(w);
     }
     jw_object_end(w);
@@ -126,7 +119,7 @@ void traffic_case_call(struct traffic_case *c, const char *method, const char *r
 void traffic_case_accepted(struct traffic_case *c, const struct json *accepted)
 {
     struct traffic_finding f;
-    struct str id = judge_text(accepted, "job_id"), state = judge_text(accepted, "state");
+    struct str id = json_text(accepted, "job_id"), state = json_text(accepted, "state");
     const char *wanted = c->yard.due_us ? "CREATED" : "QUEUED";
     c->account->jobs++;
     TAILQ_REMOVE(&c->account->to_submit, c, link);
@@ -135,7 +128,7 @@ void traffic_case_accepted(struct traffic_case *c, const struct json *accepted)
     traffic_moved(c->sim);
     snprintf(c->job_id, sizeof c->job_id, "%.*s", (int)(id.len < UUID_TEXT_LEN ? id.len : UUID_TEXT_LEN),
              id.ptr ? id.ptr : "");
-    if (!time_parse_us(judge_text(accepted, "created_at"), &c->created_us) || id.len != UUID_TEXT_LEN) {
+    if (!time_parse_us(json_text(accepted, "created_at"), &c->created_us) || id.len != UUID_TEXT_LEN) {
         finding_set(&f, look_server, "202 with job_id, state and created_at", "an answer without them");
         traffic_case_end(c, &f);
     } else if (c->yard.expected->help == HELP_REFUSAL) {
@@ -165,7 +158,7 @@ void traffic_case_refused(struct traffic_case *c, long status, const struct json
         traffic_case_end(c, right ? NULL : &f);
         return;
     }
-    struct str code = judge_text(problem, "code"), detail = judge_text(problem, "detail");
+    struct str code = json_text(problem, "code"), detail = json_text(problem, "detail");
     finding_set(&f, look_server, "202", "HTTP %ld %.*s %.*s", status, STR_ARG(code),
                 (int)(detail.len < 100 ? detail.len : 100), detail.ptr ? detail.ptr : "");
     traffic_case_end(c, &f);
@@ -184,7 +177,7 @@ void traffic_case_seen(struct traffic_case *c, const struct json *job)
     enum job_state state;
     int64_t attempt = 0;
     const struct json *j = json_get(job, "attempt");
-    if (c->step != STEP_FOLLOWED || !job_state_parse(judge_text(job, "state"), &state) ||
+    if (c->step != STEP_FOLLOWED || !job_state_parse(json_text(job, "state"), &state) ||
         !job_state_is_final(state) || !j || !json_to_int(j, &attempt) || attempt < c->attempt)
         return; /* a listing may have been read before the last retry */
     traffic_moved(c->sim);
@@ -217,7 +210,7 @@ static void report_came(void *self, const struct traffic_answer *answer)
     traffic_moved(c->sim);
     if (answer->status != 200) {
         finding_set(&f, look_server, "200 and a report, as the job is final", "HTTP %ld %.*s", answer->status,
-                    STR_ARG(judge_text(answer->json, "code")));
+                    STR_ARG(json_text(answer->json, "code")));
         traffic_case_end(c, &f);
         return;
     }

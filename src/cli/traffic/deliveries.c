@@ -78,7 +78,7 @@ static void log_came(void *self, const struct traffic_answer *a)
     int64_t next_us = 0, now_ms = traffic_now_ms();
     if (a->status != 200) {
         finding_set(&f, look_log, "200 and the delivery log", "HTTP %ld %.*s", a->status,
-                    STR_ARG(judge_text(a->json, "code")));
+                    STR_ARG(json_text(a->json, "code")));
         traffic_case_end(c, &f);
         return;
     }

@@ -16,7 +16,7 @@ static bool status_is(struct traffic_case *c, const struct traffic_answer *a, lo
     if (a->status == wanted)
         return true;
     snprintf(expected, sizeof expected, "%s answered %ld", what, wanted);
-    finding_set(&f, look_log, expected, "HTTP %ld %.*s", a->status, STR_ARG(judge_text(a->json, "code")));
+    finding_set(&f, look_log, expected, "HTTP %ld %.*s", a->status, STR_ARG(json_text(a->json, "code")));
     traffic_case_end(c, &f);
     return false;
 }
@@ -44,7 +44,7 @@ static void cancelled(void *self, const struct traffic_answer *a)
     struct traffic_finding f;
     if (!status_is(c, a, 200, "a cancel is"))
         return;
-    struct str state = judge_text(a->json, "state");
+    struct str state = json_text(a->json, "state");
     if (str_is(state, "CANCELED")) {
         traffic_case_follow(c);
     } else if (c->yard.expected->help == HELP_CANCEL_RUNNING && str_is(state, "SUCCEEDED")) {
@@ -64,7 +64,7 @@ static void cancel(struct traffic_case *c)
 static bool stream_event(void *self, const struct json *event)
 {
     struct traffic_case *c = self;
-    if (!str_is(judge_text(event, "event_name"), "job.running"))
+    if (!str_is(json_text(event, "event_name"), "job.running"))
         return true;
     cancel(c);
     return false;
@@ -127,7 +127,7 @@ static void replay_came(void *self, const struct traffic_answer *a)
     struct traffic_finding f;
     if (!status_is(c, a, 202, "the same key with an equal body is"))
         return;
-    struct str id = judge_text(a->json, "job_id");
+    struct str id = json_text(a->json, "job_id");
     if (str_is(id, c->job_id) && a->replayed) {
         send_again(c, "yes", conflict_came);
         return;
@@ -162,7 +162,7 @@ static void retried(void *self, const struct traffic_answer *a)
     if (!status_is(c, a, 200, "a retry is"))
         return;
     const struct json *j = json_get(a->json, "attempt");
-    struct str state = judge_text(a->json, "state");
+    struct str state = json_text(a->json, "state");
     /* Of a retry that had to be sent twice the second finds the job further on. */
     if (j && json_to_int(j, &attempt) && attempt == c->attempt && !str_is(state, "FAILED")) {
         traffic_case_follow(c);
@@ -206,12 +206,12 @@ static void still_waiting(void *self, const struct traffic_answer *a)
     struct traffic_finding f;
     if (!status_is(c, a, 200, "reading the job is"))
         return;
-    if (str_is(judge_text(a->json, "state"), "CREATED")) {
+    if (str_is(json_text(a->json, "state"), "CREATED")) {
         cancel(c);
         return;
     }
     finding_set(&f, look_log, "CREATED until its time, a year from now", "state %.*s",
-                STR_ARG(judge_text(a->json, "state")));
+                STR_ARG(json_text(a->json, "state")));
     traffic_case_end(c, &f);
 }
 

@@ -26,12 +26,6 @@ bool finding_set(struct traffic_finding *f, const char *next, const char *expect
     return false;
 }
 
-struct str judge_text(const struct json *object, const char *name)
-{
-    const struct json *j = json_get(object, name);
-    return j && j->type == JSON_STRING ? j->text : STR_ABSENT;
-}
-
 static bool member_int(const struct json *object, const char *name, int64_t *ret)
 {
     const struct json *j = json_get(object, name);
@@ -49,7 +43,7 @@ static bool text_is(const struct json *object, const char *name, const char *wan
                     struct traffic_finding *f)
 {
     char expected[100];
-    if (wanted ? str_equal(judge_text(object, name), str_of(wanted))
+    if (wanted ? str_equal(json_text(object, name), str_of(wanted))
                : !json_get(object, name) || json_get(object, name)->type == JSON_NULL)
         return true;
     snprintf(expected, sizeof expected, "%s %s", name, wanted ? wanted : "null");
@@ -173,7 +167,7 @@ bool judge_report(const struct traffic_yardstick *y, const struct json *report, 
 bool judge_refusal(long status, const struct json *problem, long wanted_status, const char *wanted_code,
                    struct traffic_finding *ret)
 {
-    struct str code = judge_text(problem, "code");
+    struct str code = json_text(problem, "code");
     char expected[100];
     if (status == wanted_status && str_equal(code, str_of(wanted_code)))
         return true;

@@ -5,7 +5,7 @@
 #ifndef WEIR_TRAFFIC_JUDGE_H
 #define WEIR_TRAFFIC_JUDGE_H
 
-#include "base/json.h"
+#include "base/json_members.h"
 #include "cli/traffic/expectation.h"
 
 struct traffic_finding {
@@ -52,7 +52,6 @@ bool judge_refusal(long status, const struct json *problem, long wanted_status, 
 double judge_scale_of(int64_t ran_ms, int64_t duration_ms);
 
 bool finding_set(struct traffic_finding *f, const char *next, const char *expected, const char *found_format,
-                 ...) __attribute__((format(printf, 4, 5)));        /* always false */
-struct str judge_text(const struct json *object, const char *name); /* a member's string; absent: none */
+                 ...) __attribute__((format(printf, 4, 5))); /* always false */
 
 #endif

@@ -42,7 +42,7 @@ static struct tally tally_of(const struct json *delivery)
         t.last_good = is_2xx(status);
         t.good += t.last_good;
         t.failed += status == 500;
-        t.hung += !status && str_is(judge_text(a, "error"), "timeout");
+        t.hung += !status && str_is(json_text(a, "error"), "timeout");
         t.last_ms = (j = json_get(a, "duration_ms")) && json_to_int(j, &t.last_ms) ? t.last_ms : 0;
     }
     return t;
@@ -71,7 +71,7 @@ static bool one_is_right(enum traffic_help help, bool first, const struct json *
                          const struct traffic_delivery *seen, struct traffic_finding *f)
 {
     char expected[150];
-    struct str state = judge_text(delivery, "state"), name = judge_text(delivery, "event_name");
+    struct str state = json_text(delivery, "state"), name = json_text(delivery, "event_name");
     struct tally t = tally_of(delivery);
     const char *fault = fault_of(help, first, state, &t);
     if (fault) {
@@ -82,7 +82,7 @@ static bool one_is_right(enum traffic_help help, bool first, const struct json *
                            (int)(state.len < 20 ? state.len : 20), state.ptr ? state.ptr : "", t.all, t.good,
                            t.failed, t.hung);
     }
-    if (!str_equal(judge_text(delivery, "delivery_id"), seen->id))
+    if (!str_equal(json_text(delivery, "delivery_id"), seen->id))
         return finding_set(f, look_log, "deliveries in the order of the events",
                            "webhook-id %.*s came in its place", (int)(seen->id.len < 60 ? seen->id.len : 60),
                            seen->id.ptr);
@@ -97,10 +97,10 @@ static int64_t open_until_us(const struct json *items)
 {
     int64_t next_us = 0, us;
     for (const struct json *d = items->child; d; d = d->next)
-        if (str_is(judge_text(d, "state"), "pending")) {
+        if (str_is(json_text(d, "state"), "pending")) {
             if (!next_us)
                 next_us = -1;
-            if (time_parse_us(judge_text(d, "next_attempt_at"), &us) && us > next_us)
+            if (time_parse_us(json_text(d, "next_attempt_at"), &us) && us > next_us)
                 next_us = us;
         }
     return next_us;

@@ -18,14 +18,14 @@ static const char look_scale[] =
 
 static struct str name_of(const struct json *event)
 {
-    struct str name = judge_text(event, "event_name");
+    struct str name = json_text(event, "event_name");
     return str_starts(name, "job.") ? (struct str){name.ptr + 4, name.len - 4} : name;
 }
 
 static int64_t time_of(const struct json *event)
 {
     int64_t us = 0;
-    return time_parse_us(judge_text(event, "timestamp"), &us) ? us : 0;
+    return time_parse_us(json_text(event, "timestamp"), &us) ? us : 0;
 }
 
 /* The pattern with its bracket written out, as "created queued ... ". */
@@ -85,10 +85,10 @@ static bool event_joins(const struct json *before, const struct json *e, int64_t
                            (long long)found_seq, (long long)seq);
     if (!before)
         return true;
-    if (!str_equal(judge_text(e, "prev_state"), judge_text(before, "next_state")))
+    if (!str_equal(json_text(e, "prev_state"), json_text(before, "next_state")))
         return finding_set(f, look_events, "each event begins in the state where the one before ended",
                            "event %lld begins in %.*s, the one before ended in %.*s", (long long)seq,
-                           STR_ARG(judge_text(e, "prev_state")), STR_ARG(judge_text(before, "next_state")));
+                           STR_ARG(json_text(e, "prev_state")), STR_ARG(json_text(before, "next_state")));
     if (time_of(e) <= time_of(before))
         return finding_set(f, look_events, "event times that rise",
                            "event %lld is not later than the one before", (long long)seq);
@@ -103,7 +103,7 @@ bool judge_events(const struct traffic_yardstick *y, const struct json *events, 
     if (!names_match(y, events, f))
         return false;
     for (const struct json *e = events->child; e; before = e, e = e->next) {
-        struct str scenario = judge_text(json_get(e, "payload"), "scenario");
+        struct str scenario = json_text(json_get(e, "payload"), "scenario");
         if (!event_joins(before, e, ++seq, f))
             return false;
         if (!str_is(scenario, y->expected->name))
@@ -172,8 +172,8 @@ static bool report_agrees(const struct json *report, const struct json *events, 
         running = str_is(name_of(e), "running") ? e : running;
         last = str_is(name_of(e), "retries_exhausted") ? last : e;
     }
-    bool started = time_parse_us(judge_text(report, "started_at"), &started_us);
-    bool finished = time_parse_us(judge_text(report, "finished_at"), &finished_us);
+    bool started = time_parse_us(json_text(report, "started_at"), &started_us);
+    bool finished = time_parse_us(json_text(report, "finished_at"), &finished_us);
     if (started != (running != NULL) || !finished || !j || !json_to_int(j, &duration_ms))
         return finding_set(
             f, look_events, "started_at exactly when it ran; finished_at and duration_ms always",

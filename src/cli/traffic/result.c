@@ -40,13 +40,10 @@ static void write_kind(const struct traffic *s, int kind, struct json_writer *w)
                   {"unexpected", n->unexpected},
                   {"again", n->again}};
     jw_object(w);
-    jw_key(w, "kind");
-    jw_text(w, s->expected[kind].name);
-    jw_key(w, "expected");
-    jw_text(w, traffic_end_text(&s->expected[kind]));
+    encode_text(w, "kind", s->expected[kind].name);
+    encode_text(w, "expected", traffic_end_text(&s->expected[kind]));
     for (size_t i = 0; i < LENGTH_OF(counts); i++) {
-        jw_key(w, counts[i].name);
-        jw_int(w, counts[i].value);
+        encode_int(w, counts[i].name, counts[i].value);
     }
     jw_key(w, "p50_ms");
     jw_double(w, ms_at(n, 0.5));
@@ -58,16 +55,11 @@ static void write_kind(const struct traffic *s, int kind, struct json_writer *w)
 static void write_surprise(const struct traffic_surprise *u, struct json_writer *w)
 {
     jw_object(w);
-    jw_key(w, "kind");
-    jw_text(w, kind_name(u));
-    jw_key(w, "job_id");
-    jw_text(w, u->job_id[0] ? u->job_id : NULL);
-    jw_key(w, "expected");
-    jw_text(w, u->finding.expected);
-    jw_key(w, "found");
-    jw_text(w, u->finding.found);
-    jw_key(w, "look_at");
-    jw_text(w, u->finding.next);
+    encode_text(w, "kind", kind_name(u));
+    encode_text(w, "job_id", u->job_id[0] ? u->job_id : NULL);
+    encode_text(w, "expected", u->finding.expected);
+    encode_text(w, "found", u->finding.found);
+    encode_text(w, "look_at", u->finding.next);
     jw_object_end(w);
 }
 
@@ -89,8 +81,7 @@ static void write_totals(const struct traffic *s, struct json_writer *w)
         {"broken", (int64_t)calls.broken},
     };
     for (size_t i = 0; i < LENGTH_OF(totals); i++) {
-        jw_key(w, totals[i].name);
-        jw_int(w, totals[i].value);
+        encode_int(w, totals[i].name, totals[i].value);
     }
     jw_key(w, "time_scale");
     jw_double(w, s->time_scale);
@@ -104,10 +95,8 @@ static void write_left_out(const struct traffic *s, struct json_writer *w)
     for (int k = 0; k < WORK_KIND_COUNT; k++)
         if (s->left_out[k]) {
             jw_object(w);
-            jw_key(w, "kind");
-            jw_text(w, s->expected[k].name);
-            jw_key(w, "why");
-            jw_text(w, s->left_out[k]);
+            encode_text(w, "kind", s->expected[k].name);
+            encode_text(w, "why", s->left_out[k]);
             jw_object_end(w);
         }
     jw_array_end(w);
@@ -119,12 +108,9 @@ static void write_samples(const struct traffic *s, struct json_writer *w)
     for (int i = 0; i < s->sample_count; i++) {
         const struct traffic_sample *p = &s->samples[i];
         jw_object(w);
-        jw_key(w, "at_ms");
-        jw_int(w, p->at_ms);
-        jw_key(w, "judged");
-        jw_int(w, p->judged);
-        jw_key(w, "in_flight");
-        jw_int(w, p->in_flight);
+        encode_int(w, "at_ms", p->at_ms);
+        encode_int(w, "judged", p->judged);
+        encode_int(w, "in_flight", p->in_flight);
         jw_key(w, "core_bytes");
         if (p->core_bytes >= 0)
             jw_int(w, p->core_bytes);
@@ -254,8 +240,7 @@ static void show_table(const struct traffic *s)
             all.latency.slots[i] += n->latency.slots[i];
     }
     add_row(t, "all", "", &all);
-    text_table_show(t, stdout);
-    text_table_free(t);
+    text_table_show_and_free(t);
 }
 
 static void add_line(struct text_table *t, const char *name, const char *text)

@@ -161,10 +161,10 @@ static int submit_probe(struct traffic *s, enum work_kind kind, char job_id[UUID
     if (code == CLI_OK)
         code = server_judge(&answer, server_advice_key);
     if (code == CLI_OK) {
-        struct str id = judge_text(answer.json, "job_id");
+        struct str id = json_text(answer.json, "job_id");
         snprintf(job_id, UUID_TEXT_LEN + 1, "%.*s", STR_ARG(id));
         int64_t half_us = (clock_wall_us(&clock_system) - sent_us) / 2;
-        if (time_parse_us(judge_text(answer.json, "created_at"), &created_us))
+        if (time_parse_us(json_text(answer.json, "created_at"), &created_us))
             s->clock_offset_us = created_us - (sent_us + half_us);
         if (llabs(s->clock_offset_us) < half_us + 5000)
             s->clock_offset_us = 0; /* created_at is in whole milliseconds: one clock */
@@ -276,7 +276,7 @@ static enum reach read_reach(const struct json *page)
             status = json_get(a, "status");
             if (status && status->type != JSON_NULL)
                 return REACH_ARRIVES;
-            reach = str_is(judge_text(a, "error"), "refused_by_policy") ? REACH_DENIED : REACH_FAILS;
+            reach = str_is(json_text(a, "error"), "refused_by_policy") ? REACH_DENIED : REACH_FAILS;
         }
     }
     return reach;
