@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/must.h"
 #include "base/time_text.h"
-#include "core/task_owners.h"
+#include "unit/kernel/task_owners.h"
 #include "faults/sim_image.h"
 #include "jobs/client_commands.h"
 #include "jobs/job_commands.h"

@@ -6,8 +6,11 @@
 #include "sample_contract/note_tables.h"
 #include "store/change_set.h"
 #include "store/live.h"
+#include "store/verify_rules.h"
 
 #define ALL_TABLES(T) STORE_TABLES(T) NOTE_TABLES(T)
 #include "store/define_tables.h"
 
 #include "base/banned.h"
+
+const struct verify_rules *const verify_rules[] = {&verify_jobs, &verify_runs, NULL};

@@ -1,6 +1,6 @@
-/* core/task_owners.h - the owners of tasks, given to the kernel when it is made. A new owner is one line. */
-#ifndef WEIR_CORE_TASK_OWNERS_H
-#define WEIR_CORE_TASK_OWNERS_H
+/* unit/kernel/task_owners.h - the owners of tasks, as core has them from its contracts: tests have no API. */
+#ifndef WEIR_TESTS_TASK_OWNERS_H
+#define WEIR_TESTS_TASK_OWNERS_H
 
 #include "engine/step_task.h"
 #include "jobs/deliver.h"
