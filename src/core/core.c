@@ -217,6 +217,7 @@ static void make_kernel(struct core *c)
                               .more_lane_count = c->more_lane_count,
                               .settings = c->start->settings,
                               .owners = task_owners,
+                              .owner_count = LENGTH_OF(task_owners),
                               .clock = &clock_system,
                               .watch = {.committed = api_committed,
                                         .batch_end = api_batch_end,

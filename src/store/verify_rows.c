@@ -70,11 +70,11 @@ static bool note_task(const void *row, void *arg)
     const int64_t shared[] = {r->low,        r->client,         r->type,        r->kind,         r->priority,
                               r->created_ms, r->max_runtime_ms, r->max_retries, r->queue_ttl_ms, r->retry};
     verify_seen(v);
-    if (r->owner == TASK_OWNER_DELIVERY) {
+    if (task_is_stream(r)) {
         verify_stream(v, r);
         return true;
     }
-    if (r->owner == TASK_OWNER_STEP) {
+    if (!task_is_job(r)) {
         verify_step_task(v, r);
         return true;
     }

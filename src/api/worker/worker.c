@@ -8,6 +8,8 @@
 #include "api/worker/encode_step_task.h"
 #include "api/worker/worker_items.h"
 #include "base/must.h"
+#include "engine/step_task.h"
+#include "jobs/deliver.h"
 
 #include "base/banned.h"
 
@@ -70,7 +72,7 @@ static enum err_code read_claimed(struct call *c, const struct claim_command *cl
     size_t missing_count = 0;
     for (uint32_t i = 0; i < count; i++) {
         const struct claimed_task *t = &claim->tasks[i];
-        if (t->owner != TASK_OWNER_JOB)
+        if (!task_id_is_job(t->id))
             continue;
         ret_jobs[i] = ARENA_NEW(c->x->arena, struct job_row);
         if (recent_jobs_find(c->api->recent_jobs, t->id, c->x->arena, ret_jobs[i]))
@@ -90,14 +92,27 @@ static enum err_code read_claimed(struct call *c, const struct claim_command *cl
     return ERR_OK;
 }
 
+static bool encode_step(struct call *c, struct json_writer *w, struct delivery_reads *reads,
+                        const struct claimed_task *t, struct err *err)
+{
+    return encode_step_task(c, w, reads->reader, t, err);
+}
+
+/* What a worker gets to read about a claimed task that is no job's. */
+static const struct {
+    const struct task_owner *owner;
+    bool (*encode)(struct call *c, struct json_writer *w, struct delivery_reads *reads,
+                   const struct claimed_task *t, struct err *err);
+} encoders[] = {{&delivery_task_owner, encode_delivery_task}, {&step_task_owner, encode_step}};
+
 static void encode_claimed(struct call *c, struct json_writer *w, const struct claimed_task *t,
                            const struct job_row *job, struct delivery_reads *reads, struct err *err)
 {
     if (job)
         encode_task(c, w, t, job);
-    else if (t->owner != TASK_OWNER_JOB && (reads->reader || (reads->reader = api_read_begin(c->api, err))))
-        (void)(t->owner == TASK_OWNER_STEP ? encode_step_task(c, w, reads->reader, t, err)
-                                           : encode_delivery_task(c, w, reads, t, err));
+    for (size_t i = 0; i < LENGTH_OF(encoders); i++)
+        if (encoders[i].owner == t->owner && (reads->reader || (reads->reader = api_read_begin(c->api, err))))
+            (void)encoders[i].encode(c, w, reads, t, err);
 }
 
 static void claimed(struct call *c);
