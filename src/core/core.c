@@ -179,6 +179,7 @@ static void make_kernel(struct core *c)
                               .more_lane_count = c->more_lane_count,
                               .settings = c->start->settings,
                               .owners = c->api->contracts.owners,
+                              .owner_count = c->api->contracts.task_count,
                               .clock = &clock_system,
                               .watch = {.committed = api_committed,
                                         .batch_end = api_batch_end,

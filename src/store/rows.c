@@ -12,8 +12,8 @@
 
 #include "base/banned.h"
 
-/* A step's task has an id of unit_id() and a bit that says that it is no job's; those of deliveries are
+/* The id of a task is one of unit_id(), and a bit says that it is no job's; only those of streams are
  * hashes. */
-_Static_assert(TASK_OWNER_STEP == 2 && TASK_ID_OF_STREAM - 1 == 576460752303423487, "as TASK_COLUMNS has it");
+_Static_assert(TASK_ID_OF_OTHERS - 1 == 576460752303423487, "as TASK_COLUMNS has it");
 
 const struct verify_rules *const verify_rules[] = {&verify_jobs, &verify_runs, NULL};

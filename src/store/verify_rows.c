@@ -85,11 +85,11 @@ static void check_task(struct verify *v, const struct task_row *r)
 
 bool verify_job_task(struct verify *v, const struct task_row *t)
 {
-    if (t->owner == TASK_OWNER_DELIVERY)
+    if (task_is_stream(t))
         verify_stream(v, t);
-    else if (t->owner == TASK_OWNER_JOB)
+    else if (task_is_job(t))
         check_task(v, t);
-    return t->owner == TASK_OWNER_DELIVERY || t->owner == TASK_OWNER_JOB;
+    return task_is_stream(t) || task_is_job(t);
 }
 
 static bool note_end(const void *row, void *arg)

@@ -246,7 +246,7 @@ static bool note_alert(const void *row, void *arg)
 
 static bool check_task(struct verify *v, const struct task_row *t)
 {
-    if (t->owner != TASK_OWNER_STEP)
+    if (t->owner != STEP_TASK_OWNER)
         return false;
     const char *broken = task_broken_rule(t);
     if (broken)

@@ -70,7 +70,7 @@ static enum err_code read_claimed(struct call *c, const struct claim_command *cl
     size_t missing_count = 0;
     for (uint32_t i = 0; i < count; i++) {
         const struct claimed_task *t = &claim->tasks[i];
-        if (t->owner != TASK_OWNER_JOB)
+        if (!task_id_is_job(t->id))
             continue;
         ret_jobs[i] = ARENA_NEW(c->x->arena, struct job_row);
         if (recent_jobs_find(recent, t->id, c->x->arena, ret_jobs[i]))
@@ -93,11 +93,11 @@ static enum err_code read_claimed(struct call *c, const struct claim_command *cl
 static void encode_claimed(struct call *c, struct json_writer *w, const struct claimed_task *t,
                            const struct job_row *job, struct reader **r, struct err *err)
 {
-    const struct contract_task *kind = c->api->contracts.tasks[t->owner];
+    encode_task_fn *encode = contract_set_encoder(&c->api->contracts, t->owner);
     if (job)
         encode_task(c, w, t, job);
-    else if (kind->encode && (*r || (*r = api_read_begin(c->api, err))))
-        (void)kind->encode(c, w, *r, t, err);
+    else if (encode && (*r || (*r = api_read_begin(c->api, err))))
+        (void)encode(c, w, *r, t, err);
 }
 
 static void claimed(struct call *c);

@@ -189,7 +189,7 @@ static void post_items(struct call *c, enum worker_form form, const struct comma
         decode_item(c, schema, j, &command->items[command->item_count++]);
     command->base.weight = (int64_t)command->item_count;
     for (size_t i = 0; i < command->item_count; i++)
-        command->base.for_first_lane |= task_id_is_stream(command->items[i].id);
+        command->base.for_first_lane |= !task_id_is_job(command->items[i].id);
     call_post(c, &command->base, type, 0, finish);
 }
 

@@ -6,10 +6,10 @@
 #include "jobs/deliver.h"
 #include "jobs/job_move.h"
 
-static const struct task_owner *const task_owners[TASK_OWNER_COUNT] = {
-    [TASK_OWNER_JOB] = &job_task_owner,
-    [TASK_OWNER_DELIVERY] = &delivery_task_owner,
-    [TASK_OWNER_STEP] = &step_task_owner,
+static const struct task_owner *const task_owners[] = {
+    &job_task_owner,
+    &delivery_task_owner,
+    &step_task_owner,
 };
 
 #endif
