@@ -23,14 +23,13 @@ struct kernel_stats;
 struct overload_queues;
 struct verify_rules;
 
-/* Writes a claimed task as its worker gets it: one object; none for a task that is gone. False with err set
- * when the store cannot be read. HTTP thread. */
-typedef bool encode_task_fn(struct call *c, struct json_writer *w, struct reader *r,
-                            const struct claimed_task *t, struct err *err);
-
+/* A kind of task: its owner (kernel/task_owner.h), and how a claimed one is told to its worker. */
 struct contract_task {
-    const struct task_owner *owner; /* kernel/task_owner.h */
-    encode_task_fn *encode;         /* NULL: the worker API itself writes these, read together (jobs) */
+    const struct task_owner *owner;
+    /* Writes one task object; none for a task that is gone. False with err set when the store cannot be read.
+     * NULL: the worker API itself writes these, read together (jobs). HTTP thread. */
+    bool (*encode)(struct call *c, struct json_writer *w, struct reader *r, const struct claimed_task *t,
+                   struct err *err);
 };
 
 struct contract {

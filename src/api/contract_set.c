@@ -9,7 +9,7 @@ static void add_tasks(struct contract_set *s, const struct contract *c)
     for (const struct contract_task *t = c->tasks; t && t->owner; t++) {
         MUST(s->task_count < CONTRACT_TASKS_MAX);
         s->owners[s->task_count] = t->owner;
-        s->encoders[s->task_count++] = t->encode;
+        s->tasks[s->task_count++] = t;
     }
 }
 
@@ -44,13 +44,13 @@ void *contract_set_self(const struct contract_set *s, const struct contract *c)
     return s->list[i].self;
 }
 
-encode_task_fn *contract_set_encoder(const struct contract_set *s, const struct task_owner *owner)
+const struct contract_task *contract_set_task(const struct contract_set *s, const struct task_owner *owner)
 {
     size_t i = 0;
     while (i < s->task_count && s->owners[i] != owner)
         i++;
     MUST(i < s->task_count); /* a task has an owner that the kernel was given */
-    return s->encoders[i];
+    return s->tasks[i];
 }
 
 /* `call` for each contract that has the function, in order. */

@@ -12,8 +12,8 @@ struct contract_set {
         void *self;
     } list[CONTRACTS_MAX]; /* those that are open */
     size_t count;
-    const struct task_owner *owners[CONTRACT_TASKS_MAX]; /* of all of them, for kernel_config */
-    encode_task_fn *encoders[CONTRACT_TASKS_MAX];        /* of the owners, in the same order */
+    const struct task_owner *owners[CONTRACT_TASKS_MAX];   /* of all of them, for kernel_config */
+    const struct contract_task *tasks[CONTRACT_TASKS_MAX]; /* of the owners, in the same order */
     size_t task_count;
 };
 
@@ -24,8 +24,7 @@ void contract_set_close(struct contract_set *s); /* the last one first */
 /* The state of a contract that MUST be in the set. */
 void *contract_set_self(const struct contract_set *s, const struct contract *c);
 
-/* NULL: the owner has none. */
-encode_task_fn *contract_set_encoder(const struct contract_set *s, const struct task_owner *owner);
+const struct contract_task *contract_set_task(const struct contract_set *s, const struct task_owner *owner);
 
 void contract_set_stop(const struct contract_set *s);
 void contract_set_committed(const struct contract_set *s, const struct unit *u);

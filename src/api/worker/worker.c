@@ -93,11 +93,11 @@ static enum err_code read_claimed(struct call *c, const struct claim_command *cl
 static void encode_claimed(struct call *c, struct json_writer *w, const struct claimed_task *t,
                            const struct job_row *job, struct reader **r, struct err *err)
 {
-    encode_task_fn *encode = contract_set_encoder(&c->api->contracts, t->owner);
+    const struct contract_task *kind = contract_set_task(&c->api->contracts, t->owner);
     if (job)
         encode_task(c, w, t, job);
-    else if (encode && (*r || (*r = api_read_begin(c->api, err))))
-        (void)encode(c, w, *r, t, err);
+    else if (kind->encode && (*r || (*r = api_read_begin(c->api, err))))
+        (void)kind->encode(c, w, *r, t, err);
 }
 
 static void claimed(struct call *c);
