@@ -128,7 +128,7 @@ def planted():
                                    '#define EVENT_SEEN EVENT_PREFIX "seen"\n',
             topology_lists.SETTINGS: 'INT(runtime_a_max_restarts, "r", 3, 0, 9, "") '
                                      'INT(runtime_a_max_seconds, "s", 10, 1, 9, "")',
-            topology_lists.PROCESSES: '#define PROCESS_LIST(X) '
+            topology_lists.PROCESSES: '#define WEIR_PROCESSES(X) '
                                       'X(P, "p", "does it", A, 1, SANDBOX_P, false)\n\n',
             "src/domains/p/README.md": readme,
             DOC: "# T\n" + doc}

@@ -59,7 +59,8 @@ OF_NO_STORE = [f"tests/{name}.py" for name in (
     "scenarios/test_load_mix", "scenarios/test_non_goals", "scenarios/test_work_kinds",
     "webhooks/test_broken_receivers")]
 TRAFFIC = "tests/api/test_traffic.py"  # most of it is about its own table and flags
-ON_POSTGRES = ["tests/api", "tests/scenarios", "tests/webhooks", "tests/harness/test_postgres.py",
+ON_POSTGRES = ["tests/api", "tests/scenarios", "tests/webhooks", "tests/sample_contract",
+               "tests/harness/test_postgres.py",
                "tests/faults/test_postgres_start.py", "tests/faults/test_postgres_leases.py",
                "tests/faults/test_postgres_listener.py",
                *("--ignore=" + path for path in OF_NO_STORE + [TRAFFIC])]

@@ -100,7 +100,7 @@ def defaults(root):
 
 @dataclass
 class Process:
-    """A row of PROCESS_LIST."""
+    """A row of WEIR_PROCESSES."""
     name: str
     does: str
     domain: str  # its id
@@ -113,7 +113,7 @@ def processes(root):
     """Every process, in the order of the list."""
     sandboxes = dict(re.findall(rf"X\((\w+), {TEXT}\)", body(source(root, SANDBOXES), "SANDBOX_LIST")))
     rows = re.findall(rf'X\(\w+, {TEXT},\s*{TEXT},\s*(\w+),\s*(?:s->)?(\w+),([^"]*?)(true|false)',
-                      body(source(root, PROCESSES), "PROCESS_LIST"))
+                      body(source(root, PROCESSES), "WEIR_PROCESSES"))
     return [Process(name, does, domain, count,
                     [sandboxes.get(found, "") for found in re.findall(r"SANDBOX_(\w+)", rest)],
                     store == "true")

@@ -11,20 +11,17 @@
 #include "api/address_limits.h"
 #include "api/auth.h"
 #include "api/client_ids.h"
-#include "api/contracts.h"
+#include "api/route_bodies.h"
+#include "api/contract_set.h"
 #include "api/credential.h"
-#include "api/engine/signal_schemas.h"
 #include "api/followers.h"
 #include "api/metrics.h"
-#include "api/metrics/queues.h"
 #include "api/ops/topology.h"
 #include "api/overload.h"
-#include "api/queue_flows.h"
 #include "api/rate_limit.h"
 #include "api/reads.h"
 #include "api/token_auth.h"
 #include "api/traces.h"
-#include "api/worker/recent_jobs.h"
 #include "base/clock.h"
 #include "base/heart.h"
 #include "base/json.h"
@@ -89,20 +86,11 @@ struct route_info {
 extern const struct route api_routes[];
 extern const size_t api_route_count;
 
-/* Items that the worker API checks one by one. X(name, the schema's name in the contract) */
-#define WORKER_FORMS(X)                                                                                      \
-    X(START, "TaskRef") X(HEARTBEAT, "Heartbeat") X(FINISH, "Finish") X(RELEASE, "Release")
-#define X(name, schema) WORKER_FORM_##name,
-enum worker_form { WORKER_FORMS(X) WORKER_FORM_COUNT };
-#undef X
-
-struct inbox;
 struct api_config {
     const struct settings *settings;
     const struct clock *clock;
     const char *topology_path;
-    const struct inbox *inbox;            /* its counters; may be NULL */
-    const _Atomic int64_t *keys_expiring; /* jobs/purge.h; may be NULL */
+    const struct contract *const *contracts; /* ends with NULL; lives as long as the API */
 };
 
 /* One request on its way. In the exchange's arena. */
@@ -130,18 +118,13 @@ struct api {
     struct api_config config;
     struct kernel *kernel;
     struct http_server *server;
+    struct contract_set contracts;
     struct router *router;
-    struct contracts *contracts;
-    const struct schema *submit_schema;
-    const struct schema *worker_forms[WORKER_FORM_COUNT];
-    struct signal_schemas *signal_schemas;
+    struct route_bodies *bodies;
     struct auth *auth;
     struct token_auth *token_auth;
-    struct signal_limits *signal_limits;
-    struct policy_point *policy_point; /* NULL: none is asked */
     struct key_uses *key_uses;
     bool is_dev; /* the environment is dev */
-    bool logs_transitions;
     struct rate_limit *rate_limit;
     struct address_limits *address_limits;
     struct metrics *metrics;
@@ -149,10 +132,7 @@ struct api {
     struct traces *traces; /* NULL: off */
     struct client_ids *client_ids;
     struct followers *followers;
-    struct queue_flows *queue_flows;
-    struct queue_metrics *queue_metrics;
     struct reads *reads;
-    struct recent_jobs *recent_jobs;
     struct topology *topology;
     struct key_ring *keys;      /* that tokens are signed with */
     uint64_t token_key_changes; /* of them, that those who last were told of; api_tick() */
@@ -175,8 +155,14 @@ void api_on_round_end(void *context); /* context: the api */
 /* Other nodes wrote (enum store_hint, or'ed). Any thread. */
 void api_hint(struct api *a, unsigned hints);
 void api_committed(void *self, const struct unit *u);
+/* kernel_config.housekeep and its kin, of all contracts. */
+bool api_housekeep(void *self, struct unit *u);
+bool api_save(void *self, struct unit *u);
+void api_saved(void *self, bool stored);
 void api_batch_end(void *self);
 void api_inline_batch_end(void *self); /* the same, when an HTTP thread has committed */
+/* An API key or a token's key is refused from now on: nothing that was known of them holds. Any thread. */
+void api_keys_changed(struct api *a);
 /* Now and then, from a thread that waits for no disk but in here, where its heart says so. */
 void api_tick(struct api *a, struct heart *heart);
 void api_inline_commit_begins(void *self); /* an HTTP thread begins an inline commit */

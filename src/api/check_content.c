@@ -101,7 +101,7 @@ static const struct json empty_object = {.type = JSON_OBJECT};
 bool check_body(struct call *c)
 {
     struct err err;
-    const struct route_body *body = contracts_body(c->api->contracts, c->route_number);
+    const struct route_body *body = route_bodies_of(c->api->bodies, c->route_number);
     c->body = &empty_object;
     if (c->x->method == HTTP_GET || c->x->method == HTTP_HEAD)
         return true;

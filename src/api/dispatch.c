@@ -2,7 +2,6 @@
 #include <stdatomic.h>
 
 #include "api/checks.h"
-#include "api/engine/policy_point.h"
 #include "api/issuer_fetches.h"
 #include "base/log.h"
 
@@ -16,7 +15,7 @@ static bool is_internal(const struct http_exchange *x)
 
 static bool serve_internal(struct api *a, struct http_exchange *x)
 {
-    return is_internal(x) && (traces_serve(a->traces, x) || policy_point_serve(a->policy_point, x) ||
+    return is_internal(x) && (traces_serve(a->traces, x) || contract_set_serve_internal(&a->contracts, x) ||
                               issuer_fetches_serve(a, x) || overload_serve(a->overload, x));
 }
 

@@ -40,6 +40,7 @@ struct metrics *metrics_free(struct metrics *m); /* NULL is fine; always returns
 /* --- the commit thread ---------------------------------------------------------------------------- */
 
 void metrics_committed(struct metrics *m, const struct unit *u);
+void metrics_jobs_committed(struct metrics *m, const struct unit *u);
 void metrics_webhook_disabled(struct metrics *m, enum webhook_fault why);
 void metrics_run_events(struct metrics *m, size_t count);
 void metrics_signal(struct metrics *m, enum signal_decision decision);
@@ -74,11 +75,24 @@ struct metrics_around {
     bool has_tls; /* the following fields are about TLS */
     int64_t tls_expires_at;
     uint64_t handshakes[HTTP_HANDSHAKE_END_COUNT];
-    int64_t keys_expiring; /* API keys; -1: not known here */
-    uint64_t log_dropped, spans, spans_dropped, inbox_taken, inbox_refused, policy_asked, policy_unanswered;
+    uint64_t log_dropped, spans, spans_dropped;
 };
-/* Announces a family; its samples follow. For those who add some of their own (ops/topology.c). */
-void metrics_head(struct strbuf *out, const char *name, const char *type, const char *help);
 void metrics_write(struct metrics *m, const struct metrics_around *around, struct strbuf *out);
+struct metrics_of_jobs {
+    uint64_t inbox_taken, inbox_refused;
+    int64_t keys_expiring; /* API keys; -1: not known here */
+};
+void metrics_write_jobs(const struct metrics *m, const struct kernel_stats *k,
+                        const struct metrics_of_jobs *around, struct strbuf *out);
+/* asked, unanswered: questions to the policy decision point. */
+void metrics_write_runs(const struct metrics *m, uint64_t asked, uint64_t unanswered, struct strbuf *out);
+
+/* For those who add families of their own (a contract's write_metrics). A family is announced, then its
+ * samples follow; `labels` is `name="value"` or empty. */
+void metrics_head(struct strbuf *out, const char *name, const char *type, const char *help);
+void metrics_sample(struct strbuf *out, const char *name, const char *labels, uint64_t value);
+/* A family of one sample. */
+void metrics_counter(struct strbuf *out, const char *name, const char *help, uint64_t value);
+void metrics_gauge(struct strbuf *out, const char *name, const char *help, uint64_t value);
 
 #endif

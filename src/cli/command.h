@@ -39,8 +39,14 @@ struct invocation {
     char **argv;
 };
 
-extern const struct command command_table[];
-extern const size_t command_count;
+/* A table of commands ends with a NULL name, the list of tables (command_tables.c) with NULL. Help shows the
+ * commands in this order. */
+extern const struct command *const command_tables[];
+extern const struct command job_commands[], run_commands[];
+enum { COMMANDS_MAX = 200 };
+#define EACH_COMMAND(c)                                                                                      \
+    for (const struct command *const *table_ = command_tables; *table_; table_++)                            \
+        for (const struct command *c = *table_; c->name; c++)
 
 /* Longest command whose words begin `words`; NULL when none does. */
 const struct command *command_find(const char *const *words, size_t count, size_t *ret_used);
@@ -68,7 +74,7 @@ int cli_settings_err(const struct err *err);
 MUST_CHECK enum err_code cli_settings_load(const struct invocation *in, struct settings *ret_settings,
                                            struct err *err);
 
-/* The functions of the table in cli.c. */
+/* The functions of the tables. */
 command_fn command_serve, command_help, command_version, command_config_show, command_config_markdown;
 command_fn command_client_create, command_client_key_create, command_client_key_list,
     command_client_key_renew, command_client_key_revoke, command_client_list, command_client_suspend,

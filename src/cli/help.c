@@ -1,4 +1,4 @@
-/* Help comes from the two tables: commands (cli.c) and flags (flags.h). */
+/* Help comes from the two tables: commands (command_tables.c) and flags (flags.h). */
 #include "cli/command.h"
 
 #include "base/banned.h"
@@ -55,8 +55,8 @@ static void print_all(FILE *out)
 {
     fputs("weir " WEIR_VERSION " - a durable job queue\n\nusage: weir COMMAND [ARGUMENT...] [FLAG...]\n\n",
           out);
-    for (size_t i = 0; i < command_count; i++)
-        print_line(out, &command_table[i]);
+    EACH_COMMAND (c)
+        print_line(out, c);
     fputs("\n`weir COMMAND --help` shows a command's flags. `-o json` gives JSON; data goes to stdout,\n"
           "messages to stderr. ",
           out);
@@ -66,21 +66,21 @@ static void print_all(FILE *out)
 bool help_print(FILE *out, const char *const *words, size_t count)
 {
     size_t used, found = 0;
-    const struct command *c = command_find(words, count, &used);
+    const struct command *named = command_find(words, count, &used);
     if (!count) {
         print_all(out);
         return true;
     }
-    if (c && used == count) {
-        print_command(out, c);
+    if (named && used == count) {
+        print_command(out, named);
         return true;
     }
-    for (size_t i = 0; i < command_count; i++) {
-        if (!begins_with(command_table[i].name, words, count))
+    EACH_COMMAND (c) {
+        if (!begins_with(c->name, words, count))
             continue;
         if (!found++)
             fputs("usage:\n", out);
-        print_line(out, &command_table[i]);
+        print_line(out, c);
     }
     if (found)
         fputs("\nAdd --help to any of them for its flags.\n", out);

@@ -2,7 +2,7 @@
 #include "base/must.h"
 #include "cli/json_argument.h"
 #include "cli/run_internal.h"
-#include "schema/contract.h"
+#include "schema/openapi.h"
 
 #include "base/banned.h"
 

@@ -12,10 +12,8 @@
 #include "base/log.h"
 #include "base/store_url.h"
 #include "config/settings.h"
-#include "core/task_owners.h"
+#include "core/contracts.h"
 #include "core/tls_watch.h"
-#include "jobs/inbox.h"
-#include "jobs/purge.h"
 #include "runtime/data_lock.h"
 #include "runtime/failure_modes.h"
 #include "runtime/link_watch.h"
@@ -40,7 +38,6 @@ enum {
     OWN_DESCRIPTORS_MAX = 1024, /* files, sockets and pipes besides the connections of clients */
     AWAIT_FIRST_MS = 100,       /* between looks for a database that is away */
     AWAIT_MAX_MS = 2000,
-    PURGE_WAITS_MS = 60000,
 };
 
 struct core {
@@ -56,9 +53,6 @@ struct core {
     struct api *api;
     struct tls_watch tls;
     struct http_server *server;
-    struct purge purge;
-    struct inbox inbox;
-    int64_t purged_ms; /* steady */
     int64_t live_at_start;
 };
 
@@ -178,45 +172,14 @@ static enum err_code listen_to_others(struct core *c, struct err *err)
     return store_listen(&o, &hear, &c->listener, err);
 }
 
-static void body_fingerprint(const struct json *body, uint8_t out[16])
-{
-    call_body_fingerprint(body, "idempotency_key", out);
-}
-
-static bool housekeep(void *self, struct unit *u)
-{
-    struct core *c = self;
-    bool more = inbox_drain(&c->inbox, u);
-    /* Under pressure the purge waits, but not so long that the disk fills. */
-    if (u->defers_retries && u->steady_ms - c->purged_ms < PURGE_WAITS_MS)
-        return more;
-    c->purged_ms = u->steady_ms;
-    return purge_housekeep(&c->purge, u) || more;
-}
-
-static bool save(void *self, struct unit *u)
-{
-    struct api *a = ((struct core *)self)->api;
-    bool more = rate_limit_save(a->rate_limit, u);
-    more = queue_flows_save(a->queue_flows, u) || more;
-    return key_uses_save(a->key_uses, u) || more;
-}
-
-static void saved(void *self, bool stored)
-{
-    struct api *a = ((struct core *)self)->api;
-    rate_limit_saved(a->rate_limit, stored);
-    key_uses_saved(a->key_uses, stored);
-    queue_flows_saved(a->queue_flows, stored);
-}
-
 static void make_kernel(struct core *c)
 {
     struct kernel_config k = {.store = c->store,
                               .more_lanes = c->more_lanes,
                               .more_lane_count = c->more_lane_count,
                               .settings = c->start->settings,
-                              .owners = task_owners,
+                              .owners = c->api->contracts.owners,
+                              .owner_count = c->api->contracts.task_count,
                               .clock = &clock_system,
                               .watch = {.committed = api_committed,
                                         .batch_end = api_batch_end,
@@ -225,10 +188,10 @@ static void make_kernel(struct core *c)
                                         .inline_batch_end = api_inline_batch_end,
                                         .costly = traces_costly(c->api->traces),
                                         .self = c->api},
-                              .housekeep = housekeep,
-                              .save = save,
-                              .saved = saved,
-                              .housekeep_self = c,
+                              .housekeep = api_housekeep,
+                              .save = api_save,
+                              .saved = api_saved,
+                              .housekeep_self = c->api,
                               .commits_inline = true};
     c->kernel = kernel_new(&k);
     api_open(c->api, c->store, c->kernel);
@@ -333,8 +296,7 @@ static enum err_code start(struct core *c, struct err *err)
     struct api_config a = {.settings = c->start->settings,
                            .clock = &clock_system,
                            .topology_path = c->start->topology_path,
-                           .inbox = &c->inbox,
-                           .keys_expiring = &c->purge.keys_expiring};
+                           .contracts = contracts};
     c->stage = "api";
     if (api_new(&a, &c->api, err) != ERR_OK)
         return err->code;
@@ -406,7 +368,7 @@ static void close_all(struct core *c)
 
 int core_main(const struct process_start *process)
 {
-    struct core c = {.start = process, .purge.keys_expiring = -1, .inbox.fingerprint = body_fingerprint};
+    struct core c = {.start = process};
     struct err err = {.code = ERR_OK};
     log_process("core");
     log_minimum(settings_log_level(process->settings));

@@ -19,10 +19,10 @@ static void move(struct task *t, enum task_trigger on)
 static struct task *add(struct unit *u, const struct run_row *run, int64_t type, struct str queue,
                         int64_t max_runtime_ms, int64_t attempt, int64_t due_ms)
 {
-    struct task_row row = {.id = (int64_t)(TASK_ID_OF_STREAM | (uint64_t)unit_id(u)),
+    struct task_row row = {.id = (int64_t)(TASK_ID_OF_OTHERS | (uint64_t)unit_id(u)),
                            .low = unit_uuid_tail(u),
                            .client = run->tenant,
-                           .owner = TASK_OWNER_STEP,
+                           .owner = step_task_owner.number,
                            .type = type,
                            .priority = STEP_PRIORITY,
                            .created_ms = u->now_ms,
@@ -206,6 +206,8 @@ static int64_t head(const struct task *t)
 }
 
 const struct task_owner step_task_owner = {
+    .number = STEP_TASK_OWNER,
+    .name = "step",
     .load = load,
     .loads_claims = true,
     .remembers_finishes = true,

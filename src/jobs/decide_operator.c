@@ -51,7 +51,7 @@ static void purge_jobs(struct unit *u, struct operator_command *c, const struct 
 {
     for (size_t i = 0; i < c->id_count; i++) {
         struct task *t = unit_task(u, c->ids[i]);
-        if (!t || t->row.client != client->num || t->row.owner != TASK_OWNER_JOB)
+        if (!t || t->row.client != client->num || !task_is_job(&t->row))
             continue;
         job_cancel(u, t, "purged");
         c->changed++;

@@ -19,13 +19,13 @@ enum { STREAM_PRIORITY = 4, REPLAY_PRIORITY = 1 };
 int64_t deliver_stream_id(int64_t webhook, int64_t job)
 {
     uint64_t h = hash_mix(hash_mix((uint64_t)webhook) ^ (uint64_t)job);
-    return (int64_t)(TASK_ID_OF_STREAM | h >> 5);
+    return (int64_t)(TASK_ID_OF_OTHERS | h >> 5);
 }
 
 int64_t deliver_replay_id(int64_t delivery)
 {
     uint64_t h = hash_mix(hash_mix((uint64_t)delivery ^ (uint64_t)RECEIVER_OF_REPLAY));
-    return (int64_t)(TASK_ID_OF_STREAM | h >> 5);
+    return (int64_t)(TASK_ID_OF_OTHERS | h >> 5);
 }
 
 int64_t deliver_webhook(const struct task_row *stream)
@@ -65,8 +65,7 @@ static struct str replay_queue_of(struct unit *u, const struct delivery_row *d)
 struct task *deliver_find_stream(struct unit *u, int64_t webhook, int64_t job)
 {
     struct task *s = unit_task_about(u, deliver_stream_id(webhook, job), job);
-    bool is_it = s && s->row.owner == TASK_OWNER_DELIVERY && s->row.subject == job &&
-                 (webhook ? s->row.target == webhook : s->row.target < 0);
+    bool is_it = s && s->row.subject == job && (webhook ? s->row.target == webhook : s->row.target < 0);
     return is_it ? s : NULL;
 }
 
@@ -101,7 +100,7 @@ static struct task *add_stream(struct unit *u, int64_t client, int64_t job, cons
     struct task_row row = {.id = k->id,
                            .low = unit_uuid_tail(u),
                            .client = client,
-                           .owner = TASK_OWNER_DELIVERY,
+                           .owner = delivery_task_owner.number,
                            .priority = k->priority,
                            .created_ms = u->now_ms,
                            .max_runtime_ms = s->webhooks_timeout_ms + DELIVERY_MARGIN_MS,

@@ -291,6 +291,8 @@ static void due(struct unit *u, struct task *s)
 /* A delivery whose time comes by the clock was tried before, or its receiver was: a retry, a redelivery that
  * waits already, the end of a closed receiver's pause. What is new is sent at once and is never put off. */
 const struct task_owner delivery_task_owner = {
+    .number = 1,
+    .name = "delivery",
     .can_wait = true,
     .load = load,
     .head = head,

@@ -63,7 +63,7 @@ struct task_row job_task_row(const struct job_row *job)
     return (struct task_row){.id = job->id,
                              .low = job->low,
                              .client = job->client,
-                             .owner = TASK_OWNER_JOB,
+                             .owner = job_task_owner.number,
                              .type = job->type,
                              .kind = job->kind,
                              .priority = job->priority,

@@ -169,7 +169,7 @@ static int64_t job_head(const struct task *t)
 
 static void job_load_ended(struct unit *u, int64_t id)
 {
-    if (!task_id_is_stream(id))
+    if (task_id_is_job(id))
         unit_prefetch(u, &table_end_row, &(struct end_row){.id = id});
 }
 
@@ -187,7 +187,7 @@ static bool job_was_finished(struct unit *u, const struct task *t, const struct 
 {
     if (t)
         return was_failed_by(t, f);
-    if (task_id_is_stream(f->id))
+    if (!task_id_is_job(f->id))
         return false;
     const struct end_row *end = unit_fetch(u, &table_end_row, &(struct end_row){.id = f->id});
     bool success = f->outcome->success && has_room_for_result(u, f->outcome);
@@ -199,6 +199,8 @@ static bool job_was_finished(struct unit *u, const struct task *t, const struct 
 }
 
 const struct task_owner job_task_owner = {
+    .number = 0,
+    .name = "job",
     .releases_started = true,
     .head = job_head,
     .due = job_due,

@@ -91,7 +91,7 @@ static void lane_init(struct kernel *k, struct lane *l, struct store *store)
                             .arena = arena_new(ARENA_FIRST_BYTES),
                             .settings = k->config.settings,
                             .ids = &l->ids,
-                            .owners = k->config.owners,
+                            .owners = k->owners,
                             .random = k->config.random ? k->config.random : &random_system,
                             .notices = {.costly = k->config.watch.costly},
                             .census = store->shared ? &k->census : NULL};
@@ -123,10 +123,20 @@ static void start_wall(struct kernel *k)
                  LOG_TEXT(wall_advice(is_right ? WALL_AHEAD : k->wall.state)), NULL);
 }
 
+static void register_owners(struct kernel *k)
+{
+    for (size_t i = 0; i < k->config.owner_count; i++) {
+        const struct task_owner *o = k->config.owners[i];
+        MUST(o->number >= 0 && o->number < TASK_OWNERS_MAX && !k->owners[o->number]);
+        k->owners[o->number] = o;
+    }
+}
+
 struct kernel *kernel_new(const struct kernel_config *config)
 {
     struct kernel *k = must_alloc(sizeof *k);
     k->config = *config;
+    register_owners(k);
     start_wall(k);
     k->wall_minus_mono_us = k->wall.offset_us;
     census_init(&k->census);

@@ -82,7 +82,8 @@ struct kernel_config {
     struct store *const *more_lanes; /* shared: further handles, one thread each. The caller's, as `store` */
     size_t more_lane_count;
     const struct settings *settings;
-    const struct task_owner *const *owners; /* one for each enum task_owner_kind (task_owner.h) */
+    const struct task_owner *const *owners; /* in any order (task_owner.h) */
+    size_t owner_count;
     const struct clock *clock;
     const struct random *random; /* of ids; NULL: the OS's */
     struct kernel_watch watch;

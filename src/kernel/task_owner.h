@@ -1,10 +1,12 @@
-/* kernel/task_owner.h - the owners of tasks (jobs, steps, streams of deliveries), and the calls they get.
+/* kernel/task_owner.h - an owner of tasks (jobs, steps, streams of deliveries), and the calls it gets. The
+ * kernel is given the owners when it is made, in any order (kernel.h).
  *
  * The kernel knows queue, lease, token and time. The owner decides what a claim or a lost lease means: it is
  * a table of verbs, and each verb is a decider: pure, through the unit. */
 #ifndef WEIR_KERNEL_TASK_OWNER_H
 #define WEIR_KERNEL_TASK_OWNER_H
 
+#include "base/must.h"
 #include "kernel/ended_leases.h"
 #include "kernel/unit.h"
 
@@ -47,6 +49,8 @@ enum task_loss {
 };
 
 struct task_owner {
+    int64_t number; /* in tasks.owner; below TASK_OWNERS_MAX, for ever its own */
+    const char *name;
     /* Says what rows the verbs below need; called until nothing new is wanted (unit.h). May be NULL. */
     void (*load)(struct unit *u, struct task *t);
     bool loads_claims; /* a claim changes those rows, too: they come with the tasks that may be claimed */
@@ -75,7 +79,9 @@ struct task_owner {
 
 static inline const struct task_owner *unit_owner(const struct unit *u, const struct task *t)
 {
-    return u->owners[t->row.owner];
+    const struct task_owner *owner = u->owners[t->row.owner];
+    MUST(owner); /* the rows of a store of this schema have owners that this program knows */
+    return owner;
 }
 
 /* How long a started task may run: catalog jobs of the built-in queue run on the runner's time scale. */

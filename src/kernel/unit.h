@@ -52,7 +52,7 @@ struct unit {
     const struct settings *settings;
     struct uuid_v7_source *ids;
     const struct random *random;
-    const struct task_owner *const *owners; /* index enum task_owner_kind */
+    const struct task_owner *const *owners; /* by their numbers: TASK_OWNERS_MAX places, some empty */
     struct reader *reader;                  /* housekeeping's own snapshot reader; may be NULL in tests */
     int64_t now_us, now_ms; /* wall clock as far as it is right, one instant for the whole batch */
     int64_t locked_at_ms;   /* wall clock when the rows were in hand, never before now_ms: of a shared store a

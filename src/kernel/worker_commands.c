@@ -44,7 +44,7 @@ static void assign(struct unit *u, struct task *t, struct claim_command *c)
                                                       .attempt = t->row.attempt,
                                                       .lease_expires_ms = t->row.lease_ms,
                                                       .low = (uint64_t)t->row.low,
-                                                      .owner = (enum task_owner_kind)t->row.owner,
+                                                      .owner = unit_owner(u, t),
                                                       .head = unit_owner(u, t)->head(t),
                                                       .subject = t->row.subject};
 }
@@ -101,8 +101,8 @@ static void load_tasks(struct unit *u, struct command *base)
 
 static void load_ended(struct unit *u, int64_t id)
 {
-    for (int i = 0; i < TASK_OWNER_COUNT; i++)
-        if (u->owners[i]->load_ended)
+    for (int i = 0; i < TASK_OWNERS_MAX; i++)
+        if (u->owners[i] && u->owners[i]->load_ended)
             u->owners[i]->load_ended(u, id);
 }
 
@@ -214,8 +214,10 @@ static bool was_finished(struct unit *u, const struct worker_command *c, const s
                              .outcome = &item->outcome};
     if (find_ended(u, c, item, item->outcome.success ? LEASE_SUCCEEDED : LEASE_FAILED, &ended))
         return true;
-    for (int i = 0; i < TASK_OWNER_COUNT; i++)
-        if ((!t || t->row.owner == i) && u->owners[i]->was_finished && u->owners[i]->was_finished(u, t, &f))
+    if (t)
+        return unit_owner(u, t)->was_finished && unit_owner(u, t)->was_finished(u, t, &f);
+    for (int i = 0; i < TASK_OWNERS_MAX; i++)
+        if (u->owners[i] && u->owners[i]->was_finished && u->owners[i]->was_finished(u, NULL, &f))
             return true;
     return false;
 }

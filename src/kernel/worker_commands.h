@@ -26,7 +26,7 @@ static inline bool queue_is_of_domain(struct str name)
 struct claimed_task {
     int64_t id, token, client, attempt, lease_expires_ms;
     uint64_t low;
-    enum task_owner_kind owner;
+    const struct task_owner *owner;
     int64_t head;    /* the work: the job, the delivery a stream sends next, the step's index */
     int64_t subject; /* as the task's row has it: the run of a step */
 };

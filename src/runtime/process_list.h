@@ -11,7 +11,7 @@
  * The owner of the store starts first and stops last, and holds the lock of the data directory.
  * A process with a topic is on demand: root starts it when core asks for it, and it ends by itself when it is
  * idle, so that an idle server does not pay for it. NONE: it runs all the time. */
-#define PROCESS_LIST(X)                                                                                      \
+#define WEIR_PROCESSES(X)                                                                                    \
     X(CORE, "core", "HTTP API, commit loop, timers; the only process with the store", ROOT, 1,               \
       !settings_store_is_postgres(s) ? SANDBOX_CORE : SANDBOX_CORE_SHARED, true, NONE, core_main)            \
     X(RUNNER, "runner", "runs the built-in work catalog", AGENTS, s->runner_processes, SANDBOX_RUNNER,       \
@@ -22,5 +22,10 @@
       OUTBOUND, s->gateway_processes, SANDBOX_GATEWAY, false, NONE, gateway_main)                            \
     X(REPLAY, "replay", "deliveries that somebody wants sent again, apart from live ones", OPERATIONS,       \
       s->replay_processes, SANDBOX_GATEWAY, false, REPLAY, replay_main)
+
+/* A program that has others, too, says so before this (tests/sample_contract). */
+#ifndef PROCESS_LIST
+#define PROCESS_LIST(X) WEIR_PROCESSES(X)
+#endif
 
 #endif

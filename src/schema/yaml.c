@@ -1,5 +1,5 @@
 /* YAML into the JSON tree. libyaml reads; YAML that has no form in JSON is refused. */
-#include "schema/contract.h"
+#include "schema/openapi.h"
 
 #include <yaml.h>
 

@@ -297,8 +297,7 @@ void client_tasks_apply(struct client_tasks *c, const struct row_change *rows, s
 {
     pthread_mutex_lock(&c->lock);
     for (size_t i = 0; i < row_count; i++) {
-        if (rows[i].table != &table_task_row ||
-            ((const struct task_row *)rows[i].row)->owner != TASK_OWNER_JOB)
+        if (rows[i].table != &table_task_row || !task_is_job(rows[i].row))
             continue;
         if (rows[i].op == ROW_DELETE)
             take(c, rows[i].row);

@@ -105,7 +105,7 @@ struct str copy_refs(const struct chunk_numbers *n, struct str refs, struct aren
 
 const struct column *copy_refs_column(const struct table *t, const void *row)
 {
-    if (t == &table_task_row && ((const struct task_row *)row)->owner != TASK_OWNER_JOB)
+    if (t == &table_task_row && task_is_stream(row))
         return NULL; /* a stream's refs are its deliveries */
     for (unsigned i = 0; i < t->column_count; i++)
         if (t->columns[i].has_log_positions)

@@ -107,12 +107,15 @@
     X(row, FIXED, TEXT_OR_NULL, error, PERSONAL)
 #define ARCHIVE_TABLE(T) T(archive_row, "archives", ARCHIVE_COLUMNS, RETENTION("with the job"))
 
+/* Numbers of owners are below it. */
+enum { TASK_OWNERS_MAX = 32 };
+
 /* Live work. Gone when it ends. */
 #define TASK_COLUMNS(X, row)                                                                                 \
-    X(row, KEY, INT, id, IDS("id & 576460752303423487", "owner=2"))                                          \
+    X(row, KEY, INT, id, IDS("id & 576460752303423487", "target=0"))                                         \
     X(row, FIXED, INT, low)                                                                                  \
     X(row, FIXED, INT, client)                                                                               \
-    X(row, FIXED, INT, owner, RANGE(0, TASK_OWNER_COUNT - 1)) /* enum task_owner_kind */                     \
+    X(row, FIXED, INT, owner, RANGE(0, TASK_OWNERS_MAX - 1)) /* its number (kernel/task_owner.h) */          \
     X(row, FIXED, INT, type)                                                                                 \
     X(row, FIXED, INT, kind)                                                                                 \
     X(row, FIXED, INT, priority, RANGE(0, 9))                                                                \

@@ -104,7 +104,7 @@ static void leave_phase(struct live *l, struct task *t)
     ready_remove(l, t);
     timers_remove(l, t);
     if (t->placed) {
-        l->phase_counts[t->row.owner][t->phase]--;
+        l->jobs_by_phase[t->phase] -= task_is_job(&t->row);
         l->deliveries -= t->deliveries;
     }
 }
@@ -129,7 +129,7 @@ enum task_phase task_row_phase(const struct task_row *row)
 
 static uint32_t deliveries_of(const struct task_row *row)
 {
-    return row->owner == TASK_OWNER_DELIVERY ? (uint32_t)(log_ref_count(row->refs) - (size_t)row->seq) : 0;
+    return task_is_stream(row) ? (uint32_t)(log_ref_count(row->refs) - (size_t)row->seq) : 0;
 }
 
 void live_place(struct live *l, struct task *t, int64_t wall_ms)
@@ -140,7 +140,7 @@ void live_place(struct live *l, struct task *t, int64_t wall_ms)
     if (!t->placed)
         map_put(&l->by_id, &t->node, live_id_hash(t->row.id));
     t->placed = true;
-    l->phase_counts[t->row.owner][t->phase]++;
+    l->jobs_by_phase[t->phase] += task_is_job(&t->row);
     t->deliveries = deliveries_of(&t->row);
     l->deliveries += t->deliveries;
     if (t->row.target && !t->receiver)
@@ -241,24 +241,12 @@ uint32_t live_count(const struct live *l)
 {
     uint32_t n = 0;
     for (int p = 0; p < TASK_ENDED; p++)
-        n += l->phase_counts[TASK_OWNER_JOB][p];
+        n += l->jobs_by_phase[p];
     return n;
 }
 uint32_t live_phase_count(const struct live *l, enum task_phase p)
 {
-    return l->phase_counts[TASK_OWNER_JOB][p];
-}
-uint32_t live_step_count(const struct live *l)
-{
-    uint32_t n = 0;
-    for (int p = 0; p <= TASK_ENDED; p++)
-        n += l->phase_counts[TASK_OWNER_STEP][p];
-    return n;
-}
-
-uint32_t live_stream_count(const struct live *l, enum task_phase p)
-{
-    return l->phase_counts[TASK_OWNER_DELIVERY][p];
+    return l->jobs_by_phase[p];
 }
 uint64_t live_deliveries(const struct live *l)
 {
@@ -302,7 +290,7 @@ static void drain_task(struct map_node *n, void *arg)
 void live_clear(struct live *l)
 {
     map_drain(&l->by_id, drain_task, l);
-    memset(l->phase_counts, 0, sizeof l->phase_counts);
+    memset(l->jobs_by_phase, 0, sizeof l->jobs_by_phase);
     l->deliveries = 0;
     receivers_clear(&l->receivers);
 }

@@ -17,14 +17,21 @@
 #include "store/rows.h"
 #include "store/receivers.h"
 
-enum task_owner_kind { TASK_OWNER_JOB, TASK_OWNER_DELIVERY, TASK_OWNER_STEP, TASK_OWNER_COUNT };
-
-/* Ids of jobs are below this bit. Tasks of other owners (a stream of deliveries, a step) have ids with it
- * set. */
-#define TASK_ID_OF_STREAM (UINT64_C(1) << 59)
-static inline bool task_id_is_stream(int64_t id)
+/* The store knows no owner by its number. What it has to know about a task, the row says: a job's task has
+ * the id of its job, below this bit, and the ids of all others have it set ... */
+#define TASK_ID_OF_OTHERS (UINT64_C(1) << 59)
+static inline bool task_id_is_job(int64_t id)
 {
-    return ((uint64_t)id & TASK_ID_OF_STREAM) != 0;
+    return !((uint64_t)id & TASK_ID_OF_OTHERS);
+}
+static inline bool task_is_job(const struct task_row *r)
+{
+    return task_id_is_job(r->id);
+}
+/* ... and one that has a receiver is a stream: its refs are deliveries, `seq` of which are done. */
+static inline bool task_is_stream(const struct task_row *r)
+{
+    return r->target != 0;
 }
 
 /* Dead letters take their turns at a receiver apart from live deliveries: their receiver has this bit, which
@@ -95,7 +102,7 @@ enum task_phase task_row_phase(const struct task_row *row);
 /* A step of a run that is being stopped: it goes on until it ends by itself, or its time is over. */
 static inline bool task_is_asked_to_stop(const struct task_row *row)
 {
-    return row->owner == TASK_OWNER_STEP && row->seq != 0;
+    return !task_is_job(row) && !task_is_stream(row) && row->seq != 0;
 }
 /* Its place among ready tasks of one priority: the smallest is claimed first. */
 int64_t task_row_order(const struct task_row *row);
@@ -109,14 +116,12 @@ struct task *live_due_steady(const struct live *l, int64_t steady_ms);
 int64_t live_next_wall(const struct live *l);
 int64_t live_next_steady(const struct live *l);
 
-uint32_t live_size(const struct live *l);                            /* all live tasks */
-uint32_t live_count(const struct live *l);                           /* unfinished jobs */
-uint32_t live_phase_count(const struct live *l, enum task_phase p);  /* of jobs; READY counts backoff too */
-uint32_t live_stream_count(const struct live *l, enum task_phase p); /* of streams of deliveries */
-uint64_t live_deliveries(const struct live *l);                      /* in all streams, not yet made */
-uint32_t live_step_count(const struct live *l);                      /* of steps of runs, in any phase */
-uint32_t live_replays_ready(const struct live *l);                   /* dead letters that could be claimed */
-bool live_has_ready(const struct live *l);                           /* something could be claimed */
+uint32_t live_size(const struct live *l);                           /* all live tasks */
+uint32_t live_count(const struct live *l);                          /* unfinished jobs */
+uint32_t live_phase_count(const struct live *l, enum task_phase p); /* of jobs; READY counts backoff too */
+uint64_t live_deliveries(const struct live *l);                     /* in all streams, not yet made */
+uint32_t live_replays_ready(const struct live *l);                  /* dead letters that could be claimed */
+bool live_has_ready(const struct live *l);                          /* something could be claimed */
 
 /* Receivers (store/receivers.h): how many tasks of one may be claimed at a time. */
 void live_receiver_slots(struct live *l, uint32_t slots); /* at most, of every receiver; not set: no limit */

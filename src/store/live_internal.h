@@ -14,7 +14,7 @@ struct ready_list {
     struct heap tasks;
     struct ready_queue *queue;
     int64_t client;
-    bool delivers;  /* its tasks are deliveries */
+    bool delivers;  /* its tasks are streams */
     bool suspended; /* or paused: it stands in the queue's map and not in its heap */
 };
 
@@ -29,7 +29,7 @@ struct live {
     struct map by_id, queues, workers, suspended;
     struct heap wall_timers, steady_timers;
     struct receivers receivers;
-    uint32_t phase_counts[TASK_OWNER_COUNT][TASK_ENDED + 1];
+    uint32_t jobs_by_phase[TASK_ENDED + 1];
     uint32_t replays_ready;
     uint64_t deliveries;
     size_t paused; /* entries of `suspended` that are queues */

@@ -42,7 +42,7 @@ static struct ready_list *need_list(struct live *l, const struct task_row *row)
         list = must_alloc(sizeof *list);
         list->queue = q;
         list->client = row->client;
-        list->delivers = row->owner == TASK_OWNER_DELIVERY;
+        list->delivers = task_is_stream(row);
         list->suspended = !list->delivers && live_is_held(l, row->client, queue);
         map_put(&q->by_client, &list->node, live_id_hash(row->client));
     }
@@ -78,9 +78,8 @@ void ready_list_changed(struct live *l, struct ready_list *list)
  * with it a queue that always has jobs would never come to its steps. */
 int64_t task_row_order(const struct task_row *row)
 {
-    bool sends =
-        row->owner == TASK_OWNER_DELIVERY && row->seq >= 0 && (uint64_t)row->seq < log_ref_count(row->refs);
-    return sends ? (int64_t)log_ref_at(row->refs, (size_t)row->seq) : row->id & ~(int64_t)TASK_ID_OF_STREAM;
+    bool sends = task_is_stream(row) && row->seq >= 0 && (uint64_t)row->seq < log_ref_count(row->refs);
+    return sends ? (int64_t)log_ref_at(row->refs, (size_t)row->seq) : row->id & ~(int64_t)TASK_ID_OF_OTHERS;
 }
 
 static uint64_t ready_key(const struct task *t)

@@ -71,8 +71,6 @@ static const char *job_task_broken_rule(const struct task_row *t)
 static const char *stream_broken_rule(const struct task_row *t)
 {
     int64_t count = (int64_t)log_ref_count(t->refs);
-    if (!t->target)
-        return "a stream has a receiver";
     if (t->refs.len % sizeof(uint64_t) || t->seq < 0 || t->seq > count)
         return "a stream lists its deliveries";
     if ((t->state == TASK_WAITING) != (t->seq == count))
@@ -84,8 +82,8 @@ static const char *step_broken_rule(const struct task_row *t)
 {
     if (t->subject <= 0)
         return "a step is of a run";
-    if (t->refs.len || t->target)
-        return "a step has no references and no receiver";
+    if (t->refs.len)
+        return "a step has no references";
     return NULL;
 }
 
@@ -109,9 +107,9 @@ const char *task_broken_rule(const struct task_row *t)
         return "a start time stands exactly in RUNNING";
     if (t->attempt < 1 || t->attempt > t->max_retries + 1)
         return "the attempt is within the limit";
-    if (t->owner == TASK_OWNER_STEP)
-        return step_broken_rule(t);
-    return t->owner == TASK_OWNER_JOB ? job_task_broken_rule(t) : stream_broken_rule(t);
+    if (task_is_job(t))
+        return job_task_broken_rule(t);
+    return task_is_stream(t) ? stream_broken_rule(t) : step_broken_rule(t);
 }
 
 const char *end_broken_rule(const struct end_row *e)

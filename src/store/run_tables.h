@@ -219,6 +219,9 @@
     X(row, FIXED, INT, decision)
 #define POLICY_KEY_TABLE(T) T(policy_key_row, "policy_keys", POLICY_KEY_COLUMNS, RETENTION("for good"))
 
+/* tasks.owner of the tasks of steps and of the timers of runs (engine/step_task.h). */
+enum { STEP_TASK_OWNER = 2 };
+
 #define RUN_TABLES(T)                                                                                        \
     TENANT_TABLE(T)                                                                                          \
     PLAN_TABLE(T)                                                                                            \

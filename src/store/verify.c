@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-#include "base/hash.h"
+#include "base/must.h"
 #include "store/row_rules.h"
 #include "store/verify_internal.h"
 
@@ -16,8 +16,7 @@ void verify_seen(struct verify *v)
         v->progress(v->arg, v->rows);
 }
 
-__attribute__((format(printf, 3, 0))) static void say(struct verify *v, const char *who, const char *fmt,
-                                                      va_list args)
+void verify_vsay(struct verify *v, const char *who, const char *fmt, va_list args)
 {
     char line[LINE_MAX_BYTES];
     int n = snprintf(line, sizeof line, "%s", who);
@@ -30,23 +29,7 @@ void verify_say(struct verify *v, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
-    say(v, "", fmt, args);
-    va_end(args);
-}
-
-void verify_say_job(struct verify *v, const struct checked_job *j, const char *fmt, ...)
-{
-    char who[64], text[UUID_TEXT_LEN + 1];
-    if (j->has_job) {
-        struct uuid id = uuid_from_v7(j->id, (uint64_t)j->low);
-        uuid_text(&id, text);
-        snprintf(who, sizeof who, "job %s: ", text);
-    } else {
-        snprintf(who, sizeof who, "job number %lld: ", (long long)j->id);
-    }
-    va_list args;
-    va_start(args, fmt);
-    say(v, who, fmt, args);
+    verify_vsay(v, "", fmt, args);
     va_end(args);
 }
 
@@ -95,96 +78,50 @@ static enum err_code verify_others(struct verify *v, struct err *err)
     return code;
 }
 
-/* --- what is remembered ------------------------------------------------------------------------ */
+/* --- the rules of contracts ---------------------------------------------------------------------- */
 
-struct checked_job *verify_find_job(const struct verify *v, int64_t id)
+void *verify_self(const struct verify *v, const struct verify_rules *rules)
 {
-    for (struct map_node *n = map_first(&v->jobs, hash_mix((uint64_t)id)); n; n = map_next(n)) {
-        struct checked_job *j = CONTAINER_OF(n, struct checked_job, node);
-        if (j->id == id)
-            return j;
-    }
-    return NULL;
+    size_t i = 0;
+    while (verify_rules[i] && verify_rules[i] != rules)
+        i++;
+    MUST(verify_rules[i]);
+    return v->selves[i];
 }
 
-struct checked_job *verify_add_job(struct verify *v, int64_t id)
+struct reader *verify_reader(const struct verify *v)
 {
-    struct checked_job *j = ARENA_NEW(v->arena, struct checked_job);
-    j->id = id;
-    j->state = JOB_NO_STATE;
-    map_put(&v->jobs, &j->node, hash_mix((uint64_t)id));
-    return j;
+    return v->reader;
 }
 
-struct checked_client *verify_client(struct verify *v, int64_t num)
+struct arena *verify_arena(const struct verify *v)
 {
-    for (struct map_node *n = map_first(&v->clients, hash_mix((uint64_t)num)); n; n = map_next(n)) {
-        struct checked_client *c = CONTAINER_OF(n, struct checked_client, node);
-        if (c->num == num)
-            return c;
-    }
-    struct checked_client *c = ARENA_NEW(v->arena, struct checked_client);
-    c->num = num;
-    map_put(&v->clients, &c->node, hash_mix((uint64_t)num));
-    return c;
+    return v->arena;
 }
 
-/* --- the comparison ---------------------------------------------------------------------------- */
-
-/* Events of a job without a row are fine only when the job was purged: it must have ended. */
-static void check_purged(struct verify *v, const struct checked_job *j)
+static bool note_task(const void *row, void *arg)
 {
-    if (!j->broken && !job_state_is_final((enum job_state)j->state))
-        verify_say_job(v, j, "has events up to %s and no row", job_state_text((enum job_state)j->state));
+    const struct task_row *t = row;
+    struct verify *v = arg;
+    bool known = false;
+    verify_seen(v);
+    for (size_t i = 0; verify_rules[i] && !known; i++)
+        known = verify_rules[i]->task && verify_rules[i]->task(v, t);
+    if (!known)
+        verify_say(v, "task %lld: has an owner that there is not", (long long)t->id);
+    return true;
 }
 
-static void check_against_log(struct verify *v, const struct checked_job *j)
-{
-    if (j->broken)
-        return; /* told when the event was met */
-    if (j->seq != j->row_seq)
-        verify_say_job(v, j, "its row says %u events, the log has %u", j->row_seq, j->seq);
-    else if (j->state != j->row_state)
-        verify_say_job(v, j, "its row says %s, its events say %s",
-                       job_state_text((enum job_state)j->row_state),
-                       j->seq ? job_state_text((enum job_state)j->state) : "nothing");
-    else if (j->attempt != j->row_attempt)
-        verify_say_job(v, j, "its row says attempt %u, its events say %u", j->row_attempt, j->attempt);
-    else if (j->last_us != j->row_last_us)
-        verify_say_job(v, j, "its row and its last event differ in time");
-    else if (j->row_refs != j->log_refs || j->kept_seen != j->kept_count)
-        verify_say_job(v, j, "its references do not point at its events");
-    if (j->is_ended && j->row_state == JOB_FAILED && (j->row_attempt > j->max_retries) != j->exhausted)
-        verify_say_job(v, j, "job.retries_exhausted must stand behind the last failure, and only there");
-}
-
-static void check_job(struct map_node *n, void *arg)
+static bool note_listed(const struct list_entry *e, void *arg)
 {
     struct verify *v = arg;
-    const struct checked_job *j = CONTAINER_OF(n, struct checked_job, node);
-    if (!j->has_job) {
-        check_purged(v, j);
-        return;
-    }
-    if (!j->is_live && !j->is_ended) {
-        verify_say_job(v, j, "has neither a live nor a final state");
-        return;
-    }
-    check_against_log(v, j);
-    if (j->archives + 1 != j->row_attempt)
-        verify_say_job(v, j, "attempt %u needs %u archived reports, there are %u", j->row_attempt,
-                       j->row_attempt - 1, j->archives);
-    struct client_counts *counts = &verify_client(v, j->client)->counts;
-    counts->by_state[j->row_state]++;
-    if (j->kind != WORK_KIND_NONE)
-        counts->by_kind[j->kind]++;
-}
-
-static enum err_code compare(struct verify *v, struct err *err)
-{
-    (void)err;
-    map_each(&v->jobs, check_job, v);
-    return ERR_OK;
+    bool known = false;
+    verify_seen(v);
+    for (size_t i = 0; verify_rules[i] && !known; i++)
+        known = verify_rules[i]->listed && verify_rules[i]->listed(v, e);
+    if (!known)
+        verify_say(v, "list %d: is none that there is", e->bucket);
+    return true;
 }
 
 /* --- the passes -------------------------------------------------------------------------------- */
@@ -202,11 +139,54 @@ static enum err_code check_file(struct verify *v, struct err *err)
     return v->reader->ops->reader_check(v->reader, say_check, v, err);
 }
 
+static enum err_code check_first(struct verify *v, struct err *err)
+{
+    for (size_t i = 0; verify_rules[i]; i++)
+        if (verify_rules[i]->first && verify_rules[i]->first(v, err) != ERR_OK)
+            return err->code;
+    return ERR_OK;
+}
+
+static enum err_code check_tasks(struct verify *v, struct err *err)
+{
+    return verify_scan(v, &table_task_row, note_task, v, err);
+}
+
+static enum err_code check_rows(struct verify *v, struct err *err)
+{
+    for (size_t i = 0; verify_rules[i]; i++)
+        if (verify_rules[i]->rows && verify_rules[i]->rows(v, err) != ERR_OK)
+            return err->code;
+    return ERR_OK;
+}
+
+static enum err_code check_lists(struct verify *v, struct err *err)
+{
+    return v->reader->ops->reader_scan_list(v->reader, note_listed, v, err);
+}
+
+static enum err_code check_last(struct verify *v, struct err *err)
+{
+    for (size_t i = 0; verify_rules[i]; i++)
+        if (verify_rules[i]->last && verify_rules[i]->last(v, err) != ERR_OK)
+            return err->code;
+    return ERR_OK;
+}
+
 static enum err_code (*const passes[])(struct verify *v, struct err *err) = {
-    check_file,     verify_find_first_chunk, verify_clients, verify_job_rows,
-    verify_log,     verify_delivery_rows,    compare,        verify_runs,
-    verify_records, verify_beside,           verify_others,
+    check_file, check_first, check_tasks, check_rows, check_lists, check_last, verify_others,
 };
+
+static enum err_code run_passes(struct verify *v, struct err *err)
+{
+    enum err_code code = v->reader->ops->reader_begin(v->reader, err);
+    if (code != ERR_OK)
+        return code;
+    for (size_t i = 0; code == ERR_OK && i < LENGTH_OF(passes); i++)
+        code = passes[i](v, err);
+    v->reader->ops->reader_end(v->reader);
+    return code;
+}
 
 enum err_code store_verify(struct reader *r, void (*problem)(void *arg, const char *line),
                            void (*progress)(void *arg, uint64_t rows), void *arg,
@@ -219,16 +199,14 @@ enum err_code store_verify(struct reader *r, void (*problem)(void *arg, const ch
                        .arg = arg,
                        .result = ret_result,
                        .arena = arena_new(ARENA_FIRST_BYTES)};
-    enum err_code code = r->ops->reader_begin(r, err);
-    if (code == ERR_OK) {
-        for (size_t i = 0; code == ERR_OK && i < sizeof passes / sizeof *passes; i++)
-            code = passes[i](&v, err);
-        r->ops->reader_end(r);
+    for (size_t i = 0; verify_rules[i]; i++) {
+        MUST(i < VERIFY_RULES_MAX);
+        v.selves[i] = arena_alloc(v.arena, verify_rules[i]->bytes);
     }
-    map_free(&v.jobs);
-    map_free(&v.clients);
-    map_free(&v.deliveries);
-    map_free(&v.runs);
+    enum err_code code = run_passes(&v, err);
+    for (size_t i = 0; verify_rules[i]; i++)
+        if (verify_rules[i]->end)
+            verify_rules[i]->end(v.selves[i]);
     arena_free(v.arena);
     return code;
 }

@@ -12,9 +12,10 @@
  *   (verify_records.c);
  * - keys, secrets and webhooks belong to a client that exists.
  *
- * Memory: one small struct per job and per client. Files: verify.c (the passes and the comparison),
- * verify_rows.c, verify_log.c (the fold), verify_clients.c, verify_beside.c; the rules of single rows are in
- * row_rules.h. */
+ * Memory: one small struct per job and per client. Files: verify.c (the passes), verify_rules.h (what a
+ * contract adds); of jobs verify_jobs.c (the comparison), verify_rows.c, verify_log.c (the fold),
+ * verify_clients.c, verify_beside.c, verify_deliveries.c; of runs verify_runs.c, verify_records.c. The rules
+ * of single rows are in row_rules.h. */
 #ifndef WEIR_STORE_VERIFY_H
 #define WEIR_STORE_VERIFY_H
 

@@ -1,5 +1,5 @@
 /* Data kept beside the jobs so that no read has to scan them: counters, listings, idempotency keys. */
-#include "store/verify_internal.h"
+#include "store/verify_jobs.h"
 
 #include "base/banned.h"
 
@@ -36,24 +36,16 @@ static void check_client(struct map_node *n, void *arg)
         verify_say(arg, "client %lld: has counters and does not exist", (long long)c->num);
 }
 
-static bool note_listed(const struct list_entry *e, void *arg)
+bool verify_listed_job(struct verify *v, const struct list_entry *e)
 {
-    struct verify *v = arg;
-    verify_seen(v);
+    if (e->bucket >= LIST_RUNS)
+        return false;
     if (e->bucket == LIST_DELIVERIES || e->bucket == LIST_OF_JOB) {
         verify_listed_delivery(v, e);
         return true;
     }
     if (e->bucket == LIST_EARLY || e->bucket == LIST_EARLY_SLOTS)
         return true; /* a job that left in another way stays in it until its time has come */
-    if (e->bucket >= LIST_RUNS && e->bucket < LIST_ALERTS) {
-        verify_listed_run(v, e);
-        return true;
-    }
-    if (e->bucket >= LIST_ALERTS) {
-        verify_listed_record(v, e);
-        return true;
-    }
     struct checked_job *j = verify_find_job(v, e->id);
     if (!j || !j->has_job) {
         verify_say(v, "job number %lld: is listed and has no job row", (long long)e->id);
@@ -102,13 +94,10 @@ enum err_code verify_beside(struct verify *v, struct err *err)
 {
     struct reader *r = v->reader;
     if (verify_scan(v, &table_stats_row, note_stats, v, err) != ERR_OK ||
-        r->ops->reader_scan_list(r, note_listed, v, err) != ERR_OK ||
         r->ops->reader_scan_idem(r, note_idem, v, err) != ERR_OK)
         return err->code;
-    map_each(&v->clients, check_client, v);
-    map_each(&v->jobs, check_places, v);
+    map_each(&job_check(v)->clients, check_client, v);
+    map_each(&job_check(v)->jobs, check_places, v);
     verify_delivery_places(v);
-    verify_run_places(v);
-    verify_record_places(v);
     return ERR_OK;
 }

@@ -4,7 +4,7 @@
 #include "lifecycle/delivery_lifecycle.h"
 #include "lifecycle/key_list.h"
 #include "store/row_rules.h"
-#include "store/verify_internal.h"
+#include "store/verify_jobs.h"
 
 #include "base/banned.h"
 
@@ -245,7 +245,7 @@ enum err_code verify_clients(struct verify *v, struct err *err)
         code = verify_scan(v, scans[i].table, scans[i].note, &p, err);
     if (code == ERR_OK) {
         map_each(&p.webhooks, check_guarded, v);
-        map_each(&v->clients, check_number, v);
+        map_each(&job_check(v)->clients, check_number, v);
     }
     map_free(&p.keys);
     map_free(&p.webhooks);

@@ -3,7 +3,7 @@
 #include "lifecycle/delivery_lifecycle.h"
 #include "lifecycle/attempts.h"
 #include "store/row_rules.h"
-#include "store/verify_internal.h"
+#include "store/verify_jobs.h"
 
 #include "base/banned.h"
 
@@ -16,7 +16,8 @@ struct checked_delivery {
 
 static struct checked_delivery *find(const struct verify *v, int64_t id)
 {
-    for (struct map_node *n = map_first(&v->deliveries, hash_mix((uint64_t)id)); n; n = map_next(n)) {
+    for (struct map_node *n = map_first(&job_check(v)->deliveries, hash_mix((uint64_t)id)); n;
+         n = map_next(n)) {
         struct checked_delivery *d = CONTAINER_OF(n, struct checked_delivery, node);
         if (d->id == id)
             return d;
@@ -31,7 +32,7 @@ static struct checked_delivery *need(struct verify *v, int64_t id)
         return d;
     d = ARENA_NEW(v->arena, struct checked_delivery);
     d->id = id;
-    map_put(&v->deliveries, &d->node, hash_mix((uint64_t)id));
+    map_put(&job_check(v)->deliveries, &d->node, hash_mix((uint64_t)id));
     return d;
 }
 
@@ -110,5 +111,5 @@ enum err_code verify_delivery_rows(struct verify *v, struct err *err)
 
 void verify_delivery_places(struct verify *v)
 {
-    map_each(&v->deliveries, check_delivery, v);
+    map_each(&job_check(v)->deliveries, check_delivery, v);
 }

@@ -1,60 +1,13 @@
-/* store/verify_internal.h - what the files of the check share. Not for others.
- *
- * The order of the passes matters: rows first (they say how many events each job must have and where), then
- * kept copies and the log (they fold to a state), then the comparison, then what is kept beside the jobs
- * (counters, listings, idempotency keys). */
+/* store/verify_internal.h - the check itself, for its own files; rules of others include verify_rules.h. */
 #ifndef WEIR_STORE_VERIFY_INTERNAL_H
 #define WEIR_STORE_VERIFY_INTERNAL_H
 
-#include "base/map.h"
+#include <stdarg.h>
+
 #include "store/verify.h"
+#include "store/verify_rules.h"
 
-/* All that is remembered of a job while the log passes by. */
-struct checked_job {
-    struct map_node node;
-    int64_t id, low, client;
-    uint64_t shared; /* digest of the columns that jobs and tasks both hold */
-    /* Sums over number and position of its events: as the row lists them, as the log has them. */
-    uint64_t row_refs, log_refs;
-    uint64_t idem; /* hash of its idempotency key; 0: none */
-    int64_t row_last_us, last_us;
-    uint32_t row_seq, seq, row_attempt, attempt, max_retries;
-    uint32_t kept; /* number of the last event whose chunk was purged: that one and others are in `kept` */
-    uint32_t kept_count, kept_seen; /* how many those are, how many are there */
-    uint32_t archives;              /* reports of earlier attempts */
-    uint8_t kind, row_state, state;
-    struct early_event *early; /* met before their turn, by number */
-    bool has_job, is_live, is_ended, broken, exhausted, released, listed, listed_final, idem_seen;
-};
-
-/* Several lanes write chunks side by side, so an event may stand before the one it follows. */
-struct early_event {
-    struct early_event *next;
-    struct event event; /* without its extra */
-};
-
-struct checked_client {
-    struct map_node node;
-    int64_t num;
-    uint8_t uuid[16];
-    struct client_counts counts;
-    bool has_row, has_stats, has_secret, is_deleted;
-    uint8_t numbers; /* rows of client_numbers that lead to it */
-};
-
-/* A live task of a run, until the runs are known. */
-struct step_task {
-    int64_t run;
-    struct step_task *next;
-};
-
-enum { VERIFY_RECORD_LISTS = 4 }; /* from LIST_ALERTS on */
-
-/* The actual and the expected content of the lists of one kind: how many entries, and a sum of a hash of
- * each. */
-struct record_sum {
-    uint64_t rows, rows_digest, listed, listed_digest;
-};
+enum { VERIFY_RULES_MAX = 16 };
 
 struct verify {
     struct reader *reader;
@@ -62,52 +15,14 @@ struct verify {
     void (*progress)(void *arg, uint64_t rows);
     void *arg;
     struct verify_result *result;
-    struct arena *arena; /* the structs above live here */
-    struct map jobs, clients, deliveries, runs;
-    struct step_task *tasks_of_runs;
-    struct record_sum records[VERIFY_RECORD_LISTS];
-    uint64_t decisions, plans, plan_steps, plan_index_entries;
+    struct arena *arena;
+    void *selves[VERIFY_RULES_MAX]; /* in the order of verify_rules */
     bool scanned[TABLES_MAX];
-    struct err err; /* of a read inside a scan */
     uint64_t rows;
-    int64_t first_chunk, next_chunk; /* 0: the log is empty */
 };
 
-/* Every row of a table, looked at by what its description says of any row (row_rules.h) and then told to
- * `fn` (NULL: nobody). */
-enum err_code verify_scan(struct verify *v, const struct table *t, store_row_fn *fn, void *arg,
-                          struct err *err);
-/* The same look at one row, for a pass that reads a table's rows with what they belong to. */
-void verify_row(struct verify *v, const struct table *t, const void *row);
-void verify_seen(struct verify *v); /* counts a row for progress */
-void verify_say(struct verify *v, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-void verify_say_job(struct verify *v, const struct checked_job *j, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
-
-struct checked_job *verify_find_job(const struct verify *v, int64_t id);
-struct checked_job *verify_add_job(struct verify *v, int64_t id);
-/* The stand-in of one event in row_refs and log_refs. */
-uint64_t verify_ref(uint64_t seq, uint64_t ref);
-struct checked_client *verify_client(struct verify *v, int64_t num); /* made when absent */
-
-/* The passes, in order. */
-enum err_code verify_job_rows(struct verify *v, struct err *err); /* jobs, tasks, ends, archives */
-enum err_code verify_log(struct verify *v, struct err *err);      /* kept, log */
-enum err_code verify_find_first_chunk(struct verify *v, struct err *err);
-enum err_code verify_clients(struct verify *v, struct err *err); /* clients, secrets, keys, webhooks */
-enum err_code verify_delivery_rows(struct verify *v, struct err *err);
-void verify_stream(struct verify *v, const struct task_row *r); /* a task that is one */
-void verify_listed_delivery(struct verify *v, const struct list_entry *e);
-void verify_delivery_places(struct verify *v); /* after all the others */
-void verify_step_task(struct verify *v, const struct task_row *t);
-enum err_code verify_runs(struct verify *v, struct err *err);
-void verify_listed_run(struct verify *v, const struct list_entry *e);
-bool verify_has_run(const struct verify *v, int64_t num);
-void verify_run_places(struct verify *v);
-enum err_code verify_records(struct verify *v, struct err *err); /* decisions, plans, names of runs */
-void verify_expect_record(struct verify *v, uint8_t bucket, int64_t owner, int64_t id);
-void verify_listed_record(struct verify *v, const struct list_entry *e);
-void verify_record_places(struct verify *v);
-enum err_code verify_beside(struct verify *v, struct err *err); /* counters, listings, idempotency */
+/* `who` stands before the difference. */
+void verify_vsay(struct verify *v, const char *who, const char *fmt, va_list args)
+    __attribute__((format(printf, 3, 0)));
 
 #endif

@@ -1,6 +1,6 @@
 /* The fold: every event in order, checked against the lifecycle, gives the state its job must be in. */
 #include "base/hash.h"
-#include "store/verify_internal.h"
+#include "store/verify_jobs.h"
 
 #include "base/banned.h"
 
@@ -10,13 +10,13 @@
 static bool note_first(int64_t number, struct str chunk, void *arg)
 {
     (void)chunk;
-    ((struct verify *)arg)->first_chunk = number;
+    job_check(arg)->first_chunk = number;
     return false;
 }
 
 enum err_code verify_find_first_chunk(struct verify *v, struct err *err)
 {
-    v->first_chunk = INT64_MAX; /* an empty log: everything was purged */
+    job_check(v)->first_chunk = INT64_MAX; /* an empty log: everything was purged */
     return v->reader->ops->reader_scan_log(v->reader, 0, note_first, v, err);
 }
 
@@ -195,9 +195,10 @@ static bool note_chunk(int64_t number, struct str chunk, void *arg)
     verify_seen(v);
     v->result->chunks++;
     bool numbered_through = !v->reader->ops->load; /* lanes of a shared store take numbers in blocks */
-    if (numbered_through && v->next_chunk && number != v->next_chunk)
-        verify_say(v, "log: chunk %lld follows chunk %lld", (long long)number, (long long)v->next_chunk - 1);
-    v->next_chunk = number + 1;
+    if (numbered_through && job_check(v)->next_chunk && number != job_check(v)->next_chunk)
+        verify_say(v, "log: chunk %lld follows chunk %lld", (long long)number,
+                   (long long)job_check(v)->next_chunk - 1);
+    job_check(v)->next_chunk = number + 1;
     if (log_chunk_is_sound(chunk))
         note_chunk_events(v, number, chunk);
     else
@@ -210,6 +211,6 @@ enum err_code verify_log(struct verify *v, struct err *err)
     if (verify_scan(v, &table_kept_row, note_kept, v, err) != ERR_OK ||
         v->reader->ops->reader_scan_log(v->reader, 0, note_chunk, v, err) != ERR_OK)
         return err->code;
-    map_each(&v->jobs, check_early, v);
+    map_each(&job_check(v)->jobs, check_early, v);
     return ERR_OK;
 }

@@ -3,14 +3,14 @@
  * Plans have the steps they count, each with its index entry. */
 #include "base/hash.h"
 #include "lifecycle/signals.h"
-#include "store/verify_internal.h"
+#include "store/verify_runs.h"
 
 #include "base/banned.h"
 
 static struct record_sum *sum_of(struct verify *v, uint8_t bucket)
 {
     return bucket >= LIST_ALERTS && bucket < LIST_ALERTS + VERIFY_RECORD_LISTS
-               ? &v->records[bucket - LIST_ALERTS]
+               ? &run_check(v)->records[bucket - LIST_ALERTS]
                : NULL;
 }
 
@@ -46,7 +46,7 @@ void verify_record_places(struct verify *v)
         [LIST_DECISIONS_OPEN - LIST_ALERTS] = "decisions to be processed",
     };
     for (int i = 0; i < VERIFY_RECORD_LISTS; i++) {
-        const struct record_sum *s = &v->records[i];
+        const struct record_sum *s = &run_check(v)->records[i];
         if (s->rows != s->listed || s->rows_digest != s->listed_digest)
             verify_say(v, "the lists of %s hold %llu, there are %llu, or they are not the same", names[i],
                        (unsigned long long)s->listed, (unsigned long long)s->rows);
@@ -70,9 +70,10 @@ static enum err_code check_keys(struct verify *v, const struct decision_row *d)
     struct arena *a = arena_new(1024);
     struct reader *r = v->reader;
     bool by_signal = false, by_policy = false;
-    enum err_code code = r->ops->reader_row(r, &table_signal_key_row, &signal, a, &by_signal, &v->err);
+    enum err_code code =
+        r->ops->reader_row(r, &table_signal_key_row, &signal, a, &by_signal, &run_check(v)->err);
     if (code == ERR_OK)
-        code = r->ops->reader_row(r, &table_policy_key_row, &policy, a, &by_policy, &v->err);
+        code = r->ops->reader_row(r, &table_policy_key_row, &policy, a, &by_policy, &run_check(v)->err);
     if (code == ERR_OK && !(by_signal && signal.decision == d->id))
         verify_say(v, "decision %lld: is not found by its signalId", (long long)d->id);
     if (code == ERR_OK && !(by_policy && policy.decision == d->id))
@@ -86,7 +87,7 @@ static bool check_decision(const void *row, void *arg)
     struct verify *v = arg;
     const struct decision_row *d = row;
     verify_seen(v);
-    v->decisions++;
+    run_check(v)->decisions++;
     verify_expect_record(v, LIST_DECISIONS, d->run, d->id);
     if (d->state == DECISION_ACCEPTED && !d->processed_ms)
         verify_expect_record(v, LIST_DECISIONS_OPEN, d->run, d->id);
@@ -105,7 +106,7 @@ static enum err_code check_listed(struct verify *v, const struct plan_row *p)
     struct arena *a = arena_new(1024);
     bool found = false;
     enum err_code code =
-        v->reader->ops->reader_row(v->reader, &table_plan_version_row, &entry, a, &found, &v->err);
+        v->reader->ops->reader_row(v->reader, &table_plan_version_row, &entry, a, &found, &run_check(v)->err);
     if (code == ERR_OK && !(found && str_equal(entry.plan, p->plan) && str_equal(entry.version, p->version) &&
                             entry.created_ms == p->created_ms && entry.step_count == p->step_count))
         verify_say(v, "plan %lld: is not listed as it is", (long long)p->num);
@@ -118,8 +119,8 @@ static bool note_plan(const void *row, void *arg)
     const struct plan_row *p = row;
     struct verify *v = arg;
     verify_seen(v);
-    v->plans++;
-    v->plan_steps += p->step_count > 0 ? (uint64_t)p->step_count : 0;
+    run_check(v)->plans++;
+    run_check(v)->plan_steps += p->step_count > 0 ? (uint64_t)p->step_count : 0;
     return check_listed(v, p) == ERR_OK;
 }
 
@@ -146,30 +147,32 @@ static enum err_code verify_plans(struct verify *v, struct err *err)
 {
     if (verify_scan(v, &table_plan_row, note_plan, v, err) != ERR_OK)
         return err->code;
-    if (v->err.code != ERR_OK) {
-        *err = v->err;
+    if (run_check(v)->err.code != ERR_OK) {
+        *err = run_check(v)->err;
         return err->code;
     }
-    if (compare_count(v, &table_plan_version_row, v->plans, "plans in lists", err) != ERR_OK ||
-        compare_count(v, &table_plan_step_row, v->plan_steps, "steps of plans", err) != ERR_OK)
+    if (compare_count(v, &table_plan_version_row, run_check(v)->plans, "plans in lists", err) != ERR_OK ||
+        compare_count(v, &table_plan_step_row, run_check(v)->plan_steps, "steps of plans", err) != ERR_OK)
         return err->code;
-    if (v->plan_index_entries != v->plan_steps)
+    if (run_check(v)->plan_index_entries != run_check(v)->plan_steps)
         verify_say(v, "there are %llu index entries of steps of plans, %llu are needed",
-                   (unsigned long long)v->plan_index_entries, (unsigned long long)v->plan_steps);
+                   (unsigned long long)run_check(v)->plan_index_entries,
+                   (unsigned long long)run_check(v)->plan_steps);
     return compare_count(v, &table_run_id_row, v->result->runs, "names of runs", err);
 }
 
 enum err_code verify_records(struct verify *v, struct err *err)
 {
-    v->err.code = ERR_OK;
+    run_check(v)->err.code = ERR_OK;
     if (verify_scan(v, &table_decision_row, check_decision, v, err) != ERR_OK)
         return err->code;
-    if (v->err.code != ERR_OK) {
-        *err = v->err;
+    if (run_check(v)->err.code != ERR_OK) {
+        *err = run_check(v)->err;
         return err->code;
     }
-    if (compare_count(v, &table_signal_key_row, v->decisions, "keys of signals", err) != ERR_OK ||
-        compare_count(v, &table_policy_key_row, v->decisions, "keys of policy decisions", err) != ERR_OK)
+    if (compare_count(v, &table_signal_key_row, run_check(v)->decisions, "keys of signals", err) != ERR_OK ||
+        compare_count(v, &table_policy_key_row, run_check(v)->decisions, "keys of policy decisions", err) !=
+            ERR_OK)
         return err->code;
     return verify_plans(v, err);
 }

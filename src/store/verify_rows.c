@@ -1,7 +1,7 @@
 /* The rows of jobs: each one sound by itself, and each job in exactly one place. */
 #include "base/hash.h"
 #include "store/row_rules.h"
-#include "store/verify_internal.h"
+#include "store/verify_jobs.h"
 
 #include "base/banned.h"
 
@@ -46,7 +46,7 @@ static void note_refs(struct verify *v, struct checked_job *j, struct str refs)
     size_t count = log_ref_count(refs);
     for (size_t i = 0; i < count; i++) {
         uint64_t ref = log_ref_at(refs, i);
-        if (log_ref_chunk(ref) >= v->first_chunk) {
+        if (log_ref_chunk(ref) >= job_check(v)->first_chunk) {
             j->row_refs += verify_ref(i + 1, ref);
             continue;
         }
@@ -63,26 +63,15 @@ static void note_state(struct checked_job *j, int64_t state, int64_t attempt, in
     j->row_last_us = last_us;
 }
 
-static bool note_task(const void *row, void *arg)
+static void check_task(struct verify *v, const struct task_row *r)
 {
-    struct verify *v = arg;
-    const struct task_row *r = row;
     const int64_t shared[] = {r->low,        r->client,         r->type,        r->kind,         r->priority,
                               r->created_ms, r->max_runtime_ms, r->max_retries, r->queue_ttl_ms, r->retry};
-    verify_seen(v);
-    if (r->owner == TASK_OWNER_DELIVERY) {
-        verify_stream(v, r);
-        return true;
-    }
-    if (r->owner == TASK_OWNER_STEP) {
-        verify_step_task(v, r);
-        return true;
-    }
     v->result->live++;
     struct checked_job *j = verify_find_job(v, r->id);
     if (!j) {
         verify_say(v, "job number %lld: is live and has no job row", (long long)r->id);
-        return true;
+        return;
     }
     const char *broken = task_broken_rule(r);
     if (broken)
@@ -92,7 +81,15 @@ static bool note_task(const void *row, void *arg)
     j->is_live = true;
     note_state(j, r->state, r->attempt, r->seq, r->last_us);
     note_refs(v, j, r->refs);
-    return true;
+}
+
+bool verify_job_task(struct verify *v, const struct task_row *t)
+{
+    if (task_is_stream(t))
+        verify_stream(v, t);
+    else if (task_is_job(t))
+        check_task(v, t);
+    return task_is_stream(t) || task_is_job(t);
 }
 
 static bool note_end(const void *row, void *arg)
@@ -140,15 +137,12 @@ static bool note_archive(const void *row, void *arg)
 
 enum err_code verify_job_rows(struct verify *v, struct err *err)
 {
-    const struct {
-        const struct table *table;
-        store_row_fn *note;
-    } scans[] = {{&table_job_row, note_job},
-                 {&table_task_row, note_task},
-                 {&table_end_row, note_end},
-                 {&table_archive_row, note_archive}};
-    for (size_t i = 0; i < sizeof scans / sizeof *scans; i++)
-        if (verify_scan(v, scans[i].table, scans[i].note, v, err) != ERR_OK)
-            return err->code;
-    return ERR_OK;
+    return verify_scan(v, &table_job_row, note_job, v, err);
+}
+
+enum err_code verify_job_ends(struct verify *v, struct err *err)
+{
+    if (verify_scan(v, &table_end_row, note_end, v, err) != ERR_OK)
+        return err->code;
+    return verify_scan(v, &table_archive_row, note_archive, v, err);
 }

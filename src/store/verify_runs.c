@@ -5,7 +5,7 @@
 #include "base/must.h"
 #include "lifecycle/run_projection.h"
 #include "store/row_rules.h"
-#include "store/verify_internal.h"
+#include "store/verify_runs.h"
 
 #include "base/banned.h"
 
@@ -46,7 +46,7 @@ static void say(struct reduction *r, const char *what)
 
 static struct checked_run *find_run(const struct verify *v, int64_t num)
 {
-    for (struct map_node *n = map_first(&v->runs, hash_mix((uint64_t)num)); n; n = map_next(n))
+    for (struct map_node *n = map_first(&run_check(v)->runs, hash_mix((uint64_t)num)); n; n = map_next(n))
         if (CONTAINER_OF(n, struct checked_run, node)->num == num)
             return CONTAINER_OF(n, struct checked_run, node);
     return NULL;
@@ -179,7 +179,7 @@ static enum err_code check_name(struct reduction *r)
     struct arena *a = arena_new(1024);
     bool found = false;
     enum err_code code =
-        reader->ops->reader_row(reader, &table_run_id_row, &name, a, &found, &r->verify->err);
+        reader->ops->reader_row(reader, &table_run_id_row, &name, a, &found, &run_check(r->verify)->err);
     if (code == ERR_OK && !(found && name.run == r->row->num))
         say(r, "is not found by its name");
     arena_free(a);
@@ -197,14 +197,14 @@ static bool check_run(const void *row, void *arg)
                                 .state = (uint8_t)r.row->state,
                                 .is_external = r.row->plan_num == 0,
                                 .has_timer = r.row->timer != 0};
-    map_put(&v->runs, &run->node, hash_mix((uint64_t)run->num));
+    map_put(&run_check(v)->runs, &run->node, hash_mix((uint64_t)run->num));
     verify_seen(v);
     v->result->runs++;
     run_projection_start(&r.projection, a);
     struct run_step_row steps = {.run = run->num};
-    bool ok = check_name(&r) == ERR_OK && reduce_events(&r, &v->err) == ERR_OK &&
+    bool ok = check_name(&r) == ERR_OK && reduce_events(&r, &run_check(v)->err) == ERR_OK &&
               v->reader->ops->reader_range(v->reader, &table_run_step_row, &steps, SIZE_MAX >> 1,
-                                           compare_step, &r, &v->err) == ERR_OK;
+                                           compare_step, &r, &run_check(v)->err) == ERR_OK;
     if (ok)
         compare_run(&r);
     run->events = (uint64_t)r.projection.last_seq;
@@ -225,7 +225,7 @@ static bool note_index_entry(const void *row, void *arg)
     if (run)
         run->index_entries++;
     else
-        v->plan_index_entries++;
+        run_check(v)->plan_index_entries++;
     return true;
 }
 
@@ -244,18 +244,21 @@ static bool note_alert(const void *row, void *arg)
     return true;
 }
 
-void verify_step_task(struct verify *v, const struct task_row *t)
+static bool check_task(struct verify *v, const struct task_row *t)
 {
+    if (t->owner != STEP_TASK_OWNER)
+        return false;
     const char *broken = task_broken_rule(t);
     if (broken)
         verify_say(v, "task %lld: breaks a rule: %s", (long long)t->id, broken);
     struct step_task *s = ARENA_NEW(v->arena, struct step_task);
     s->run = t->subject;
-    s->next = v->tasks_of_runs;
-    v->tasks_of_runs = s;
+    s->next = run_check(v)->tasks_of_runs;
+    run_check(v)->tasks_of_runs = s;
+    return true;
 }
 
-void verify_listed_run(struct verify *v, const struct list_entry *e)
+static void check_listed_run(struct verify *v, const struct list_entry *e)
 {
     struct checked_run *run = find_run(v, e->id);
     if (!run || e->owner_key != run->tenant)
@@ -288,16 +291,16 @@ static void check_places(struct map_node *n, void *arg)
                    (unsigned long long)run->open, (unsigned long long)run->tasks);
 }
 
-enum err_code verify_runs(struct verify *v, struct err *err)
+static enum err_code check_rows(struct verify *v, struct err *err)
 {
-    v->err.code = ERR_OK;
+    run_check(v)->err.code = ERR_OK;
     if (verify_scan(v, &table_run_row, check_run, v, err) != ERR_OK)
         return err->code;
-    if (v->err.code != ERR_OK) {
-        *err = v->err;
+    if (run_check(v)->err.code != ERR_OK) {
+        *err = run_check(v)->err;
         return err->code;
     }
-    for (const struct step_task *s = v->tasks_of_runs; s; s = s->next) {
+    for (const struct step_task *s = run_check(v)->tasks_of_runs; s; s = s->next) {
         struct checked_run *run = find_run(v, s->run);
         if (run)
             run->tasks++;
@@ -307,10 +310,37 @@ enum err_code verify_runs(struct verify *v, struct err *err)
     if (verify_scan(v, &table_run_index_row, note_index_entry, v, err) != ERR_OK ||
         verify_scan(v, &table_alert_row, note_alert, v, err) != ERR_OK)
         return err->code;
+    return verify_records(v, err);
+}
+
+/* --- the rules ------------------------------------------------------------------------------------- */
+
+static bool check_listed(struct verify *v, const struct list_entry *e)
+{
+    if (e->bucket >= LIST_ALERTS)
+        verify_listed_record(v, e);
+    else if (e->bucket >= LIST_RUNS)
+        check_listed_run(v, e);
+    return e->bucket >= LIST_RUNS;
+}
+
+static enum err_code check_last(struct verify *v, struct err *err)
+{
+    (void)err;
+    map_each(&run_check(v)->runs, check_places, v);
+    verify_record_places(v);
     return ERR_OK;
 }
 
-void verify_run_places(struct verify *v)
+static void end(void *self)
 {
-    map_each(&v->runs, check_places, v);
+    map_free(&((struct run_check *)self)->runs);
 }
+
+const struct verify_rules verify_runs = {.name = "runs",
+                                         .bytes = sizeof(struct run_check),
+                                         .task = check_task,
+                                         .rows = check_rows,
+                                         .listed = check_listed,
+                                         .last = check_last,
+                                         .end = end};

@@ -4,40 +4,40 @@
 #include "case.h"
 
 #include "base/must.h"
-#include "schema/contract.h"
+#include "schema/openapi.h"
 #include "schema/embedded.h"
 
 #include "base/banned.h"
 
-static struct contract *load(const char *name)
+static struct openapi *load(const char *name)
 {
-    struct contract *c = NULL;
+    struct openapi *c = NULL;
     struct err err;
-    if (contract_load(contract_embedded(name), &c, &err) != ERR_OK)
+    if (openapi_load(openapi_embedded(name), &c, &err) != ERR_OK)
         fail_msg("%s: %s", name, err.detail);
     return c;
 }
 
-static const struct schema *component(struct contract *c, const char *name)
+static const struct schema *component(struct openapi *c, const char *name)
 {
     char pointer[100];
     const struct schema *s = NULL;
     struct err err;
     snprintf(pointer, sizeof pointer, "#/components/schemas/%s", name);
-    if (contract_schema(c, pointer, &s, &err) != ERR_OK)
+    if (openapi_schema(c, pointer, &s, &err) != ERR_OK)
         fail_msg("%s", err.detail);
     return s;
 }
 
 /* The one that checks a body before its handler does, x-weir-check; `path` as JSON Pointer writes it. */
-static const struct schema *check_of(struct contract *c, const char *path)
+static const struct schema *check_of(struct openapi *c, const char *path)
 {
     char pointer[200];
     const struct schema *s = NULL;
     struct err err;
     snprintf(pointer, sizeof pointer, "#/paths/%s/post/requestBody/content/application~1json/x-weir-check",
              path);
-    if (contract_schema(c, pointer, &s, &err) != ERR_OK)
+    if (openapi_schema(c, pointer, &s, &err) != ERR_OK)
         fail_msg("%s", err.detail);
     return s;
 }
@@ -90,34 +90,34 @@ TEST(what_is_read_at_the_start_says_what_the_contract_says)
 {
     for (const struct embedded_file *file = embedded_contracts; file->name; file++) {
         struct err err;
-        struct contract *from_yaml = load(file->name), *from_json = NULL;
-        assert_int_equal(contract_load(file->json, &from_json, &err), ERR_OK);
-        expect_same(contract_document(from_yaml), contract_document(from_json));
+        struct openapi *from_yaml = load(file->name), *from_json = NULL;
+        assert_int_equal(openapi_load(file->json, &from_json, &err), ERR_OK);
+        expect_same(openapi_document(from_yaml), openapi_document(from_json));
         assert_true(file->json.len < file->text.len);
-        contract_free(from_yaml);
-        contract_free(from_json);
+        openapi_free(from_yaml);
+        openapi_free(from_json);
     }
 }
 
 TEST(every_contract_loads_and_its_schemas_compile)
 {
     for (const struct embedded_file *file = embedded_contracts; file->name; file++) {
-        struct contract *c = load(file->name);
-        const struct json *schemas = json_get(json_get(contract_document(c), "components"), "schemas");
+        struct openapi *c = load(file->name);
+        const struct json *schemas = json_get(json_get(openapi_document(c), "components"), "schemas");
         assert_true(schemas && schemas->count);
         for (const struct json *j = schemas->child; j; j = j->next) {
             char name[80];
             snprintf(name, sizeof name, "%.*s", STR_ARG(j->key));
             (void)component(c, name);
         }
-        contract_free(c);
+        openapi_free(c);
     }
-    assert_null(contract_embedded("nothing").ptr);
+    assert_null(openapi_embedded("nothing").ptr);
 }
 
 TEST(submit_refuses_shape_faults_and_names_the_field)
 {
-    struct contract *c = load("jobs");
+    struct openapi *c = load("jobs");
     const struct schema *s = component(c, "SubmitJob");
     check_body(s, "{\"type\":\"EXECUTE\"}", NULL, NULL, NULL);
     check_body(s, "{\"type\":\"DEFERRED\",\"execution_at\":null,\"callback\":null,\"priority\":4.0}", NULL,
@@ -134,25 +134,25 @@ TEST(submit_refuses_shape_faults_and_names_the_field)
     check_body(s, "{\"type\":\"EXECUTE\",\"payload\":[]}", "type", "/payload", "payload must be an object");
     check_body(s, "{\"type\":\"EXECUTE\",\"idempotency_key\":\"\"}", "minLength", "/idempotency_key",
                "idempotency_key must have at least 1 character");
-    contract_free(c);
+    openapi_free(c);
 }
 
 /* Values have a code of their own (RFA_JOB_VALIDATION_FAILED), so the schema must let them pass. */
 TEST(submit_leaves_values_to_the_job_rules)
 {
-    struct contract *c = load("jobs");
+    struct openapi *c = load("jobs");
     const struct schema *s = component(c, "SubmitJob");
     check_body(s, "{\"type\":\"NOPE\",\"work_kind\":\"NOPE\",\"queue\":\"!\",\"priority\":99}", NULL, NULL,
                NULL);
     check_body(s, "{\"type\":\"DEFERRED\",\"execution_at\":\"yesterday\",\"callback\":\"ftp:\"}", NULL, NULL,
                NULL);
     check_body(s, "{\"type\":\"EXECUTE\",\"max_runtime_ms\":-1,\"max_retries\":1000000}", NULL, NULL, NULL);
-    contract_free(c);
+    openapi_free(c);
 }
 
 TEST(batch_checks_the_envelope_and_leaves_items_alone)
 {
-    struct contract *c = load("jobs");
+    struct openapi *c = load("jobs");
     const struct schema *s = check_of(c, "~1v1~1jobs:batch");
     check_body(s, "{\"jobs\":[{},{\"unknown\":1}]}", NULL, NULL, NULL);
     check_body(s, "{\"jobs\":[]}", "minItems", "/jobs", "jobs must have at least 1 item");
@@ -164,12 +164,12 @@ TEST(batch_checks_the_envelope_and_leaves_items_alone)
     strbuf_add_text(&many, "]}");
     check_body(s, many.ptr, "maxItems", "/jobs", "jobs must have at most 1000 items");
     strbuf_free(&many);
-    contract_free(c);
+    openapi_free(c);
 }
 
 TEST(worker_calls_are_checked_strictly)
 {
-    struct contract *c = load("worker");
+    struct openapi *c = load("worker");
     const struct schema *claim = component(c, "Claim");
     const struct schema *finish = component(c, "FinishBatch");
     check_body(claim, "{\"worker_id\":\"w\",\"queues\":[\"a\"],\"max\":256,\"wait_ms\":30000}", NULL, NULL,
@@ -189,12 +189,12 @@ TEST(worker_calls_are_checked_strictly)
                "/tasks/0/token is required");
     check_body(finish, "{\"tasks\":[{\"task_id\":\"t\",\"token\":\"1\",\"outcome\":\"maybe\"}]}", "enum",
                "/tasks/0/outcome", "/tasks/0/outcome must be one of success, failure");
-    contract_free(c);
+    openapi_free(c);
 }
 
 TEST(plans_and_runs_are_checked_strictly)
 {
-    struct contract *c = load("engine");
+    struct openapi *c = load("engine");
     const struct schema *plan = component(c, "PutPlan");
     const struct schema *run = component(c, "StartRun");
     check_body(plan,
@@ -222,13 +222,13 @@ TEST(plans_and_runs_are_checked_strictly)
         run,
         "{\"planId\":\"p\",\"planVersion\":\"1\",\"projectId\":\"x\",\"environmentId\":\"e\",\"params\":[]}",
         "type", "/params", "params must be an object");
-    contract_free(c);
+    openapi_free(c);
 }
 
 /* Events and signals have codes for every fault of theirs, so the schema must let these pass. */
 TEST(events_and_signals_are_left_to_their_own_rules)
 {
-    struct contract *c = load("engine");
+    struct openapi *c = load("engine");
     const struct schema *append = check_of(c, "~1engine~1v1~1runs~1{run_id}~1events");
     const struct schema *signal = check_of(c, "~1engine~1v1~1runs~1{run_id}~1signals");
     check_body(append, "{\"eventId\":1,\"unknown\":[]}", NULL, NULL, NULL);
@@ -244,12 +244,12 @@ TEST(events_and_signals_are_left_to_their_own_rules)
                "/audit/reason must be a string");
     check_body(signal, "{\"audit\":{\"actor\":1}}", "additionalProperties", "/audit/actor",
                "/audit/actor is not a known field");
-    contract_free(c);
+    openapi_free(c);
 }
 
 TEST(reports_of_engines_and_admins_are_checked_strictly)
 {
-    struct contract *c = load("engine");
+    struct openapi *c = load("engine");
     const struct schema *id = component(c, "RegisterEventId");
     const struct schema *processed = component(c, "SignalProcessed");
     const struct schema *settle = component(c, "Settle");
@@ -262,13 +262,13 @@ TEST(reports_of_engines_and_admins_are_checked_strictly)
     check_body(settle, "{}", NULL, NULL, NULL);
     check_body(settle, "{\"reason\":\"no\"}", NULL, NULL, NULL);
     check_body(settle, "{\"why\":\"no\"}", "additionalProperties", "/why", "why is not a known field");
-    contract_free(c);
+    openapi_free(c);
 }
 
 /* A step's task has other members than a job's. */
 TEST(a_claimed_step_names_run_and_step)
 {
-    struct contract *c = load("worker");
+    struct openapi *c = load("worker");
     const struct schema *task = component(c, "Task"), *step = component(c, "StepTask");
     static const char good[] =
         "{\"task_id\":\"t\",\"token\":\"1\",\"kind\":\"step\",\"run_id\":\"r\",\"step_id\":\"s\","
@@ -280,7 +280,7 @@ TEST(a_claimed_step_names_run_and_step)
     check_body(task, good, NULL, NULL, NULL);
     check_body(step, bad, "required", "", "run_id is required");
     check_body(task, bad, "oneOf", "", "the value must have exactly one of the forms allowed");
-    contract_free(c);
+    openapi_free(c);
 }
 
 /* ---- what stands beside a schema ---- */
@@ -295,15 +295,15 @@ TEST(values_that_are_judged_elsewhere_are_not_checked)
         "  bound: {$ref: '#/components/schemas/Kind'},\n"
         "  number: {type: integer, minimum: 1, maximum: 2, x-weir-values: rules},\n"
         "  text: {type: string, minLength: 3, maxLength: 4, x-weir-values: rules}}}}}\n";
-    struct contract *c;
+    struct openapi *c;
     struct err err;
-    assert_int_equal(contract_load(str_of(yaml), &c, &err), ERR_OK);
+    assert_int_equal(openapi_load(str_of(yaml), &c, &err), ERR_OK);
     const struct schema *s = component(c, "Body");
     check_body(s, "{\"free\":\"B\",\"number\":7,\"text\":\"\"}", NULL, NULL, NULL);
     check_body(s, "{\"bound\":\"B\"}", "enum", "/bound", "bound must be one of A");
     check_body(s, "{\"free\":1}", "type", "/free", "free must be a string");
     check_body(s, "{\"number\":\"1\"}", "type", "/number", "number must be an integer");
-    contract_free(c);
+    openapi_free(c);
 }
 
 /* What is left of a body, in canonical form. */
@@ -335,9 +335,9 @@ TEST(optional_members_that_are_null_are_dropped)
                                "  Body: {type: object, properties: {item: {$ref: "
                                "'#/components/schemas/Item'}, free: {type: object},\n"
                                "    either: {$ref: '#/components/schemas/Either'}}}}}\n";
-    struct contract *c;
+    struct openapi *c;
     struct err err;
-    assert_int_equal(contract_load(str_of(yaml), &c, &err), ERR_OK);
+    assert_int_equal(openapi_load(str_of(yaml), &c, &err), ERR_OK);
     const struct schema *s = component(c, "Body");
     expect_dropped(s, "{\"item\":null,\"free\":null}", "{}");
     expect_dropped(s, "{\"item\":{\"note\":null,\"id\":\"a\"}}", "{\"item\":{\"id\":\"a\"}}");
@@ -347,7 +347,7 @@ TEST(optional_members_that_are_null_are_dropped)
     expect_dropped(s, "{\"either\":{\"list\":[{\"id\":\"a\",\"note\":null,\"x\":null},null,{\"id\":null}]}}",
                    "{\"either\":{\"list\":[{\"id\":\"a\"},null,{\"id\":null}]}}");
     expect_dropped(s, "null", "null");
-    contract_free(c);
+    openapi_free(c);
 }
 
 /* ---- examples ---- */
@@ -393,11 +393,11 @@ TEST(every_example_is_valid_by_its_own_schema)
 {
     int total = 0;
     for (const struct embedded_file *file = embedded_contracts; file->name; file++) {
-        struct contract *c = load(file->name);
-        struct examples e = {.arena = arena_new(64 * 1024), .root = contract_document(c)};
+        struct openapi *c = load(file->name);
+        struct examples e = {.arena = arena_new(64 * 1024), .root = openapi_document(c)};
         walk_examples(&e, e.root);
         arena_free(e.arena);
-        contract_free(c);
+        openapi_free(c);
         total += e.checked;
     }
     print_message("%d examples\n", total);
@@ -408,15 +408,15 @@ TEST(every_example_is_valid_by_its_own_schema)
 
 TEST(unknown_keyword_is_refused_by_name)
 {
-    struct contract *c;
+    struct openapi *c;
     const struct schema *schema;
     struct err err;
-    assert_int_equal(contract_load(STR("a: {type: string, pattern: a}\n"), &c, &err), ERR_OK);
-    assert_int_equal(contract_schema(c, "#/a", &schema, &err), ERR_CONFIG_INVALID);
+    assert_int_equal(openapi_load(STR("a: {type: string, pattern: a}\n"), &c, &err), ERR_OK);
+    assert_int_equal(openapi_schema(c, "#/a", &schema, &err), ERR_CONFIG_INVALID);
     assert_string_equal(err.detail, "schema keyword \"pattern\" is not supported");
-    assert_int_equal(contract_schema(c, "#/b", &schema, &err), ERR_CONFIG_INVALID);
+    assert_int_equal(openapi_schema(c, "#/b", &schema, &err), ERR_CONFIG_INVALID);
     assert_string_equal(err.detail, "#/b leads nowhere in this document");
-    contract_free(c);
+    openapi_free(c);
 }
 
 TEST(keywords_with_wrong_values_are_refused)

@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/must.h"
 #include "base/time_text.h"
-#include "core/task_owners.h"
+#include "unit/kernel/task_owners.h"
 #include "faults/sim_image.h"
 #include "jobs/client_commands.h"
 #include "jobs/job_commands.h"
@@ -140,6 +140,7 @@ struct kernel_load *kernel_load_new(struct store *s, uint64_t seed)
     l->hands = (struct hands){.wall_us = last_ms * 1000, .mono_ms = 5000};
     l->clock = (struct clock){wall_us, mono_ms, &l->hands};
     struct kernel_config config = {.owners = task_owners,
+                                   .owner_count = LENGTH_OF(task_owners),
                                    .store = s,
                                    .settings = &l->settings,
                                    .clock = &l->clock,

@@ -5,7 +5,7 @@
 #include "api/engine/signal_schemas.h"
 #include "base/json_merge.h"
 #include "base/must.h"
-#include "schema/contract.h"
+#include "schema/openapi.h"
 
 #include "base/banned.h"
 
@@ -36,10 +36,10 @@ static const struct schema *request_schema(void)
 {
     static const struct schema *schema;
     if (!schema) {
-        static struct contract *c; /* lives as long as the schema */
+        static struct openapi *c; /* lives as long as the schema */
         struct err err;
-        MUST(contract_load(contract_embedded("engine"), &c, &err) == ERR_OK);
-        MUST(contract_schema(c, "#/components/schemas/SignalRequest", &schema, &err) == ERR_OK);
+        MUST(openapi_load(openapi_embedded("engine"), &c, &err) == ERR_OK);
+        MUST(openapi_schema(c, "#/components/schemas/SignalRequest", &schema, &err) == ERR_OK);
     }
     return schema;
 }

@@ -3,7 +3,7 @@
 #include "api/jobs/submit.h"
 #include "base/must.h"
 #include "jobs/submit_values.h"
-#include "schema/contract.h"
+#include "schema/openapi.h"
 
 #include "base/banned.h"
 
@@ -13,10 +13,10 @@ static const struct schema *submit_schema(void)
 {
     static const struct schema *schema;
     if (!schema) {
-        static struct contract *c; /* lives as long as the schema */
+        static struct openapi *c; /* lives as long as the schema */
         struct err err;
-        MUST(contract_load(contract_embedded("jobs"), &c, &err) == ERR_OK);
-        MUST(contract_schema(c, "#/components/schemas/SubmitJob", &schema, &err) == ERR_OK);
+        MUST(openapi_load(openapi_embedded("jobs"), &c, &err) == ERR_OK);
+        MUST(openapi_schema(c, "#/components/schemas/SubmitJob", &schema, &err) == ERR_OK);
     }
     return schema;
 }

@@ -9,7 +9,7 @@
 
 static struct note_row note(int64_t id, int64_t state)
 {
-    return (struct note_row){.id = id, .client = 1, .state = state, .token = STR("t")};
+    return (struct note_row){.id = id, .client = 1, .state = state, .shown_by = STR("")};
 }
 
 BENCH_TEST(the_table_stands_behind_those_of_the_store, b)
@@ -19,7 +19,7 @@ BENCH_TEST(the_table_stands_behind_those_of_the_store, b)
     assert_ptr_equal(tables[STORE_TABLE_COUNT], &table_note_row);
 }
 
-BENCH_TEST_ON("sqlite postgres", no_other_state_is_storable_and_no_token_may_be_absent, b)
+BENCH_TEST_ON("sqlite postgres", no_other_state_is_storable_and_the_worker_may_not_be_absent, b)
 {
     for (int64_t state = -1; state <= NOTE_STATE_COUNT; state++) {
         struct note_row row = note(10 + state, state);
@@ -27,7 +27,7 @@ BENCH_TEST_ON("sqlite postgres", no_other_state_is_storable_and_no_token_may_be_
                          state >= 0 && state < NOTE_STATE_COUNT);
     }
     struct note_row row = note(99, NOTE_NEW);
-    row.token = STR_ABSENT;
+    row.shown_by = STR_ABSENT;
     assert_int_not_equal(bench_change(b, &table_note_row, ROW_INSERT, &row), ERR_OK);
 }
 

@@ -7,7 +7,6 @@ static struct task *add_at(struct store *s, int64_t id, int64_t receiver, int64_
 {
     struct task_row row = {.id = id,
                            .client = 1,
-                           .owner = receiver ? TASK_OWNER_DELIVERY : TASK_OWNER_JOB,
                            .target = receiver,
                            .queue = STR("q"),
                            .state = 1,

@@ -27,7 +27,6 @@ static struct task_row task_in(size_t queue, int64_t id, int64_t priority)
 static struct task_row stream_about(int64_t job, int64_t id, int64_t target)
 {
     struct task_row t = shared_ready_task(id, 5);
-    t.owner = TASK_OWNER_DELIVERY;
     t.subject = job;
     t.target = target;
     t.seq = 0;
@@ -154,7 +153,7 @@ BENCH_TEST(test_what_a_batch_reads_does_not_grow_with_the_queue, b)
 
 /* --- streams --------------------------------------------------------------------------------------- */
 
-#define STREAM(n) ((int64_t)TASK_ID_OF_STREAM | (n))
+#define STREAM(n) ((int64_t)TASK_ID_OF_OTHERS | (n))
 
 static void expect_streams(struct store *s)
 {
@@ -222,8 +221,7 @@ static void *load_job(void *arg)
 static void *read_in_one(void *arg)
 {
     struct late *x = arg;
-    PGresult *r =
-        PQexec(x->plain, "SELECT id FROM tasks WHERE id=1 OR subject=1 ORDER BY owner,id FOR UPDATE");
+    PGresult *r = PQexec(x->plain, "SELECT id FROM tasks WHERE id=1 OR subject=1 ORDER BY id FOR UPDATE");
     x->seen = PQresultStatus(r) == PGRES_TUPLES_OK ? PQntuples(r) : -1;
     PQclear(r);
     return NULL;
@@ -237,7 +235,7 @@ BENCH_TEST(test_a_stream_made_while_a_load_waits_for_its_job_is_seen, b)
     PGconn *look = bench_session(&b->schema);
     const int64_t id = 1;
     struct load_set l = {.tasks = &id, .task_count = 1, .now_ms = 1000};
-    struct task_row job = task_in(0, 1, 5), stream = stream_about(1, 101, 7);
+    struct task_row job = task_in(0, 1, 5), stream = stream_about(1, STREAM(1), 7);
     pthread_t threads[2];
     add_task(b, job);
     assert_int_equal(bench_load_shared(b->store, &l, b->arena), ERR_OK);
@@ -254,7 +252,7 @@ BENCH_TEST(test_a_stream_made_while_a_load_waits_for_its_job_is_seen, b)
     pthread_join(threads[1], NULL);
     assert_int_equal(x.seen, 1); /* the control */
     assert_int_equal(x.code, ERR_OK);
-    EXPECT_LOADED(x.store, 1, 101);
+    EXPECT_LOADED(x.store, 1, STREAM(1));
     shared_abandon(x.store);
     store_close(x.store);
     PQfinish(x.plain);

@@ -13,8 +13,7 @@ static const char waiting_sql[] = "SELECT count(*) FROM tasks WHERE target=7 AND
 
 static struct task_row stream(int64_t id, int64_t receiver)
 {
-    struct task_row t = shared_ready_task((int64_t)TASK_ID_OF_STREAM | id, 5);
-    t.owner = TASK_OWNER_DELIVERY;
+    struct task_row t = shared_ready_task((int64_t)TASK_ID_OF_OTHERS | id, 5);
     t.target = receiver;
     t.seq = 0;
     t.queue = queue;
@@ -201,7 +200,8 @@ BENCH_TEST(test_what_is_read_does_not_grow_with_those_who_wait, b)
     end_one(lane, b->arena, id);
     id = claim_one(lane, b->arena, true);
     assert_int_not_equal(id, 0);
-    bench_sql(look, "INSERT INTO tasks SELECT (jsonb_populate_record(t,jsonb_build_object('id',n,'phase',3,"
+    bench_sql(look, "INSERT INTO tasks SELECT (jsonb_populate_record(t,jsonb_build_object('id',"
+                    "n::bigint|576460752303423488,'phase',3,"
                     "'place',n,'target',CASE WHEN n%2=0 THEN 7 ELSE n END))).* FROM tasks t,"
                     "generate_series(1001,7000) n WHERE t.phase=3 LIMIT 6000");
     bench_sql(look, "SELECT pg_stat_force_next_flush()");

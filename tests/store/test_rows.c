@@ -221,8 +221,8 @@ BENCH_TEST(test_the_last_id_is_the_largest_of_all_tables, b)
         assert_int_equal(b->store->last_id, id);
     }
     int64_t last = INT64_C(1) << 51;
-    struct task_row step = {.id = (int64_t)TASK_ID_OF_STREAM | last,
-                            .owner = TASK_OWNER_STEP,
+    struct task_row step = {.id = (int64_t)TASK_ID_OF_OTHERS | last,
+                            .owner = 2,
                             .client = 1,
                             .queue = STR("q"),
                             .state = JOB_QUEUED,
@@ -230,8 +230,8 @@ BENCH_TEST(test_the_last_id_is_the_largest_of_all_tables, b)
                             .subject = 7,
                             .refs = STR("")};
     struct task_row hash = step;
-    hash.owner = TASK_OWNER_DELIVERY;
-    hash.id = (int64_t)(TASK_ID_OF_STREAM - 1 + TASK_ID_OF_STREAM);
+    hash.owner = 1;
+    hash.id = (int64_t)(TASK_ID_OF_OTHERS - 1 + TASK_ID_OF_OTHERS);
     hash.target = 1;
     hash.refs = STR("one ref.");
     assert_int_equal(bench_change(b, &table_task_row, ROW_INSERT, &hash), ERR_OK);

@@ -1,3 +1,4 @@
+#include "api/engine/engine_contract.h"
 #include "api/engine/policy_point.h"
 
 #include <stdatomic.h>
@@ -103,7 +104,7 @@ static void go_on(struct call *c, struct asking *a)
                                                   .requires_approval = q->requires_approval,
                                                   .reason = q->reason};
     else
-        fall_back(c->api->policy_point, &a->command->given);
+        fall_back(engine_api(c->api)->policy_point, &a->command->given);
     a->then(c, a->command);
 }
 
@@ -212,7 +213,7 @@ static enum err_code look(struct call *c, struct signal_command *command, struct
 
 static void ask(struct call *c, struct asking *a, const struct policy_request *request)
 {
-    struct policy_point *p = c->api->policy_point;
+    struct policy_point *p = engine_api(c->api)->policy_point;
     a->question.x = c->x;
     a->question.body = input_of(c->x->arena, request);
     c->data = a;
@@ -229,7 +230,7 @@ void policy_point_ask(struct call *c, struct signal_command *command,
     struct run_row run;
     bool decided;
     struct err err;
-    if (!c->api->policy_point || !c->claims) { /* without a token it is the System */
+    if (!engine_api(c->api)->policy_point || !c->claims) { /* without a token it is the System */
         then(c, command);
         return;
     }
@@ -293,7 +294,7 @@ static size_t write_questions(struct policy_point *p, struct policy_taker *t)
 
 static void taker_resumed(struct http_exchange *x)
 {
-    struct policy_point *p = ((struct api *)x->context)->policy_point;
+    struct policy_point *p = engine_api(x->context)->policy_point;
     struct policy_taker *t = x->data;
     x->data = NULL; /* no call, for api_on_done() */
     if (atomic_load(&x->gone))

@@ -1,5 +1,6 @@
 /* POST .../signals: form, schema and rate are checked here; everything else is decided with the run in hand
  * (engine/signal_commands.h). Approval, and what engines outside report. */
+#include "api/engine/engine_contract.h"
 #include "api/handlers.h"
 #include "api/engine/encode.h"
 #include "api/engine/policy_point.h"
@@ -107,7 +108,7 @@ static enum err_code read_signal(struct call *c, struct signal_command *command,
         return invalid(err, "signalType is none of the catalog");
     if (!command->payload || command->payload->type != JSON_OBJECT)
         return invalid(err, "payload has to be an object");
-    if (!signal_schema_fits(c->api->signal_schemas, command->type, command->payload, fault))
+    if (!signal_schema_fits(engine_api(c->api)->signal_schemas, command->type, command->payload, fault))
         return err_set(err, ERR_SIGNAL_INVALID_PAYLOAD, "payload: %s", fault);
     command->audit_reason = audit_reason(c, command->payload);
     fingerprint(command, command->fingerprint);
@@ -174,7 +175,7 @@ static void signal_decided(struct call *c)
     const struct signal_answer *a = &command->answer;
     const struct signal_sender sender = sender_of(command);
     bool too_many = a->refusal.code == ERR_REQUEST_RATE_LIMITED;
-    signal_limits_settle(c->api->signal_limits, &sender, &command->room,
+    signal_limits_settle(engine_api(c->api)->signal_limits, &sender, &command->room,
                          too_many || a->decision == DECISION_REJECTED);
     if (too_many)
         rate_limited(c, &a->refusal);
@@ -205,8 +206,8 @@ void handle_send_signal(struct call *c)
         return;
     }
     const struct signal_sender sender = sender_of(command);
-    if (signal_limits_take(c->api->signal_limits, &sender, c->x->received_us / 1000, &command->room, &err) !=
-        ERR_OK) {
+    if (signal_limits_take(engine_api(c->api)->signal_limits, &sender, c->x->received_us / 1000,
+                           &command->room, &err) != ERR_OK) {
         rate_limited(c, &err);
         return;
     }

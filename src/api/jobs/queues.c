@@ -1,4 +1,5 @@
 /* GET /v1/queues and /v1/queues/{queue}; pause, resume and defaults of a queue. GET /ops/v1/queues. */
+#include "api/jobs/jobs_contract.h"
 #include "api/handlers.h"
 #include "api/jobs/job_calls.h"
 #include "api/jobs/encode.h"
@@ -39,7 +40,7 @@ static bool read_views(struct call *c, int64_t client, struct queue_views *ret)
 {
     struct err err;
     struct reader *r = call_reader(c);
-    if (!r || queue_views_read(c->api->queue_flows, r, c->x->arena, client, c->who.power.queues,
+    if (!r || queue_views_read(jobs_api(c->api)->queue_flows, r, c->x->arena, client, c->who.power.queues,
                                c->x->received_us / 1000, ret, &err) == ERR_OK)
         return r != NULL;
     call_problem(c, &err);

@@ -1,4 +1,5 @@
 /* POST /v1/jobs and POST /v1/jobs:batch. */
+#include "api/jobs/jobs_contract.h"
 #include "api/handlers.h"
 #include "api/jobs/submit.h"
 
@@ -100,6 +101,7 @@ static void batch_submitted(struct call *c)
 
 void handle_submit_job_batch(struct call *c)
 {
+    const struct schema *submit_schema = jobs_api(c->api)->submit_schema;
     const struct json *jobs = json_get(c->body, "jobs");
     struct submit_command *command = ARENA_NEW(c->x->arena, struct submit_command);
     c->ingests = true;
@@ -108,7 +110,7 @@ void handle_submit_job_batch(struct call *c)
     for (const struct json *j = jobs->child; j; j = j->next) {
         struct submit_item *item = &command->items[command->item_count++];
         struct schema_violation v;
-        if (!schema_check(c->api->submit_schema, j, &v)) {
+        if (!schema_check(submit_schema, j, &v)) {
             err_set(&item->err, ERR_REQUEST_MALFORMED, "%s", v.text);
             item->is_bad = true;
             continue;

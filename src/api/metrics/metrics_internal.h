@@ -1,4 +1,4 @@
-/* api/metrics/metrics_internal.h - what record.c fills and write.c shows. */
+/* api/metrics/metrics_internal.h - what record.c fills, and write.c, write_jobs.c and write_runs.c show. */
 #ifndef WEIR_API_METRICS_INTERNAL_H
 #define WEIR_API_METRICS_INTERNAL_H
 
@@ -80,6 +80,22 @@ static inline void metric_add(_Atomic uint64_t *counter, uint64_t n)
 {
     atomic_store_explicit(counter, metric_get(counter) + n, memory_order_relaxed);
 }
+
+/* --- write.c -------------------------------------------------------------------------------------- */
+
+/* A histogram as one scrape sees it: plain numbers. */
+struct histogram_seen {
+    uint64_t buckets[METRIC_BUCKETS_MAX + 1], count, sum;
+};
+
+/* A counter of all threads' parts, by its place in the part; and a histogram. */
+uint64_t metrics_total(const struct metrics *m, size_t offset);
+struct histogram_seen metrics_see_parts(const struct metrics *m, size_t offset);
+#define TOTAL(m, field) metrics_total(m, offsetof(struct metric_part, field))
+void metrics_series(struct strbuf *out, const char *name, const char *labels,
+                    const struct histogram_shape *shape, const struct histogram_seen *s);
+void metrics_histogram(struct strbuf *out, const char *name, const char *help,
+                       const struct histogram_shape *shape, const struct histogram *h);
 
 /* weir_process_* of this process, read from the system now. */
 void metrics_write_process(struct strbuf *out);

@@ -113,6 +113,10 @@ static void count_notice(struct metrics *m, const struct job_notice *n)
 void metrics_committed(struct metrics *m, const struct unit *u)
 {
     m->batch_wrote = u->wrote;
+}
+
+void metrics_jobs_committed(struct metrics *m, const struct unit *u)
+{
     for (size_t i = 0; i < u->notices.count; i++) {
         const struct job_notice *n = notice_row(&u->notices.list[i], &job_notices);
         if (n)

@@ -2,13 +2,11 @@
 #include <stdatomic.h>
 
 #include "api/handlers.h"
-#include "api/engine/policy_point.h"
 #include "api/issuer_fetches.h"
 #include "api/jobs/encode.h"
 #include "api/ops/operators.h"
 #include "base/log.h"
 #include "base/must.h"
-#include "jobs/inbox.h"
 #include "schema/embedded.h"
 
 #include "base/banned.h"
@@ -124,40 +122,15 @@ void handle_accept_clock(struct call *c)
     call_send_object(c, &w);
 }
 
-/* What cannot be read now is shown as it was read last. */
-static void write_queue_metrics(struct call *c)
-{
-    struct api *a = c->api;
-    int64_t now_ms = c->x->received_us / 1000, told_ms = queue_metrics_told_ms(a->queue_metrics);
-    bool is_shared = settings_store_is_postgres(a->config.settings);
-    bool is_fresh = is_shared && now_ms >= told_ms && now_ms - told_ms < QUEUE_GAUGES_MS;
-    struct err err;
-    struct queue_views views;
-    struct reader *r = !atomic_load(&a->opened) || is_fresh ? NULL : api_read_begin(a, &err);
-    if (r && queue_views_read(a->queue_flows, r, c->x->arena, 0, STR_ABSENT, now_ms, &views, &err) == ERR_OK)
-        queue_metrics_tell(a->queue_metrics, &views, now_ms);
-    else if (r)
-        reads_end(a->reads);
-    queue_metrics_write(a->queue_metrics, now_ms, &c->x->reply_body);
-}
-
 void handle_get_metrics(struct call *c)
 {
-    const _Atomic int64_t *expiring = c->api->config.keys_expiring;
-    struct metrics_around around = {.log_dropped = log_dropped(),
-                                    .keys_expiring = expiring ? atomic_load(expiring) : -1};
+    struct metrics_around around = {.log_dropped = log_dropped()};
     if (c->api->server) /* not yet known to us in the first moment of its threads */
         look_at_server(c->api->server, &around);
-    const struct inbox *inbox = c->api->config.inbox;
-    if (inbox) {
-        around.inbox_taken = inbox->taken;
-        around.inbox_refused = inbox->refused;
-    }
     stats_of(c->api, &around.kernel);
     traces_counts(c->api->traces, &around.spans, &around.spans_dropped);
-    policy_point_counts(c->api->policy_point, &around.policy_asked, &around.policy_unanswered);
     metrics_write(c->api->metrics, &around, &c->x->reply_body);
-    write_queue_metrics(c);
+    contract_set_write_metrics(&c->api->contracts, c, &around.kernel);
     topology_metrics(c->api->topology, &c->x->reply_body);
     issuer_metrics(c->api, &c->x->reply_body);
     overload_write_metrics(c->api->overload, &c->x->reply_body);

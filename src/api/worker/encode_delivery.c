@@ -11,6 +11,14 @@
 /* A delivery travels to the gateway inside a JSON string, with others: larger results are left out. */
 enum { WEBHOOK_RESULT_BYTES_MAX = 64 * 1024 };
 
+/* The parts that the deliveries of one claim share. */
+struct delivery_reads {
+    struct reader *reader;
+    struct log_memo log;
+    struct webhook_row hook; /* id 0: none read yet */
+    bool has_hook;
+};
+
 /* Everything a delivery is made of. */
 struct sending {
     struct delivery_row delivery;
@@ -248,12 +256,21 @@ static void encode_about(struct json_writer *w, const struct sending *s)
     jw_object_end(w);
 }
 
-bool encode_delivery_task(struct call *c, struct json_writer *w, struct delivery_reads *reads,
+static struct delivery_reads *reads_of_claim(struct call *c, struct reader *r)
+{
+    if (!c->data)
+        c->data = ARENA_NEW(c->x->arena, struct delivery_reads);
+    struct delivery_reads *reads = c->data;
+    reads->reader = r;
+    return reads;
+}
+
+bool encode_delivery_task(struct call *c, struct json_writer *w, struct reader *r,
                           const struct claimed_task *t, struct err *err)
 {
     struct sending s = {0};
     char token[24], id_text[UUID_TEXT_LEN + 1];
-    if (!read_all(c, reads, t->head, &s, err)) {
+    if (!read_all(c, reads_of_claim(c, r), t->head, &s, err)) {
         if (err->code != ERR_STORE_CORRUPT)
             return false;
         err->code = ERR_OK; /* an unreadable one does not delay others */

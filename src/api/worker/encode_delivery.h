@@ -10,18 +10,10 @@
 
 #include "api/api.h"
 #include "kernel/worker_commands.h"
-#include "store/job_view.h"
 
-/* The parts that the deliveries of one claim share, read once. */
-struct delivery_reads {
-    struct reader *reader;
-    struct log_memo log;
-    struct webhook_row hook; /* id 0: none read yet */
-    bool has_hook;
-};
-
-/* Writes one task object. False with err set when the store cannot be read. */
-bool encode_delivery_task(struct call *c, struct json_writer *w, struct delivery_reads *reads,
+/* Writes one task object. False with err set when the store cannot be read. What the deliveries of one claim
+ * share is read once: it stands at the call's `data`. */
+bool encode_delivery_task(struct call *c, struct json_writer *w, struct reader *r,
                           const struct claimed_task *t, struct err *err);
 
 #endif

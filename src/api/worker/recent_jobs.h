@@ -3,8 +3,8 @@
  * An idle worker gets a job in the same commit that stores it. Its answer needs the job's row, which is not
  * yet in any reader's cache; remembered here it costs a copy instead of a cold read.
  *
- * Filled:    by the commit thread after the durable commit, while few jobs are ready (api.c). Read by HTTP
- *            threads. One lock, held for one row's copy.
+ * Filled:    by the commit thread after the durable commit, while few jobs are ready (jobs_committed.c). Read
+ *            by HTTP threads. One lock, held for one row's copy.
  * Bounded:   so many bytes, so many rows; the oldest go first. A row larger than 1/64 of the bytes is not
  *            kept. A missing row is read from the store: nothing depends on this cache.
  * Never old: a job's row never changes, and its id is never given again. A purge deletes rows of finished

@@ -4,8 +4,7 @@
 
 #include "api/handlers.h"
 #include "api/jobs/encode.h"
-#include "api/worker/encode_delivery.h"
-#include "api/worker/encode_step_task.h"
+#include "api/jobs/jobs_contract.h"
 #include "api/worker/worker_items.h"
 #include "base/must.h"
 
@@ -67,13 +66,14 @@ static enum err_code read_claimed(struct call *c, const struct claim_command *cl
 {
     struct load_row *missing = ARENA_ARRAY(c->x->arena, struct load_row, count + 1);
     uint32_t *places = ARENA_ARRAY(c->x->arena, uint32_t, count + 1);
+    struct recent_jobs *recent = jobs_api(c->api)->recent_jobs;
     size_t missing_count = 0;
     for (uint32_t i = 0; i < count; i++) {
         const struct claimed_task *t = &claim->tasks[i];
-        if (t->owner != TASK_OWNER_JOB)
+        if (!task_id_is_job(t->id))
             continue;
         ret_jobs[i] = ARENA_NEW(c->x->arena, struct job_row);
-        if (recent_jobs_find(c->api->recent_jobs, t->id, c->x->arena, ret_jobs[i]))
+        if (recent_jobs_find(recent, t->id, c->x->arena, ret_jobs[i]))
             continue;
         *ret_jobs[i] = (struct job_row){.id = t->id};
         places[missing_count] = i;
@@ -91,13 +91,13 @@ static enum err_code read_claimed(struct call *c, const struct claim_command *cl
 }
 
 static void encode_claimed(struct call *c, struct json_writer *w, const struct claimed_task *t,
-                           const struct job_row *job, struct delivery_reads *reads, struct err *err)
+                           const struct job_row *job, struct reader **r, struct err *err)
 {
+    const struct contract_task *kind = contract_set_task(&c->api->contracts, t->owner);
     if (job)
         encode_task(c, w, t, job);
-    else if (t->owner != TASK_OWNER_JOB && (reads->reader || (reads->reader = api_read_begin(c->api, err))))
-        (void)(t->owner == TASK_OWNER_STEP ? encode_step_task(c, w, reads->reader, t, err)
-                                           : encode_delivery_task(c, w, reads, t, err));
+    else if (kind->encode && (*r || (*r = api_read_begin(c->api, err))))
+        (void)kind->encode(c, w, *r, t, err);
 }
 
 static void claimed(struct call *c);
@@ -155,10 +155,10 @@ static void claimed(struct call *c)
         count = 0; /* one that only half-closed hears of none */
     }
     struct err err = {.code = ERR_OK};
-    struct delivery_reads reads = {.reader = NULL};
+    struct reader *r = NULL;
     struct job_row **jobs = ARENA_ARRAY(c->x->arena, struct job_row *, count + 1);
     struct json_writer w;
-    if (read_claimed(c, command, count, &reads.reader, jobs, &err) != ERR_OK) {
+    if (read_claimed(c, command, count, &r, jobs, &err) != ERR_OK) {
         call_problem(c, &err); /* the leases run out and the jobs are queued again */
         return;
     }
@@ -167,7 +167,7 @@ static void claimed(struct call *c)
     jw_key(&w, "tasks");
     jw_array(&w);
     for (uint32_t i = 0; i < count && err.code == ERR_OK; i++)
-        encode_claimed(c, &w, &command->tasks[i], jobs[i], &reads, &err);
+        encode_claimed(c, &w, &command->tasks[i], jobs[i], &r, &err);
     if (err.code != ERR_OK) {
         call_problem(c, &err);
         return;

@@ -1,3 +1,4 @@
+#include "api/jobs/jobs_contract.h"
 #include "api/handlers.h"
 #include "api/worker/worker_items.h"
 
@@ -180,14 +181,15 @@ static void post_items(struct call *c, enum worker_form form, const struct comma
 {
     struct worker_command *command = ARENA_NEW(c->x->arena, struct worker_command);
     const struct json *tasks = json_get(c->body, "tasks");
+    const struct schema *schema = jobs_api(c->api)->worker_forms[form];
     command->client = worker_client_of(c);
     command->queues = c->who.power.queues;
     command->items = ARENA_ARRAY(c->x->arena, struct worker_item, tasks->count);
     for (const struct json *j = tasks->child; j; j = j->next)
-        decode_item(c, c->api->worker_forms[form], j, &command->items[command->item_count++]);
+        decode_item(c, schema, j, &command->items[command->item_count++]);
     command->base.weight = (int64_t)command->item_count;
     for (size_t i = 0; i < command->item_count; i++)
-        command->base.for_first_lane |= task_id_is_stream(command->items[i].id);
+        command->base.for_first_lane |= !task_id_is_job(command->items[i].id);
     call_post(c, &command->base, type, 0, finish);
 }
 

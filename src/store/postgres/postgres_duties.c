@@ -165,7 +165,7 @@ static void take_duties(struct postgres_store *s, const PGresult *r, struct stor
 #define TO_MAKE "SELECT octet_length(refs)/8-seq AS n FROM "
 #define QUEUES  "ARRAY(SELECT q||n FROM unnest(ARRAY['~deliver.','~replay.']) q,generate_series(0,127) n)"
 /* Among those that wait for a time are a million jobs of next year: a retry is one of the nearest. */
-#define NEAREST "(SELECT refs,seq,state,owner FROM tasks WHERE phase=0 ORDER BY due_ms LIMIT 10000) nearest"
+#define NEAREST "(SELECT refs,seq,state,target FROM tasks WHERE phase=0 ORDER BY due_ms LIMIT 10000) nearest"
 
 /* Deliveries that are not yet made: of streams that are ready, claimed or wait for a slot, or will be tried
  * again. A count kept by every commit would be a row that all of them write; this is read by indexes, now and
@@ -181,7 +181,7 @@ static enum err_code look_at_deliveries(struct postgres_store *s, struct err *er
     size_t n = link_send_sql(
         l, "SELECT coalesce(sum(n),0)::bigint FROM ((" TO_MAKE "tasks WHERE phase=1 AND queue=ANY(" QUEUES
            ") LIMIT $1::bigint) UNION ALL (" TO_MAKE "tasks WHERE target<>0 AND phase>1 LIMIT $1::bigint) "
-           "UNION ALL (" TO_MAKE NEAREST " WHERE state=1 AND owner=1)) streams");
+           "UNION ALL (" TO_MAKE NEAREST " WHERE state=1 AND target<>0)) streams");
     if (link_run(l, "deliveries", err) != ERR_OK)
         return err->code;
     s->base.deliveries = value_int(link_result(l, n), 0, 0);

@@ -88,7 +88,7 @@ static void send_streams(struct postgres_store *s, const struct load_set *l, str
         return;
     bool asked = false;
     for (size_t i = 0; i < l->task_count; i++)
-        asked |= task_id_is_stream(l->tasks[i]);
+        asked |= !task_id_is_job(l->tasks[i]);
     params_ints(link_params(&s->link), l->tasks, l->task_count);
     plan->streams = link_send(&s->link, asked ? PG_STREAMS : PG_STREAMS_ABOUT);
     plan->has_streams = true;

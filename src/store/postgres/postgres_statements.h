@@ -30,16 +30,19 @@
             "LIMIT $2::bigint*2+32) b JOIN tasks x ON x.id=b.id WHERE x.phase+0=1 "                          \
             "ORDER BY b.priority DESC,b.place LIMIT $2::bigint FOR UPDATE OF x SKIP LOCKED")
 
-/* Work of suspended clients is not handed out (store/live.h); deliveries (owner 1) are. The subquery is run
+/* Work of suspended clients is not handed out (store/live.h); deliveries are. The subquery is run
  * once a statement, and asked only while there are some (PG_ALLOWED_...): every claim would pay for it. */
 #define PG_NOT_SUSPENDED                                                                                     \
-    " AND (owner=1 OR client<>ALL(ARRAY(SELECT s.client FROM client_states s WHERE s.state=1)))"
+    " AND (target<>0 OR client<>ALL(ARRAY(SELECT s.client FROM client_states s WHERE s.state=1)))"
 
 /* The same for a queue that its client has paused. Who claims for one client leaves the queue out instead
  * (postgres_claims.c). */
 #define PG_NOT_PAUSED(name)                                                                                  \
-    " AND (owner=1 OR client<>ALL(ARRAY(SELECT p.client FROM queues p WHERE p.queue=" name                   \
+    " AND (target<>0 OR client<>ALL(ARRAY(SELECT p.client FROM queues p WHERE p.queue=" name                 \
     " AND p.paused=1)))"
+
+/* store/live.h: task_is_job(). */
+#define PG_IS_JOB(of) "(" of "id&576460752303423488)=0"
 
 /* Unfinished jobs by client and queue. */
 #define PG_COUNT_QUEUES(where)                                                                               \
@@ -78,7 +81,7 @@
             "AS u(client,idem_key) JOIN jobs j ON j.client=u.client AND j.idem_key=u.idem_key "              \
             "AND j.idem_key IS NOT NULL),noted AS MATERIALIZED " PG_NOTE(                                    \
                 "keyed", "k") " SELECT k.client,k.idem_key,k.id FROM k,noted")                               \
-    X(TASKS, "SELECT @ FROM tasks t WHERE t.owner=0 AND t.id=ANY($1::bigint[]||" PG_FOUND(                   \
+    X(TASKS, "SELECT @ FROM tasks t WHERE " PG_IS_JOB("t.") " AND t.id=ANY($1::bigint[]||" PG_FOUND(         \
                  "keyed") ") ORDER BY t.id FOR UPDATE")                                                      \
     X(CLAIM, PG_PICK_ONE("phase=1"))                                                                         \
     X(CLAIM_OF_CLIENT, PG_PICK_ONE(PG_READY_OF_CLIENT " AND client=$3"))                                     \
@@ -95,10 +98,10 @@
                       "started_ms<=$1-max_runtime_ms)) LIMIT $2::bigint FOR UPDATE SKIP LOCKED"))            \
     X(EXPIRED, PG_PICK("SELECT * FROM tasks WHERE phase=1 AND expire_ms>0 AND expire_ms<=$1 "                \
                        "ORDER BY expire_ms LIMIT $2::bigint FOR UPDATE SKIP LOCKED"))                        \
-    X(STREAMS,                                                                                               \
-      "SELECT @ FROM tasks t WHERE t.id IN (SELECT s.id FROM unnest($1::bigint[]) AS u(id) "                 \
-      "JOIN tasks s ON s.id=u.id AND s.owner<>0 UNION SELECT s.id FROM unnest(" PG_LOADED ") AS u(id) "      \
-      "JOIN tasks s ON s.subject=u.id AND s.subject<>0) ORDER BY t.id FOR UPDATE")                           \
+    X(STREAMS, "SELECT @ FROM tasks t WHERE t.id IN (SELECT s.id FROM unnest($1::bigint[]) AS u(id) "        \
+               "JOIN tasks s ON s.id=u.id AND NOT " PG_IS_JOB(                                               \
+                   "s.") " UNION SELECT s.id FROM unnest(" PG_LOADED ") AS u(id) "                           \
+                         "JOIN tasks s ON s.subject=u.id AND s.subject<>0) ORDER BY t.id FOR UPDATE")        \
     X(STREAMS_ABOUT, "SELECT @ FROM tasks t WHERE t.subject<>0 AND t.subject=ANY(" PG_LOADED ") "            \
                      "ORDER BY t.id FOR UPDATE")                                                             \
     X(RECEIVERS_NEW,                                                                                         \
@@ -153,19 +156,23 @@
                  "(client,state,id)>=($1,$5,$3) ORDER BY client DESC,state DESC,id DESC LIMIT $4::bigint")   \
     X(LIST_OTHER, "SELECT id FROM list WHERE client=$1 AND id<$2 AND id>=$3 AND bucket=$5::bigint "          \
                   "ORDER BY id DESC LIMIT $4::bigint")                                                       \
-    X(LIVE, "SELECT id FROM tasks WHERE id>0 AND (client,id)<($1,$2) AND (client,id)>=($1,$3) AND owner=0 "  \
-            "ORDER BY client DESC,id DESC LIMIT $4::bigint")                                                 \
+    X(LIVE,                                                                                                  \
+      "SELECT id FROM tasks WHERE id>0 AND (client,id)<($1,$2) AND (client,id)>=($1,$3) AND " PG_IS_JOB(     \
+          "") " "                                                                                            \
+              "ORDER BY client DESC,id DESC LIMIT $4::bigint")                                               \
     X(LIVE_IN_STATE, "SELECT id FROM tasks WHERE id>0 AND (client,id)<($1,$2) AND (client,id)>=($1,$3) "     \
-                     "AND owner=0 AND state=$5 ORDER BY client DESC,id DESC LIMIT $4::bigint")               \
-    X(LIVE_IN_QUEUE, "SELECT id FROM tasks WHERE id>0 AND (client,id)<($1,$2) AND (client,id)>=($1,$3) "     \
-                     "AND owner=0 AND ($5::bigint<0 OR state=$5) AND queue=$6 ORDER BY client DESC,id DESC " \
-                     "LIMIT $4::bigint")                                                                     \
+                     "AND " PG_IS_JOB("") " AND state=$5 ORDER BY client DESC,id DESC LIMIT $4::bigint")     \
+    X(LIVE_IN_QUEUE,                                                                                         \
+      "SELECT id FROM tasks WHERE id>0 AND (client,id)<($1,$2) AND (client,id)>=($1,$3) "                    \
+      "AND " PG_IS_JOB("") " AND ($5::bigint<0 OR state=$5) AND queue=$6 ORDER BY client DESC,id DESC "      \
+                           "LIMIT $4::bigint")                                                               \
     X(ALL_JOBS, "SELECT id FROM jobs WHERE id<$2 AND id>=$3 AND $1::bigint IS NOT NULL ORDER BY id DESC "    \
                 "LIMIT $4::bigint")                                                                          \
-    X(ALL_LIVE, "SELECT id FROM tasks WHERE id<$2 AND id>=$3 AND owner=0 AND state=$5 AND "                  \
-                "$1::bigint IS NOT NULL ORDER BY id DESC LIMIT $4::bigint")                                  \
-    X(QUEUES, PG_COUNT_QUEUES("owner=0"))                                                                    \
-    X(QUEUES_OF_CLIENT, PG_COUNT_QUEUES("id>0 AND client=$1 AND owner=0"))
+    X(ALL_LIVE, "SELECT id FROM tasks WHERE id<$2 AND id>=$3 AND " PG_IS_JOB(                                \
+                    "") " AND state=$5 AND "                                                                 \
+                        "$1::bigint IS NOT NULL ORDER BY id DESC LIMIT $4::bigint")                          \
+    X(QUEUES, PG_COUNT_QUEUES(PG_IS_JOB("")))                                                                \
+    X(QUEUES_OF_CLIENT, PG_COUNT_QUEUES("id>0 AND client=$1 AND " PG_IS_JOB("")))
 
 #define X(name, sql) PG_##name,
 enum pg_statement {

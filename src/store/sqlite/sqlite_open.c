@@ -31,7 +31,7 @@ static bool load_task(const void *row, void *arg)
     live_set_worker(l->store->base.live, t, r->worker, 0);
     t->run_until_ms = INT64_MAX; /* the kernel grants leases and limits anew at start */
     live_place(l->store->base.live, t, l->wall_ms);
-    if (r->owner == TASK_OWNER_JOB)
+    if (task_is_job(r))
         client_tasks_put(l->store->client_tasks, r);
     return true;
 }

@@ -28,10 +28,10 @@ static double value_of(const struct strbuf *page, const char *series)
 
 static void write_page(struct metrics *m, struct strbuf *page)
 {
-    const struct metrics_around around = {
-        .kernel = {.queued = 7, .storing = true}, .keys_expiring = -1, .log_dropped = 3};
+    const struct metrics_around around = {.kernel = {.queued = 7, .storing = true}, .log_dropped = 3};
     strbuf_clear(page);
     metrics_write(m, &around, page);
+    metrics_write_jobs(m, &around.kernel, &(struct metrics_of_jobs){.keys_expiring = -1}, page);
 }
 
 static void *count_many(void *arg)

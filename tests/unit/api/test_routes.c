@@ -62,21 +62,21 @@ TEST(lists_know_their_query_parameters)
     assert_true(events->is_list && events->query[2] && !events->query[3]);
 }
 
-static const struct route_body *body_of(const struct contracts *c, const char *operation_id)
+static const struct route_body *body_of(const struct route_bodies *c, const char *operation_id)
 {
-    return contracts_body(c, (size_t)(find(operation_id) - api_routes));
+    return route_bodies_of(c, (size_t)(find(operation_id) - api_routes));
 }
 
 TEST(a_body_may_be_checked_by_less_than_it_is_described_by)
 {
-    struct contracts *c;
+    struct route_bodies *c;
     struct err err;
-    assert_int_equal(contracts_new(&c, &err), ERR_OK);
+    assert_int_equal(route_bodies_new(&c, &err), ERR_OK);
     assert_non_null(body_of(c, "submitJob")->described);
     assert_ptr_equal(body_of(c, "submitJob")->described, body_of(c, "submitJob")->checked);
     assert_ptr_not_equal(body_of(c, "startTasks")->described, body_of(c, "startTasks")->checked);
     assert_null(body_of(c, "cancelJob")->described);
     assert_null(body_of(c, "getJob")->described);
-    assert_non_null(contracts_schema(c, "worker", "#/components/schemas/TaskRef"));
-    contracts_free(c);
+    assert_non_null(route_bodies_schema(c, "worker", "#/components/schemas/TaskRef"));
+    route_bodies_free(c);
 }

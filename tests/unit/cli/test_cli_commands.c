@@ -24,19 +24,19 @@ static size_t split(const char *name, char *copy, const char **words)
 
 TEST(test_every_command_is_found_by_its_words_and_has_help)
 {
-    for (size_t i = 0; i < command_count; i++) {
+    EACH_COMMAND (c) {
         char copy[64], *text = NULL;
         const char *words[FLAG_WORDS_MAX];
-        size_t used, len = 0, n = split(command_table[i].name, copy, words);
+        size_t used, len = 0, n = split(c->name, copy, words);
         words[n] = "argument";
-        assert_ptr_equal(command_find(words, n + 1, &used), &command_table[i]);
+        assert_ptr_equal(command_find(words, n + 1, &used), c);
         assert_int_equal(used, n);
         FILE *out = open_memstream(&text, &len);
         assert_true(help_print(out, words, n));
         fclose(out);
-        assert_non_null(strstr(text, command_table[i].help));
+        assert_non_null(strstr(text, c->help));
         free(text);
-        assert_true(command_table[i].args_min <= command_table[i].args_max);
+        assert_true(c->args_min <= c->args_max);
     }
 }
 

@@ -241,7 +241,7 @@ struct claimed_task claim_step(struct rig *r, const char *run, const char *step)
 {
     struct claimed_task t = rig_claim(r, "w");
     const struct run_row of = run_of(r, run);
-    assert_int_equal(t.owner, TASK_OWNER_STEP);
+    assert_ptr_equal(t.owner, &step_task_owner);
     assert_int_equal(t.subject, of.num);
     assert_int_equal(t.head, step_of(r, run, step).idx);
     return t;
@@ -460,7 +460,7 @@ struct decision_row decision_by(struct rig *r, const struct uuid *policy_id)
 static bool count_if_ready(const void *row, void *arg)
 {
     const struct task_row *t = row;
-    *(uint32_t *)arg += t->owner == TASK_OWNER_STEP && t->type >= 0 && task_row_phase(t) == TASK_READY;
+    *(uint32_t *)arg += t->owner == step_task_owner.number && t->type >= 0 && task_row_phase(t) == TASK_READY;
     return true;
 }
 

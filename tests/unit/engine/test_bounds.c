@@ -29,9 +29,9 @@ RIG_TEST(test_steps_and_jobs_of_a_queue_take_turns_by_their_age, r)
     start_run(r, "run", "one");
     rig_pass(r, 10);
     rig_submit_default(r, client);
-    static const enum task_owner_kind order[] = {TASK_OWNER_JOB, TASK_OWNER_STEP, TASK_OWNER_JOB};
+    const struct task_owner *const order[] = {&job_task_owner, &step_task_owner, &job_task_owner};
     for (size_t i = 0; i < LENGTH_OF(order); i++)
-        assert_int_equal(rig_claim(r, "w").owner, order[i]);
+        assert_ptr_equal(rig_claim(r, "w").owner, order[i]);
 }
 
 /* Steps that fail together are not tried again together: half of the pause more or less. */

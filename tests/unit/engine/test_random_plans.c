@@ -218,7 +218,7 @@ static bool count_task(const void *row, void *arg)
     const struct task_row *t = row;
     struct walk *w = arg;
     for (size_t i = 0; i < RUNS; i++)
-        w->runs[i].tasks += t->owner == TASK_OWNER_STEP && t->subject == w->runs[i].num;
+        w->runs[i].tasks += t->owner == step_task_owner.number && t->subject == w->runs[i].num;
     return true;
 }
 

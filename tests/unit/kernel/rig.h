@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/must.h"
 #include "base/random.h"
-#include "core/task_owners.h"
+#include "unit/kernel/task_owners.h"
 #include "jobs/client_commands.h"
 #include "jobs/job_commands.h"
 #include "jobs/job_notices.h"

@@ -1,5 +1,9 @@
 /* What a lane does by itself: retention, saving, probing, counting; how long it may sleep until then; and
  * whom it remembers how long. */
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "unit/kernel/rig.h"
 
 #include "kernel/kernel_internal.h"
@@ -47,6 +51,7 @@ static enum err_code watch(struct store *s, struct err *err)
 static void open_with(struct rig *r, bool keeps, bool saves)
 {
     struct kernel_config config = {.owners = task_owners,
+                                   .owner_count = LENGTH_OF(task_owners),
                                    .store = r->store,
                                    .settings = &r->settings,
                                    .clock = &r->clock,
@@ -56,6 +61,45 @@ static void open_with(struct rig *r, bool keeps, bool saves)
     memset(&chores, 0, sizeof chores);
     kernel_free(r->kernel);
     r->kernel = kernel_new(&config);
+}
+
+/* The numbers of owners are stored: the place in the list says nothing. */
+RIG_TEST(test_owners_are_given_in_any_order, r)
+{
+    const struct task_owner *turned[LENGTH_OF(task_owners)];
+    for (size_t i = 0; i < LENGTH_OF(turned); i++)
+        turned[i] = task_owners[LENGTH_OF(turned) - 1 - i];
+    struct kernel_config config = {.owners = turned,
+                                   .owner_count = LENGTH_OF(turned),
+                                   .store = r->store,
+                                   .settings = &r->settings,
+                                   .clock = &r->clock};
+    kernel_free(r->kernel);
+    r->kernel = kernel_new(&config);
+    int64_t client = rig_new_client(r, NULL);
+    rig_submit_default(r, client);
+    struct claimed_task t = rig_claim(r, "w");
+    assert_ptr_equal(t.owner, &job_task_owner);
+    assert_int_equal(rig_work(r, &start_command_type, &t).code, ERR_OK);
+}
+
+RIG_TEST(test_two_owners_of_one_number_are_a_bug, r)
+{
+    const struct task_owner *twice[] = {&job_task_owner, &job_task_owner};
+    struct kernel_config config = {.owners = twice,
+                                   .owner_count = LENGTH_OF(twice),
+                                   .store = r->store,
+                                   .settings = &r->settings,
+                                   .clock = &r->clock};
+    int status;
+    pid_t child = fork();
+    if (child == 0) {
+        signal(SIGABRT, SIG_DFL);
+        (void)kernel_new(&config);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
 }
 
 static int64_t idle_ms(const struct rig *r)

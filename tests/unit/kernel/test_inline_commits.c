@@ -64,6 +64,7 @@ static void start(struct rig *r, bool commits_inline)
     struct err err;
     kernel_free(r->kernel);
     struct kernel_config config = {.owners = task_owners,
+                                   .owner_count = LENGTH_OF(task_owners),
                                    .store = r->store,
                                    .settings = &r->settings,
                                    .clock = &clock_system,

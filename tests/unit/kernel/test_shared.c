@@ -125,6 +125,7 @@ static bool keep(void *self, struct unit *u)
 static struct kernel *open_node(struct rig *r)
 {
     struct kernel_config config = {.owners = task_owners,
+                                   .owner_count = LENGTH_OF(task_owners),
                                    .store = r->store,
                                    .settings = &r->settings,
                                    .clock = &r->clock,

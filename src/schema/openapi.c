@@ -1,4 +1,4 @@
-#include "schema/contract.h"
+#include "schema/openapi.h"
 
 #include <stdlib.h>
 
@@ -7,26 +7,26 @@
 
 #include "base/banned.h"
 
-struct contract {
+struct openapi {
     struct arena *arena;
     const struct json *root;
 };
 
-enum err_code contract_load(struct str text, struct contract **ret_contract, struct err *err)
+enum err_code openapi_load(struct str text, struct openapi **ret_openapi, struct err *err)
 {
-    struct contract *c = must_alloc(sizeof *c);
+    struct openapi *c = must_alloc(sizeof *c);
     c->arena = arena_new(64 * 1024);
     bool is_json =
         text.len && text.ptr[0] == '{'; /* JSON is YAML, too, but is read much faster as what it is */
     if ((is_json ? json_parse : yaml_to_json)(c->arena, text, &c->root, err) != ERR_OK) {
-        contract_free(c);
+        openapi_free(c);
         return err->code;
     }
-    *ret_contract = c;
+    *ret_openapi = c;
     return ERR_OK;
 }
 
-struct contract *contract_free(struct contract *c)
+struct openapi *openapi_free(struct openapi *c)
 {
     if (c) {
         arena_free(c->arena);
@@ -35,13 +35,13 @@ struct contract *contract_free(struct contract *c)
     return NULL;
 }
 
-enum err_code contract_schema(struct contract *c, const char *pointer, const struct schema **ret_schema,
-                              struct err *err)
+enum err_code openapi_schema(struct openapi *c, const char *pointer, const struct schema **ret_schema,
+                             struct err *err)
 {
     return schema_compile_at(c->arena, c->root, pointer, ret_schema, err);
 }
 
-const struct json *contract_document(const struct contract *c)
+const struct json *openapi_document(const struct openapi *c)
 {
     return c->root;
 }
@@ -54,7 +54,7 @@ struct str embedded_text(const struct embedded_file *files, const char *name)
     return STR_ABSENT;
 }
 
-struct str contract_embedded(const char *name)
+struct str openapi_embedded(const char *name)
 {
     return embedded_text(embedded_contracts, name);
 }

@@ -1,0 +1,11 @@
+/* The contracts of the program: those of weir, and the sample. */
+#include "api/engine/engine_contract.h"
+#include "api/jobs/jobs_contract.h"
+#include "api/ops/ops_contract.h"
+#include "core/contracts.h"
+#include "sample_contract/notes_contract.h"
+
+#include "base/banned.h"
+
+const struct contract *const contracts[] = {&jobs_contract, &engine_contract, &ops_contract, &notes_contract,
+                                            NULL};
