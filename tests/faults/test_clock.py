@@ -237,4 +237,5 @@ def test_a_doubtful_clock_of_a_start_is_told_and_deletes_nothing(weir, io, clien
     weir.start()
     (line,) = weir.logs(at_least=1, event="clock")
     assert (line["state"], line["level"], line["deletes"]) == (state, "error", 0)
-    assert weir.api("GET", "/readyz").expect(200)["checks"]["clock"] == "warn"
+    wait_for(lambda: weir.api("GET", "/readyz").expect(200)["checks"].get("clock") == "warn", 30,
+             "the end of the batch that saw it", weir)

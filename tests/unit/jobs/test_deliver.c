@@ -463,6 +463,26 @@ RIG_TEST(test_attempts_cost_nothing_when_nobody_asks, r)
     assert_int_equal(r->attempts, 0);
 }
 
+/* Its row says that it is done: a damaged one, or one that was settled in another way. */
+RIG_TEST(test_a_delivery_that_waits_no_more_holds_up_none_behind_it, r)
+{
+    struct err err;
+    submit_with_callback(r, rig_new_client(r, NULL), "http://a/x");
+    struct claim_command *c = claim_all(r);
+    int64_t first = c->tasks[0].head;
+    struct delivery_row done = row_of(r, first);
+    done.state = DELIVERY_DELIVERED;
+    struct row_change one = {&table_delivery_row, ROW_UPDATE, &done};
+    struct change_set changes = {.rows = &one, .row_count = 1, .first_chunk = r->store->next_chunk};
+    assert_int_equal(r->real->commit(r->store, &changes, &err), ERR_OK);
+    assert_int_equal(answer(r, &c->tasks[0], 500), ERR_OK);
+    assert_int_equal(row_of(r, first).state, DELIVERY_DELIVERED);
+    c = claim_all(r);
+    assert_int_equal(c->task_count, 1);
+    assert_int_not_equal(c->tasks[0].head, first);
+    answer(r, &c->tasks[0], 200);
+}
+
 RIG_TEST(test_a_failed_commit_leaves_streams_as_they_were, r)
 {
     int64_t client = rig_new_client(r, NULL);
