@@ -16,6 +16,12 @@ static inline void encode_text(struct json_writer *w, const char *key, const cha
     jw_text(w, text);
 }
 
+static inline void encode_text_if(struct json_writer *w, const char *key, const char *text)
+{
+    if (text) /* NULL: left out */
+        encode_text(w, key, text);
+}
+
 static inline void encode_int(struct json_writer *w, const char *key, int64_t value)
 {
     jw_key(w, key);

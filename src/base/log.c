@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/json.h"
+#include "base/json_members.h"
 #include "base/log_text.h"
 #include "base/log_writer.h"
 #include "base/time_text.h"
@@ -77,14 +77,10 @@ static void begin_line(struct log_entry *e, enum log_level level, const char *ev
     }
     jw_start(&e->w, &e->line);
     jw_object(&e->w);
-    jw_key(&e->w, "at");
-    jw_str(&e->w, time);
-    jw_key(&e->w, "level");
-    jw_text(&e->w, level_names[level]);
-    jw_key(&e->w, "process");
-    jw_text(&e->w, process_name);
-    jw_key(&e->w, "event");
-    jw_text(&e->w, event);
+    encode_str(&e->w, "at", time);
+    encode_text(&e->w, "level", level_names[level]);
+    encode_text(&e->w, "process", process_name);
+    encode_text(&e->w, "event", event);
 }
 
 static void end_line(struct log_entry *e)
@@ -101,8 +97,7 @@ static void add_int(struct log_entry *e, const char *name, int64_t number)
         strbuf_add_int(&e->line, number);
         return;
     }
-    jw_key(&e->w, name);
-    jw_int(&e->w, number);
+    encode_int(&e->w, name, number);
 }
 
 static void add_whole(struct log_entry *e, const char *name, struct str text)
@@ -112,8 +107,7 @@ static void add_whole(struct log_entry *e, const char *name, struct str text)
         log_text_value(&e->line, text);
         return;
     }
-    jw_key(&e->w, name);
-    jw_str(&e->w, text);
+    encode_str(&e->w, name, text);
 }
 
 /* Whole characters; three dots say that there was more. */

@@ -169,20 +169,14 @@ static bool add_wish(const struct invocation *in, const char *key_id, struct str
     }
     jw_start(&w, out);
     jw_object(&w);
-    if (flags_has(in->flags, FLAG_ROTATE)) {
+    if (flags_has(in->flags, FLAG_ROTATE))
         encode_bool(&w, "rotate", true);
-    }
-    if (key_id) {
-        encode_text(&w, "key_id", key_id);
-    }
-    if (flags_has(in->flags, FLAG_NAME)) {
-        encode_text(&w, "name", in->flags->value[FLAG_NAME]);
-    }
+    encode_text_if(&w, "key_id", key_id);
+    encode_text_if(&w, "name", in->flags->value[FLAG_NAME]);
     add_list(&w, "scopes", in->flags->value[FLAG_SCOPE]);
     add_list(&w, "queues", in->flags->value[FLAG_QUEUE]);
-    if (expires) {
+    if (expires)
         encode_int(&w, "expires_in_seconds", life_ms / 1000);
-    }
     jw_object_end(&w);
     return true;
 }
@@ -234,19 +228,30 @@ static const struct list_column key_columns[] = {
     {"LAST_USED_AT", MEMBER(key, last_used_at)},
 };
 
+/* One call about the keys of the command's client. */
+static int keys_call(const struct invocation *in, const char *method, const char *verb, struct str body,
+                     struct server_answer *ret_answer)
+{
+    struct arena *a = arena_new(512);
+    struct server_call call = {.method = method,
+                               .path = keys_path(a, str_of(in->args[0]), verb),
+                               .body = body,
+                               .bearer = server_operator_or_key(in)};
+    int code = server_call(in, &call, ret_answer);
+    arena_free(a);
+    return code;
+}
+
+static void show_keys(const struct json *answer)
+{
+    columns_show(key_columns, LENGTH_OF(key_columns), json_get(answer, "items"));
+}
+
 int command_client_key_list(const struct invocation *in)
 {
     struct server_answer found CLEANUP(server_answer_free) = {0};
-    struct arena *a = arena_new(512);
-    struct server_call call = {
-        .method = "GET", .path = keys_path(a, str_of(in->args[0]), ""), .bearer = server_operator_or_key(in)};
-    int code = server_call(in, &call, &found);
-    arena_free(a);
-    if (code == CLI_OK && in->json)
-        server_print_json(&found);
-    else if (code == CLI_OK)
-        columns_show(key_columns, LENGTH_OF(key_columns), json_get(found.json, "items"));
-    return code;
+    int code = keys_call(in, "GET", "", STR_ABSENT, &found);
+    return code == CLI_OK ? server_show(in, &found, show_keys) : code;
 }
 
 int command_client_key_renew(const struct invocation *in)
@@ -255,13 +260,7 @@ int command_client_key_renew(const struct invocation *in)
     struct strbuf body CLEANUP(strbuf_free) = {0};
     if (!add_wish(in, in->arg_count > 1 ? in->args[1] : NULL, &body))
         return CLI_USAGE;
-    struct arena *a = arena_new(512);
-    struct server_call call = {.method = "POST",
-                               .path = keys_path(a, str_of(in->args[0]), "/renew"),
-                               .body = strbuf_str(&body),
-                               .bearer = server_operator_or_key(in)};
-    int code = server_call(in, &call, &made);
-    arena_free(a);
+    int code = keys_call(in, "POST", "/renew", strbuf_str(&body), &made);
     return code == CLI_OK ? show_new_key(in, &made) : code;
 }
 
@@ -269,18 +268,12 @@ int command_client_key_revoke(const struct invocation *in)
 {
     struct server_answer done CLEANUP(server_answer_free) = {0};
     struct strbuf body CLEANUP(strbuf_free) = {0};
-    struct arena *a = arena_new(512);
     struct json_writer w;
     jw_start(&w, &body);
     jw_object(&w);
     encode_text(&w, "key_id", in->args[1]);
     jw_object_end(&w);
-    struct server_call call = {.method = "POST",
-                               .path = keys_path(a, str_of(in->args[0]), "/revoke"),
-                               .body = strbuf_str(&body),
-                               .bearer = server_operator_or_key(in)};
-    int code = server_call(in, &call, &done);
-    arena_free(a);
+    int code = keys_call(in, "POST", "/revoke", strbuf_str(&body), &done);
     if (code == CLI_OK && in->json)
         server_print_json(&done);
     else if (code == CLI_OK)

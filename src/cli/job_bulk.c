@@ -91,14 +91,12 @@ static void write_body(const struct invocation *in, const struct bulk_sum *sum, 
     jw_key(&w, "filter");
     jw_object(&w);
     for (size_t i = 0; i < job_filter_count; i++)
-        if (flags_has(in->flags, job_filters[i].flag)) {
+        if (flags_has(in->flags, job_filters[i].flag))
             encode_text(&w, job_filters[i].name, in->flags->value[job_filters[i].flag]);
-        }
     jw_object_end(&w);
     encode_int(&w, "limit", sum->limit < A_CALL ? sum->limit : A_CALL);
-    if (sum->cursor.ptr) {
+    if (sum->cursor.ptr)
         encode_str(&w, "cursor", sum->cursor);
-    }
     jw_object_end(&w);
 }
 

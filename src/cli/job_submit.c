@@ -25,13 +25,6 @@ static enum err_code add_time(struct json_writer *w, const char *text, struct er
     return ERR_OK;
 }
 
-static void add_text(struct json_writer *w, const char *name, const char *value)
-{
-    if (value) {
-        encode_text(w, name, value);
-    }
-}
-
 static enum err_code add_int(struct json_writer *w, const char *name, const struct flags *f, enum flag_id id,
                              struct err *err)
 {
@@ -53,13 +46,13 @@ static enum err_code write_job(const struct flags *f, struct strbuf *out, struct
         type = flags_has(f, FLAG_AT) ? "DEFERRED" : "EXECUTE";
     jw_start(&w, out);
     jw_object(&w);
-    add_text(&w, "type", type);
-    add_text(&w, "kind", f->value[FLAG_KIND]);
-    add_text(&w, "work_kind", f->value[FLAG_WORK_KIND]);
-    add_text(&w, "retry", f->value[FLAG_RETRY]);
-    add_text(&w, "queue", f->value[FLAG_QUEUE]);
-    add_text(&w, "callback", f->value[FLAG_CALLBACK]);
-    add_text(&w, "idempotency_key", f->value[FLAG_IDEMPOTENCY_KEY]);
+    encode_text_if(&w, "type", type);
+    encode_text_if(&w, "kind", f->value[FLAG_KIND]);
+    encode_text_if(&w, "work_kind", f->value[FLAG_WORK_KIND]);
+    encode_text_if(&w, "retry", f->value[FLAG_RETRY]);
+    encode_text_if(&w, "queue", f->value[FLAG_QUEUE]);
+    encode_text_if(&w, "callback", f->value[FLAG_CALLBACK]);
+    encode_text_if(&w, "idempotency_key", f->value[FLAG_IDEMPOTENCY_KEY]);
     if (add_int(&w, "priority", f, FLAG_PRIORITY, err) != ERR_OK ||
         add_int(&w, "max_runtime_ms", f, FLAG_MAX_RUNTIME_MS, err) != ERR_OK ||
         add_int(&w, "max_retries", f, FLAG_MAX_RETRIES, err) != ERR_OK ||

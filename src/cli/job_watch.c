@@ -45,12 +45,7 @@ static const char *bearer(void *self)
 static struct text_table *new_event_table(const struct invocation *in)
 {
     static const size_t widths[JOB_EVENT_COLUMNS] = {3, 27, 11, 21, 9, 0};
-    struct text_table *t = text_table_new(job_event_headings, JOB_EVENT_COLUMNS);
-    if (in->quiet)
-        text_table_hide_headings(t);
-    for (size_t i = 0; i < JOB_EVENT_COLUMNS; i++)
-        text_table_widen(t, i, widths[i]);
-    return t;
+    return text_table_new_wide(job_event_headings, widths, JOB_EVENT_COLUMNS, !in->quiet);
 }
 
 int job_follow(const struct invocation *in, struct str job_id)

@@ -12,15 +12,10 @@ enum { PURGE_TIMEOUT_MS = 60000 };
 
 static void add_age(struct text_table *t, const struct json *queue)
 {
-    int64_t s = json_int(queue, MEMBER(queue, oldest_age_seconds), 0);
-    if (!s)
-        text_table_add(t, STR_ABSENT);
-    else if (s < 120)
-        text_table_addf(t, "%lld s", (long long)s);
-    else if (s < 7200)
-        text_table_addf(t, "%lld min", (long long)s / 60);
-    else
-        text_table_addf(t, "%lld h", (long long)s / 3600);
+    int64_t seconds = json_int(queue, MEMBER(queue, oldest_age_seconds), 0);
+    char age[32];
+    text_age(seconds, age, sizeof age);
+    text_table_add(t, seconds ? str_of(age) : STR_ABSENT);
 }
 
 static void add_state(struct text_table *t, const struct json *queue)

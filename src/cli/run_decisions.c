@@ -137,9 +137,7 @@ static int settle(const struct invocation *in, const char *verb)
         return code;
     jw_start(&w, &body);
     jw_object(&w);
-    if (flags_has(in->flags, FLAG_REASON)) {
-        encode_text(&w, "reason", in->flags->value[FLAG_REASON]);
-    }
+    encode_text_if(&w, "reason", in->flags->value[FLAG_REASON]);
     jw_object_end(&w);
     decision_path(in, verb, &path);
     code = run_call(&x, "POST", strbuf_str(&path), strbuf_str(&body), &answer);

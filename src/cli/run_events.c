@@ -17,12 +17,7 @@ struct text_table *run_event_table(bool headings)
     /* Rows may come one by one, so the columns are wide enough from the start. */
     static const size_t widths[RUN_EVENT_COLUMNS] = {3, 24, 11, 13, 8, 3, 0};
     _Static_assert(LENGTH_OF(names) == RUN_EVENT_COLUMNS, "one name a column");
-    struct text_table *t = text_table_new(names, RUN_EVENT_COLUMNS);
-    if (!headings)
-        text_table_hide_headings(t);
-    for (size_t i = 0; i < RUN_EVENT_COLUMNS; i++)
-        text_table_widen(t, i, widths[i]);
-    return t;
+    return text_table_new_wide(names, widths, RUN_EVENT_COLUMNS, headings);
 }
 
 static enum tone tone_of_event(struct str name)

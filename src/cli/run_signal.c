@@ -110,15 +110,12 @@ static enum err_code write_payload(struct json_writer *w, const struct flags *f,
         return json_argument_write(f, FLAG_PAYLOAD, "payload", w, err);
     jw_key(w, "payload");
     jw_object(w);
-    if (s.step) {
+    if (s.step)
         encode_text(w, "stepId", f->value[FLAG_STEP]);
-    }
-    if (s.reason && (flags_has(f, FLAG_REASON) || type == SIGNAL_EMERGENCY_STOP)) {
+    if (s.reason && (flags_has(f, FLAG_REASON) || type == SIGNAL_EMERGENCY_STOP))
         encode_text(w, "reason", flags_has(f, FLAG_REASON) ? f->value[FLAG_REASON] : "");
-    }
-    if (flags_has(f, FLAG_FORCE)) {
+    if (flags_has(f, FLAG_FORCE))
         encode_bool(w, type == SIGNAL_EMERGENCY_STOP ? "forceKill" : "force", true);
-    }
     if (json_argument_write(f, FLAG_PARAMS, "params", w, err) != ERR_OK ||
         json_argument_write(f, FLAG_OVERRIDE, "override", w, err) != ERR_OK ||
         json_argument_write(f, FLAG_TARGET, "newTarget", w, err) != ERR_OK)

@@ -5,22 +5,15 @@
 
 #include "base/banned.h"
 
-static void add_text(struct json_writer *w, const char *name, const char *value)
-{
-    if (value) {
-        encode_text(w, name, value);
-    }
-}
-
 /* Everything but the version; the object stays open. */
 static enum err_code begin_start(const struct invocation *in, struct json_writer *w, struct err *err)
 {
     const char *const *value = in->flags->value;
     jw_object(w);
-    add_text(w, "planId", in->args[0]);
-    add_text(w, "projectId", value[FLAG_PROJECT] ? value[FLAG_PROJECT] : "default");
-    add_text(w, "environmentId", value[FLAG_ENVIRONMENT] ? value[FLAG_ENVIRONMENT] : "dev");
-    add_text(w, "runId", value[FLAG_RUN_ID]);
+    encode_text_if(w, "planId", in->args[0]);
+    encode_text_if(w, "projectId", value[FLAG_PROJECT] ? value[FLAG_PROJECT] : "default");
+    encode_text_if(w, "environmentId", value[FLAG_ENVIRONMENT] ? value[FLAG_ENVIRONMENT] : "dev");
+    encode_text_if(w, "runId", value[FLAG_RUN_ID]);
     return json_argument_write(in->flags, FLAG_PARAMS, "params", w, err);
 }
 

@@ -102,9 +102,8 @@ void store_check_write(const struct store_check *c, struct json_writer *w)
         {"runs", c->result.runs},         {"run_events", c->result.run_events},
         {"problems", c->result.problems},
     };
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         encode_int(w, numbers[i].name, (int64_t)numbers[i].value);
-    }
     encode_int(w, "duration_ms", c->duration_ms);
     jw_key(w, "differences");
     jw_array(w);

@@ -222,12 +222,7 @@ static int follow(struct tail *t, const char *url, bool on_and_on)
 
 static struct text_table *new_table(const struct invocation *in)
 {
-    struct text_table *t = text_table_new(headings, COLUMNS);
-    if (in->quiet)
-        text_table_hide_headings(t);
-    for (size_t i = 0; i < COLUMNS; i++)
-        text_table_widen(t, i, widths[i]);
-    return t;
+    return text_table_new_wide(headings, widths, COLUMNS, !in->quiet);
 }
 
 int command_store_events(const struct invocation *in)

@@ -48,9 +48,8 @@ static void write_row(struct listing *l, const struct inbox_row *r)
     };
     jw_object(&l->rows);
     encode_int(&l->rows, "id", r->id);
-    for (size_t i = 0; i < LENGTH_OF(texts); i++) {
+    for (size_t i = 0; i < LENGTH_OF(texts); i++)
         encode_str(&l->rows, texts[i].name, texts[i].text);
-    }
     jw_object_end(&l->rows);
 }
 

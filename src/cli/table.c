@@ -117,6 +117,17 @@ struct str text_harmless(struct arena *a, struct str text)
     return (struct str){out, len};
 }
 
+void text_age(int64_t seconds, char *out, size_t size)
+{
+    long long s = seconds < 0 ? 0 : seconds;
+    if (s < 120)
+        snprintf(out, size, "%lld s", s);
+    else if (s < 7200)
+        snprintf(out, size, "%lld min", s / 60);
+    else
+        snprintf(out, size, "%lld h", s / 3600);
+}
+
 /* ---- building ---- */
 
 struct text_table *text_table_new(const char *const *headings, size_t columns)
@@ -145,16 +156,20 @@ struct text_table *text_table_free(struct text_table *t)
     return NULL;
 }
 
-void text_table_hide_headings(struct text_table *t)
+static void widen(struct text_table *t, size_t column, size_t columns)
 {
-    t->headed = true;
-}
-
-void text_table_widen(struct text_table *t, size_t column, size_t columns)
-{
-    MUST(column < t->columns);
     if (columns > t->widths[column])
         t->widths[column] = columns;
+}
+
+struct text_table *text_table_new_wide(const char *const *headings, const size_t *widths, size_t columns,
+                                       bool shows_headings)
+{
+    struct text_table *t = text_table_new(headings, columns);
+    t->headed = !shows_headings;
+    for (size_t i = 0; i < columns; i++)
+        widen(t, i, widths[i]);
+    return t;
 }
 
 void text_table_add_tone(struct text_table *t, struct str text, enum tone tone)
@@ -166,7 +181,7 @@ void text_table_add_tone(struct text_table *t, struct str text, enum tone tone)
     struct str safe = text.ptr ? text_harmless(t->arena, text) : STR("-");
     size_t column = t->count % t->columns, columns = text_columns(safe);
     t->cells[t->count++] = (struct cell){safe, columns, tone};
-    text_table_widen(t, column, columns);
+    widen(t, column, columns);
 }
 
 void text_table_add(struct text_table *t, struct str text)

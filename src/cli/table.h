@@ -21,6 +21,10 @@ struct text_table;
 /* Headings are borrowed; one that starts with '>' stands for a column of numbers, aligned right, one
  * that starts with '!' for a column that is never cut. NULL headings: none are printed. */
 struct text_table *text_table_new(const char *const *headings, size_t columns);
+/* For rows that are printed one by one: columns are at least so wide from the start. Without headings their
+ * alignment stays. */
+struct text_table *text_table_new_wide(const char *const *headings, const size_t *widths, size_t columns,
+                                       bool shows_headings);
 struct text_table *text_table_free(struct text_table *t); /* NULL is fine; always returns NULL */
 
 /* The next cell, from left to right, row by row. Absent text is shown as "-". */
@@ -29,9 +33,6 @@ void text_table_add_tone(struct text_table *t, struct str text, enum tone tone);
 void text_table_addf(struct text_table *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* null: "-"; strings as they are; anything else as JSON. */
 void text_table_add_json(struct text_table *t, const struct json *value);
-void text_table_hide_headings(struct text_table *t); /* their alignment stays */
-/* At least this wide, for rows that are printed one by one. */
-void text_table_widen(struct text_table *t, size_t column, size_t columns);
 /* The same in the colour of its state, when the member of this name is one. */
 void text_table_add_member(struct text_table *t, const char *name, const struct json *value);
 /* One row of two cells, for "name  value" lists. */
@@ -49,6 +50,7 @@ void text_table_show(struct text_table *t, FILE *out);
 /* A state on the wire, or a level; of those that are not known: TONE_PLAIN. */
 enum tone tone_of_state(struct str state);
 
+void text_age(int64_t seconds, char *out, size_t size);     /* "90 s", "5 min", "3 h" */
 size_t text_columns(struct str text);                       /* how many columns of a terminal it fills */
 struct str text_harmless(struct arena *a, struct str text); /* without what steers a terminal */
 struct str text_cut(struct str text, size_t columns); /* the longest beginning that fills at most these */

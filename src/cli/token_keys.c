@@ -129,9 +129,8 @@ static void write_key(const struct key_set *s, const struct key_record *k, int64
         {"revoked_reason", k->revoked_at ? str_of(k->revoked_reason) : STR_ABSENT},
     };
     jw_object(w);
-    for (size_t i = 0; i < LENGTH_OF(members); i++) {
+    for (size_t i = 0; i < LENGTH_OF(members); i++)
         encode_str(w, members[i].name, members[i].text);
-    }
     jw_object_end(w);
 }
 

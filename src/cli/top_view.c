@@ -86,25 +86,13 @@ static void show(struct text_table *t, const struct top_frame *f, FILE *out)
     fputc('\n', out);
 }
 
-static void age_text(int64_t seconds, char *out, size_t size)
-{
-    if (seconds < 0)
-        seconds = 0;
-    if (seconds < 120)
-        snprintf(out, size, "%lld s", (long long)seconds);
-    else if (seconds < 7200)
-        snprintf(out, size, "%lld min", (long long)seconds / 60);
-    else
-        snprintf(out, size, "%lld h", (long long)seconds / 3600);
-}
-
 static void draw_head(const struct top_frame *f, FILE *out)
 {
     static const char *const headings[] = {"!server", "!state", ">core up", ">memory", ">CPU", "!time"};
     char text[TIME_TEXT_MAX], age[32];
     struct text_table *t = text_table_new(headings, LENGTH_OF(headings));
     double started = metrics_sum(&f->now->metrics, "weir_process_start_time_seconds", NULL);
-    age_text(f->now->wall_ms / 1000 - (int64_t)started, age, sizeof age);
+    text_age(f->now->wall_ms / 1000 - (int64_t)started, age, sizeof age);
     struct str state = json_text(f->now->ready, "status");
     text_table_add(t, str_of(f->url));
     text_table_add_tone(t, state, tone_of_state(state));
@@ -309,7 +297,7 @@ static void draw_queues(const struct top_frame *f, FILE *out)
         struct str name = list[i].labels;
         char age[32];
         str_cut(&name, '"');
-        age_text((int64_t)list[i].oldest_s, age, sizeof age);
+        text_age((int64_t)list[i].oldest_s, age, sizeof age);
         text_table_add(t, str_cut(&name, '"'));
         text_table_addf(t, "%.0f", list[i].depth);
         text_table_add(t, list[i].depth ? str_of(age) : STR_ABSENT);

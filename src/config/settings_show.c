@@ -1,7 +1,7 @@
 /* Settings for people: `weir config show` and docs/settings.md. */
 #include <inttypes.h>
 
-#include "base/json.h"
+#include "base/json_members.h"
 #include "base/must.h"
 #include "config/settings_internal.h"
 
@@ -90,8 +90,7 @@ static void show_json(const struct settings *s, bool origin, FILE *out)
         jw_object(&w);
         jw_key(&w, "value");
         show_json_value(s, d, &w);
-        jw_key(&w, "origin");
-        jw_text(&w, setting_origin_name(s, d));
+        encode_text(&w, "origin", setting_origin_name(s, d));
         jw_object_end(&w);
     }
     jw_object_end(&w);

@@ -1,6 +1,6 @@
 #include "engine/producer.h"
 
-#include "base/json.h"
+#include "base/json_members.h"
 #include "base/must.h"
 #include "base/time_text.h"
 #include "runs/event_key.h"
@@ -26,8 +26,7 @@ struct str payload_reason(struct unit *u, struct str reason)
         return STR_ABSENT;
     jw_start(&w, &b);
     jw_object(&w);
-    jw_key(&w, "reason");
-    jw_str(&w, reason);
+    encode_str(&w, "reason", reason);
     jw_object_end(&w);
     return finish(u, &b);
 }
@@ -46,16 +45,12 @@ struct str payload_error(struct unit *u, struct str code, struct str message, bo
     struct json_writer w;
     jw_start(&w, &b);
     jw_object(&w);
-    jw_key(&w, "reason");
-    jw_str(&w, cut(code));
+    encode_str(&w, "reason", cut(code));
     jw_key(&w, "error");
     jw_object(&w);
-    jw_key(&w, "code");
-    jw_str(&w, cut(code));
-    jw_key(&w, "message");
-    jw_str(&w, cut(message));
-    jw_key(&w, "retryable");
-    jw_bool(&w, retryable);
+    encode_str(&w, "code", cut(code));
+    encode_str(&w, "message", cut(message));
+    encode_bool(&w, "retryable", retryable);
     jw_object_end(&w);
     jw_object_end(&w);
     return finish(u, &b);
@@ -132,14 +127,10 @@ static struct str fault_payload(struct unit *u, const struct produced *p,
     struct json_writer w;
     jw_start(&w, &b);
     jw_object(&w);
-    jw_key(&w, "invalidTransitionDetected");
-    jw_bool(&w, true);
-    jw_key(&w, "expectedState");
-    jw_text(&w, fault->attempted);
-    jw_key(&w, "actualState");
-    jw_text(&w, fault->prior);
-    jw_key(&w, "attemptedEventType");
-    jw_text(&w, run_event_text(p->type));
+    encode_bool(&w, "invalidTransitionDetected", true);
+    encode_text(&w, "expectedState", fault->attempted);
+    encode_text(&w, "actualState", fault->prior);
+    encode_text(&w, "attemptedEventType", run_event_text(p->type));
     jw_object_end(&w);
     return finish(u, &b);
 }

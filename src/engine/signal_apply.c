@@ -1,5 +1,6 @@
 #include "engine/signal_apply.h"
 
+#include "base/json_members.h"
 #include "base/json_merge.h"
 #include "base/must.h"
 #include "engine/alert.h"
@@ -121,12 +122,9 @@ static struct str stop_payload(struct unit *u, const struct applied_signal *s)
     struct json_writer w;
     jw_start(&w, &b);
     jw_object(&w);
-    jw_key(&w, "reason");
-    jw_str(&w, text_of(s, "reason"));
-    jw_key(&w, "emergencyStop");
-    jw_bool(&w, true);
-    jw_key(&w, "forceKill");
-    jw_bool(&w, is_true(s, "forceKill"));
+    encode_str(&w, "reason", text_of(s, "reason"));
+    encode_bool(&w, "emergencyStop", true);
+    encode_bool(&w, "forceKill", is_true(s, "forceKill"));
     jw_object_end(&w);
     struct str text = arena_str(u->arena, strbuf_str(&b));
     strbuf_free(&b);

@@ -1,5 +1,7 @@
 #include "http/problem.h"
 
+#include "base/json_members.h"
+
 #include "base/banned.h"
 
 /* A member besides those that every problem has. */
@@ -17,27 +19,18 @@ static void write_problem(struct json_writer *w, const struct err *err, int stat
     memcpy(type + prefix.len, code.ptr, n);
     uuid_text(request_id, instance);
     jw_object(w);
-    jw_key(w, "type");
-    jw_str(w, (struct str){type, prefix.len + n});
-    jw_key(w, "title");
-    jw_text(w, err_title(err->code));
-    jw_key(w, "status");
-    jw_int(w, status);
-    jw_key(w, "detail");
-    jw_text(w, err_told(err));
-    jw_key(w, "instance");
-    jw_text(w, instance);
-    jw_key(w, "code");
-    jw_str(w, code);
-    if (err_advice(err->code)[0]) {
-        jw_key(w, "advice");
-        jw_text(w, err_advice(err->code));
-    }
+    encode_str(w, "type", (struct str){type, prefix.len + n});
+    encode_text(w, "title", err_title(err->code));
+    encode_int(w, "status", status);
+    encode_text(w, "detail", err_told(err));
+    encode_text(w, "instance", instance);
+    encode_str(w, "code", code);
+    if (err_advice(err->code)[0])
+        encode_text(w, "advice", err_advice(err->code));
     if (more) {
         char id[UUID_TEXT_LEN + 1];
         uuid_text(more->id, id);
-        jw_key(w, more->key);
-        jw_text(w, id);
+        encode_text(w, more->key, id);
     }
     jw_object_end(w);
 }

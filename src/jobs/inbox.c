@@ -1,5 +1,6 @@
 #include "jobs/inbox.h"
 
+#include "base/json_members.h"
 #include "base/must.h"
 #include "base/time_text.h"
 #include "jobs/job_commands.h"
@@ -57,16 +58,14 @@ static void put_text(struct json_writer *w, const char *key, struct str text)
 {
     if (!text.ptr)
         return;
-    jw_key(w, key);
-    jw_str(w, text);
+    encode_str(w, key, text);
 }
 
 static void put_number(struct json_writer *w, const char *key, int64_t number)
 {
     if (number < 0)
         return;
-    jw_key(w, key);
-    jw_int(w, number);
+    encode_int(w, key, number);
 }
 
 static struct str time_of(struct unit *u, int64_t ms)

@@ -1,6 +1,6 @@
 #include "jobs/job_move.h"
 
-#include "base/json.h"
+#include "base/json_members.h"
 #include "base/must.h"
 #include "jobs/deliver.h"
 #include "jobs/purge_early.h"
@@ -32,11 +32,10 @@ struct str job_reason(struct unit *u, const char *reason, struct str message)
     struct json_writer w;
     jw_start(&w, &b);
     jw_object(&w);
-    jw_key(&w, "reason");
-    jw_str(&w, cut(str_of(reason), REASON_BYTES_MAX / 4));
+    encode_str(&w, "reason", cut(str_of(reason), REASON_BYTES_MAX / 4));
     if (message.ptr) {
-        jw_key(&w, "message");
-        jw_str(&w, cut(message, REASON_BYTES_MAX / 4)); /* escaping may make six bytes of one */
+        encode_str(&w, "message",
+                   cut(message, REASON_BYTES_MAX / 4)); /* escaping may make six bytes of one */
     }
     jw_object_end(&w);
     return finish_json(u, &b);
@@ -48,12 +47,9 @@ struct str job_error(struct unit *u, struct str code, struct str message, bool r
     struct json_writer w;
     jw_start(&w, &b);
     jw_object(&w);
-    jw_key(&w, "code");
-    jw_str(&w, cut(code, ERROR_TEXT_MAX));
-    jw_key(&w, "message");
-    jw_str(&w, cut(message, ERROR_TEXT_MAX));
-    jw_key(&w, "retryable");
-    jw_bool(&w, retryable);
+    encode_str(&w, "code", cut(code, ERROR_TEXT_MAX));
+    encode_str(&w, "message", cut(message, ERROR_TEXT_MAX));
+    encode_bool(&w, "retryable", retryable);
     jw_object_end(&w);
     return finish_json(u, &b);
 }

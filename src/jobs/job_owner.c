@@ -29,8 +29,7 @@ static struct str worker_extra(struct unit *u, const struct task *t)
     struct json_writer w;
     jw_start(&w, &b);
     jw_object(&w);
-    jw_key(&w, "worker_id");
-    jw_str(&w, t->row.worker);
+    encode_str(&w, "worker_id", t->row.worker);
     jw_object_end(&w);
     struct str text = arena_str(u->arena, strbuf_str(&b));
     strbuf_free(&b);
@@ -131,8 +130,7 @@ static void job_progressed(struct unit *u, struct task *t, const struct task_pro
     jw_object(&w);
     jw_key(&w, "percent");
     jw_double(&w, p->percent);
-    jw_key(&w, "note");
-    jw_str(&w, p->note);
+    encode_str(&w, "note", p->note);
     encode_time_ms(&w, "at", u->now_ms);
     jw_object_end(&w);
     unit_task_progress(u, t, strbuf_str(&b));

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json_members.h"
 #include "base/must.h"
 #include "base/time_text.h"
 #include "base/uuid.h"
@@ -149,23 +150,17 @@ enum err_code run_event_decode(const struct json *j, struct run_event *ret_event
 
 void run_event_write(const struct run_event *e, struct json_writer *w)
 {
-    jw_key(w, "eventId");
-    jw_str(w, e->event_id);
+    encode_str(w, "eventId", e->event_id);
     for (size_t i = 0; i < LENGTH_OF(texts); i++) {
         const struct str *text = (const struct str *)((const char *)e + texts[i].offset);
         if (!text->ptr)
             continue;
-        jw_key(w, texts[i].name);
-        jw_str(w, *text);
+        encode_str(w, texts[i].name, *text);
     }
-    jw_key(w, "engineAttemptId");
-    jw_int(w, e->engine_attempt);
-    jw_key(w, "logicalAttemptId");
-    jw_int(w, e->logical_attempt);
-    jw_key(w, "idempotencyKey");
-    jw_str(w, e->key);
-    jw_key(w, "emittedAt");
-    jw_str(w, e->emitted_at);
+    encode_int(w, "engineAttemptId", e->engine_attempt);
+    encode_int(w, "logicalAttemptId", e->logical_attempt);
+    encode_str(w, "idempotencyKey", e->key);
+    encode_str(w, "emittedAt", e->emitted_at);
     if (e->payload.ptr) {
         jw_key(w, "payload");
         jw_raw(w, e->payload);

@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 
+#include "base/json_members.h"
 #include "runtime/failure_modes.h"
 
 #include "base/banned.h"
@@ -31,14 +32,10 @@ void link_write_return(struct json_writer *w, const char *instance_id, const str
     jw_array(w);
     if (back->attempts) {
         jw_object(w);
-        jw_key(w, "instance_id");
-        jw_text(w, instance_id);
-        jw_key(w, "elapsed_ms");
-        jw_int(w, back->elapsed_ms);
-        jw_key(w, "attempts");
-        jw_int(w, back->attempts);
-        jw_key(w, "reason");
-        jw_text(w, back->reason);
+        encode_text(w, "instance_id", instance_id);
+        encode_int(w, "elapsed_ms", back->elapsed_ms);
+        encode_int(w, "attempts", back->attempts);
+        encode_text(w, "reason", back->reason);
         jw_object_end(w);
     }
     jw_array_end(w);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json_members.h"
 #include "base/must.h"
 
 #include "base/banned.h"
@@ -293,14 +294,11 @@ void pressure_board_write(const struct pressure_board *b, struct json_writer *w)
     for (size_t i = 0; i < b->gauge_count; i++) {
         const struct pressure_gauge *g = &b->gauges[i];
         jw_object(w);
-        jw_key(w, "component");
-        jw_text(w, component_texts[g->component]);
-        jw_key(w, "partition");
-        jw_int(w, g->partition);
+        encode_text(w, "component", component_texts[g->component]);
+        encode_int(w, "partition", g->partition);
         jw_key(w, "ratio");
         jw_double(w, pressure_ratio(g));
-        jw_key(w, "level");
-        jw_text(w, level_texts[g->level]);
+        encode_text(w, "level", level_texts[g->level]);
         jw_object_end(w);
     }
     jw_array_end(w);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json_members.h"
 #include "base/must.h"
 
 #include "base/banned.h"
@@ -337,20 +338,15 @@ void slo_board_write(const struct slo_board *b, struct json_writer *w)
     for (int id = 0; id < SLO_COUNT; id++) {
         const struct slo_state *s = &b->states[id];
         jw_object(w);
-        jw_key(w, "name");
-        jw_text(w, slo_rows[id].name);
-        jw_key(w, "sli");
-        jw_text(w, slo_rows[id].sli);
-        jw_key(w, "window_s");
-        jw_int(w, SLO_WINDOW_S);
+        encode_text(w, "name", slo_rows[id].name);
+        encode_text(w, "sli", slo_rows[id].sli);
+        encode_int(w, "window_s", SLO_WINDOW_S);
         jw_key(w, "value");
         jw_double(w, s->value);
         jw_key(w, "target");
         jw_double(w, s->target);
-        jw_key(w, "level");
-        jw_text(w, slo_level_text((enum slo_id)id, s));
-        jw_key(w, "samples");
-        jw_int(w, (int64_t)s->samples);
+        encode_text(w, "level", slo_level_text((enum slo_id)id, s));
+        encode_int(w, "samples", (int64_t)s->samples);
         jw_object_end(w);
     }
     jw_array_end(w);

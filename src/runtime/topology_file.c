@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "base/json.h"
+#include "base/json_members.h"
 #include "base/log.h"
 #include "base/time_text.h"
 #include "runtime/supervisor_internal.h"
@@ -26,21 +26,16 @@ static void add_process(struct json_writer *w, const struct child *c)
 {
     char at[TIME_TEXT_MAX];
     jw_object(w);
-    jw_key(w, "name");
-    jw_text(w, c->name);
-    jw_key(w, "domain");
-    jw_text(w, domain_name(c->kind->domain));
+    encode_text(w, "name", c->name);
+    encode_text(w, "domain", domain_name(c->kind->domain));
     jw_key(w, "pid");
     if (child_lives(c))
         jw_int(w, c->pid);
     else
         jw_null(w);
-    jw_key(w, "state");
-    jw_text(w, child_state_name(c->state));
-    jw_key(w, "restarts");
-    jw_int(w, c->restarts);
-    jw_key(w, "started_at");
-    jw_str(w, c->started_wall_us ? time_text_us(c->started_wall_us, at) : STR_ABSENT);
+    encode_text(w, "state", child_state_name(c->state));
+    encode_int(w, "restarts", c->restarts);
+    encode_str(w, "started_at", c->started_wall_us ? time_text_us(c->started_wall_us, at) : STR_ABSENT);
     jw_object_end(w);
 }
 
@@ -74,24 +69,15 @@ static void add_domain(struct json_writer *w, const struct supervisor *s, enum d
     snprintf(intensity, sizeof intensity, "%u/%llds", window->max_restarts,
              (long long)(window->window_ms / 1000));
     jw_object(w);
-    jw_key(w, "name");
-    jw_text(w, domain_name(id));
-    jw_key(w, "intensity");
-    jw_text(w, intensity);
-    jw_key(w, "restarts_in_window");
-    jw_int(w, window->count);
-    jw_key(w, "state");
-    jw_text(w, domain_state_name(s, id));
-    jw_key(w, "owner");
-    jw_text(w, domain_rows[id].owner);
-    jw_key(w, "supervisor");
-    jw_text(w, domain_rows[id].supervisor);
-    jw_key(w, "strategy");
-    jw_text(w, domain_rows[id].strategy);
-    jw_key(w, "restarts");
-    jw_int(w, (int64_t)d->supervision.restarts);
-    jw_key(w, "endings");
-    jw_int(w, (int64_t)endings_of(s, id));
+    encode_text(w, "name", domain_name(id));
+    encode_text(w, "intensity", intensity);
+    encode_int(w, "restarts_in_window", window->count);
+    encode_text(w, "state", domain_state_name(s, id));
+    encode_text(w, "owner", domain_rows[id].owner);
+    encode_text(w, "supervisor", domain_rows[id].supervisor);
+    encode_text(w, "strategy", domain_rows[id].strategy);
+    encode_int(w, "restarts", (int64_t)d->supervision.restarts);
+    encode_int(w, "endings", (int64_t)endings_of(s, id));
     jw_object_end(w);
 }
 
@@ -100,8 +86,7 @@ static void add_domain(struct json_writer *w, const struct supervisor *s, enum d
 static void add_cascades(struct json_writer *w, const struct cascade_watch *c)
 {
     uint64_t kept = c->cascades < CASCADE_TIMES_MAX ? c->cascades : CASCADE_TIMES_MAX;
-    jw_key(w, "cascades");
-    jw_int(w, (int64_t)c->cascades);
+    encode_int(w, "cascades", (int64_t)c->cascades);
     jw_key(w, "cascades_at_ms");
     jw_array(w);
     for (uint64_t i = c->cascades - kept; i < c->cascades; i++)
@@ -124,8 +109,7 @@ static void encode(const struct supervisor *s, struct strbuf *out)
     for (enum domain_id id = 0; id < DOMAIN_COUNT; id++)
         add_domain(&w, s, id);
     jw_array_end(&w);
-    jw_key(&w, "incidents");
-    jw_int(&w, (int64_t)s->cascades.incidents);
+    encode_int(&w, "incidents", (int64_t)s->cascades.incidents);
     add_cascades(&w, &s->cascades);
     jw_object_end(&w);
     strbuf_add_char(out, '\n');

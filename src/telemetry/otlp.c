@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/json_members.h"
+
 #include "base/banned.h"
 
 enum { STATUS_ERROR = 2 };
@@ -15,28 +17,24 @@ static void hex_member(struct json_writer *w, const char *key, const uint8_t *by
         text[2 * i] = digits[bytes[i] >> 4];
         text[2 * i + 1] = digits[bytes[i] & 15];
     }
-    jw_key(w, key);
-    jw_str(w, (struct str){text, 2 * count});
+    encode_str(w, key, (struct str){text, 2 * count});
 }
 
 static void long_member(struct json_writer *w, const char *key, int64_t value)
 {
     char text[24];
     snprintf(text, sizeof text, "%lld", (long long)value);
-    jw_key(w, key);
-    jw_text(w, text);
+    encode_text(w, key, text);
 }
 
 static void write_attribute(struct json_writer *w, const struct span_attribute *a)
 {
     jw_object(w);
-    jw_key(w, "key");
-    jw_text(w, a->key);
+    encode_text(w, "key", a->key);
     jw_key(w, "value");
     jw_object(w);
     if (a->is_text) {
-        jw_key(w, "stringValue");
-        jw_text(w, a->text);
+        encode_text(w, "stringValue", a->text);
     } else {
         long_member(w, "intValue", a->number);
     }
@@ -62,10 +60,8 @@ static void write_span(struct json_writer *w, const struct span *s)
     hex_member(w, "spanId", s->context.span_id, SPAN_ID_BYTES);
     if (span_id_is_set(s->parent))
         hex_member(w, "parentSpanId", s->parent, SPAN_ID_BYTES);
-    jw_key(w, "name");
-    jw_text(w, s->name);
-    jw_key(w, "kind");
-    jw_int(w, s->kind);
+    encode_text(w, "name", s->name);
+    encode_int(w, "kind", s->kind);
     long_member(w, "startTimeUnixNano", s->start_us * 1000);
     long_member(w, "endTimeUnixNano", (s->end_us < s->start_us ? s->start_us : s->end_us) * 1000);
     jw_key(w, "attributes");
@@ -77,10 +73,8 @@ static void write_span(struct json_writer *w, const struct span *s)
         write_link(w, &s->link);
     jw_key(w, "status");
     jw_object(w);
-    if (s->failed) {
-        jw_key(w, "code");
-        jw_int(w, STATUS_ERROR);
-    }
+    if (s->failed)
+        encode_int(w, "code", STATUS_ERROR);
     jw_object_end(w);
     jw_object_end(w);
 }
@@ -109,8 +103,7 @@ void otlp_write(struct json_writer *w, const struct span *spans, size_t count)
     jw_object(w);
     jw_key(w, "scope");
     jw_object(w);
-    jw_key(w, "name");
-    jw_text(w, "weir");
+    encode_text(w, "name", "weir");
     jw_object_end(w);
     jw_key(w, "spans");
     jw_array(w);

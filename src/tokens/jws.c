@@ -1,5 +1,6 @@
 #include "tokens/jws.h"
 
+#include "base/json_members.h"
 #include "base/must.h"
 #include "tokens/base64url.h"
 
@@ -79,12 +80,9 @@ bool jws_sign(const struct token_key *key, struct str kid, struct str payload, s
     size_t start = out->len, len;
     jw_start(&w, &header);
     jw_object(&w);
-    jw_key(&w, "alg");
-    jw_text(&w, token_alg_facts[key->alg].name);
-    jw_key(&w, "kid");
-    jw_str(&w, kid);
-    jw_key(&w, "typ");
-    jw_text(&w, "at+jwt");
+    encode_text(&w, "alg", token_alg_facts[key->alg].name);
+    encode_str(&w, "kid", kid);
+    encode_text(&w, "typ", "at+jwt");
     jw_object_end(&w);
     base64url_add(out, header.ptr, header.len);
     strbuf_add_char(out, '.');

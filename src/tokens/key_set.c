@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/json_members.h"
 #include "base/must.h"
 #include "base/random.h"
 
@@ -200,8 +201,7 @@ void key_set_write_jwks(const struct key_set *s, int64_t now, struct strbuf *out
         if (!key_state_verifies(key_set_state(s, &s->keys[i], now)))
             continue;
         jw_object(&w);
-        jw_key(&w, "kid");
-        jw_text(&w, s->keys[i].kid);
+        encode_text(&w, "kid", s->keys[i].kid);
         token_key_write_jwk(&s->keys[i].key, &w);
         jw_object_end(&w);
     }

@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "base/must.h"
+#include "base/json_members.h"
 #include "base/time_text.h"
 #include "tokens/key_set.h"
 #include "tokens/token_digest.h"
@@ -22,17 +23,14 @@ static void arena_drop(struct arena **a)
 static void write_time(struct json_writer *w, const char *name, int64_t seconds)
 {
     char text[TIME_TEXT_MAX];
-    jw_key(w, name);
-    jw_str(w, seconds ? time_text_ms(seconds * 1000, text) : STR_ABSENT);
+    encode_str(w, name, seconds ? time_text_ms(seconds * 1000, text) : STR_ABSENT);
 }
 
 static void write_record(const struct key_record *k, struct json_writer *w)
 {
     jw_object(w);
-    jw_key(w, "kid");
-    jw_text(w, k->kid);
-    jw_key(w, "alg");
-    jw_text(w, token_alg_facts[k->key.alg].name);
+    encode_text(w, "kid", k->kid);
+    encode_text(w, "alg", token_alg_facts[k->key.alg].name);
 #define X(field) write_time(w, #field, k->field);
     KEY_TIMES(X)
 #undef X
@@ -76,14 +74,11 @@ void key_set_write(const struct key_set *s, struct strbuf *out)
     checksum(root, sum);
     jw_start(&w, out);
     jw_object(&w);
-    jw_key(&w, "version");
-    jw_int(&w, FORMAT_VERSION);
-    jw_key(&w, "environment");
-    jw_text(&w, s->environment);
+    encode_int(&w, "version", FORMAT_VERSION);
+    encode_text(&w, "environment", s->environment);
     jw_key(&w, "keys");
     jw_raw(&w, strbuf_str(&keys));
-    jw_key(&w, "sha256");
-    jw_text(&w, sum);
+    encode_text(&w, "sha256", sum);
     jw_object_end(&w);
     strbuf_add_char(out, '\n');
 }

@@ -6,6 +6,7 @@
 
 #include "base/must.h"
 #include "tokens/base64url.h"
+#include "base/json_members.h"
 #include "tokens/token_key.h"
 
 #include "base/banned.h"
@@ -25,8 +26,7 @@ static void write_number(struct json_writer *w, const char *name, const void *by
 {
     struct strbuf text CLEANUP(strbuf_free) = {0};
     base64url_add(&text, bytes, len);
-    jw_key(w, name);
-    jw_str(w, strbuf_str(&text));
+    encode_str(w, name, strbuf_str(&text));
 }
 
 static void write_rsa_part(const struct token_key *key, struct json_writer *w, const char *name,
@@ -48,8 +48,7 @@ static void write_point(const struct token_key *key, struct json_writer *w)
     MUST(EVP_PKEY_get_bn_param(key->pkey, OSSL_PKEY_PARAM_EC_PUB_X, &x) == 1 &&
          EVP_PKEY_get_bn_param(key->pkey, OSSL_PKEY_PARAM_EC_PUB_Y, &y) == 1);
     MUST(BN_bn2binpad(x, bytes, part) == part && BN_bn2binpad(y, bytes + part, part) == part);
-    jw_key(w, "crv");
-    jw_text(w, facts->curve);
+    encode_text(w, "crv", facts->curve);
     write_number(w, "x", bytes, facts->part_bytes);
     write_number(w, "y", bytes + part, facts->part_bytes);
 }
@@ -57,12 +56,9 @@ static void write_point(const struct token_key *key, struct json_writer *w)
 void token_key_write_jwk(const struct token_key *key, struct json_writer *w)
 {
     const struct token_alg_facts *facts = &token_alg_facts[key->alg];
-    jw_key(w, "kty");
-    jw_text(w, facts->kind == TOKEN_KEY_RSA ? "RSA" : "EC");
-    jw_key(w, "use");
-    jw_text(w, "sig");
-    jw_key(w, "alg");
-    jw_text(w, facts->name);
+    encode_text(w, "kty", facts->kind == TOKEN_KEY_RSA ? "RSA" : "EC");
+    encode_text(w, "use", "sig");
+    encode_text(w, "alg", facts->name);
     if (facts->kind == TOKEN_KEY_EC) {
         write_point(key, w);
         return;

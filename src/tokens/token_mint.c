@@ -1,5 +1,6 @@
 #include "tokens/token_mint.h"
 
+#include "base/json_members.h"
 #include "base/must.h"
 #include "base/random.h"
 #include "base/uuid.h"
@@ -16,8 +17,7 @@ static void arena_drop(struct arena **a)
 
 static void write_member(struct json_writer *w, const char *name, struct str text)
 {
-    jw_key(w, name);
-    jw_str(w, text);
+    encode_str(w, name, text);
 }
 
 static void write_list(struct json_writer *w, const char *name, struct str list)
@@ -47,10 +47,8 @@ static void write_claims(const struct token_order *o, const struct token_policy 
     write_member(&w, "iss", p->issuer);
     write_member(&w, "sub", o->subject);
     write_member(&w, "aud", o->audience.ptr ? o->audience : str_cut(&first, ','));
-    jw_key(&w, "iat");
-    jw_int(&w, now);
-    jw_key(&w, "exp");
-    jw_int(&w, now + ttl);
+    encode_int(&w, "iat", now);
+    encode_int(&w, "exp", now + ttl);
     write_new_uuid(&w, "jti");
     if (o->session_id.ptr)
         write_member(&w, "session_id", o->session_id);

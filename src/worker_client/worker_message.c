@@ -1,5 +1,7 @@
 #include "worker_client/worker_message.h"
 
+#include "base/json_members.h"
+
 #include "base/banned.h"
 
 void worker_message_claim(const struct worker_claim *claim, struct strbuf *out)
@@ -7,28 +9,22 @@ void worker_message_claim(const struct worker_claim *claim, struct strbuf *out)
     struct json_writer w;
     jw_start(&w, out);
     jw_object(&w);
-    jw_key(&w, "worker_id");
-    jw_str(&w, claim->worker_id);
+    encode_str(&w, "worker_id", claim->worker_id);
     jw_key(&w, "queues");
     jw_array(&w);
     for (size_t i = 0; i < claim->queue_count; i++)
         jw_str(&w, claim->queues[i]);
     jw_array_end(&w);
-    jw_key(&w, "max");
-    jw_int(&w, claim->max);
-    jw_key(&w, "wait_ms");
-    jw_int(&w, claim->wait_ms);
-    jw_key(&w, "start");
-    jw_bool(&w, claim->start);
+    encode_int(&w, "max", claim->max);
+    encode_int(&w, "wait_ms", claim->wait_ms);
+    encode_bool(&w, "start", claim->start);
     jw_object_end(&w);
 }
 
 static void write_ref(struct json_writer *w, const struct worker_task_ref *ref)
 {
-    jw_key(w, "task_id");
-    jw_str(w, ref->task_id);
-    jw_key(w, "token");
-    jw_str(w, ref->token);
+    encode_str(w, "task_id", ref->task_id);
+    encode_str(w, "token", ref->token);
 }
 
 void worker_message_refs(const struct worker_task_ref *tasks, size_t count, struct strbuf *out)
@@ -51,8 +47,7 @@ static void write_finish(struct json_writer *w, const struct worker_finish *f)
 {
     jw_object(w);
     write_ref(w, &f->ref);
-    jw_key(w, "outcome");
-    jw_text(w, f->success ? "success" : "failure");
+    encode_text(w, "outcome", f->success ? "success" : "failure");
     if (f->result.ptr) {
         jw_key(w, "result");
         jw_raw(w, f->result);
@@ -60,12 +55,9 @@ static void write_finish(struct json_writer *w, const struct worker_finish *f)
     if (!f->success) {
         jw_key(w, "error");
         jw_object(w);
-        jw_key(w, "code");
-        jw_str(w, f->error_code);
-        jw_key(w, "message");
-        jw_str(w, f->error_message);
-        jw_key(w, "retryable");
-        jw_bool(w, f->retryable);
+        encode_str(w, "code", f->error_code);
+        encode_str(w, "message", f->error_message);
+        encode_bool(w, "retryable", f->retryable);
         jw_object_end(w);
     }
     jw_object_end(w);

@@ -86,6 +86,8 @@ def test_plans_are_listed_newest_first_page_by_page(engine):
     assert pages("") == stored
     assert pages("&planId=x") == [p for p in stored if p[0] == "x"]
     assert pages("&planId=none") == []
+    last = lister.call("GET", "/plans?limit=4").expect(200)
+    assert len(last["items"]) == 4 and last["nextCursor"] is None, "nothing is behind a full page"
     newest = lister.call("GET", "/plans?planId=x&limit=1").expect(200)["items"]
     assert [p["planVersion"] for p in newest] == ["9"] and newest[0]["createdAt"].endswith("Z")
     assert not Engine(engine.weir, "acme-nobody").call("GET", "/plans").expect(200)["items"]

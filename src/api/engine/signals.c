@@ -129,9 +129,8 @@ static void encode_answer(struct json_writer *w, const struct signal_answer *a)
         encode_text(w, "status", a->succeeded ? "success" : "failure");
         if (!a->succeeded && a->error_code[0])
             encode_text(w, "errorCode", a->error_code);
-        if (a->new_run[0]) {
+        if (a->new_run[0])
             encode_text(w, "newRunId", a->new_run);
-        }
         jw_object_end(w);
     } else {
         jw_null(w);

@@ -178,17 +178,13 @@ static bool read_filter(struct call *c, struct list_filter *ret)
 {
     const struct json *filter = json_get(c->body, "filter");
     struct err err = {.code = ERR_OK};
-    struct list_query_texts q = {.state = json_text(filter, "state"),
-                                 .outcome = json_text(filter, "outcome"),
-                                 .type = json_text(filter, "type"),
-                                 .kind = json_text(filter, "kind"),
-                                 .work_kind = json_text(filter, "work_kind"),
-                                 .queue = json_text(filter, "queue"),
-                                 .created_after = json_text(filter, "created_after"),
-                                 .created_before = json_text(filter, "created_before"),
-                                 .cursor = json_text(c->body, "cursor")};
-    bool is_empty = !q.state.ptr && !q.outcome.ptr && !q.type.ptr && !q.kind.ptr && !q.work_kind.ptr &&
-                    !q.queue.ptr && !q.created_after.ptr && !q.created_before.ptr;
+    struct list_query_texts q = {.cursor = json_text(c->body, "cursor")};
+    bool is_empty = true;
+#define X(name)                                                                                              \
+    q.name = json_text(filter, #name);                                                                       \
+    is_empty &= !q.name.ptr;
+    JOB_FILTERS(X)
+#undef X
     if (is_empty)
         err_set(
             &err, ERR_REQUEST_MALFORMED,

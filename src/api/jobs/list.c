@@ -28,23 +28,14 @@ static struct job_list *list_of(struct page *p)
 static bool read_filter(struct call *c, struct list_filter *ret)
 {
     struct list_query_texts q;
-    struct err err = {.code = ERR_OK};
-    const struct {
-        const char *name;
-        struct str *text;
-    } parameters[] = {{"state", &q.state},
-                      {"outcome", &q.outcome},
-                      {"type", &q.type},
-                      {"kind", &q.kind},
-                      {"work_kind", &q.work_kind},
-                      {"queue", &q.queue},
-                      {"created_after", &q.created_after},
-                      {"created_before", &q.created_before},
-                      {"limit", &q.limit},
-                      {"cursor", &q.cursor}};
-    for (size_t i = 0; i < LENGTH_OF(parameters); i++)
-        if (!call_query(c, parameters[i].name, parameters[i].text))
-            return false;
+    struct err err;
+#define X(name)                                                                                              \
+    if (!call_query(c, #name, &q.name))                                                                      \
+        return false;
+    JOB_FILTERS(X)
+    X(limit)
+    X(cursor)
+#undef X
     if (list_filter_parse(&q, ret, &err) == ERR_OK)
         return true;
     call_problem(c, &err);

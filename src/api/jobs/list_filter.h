@@ -20,9 +20,23 @@ struct list_filter {
     bool nothing; /* the filters exclude each other */
 };
 
+/* By name, in the query and in the `filter` of a bulk action. */
+#define JOB_FILTERS(X)                                                                                       \
+    X(state)                                                                                                 \
+    X(outcome)                                                                                               \
+    X(type)                                                                                                  \
+    X(kind)                                                                                                  \
+    X(work_kind)                                                                                             \
+    X(queue)                                                                                                 \
+    X(created_after)                                                                                         \
+    X(created_before)
+
 /* Texts as in the query; absent when not given. ERR_REQUEST_MALFORMED names the parameter. */
 struct list_query_texts {
-    struct str state, outcome, type, kind, work_kind, queue, created_after, created_before, limit, cursor;
+#define X(name) struct str name;
+    JOB_FILTERS(X)
+#undef X
+    struct str limit, cursor;
 };
 MUST_CHECK enum err_code list_filter_parse(const struct list_query_texts *q, struct list_filter *ret_filter,
                                            struct err *err);

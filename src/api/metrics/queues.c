@@ -107,43 +107,29 @@ void queue_metrics_tell(struct queue_metrics *q, const struct queue_views *views
     pthread_mutex_unlock(&q->lock);
 }
 
-static int64_t depth_of(const struct queue_series *s, int64_t now_ms)
-{
-    (void)now_ms;
-    return s->depth;
-}
-static int64_t running_of(const struct queue_series *s, int64_t now_ms)
-{
-    (void)now_ms;
-    return s->running;
-}
-static int64_t age_of(const struct queue_series *s, int64_t now_ms)
+static int64_t age_seconds(const struct queue_series *s, int64_t now_ms)
 {
     int64_t age_ms = s->oldest_us ? now_ms - s->oldest_us / 1000 : 0;
     return age_ms > 0 ? age_ms / 1000 : 0;
 }
-static int64_t completed_of(const struct queue_series *s, int64_t now_ms)
-{
-    (void)now_ms;
-    return (int64_t)s->completed;
-}
-static int64_t failed_of(const struct queue_series *s, int64_t now_ms)
-{
-    (void)now_ms;
-    return (int64_t)s->failed;
-}
 
 static const struct {
     const char *name, *type, *help;
-    int64_t (*value)(const struct queue_series *s, int64_t now_ms);
 } families[] = {
-    {"weir_queue_depth", "gauge", "Jobs in QUEUED, by queue, of all clients", depth_of},
-    {"weir_queue_running", "gauge", "Jobs in ASSIGNED or RUNNING, by queue", running_of},
-    {"weir_queue_oldest_age_seconds", "gauge", "Since when the oldest QUEUED job is QUEUED, by queue",
-     age_of},
-    {"weir_queue_completed_total", "counter", "Jobs that succeeded, by queue", completed_of},
-    {"weir_queue_failed_total", "counter", "Attempts that failed, by queue", failed_of},
+    {"weir_queue_depth", "gauge", "Jobs in QUEUED, by queue, of all clients"},
+    {"weir_queue_running", "gauge", "Jobs in ASSIGNED or RUNNING, by queue"},
+    {"weir_queue_oldest_age_seconds", "gauge", "Since when the oldest QUEUED job is QUEUED, by queue"},
+    {"weir_queue_completed_total", "counter", "Jobs that succeeded, by queue"},
+    {"weir_queue_failed_total", "counter", "Attempts that failed, by queue"},
 };
+
+static int64_t value_of(const struct queue_series *s, size_t family, int64_t now_ms)
+{
+    const int64_t values[] = {s->depth, s->running, age_seconds(s, now_ms), (int64_t)s->completed,
+                              (int64_t)s->failed};
+    _Static_assert(LENGTH_OF(values) == LENGTH_OF(families), "one value a family");
+    return values[family];
+}
 
 /* It appears when there may be queues without a series of their own, or one has this name. */
 static bool shows_other(const struct queue_metrics *q)
@@ -159,7 +145,7 @@ void queue_metrics_write(struct queue_metrics *q, int64_t now_ms, struct strbuf 
         metrics_head(out, families[f].name, families[f].type, families[f].help);
         for (size_t i = shows_other(q) ? 0 : 1; i < q->count; i++)
             strbuf_addf(out, "%s{queue=\"%s\"} %lld\n", families[f].name, q->list[i]->name,
-                        (long long)families[f].value(q->list[i], now_ms));
+                        (long long)value_of(q->list[i], f, now_ms));
     }
     pthread_mutex_unlock(&q->lock);
 }

@@ -128,11 +128,7 @@ static void client_came(void *self, const struct traffic_answer *answer)
     struct str id = json_text(answer->json, "client_id");
     snprintf(path, sizeof path, "/v1/clients/%.*s/keys", (int)(id.len < 40 ? id.len : 40),
              id.ptr ? id.ptr : "");
-    traffic_calls_send(a->sim->calls, &(struct traffic_request){.caller = &a->sim->registrar,
-                                                                .method = "POST",
-                                                                .path = str_of(path),
-                                                                .done = key_came,
-                                                                .self = a});
+    traffic_calls_ask(a->sim->calls, &a->sim->registrar, "POST", str_of(path), key_came, a);
 }
 
 void traffic_account_change(struct traffic *s)
@@ -147,11 +143,7 @@ void traffic_account_change(struct traffic *s)
         return;
     }
     s->ordered = account_new(s);
-    traffic_calls_send(s->calls, &(struct traffic_request){.caller = &s->registrar,
-                                                           .method = "POST",
-                                                           .path = STR("/v1/clients"),
-                                                           .done = client_came,
-                                                           .self = s->ordered});
+    traffic_calls_ask(s->calls, &s->registrar, "POST", STR("/v1/clients"), client_came, s->ordered);
 }
 
 struct traffic_account *traffic_account_free(struct traffic_account *a)
@@ -305,13 +297,7 @@ static void poll(struct traffic_account *a, int64_t oldest_us)
         http_escape(&path, strbuf_str(&a->cursor));
     }
     a->polling = true;
-    traffic_calls_send(a->sim->calls, &(struct traffic_request){
-                                          .caller = &a->caller,
-                                          .method = "GET",
-                                          .path = strbuf_str(&path),
-                                          .done = listing_came,
-                                          .self = a,
-                                      });
+    traffic_calls_ask(a->sim->calls, &a->caller, "GET", strbuf_str(&path), listing_came, a);
 }
 
 static void count_jobs(struct traffic_account *a);
@@ -370,13 +356,7 @@ static void summary_came(void *self, const struct traffic_answer *answer)
 static void count_jobs(struct traffic_account *a)
 {
     a->counting = true;
-    traffic_calls_send(a->sim->calls, &(struct traffic_request){
-                                          .caller = &a->caller,
-                                          .method = "GET",
-                                          .path = STR("/v1/reports/summary"),
-                                          .done = summary_came,
-                                          .self = a,
-                                      });
+    traffic_calls_ask(a->sim->calls, &a->caller, "GET", STR("/v1/reports/summary"), summary_came, a);
 }
 
 void traffic_accounts_count_jobs(struct traffic *s)

@@ -218,6 +218,12 @@ void traffic_calls_send(struct traffic_calls *c, const struct traffic_request *r
     heap_put(&c->waiting, &call->turn, (uint64_t)now_ms());
 }
 
+void traffic_calls_ask(struct traffic_calls *c, struct traffic_caller *caller, const char *method,
+                       struct str path, traffic_answer_fn *done, void *self)
+{
+    traffic_calls_send(c, &(struct traffic_request){caller, method, path, .done = done, .self = self});
+}
+
 static void call_return(struct traffic_calls *c, struct call *call)
 {
     if (call->body.cap > BUFFER_BYTES_KEPT)

@@ -54,6 +54,9 @@ struct traffic_calls *traffic_calls_new(const char *base_url, struct http_trust 
 struct traffic_calls *
 traffic_calls_free(struct traffic_calls *c); /* NULL is fine; no callback runs any more */
 void traffic_calls_send(struct traffic_calls *c, const struct traffic_request *r);
+/* The same without a body. */
+void traffic_calls_ask(struct traffic_calls *c, struct traffic_caller *caller, const char *method,
+                       struct str path, traffic_answer_fn *done, void *self);
 /* Sends, receives, calls back; waits at most timeout_ms for something to happen there or on `fd`. */
 void traffic_calls_work(struct traffic_calls *c, int fd, int timeout_ms);
 bool traffic_calls_away(

@@ -89,9 +89,8 @@ void traffic_case_write(const struct traffic_case *c, struct json_writer *w, con
     if (c->yard.expected->help == HELP_CANCEL_QUEUED) {
         encode_text(w, "queue", "traffic.nobody"); /* no worker asks for it: QUEUED until the cancel comes */
     }
-    if (c->port) {
+    if (c->port)
         encode_text(w, "callback", receiver_url(c->port));
-    }
     if (other_value) {
         jw_key(w, "payload");
         jw_object(w);
@@ -105,13 +104,7 @@ void traffic_case_call(struct traffic_case *c, const char *method, const char *r
 {
     char path[128];
     snprintf(path, sizeof path, "/v1/jobs/%s%s", c->job_id, rest);
-    traffic_calls_send(c->sim->calls, &(struct traffic_request){
-                                          .caller = &c->account->caller,
-                                          .method = method,
-                                          .path = str_of(path),
-                                          .done = done,
-                                          .self = c,
-                                      });
+    traffic_calls_ask(c->sim->calls, &c->account->caller, method, str_of(path), done, c);
 }
 
 /* --- what comes back -------------------------------------------------------------------------------- */

@@ -42,9 +42,8 @@ static void write_kind(const struct traffic *s, int kind, struct json_writer *w)
     jw_object(w);
     encode_text(w, "kind", s->expected[kind].name);
     encode_text(w, "expected", traffic_end_text(&s->expected[kind]));
-    for (size_t i = 0; i < LENGTH_OF(counts); i++) {
+    for (size_t i = 0; i < LENGTH_OF(counts); i++)
         encode_int(w, counts[i].name, counts[i].value);
-    }
     jw_key(w, "p50_ms");
     jw_double(w, ms_at(n, 0.5));
     jw_key(w, "p99_ms");
@@ -80,9 +79,8 @@ static void write_totals(const struct traffic *s, struct json_writer *w)
         {"waited_503", (int64_t)calls.refused_503},
         {"broken", (int64_t)calls.broken},
     };
-    for (size_t i = 0; i < LENGTH_OF(totals); i++) {
+    for (size_t i = 0; i < LENGTH_OF(totals); i++)
         encode_int(w, totals[i].name, totals[i].value);
-    }
     jw_key(w, "time_scale");
     jw_double(w, s->time_scale);
     jw_key(w, "per_second");

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/json.h"
+#include "base/json_members.h"
 #include "base/must.h"
 #include "domains/gateway/request_owner.h"
 #include "egress/trusted.h"
@@ -105,8 +105,7 @@ static void tell(struct key_fetcher *f)
     struct json_writer w;
     jw_start(&w, &text);
     jw_object(&w);
-    jw_key(&w, "id");
-    jw_int(&w, f->id);
+    encode_int(&w, "id", f->id);
     jw_key(&w, f->error[0] ? "error" : "body");
     if (f->error[0])
         jw_text(&w, f->error);

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "base/json.h"
+#include "base/json_members.h"
 #include "base/log.h"
 #include "base/must.h"
 #include "base/random.h"
@@ -191,17 +191,12 @@ static void told(void *self, const struct worker_answer *answer)
 static void write_answer(struct json_writer *w, const struct asked *q)
 {
     jw_object(w);
-    jw_key(w, "id");
-    jw_int(w, q->id);
-    jw_key(w, "answered");
-    jw_bool(w, q->answered);
+    encode_int(w, "id", q->id);
+    encode_bool(w, "answered", q->answered);
     if (q->answered) {
-        jw_key(w, "allowed");
-        jw_bool(w, q->said.allowed);
-        jw_key(w, "requires_approval");
-        jw_bool(w, q->said.requires_approval);
-        jw_key(w, "reason");
-        jw_str(w, q->said.reason);
+        encode_bool(w, "allowed", q->said.allowed);
+        encode_bool(w, "requires_approval", q->said.requires_approval);
+        encode_str(w, "reason", q->said.reason);
     }
     jw_object_end(w);
 }

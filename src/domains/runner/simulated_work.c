@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/hash.h"
+#include "base/json_members.h"
 #include "base/must.h"
 
 #include "base/banned.h"
@@ -95,10 +96,8 @@ static void write_outputs(struct json_writer *w, int64_t payload_size)
     jw_array(w);
     for (int64_t i = 0; i * SMALL_OUTPUT_BYTES < payload_size; i++) {
         jw_object(w);
-        jw_key(w, "output");
-        jw_int(w, i + 1);
-        jw_key(w, "bytes");
-        jw_int(w, SMALL_OUTPUT_BYTES);
+        encode_int(w, "output", i + 1);
+        encode_int(w, "bytes", SMALL_OUTPUT_BYTES);
         jw_object_end(w);
     }
     jw_array_end(w);
@@ -109,12 +108,9 @@ static void write_frame(struct json_writer *w, const struct work_definition *d, 
     char sum[32];
     snprintf(sum, sizeof sum, "fnv1a:%016" PRIx64, checksum_of_fabricated(bytes));
     jw_object(w);
-    jw_key(w, "scenario");
-    jw_text(w, work_kind_text(d->kind));
-    jw_key(w, "payload_bytes");
-    jw_int(w, (int64_t)bytes);
-    jw_key(w, "checksum");
-    jw_text(w, sum);
+    encode_text(w, "scenario", work_kind_text(d->kind));
+    encode_int(w, "payload_bytes", (int64_t)bytes);
+    encode_text(w, "checksum", sum);
 }
 
 /* The frame's own length depends on the number in it: take the widest, so the whole always fits. */
@@ -142,8 +138,7 @@ void simulated_work_write_result(const struct work_definition *d, struct strbuf 
     if (carries_data) {
         struct strbuf data = {0};
         fabricate(&data, bytes);
-        jw_key(&w, "data");
-        jw_str(&w, (struct str){data.ptr ? data.ptr : "", data.len});
+        encode_str(&w, "data", (struct str){data.ptr ? data.ptr : "", data.len});
         strbuf_free(&data);
     }
     jw_object_end(&w);

@@ -1,6 +1,6 @@
 /* The link to core: that it is lost and each try are told by the crash policy, that it is back by core, which
  * counts how long it took. How full the rooms are is told with it (api/overload.h has the form). */
-#include "base/json.h"
+#include "base/json_members.h"
 #include "domains/skeleton/domain_internal.h"
 
 #include "base/banned.h"
@@ -41,14 +41,10 @@ static void write_rooms(struct json_writer *w, const struct domain *d)
     jw_array(w);
     for (const struct domain_room *room = TAILQ_FIRST(&d->rooms); room; room = TAILQ_NEXT(room, link)) {
         jw_object(w);
-        jw_key(w, "component");
-        jw_text(w, d->component);
-        jw_key(w, "partition");
-        jw_int(w, number++);
-        jw_key(w, "depth");
-        jw_int(w, depth_of(room));
-        jw_key(w, "capacity");
-        jw_int(w, room->places);
+        encode_text(w, "component", d->component);
+        encode_int(w, "partition", number++);
+        encode_int(w, "depth", depth_of(room));
+        encode_int(w, "capacity", room->places);
         jw_object_end(w);
     }
     jw_array_end(w);
@@ -75,8 +71,7 @@ void domain_report(struct domain *d, int64_t now_ms)
     struct json_writer w;
     jw_start(&w, &body);
     jw_object(&w);
-    jw_key(&w, "process");
-    jw_text(&w, d->process->name);
+    encode_text(&w, "process", d->process->name);
     if (d->component)
         write_rooms(&w, d);
     link_write_return(&w, d->process->name, &d->returned);
