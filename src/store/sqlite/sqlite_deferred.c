@@ -32,46 +32,28 @@ void deferred_close(struct sqlite_store *s)
     strbuf_free(&d->block);
 }
 
-static void count_entry(const struct list_entry *e, void *arg)
+static void count_entry(const struct listing_word *w, void *arg)
 {
-    (void)e;
-    ++*(size_t *)arg;
+    *(size_t *)arg += !w->counts.ptr;
 }
 
 enum err_code deferred_load(struct sqlite_store *s, struct err *err)
 {
     struct sqlite_deferred *d = &s->deferred;
-    struct listing_visitor v = {.entry = count_entry, .arg = &d->entries};
     int64_t rows;
     if (sqlite_number(s->writer.db, "SELECT count(*) FROM deferred", &rows, err) != ERR_OK)
         return err->code;
     d->rows = (size_t)rows;
-    return listing_blocks_each(s->writer.db, d->blocks, &v, err);
+    return listing_blocks_each(s->writer.db, d->blocks, count_entry, &d->entries, err);
 }
 
 /* --- merging listings and counters ----------------------------------------------------------------- */
 
-/* Everything that is to be merged, oldest first. */
-struct merging {
-    struct entry_list list;
-    struct counts_words words;
-};
-
-static void add_counts(int64_t client, struct str counts, void *arg)
+static enum err_code write_counts(struct sqlite_store *s, const struct listing_word *words, size_t count,
+                                  struct err *err)
 {
-    counts_words_add(client, counts, &((struct merging *)arg)->words);
-}
-
-static void add_entry(const struct list_entry *e, void *arg)
-{
-    entry_list_add(e, &((struct merging *)arg)->list);
-}
-
-static enum err_code write_counts(struct sqlite_store *s, struct counts_words *w, struct err *err)
-{
-    counts_words_last(w);
-    for (size_t i = 0; i < w->count; i++) {
-        struct stats_row row = {.client = w->words[i].client, .counts = w->words[i].counts};
+    for (size_t i = 0; i < count; i++) {
+        struct stats_row row = {.client = words[i].entry.owner_key, .counts = words[i].counts};
         struct row_change change = {&table_stats_row, ROW_UPDATE, &row};
         if (rows_write(&s->writer, &change, err) != ERR_OK)
             return err->code;
@@ -79,24 +61,29 @@ static enum err_code write_counts(struct sqlite_store *s, struct counts_words *w
     return ERR_OK;
 }
 
-static enum err_code merge(struct sqlite_store *s, const struct change_set *c, struct err *err)
+static void add_own(struct listing_words *w, const struct change_set *c)
 {
-    struct merging m = {0};
-    struct listing_visitor v = {add_entry, add_counts, &m};
-    enum err_code code = listing_blocks_each(s->writer.db, s->deferred.blocks, &v, err);
     for (size_t i = 0; i < c->list_count; i++)
-        add_entry(&c->list[i], &m);
+        listing_words_add(&(struct listing_word){.entry = c->list[i]}, w);
     for (size_t i = 0; i < c->row_count; i++)
         if (counter_is_deferred(&c->rows[i])) {
             const struct stats_row *row = c->rows[i].row;
-            add_counts(row->client, row->counts, &m);
+            listing_words_add(&(struct listing_word){.entry.owner_key = row->client, .counts = row->counts},
+                              w);
         }
+}
+
+static enum err_code merge(struct sqlite_store *s, const struct change_set *c, struct err *err)
+{
+    struct listing_words w = {0};
+    enum err_code code = listing_blocks_each(s->writer.db, s->deferred.blocks, listing_words_add, &w, err);
+    add_own(&w, c);
+    size_t entries = listing_words_last(&w);
     if (code == ERR_OK)
-        code = list_merge(s, &m.list, err);
+        code = list_merge(s, w.words, entries, err);
     if (code == ERR_OK)
-        code = write_counts(s, &m.words, err);
-    free(m.list.entries);
-    counts_words_free(&m.words);
+        code = write_counts(s, w.words + entries, w.count - entries, err);
+    listing_words_free(&w);
     return code;
 }
 

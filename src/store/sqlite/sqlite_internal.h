@@ -26,11 +26,6 @@ struct sqlite_connection {
     struct row_statements rows[TABLES_MAX];
 };
 
-struct entry_list {
-    struct list_entry *entries;
-    size_t count, capacity;
-};
-
 struct sqlite_file_id {
     uint64_t device, number;
 };
@@ -136,31 +131,15 @@ enum err_code sqlite_is_gone(const struct sqlite_store *s, struct err *err); /* 
 
 /* Listing (sqlite_list.c, sqlite_list_write.c). */
 int list_entry_order(const struct list_entry *x, const struct list_entry *y); /* by client, bucket, id */
-/* In that order, only the last word on each; the caller frees the array. */
-const struct list_entry **list_last_words(const struct entry_list *l, size_t *ret_count);
 enum err_code list_damaged(int64_t first, struct err *err);
-void entry_list_add(const struct list_entry *e, void *list);
-enum err_code list_merge(struct sqlite_store *s, const struct entry_list *l, struct err *err);
+/* Words in their order, of each key one. */
+enum err_code list_merge(struct sqlite_store *s, const struct listing_word *words, size_t count,
+                         struct err *err);
 enum err_code list_read(struct reader *r, const struct list_query *q, int64_t *ret_ids, size_t *ret_count,
                         struct err *err);
 enum err_code list_scan(struct reader *r, store_list_fn *fn, void *arg, struct err *err);
 
 /* Counters (sqlite_counts.c): rows of client_stats with the deferred words laid over them. */
-struct counts_word {
-    int64_t client;
-    size_t nth;
-    struct str counts;
-};
-
-struct counts_words {
-    struct counts_word *words;
-    size_t count, capacity;
-    struct arena *arena;
-};
-
-void counts_words_add(int64_t client, struct str counts, void *words);
-void counts_words_last(struct counts_words *w); /* by client; of each the last one */
-void counts_words_free(struct counts_words *w);
 enum err_code counts_fetch(struct sqlite_connection *c, sqlite3_stmt *blocks, struct stats_row *row,
                            struct arena *a, bool *ret_found, struct err *err);
 enum err_code counts_scan(struct sqlite_connection *c, sqlite3_stmt *blocks, store_row_fn *fn, void *arg,

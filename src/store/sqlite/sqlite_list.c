@@ -9,60 +9,20 @@
 
 #include "base/banned.h"
 
-int list_entry_order(const struct list_entry *x, const struct list_entry *y)
-{
-    if (x->owner_key != y->owner_key)
-        return x->owner_key < y->owner_key ? -1 : 1;
-    if (x->bucket != y->bucket)
-        return x->bucket < y->bucket ? -1 : 1;
-    return x->id < y->id ? -1 : x->id > y->id;
-}
-
-/* By (client, bucket, id); qsort is not stable, so the array position settles equal ones. */
-static int by_key(const void *a, const void *b)
-{
-    const struct list_entry *const *x = a, *const *y = b;
-    int order = list_entry_order(*x, *y);
-    return order ? order : *x < *y ? -1 : 1;
-}
-
-const struct list_entry **list_last_words(const struct entry_list *l, size_t *ret_count)
-{
-    const struct list_entry **sorted = must_alloc((l->count + 1) * sizeof *sorted);
-    for (size_t i = 0; i < l->count; i++)
-        sorted[i] = &l->entries[i];
-    if (l->count)
-        qsort(sorted, l->count, sizeof *sorted, by_key);
-    size_t n = 0;
-    for (size_t i = 0; i < l->count; i++)
-        if (i + 1 == l->count || list_entry_order(sorted[i], sorted[i + 1]) != 0)
-            sorted[n++] = sorted[i];
-    *ret_count = n;
-    return sorted;
-}
-
-void entry_list_add(const struct list_entry *e, void *list)
-{
-    struct entry_list *l = list;
-    if (l->count == l->capacity) {
-        l->capacity = l->capacity ? l->capacity * 2 : 256;
-        l->entries = must_realloc(l->entries, l->capacity * sizeof *l->entries);
-    }
-    l->entries[l->count++] = *e;
-}
-
 /* The deferred entries of one query. */
 struct overlay {
     const struct list_query *query;
-    struct entry_list found;
+    struct listing_words found;
 };
 
-static void overlay_add(const struct list_entry *e, void *arg)
+static void overlay_add(const struct listing_word *w, void *arg)
 {
     struct overlay *o = arg;
     const struct list_query *q = o->query;
-    if (e->owner_key == q->owner_key && e->bucket == q->bucket && e->id < q->below_id && e->id >= q->from_id)
-        entry_list_add(e, &o->found);
+    const struct list_entry *e = &w->entry;
+    if (!w->counts.ptr && e->owner_key == q->owner_key && e->bucket == q->bucket && e->id < q->below_id &&
+        e->id >= q->from_id)
+        listing_words_add(w, &o->found);
 }
 
 /* --- what is merged ------------------------------------------------------------------------------ */
@@ -116,7 +76,7 @@ static int64_t merged_next(struct merged *m, struct err *err)
 /* Merges the merged part with the overlay (sorted newest first). */
 /* `words`: in their order, so the newest is the last. */
 static enum err_code merge_read(struct sqlite_reader *r, const struct list_query *query,
-                                const struct list_entry *const *words, size_t count, int64_t *ret_ids,
+                                const struct listing_word *words, size_t count, int64_t *ret_ids,
                                 size_t *ret_count, struct err *err)
 {
     struct merged m = {.reader = r, .query = query};
@@ -126,7 +86,7 @@ static enum err_code merge_read(struct sqlite_reader *r, const struct list_query
     size_t n = 0;
     int64_t merged = merged_next(&m, err);
     while (n < query->limit && (merged >= 0 || count)) {
-        const struct list_entry *fresh = count ? words[count - 1] : NULL;
+        const struct list_entry *fresh = count ? &words[count - 1].entry : NULL;
         bool is_merged = !fresh || merged > fresh->id, is_both = fresh && merged == fresh->id;
         if (is_merged)
             ret_ids[n++] = merged;
@@ -146,15 +106,11 @@ enum err_code list_read(struct reader *base, const struct list_query *q, int64_t
 {
     struct sqlite_reader *r = (struct sqlite_reader *)base;
     struct overlay o = {.query = q};
-    struct listing_visitor v = {.entry = overlay_add, .arg = &o};
-    enum err_code code = listing_blocks_each(r->connection.db, r->listing_blocks, &v, err);
-    if (code == ERR_OK) {
-        size_t count;
-        const struct list_entry **words = list_last_words(&o.found, &count);
-        code = merge_read(r, q, words, count, ret_ids, ret_count, err);
-        free(words);
-    }
-    free(o.found.entries);
+    enum err_code code = listing_blocks_each(r->connection.db, r->listing_blocks, overlay_add, &o, err);
+    size_t count = listing_words_last(&o.found);
+    if (code == ERR_OK)
+        code = merge_read(r, q, o.found.words, count, ret_ids, ret_count, err);
+    listing_words_free(&o.found);
     return code;
 }
 
@@ -189,7 +145,7 @@ static void scan_next(struct scan *s, struct err *err)
         s->code = list_damaged(s->block.first, err);
 }
 
-static enum err_code scan_merged(struct sqlite_reader *r, const struct list_entry **fresh, size_t count,
+static enum err_code scan_merged(struct sqlite_reader *r, const struct listing_word *fresh, size_t count,
                                  store_list_fn *fn, void *arg, struct err *err)
 {
     struct scan s = {.reader = r};
@@ -197,11 +153,11 @@ static enum err_code scan_merged(struct sqlite_reader *r, const struct list_entr
     bool more = true;
     scan_next(&s, err);
     while (more && s.code == ERR_OK && (s.has_entry || at < count)) {
-        int order = !s.has_entry ? 1 : at == count ? -1 : list_entry_order(&s.entry, fresh[at]);
+        int order = !s.has_entry ? 1 : at == count ? -1 : list_entry_order(&s.entry, &fresh[at].entry);
         if (order < 0)
             more = fn(&s.entry, arg);
-        else if (!fresh[at]->removed)
-            more = fn(fresh[at], arg);
+        else if (!fresh[at].entry.removed)
+            more = fn(&fresh[at].entry, arg);
         at += order >= 0;
         if (order <= 0)
             scan_next(&s, err);
@@ -213,15 +169,12 @@ static enum err_code scan_merged(struct sqlite_reader *r, const struct list_entr
 enum err_code list_scan(struct reader *base, store_list_fn *fn, void *arg, struct err *err)
 {
     struct sqlite_reader *r = (struct sqlite_reader *)base;
-    struct entry_list waiting = {0};
-    struct listing_visitor v = {.entry = entry_list_add, .arg = &waiting};
-    enum err_code code = listing_blocks_each(r->connection.db, r->listing_blocks, &v, err);
-    if (code == ERR_OK) {
-        size_t count;
-        const struct list_entry **fresh = list_last_words(&waiting, &count);
-        code = scan_merged(r, fresh, count, fn, arg, err);
-        free(fresh);
-    }
-    free(waiting.entries);
+    struct listing_words waiting = {0};
+    enum err_code code =
+        listing_blocks_each(r->connection.db, r->listing_blocks, listing_words_add, &waiting, err);
+    size_t count = listing_words_last(&waiting);
+    if (code == ERR_OK)
+        code = scan_merged(r, waiting.words, count, fn, arg, err);
+    listing_words_free(&waiting);
     return code;
 }

@@ -44,15 +44,15 @@ static enum err_code find_run(struct place *p, int64_t id, struct err *err)
 
 /* Where the block after it begins. A word alone in its list, as most lists of deliveries have it, belongs to
  * the block that was found, whatever follows. */
-static enum err_code find_next(struct place *p, const struct list_entry *const *words, size_t count,
+static enum err_code find_next(struct place *p, const struct listing_word *words, size_t count,
                                struct err *err)
 {
     sqlite3_stmt *q = p->store->list_next;
-    bool alone = count == 1 || words[1]->owner_key != p->client || words[1]->bucket != p->bucket;
+    bool alone = count == 1 || words[1].entry.owner_key != p->client || words[1].entry.bucket != p->bucket;
     p->next = INT64_MAX;
     if (alone && p->block.count < ID_BLOCK_MAX)
         return ERR_OK;
-    bind_place(p, q, words[0]->id);
+    bind_place(p, q, words[0].entry.id);
     int rc = sqlite3_step(q);
     if (rc == SQLITE_ROW)
         p->next = sqlite3_column_int64(q, 0);
@@ -61,11 +61,11 @@ static enum err_code find_next(struct place *p, const struct list_entry *const *
 }
 
 /* Lays the words that belong to this block over its ids; returns how many those are. */
-static size_t apply_words(struct place *p, const struct list_entry *const *words, size_t count)
+static size_t apply_words(struct place *p, const struct listing_word *words, size_t count)
 {
     size_t at = 0, n = 0;
     for (; n < count; n++) {
-        const struct list_entry *e = words[n];
+        const struct list_entry *e = &words[n].entry;
         if (e->owner_key != p->client || e->bucket != p->bucket || e->id >= p->next)
             break;
         while (at < p->block.count && p->block.ids[at] < e->id)
@@ -110,17 +110,16 @@ static enum err_code write_blocks(struct place *p, struct err *err)
     return ERR_OK;
 }
 
-enum err_code list_merge(struct sqlite_store *s, const struct entry_list *l, struct err *err)
+enum err_code list_merge(struct sqlite_store *s, const struct listing_word *words, size_t count,
+                         struct err *err)
 {
-    size_t count;
-    const struct list_entry **words = list_last_words(l, &count);
     struct place p = {.store = s, .ids = must_alloc((count + ID_BLOCK_MAX) * sizeof(int64_t))};
     enum err_code code = ERR_OK;
     for (size_t at = 0; at < count && code == ERR_OK;) {
-        p.client = words[at]->owner_key;
-        p.bucket = words[at]->bucket;
+        p.client = words[at].entry.owner_key;
+        p.bucket = words[at].entry.bucket;
         p.count = 0;
-        code = find_run(&p, words[at]->id, err);
+        code = find_run(&p, words[at].entry.id, err);
         if (code == ERR_OK)
             code = find_next(&p, words + at, count - at, err);
         if (code == ERR_OK) {
@@ -130,6 +129,5 @@ enum err_code list_merge(struct sqlite_store *s, const struct entry_list *l, str
     }
     strbuf_free(&p.bytes);
     free(p.ids);
-    free(words);
     return code;
 }

@@ -37,7 +37,7 @@ static void put_counts(struct strbuf *b, const struct stats_row *row)
     }
 }
 
-static bool take_counts(struct str *s, const struct listing_visitor *v)
+static bool take_counts(struct str *s, listing_word_fn *fn, void *arg)
 {
     char bytes[COUNTS_BYTES_MAX] = {0};
     uint64_t client, len, at = 0, run;
@@ -54,8 +54,7 @@ static bool take_counts(struct str *s, const struct listing_visitor *v)
         at += run;
         *s = (struct str){s->ptr + run, s->len - run};
     }
-    if (v->counts)
-        v->counts((int64_t)client, (struct str){bytes, len}, v->arg);
+    fn(&(struct listing_word){.entry.owner_key = (int64_t)client, .counts = {bytes, len}}, arg);
     return true;
 }
 
@@ -74,7 +73,7 @@ static void put_entries(struct strbuf *b, const struct change_set *c)
     }
 }
 
-static bool take_entry(struct str *s, int64_t *before, const struct listing_visitor *v)
+static bool take_entry(struct str *s, int64_t *before, listing_word_fn *fn, void *arg)
 {
     uint64_t client, id;
     if (!varint_take(s, &client) || !s->len)
@@ -84,12 +83,11 @@ static bool take_entry(struct str *s, int64_t *before, const struct listing_visi
     if (!varint_take(s, &id))
         return false;
     *before = (int64_t)((uint64_t)*before + (uint64_t)varint_unfold(id));
-    struct list_entry e = {.owner_key = (int64_t)client,
-                           .id = *before,
-                           .bucket = bucket & (REMOVED_BIT - 1),
-                           .removed = (bucket & REMOVED_BIT) != 0};
-    if (v->entry)
-        v->entry(&e, v->arg);
+    struct listing_word w = {.entry = {.owner_key = (int64_t)client,
+                                       .id = *before,
+                                       .bucket = bucket & (REMOVED_BIT - 1),
+                                       .removed = (bucket & REMOVED_BIT) != 0}};
+    fn(&w, arg);
     return true;
 }
 
@@ -115,31 +113,38 @@ void listing_block_encode(struct strbuf *b, const struct change_set *c)
             put_counts(b, c->rows[i].row);
 }
 
-bool listing_block_decode(struct str block, const struct listing_visitor *v)
+bool listing_block_decode(struct str block, listing_word_fn *fn, void *arg)
 {
     uint64_t count;
     int64_t id = 0;
     if (!varint_take(&block, &count))
         return false;
     for (uint64_t i = 0; i < count; i++)
-        if (!take_entry(&block, &id, v))
+        if (!take_entry(&block, &id, fn, arg))
             return false;
     if (!varint_take(&block, &count))
         return false;
     for (uint64_t i = 0; i < count; i++)
-        if (!take_counts(&block, v))
+        if (!take_counts(&block, fn, arg))
             return false;
     return block.len == 0;
 }
 
-static bool decode(int64_t number, struct str block, void *visitor)
+struct visit {
+    listing_word_fn *fn;
+    void *arg;
+};
+
+static bool decode(int64_t number, struct str block, void *arg)
 {
+    const struct visit *v = arg;
     (void)number;
-    return listing_block_decode(block, visitor);
+    return listing_block_decode(block, v->fn, v->arg);
 }
 
-enum err_code listing_blocks_each(sqlite3 *db, sqlite3_stmt *blocks, struct listing_visitor *v,
+enum err_code listing_blocks_each(sqlite3 *db, sqlite3_stmt *blocks, listing_word_fn *fn, void *arg,
                                   struct err *err)
 {
-    return blocks_each(db, blocks, "deferred", "listings and counters", decode, v, err);
+    struct visit v = {fn, arg};
+    return blocks_each(db, blocks, "deferred", "listings and counters", decode, &v, err);
 }

@@ -11,11 +11,14 @@
 
 #include "store/store.h"
 
-struct listing_visitor {
-    void (*entry)(const struct list_entry *e, void *arg);         /* may be NULL */
-    void (*counts)(int64_t client, struct str counts, void *arg); /* may be NULL; borrowed for the call */
-    void *arg;
+/* A word on a key: an entry of a listing, or the counters of a client. */
+struct listing_word {
+    struct list_entry entry; /* of counters: the client */
+    struct str counts;       /* absent: it is an entry */
+    size_t nth;              /* words were before it */
 };
+
+typedef void listing_word_fn(const struct listing_word *w, void *arg); /* counts borrowed for the call */
 
 /* Is this change part of a block? Only a counter that is there already; others are rows like any. */
 bool counter_is_deferred(const struct row_change *change);
@@ -23,12 +26,24 @@ bool counter_is_deferred(const struct row_change *change);
 /* The block of a commit; nothing is added when it has neither entries nor counters. */
 void listing_block_encode(struct strbuf *b, const struct change_set *c);
 /* False: damaged. What was sound before the damage has been told. */
-bool listing_block_decode(struct str block, const struct listing_visitor *v);
+bool listing_block_decode(struct str block, listing_word_fn *fn, void *arg);
 
 /* The statement that listing_blocks_each() steps, for any connection. */
 #define LISTING_BLOCKS_SQL "SELECT n,listings FROM deferred WHERE listings IS NOT NULL ORDER BY n"
-/* Every block, oldest first. */
-enum err_code listing_blocks_each(sqlite3 *db, sqlite3_stmt *blocks, struct listing_visitor *v,
+/* Every word of every block, oldest first. */
+enum err_code listing_blocks_each(sqlite3 *db, sqlite3_stmt *blocks, listing_word_fn *fn, void *arg,
                                   struct err *err);
+
+struct listing_words {
+    struct listing_word *words;
+    size_t count, capacity;
+    struct arena *arena;
+};
+
+void listing_words_add(const struct listing_word *w, void *words); /* copied */
+/* Leaves the last word on each key: entries by client, bucket and id, behind them counters by client. Returns
+ * how many are entries. */
+size_t listing_words_last(struct listing_words *w);
+void listing_words_free(struct listing_words *w);
 
 #endif

@@ -75,15 +75,16 @@ static bool load_counts(const void *row, void *arg)
 }
 
 /* A later word than the table's: it lies beside the log. */
-static void load_word(int64_t client, struct str bytes, void *arg)
+static void load_word(const struct listing_word *w, void *arg)
 {
-    counts_from_bytes(counts_of(&((struct loading *)arg)->store->base.counts, client), bytes);
+    if (w->counts.ptr)
+        counts_from_bytes(counts_of(&((struct loading *)arg)->store->base.counts, w->entry.owner_key),
+                          w->counts);
 }
 
 static enum err_code load_all_counts(struct loading *l, struct err *err)
 {
-    struct listing_visitor v = {.counts = load_word, .arg = l};
-    if (listing_blocks_each(l->store->writer.db, l->store->deferred.blocks, &v, err) != ERR_OK)
+    if (listing_blocks_each(l->store->writer.db, l->store->deferred.blocks, load_word, l, err) != ERR_OK)
         return err->code;
     return rows_scan(&l->store->writer, &table_stats_row, load_counts, l, err);
 }

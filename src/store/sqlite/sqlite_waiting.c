@@ -63,17 +63,12 @@ struct str waiting_bytes(const char *bytes)
     return (struct str){bytes + sizeof len, len};
 }
 
-static const char *copy_bytes(struct arena **arena, const char *bytes, size_t len)
+static const char *copy_bytes(struct arena **arena, const char *bytes)
 {
+    size_t len = sizeof(uint32_t) + waiting_bytes(bytes).len;
     if (!*arena)
         *arena = arena_new(ARENA_BYTES);
     return arena_str(*arena, (struct str){bytes, len}).ptr;
-}
-
-/* A set of numbers takes no bytes. */
-static size_t size_of(const struct waiting_set *s, const struct waiting_row *r)
-{
-    return s->has_bytes ? sizeof(uint32_t) + waiting_bytes(r->bytes).len : 0;
 }
 
 bool waiting_put(struct waiting_set *s, const struct waiting_row *r)
@@ -83,12 +78,11 @@ bool waiting_put(struct waiting_set *s, const struct waiting_row *r)
     uint32_t *slot = find_slot(s, r->run, r->key);
     if (*slot && (!s->rises || s->rows[*slot - 1].key >= r->key))
         return !s->rises;
-    size_t len = size_of(s, r);
     struct waiting_row *mine = &s->rows[s->count];
     *mine = *r;
-    if (len)
-        mine->bytes = copy_bytes(&s->arena, r->bytes, len);
-    s->bytes += sizeof *r + len;
+    if (s->has_bytes)
+        mine->bytes = copy_bytes(&s->arena, r->bytes);
+    s->bytes += sizeof *r + (s->has_bytes ? waiting_bytes(r->bytes).len : 0);
     enter(s, s->count++, slot);
     return true;
 }
@@ -150,7 +144,7 @@ static void keep(struct waiting_list *l, const struct waiting_set *s, size_t beg
 {
     l->count = l->count < max ? l->count : max;
     for (size_t i = begin; i < l->count && s->has_bytes; i++)
-        l->rows[i].bytes = copy_bytes(&l->arena, l->rows[i].bytes, size_of(s, &l->rows[i]));
+        l->rows[i].bytes = copy_bytes(&l->arena, l->rows[i].bytes);
 }
 
 void waiting_copy(struct waiting_list *l, const struct waiting_set *s, int64_t run, int64_t key, size_t until)
