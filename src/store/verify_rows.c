@@ -16,8 +16,9 @@ static bool note_job(const void *row, void *arg)
 {
     struct verify *v = arg;
     const struct job_row *r = row;
-    const int64_t shared[] = {r->low,        r->client,         r->type,        r->kind,         r->priority,
-                              r->created_ms, r->max_runtime_ms, r->max_retries, r->queue_ttl_ms, r->retry};
+    const int64_t shared[] = {r->low,         r->client,       r->kind,
+                              r->priority,    r->created_ms,   r->max_runtime_ms,
+                              r->max_retries, r->queue_ttl_ms, r->retry};
     verify_seen(v);
     v->result->jobs++;
     struct checked_job *j = verify_add_job(v, r->id);
@@ -67,8 +68,9 @@ static bool note_task(const void *row, void *arg)
 {
     struct verify *v = arg;
     const struct task_row *r = row;
-    const int64_t shared[] = {r->low,        r->client,         r->type,        r->kind,         r->priority,
-                              r->created_ms, r->max_runtime_ms, r->max_retries, r->queue_ttl_ms, r->retry};
+    const int64_t shared[] = {r->low,         r->client,       r->kind,
+                              r->priority,    r->created_ms,   r->max_runtime_ms,
+                              r->max_retries, r->queue_ttl_ms, r->retry};
     verify_seen(v);
     if (task_is_stream(r)) {
         verify_stream(v, r);
@@ -90,7 +92,7 @@ static bool note_task(const void *row, void *arg)
     if (j->shared != digest(shared, sizeof shared / sizeof *shared, r->queue))
         verify_say_job(v, j, "its live row differs from its job row");
     j->is_live = true;
-    note_state(j, r->state, r->attempt, r->seq, r->last_us);
+    note_state(j, r->job_state, r->attempt, (int64_t)log_ref_count(r->refs), r->last_us);
     note_refs(v, j, r->refs);
     return true;
 }
