@@ -102,8 +102,8 @@ static enum err_code read_turn(struct call *c, struct reader *r, const struct de
     bool found;
     if (r->ops->reader_row(r, &table_task_row, &stream, c->x->arena, &found, err) != ERR_OK)
         return err->code;
-    bool is_next = found && stream.seq < (int64_t)log_ref_count(stream.refs) &&
-                   (int64_t)log_ref_at(stream.refs, (size_t)stream.seq) == d->id;
+    bool is_next = found && stream.done < (int64_t)log_ref_count(stream.refs) &&
+                   (int64_t)log_ref_at(stream.refs, (size_t)stream.done) == d->id;
     if (is_next)
         *ret_ms = stream.due_ms > d->created_ms ? stream.due_ms : d->created_ms;
     return ERR_OK;
