@@ -7,30 +7,24 @@
 
 enum { STEP_PRIORITY = 4 };
 
-static void move(struct task *t, enum task_trigger on)
-{
-    enum task_phase to;
-    MUST(task_move((enum task_phase)t->row.state, on, &to));
-    t->row.state = to;
-}
-
 /* --- making and ending ----------------------------------------------------------------------------- */
 
-static struct task *add(struct unit *u, const struct run_row *run, int64_t type, struct str queue,
+static struct task *add(struct unit *u, const struct run_row *run, int64_t step, struct str queue,
                         int64_t max_runtime_ms, int64_t attempt, int64_t due_ms)
 {
     struct task_row row = {.id = (int64_t)(TASK_ID_OF_OTHERS | (uint64_t)unit_id(u)),
                            .low = unit_uuid_tail(u),
                            .client = run->tenant,
                            .owner = step_task_owner.number,
-                           .type = type,
+                           .step = step,
                            .priority = STEP_PRIORITY,
                            .created_ms = u->now_ms,
                            .max_runtime_ms = max_runtime_ms,
-                           .max_retries = attempt,
+                           .max_retries = attempt - 1,
                            .subject = run->num,
                            .queue = queue,
                            .state = TASK_WAITING,
+                           .job_state = JOB_NO_STATE,
                            .attempt = attempt,
                            .due_ms = due_ms,
                            .refs = {"", 0}};
@@ -47,7 +41,7 @@ int64_t step_task_add(struct unit *u, const struct run_row *run, const struct ru
 {
     struct task *t =
         add(u, run, step->idx, plan->queue, step_timeout_ms(u->settings, plan), step->attempt + 1, due_ms);
-    move(t, TASK_ON_DUE); /* a pause before another try is one of the queue, as jobs have it */
+    unit_task_move(u, t, TASK_ON_DUE); /* a pause before another try is one of the queue, as jobs have it */
     unit_task_place(u, t);
     return t->row.id;
 }
@@ -98,7 +92,7 @@ void step_task_cancel(struct unit *u, int64_t id)
     if (!t)
         return;
     unit_task_touch(u, t);
-    t->row.seq = 1;
+    t->row.cancel_asked = 1;
     unit_task_place(u, t);
 }
 
@@ -106,10 +100,10 @@ void step_task_cancel(struct unit *u, int64_t id)
 
 static void load(struct unit *u, struct task *t)
 {
-    if (t->row.type == STEP_TASK_TIMER)
+    if (t->row.step == STEP_TASK_TIMER)
         unit_prefetch(u, &table_run_row, &(struct run_row){.num = t->row.subject});
     else
-        schedule_prefetch_step(u, t->row.subject, t->row.type);
+        schedule_prefetch_step(u, t->row.subject, t->row.step);
 }
 
 struct held {
@@ -121,7 +115,7 @@ struct held {
 static bool find(struct unit *u, const struct task *t, struct held *ret)
 {
     ret->run = run_by_number(u, t->row.subject);
-    ret->step = ret->run ? run_step(u, ret->run, t->row.type) : NULL;
+    ret->step = ret->run ? run_step(u, ret->run, t->row.step) : NULL;
     return ret->step && ret->step->task == t->row.id;
 }
 
@@ -136,17 +130,9 @@ static void due(struct unit *u, struct task *t)
     schedule_close(u, run);
 }
 
-static void assigned(struct unit *u, struct task *t)
-{
-    (void)u;
-    move(t, TASK_ON_CLAIM);
-}
-
 static void started(struct unit *u, struct task *t)
 {
     struct held h;
-    t->row.started_ms = u->now_ms;
-    move(t, TASK_ON_START);
     if (!find(u, t, &h) || !schedule_started(u, h.run, h.step))
         unit_task_end(u, t);
 }
@@ -181,12 +167,7 @@ static void finished(struct unit *u, struct task *t, const struct task_outcome *
 /* Before the start only: the run's log has no event that takes a StepStarted back. */
 static void released(struct unit *u, struct task *t, const struct task_return *r)
 {
-    t->row.lease_ms = 0;
     t->row.due_ms = r->delay_ms ? u->now_ms + r->delay_ms : 0;
-    t->row.token++; /* its former worker cannot start it any more */
-    move(t, TASK_ON_RETURN);
-    live_set_worker(u->store->live, t, STR_ABSENT, 0);
-    unit_task_place(u, t);
 }
 
 static void lost(struct unit *u, struct task *t, enum task_loss how)
@@ -202,7 +183,7 @@ static void lost(struct unit *u, struct task *t, enum task_loss how)
 
 static int64_t head(const struct task *t)
 {
-    return t->row.type;
+    return t->row.step;
 }
 
 const struct task_owner step_task_owner = {
@@ -213,7 +194,6 @@ const struct task_owner step_task_owner = {
     .remembers_finishes = true,
     .head = head,
     .due = due,
-    .assigned = assigned,
     .started = started,
     .finished = finished,
     .lost = lost,

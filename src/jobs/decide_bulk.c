@@ -21,7 +21,8 @@ static void cancel_one(struct unit *u, struct bulk_command *c, int64_t id)
 {
     struct task *t = unit_task(u, id);
     if (!t || !task_is_job(&t->row) || t->row.client != c->client ||
-        !key_queues_have(c->queues, t->row.queue) || (c->only_state >= 0 && t->row.state != c->only_state))
+        !key_queues_have(c->queues, t->row.queue) ||
+        (c->only_state >= 0 && t->row.job_state != c->only_state))
         return;
     job_cancel(u, t, c->reason);
     c->changed++;

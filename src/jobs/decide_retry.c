@@ -44,12 +44,12 @@ static void archive(struct unit *u, const struct end_row *end)
 static struct task *revive(struct unit *u, const struct job_row *job, const struct end_row *end)
 {
     struct task_row row = job_task_row(job);
-    row.state = JOB_FAILED;
+    row.state = TASK_WAITING;
+    row.job_state = JOB_FAILED;
     row.attempt = end->attempt + 1;
     row.token = end->token;
     row.due_ms = u->now_ms + job_backoff_ms(u->settings, job->id, row.attempt);
     row.last_us = end->last_us;
-    row.seq = end->seq;
     row.refs = end->refs;
     return unit_task_add(u, &row);
 }
@@ -62,6 +62,7 @@ enum err_code job_retry_failed(struct unit *u, const struct job_row *job, const 
     archive(u, end);
     struct task *t = revive(u, job, end);
     deliver_open_callback(u, job, t);
+    unit_task_move(u, t, TASK_ON_DUE);
     MUST(job_move(u, t, JOB_ON_RETRY, STR_ABSENT, NULL));
     unit_task_place(u, t);
     *ret_task = t;

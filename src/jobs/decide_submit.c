@@ -52,7 +52,7 @@ static void replay(struct unit *u, const struct job_row *former, struct submit_i
     item->id = former->id;
     item->low = (uint64_t)former->low;
     item->created_ms = former->created_ms;
-    item->state = (enum job_state)(live ? live->row.state : end ? end->state : JOB_CREATED);
+    item->state = (enum job_state)(live ? live->row.job_state : end ? end->state : JOB_CREATED);
     item->replayed = true;
 }
 
@@ -106,7 +106,8 @@ static struct job_row *new_job_row(struct unit *u, int64_t client, const struct 
 static struct task *new_task(struct unit *u, const struct job_row *job)
 {
     struct task_row row = job_task_row(job);
-    row.state = JOB_NO_STATE;
+    row.state = TASK_WAITING;
+    row.job_state = JOB_NO_STATE;
     row.attempt = 1;
     row.due_ms = job->execution_ms;
     struct task *t = unit_task_add(u, &row);
@@ -125,13 +126,15 @@ static void accept(struct unit *u, int64_t client, struct submit_item *item, con
     struct task *t = new_task(u, job);
     deliver_open_callback(u, job, t);
     MUST(job_move(u, t, JOB_ON_SUBMIT, STR_ABSENT, NULL));
-    if (!job->execution_ms)
+    if (!job->execution_ms) {
+        unit_task_move(u, t, TASK_ON_DUE);
         MUST(job_move(u, t, JOB_ON_DUE, STR_ABSENT, NULL));
+    }
     unit_task_place(u, t);
     item->id = job->id;
     item->low = (uint64_t)job->low;
     item->created_ms = job->created_ms;
-    item->state = (enum job_state)t->row.state;
+    item->state = (enum job_state)t->row.job_state;
 }
 
 /* What the client has set for its queue, then what holds for any. */

@@ -71,13 +71,10 @@ struct task *deliver_find_stream(struct unit *u, int64_t webhook, int64_t job)
 
 /* --- streams ------------------------------------------------------------------------------------- */
 
-void deliver_move(struct task *s, enum task_trigger on)
+void deliver_drained(struct unit *u, struct task *s)
 {
-    enum task_phase to;
-    MUST(task_move((enum task_phase)s->row.state, on, &to));
-    s->row.state = to;
-    if (to == TASK_WAITING)
-        s->row.due_ms = FAR_MS;
+    unit_task_move(u, s, TASK_ON_DRAIN);
+    s->row.due_ms = FAR_MS;
 }
 
 int64_t deliver_not_before_ms(struct unit *u, const struct task *s, int64_t at_ms)
@@ -109,6 +106,7 @@ static struct task *add_stream(struct unit *u, int64_t client, int64_t job, cons
                            .target = k->receiver,
                            .queue = k->queue,
                            .state = TASK_WAITING,
+                           .job_state = JOB_NO_STATE,
                            .attempt = 1,
                            .due_ms = FAR_MS,
                            .refs = {"", 0}};
@@ -139,7 +137,7 @@ static void append(struct unit *u, struct task *s, int64_t delivery, int64_t at_
     unit_task_touch(u, s);
     task_add_ref(s, (uint64_t)delivery);
     if (s->row.state == TASK_WAITING) {
-        deliver_move(s, TASK_ON_DUE);
+        unit_task_move(u, s, TASK_ON_DUE);
         s->row.due_ms = deliver_not_before_ms(u, s, at_ms);
     }
     unit_task_place(u, s);

@@ -47,7 +47,8 @@ struct task *deliver_find_stream(struct unit *u, int64_t webhook, int64_t job); 
 /* When a stream that could be sent at `at_ms` may be: not before the pause of a closed receiver is over.
  * Every one has its time then, so that there is always somebody to try. */
 int64_t deliver_not_before_ms(struct unit *u, const struct task *s, int64_t at_ms);
-void deliver_move(struct task *s, enum task_trigger on); /* the only place that changes a stream's state */
+/* Nothing is left to send, and there may be more later: it waits for no time. */
+void deliver_drained(struct unit *u, struct task *s);
 int64_t delivery_backoff_ms(const struct settings *s, int64_t delivery, int64_t attempt);
 
 #endif

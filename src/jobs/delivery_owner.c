@@ -16,12 +16,12 @@ enum {
 
 static struct delivery_row head_key(const struct task *s)
 {
-    return (struct delivery_row){.id = (int64_t)log_ref_at(s->row.refs, (size_t)s->row.seq)};
+    return (struct delivery_row){.id = (int64_t)log_ref_at(s->row.refs, (size_t)s->row.done)};
 }
 
 static void load(struct unit *u, struct task *s)
 {
-    if (s->row.seq < (int64_t)log_ref_count(s->row.refs)) {
+    if (s->row.done < (int64_t)log_ref_count(s->row.refs)) {
         struct delivery_row key = head_key(s);
         unit_prefetch(u, &table_delivery_row, &key);
     }
@@ -132,17 +132,20 @@ static void next_delivery(struct unit *u, struct task *s)
 {
     int64_t receiver = s->row.target;
     let_go(u, s);
-    s->row.seq++;
+    s->row.done++;
     s->row.attempt = 1;
     s->row.due_ms = deliver_not_before_ms(u, s, 0);
-    bool more = s->row.seq < (int64_t)log_ref_count(s->row.refs);
+    bool more = s->row.done < (int64_t)log_ref_count(s->row.refs);
     bool job_says_more = s->row.target < 0 && unit_task(u, s->row.subject);
     if (!more && !job_says_more) {
         unit_task_end(u, s);
         appoint_another(u, receiver);
         return;
     }
-    deliver_move(s, more ? TASK_ON_RETRY : TASK_ON_DRAIN);
+    if (more)
+        unit_task_move(u, s, TASK_ON_RETRY);
+    else
+        deliver_drained(u, s);
     unit_task_place(u, s);
     if (!more)
         appoint_another(u, receiver);
@@ -158,7 +161,7 @@ static void try_again(struct unit *u, struct task *s, int64_t delivery, int64_t 
     let_go(u, s);
     s->row.attempt++;
     s->row.due_ms = deliver_not_before_ms(u, s, u->now_ms + (wait > retry_after_ms ? wait : retry_after_ms));
-    deliver_move(s, TASK_ON_RETRY);
+    unit_task_move(u, s, TASK_ON_RETRY);
     unit_task_place(u, s);
 }
 
@@ -257,29 +260,13 @@ static void lost(struct unit *u, struct task *s, enum task_loss how)
 
 static int64_t head(const struct task *s)
 {
-    return (int64_t)log_ref_at(s->row.refs, (size_t)s->row.seq);
-}
-
-static void assigned(struct unit *u, struct task *s)
-{
-    (void)u;
-    deliver_move(s, TASK_ON_CLAIM);
-}
-
-static void started(struct unit *u, struct task *s)
-{
-    s->row.started_ms = u->now_ms;
-    deliver_move(s, TASK_ON_START);
+    return (int64_t)log_ref_at(s->row.refs, (size_t)s->row.done);
 }
 
 static void released(struct unit *u, struct task *s, const struct task_return *r)
 {
-    (void)r;        /* only the gateway holds such leases, and it names no delay */
-    s->row.token++; /* its former worker cannot start it any more */
+    (void)r; /* only the gateway holds such leases, and it names no delay */
     s->row.due_ms = deliver_not_before_ms(u, s, 0);
-    let_go(u, s);
-    deliver_move(s, TASK_ON_RETURN);
-    unit_task_place(u, s);
 }
 
 /* An idle stream waits for no time; should its far time come, it goes on waiting. */
@@ -298,8 +285,6 @@ const struct task_owner delivery_task_owner = {
     .head = head,
     .due = due,
     .again = again,
-    .assigned = assigned,
-    .started = started,
     .finished = finished,
     .lost = lost,
     .released = released,

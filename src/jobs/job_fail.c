@@ -42,5 +42,6 @@ void job_fail(struct unit *u, struct task *t, enum job_trigger on, const struct 
                                          .finished_ms = t->row.last_us / 1000,
                                          .error = f->error});
     t->row.attempt++;
+    unit_task_move(u, t, TASK_ON_RETRY);
     job_requeue(u, t, u->now_ms + job_backoff_ms(u->settings, t->row.id, t->row.attempt), false);
 }

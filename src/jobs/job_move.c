@@ -60,7 +60,6 @@ struct task_row job_task_row(const struct job_row *job)
                              .low = job->low,
                              .client = job->client,
                              .owner = job_task_owner.number,
-                             .type = job->type,
                              .kind = job->kind,
                              .priority = job->priority,
                              .created_ms = job->created_ms,
@@ -93,7 +92,7 @@ static void append(struct unit *u, struct task *t, const struct job_move *move, 
                    struct str extra, bool is_release)
 {
     struct event e = {.job = t->row.id,
-                      .seq = (uint32_t)++t->row.seq,
+                      .seq = (uint32_t)log_ref_count(t->row.refs) + 1,
                       .event = move->event,
                       .prev = prev,
                       .next = move->to,
@@ -117,18 +116,18 @@ static void write_end(struct unit *u, struct task *t, const struct job_ending *e
     *end = (struct end_row){.id = t->row.id,
                             .client = t->row.client,
                             .kind = t->row.kind,
-                            .state = t->row.state,
+                            .state = t->row.job_state,
                             .attempt = t->row.attempt,
                             .token = t->row.token,
                             .started_ms = t->row.started_ms,
                             .finished_ms = t->row.last_us / 1000,
                             .last_us = t->row.last_us,
-                            .seq = t->row.seq,
+                            .seq = (int64_t)log_ref_count(t->row.refs),
                             .result = ending ? ending->result : STR_ABSENT,
                             .error = ending ? ending->error : STR_ABSENT,
                             .refs = arena_str(u->arena, t->row.refs)};
     unit_insert(u, &table_end_row, end);
-    unit_list(u, t->row.client, (uint8_t)(1 + t->row.state), t->row.id, false);
+    unit_list(u, t->row.client, (uint8_t)(1 + t->row.job_state), t->row.id, false);
     purge_list_early(u, &t->row, end->finished_ms);
     unit_task_end(u, t);
 }
@@ -145,14 +144,14 @@ static int64_t queue_deadline_ms(const struct unit *u, const struct task *t)
 bool job_move(struct unit *u, struct task *t, enum job_trigger on, struct str extra,
               const struct job_ending *ending)
 {
-    enum job_state prev = (enum job_state)t->row.state;
+    enum job_state prev = (enum job_state)t->row.job_state;
     const struct job_move *move = job_find_move(prev, on);
     if (!move)
         return false;
     unit_count_move(u, t->row.client, prev, move->to);
     if (prev == JOB_NO_STATE && t->row.kind != WORK_KIND_NONE)
         unit_counts(u, t->row.client)->by_kind[t->row.kind]++;
-    t->row.state = move->to;
+    t->row.job_state = move->to;
     t->row.expire_ms = move->to == JOB_QUEUED ? queue_deadline_ms(u, t) : 0;
     if (t->row.progress.ptr) /* it has left RUNNING, the only state with progress */
         unit_task_progress(u, t, STR_ABSENT);

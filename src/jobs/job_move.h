@@ -1,6 +1,7 @@
 /* jobs/job_move.h - moves a job from one state to another. No other function does.
  *
- * State row, event, counters and notice are written together: a move and its event are one write. A retry
+ * The job's state (tasks.job_state), event, counters and notice are written together: a move and its event
+ * are one write. The task of the job has moves of its own (kernel/task_owner.h). A retry
  * first makes the task again in the state that the job has in its end row (decide_retry.c), and then moves
  * it. */
 #ifndef WEIR_JOBS_JOB_MOVE_H
@@ -41,9 +42,9 @@ struct job_failure {
 };
 void job_fail(struct unit *u, struct task *t, enum job_trigger on, const struct job_failure *f);
 
-/* Second half of a retry without an end row: a FAILED task that is still alive becomes QUEUED, without lease
- * and worker, and claimable from due_ms on. The caller has set its attempt. is_release: its worker gave it
- * back. Places the task. */
+/* Second half of a retry without an end row: a FAILED job whose task is still alive becomes QUEUED, without
+ * lease and worker, and claimable from due_ms on. The caller has moved the task and set its attempt.
+ * is_release: its worker gave it back. Places the task. */
 void job_requeue(struct unit *u, struct task *t, int64_t due_ms, bool is_release);
 
 /* The report of an attempt that was retried. */

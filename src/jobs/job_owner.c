@@ -20,6 +20,7 @@ static void job_due(struct unit *u, struct task *t)
         t->row.due_ms = u->now_ms + QUEUE_FULL_RETRY_MS;
         return;
     }
+    unit_task_move(u, t, TASK_ON_DUE);
     MUST(job_move(u, t, JOB_ON_DUE, STR_ABSENT, NULL));
 }
 
@@ -43,7 +44,6 @@ static void job_assigned(struct unit *u, struct task *t)
 
 static void job_started(struct unit *u, struct task *t)
 {
-    t->row.started_ms = u->now_ms;
     MUST(job_move(u, t, JOB_ON_START, STR_ABSENT, NULL));
 }
 
@@ -95,13 +95,8 @@ static int64_t due_after_ms(const struct unit *u, int64_t delay_ms)
 
 static void release_unstarted(struct unit *u, struct task *t, const struct task_return *r)
 {
-    struct str extra = job_reason(u, r->reason, r->message);
-    t->row.lease_ms = 0;
     t->row.due_ms = due_after_ms(u, r->delay_ms);
-    t->row.token++; /* its former worker cannot start it any more */
-    MUST(job_move(u, t, JOB_ON_LEASE_EXPIRE, extra, NULL));
-    live_set_worker(u->store->live, t, STR_ABSENT, 0);
-    unit_task_place(u, t);
+    MUST(job_move(u, t, JOB_ON_LEASE_EXPIRE, job_reason(u, r->reason, r->message), NULL));
 }
 
 /* The lifecycle leads from RUNNING to QUEUED by way of FAILED only. Nothing failed, so the attempt and what
@@ -110,7 +105,6 @@ static void release_started(struct unit *u, struct task *t, const struct task_re
 {
     struct job_ending ending = {.is_retried = true, .is_release = true};
     MUST(job_move(u, t, JOB_ON_FAIL, job_reason(u, r->reason, r->message), &ending));
-    t->row.token++; /* its former worker cannot finish it any more */
     job_requeue(u, t, due_after_ms(u, r->delay_ms), true);
 }
 

@@ -34,7 +34,7 @@ enum err_code owned_job_find(struct unit *u, const struct job_command *c, const 
 
 void owned_job_answer(struct job_command *c, const struct task *t, const struct end_row *end)
 {
-    c->state = (enum job_state)(t ? t->row.state : end->state);
+    c->state = (enum job_state)(t ? t->row.job_state : end->state);
     c->updated_us = t ? t->row.last_us : end->last_us;
     c->attempt = t ? t->row.attempt : end->attempt;
 }

@@ -2,7 +2,11 @@
  * kernel is given the owners when it is made, in any order (kernel.h).
  *
  * The kernel knows queue, lease, token and time. The owner decides what a claim or a lost lease means: it is
- * a table of verbs, and each verb is a decider: pure, through the unit. */
+ * a table of verbs, and each verb is a decider: pure, through the unit.
+ *
+ * Moves:  of claim, start and return the kernel moves the task (lifecycle/task_lifecycle.h) and then tells its
+ *         owner. The others the owner decides, with unit_task_move() and unit_task_end(). What a task is about
+ *         may have a lifecycle of its own, which the kernel does not see: a job's states follow its task's. */
 #ifndef WEIR_KERNEL_TASK_OWNER_H
 #define WEIR_KERNEL_TASK_OWNER_H
 
@@ -60,14 +64,16 @@ struct task_owner {
     bool releases_started;                 /* a worker may give a started task back */
     int64_t (*head)(const struct task *t); /* what its worker has to do next, as claims tell it */
 
-    void (*due)(struct unit *u, struct task *t);   /* its wall timer passed */
+    void (*due)(struct unit *u, struct task *t);   /* its wall timer passed: it moves, ends or waits on */
     void (*again)(struct unit *u, struct task *t); /* its backoff is over; changes no row. May be NULL */
 
-    void (*assigned)(struct unit *u, struct task *t); /* claimed: worker, token and lease are set */
+    /* Claimed: worker, token and lease are set. Started: started_ms is, too. Both may be NULL. */
+    void (*assigned)(struct unit *u, struct task *t);
     void (*started)(struct unit *u, struct task *t);
     void (*finished)(struct unit *u, struct task *t, const struct task_outcome *outcome);
     void (*lost)(struct unit *u, struct task *t, enum task_loss how);
-    /* Its lease ended before it started, or its worker gave it back. Places the task. */
+    /* Its lease ended before it started, or its worker gave it back: it has moved to READY. What it was is in
+     * t->phase; token, lease and worker are still those of the lease. Says by due_ms when it can be claimed. */
     void (*released)(struct unit *u, struct task *t, const struct task_return *r);
     void (*progressed)(struct unit *u, struct task *t, const struct task_progress *p); /* May be NULL. */
 
@@ -83,6 +89,9 @@ static inline const struct task_owner *unit_owner(const struct unit *u, const st
     MUST(owner); /* the rows of a store of this schema have owners that this program knows */
     return owner;
 }
+
+/* A lease ends and its task is to be claimed again. */
+void unit_task_return(struct unit *u, struct task *t, const struct task_return *r);
 
 /* How long a started task may run: catalog jobs of the built-in queue run on the runner's time scale. */
 int64_t task_runtime_limit_ms(const struct settings *s, const struct task *t);

@@ -21,7 +21,7 @@ static void ended_time(struct unit *u, struct task *t)
     if (t->phase == TASK_READY) {
         owner->lost(u, t, TASK_UNCLAIMED);
     } else if (t->phase == TASK_LEASED) {
-        owner->released(u, t, &(struct task_return){.reason = "lease expired"});
+        unit_task_return(u, t, &(struct task_return){.reason = "lease expired"});
     } else if (u->steady_ms >= t->run_until_ms) {
         owner->lost(u, t, TASK_TIMED_OUT);
     } else {

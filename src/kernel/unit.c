@@ -283,6 +283,14 @@ void unit_task_touch(struct unit *u, struct task *t)
     touch(u, t);
 }
 
+void unit_task_move(struct unit *u, struct task *t, enum task_trigger on)
+{
+    enum task_phase to;
+    touch(u, t);
+    MUST(task_move((enum task_phase)t->row.state, on, &to));
+    t->row.state = to;
+}
+
 void unit_task_place(struct unit *u, struct task *t)
 {
     if (t->touch && t->touch->ended) /* its owner would not go on with it */

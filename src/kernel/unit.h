@@ -161,6 +161,8 @@ void unit_task_touch(struct unit *u, struct task *t); /* before the first change
 void unit_task_touch_times(struct unit *u, struct task *t);
 /* When the lease of this task ends if it is given or extended now. */
 int64_t unit_lease_until_ms(const struct unit *u, const struct task *t);
+/* Moves it, as lifecycle/task_lifecycle.h says: no other line assigns its state. MUST have this move. */
+void unit_task_move(struct unit *u, struct task *t, enum task_trigger on);
 void unit_task_place(struct unit *u, struct task *t); /* after the change: back into the indexes */
 /* Keeps a copy of the text; absent: none. */
 void unit_task_progress(struct unit *u, struct task *t, struct str progress);

@@ -23,9 +23,12 @@ bool token_parse(struct str text, int64_t *ret_token)
 /* The task is leased and touched. */
 static void start(struct unit *u, struct task *t)
 {
+    unit_task_move(u, t, TASK_ON_START);
+    t->row.started_ms = u->now_ms;
     t->run_until_ms = u->steady_ceil_ms + task_runtime_limit_ms(u->settings, t);
     t->row.lease_ms = unit_lease_until_ms(u, t);
-    unit_owner(u, t)->started(u, t);
+    if (unit_owner(u, t)->started)
+        unit_owner(u, t)->started(u, t);
 }
 
 static void assign(struct unit *u, struct task *t, struct claim_command *c)
@@ -34,7 +37,9 @@ static void assign(struct unit *u, struct task *t, struct claim_command *c)
     t->row.token++;
     t->row.lease_ms = u->steady_ceil_ms + u->settings->queue_lease_ms;
     live_set_worker(u->store->live, t, c->worker_id, u->steady_ms);
-    unit_owner(u, t)->assigned(u, t);
+    unit_task_move(u, t, TASK_ON_CLAIM);
+    if (unit_owner(u, t)->assigned)
+        unit_owner(u, t)->assigned(u, t);
     if (c->start)
         start(u, t);
     unit_task_place(u, t);
@@ -184,7 +189,7 @@ static void beat_one(struct unit *u, struct worker_command *c, struct worker_ite
             unit_owner(u, t)->progressed(u, t, &item->progress);
         }
         item->lease_expires_ms = t->row.lease_ms;
-        item->cancel = task_is_asked_to_stop(&t->row);
+        item->cancel = t->row.cancel_asked != 0;
         return;
     }
     struct ended_lease ended;
@@ -261,8 +266,7 @@ static void release_one(struct unit *u, struct worker_command *c, struct worker_
         item->code = ERR_NOT_RELEASABLE;
         return;
     }
-    unit_task_touch(u, t);
-    owner->released(u, t, &item->release);
+    unit_task_return(u, t, &item->release);
 }
 
 /* The answer of a claim did not reach its worker. A task that counts as started cannot be unstarted: it ends

@@ -221,10 +221,10 @@ static void make_room(struct task_list *l)
 static void enter(struct task_list *l, size_t at, const struct task_row *row)
 {
     struct task_queue *q = need_queue(l, row->queue);
-    l->states[at] = (uint8_t)row->state;
+    l->states[at] = (uint8_t)row->job_state;
     l->in_queue[at] = q->number;
     l->since_s[at] = (uint32_t)(row->last_us / 1000000);
-    q->states[row->state]++;
+    q->states[row->job_state]++;
     q->tasks++;
 }
 
@@ -233,8 +233,8 @@ static void change(struct task_list *l, size_t at, const struct task_row *row)
 {
     struct task_queue *q = l->queues[l->in_queue[at]];
     q->states[l->states[at]]--;
-    q->states[row->state]++;
-    l->states[at] = (uint8_t)row->state;
+    q->states[row->job_state]++;
+    l->states[at] = (uint8_t)row->job_state;
     l->since_s[at] = (uint32_t)(row->last_us / 1000000);
 }
 

@@ -116,8 +116,8 @@ enum { TASK_OWNERS_MAX = 32 };
     X(row, FIXED, INT, low)                                                                                  \
     X(row, FIXED, INT, client)                                                                               \
     X(row, FIXED, INT, owner, RANGE(0, TASK_OWNERS_MAX - 1)) /* its number (kernel/task_owner.h) */          \
-    X(row, FIXED, INT, type)                                                                                 \
-    X(row, FIXED, INT, kind)                                                                                 \
+    X(row, FIXED, INT, step)                                 /* of a step: its index in the run */           \
+    X(row, FIXED, INT, kind)                                 /* of a job */                                  \
     X(row, FIXED, INT, priority, RANGE(0, 9))                                                                \
     X(row, FIXED, INT, created_ms)                                                                           \
     X(row, FIXED, INT, max_runtime_ms)                                                                       \
@@ -125,22 +125,24 @@ enum { TASK_OWNERS_MAX = 32 };
     X(row, FIXED, INT, subject) /* what it is about: a stream's job, the run of a step; 0: itself */         \
     X(row, FIXED, INT, target)  /* the receiver whose slots limit the task (store/receivers.h); 0: none */   \
     X(row, FIXED, TEXT, queue)                                                                               \
-    X(row, CHANGING, INT, state, STATES(JOB_CREATED, JOB_SUCCEEDED - 1)) /* of the owner's lifecycle */      \
+    X(row, CHANGING, INT, state, STATES(TASK_WAITING, TASK_RUNNING)) /* enum task_phase */                   \
     X(row, CHANGING, INT, attempt)                                                                           \
     X(row, CHANGING, INT, token)      /* fencing: grows at every claim */                                    \
     X(row, CHANGING, INT, lease_ms)   /* 0: no lease */                                                      \
     X(row, CHANGING, INT, due_ms)     /* not claimable before */                                             \
     X(row, CHANGING, INT, started_ms) /* of this attempt; 0: not started */                                  \
-    X(row, CHANGING, INT, last_us)                                                                           \
-    X(row, CHANGING, INT, seq)                                                                               \
+    X(row, CHANGING, INT, last_us)    /* of a job: time of its last event */                                 \
+    X(row, CHANGING, INT, done)       /* of a stream: so many of its deliveries */                           \
     X(row, CHANGING, TEXT_OR_NULL, worker)                                                                   \
-    X(row, CHANGING, BLOB, refs,                                                                             \
-      LOG_POSITIONS) /* a job's events in the log; a stream's deliveries, `seq` of which are done */         \
-    X(row, CHANGING, INT, queue_ttl_ms) /* of its job; never changes */                                      \
-    X(row, CHANGING, INT, expire_ms)    /* steady time: expires unless it was claimed before; 0: never */    \
+    X(row, CHANGING, BLOB, refs, LOG_POSITIONS) /* a job's events in the log; a stream's deliveries */       \
+    X(row, CHANGING, INT, queue_ttl_ms)         /* of its job; never changes */                              \
+    X(row, CHANGING, INT, expire_ms) /* steady time: expires unless it was claimed before; 0: never */       \
     X(row, CHANGING, INT, retry, RANGE(0, JOB_RETRY_COUNT - 1)) /* of its job; never changes */              \
     X(row, CHANGING, TEXT_OR_NULL, progress,                                                                 \
-      PERSONAL) /* of a running job, JSON, as its worker told it last; absent: it did not */
+      PERSONAL) /* of a running job, JSON, as its worker told it last; absent: it did not */                 \
+    X(row, CHANGING, INT, job_state,                                                                         \
+      RANGE(0, JOB_NO_STATE))                        /* of its job; only jobs/job_move.c writes it */        \
+    X(row, CHANGING, INT, cancel_asked, RANGE(0, 1)) /* its worker hears so with its next heartbeat */
 /* No index names state, lease_ms, worker or refs: a start and a heartbeat change no index. The indexes that
  * say that ids are above 0, as all are, serve the statements that say so too, and no others. */
 #define TASK_TABLE(T)                                                                                        \

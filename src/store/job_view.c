@@ -20,11 +20,11 @@ static enum err_code read_live(struct reader *r, struct arena *a, struct job_vie
         return err->code;
     if (!v->is_live)
         return ERR_OK;
-    v->state = (enum job_state)v->task.state;
+    v->state = (enum job_state)v->task.job_state;
     v->attempt = v->task.attempt;
     v->updated_us = v->task.last_us;
     v->started_ms = v->task.started_ms;
-    v->seq = (uint32_t)v->task.seq;
+    v->seq = (uint32_t)log_ref_count(v->task.refs);
     v->refs = v->task.refs;
     return read_last_error(r, a, v, err);
 }

@@ -124,12 +124,12 @@ void live_take(struct live *l, struct task *t)
 
 enum task_phase task_row_phase(const struct task_row *row)
 {
-    return row->state < TASK_ENDED ? (enum task_phase)row->state : TASK_ENDED;
+    return (enum task_phase)row->state;
 }
 
 static uint32_t deliveries_of(const struct task_row *row)
 {
-    return task_is_stream(row) ? (uint32_t)(log_ref_count(row->refs) - (size_t)row->seq) : 0;
+    return task_is_stream(row) ? (uint32_t)(log_ref_count(row->refs) - (size_t)row->done) : 0;
 }
 
 void live_place(struct live *l, struct task *t, int64_t wall_ms)

@@ -28,7 +28,7 @@ static inline bool task_is_job(const struct task_row *r)
 {
     return task_id_is_job(r->id);
 }
-/* ... and one that has a receiver is a stream: its refs are deliveries, `seq` of which are done. */
+/* ... and one that has a receiver is a stream: its refs are deliveries, `done` of which are made. */
 static inline bool task_is_stream(const struct task_row *r)
 {
     return r->target != 0;
@@ -55,7 +55,7 @@ struct task_touch;
 
 struct task {
     struct task_row row;
-    enum task_phase phase; /* derived from row.state by the owner's lifecycle */
+    enum task_phase phase; /* row.state as of when it was placed */
     int64_t run_until_ms;  /* steady; meaningful while RUNNING */
     struct worker_seen *worker;
     struct task_touch *touch; /* the unit's record while a batch is open */
@@ -99,11 +99,6 @@ void task_add_ref(struct task *t, uint64_t ref);
 struct str live_copy_str(struct str s);
 void live_free_str(struct str s);
 enum task_phase task_row_phase(const struct task_row *row);
-/* A step of a run that is being stopped: it goes on until it ends by itself, or its time is over. */
-static inline bool task_is_asked_to_stop(const struct task_row *row)
-{
-    return !task_is_job(row) && !task_is_stream(row) && row->seq != 0;
-}
 /* Its place among ready tasks of one priority: the smallest is claimed first. */
 int64_t task_row_order(const struct task_row *row);
 

@@ -78,8 +78,8 @@ void ready_list_changed(struct live *l, struct ready_list *list)
  * with it a queue that always has jobs would never come to its steps. */
 int64_t task_row_order(const struct task_row *row)
 {
-    bool sends = task_is_stream(row) && row->seq >= 0 && (uint64_t)row->seq < log_ref_count(row->refs);
-    return sends ? (int64_t)log_ref_at(row->refs, (size_t)row->seq) : row->id & ~(int64_t)TASK_ID_OF_OTHERS;
+    bool sends = task_is_stream(row) && row->done >= 0 && (uint64_t)row->done < log_ref_count(row->refs);
+    return sends ? (int64_t)log_ref_at(row->refs, (size_t)row->done) : row->id & ~(int64_t)TASK_ID_OF_OTHERS;
 }
 
 static uint64_t ready_key(const struct task *t)

@@ -8,9 +8,9 @@
 
 #include "base/banned.h"
 
-static bool is_sound_refs(struct str refs, int64_t seq)
+static bool are_refs(struct str refs)
 {
-    return refs.len % sizeof(uint64_t) == 0 && (int64_t)log_ref_count(refs) == seq;
+    return refs.len % sizeof(uint64_t) == 0;
 }
 
 static bool must_be_there(const struct column *c)
@@ -55,15 +55,18 @@ const char *job_broken_rule(const struct job_row *j)
 /* The rules of a job's task beyond those of any task. */
 static const char *job_task_broken_rule(const struct task_row *t)
 {
-    if (t->type < 0 || t->type >= JOB_TYPE_COUNT || !work_kind_is_known(t->kind))
-        return "type and work kind are known ones";
+    if (t->job_state >= JOB_NO_STATE ||
+        job_state_phase((enum job_state)t->job_state) != (enum task_phase)t->state)
+        return "the state of a job fits that of its task";
+    if (!work_kind_is_known(t->kind))
+        return "the work kind is a known one";
     if (t->subject || t->target)
         return "a job has no subject and no receiver";
-    if (t->progress.ptr && t->state != JOB_RUNNING)
+    if (t->progress.ptr && t->state != TASK_RUNNING)
         return "only a running job has progress";
-    if (t->state == JOB_CREATED && !t->due_ms)
+    if (t->state == TASK_WAITING && !t->due_ms)
         return "a job that waits knows until when";
-    if (!is_sound_refs(t->refs, t->seq))
+    if (!are_refs(t->refs))
         return "there is one reference per event";
     return NULL;
 }
@@ -71,9 +74,9 @@ static const char *job_task_broken_rule(const struct task_row *t)
 static const char *stream_broken_rule(const struct task_row *t)
 {
     int64_t count = (int64_t)log_ref_count(t->refs);
-    if (t->refs.len % sizeof(uint64_t) || t->seq < 0 || t->seq > count)
+    if (!are_refs(t->refs) || t->done < 0 || t->done > count)
         return "a stream lists its deliveries";
-    if ((t->state == TASK_WAITING) != (t->seq == count))
+    if ((t->state == TASK_WAITING) != (t->done == count))
         return "a stream is idle exactly when it has nothing to send";
     return NULL;
 }
@@ -98,15 +101,17 @@ const char *task_broken_rule(const struct task_row *t)
         return "the client is a known number";
     if (!t->queue.len)
         return "the queue has a name";
-    bool leased = t->state == JOB_ASSIGNED || t->state == JOB_RUNNING;
+    bool leased = t->state == TASK_LEASED || t->state == TASK_RUNNING;
     if (leased != (t->lease_ms != 0) || leased != (t->worker.ptr != NULL))
-        return "a lease and its worker stand exactly in ASSIGNED and RUNNING";
+        return "a lease and its worker stand exactly in LEASED and RUNNING";
     if (leased && t->token < 1)
         return "a lease has a token";
-    if ((t->state == JOB_RUNNING) != (t->started_ms != 0))
+    if ((t->state == TASK_RUNNING) != (t->started_ms != 0))
         return "a start time stands exactly in RUNNING";
     if (t->attempt < 1 || t->attempt > t->max_retries + 1)
         return "the attempt is within the limit";
+    if (!task_is_job(t) && t->job_state != JOB_NO_STATE)
+        return "only a job has the state of a job";
     if (task_is_job(t))
         return job_task_broken_rule(t);
     return task_is_stream(t) ? stream_broken_rule(t) : step_broken_rule(t);
@@ -124,7 +129,7 @@ const char *end_broken_rule(const struct end_row *e)
         return "a result stands only in SUCCEEDED";
     if (e->attempt < 1)
         return "attempts count from 1";
-    if (!is_sound_refs(e->refs, e->seq))
+    if (!are_refs(e->refs) || (int64_t)log_ref_count(e->refs) != e->seq)
         return "there is one reference per event";
     return NULL;
 }

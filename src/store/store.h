@@ -207,7 +207,7 @@ struct sqlite_options {
     enum checkpoint_control control;
     enum high_water_mode high_water;
 };
-enum { STORE_SCHEMA_VERSION = 22 };
+enum { STORE_SCHEMA_VERSION = 23 };
 
 MUST_CHECK enum err_code store_open_sqlite(const struct sqlite_options *options, struct store **ret_store,
                                            struct err *err);

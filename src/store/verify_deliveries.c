@@ -45,7 +45,7 @@ void verify_stream(struct verify *v, const struct task_row *r)
     }
     if (!verify_client(v, r->client)->has_row)
         verify_say(v, "stream %lld: its client does not exist", (long long)r->id);
-    for (size_t i = (size_t)r->seq; i < log_ref_count(r->refs); i++)
+    for (size_t i = (size_t)r->done; i < log_ref_count(r->refs); i++)
         need(v, (int64_t)log_ref_at(r->refs, i))->streams++;
 }
 

@@ -16,8 +16,9 @@ static bool note_job(const void *row, void *arg)
 {
     struct verify *v = arg;
     const struct job_row *r = row;
-    const int64_t shared[] = {r->low,        r->client,         r->type,        r->kind,         r->priority,
-                              r->created_ms, r->max_runtime_ms, r->max_retries, r->queue_ttl_ms, r->retry};
+    const int64_t shared[] = {r->low,         r->client,       r->kind,
+                              r->priority,    r->created_ms,   r->max_runtime_ms,
+                              r->max_retries, r->queue_ttl_ms, r->retry};
     verify_seen(v);
     v->result->jobs++;
     struct checked_job *j = verify_add_job(v, r->id);
@@ -65,8 +66,9 @@ static void note_state(struct checked_job *j, int64_t state, int64_t attempt, in
 
 static void check_task(struct verify *v, const struct task_row *r)
 {
-    const int64_t shared[] = {r->low,        r->client,         r->type,        r->kind,         r->priority,
-                              r->created_ms, r->max_runtime_ms, r->max_retries, r->queue_ttl_ms, r->retry};
+    const int64_t shared[] = {r->low,         r->client,       r->kind,
+                              r->priority,    r->created_ms,   r->max_runtime_ms,
+                              r->max_retries, r->queue_ttl_ms, r->retry};
     v->result->live++;
     struct checked_job *j = verify_find_job(v, r->id);
     if (!j) {
@@ -79,7 +81,7 @@ static void check_task(struct verify *v, const struct task_row *r)
     if (j->shared != digest(shared, sizeof shared / sizeof *shared, r->queue))
         verify_say_job(v, j, "its live row differs from its job row");
     j->is_live = true;
-    note_state(j, r->state, r->attempt, r->seq, r->last_us);
+    note_state(j, r->job_state, r->attempt, (int64_t)log_ref_count(r->refs), r->last_us);
     note_refs(v, j, r->refs);
 }
 

@@ -546,7 +546,7 @@ static bool compare_task(const void *row, void *arg)
     const struct task *t = live_find(c->load->store->live, stored->id);
     MUST(t);
     MUST(t->row.state == stored->state && t->row.attempt == stored->attempt);
-    MUST(t->row.token == stored->token && t->row.seq == stored->seq);
+    MUST(t->row.token == stored->token && t->row.job_state == stored->job_state);
     MUST(t->row.due_ms == stored->due_ms && t->row.started_ms == stored->started_ms);
     MUST(str_equal(t->row.refs, stored->refs));
     MUST(str_equal(t->row.worker, stored->worker));

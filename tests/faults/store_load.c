@@ -104,13 +104,13 @@ static struct task_row task_row_of(const struct load_job *j)
                              .client = LOAD_CLIENT,
                              .priority = 4,
                              .queue = STR("default"),
-                             .state = (int64_t)j->state,
+                             .state = (int64_t)job_state_phase(j->state),
+                             .job_state = (int64_t)j->state,
                              .attempt = j->attempt,
                              .max_retries = j->attempt,
                              .token = j->seq,
                              .lease_ms = leased,
                              .started_ms = j->state == JOB_RUNNING,
-                             .seq = j->seq,
                              .worker = leased ? STR("worker") : STR_ABSENT,
                              .refs = refs_of(j)};
 }

@@ -1,5 +1,4 @@
 /* The two tasks of an open note, and what their ends mean for it: the owner's side. */
-#include "base/must.h"
 #include "sample_contract/notes.h"
 
 #include "base/banned.h"
@@ -8,32 +7,23 @@ enum {
     SHOW_MS_MAX = 60000,
     SHOW_AGAIN_MS = 1000, /* after a worker that failed or was lost */
     PRIORITY = 4,
-    IS_SHOWING = 0, /* `type` of the tasks */
-    IS_DEADLINE = 1,
 };
-
-static void move(struct task *t, enum task_trigger on)
-{
-    enum task_phase to;
-    MUST(task_move((enum task_phase)t->row.state, on, &to));
-    t->row.state = to;
-}
 
 /* --- making and ending ----------------------------------------------------------------------------- */
 
-static struct task *add(struct unit *u, const struct note_row *note, int64_t type, int64_t due_ms)
+static struct task *add(struct unit *u, const struct note_row *note, int64_t due_ms)
 {
     struct task_row row = {.id = (int64_t)(TASK_ID_OF_OTHERS | (uint64_t)unit_id(u)),
                            .low = unit_uuid_tail(u),
                            .client = note->client,
                            .owner = NOTE_TASK_OWNER,
-                           .type = type,
                            .priority = PRIORITY,
                            .created_ms = u->now_ms,
                            .max_runtime_ms = SHOW_MS_MAX,
                            .subject = note->id,
                            .queue = NOTE_QUEUE,
                            .state = TASK_WAITING,
+                           .job_state = JOB_NO_STATE,
                            .attempt = 1,
                            .due_ms = due_ms,
                            .refs = STR("")};
@@ -42,15 +32,15 @@ static struct task *add(struct unit *u, const struct note_row *note, int64_t typ
 
 int64_t note_task_add(struct unit *u, const struct note_row *note)
 {
-    struct task *t = add(u, note, IS_SHOWING, 0);
-    move(t, TASK_ON_DUE);
+    struct task *t = add(u, note, 0);
+    unit_task_move(u, t, TASK_ON_DUE);
     unit_task_place(u, t);
     return t->row.id;
 }
 
 int64_t note_timer_add(struct unit *u, const struct note_row *note)
 {
-    struct task *t = add(u, note, IS_DEADLINE, note->due_ms);
+    struct task *t = add(u, note, note->due_ms);
     unit_task_place(u, t);
     return t->row.id;
 }
@@ -92,7 +82,7 @@ static void load(struct unit *u, struct task *t)
     note_tasks_prefetch(u, unit_prefetch(u, &table_note_row, &(struct note_row){.id = t->row.subject}));
 }
 
-/* The deadline. */
+/* Only the task of a deadline waits for a time. */
 static void due(struct unit *u, struct task *t)
 {
     struct note_row *note = note_of(u, t);
@@ -101,45 +91,28 @@ static void due(struct unit *u, struct task *t)
         unit_task_end(u, t);
 }
 
-static void assigned(struct unit *u, struct task *t)
-{
-    (void)u;
-    move(t, TASK_ON_CLAIM);
-}
-
-static void started(struct unit *u, struct task *t)
-{
-    t->row.started_ms = u->now_ms;
-    move(t, TASK_ON_START);
-}
-
-static void give_back(struct unit *u, struct task *t, enum task_trigger on, int64_t delay_ms)
-{
-    t->row.lease_ms = t->row.started_ms = 0;
-    t->row.due_ms = delay_ms ? u->now_ms + delay_ms : 0;
-    t->row.token++; /* its former worker can do nothing with it any more */
-    move(t, on);
-    live_set_worker(u->store->live, t, STR_ABSENT, 0);
-    unit_task_place(u, t);
-}
-
 static void released(struct unit *u, struct task *t, const struct task_return *r)
 {
-    give_back(u, t, TASK_ON_RETURN, r->delay_ms);
+    t->row.due_ms = r->delay_ms ? u->now_ms + r->delay_ms : 0;
+}
+
+static void show_again(struct unit *u, struct task *t)
+{
+    unit_task_return(u, t, &(struct task_return){.delay_ms = SHOW_AGAIN_MS});
 }
 
 static void lost(struct unit *u, struct task *t, enum task_loss how)
 {
     if (how == TASK_TIMED_OUT)
         lease_remember_ended(u, t, LEASE_CUT);
-    give_back(u, t, TASK_ON_RETRY, SHOW_AGAIN_MS);
+    show_again(u, t);
 }
 
 static void finished(struct unit *u, struct task *t, const struct task_outcome *o)
 {
     struct note_row *note = note_of(u, t);
     if (!o->success) {
-        give_back(u, t, TASK_ON_RETRY, SHOW_AGAIN_MS);
+        show_again(u, t);
         return;
     }
     struct str worker = arena_str(u->arena, t->row.worker);
@@ -163,8 +136,6 @@ const struct task_owner note_task_owner = {
     .remembers_finishes = true,
     .head = head,
     .due = due,
-    .assigned = assigned,
-    .started = started,
     .finished = finished,
     .lost = lost,
     .released = released,

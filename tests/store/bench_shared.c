@@ -56,9 +56,9 @@ struct task_row shared_ready_task(int64_t id, int64_t priority)
                              .client = 1 + id % 2,
                              .priority = priority,
                              .queue = shared_queue,
-                             .state = JOB_QUEUED,
+                             .state = TASK_READY,
+                             .job_state = id < (INT64_C(1) << 59) ? JOB_QUEUED : JOB_NO_STATE,
                              .attempt = 1,
-                             .seq = 1,
                              .refs = {"one ref.", 8}};
 }
 

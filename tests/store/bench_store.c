@@ -168,6 +168,8 @@ static int64_t made_int(const struct column *c, uint64_t h)
     static const int64_t edges[] = {0, -1, INT64_MAX, INT64_MIN, 1, INT64_C(1) << 53};
     if (str_is(str_of(c->name), "target")) /* of a stream: its refs are no places in the log */
         return 1 + (int64_t)(h % 1000);
+    if (str_is(str_of(c->name), "job_state")) /* of a live job, as its id says */
+        return (int64_t)(h % JOB_SUCCEEDED);
     if (c->has_range)
         return c->least + (int64_t)(h % (uint64_t)(c->most - c->least + 1));
     if (str_is(str_of(c->name), "num")) /* no two clients have the same */

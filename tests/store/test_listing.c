@@ -173,7 +173,8 @@ static size_t live_ids(struct bench *b, const struct list_query *q, int64_t task
 BENCH_TEST(test_live_tasks_of_a_client_are_listed_newest_first, b)
 {
     for (int64_t id = 1; id <= 120; id++) {
-        struct task_row t = {.id = id, .client = id % 3, .state = id % 4, .queue = STR("q"), .refs = {"", 0}};
+        struct task_row t = {
+            .id = id, .client = id % 3, .job_state = id % 4, .queue = STR("q"), .refs = {"", 0}};
         assert_int_equal(bench_change(b, &table_task_row, ROW_INSERT, &t), ERR_OK);
     }
     int64_t ids[200];
@@ -289,7 +290,7 @@ BENCH_TEST(test_live_tasks_agree_with_a_naive_model, b)
         m->since_us = (1 + (int64_t)bench_draw(b, 1000)) * 1000000;
         struct task_row t = {.id = id,
                              .client = m->client,
-                             .state = m->state,
+                             .job_state = m->state,
                              .last_us = m->since_us,
                              .queue = model_queues[m->queue],
                              .refs = {"", 0}};

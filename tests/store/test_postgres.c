@@ -53,13 +53,13 @@ BENCH_TEST(test_what_is_due_is_loaded_and_nothing_else, b)
 {
     struct task_row rows[] = {shared_ready_task(1, 5), shared_ready_task(2, 5), shared_ready_task(3, 5),
                               shared_ready_task(4, 5)};
-    rows[0].state = JOB_CREATED;
+    rows[0].state = rows[0].job_state = JOB_CREATED;
     rows[0].due_ms = 900;
-    rows[1].state = JOB_CREATED;
+    rows[1].state = rows[1].job_state = JOB_CREATED;
     rows[1].due_ms = 1100;
-    rows[2].state = JOB_ASSIGNED;
+    rows[2].state = rows[2].job_state = JOB_ASSIGNED;
     rows[2].lease_ms = 999;
-    rows[3].state = JOB_ASSIGNED;
+    rows[3].state = rows[3].job_state = JOB_ASSIGNED;
     rows[3].lease_ms = 5000;
     rows[2].worker = rows[3].worker = STR("w");
     rows[2].token = rows[3].token = 1;
@@ -537,7 +537,7 @@ BENCH_TEST(test_the_schema_refuses_states_that_do_not_belong_there, b)
         bool known = s >= 0 && s < JOB_STATE_COUNT, final = known && job_state_is_final((enum job_state)s);
         struct end_row end = {.id = s + 10, .state = s, .refs = {"", 0}};
         struct task_row task = shared_ready_task(s + 10, 5);
-        task.state = s;
+        task.state = task.job_state = s;
         assert_int_equal(shared_change(b->store, &table_end_row, ROW_INSERT, &end, &err) == ERR_OK, final);
         assert_int_equal(shared_change(b->store, &table_task_row, ROW_INSERT, &task, &err) == ERR_OK,
                          known && !final);

@@ -32,7 +32,7 @@ static void put_held(struct store *s, int64_t id, int64_t lease_ms)
 {
     struct task_row t = shared_ready_task(id, 0);
     struct err err;
-    t.state = JOB_ASSIGNED;
+    t.state = t.job_state = JOB_ASSIGNED;
     t.token = 1;
     t.lease_ms = lease_ms;
     t.worker = STR("w");

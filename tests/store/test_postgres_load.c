@@ -29,7 +29,7 @@ static struct task_row stream_about(int64_t job, int64_t id, int64_t target)
     struct task_row t = shared_ready_task(id, 5);
     t.subject = job;
     t.target = target;
-    t.seq = 0;
+    t.done = 0;
     t.queue = STR("streams");
     return t;
 }
@@ -175,7 +175,7 @@ BENCH_TEST(test_streams_come_with_the_job_they_are_about_however_it_is_asked_for
                               {.keys = &key, .key_count = 1, .now_ms = 1000},
                               {.due_max = 5, .now_ms = 9000}};
     struct task_row waits = task_in(0, 1, 9), ready = waits;
-    waits.state = JOB_CREATED;
+    waits.state = waits.job_state = JOB_CREATED;
     waits.due_ms = 5000;
     assert_int_equal(bench_change(b, &table_job_row, ROW_INSERT, &job), ERR_OK);
     add_task(b, ready);
@@ -274,7 +274,7 @@ BENCH_TEST(test_a_load_of_timers_tells_when_the_next_one_is_due, b)
     assert_int_equal(next_due(b, 1000, 10), INT64_MAX);
     for (int64_t id = 1; id <= 3; id++) {
         struct task_row t = task_in(0, id, 5);
-        t.state = JOB_CREATED;
+        t.state = t.job_state = JOB_CREATED;
         t.due_ms = id * 1000;
         add_task(b, t);
     }
@@ -289,7 +289,7 @@ BENCH_TEST(test_tasks_that_run_too_long_are_loaded_with_the_timers, b)
 {
     for (int64_t id = 1; id <= 2; id++) {
         struct task_row t = task_in(0, id, 5);
-        t.state = JOB_RUNNING;
+        t.state = t.job_state = JOB_RUNNING;
         t.token = 1;
         t.worker = STR("w");
         t.lease_ms = 90000;

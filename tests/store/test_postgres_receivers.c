@@ -15,7 +15,7 @@ static struct task_row stream(int64_t id, int64_t receiver)
 {
     struct task_row t = shared_ready_task((int64_t)TASK_ID_OF_OTHERS | id, 5);
     t.target = receiver;
-    t.seq = 0;
+    t.done = 0;
     t.queue = queue;
     return t;
 }
@@ -51,7 +51,7 @@ static enum err_code commit_row(struct store *s, enum row_op op, const struct ta
 static enum err_code commit_claim(struct store *s, struct task *t)
 {
     struct task_row row = t->row;
-    row.state = JOB_ASSIGNED;
+    row.state = TASK_LEASED;
     row.token++;
     row.lease_ms = 90000;
     row.worker = STR("w");
@@ -93,7 +93,7 @@ static void end_one(struct store *s, struct arena *a, int64_t id)
         struct task *t = live_find(s->live, id);
         assert_non_null(t);
         t->touch = (struct task_touch *)t;
-        t->row.state = JOB_QUEUED;
+        t->row.state = TASK_READY;
         t->row.lease_ms = 0;
         t->row.worker = STR_ABSENT;
         live_place(s->live, t, NOW_MS);
@@ -165,7 +165,7 @@ BENCH_TEST(test_a_stream_that_was_left_behind_is_let_in, b)
     add_streams(b, 1, 5, RECEIVER);
     add_streams(b, 11, 5, 8);
     struct task_row claimed = stream(20, 8);
-    claimed.state = JOB_ASSIGNED;
+    claimed.state = TASK_LEASED;
     claimed.token = 1;
     claimed.lease_ms = 90000;
     claimed.worker = STR("w");

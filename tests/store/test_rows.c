@@ -225,7 +225,8 @@ BENCH_TEST(test_the_last_id_is_the_largest_of_all_tables, b)
                             .owner = 2,
                             .client = 1,
                             .queue = STR("q"),
-                            .state = JOB_QUEUED,
+                            .state = TASK_READY,
+                            .job_state = JOB_NO_STATE,
                             .attempt = 1,
                             .subject = 7,
                             .refs = STR("")};

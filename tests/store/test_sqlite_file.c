@@ -328,12 +328,12 @@ BENCH_TEST(test_a_restart_reads_back_live_tasks_with_worker_refs_and_place, b)
                              .priority = id % 3,
                              .queue = STR("q"),
                              .state = id - 1,
+                             .job_state = id - 1,
                              .attempt = 1,
                              .token = id + 10,
                              .started_ms = id == 4 ? 77 : 0,
                              .lease_ms = id > 2 ? 5000 + id : 0,
                              .due_ms = id == 1 ? 9999 : 0,
-                             .seq = 2,
                              .worker = id > 2 ? STR("w") : STR_ABSENT,
                              .refs = {(const char *)refs, sizeof refs}};
         assert_int_equal(bench_change(b, &table_task_row, ROW_INSERT, &t), ERR_OK);
@@ -359,7 +359,7 @@ BENCH_TEST(test_a_restart_reads_back_live_tasks_with_worker_refs_and_place, b)
 BENCH_TEST(test_a_store_with_a_broken_live_row_is_not_opened, b)
 {
     struct task_row t = {
-        .id = 9, .client = 3, .queue = STR("q"), .state = JOB_ASSIGNED, .attempt = 1, .refs = {"", 0}};
+        .id = 9, .client = 3, .queue = STR("q"), .state = TASK_LEASED, .attempt = 1, .refs = {"", 0}};
     assert_int_equal(bench_change(b, &table_task_row, ROW_INSERT, &t), ERR_OK);
     b->reader->ops->reader_close(b->reader);
     b->reader = NULL;

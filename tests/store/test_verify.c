@@ -248,7 +248,7 @@ static void spoil_index(sqlite3 *db)
 static const struct damage damages[] = {
     {"an ended job's state is another one", "UPDATE ends SET state=6 WHERE id=" ENDED,
      "its row says CANCELED"},
-    {"a live job's state is another one", "UPDATE tasks SET state=0,due_ms=5 WHERE id=" QUEUED,
+    {"a live job's state is another one", "UPDATE tasks SET state=0,job_state=0,due_ms=5 WHERE id=" QUEUED,
      "its row says CREATED"},
     {"a state the schema forbids",
      "PRAGMA ignore_check_constraints=1; UPDATE ends SET state=1 WHERE id=" ENDED,
@@ -292,7 +292,8 @@ static const struct damage damages[] = {
     {"an unfinished job is gone altogether",
      "DELETE FROM jobs WHERE id=" QUEUED "; DELETE FROM tasks WHERE id=" QUEUED, "and no row"},
     {"a job is live and ended",
-     "INSERT INTO ends SELECT id,client,kind,4,attempt,token,1,last_us/1000,last_us,seq,NULL,NULL,refs FROM "
+     "INSERT INTO ends SELECT "
+     "id,client,kind,4,attempt,token,1,last_us/1000,last_us,length(refs)/8,NULL,NULL,refs FROM "
      "tasks WHERE id=" QUEUED,
      "is live and has ended"},
     {"counters by state",
@@ -369,6 +370,8 @@ static const struct damage damages[] = {
     {"a lease without a worker", "UPDATE tasks SET worker=NULL WHERE id=" ASSIGNED, "a lease and its worker"},
     {"a lease without a token", "UPDATE tasks SET token=0 WHERE id=" ASSIGNED, "a lease has a token"},
     {"a run without a start", "UPDATE tasks SET started_ms=0 WHERE id=" RUNNING, "a start time"},
+    {"a job's state that is not that of its task", "UPDATE tasks SET job_state=2 WHERE id=" QUEUED,
+     "the state of a job fits that of its task"},
     {"a schedule without a time", "UPDATE tasks SET due_ms=0 WHERE id=" SCHEDULED, "knows until when"},
     {"a live row with another priority", "UPDATE tasks SET priority=9 WHERE id=" QUEUED,
      "its live row differs"},

@@ -72,8 +72,8 @@ static enum err_code read_turn(struct page *p, const struct delivery_row *d, int
     bool found;
     if (page_row(p, &table_task_row, &stream, &found) != ERR_OK)
         return p->err.code;
-    bool is_next = found && stream.seq < (int64_t)log_ref_count(stream.refs) &&
-                   (int64_t)log_ref_at(stream.refs, (size_t)stream.seq) == d->id;
+    bool is_next = found && stream.done < (int64_t)log_ref_count(stream.refs) &&
+                   (int64_t)log_ref_at(stream.refs, (size_t)stream.done) == d->id;
     if (is_next)
         *ret_ms = stream.due_ms > d->created_ms ? stream.due_ms : d->created_ms;
     return ERR_OK;

@@ -101,7 +101,7 @@ enum err_code memory_reader_live(struct reader *r, const struct list_query *q, i
         for (struct map_node *node = m->slots[i]; node; node = node->next) {
             const struct task_row *t = CONTAINER_OF(node, struct memory_row, node)->row;
             if (task_is_job(t) && t->client == q->owner_key && t->id < q->below_id && t->id >= q->from_id &&
-                (state < 0 || t->state == state) && (!q->queue.ptr || str_equal(q->queue, t->queue)))
+                (state < 0 || t->job_state == state) && (!q->queue.ptr || str_equal(q->queue, t->queue)))
                 all[n++] = t->id;
         }
     keep_newest(all, n, q, ret_ids, ret_count);
@@ -120,7 +120,7 @@ enum err_code memory_reader_jobs(struct reader *r, const struct list_query *q, i
             const void *row = CONTAINER_OF(node, struct memory_row, node)->row;
             const struct task_row *t = state < 0 ? NULL : row;
             int64_t id = t ? t->id : ((const struct job_row *)row)->id;
-            if (id < q->below_id && id >= q->from_id && (!t || (task_is_job(t) && t->state == state)))
+            if (id < q->below_id && id >= q->from_id && (!t || (task_is_job(t) && t->job_state == state)))
                 all[n++] = id;
         }
     keep_newest(all, n, q, ret_ids, ret_count);

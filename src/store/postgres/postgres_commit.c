@@ -14,7 +14,7 @@
  * changes no index by starting it. */
 static int64_t stored_phase(const struct postgres_store *s, const struct task_row *t, int64_t now_ms)
 {
-    if (t->state < 0 || t->state >= JOB_STATE_COUNT || job_state_is_final((enum job_state)t->state))
+    if (t->state < TASK_WAITING || t->state >= TASK_ENDED)
         return TASK_WAITING; /* the schema refuses such a row */
     enum task_phase phase = task_row_phase(t);
     if (phase == TASK_RUNNING)

@@ -162,10 +162,10 @@ static void take_duties(struct postgres_store *s, const PGresult *r, struct stor
     ret->next_lapse_ms = time_or_never(r, LOOK_LAPSE);
 }
 
-#define TO_MAKE "SELECT octet_length(refs)/8-seq AS n FROM "
+#define TO_MAKE "SELECT octet_length(refs)/8-done AS n FROM "
 #define QUEUES  "ARRAY(SELECT q||n FROM unnest(ARRAY['~deliver.','~replay.']) q,generate_series(0,127) n)"
 /* Among those that wait for a time are a million jobs of next year: a retry is one of the nearest. */
-#define NEAREST "(SELECT refs,seq,state,target FROM tasks WHERE phase=0 ORDER BY due_ms LIMIT 10000) nearest"
+#define NEAREST "(SELECT refs,done,state,target FROM tasks WHERE phase=0 ORDER BY due_ms LIMIT 10000) nearest"
 
 /* Deliveries that are not yet made: of streams that are ready, claimed or wait for a slot, or will be tried
  * again. A count kept by every commit would be a row that all of them write; this is read by indexes, now and

@@ -41,13 +41,13 @@
     " AND (target<>0 OR client<>ALL(ARRAY(SELECT p.client FROM queues p WHERE p.queue=" name                 \
     " AND p.paused=1)))"
 
-/* store/live.h: task_is_job(). */
-#define PG_IS_JOB(of) "(" of "id&576460752303423488)=0"
+/* JOB_NO_STATE: it is no job's. */
+#define PG_IS_JOB(of) of "job_state<7"
 
 /* Unfinished jobs by client and queue. */
 #define PG_COUNT_QUEUES(where)                                                                               \
-    "SELECT client,queue,count(*) FILTER (WHERE state=1),count(*) FILTER (WHERE state IN (2,3)),"            \
-    "count(*) FILTER (WHERE state=0),coalesce(min(last_us) FILTER (WHERE state=1),0) FROM tasks "            \
+    "SELECT client,queue,count(*) FILTER (WHERE job_state=1),count(*) FILTER (WHERE job_state IN (2,3)),"    \
+    "count(*) FILTER (WHERE job_state=0),coalesce(min(last_us) FILTER (WHERE job_state=1),0) FROM tasks "    \
     "WHERE " where " GROUP BY client,queue"
 
 #define PG_PICK_ONE(where)                                                                                   \
@@ -161,10 +161,10 @@
           "") " "                                                                                            \
               "ORDER BY client DESC,id DESC LIMIT $4::bigint")                                               \
     X(LIVE_IN_STATE, "SELECT id FROM tasks WHERE id>0 AND (client,id)<($1,$2) AND (client,id)>=($1,$3) "     \
-                     "AND " PG_IS_JOB("") " AND state=$5 ORDER BY client DESC,id DESC LIMIT $4::bigint")     \
+                     "AND job_state=$5 ORDER BY client DESC,id DESC LIMIT $4::bigint")                       \
     X(LIVE_IN_QUEUE,                                                                                         \
       "SELECT id FROM tasks WHERE id>0 AND (client,id)<($1,$2) AND (client,id)>=($1,$3) "                    \
-      "AND " PG_IS_JOB("") " AND ($5::bigint<0 OR state=$5) AND queue=$6 ORDER BY client DESC,id DESC "      \
+      "AND " PG_IS_JOB("") " AND ($5::bigint<0 OR job_state=$5) AND queue=$6 ORDER BY client DESC,id DESC "  \
                            "LIMIT $4::bigint")                                                               \
     X(ALL_JOBS, "SELECT id FROM jobs WHERE id<$2 AND id>=$3 AND $1::bigint IS NOT NULL ORDER BY id DESC "    \
                 "LIMIT $4::bigint")                                                                          \

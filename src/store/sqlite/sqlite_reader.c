@@ -257,8 +257,8 @@ static enum err_code reader_jobs(struct reader *base, const struct list_query *q
     sqlite3 *db = ((struct sqlite_reader *)base)->connection.db;
     sqlite3_stmt *s = NULL;
     const char *sql = state < 0 ? "SELECT id FROM jobs WHERE id<?1 AND id>=?2 ORDER BY id DESC LIMIT ?3"
-                                : "SELECT id FROM tasks WHERE id<?1 AND id>=?2 AND id<576460752303423488 AND "
-                                  "state=?4 ORDER BY id DESC LIMIT ?3";
+                                : "SELECT id FROM tasks WHERE id<?1 AND id>=?2 AND job_state=?4 "
+                                  " ORDER BY id DESC LIMIT ?3";
     int rc;
     if (sqlite_prepare(db, sql, &s, err) != ERR_OK)
         return err->code;

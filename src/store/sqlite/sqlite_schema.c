@@ -22,7 +22,7 @@ static const char beside[] =
     "CREATE TABLE deferred_run_events(n INTEGER PRIMARY KEY, block BLOB NOT NULL);"
     /* For people with the sqlite3 shell: one line per job, whatever its state. */
     "CREATE VIEW job_states AS"
-    " SELECT j.id, j.client, j.queue, coalesce(e.state, t.state) AS state,"
+    " SELECT j.id, j.client, j.queue, coalesce(e.state, t.job_state) AS state,"
     " coalesce(e.attempt, t.attempt) AS attempt, j.created_ms,"
     " coalesce(e.last_us, t.last_us) / 1000 AS updated_ms"
     " FROM jobs j LEFT JOIN tasks t ON t.id = j.id LEFT JOIN ends e ON e.id = j.id;";

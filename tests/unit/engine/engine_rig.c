@@ -460,7 +460,7 @@ struct decision_row decision_by(struct rig *r, const struct uuid *policy_id)
 static bool count_if_ready(const void *row, void *arg)
 {
     const struct task_row *t = row;
-    *(uint32_t *)arg += t->owner == step_task_owner.number && t->type >= 0 && task_row_phase(t) == TASK_READY;
+    *(uint32_t *)arg += t->owner == step_task_owner.number && task_row_phase(t) == TASK_READY;
     return true;
 }
 

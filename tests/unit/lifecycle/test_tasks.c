@@ -12,7 +12,7 @@ static const int moves[TASK_ENDED + 1][TASK_TRIGGER_COUNT] = {
     [TASK_WAITING] = {TASK_READY, NO, NO, NO, NO, NO},
     [TASK_READY] = {NO, TASK_LEASED, NO, NO, NO, NO},
     [TASK_LEASED] = {NO, NO, TASK_RUNNING, TASK_READY, NO, NO},
-    [TASK_RUNNING] = {NO, NO, NO, NO, TASK_READY, TASK_WAITING},
+    [TASK_RUNNING] = {NO, NO, NO, TASK_READY, TASK_READY, TASK_WAITING},
     [TASK_ENDED] = {NO, NO, NO, NO, NO, NO},
 };
 
@@ -26,8 +26,8 @@ TEST(test_every_trigger_in_every_state)
         }
 }
 
-/* The state column of a task says where it is, whoever owns it. */
-TEST(test_states_of_jobs_have_the_numbers_of_their_tasks)
+/* The state of a job fits that of its task. */
+TEST(test_an_unfinished_state_of_a_job_is_the_one_of_its_task)
 {
     for (int i = 0; i < JOB_STATE_COUNT; i++)
         assert_int_equal(job_state_phase((enum job_state)i), i < TASK_ENDED ? i : TASK_ENDED);
