@@ -30,7 +30,7 @@ struct str block_end(struct strbuf *b)
     return content;
 }
 
-/* Up to schema 21 the checksum of index entries was another one. */
+/* Up to schema 22 the checksum of index entries was another one. */
 bool block_content(struct str block, struct str *ret_content)
 {
     uint64_t sum;
