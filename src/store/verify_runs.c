@@ -317,11 +317,13 @@ static enum err_code check_rows(struct verify *v, struct err *err)
 
 static bool check_listed(struct verify *v, const struct list_entry *e)
 {
+    if (e->bucket < LIST_RUNS || e->bucket >= LIST_ALERTS + VERIFY_RECORD_LISTS)
+        return false;
     if (e->bucket >= LIST_ALERTS)
         verify_listed_record(v, e);
-    else if (e->bucket >= LIST_RUNS)
+    else
         check_listed_run(v, e);
-    return e->bucket >= LIST_RUNS;
+    return true;
 }
 
 static enum err_code check_last(struct verify *v, struct err *err)
