@@ -13,6 +13,7 @@
 #include "base/store_url.h"
 #include "config/settings.h"
 #include "core/task_owners.h"
+#include "core/timer_kinds.h"
 #include "core/tls_watch.h"
 #include "jobs/inbox.h"
 #include "jobs/purge.h"
@@ -218,6 +219,8 @@ static void make_kernel(struct core *c)
                               .settings = c->start->settings,
                               .owners = task_owners,
                               .owner_count = LENGTH_OF(task_owners),
+                              .timer_kinds = timer_kinds,
+                              .timer_kind_count = LENGTH_OF(timer_kinds),
                               .clock = &clock_system,
                               .watch = {.committed = api_committed,
                                         .batch_end = api_batch_end,

@@ -86,7 +86,6 @@
     X(row, CHANGING, INT, failed_count) /* steps that failed and are not tried again by themselves */        \
     X(row, CHANGING, INT, cycles)       /* pauses so far: the attempt of RunPaused and RunResumed */         \
     X(row, CHANGING, INT, ending)       /* enum run_ending */                                                \
-    X(row, CHANGING, INT, timer) /* task that closes what is left when the time of grace is over; 0: none */ \
     X(row, CHANGING, TEXT_OR_NULL, params, PERSONAL)                                                         \
     X(row, CHANGING, TEXT_OR_NULL, ending_payload, PERSONAL) /* of the event that ends it */
 #define RUN_TABLE(T)                                                                                         \
