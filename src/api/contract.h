@@ -13,6 +13,7 @@
 #define WEIR_API_CONTRACT_H
 
 #include "kernel/task_owner.h"
+#include "kernel/timer_kind.h"
 #include "kernel/worker_commands.h"
 
 struct api;
@@ -38,6 +39,7 @@ struct contract {
     const struct table *const *tables;
     const struct verify_rules *verify;
     const struct contract_task *tasks;
+    const struct timer_kind *const *timers;
     const char *const *openapi; /* the names of its files; their routes are its own */
 
     /* Its state in the API, which every function below gets as `self`; `open` also takes the settings that it

@@ -4,12 +4,16 @@
 
 #include "base/banned.h"
 
-static void add_tasks(struct contract_set *s, const struct contract *c)
+static void add_kinds(struct contract_set *s, const struct contract *c)
 {
     for (const struct contract_task *t = c->tasks; t && t->owner; t++) {
         MUST(s->task_count < CONTRACT_TASKS_MAX);
         s->owners[s->task_count] = t->owner;
         s->tasks[s->task_count++] = t;
+    }
+    for (const struct timer_kind *const *t = c->timers; t && *t; t++) {
+        MUST(s->timer_count < CONTRACT_TIMERS_MAX);
+        s->timers[s->timer_count++] = *t;
     }
 }
 
@@ -23,7 +27,7 @@ enum err_code contract_set_open(struct contract_set *s, const struct contract *c
             return err->code;
         s->list[s->count].contract = *contracts;
         s->list[s->count++].self = self;
-        add_tasks(s, *contracts);
+        add_kinds(s, *contracts);
     }
     return ERR_OK;
 }

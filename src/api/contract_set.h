@@ -4,7 +4,7 @@
 
 #include "api/contract.h"
 
-enum { CONTRACTS_MAX = 16, CONTRACT_TASKS_MAX = 32 };
+enum { CONTRACTS_MAX = 16, CONTRACT_TASKS_MAX = 32, CONTRACT_TIMERS_MAX = 32 };
 
 struct contract_set {
     struct {
@@ -15,6 +15,8 @@ struct contract_set {
     const struct task_owner *owners[CONTRACT_TASKS_MAX];   /* of all of them, for kernel_config */
     const struct contract_task *tasks[CONTRACT_TASKS_MAX]; /* of the owners, in the same order */
     size_t task_count;
+    const struct timer_kind *timers[CONTRACT_TIMERS_MAX]; /* the same */
+    size_t timer_count;
 };
 
 /* Opens each in order. After an error those before it are open still: contract_set_close(). */

@@ -180,6 +180,8 @@ static void make_kernel(struct core *c)
                               .settings = c->start->settings,
                               .owners = c->api->contracts.owners,
                               .owner_count = c->api->contracts.task_count,
+                              .timer_kinds = c->api->contracts.timers,
+                              .timer_kind_count = c->api->contracts.timer_count,
                               .clock = &clock_system,
                               .watch = {.committed = api_committed,
                                         .batch_end = api_batch_end,

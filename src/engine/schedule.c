@@ -3,6 +3,7 @@
 #include "base/backoff.h"
 #include "base/must.h"
 #include "base/varint.h"
+#include "engine/run_timers.h"
 #include "engine/step_task.h"
 #include "runs/plan.h"
 
@@ -104,8 +105,8 @@ static void check_end(struct unit *u, struct run_row *run)
     } else {
         return;
     }
-    step_task_end(u, run->timer);
-    run->timer = 0;
+    if (run->ending)
+        unit_timer_cancel(u, &run_grace_timer, run->num);
     produce(u, run, &end);
 }
 
@@ -344,10 +345,10 @@ void schedule_stop(struct unit *u, struct run_row *run, enum run_ending how, int
         return;
     }
     each_step(u, run, tell_running);
-    if (step_task_is_due_by(u, run->timer, u->now_ms + grace_ms))
-        return; /* a repeated call does not make it later */
-    step_task_end(u, run->timer);
-    run->timer = step_task_timer(u, run, u->now_ms + grace_ms);
+    int64_t due_ms = u->now_ms + grace_ms;
+    if (due_ms <
+        unit_timer_due_ms(u, &run_grace_timer, run->num)) /* a repeated call does not make it later */
+        unit_timer_set(u, &run_grace_timer, run->num, due_ms);
 }
 
 static void close_running(struct unit *u, void *row, void *arg)

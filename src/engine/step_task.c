@@ -46,24 +46,10 @@ int64_t step_task_add(struct unit *u, const struct run_row *run, const struct ru
     return t->row.id;
 }
 
-int64_t step_task_timer(struct unit *u, const struct run_row *run, int64_t due_ms)
-{
-    struct task *t =
-        add(u, run, STEP_TASK_TIMER, STR("~runs"), u->settings->engine_step_timeout_ms, 1, due_ms);
-    unit_task_place(u, t);
-    return t->row.id;
-}
-
 bool step_task_is_leased(struct unit *u, int64_t id)
 {
     const struct task *t = id ? unit_task(u, id) : NULL;
     return t && t->phase == TASK_LEASED;
-}
-
-bool step_task_is_due_by(struct unit *u, int64_t id, int64_t at_ms)
-{
-    const struct task *t = id ? unit_task(u, id) : NULL;
-    return t && t->phase == TASK_WAITING && t->row.due_ms <= at_ms;
 }
 
 void step_task_end(struct unit *u, int64_t id)
@@ -100,10 +86,7 @@ void step_task_cancel(struct unit *u, int64_t id)
 
 static void load(struct unit *u, struct task *t)
 {
-    if (t->row.step == STEP_TASK_TIMER)
-        unit_prefetch(u, &table_run_row, &(struct run_row){.num = t->row.subject});
-    else
-        schedule_prefetch_step(u, t->row.subject, t->row.step);
+    schedule_prefetch_step(u, t->row.subject, t->row.step);
 }
 
 struct held {
@@ -117,17 +100,6 @@ static bool find(struct unit *u, const struct task *t, struct held *ret)
     ret->run = run_by_number(u, t->row.subject);
     ret->step = ret->run ? run_step(u, ret->run, t->row.step) : NULL;
     return ret->step && ret->step->task == t->row.id;
-}
-
-static void due(struct unit *u, struct task *t)
-{
-    struct run_row *run = run_by_number(u, t->row.subject);
-    t->row.due_ms = u->now_ms + 1; /* it goes on no more */
-    unit_task_end(u, t);
-    if (!run || run->timer != t->row.id)
-        return;
-    run->timer = 0;
-    schedule_close(u, run);
 }
 
 static void started(struct unit *u, struct task *t)
@@ -193,7 +165,6 @@ const struct task_owner step_task_owner = {
     .loads_claims = true,
     .remembers_finishes = true,
     .head = head,
-    .due = due,
     .started = started,
     .finished = finished,
     .lost = lost,

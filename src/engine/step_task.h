@@ -1,6 +1,6 @@
 /* engine/step_task.h - the task of a step: the same queue, lease, token and worker protocol as a job's
  * (kernel/task_owner.h). A task is one attempt; it is gone when the
- * attempt is over. `type` is the step's index, `subject` the run's number. */
+ * attempt is over. `step` is the step's index, `subject` the run's number. */
 #ifndef WEIR_ENGINE_STEP_TASK_H
 #define WEIR_ENGINE_STEP_TASK_H
 
@@ -8,20 +8,16 @@
 
 extern const struct task_owner step_task_owner;
 
-enum { STEP_TASK_TIMER = -1 }; /* `type` of the task that closes a run after its time of grace */
-
 /* How long one attempt of the step may run. */
 int64_t step_timeout_ms(const struct settings *s, const struct plan_step_row *plan);
-/* Both give the task's id. due_ms 0: at once. */
+/* Gives the task's id. due_ms 0: at once. */
 int64_t step_task_add(struct unit *u, const struct run_row *run, const struct run_step_row *step,
                       const struct plan_step_row *plan, int64_t due_ms);
-int64_t step_task_timer(struct unit *u, const struct run_row *run, int64_t due_ms);
 
 /* All of these: 0, and a task that is not there any more, are fine. */
-bool step_task_is_leased(struct unit *u, int64_t id);                /* claimed, not started */
-bool step_task_is_due_by(struct unit *u, int64_t id, int64_t at_ms); /* of one that waits */
-void step_task_end(struct unit *u, int64_t id);                      /* its worker gets `cancel` */
-void step_task_hurry(struct unit *u, int64_t id);                    /* its pause is over */
-void step_task_cancel(struct unit *u, int64_t id); /* its worker hears so with the next heartbeat */
+bool step_task_is_leased(struct unit *u, int64_t id); /* claimed, not started */
+void step_task_end(struct unit *u, int64_t id);       /* its worker gets `cancel` */
+void step_task_hurry(struct unit *u, int64_t id);     /* its pause is over */
+void step_task_cancel(struct unit *u, int64_t id);    /* its worker hears so with the next heartbeat */
 
 #endif

@@ -24,7 +24,9 @@ static int64_t timers_idle_ms(const struct lane *l, int64_t ms, int64_t steady)
     const struct live *live = l->unit.store->live;
     if (is_shared(l))
         return l->has_duties ? earlier(earlier(ms, l->next_due_ms, steady), l->next_lapse_ms, steady) : ms;
-    int64_t next_wall = live_next_wall(live);
+    int64_t next_wall = live_next_wall(live), next_timer = timers_next_ms(&l->unit.store->timers);
+    if (next_timer < next_wall)
+        next_wall = next_timer;
     ms = earlier(ms, live_next_steady(live), steady);
     if (next_wall < INT64_MAX) {
         ms = earlier(ms, next_wall, wall_now_ms(l->kernel));

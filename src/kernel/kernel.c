@@ -7,6 +7,7 @@
 #include "base/random.h"
 #include "kernel/kernel_internal.h"
 #include "kernel/task_owner.h"
+#include "kernel/timer_kind.h"
 
 #include "base/banned.h"
 
@@ -92,6 +93,7 @@ static void lane_init(struct kernel *k, struct lane *l, struct store *store)
                             .settings = k->config.settings,
                             .ids = &l->ids,
                             .owners = k->owners,
+                            .timer_kinds = k->timer_kinds,
                             .random = k->config.random ? k->config.random : &random_system,
                             .notices = {.costly = k->config.watch.costly},
                             .census = store->shared ? &k->census : NULL};
@@ -123,12 +125,17 @@ static void start_wall(struct kernel *k)
                  LOG_TEXT(wall_advice(is_right ? WALL_AHEAD : k->wall.state)), NULL);
 }
 
-static void register_owners(struct kernel *k)
+static void register_kinds(struct kernel *k)
 {
     for (size_t i = 0; i < k->config.owner_count; i++) {
         const struct task_owner *o = k->config.owners[i];
         MUST(o->number >= 0 && o->number < TASK_OWNERS_MAX && !k->owners[o->number]);
         k->owners[o->number] = o;
+    }
+    for (size_t i = 0; i < k->config.timer_kind_count; i++) {
+        const struct timer_kind *t = k->config.timer_kinds[i];
+        MUST(t->number >= 0 && t->number < TIMER_KINDS_MAX && !k->timer_kinds[t->number]);
+        k->timer_kinds[t->number] = t;
     }
 }
 
@@ -136,7 +143,7 @@ struct kernel *kernel_new(const struct kernel_config *config)
 {
     struct kernel *k = must_alloc(sizeof *k);
     k->config = *config;
-    register_owners(k);
+    register_kinds(k);
     start_wall(k);
     k->wall_minus_mono_us = k->wall.offset_us;
     census_init(&k->census);

@@ -2,8 +2,8 @@
  *
  * Any thread posts commands; one thread loads, decides and commits them in batches, and calls each
  * command's `done` after its batch is durable (or refused, or failed). Nothing is answered earlier.
- * Timers (schedules, backoff, leases, runtime limits) are decided in the same loop: a timer is the due or
- * lease column of a task row, so it survives restarts and needs no table of its own.
+ * Timers (timer_kind.h) are decided in the same loop, and so are the times of tasks (schedules, backoff,
+ * leases, runtime limits), which are columns of the task's row.
  *
  * Turns: the loop is nobody's own. Whoever holds the turn runs a batch; that is the commit thread, except for
  * a command that comes alone while it sleeps: then the thread that brought it commits it itself
@@ -84,6 +84,8 @@ struct kernel_config {
     const struct settings *settings;
     const struct task_owner *const *owners; /* in any order (task_owner.h) */
     size_t owner_count;
+    const struct timer_kind *const *timer_kinds; /* in any order (timer_kind.h) */
+    size_t timer_kind_count;
     const struct clock *clock;
     const struct random *random; /* of ids; NULL: the OS's */
     struct kernel_watch watch;

@@ -57,6 +57,7 @@ struct kernel {
     _Atomic bool accepts_wall;  /* an operator has said that the clock is right */
     int64_t wall_minus_mono_us; /* fixed at start: steady = mono + this, unless the store is shared */
     const struct task_owner *owners[TASK_OWNERS_MAX]; /* by their numbers */
+    const struct timer_kind *timer_kinds[TIMER_KINDS_MAX];
     struct lane *lanes;
     size_t lane_count;
     pthread_mutex_t publish;

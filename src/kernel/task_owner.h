@@ -4,9 +4,10 @@
  * The kernel knows queue, lease, token and time. The owner decides what a claim or a lost lease means: it is
  * a table of verbs, and each verb is a decider: pure, through the unit.
  *
- * Moves:  of claim, start and return the kernel moves the task (lifecycle/task_lifecycle.h) and then tells its
- *         owner. The others the owner decides, with unit_task_move() and unit_task_end(). What a task is about
- *         may have a lifecycle of its own, which the kernel does not see: a job's states follow its task's. */
+ * Moves:  the kernel moves the task when it is claimed, started or returned (lifecycle/task_lifecycle.h),
+ *         and then tells its owner. The other moves the owner decides, with unit_task_move() and
+ *         unit_task_end(). What a task is about may have a lifecycle of its own, which the kernel does not
+ *         see: a job's states follow its task's. */
 #ifndef WEIR_KERNEL_TASK_OWNER_H
 #define WEIR_KERNEL_TASK_OWNER_H
 
@@ -64,7 +65,9 @@ struct task_owner {
     bool releases_started;                 /* a worker may give a started task back */
     int64_t (*head)(const struct task *t); /* what its worker has to do next, as claims tell it */
 
-    void (*due)(struct unit *u, struct task *t);   /* its wall timer passed: it moves, ends or waits on */
+    void (*due)(struct unit *u,
+                struct task *t); /* its wall timer passed: it moves, ends or waits on. NULL: its
+                                                    * tasks never wait */
     void (*again)(struct unit *u, struct task *t); /* its backoff is over; changes no row. May be NULL */
 
     /* Claimed: worker, token and lease are set. Started: started_ms is, too. Both may be NULL. */
@@ -72,8 +75,8 @@ struct task_owner {
     void (*started)(struct unit *u, struct task *t);
     void (*finished)(struct unit *u, struct task *t, const struct task_outcome *outcome);
     void (*lost)(struct unit *u, struct task *t, enum task_loss how);
-    /* Its lease ended before it started, or its worker gave it back: it has moved to READY. What it was is in
-     * t->phase; token, lease and worker are still those of the lease. Says by due_ms when it can be claimed. */
+    /* Its lease ended before it started, or its worker gave it back: it has moved to READY, and t->phase is
+     * what it was. Token, lease and worker are still those of the lease. Sets due_ms. */
     void (*released)(struct unit *u, struct task *t, const struct task_return *r);
     void (*progressed)(struct unit *u, struct task *t, const struct task_progress *p); /* May be NULL. */
 

@@ -15,6 +15,7 @@ void unit_start(struct unit *u)
                          .ids = u->ids,
                          .random = u->random,
                          .owners = u->owners,
+                         .timer_kinds = u->timer_kinds,
                          .reader = u->reader,
                          .notices = {.costly = u->notices.costly},
                          .census = u->census,

@@ -24,6 +24,7 @@ enum {
 
 struct random;
 struct task_owner;
+struct timer_kind;
 struct unit_row;
 struct task_touch;
 
@@ -52,8 +53,9 @@ struct unit {
     const struct settings *settings;
     struct uuid_v7_source *ids;
     const struct random *random;
-    const struct task_owner *const *owners; /* by their numbers: TASK_OWNERS_MAX places, some empty */
-    struct reader *reader;                  /* housekeeping's own snapshot reader; may be NULL in tests */
+    const struct task_owner *const *owners;      /* by their numbers: TASK_OWNERS_MAX places, some empty */
+    const struct timer_kind *const *timer_kinds; /* the same, TIMER_KINDS_MAX places */
+    struct reader *reader;  /* housekeeping's own snapshot reader; may be NULL in tests */
     int64_t now_us, now_ms; /* wall clock as far as it is right, one instant for the whole batch */
     int64_t locked_at_ms;   /* wall clock when the rows were in hand, never before now_ms: of a shared store a
                              * batch waits for those who hold them, so what they wrote has an earlier time */

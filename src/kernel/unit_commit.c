@@ -80,6 +80,18 @@ static void note_made(struct unit *u, const struct task *t)
         u->nearest_timer_ms = t->row.due_ms;
 }
 
+static void publish_timer(struct unit *u, const struct unit_row *r)
+{
+    const struct timer_row *row = r->row;
+    if (!r->exists) {
+        timers_remove(&u->store->timers, row);
+        return;
+    }
+    timers_put(&u->store->timers, row);
+    if (row->due_ms < u->nearest_timer_ms)
+        u->nearest_timer_ms = row->due_ms;
+}
+
 /* A new client without jobs costs no memory. */
 static void publish_counts(struct unit *u, const struct unit_row *r)
 {
@@ -137,6 +149,8 @@ static void publish(struct unit *u)
         } else if (r->table == &table_queue_row &&
                    (r->dirty || is_inserted(r) || (r->stored && !r->exists))) {
             publish_queue(u, r);
+        } else if (r->table == &table_timer_row && (r->dirty || r->exists != r->stored || r->replaced)) {
+            publish_timer(u, r);
         }
     }
 }

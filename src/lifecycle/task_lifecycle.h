@@ -4,8 +4,8 @@
  *   READY ◄─return─ LEASED, RUNNING     READY ◄─retry─ RUNNING     WAITING ◄─drain─ RUNNING
  *
  * A new task is WAITING. A task that is READY and not due yet backs off. A task may end in any state, and
- * then has no row. The kernel moves tasks (kernel/unit.h); owners hear of it, and have lifecycles of their own
- * for what their tasks are about. The numbers are stored. */
+ * then has no row. The kernel moves tasks (kernel/unit.h); owners hear of it, and have lifecycles of
+ * their own for what their tasks are about. The numbers are stored. */
 #ifndef WEIR_LIFECYCLE_TASK_LIFECYCLE_H
 #define WEIR_LIFECYCLE_TASK_LIFECYCLE_H
 

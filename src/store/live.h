@@ -1,5 +1,5 @@
 /* store/live.h - the live queue: every unfinished task in memory, indexed for the three questions that
- * are asked all the time: which task is next for this worker, which timer is due, where is task N.
+ * are asked all the time: which task is next for this worker, whose time has come, where is task N.
  *
  * Owns:      struct task. The durable image is the `tasks` table; at start it is read back once.
  * Process:   core, the holder of the kernel's turn; no locks.

@@ -39,7 +39,7 @@ struct load_set {
     struct load_row *rows;
     size_t row_count;
     int64_t row_bytes_max; /* of rows that may be large; 0: no limit. The first one comes in any case */
-    /* Tasks whose time has come: due by now_ms, or held with a lease that ended before it. 0: none. */
+    /* Timers that are due by now_ms; tasks that are, or whose lease ended before it. 0: none. */
     uint32_t due_max;
     int64_t now_ms;
     int64_t next_due_ms; /* answer, when asked for due ones: the next time of one; INT64_MAX: none waits */

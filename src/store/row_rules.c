@@ -83,7 +83,7 @@ static const char *stream_broken_rule(const struct task_row *t)
 
 static const char *step_broken_rule(const struct task_row *t)
 {
-    if (t->subject <= 0)
+    if (t->subject <= 0 || t->step < 0)
         return "a step is of a run";
     if (t->refs.len)
         return "a step has no references";

@@ -10,11 +10,13 @@
 #include "store/client_tables.h"
 #include "store/job_tables.h"
 #include "store/run_tables.h"
+#include "store/timer_tables.h"
 
 #define STORE_TABLES(T)                                                                                      \
     CLIENT_TABLES(T)                                                                                         \
     JOB_TABLES(T)                                                                                            \
-    RUN_TABLES(T)
+    RUN_TABLES(T)                                                                                            \
+    TIMER_TABLES(T)
 
 STORE_TABLES(DECLARE_TABLE)
 

@@ -86,7 +86,6 @@
     X(row, CHANGING, INT, failed_count) /* steps that failed and are not tried again by themselves */        \
     X(row, CHANGING, INT, cycles)       /* pauses so far: the attempt of RunPaused and RunResumed */         \
     X(row, CHANGING, INT, ending)       /* enum run_ending */                                                \
-    X(row, CHANGING, INT, timer) /* task that closes what is left when the time of grace is over; 0: none */ \
     X(row, CHANGING, TEXT_OR_NULL, params, PERSONAL)                                                         \
     X(row, CHANGING, TEXT_OR_NULL, ending_payload, PERSONAL) /* of the event that ends it */
 #define RUN_TABLE(T)                                                                                         \
@@ -219,7 +218,7 @@
     X(row, FIXED, INT, decision)
 #define POLICY_KEY_TABLE(T) T(policy_key_row, "policy_keys", POLICY_KEY_COLUMNS, RETENTION("for good"))
 
-/* tasks.owner of the tasks of steps and of the timers of runs (engine/step_task.h). */
+/* tasks.owner of the tasks of steps (engine/step_task.h). */
 enum { STEP_TASK_OWNER = 2 };
 
 #define RUN_TABLES(T)                                                                                        \

@@ -24,6 +24,7 @@ void store_forget(struct store *s)
     live_clear(s->live);
     idem_clear(&s->idem);
     counts_clear(&s->counts);
+    timers_clear(&s->timers);
 }
 
 enum err_code store_read_rows(struct reader *r, struct load_row *rows, size_t count, struct arena *a,

@@ -34,7 +34,7 @@
 #include "store/load.h"
 #include "store/log.h"
 #include "store/queue_sum.h"
-#include "store/rows.h"
+#include "store/timers.h"
 
 struct store;
 struct reader;
@@ -150,9 +150,8 @@ enum { STORE_ID_SLOTS = 64 }; /* lanes that give ids at the same time, in all no
 struct store {
     const struct store_ops *ops;
     bool shared;
-    bool leads;  /* shared: this handle has the duties, unless its connection is gone */
-    bool served; /* a kernel's: its lanes look whether a store that is away is back, and nobody waits long
-                       * for what its readers read. The kernel's to set */
+    bool leads;       /* shared: this handle has the duties, unless its connection is gone */
+    bool served;      /* set by a kernel: lanes look for a store that is away, readers wait briefly */
     int64_t lease_ms; /* shared: how long a lease lasts, the kernel's to set; 0: `lead` gives none anew */
     /* Shared: jobs of all nodes, as counted a moment ago; `live` counts only what is loaded. */
     int64_t jobs_by_state[JOB_STATE_COUNT];
@@ -160,14 +159,14 @@ struct store {
     int64_t deliveries_max; /* shared: so many streams it looks at; the kernel's to set, 0: none */
     bool look_again;        /* shared, after a commit: others may be claimed than those the batch has had */
     int64_t id_slot;        /* shared: ids of this handle are this modulo STORE_ID_SLOTS */
-    /* Shared: the database's clock minus this machine's monotonic one. All nodes count by that clock. */
-    _Atomic int64_t clock_minus_mono_us;
-    _Atomic int64_t clock_last_us; /* the latest that was told of it */
+    _Atomic int64_t clock_minus_mono_us; /* shared: the database's clock, by which all nodes count */
+    _Atomic int64_t clock_last_us;       /* the latest that was told of it */
     struct live *live;
     struct idem_index idem;
     struct counts_table counts;
     struct hooks hooks;
     struct queue_settings queues;
+    struct timers timers;
     int64_t next_chunk, first_chunk; /* of the log: next number; the oldest there is, or next_chunk */
     size_t open_bytes;   /* length of the last chunk when events can still be added to it, else 0 */
     int64_t last_id;     /* largest id ever given */

@@ -112,6 +112,19 @@ static bool note_task(const void *row, void *arg)
     return true;
 }
 
+static bool note_timer(const void *row, void *arg)
+{
+    const struct timer_row *t = row;
+    struct verify *v = arg;
+    bool known = false;
+    verify_seen(v);
+    for (size_t i = 0; verify_rules[i] && !known; i++)
+        known = verify_rules[i]->timer && verify_rules[i]->timer(v, t);
+    if (!known)
+        verify_say(v, "timer %lld: is of nothing that this program knows", (long long)t->owner);
+    return true;
+}
+
 static bool note_listed(const struct list_entry *e, void *arg)
 {
     struct verify *v = arg;
@@ -160,6 +173,11 @@ static enum err_code check_rows(struct verify *v, struct err *err)
     return ERR_OK;
 }
 
+static enum err_code check_timers(struct verify *v, struct err *err)
+{
+    return verify_scan(v, &table_timer_row, note_timer, v, err);
+}
+
 static enum err_code check_lists(struct verify *v, struct err *err)
 {
     return v->reader->ops->reader_scan_list(v->reader, note_listed, v, err);
@@ -174,7 +192,7 @@ static enum err_code check_last(struct verify *v, struct err *err)
 }
 
 static enum err_code (*const passes[])(struct verify *v, struct err *err) = {
-    check_file, check_first, check_tasks, check_rows, check_lists, check_last, verify_others,
+    check_file, check_first, check_tasks, check_rows, check_timers, check_lists, check_last, verify_others,
 };
 
 static enum err_code run_passes(struct verify *v, struct err *err)

@@ -6,6 +6,7 @@
  *   first     what others refer to: each contract in turn
  *   task      each live task, until a contract says that it is one of its own
  *   rows      everything else that is read
+ *   timer     each timer, until a contract says that it is one of its own
  *   listed    each entry of a listing, until a contract says that the list is its own
  *   last      what must have been met by now
  *
@@ -24,6 +25,7 @@ struct verify_rules {
     enum err_code (*first)(struct verify *v, struct err *err);
     bool (*task)(struct verify *v, const struct task_row *t);
     enum err_code (*rows)(struct verify *v, struct err *err);
+    bool (*timer)(struct verify *v, const struct timer_row *t);
     bool (*listed)(struct verify *v, const struct list_entry *e);
     enum err_code (*last)(struct verify *v, struct err *err);
     void (*end)(void *self); /* frees what the arena does not hold */

@@ -17,7 +17,7 @@ struct checked_run {
     uint64_t events, steps, invalid, alerts;
     uint64_t tasks, open; /* of its steps: that are live, that its rows name */
     uint8_t state;
-    bool is_external, listed, listed_in_state, has_timer;
+    bool is_external, listed, listed_in_state, is_stopped;
 };
 
 /* An event that was seen, by a hash of what its key is made of. */
@@ -196,7 +196,8 @@ static bool check_run(const void *row, void *arg)
                                 .tenant = r.row->tenant,
                                 .state = (uint8_t)r.row->state,
                                 .is_external = r.row->plan_num == 0,
-                                .has_timer = r.row->timer != 0};
+                                .is_stopped = r.row->ending != 0 &&
+                                              !run_status_is_final((enum run_status)r.row->state)};
     map_put(&run_check(v)->runs, &run->node, hash_mix((uint64_t)run->num));
     verify_seen(v);
     v->result->runs++;
@@ -286,9 +287,19 @@ static void check_places(struct map_node *n, void *arg)
     if (run->alerts != run->invalid)
         verify_say(v, "run number %lld: has %llu alerts of transitions, %llu events were invalid", num,
                    (unsigned long long)run->alerts, (unsigned long long)run->invalid);
-    if (run->tasks != run->open + run->has_timer)
+    if (run->tasks != run->open)
         verify_say(v, "run number %lld: its steps name %llu tasks, there are %llu", num,
                    (unsigned long long)run->open, (unsigned long long)run->tasks);
+}
+
+static bool check_timer(struct verify *v, const struct timer_row *t)
+{
+    const struct checked_run *run = find_run(v, t->owner);
+    if (t->owner_kind != TIMER_OF_RUN)
+        return false;
+    if (!run || !run->is_stopped)
+        verify_say(v, "run number %lld: has a timer and is not being stopped", (long long)t->owner);
+    return true;
 }
 
 static enum err_code check_rows(struct verify *v, struct err *err)
@@ -317,11 +328,13 @@ static enum err_code check_rows(struct verify *v, struct err *err)
 
 static bool check_listed(struct verify *v, const struct list_entry *e)
 {
+    if (e->bucket < LIST_RUNS || e->bucket >= LIST_ALERTS + VERIFY_RECORD_LISTS)
+        return false;
     if (e->bucket >= LIST_ALERTS)
         verify_listed_record(v, e);
-    else if (e->bucket >= LIST_RUNS)
+    else
         check_listed_run(v, e);
-    return e->bucket >= LIST_RUNS;
+    return true;
 }
 
 static enum err_code check_last(struct verify *v, struct err *err)
@@ -341,6 +354,7 @@ const struct verify_rules verify_runs = {.name = "runs",
                                          .bytes = sizeof(struct run_check),
                                          .task = check_task,
                                          .rows = check_rows,
+                                         .timer = check_timer,
                                          .listed = check_listed,
                                          .last = check_last,
                                          .end = end};

@@ -85,11 +85,12 @@ def test_what_makes_no_route_is_refused_by_name(tmp_path, old, new, fault):
 def test_an_operation_without_a_handler_does_not_link(tmp_path):
     generate(tmp_path, things=CONTRACT)
     (tmp_path / "api").mkdir()
-    (tmp_path / "handlers.h").rename(tmp_path / "api" / "handlers.h")
+    for name in ("routes.c", "handlers.h"):
+        (tmp_path / name).rename(tmp_path / "api" / name)
     handler = '#include "api/handlers.h"\n\nvoid handle_get_thing(struct call *c)\n{\n    (void)c;\n}\n'
     (tmp_path / "thing.c").write_text(handler, encoding="utf-8")
     command = ["cc", "-std=gnu17", "-D_GNU_SOURCE", f"-I{tmp_path}", f"-I{REPOSITORY}/src",
-               "-shared", "-fPIC", "-Wl,-z,defs", "-o", "routes.so", "routes.c"]
+               "-shared", "-fPIC", "-Wl,-z,defs", "-o", "routes.so", "api/routes.c"]
     good, said = run(command, tmp_path)
     assert not good and "undefined reference to `handle_get_thing'" in said
     good, said = run([*command, "thing.c"], tmp_path)

@@ -10,6 +10,7 @@
 #include "base/must.h"
 #include "base/time_text.h"
 #include "unit/kernel/task_owners.h"
+#include "unit/kernel/timer_kinds.h"
 #include "faults/sim_image.h"
 #include "jobs/client_commands.h"
 #include "jobs/job_commands.h"
@@ -141,6 +142,8 @@ struct kernel_load *kernel_load_new(struct store *s, uint64_t seed)
     l->clock = (struct clock){wall_us, mono_ms, &l->hands};
     struct kernel_config config = {.owners = task_owners,
                                    .owner_count = LENGTH_OF(task_owners),
+                                   .timer_kinds = timer_kinds,
+                                   .timer_kind_count = LENGTH_OF(timer_kinds),
                                    .store = s,
                                    .settings = &l->settings,
                                    .clock = &l->clock,

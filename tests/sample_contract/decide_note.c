@@ -17,6 +17,12 @@ void note_tell(struct unit *u, const struct note_row *note)
     unit_notify(u, &note_notices, n);
 }
 
+static void end(struct unit *u, struct note_row *note)
+{
+    note_task_end(u, note);
+    unit_timer_cancel(u, &note_deadline, note->id);
+}
+
 bool note_change(struct unit *u, struct note_row *note, enum note_trigger on)
 {
     enum note_state to;
@@ -24,7 +30,7 @@ bool note_change(struct unit *u, struct note_row *note, enum note_trigger on)
         return false;
     note->state = to;
     if (note_state_is_final(to))
-        note_tasks_end(u, note);
+        end(u, note);
     unit_update(u, &table_note_row, note);
     note_tell(u, note);
     return true;
@@ -51,7 +57,7 @@ static enum err_code decide_create(struct unit *u, struct command *base, struct 
                               .state = NOTE_NEW,
                               .shown_by = STR("")};
     note->task = note_task_add(u, note);
-    note->timer = note_timer_add(u, note);
+    unit_timer_set(u, &note_deadline, note->id, note->due_ms);
     unit_insert(u, &table_note_row, note);
     note_tell(u, note);
     c->answer = answer_of(note);
@@ -66,7 +72,7 @@ const struct command_type create_note_command_type = {
 static void load_close(struct unit *u, struct command *base)
 {
     const struct close_note_command *c = (const struct close_note_command *)base;
-    note_tasks_prefetch(u, unit_prefetch(u, &table_note_row, &(struct note_row){.id = c->id}));
+    note_task_prefetch(u, unit_prefetch(u, &table_note_row, &(struct note_row){.id = c->id}));
 }
 
 static enum err_code decide_close(struct unit *u, struct command *base, struct err *err)

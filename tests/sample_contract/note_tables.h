@@ -14,7 +14,6 @@
     X(row, FIXED, INT, due_ms)                                                                               \
     X(row, CHANGING, INT, state, STATES(NOTE_NEW, NOTE_STATE_COUNT - 1)) /* enum note_state */               \
     X(row, CHANGING, INT, task)                                          /* that shows it; 0: none lives */  \
-    X(row, CHANGING, INT, timer)                                         /* of its deadline; 0: none runs */ \
     X(row, CHANGING, BLOB, shown_by) /* the worker that did; empty: nobody has */
 #define NOTE_TABLE(T)                                                                                        \
     T(note_row, "sample_notes", NOTE_COLUMNS, RETENTION("for good"), INDEXES({"client", "client", IN_BOTH}))

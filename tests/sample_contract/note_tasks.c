@@ -1,4 +1,4 @@
-/* The two tasks of an open note, and what their ends mean for it: the owner's side. */
+/* The task of an open note and its deadline, and what their ends mean for it. */
 #include "sample_contract/notes.h"
 
 #include "base/banned.h"
@@ -11,7 +11,7 @@ enum {
 
 /* --- making and ending ----------------------------------------------------------------------------- */
 
-static struct task *add(struct unit *u, const struct note_row *note, int64_t due_ms)
+int64_t note_task_add(struct unit *u, const struct note_row *note)
 {
     struct task_row row = {.id = (int64_t)(TASK_ID_OF_OTHERS | (uint64_t)unit_id(u)),
                            .low = unit_uuid_tail(u),
@@ -25,37 +25,23 @@ static struct task *add(struct unit *u, const struct note_row *note, int64_t due
                            .state = TASK_WAITING,
                            .job_state = JOB_NO_STATE,
                            .attempt = 1,
-                           .due_ms = due_ms,
                            .refs = STR("")};
-    return unit_task_add(u, &row);
-}
-
-int64_t note_task_add(struct unit *u, const struct note_row *note)
-{
-    struct task *t = add(u, note, 0);
+    struct task *t = unit_task_add(u, &row);
     unit_task_move(u, t, TASK_ON_DUE);
     unit_task_place(u, t);
     return t->row.id;
 }
 
-int64_t note_timer_add(struct unit *u, const struct note_row *note)
-{
-    struct task *t = add(u, note, note->due_ms);
-    unit_task_place(u, t);
-    return t->row.id;
-}
-
-void note_tasks_prefetch(struct unit *u, const struct note_row *note)
+void note_task_prefetch(struct unit *u, const struct note_row *note)
 {
     if (note && note->task)
         unit_prefetch_task(u, note->task);
-    if (note && note->timer)
-        unit_prefetch_task(u, note->timer);
 }
 
-static void end(struct unit *u, int64_t id)
+void note_task_end(struct unit *u, struct note_row *note)
 {
-    struct task *t = id ? unit_task(u, id) : NULL;
+    struct task *t = note->task ? unit_task(u, note->task) : NULL;
+    note->task = 0;
     if (!t)
         return;
     if (t->phase == TASK_LEASED || t->phase == TASK_RUNNING)
@@ -63,32 +49,21 @@ static void end(struct unit *u, int64_t id)
     unit_task_end(u, t);
 }
 
-void note_tasks_end(struct unit *u, struct note_row *note)
-{
-    end(u, note->task);
-    end(u, note->timer);
-    note->task = note->timer = 0;
-}
-
 /* --- the owner's side ------------------------------------------------------------------------------ */
 
-static struct note_row *note_of(struct unit *u, const struct task *t)
+static struct note_row *note_by_id(struct unit *u, int64_t id)
 {
-    return unit_fetch(u, &table_note_row, &(struct note_row){.id = t->row.subject});
+    return unit_fetch(u, &table_note_row, &(struct note_row){.id = id});
+}
+
+static void load_note(struct unit *u, int64_t id)
+{
+    note_task_prefetch(u, unit_prefetch(u, &table_note_row, &(struct note_row){.id = id}));
 }
 
 static void load(struct unit *u, struct task *t)
 {
-    note_tasks_prefetch(u, unit_prefetch(u, &table_note_row, &(struct note_row){.id = t->row.subject}));
-}
-
-/* Only the task of a deadline waits for a time. */
-static void due(struct unit *u, struct task *t)
-{
-    struct note_row *note = note_of(u, t);
-    t->row.due_ms = u->now_ms + 1; /* it goes on no more */
-    if (!note || !note_change(u, note, NOTE_ON_DEADLINE))
-        unit_task_end(u, t);
+    load_note(u, t->row.subject);
 }
 
 static void released(struct unit *u, struct task *t, const struct task_return *r)
@@ -110,7 +85,7 @@ static void lost(struct unit *u, struct task *t, enum task_loss how)
 
 static void finished(struct unit *u, struct task *t, const struct task_outcome *o)
 {
-    struct note_row *note = note_of(u, t);
+    struct note_row *note = note_by_id(u, t->row.subject);
     if (!o->success) {
         show_again(u, t);
         return;
@@ -135,8 +110,22 @@ const struct task_owner note_task_owner = {
     .load = load,
     .remembers_finishes = true,
     .head = head,
-    .due = due,
     .finished = finished,
     .lost = lost,
     .released = released,
 };
+
+/* --- the deadline ---------------------------------------------------------------------------------- */
+
+static void fire(struct unit *u, int64_t id)
+{
+    struct note_row *note = note_by_id(u, id);
+    if (note)
+        (void)note_change(u, note, NOTE_ON_DEADLINE);
+}
+
+const struct timer_kind note_deadline = {.number = TIMER_KINDS_MAX - 1,
+                                         .name = "note_deadline",
+                                         .owner_kind = TIMER_OF_NOTE,
+                                         .load = load_note,
+                                         .fire = fire};

@@ -81,6 +81,7 @@ static bool encode_task(struct call *c, struct json_writer *w, struct reader *r,
 
 static const struct table *const note_tables[] = {&table_note_row, NULL};
 static const struct contract_task note_tasks[] = {{&note_task_owner, encode_task}, {.owner = NULL}};
+static const struct timer_kind *const note_timers[] = {&note_deadline, NULL};
 static const char *const note_openapi[] = {"notes", NULL};
 
 const struct contract notes_contract = {
@@ -88,6 +89,7 @@ const struct contract notes_contract = {
     .tables = note_tables,
     .verify = &verify_notes,
     .tasks = note_tasks,
+    .timers = note_timers,
     .openapi = note_openapi,
     .open = notes_open,
     .close = notes_close,

@@ -6,6 +6,7 @@
 
 #include "lifecycle/key_list.h"
 #include "lifecycle/key_power.h"
+#include "store/row_rules.h"
 
 #include "base/banned.h"
 
@@ -75,6 +76,71 @@ BENCH_TEST_ON("sqlite postgres", a_key_of_the_tenth_schema_keeps_its_power_and_i
     struct key_list list = key_list_read(head->listed, head->active);
     assert_int_equal(list.count, 1);
     assert_int_equal(list.ids[0], 7);
+}
+
+/* --- tasks of the 21st schema ------------------------------------------------------------------------- */
+
+#define OF_OTHERS "576460752303423488+"
+
+/* One task, of two references at most, in the columns of then; `phase` is PostgreSQL's. */
+static void add_task_of_21(struct strbuf *sql, bool shared, const char *values, int refs, int phase)
+{
+    strbuf_addf(sql,
+                "INSERT INTO tasks(id,client,owner,subject,target,type,state,attempt,token,lease_ms,due_ms,"
+                "started_ms,seq,max_retries,worker,refs,low,kind,priority,created_ms,max_runtime_ms,queue,"
+                "last_us,queue_ttl_ms,expire_ms,retry%s) VALUES(%s,",
+                shared ? ",phase,place" : "", values);
+    strbuf_addf(sql, shared ? "decode(repeat('00',%d),'hex')" : "zeroblob(%d)", 8 * refs);
+    strbuf_add_text(sql, ",6,0,4,9,1000,'q',9000,0,0,0");
+    if (shared)
+        strbuf_addf(sql, ",%d,1", phase);
+    strbuf_add_text(sql, ");");
+}
+
+/* A job that waits and one that is claimed, a stream that has sent one of two, a step that was asked to stop,
+ * and the time of grace of its run. */
+static void tasks_of_21(struct strbuf *sql, bool shared)
+{
+    add_task_of_21(sql, shared, "5,7,0,0,0,1,0,1,0,0,5000,0,1,2,NULL", 1, 0);
+    add_task_of_21(sql, shared, "6,7,0,0,0,0,2,1,1,700,0,0,2,2,'w'", 2, 2);
+    add_task_of_21(sql, shared, OF_OTHERS "1,7,1,5,-9,0,1,1,0,0,0,0,1,7,NULL", 2, 1);
+    add_task_of_21(sql, shared, OF_OTHERS "2,2,2,70,0,4,3,3,1,700,0,400,1,3,'w'", 0, 2);
+    add_task_of_21(sql, shared, OF_OTHERS "3,2,2,70,0,-1,0,1,0,0,8000,0,0,1,NULL", 0, 0);
+    strbuf_add_text(
+        sql,
+        "INSERT INTO runs(num,tenant,id,plan_num,on_failure,created_ms,state,inconsistent,"
+        "last_seq,queued_ms,started_ms,ended_ms,step_count,left_count,open_count,"
+        "failed_count,cycles,ending,timer) VALUES(70,2,'run',1,0,1,1,0,1,1,1,0,1,1,1,0,0,1," OF_OTHERS "3)");
+}
+
+static const struct task_row *task_now(struct bench *b, int64_t id)
+{
+    const struct task_row *t = bench_fetch(b, &table_task_row, &(struct task_row){.id = id});
+    assert_non_null(t);
+    assert_null(task_broken_rule(t));
+    return t;
+}
+
+BENCH_TEST_ON("sqlite postgres", tasks_of_the_21st_schema_keep_what_they_are, b)
+{
+    struct strbuf sql = {0};
+    tasks_of_21(&sql, b->shared);
+    bench_from_version(b, 21, sql.ptr);
+    strbuf_free(&sql);
+    const struct task_row *waits = task_now(b, 5), *claimed = task_now(b, 6),
+                          *stream = task_now(b, (int64_t)TASK_ID_OF_OTHERS + 1),
+                          *step = task_now(b, (int64_t)TASK_ID_OF_OTHERS + 2);
+    assert_true(waits->state == TASK_WAITING && waits->job_state == JOB_CREATED && !waits->done);
+    assert_true(claimed->state == TASK_LEASED && claimed->job_state == JOB_ASSIGNED &&
+                !claimed->cancel_asked);
+    assert_true(stream->job_state == JOB_NO_STATE && stream->done == 1 && !stream->cancel_asked);
+    assert_true(step->step == 4 && step->cancel_asked && !step->done && step->job_state == JOB_NO_STATE);
+    assert_null(bench_fetch(b, &table_task_row, &(struct task_row){.id = (int64_t)TASK_ID_OF_OTHERS + 3}));
+    const struct timer_row *grace = bench_fetch(b, &table_timer_row, &(struct timer_row){.owner = 70});
+    assert_non_null(grace);
+    assert_true(grace->due_ms == 8000 && grace->owner_kind == TIMER_OF_RUN);
+    if (!b->shared)
+        assert_int_equal(timers_next_ms(&b->store->timers), 8000);
 }
 
 /* --- descriptions --------------------------------------------------------------------------------------- */

@@ -5,6 +5,7 @@
 #include "api/engine/audit.h"
 #include "api/worker/encode_step_task.h"
 #include "base/must.h"
+#include "engine/run_timers.h"
 #include "engine/step_task.h"
 #include "schema/embedded.h"
 #include "store/verify_rules.h"
@@ -67,6 +68,7 @@ static void write_metrics(void *self, struct call *c, const struct kernel_stats 
 static const struct table *const engine_tables[] = {RUN_TABLES(POINTER) NULL};
 #undef POINTER
 static const struct contract_task engine_tasks[] = {{&step_task_owner, encode_step_task}, {.owner = NULL}};
+static const struct timer_kind *const engine_timers[] = {&run_grace_timer, NULL};
 static const char *const engine_openapi[] = {"engine", NULL};
 
 const struct contract engine_contract = {
@@ -74,6 +76,7 @@ const struct contract engine_contract = {
     .tables = engine_tables,
     .verify = &verify_runs,
     .tasks = engine_tasks,
+    .timers = engine_timers,
     .openapi = engine_openapi,
     .open = engine_open,
     .stop = engine_stop,

@@ -344,6 +344,7 @@ static void memory_close(struct store *base)
     idem_free(&base->idem);
     counts_free(&base->counts);
     hooks_free(&base->hooks);
+    timers_free(&base->timers);
     queue_settings_free(&base->queues);
     pthread_mutex_destroy(&s->lock);
     free(s);

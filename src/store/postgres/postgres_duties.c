@@ -39,7 +39,8 @@ enum { LOOK_CLOCK, LOOK_FIRST_CHUNK, LOOK_LEADS, LOOK_DUE, LOOK_LAPSE, LOOK_INBO
 /* One statement for all, since an idle server asks it too. A beat shows that the holder lives. */
 #define LOOK_OF_HOLDER                                                                                       \
     "WITH beat AS (" BEAT " RETURNING 1) SELECT " LOOK                                                       \
-    "true,(SELECT min(due_ms) FROM tasks WHERE phase=0),least((SELECT min(CASE state WHEN 3 THEN "           \
+    "true,least((SELECT min(due_ms) FROM tasks WHERE phase=0),(SELECT min(due_ms) FROM "                     \
+    "timers)),least((SELECT min(CASE state WHEN 3 THEN "                                                     \
     "least(lease_ms,started_ms+max_runtime_ms) ELSE lease_ms END) FROM tasks WHERE phase=2),"                \
     "(SELECT min(expire_ms) FROM tasks WHERE phase=1 AND expire_ms>0)),"                                     \
     "EXISTS(SELECT 1 FROM weir_inbox WHERE failed_ms=0)"

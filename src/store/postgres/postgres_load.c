@@ -16,7 +16,7 @@ enum { BLOCK_AGE_MS = 1000 };
 
 /* Which results of the pipeline are what. */
 struct load_plan {
-    size_t hooks, block, keys, tasks, due, next_due, lapsed, expired, streams;
+    size_t hooks, block, keys, tasks, due, due_timers, next_due, lapsed, expired, streams;
     bool has_block, has_keys, has_tasks, has_due, has_streams;
     struct pg_claims *claims;
     struct pg_row_groups rows;
@@ -108,6 +108,7 @@ static void send_all(struct postgres_store *s, const struct load_set *l, struct 
         plan->claims = postgres_send_claims(s, l);
     if ((plan->has_due = l->due_max > 0)) {
         plan->due = send_timers(s, l, PG_DUE);
+        plan->due_timers = send_timers(s, l, PG_DUE_TIMERS);
         params_int(link_params(link), l->now_ms);
         plan->next_due = link_send(link, PG_NEXT_DUE);
         plan->lapsed = send_timers(s, l, PG_LAPSED);
@@ -205,14 +206,26 @@ static void take_keys(struct postgres_store *s, size_t result)
     }
 }
 
+static void take_due_timers(struct postgres_store *s, size_t result)
+{
+    const PGresult *r = link_result(&s->link, result);
+    for (int i = 0; i < PQntuples(r); i++) {
+        struct timer_row row;
+        value_row(r, i, 0, &table_timer_row, &row, s->scratch, false);
+        timers_put(&s->base.timers, &row);
+    }
+}
+
 static enum err_code take_timers(struct postgres_store *s, struct load_set *l, const struct load_plan *plan,
                                  struct err *err)
 {
     if (take_due(s, plan->due, err) != ERR_OK || take_tasks(s, plan->lapsed, err) != ERR_OK ||
         take_tasks(s, plan->expired, err) != ERR_OK)
         return err->code;
+    take_due_timers(s, plan->due_timers);
     const PGresult *next = link_result(&s->link, plan->next_due);
-    bool more = PQntuples(link_result(&s->link, plan->due)) >= (int)l->due_max ||
+    bool more = PQntuples(link_result(&s->link, plan->due_timers)) >= (int)l->due_max ||
+                PQntuples(link_result(&s->link, plan->due)) >= (int)l->due_max ||
                 PQntuples(link_result(&s->link, plan->lapsed)) >= (int)l->due_max ||
                 PQntuples(link_result(&s->link, plan->expired)) >= (int)l->due_max;
     l->next_due_ms = more ? l->now_ms : PQgetisnull(next, 0, 0) ? INT64_MAX : value_int(next, 0, 0);

@@ -123,6 +123,7 @@ static void postgres_close(struct store *base)
     idem_free(&base->idem);
     counts_free(&base->counts);
     hooks_free(&base->hooks);
+    timers_free(&base->timers);
     queue_settings_free(&base->queues);
     arena_free(s->scratch);
     free(s->group);

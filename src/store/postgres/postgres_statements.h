@@ -93,7 +93,10 @@
     X(ALLOWED_CLAIM_MANY_OF_CLIENT, PG_PICK_MANY(PG_READY_OF_CLIENT " AND client=$3" PG_NOT_SUSPENDED))      \
     X(DUE, PG_PICK("SELECT * FROM tasks WHERE phase=0 AND due_ms<=$1 ORDER BY due_ms LIMIT $2::bigint "      \
                    "FOR UPDATE SKIP LOCKED"))                                                                \
-    X(NEXT_DUE, "SELECT min(due_ms) FROM tasks WHERE phase=0 AND due_ms>$1")                                 \
+    X(DUE_TIMERS, "SELECT owner,kind,owner_kind,due_ms FROM timers WHERE due_ms<=$1 ORDER BY due_ms "        \
+                  "LIMIT $2::bigint FOR UPDATE SKIP LOCKED")                                                 \
+    X(NEXT_DUE, "SELECT least((SELECT min(due_ms) FROM tasks WHERE phase=0 AND due_ms>$1),"                  \
+                "(SELECT min(due_ms) FROM timers WHERE due_ms>$1))")                                         \
     X(LAPSED, PG_PICK("SELECT * FROM tasks WHERE phase=2 AND (lease_ms<=$1 OR (state=3 AND "                 \
                       "started_ms<=$1-max_runtime_ms)) LIMIT $2::bigint FOR UPDATE SKIP LOCKED"))            \
     X(EXPIRED, PG_PICK("SELECT * FROM tasks WHERE phase=1 AND expire_ms>0 AND expire_ms<=$1 "                \

@@ -42,6 +42,12 @@ static bool load_hook(const void *row, void *arg)
     return true;
 }
 
+static bool load_timer(const void *row, void *arg)
+{
+    timers_put(&((struct loading *)arg)->store->base.timers, row);
+    return true;
+}
+
 static bool load_state(const void *row, void *arg)
 {
     const struct client_state_row *r = row;
@@ -126,6 +132,7 @@ static enum err_code load(struct sqlite_store *s, int64_t wall_ms, struct err *e
         rows_scan(&s->writer, &table_queue_row, load_queue, &l, err) != ERR_OK ||
         rows_scan(&s->writer, &table_task_row, load_task, &l, err) != ERR_OK ||
         rows_scan(&s->writer, &table_webhook_row, load_hook, &l, err) != ERR_OK ||
+        rows_scan(&s->writer, &table_timer_row, load_timer, &l, err) != ERR_OK ||
         load_all_counts(&l, err) != ERR_OK || load_idem(s, err) != ERR_OK ||
         deferred_load(s, err) != ERR_OK || deferred_rows_load(s, err) != ERR_OK ||
         known_index_tend(s, err) != ERR_OK)

@@ -406,6 +406,7 @@ static void store_sqlite_close(struct store *base)
     idem_free(&base->idem);
     counts_free(&base->counts);
     hooks_free(&base->hooks);
+    timers_free(&base->timers);
     queue_settings_free(&base->queues);
     free(s->path);
     free(s->vfs);

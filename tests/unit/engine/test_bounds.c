@@ -148,6 +148,12 @@ RIG_TEST(test_an_error_of_a_step_is_cut_between_characters, r)
 
 /* --- grace ---------------------------------------------------------------------------------------------- */
 
+static bool has_grace_timer(struct rig *r, const char *run)
+{
+    return rig_row(r, &table_timer_row,
+                   &(struct timer_row){.owner = run_of(r, run).num, .kind = run_grace_timer.number});
+}
+
 /* To the millisecond: a running step has its grace, and the run does not wait longer. */
 RIG_TEST(test_a_run_that_is_stopped_waits_for_its_grace_and_no_longer, r)
 {
@@ -161,14 +167,14 @@ RIG_TEST(test_a_run_that_is_stopped_waits_for_its_grace_and_no_longer, r)
         assert_int_equal(emergency ? signal_run(r, run, SIGNAL_EMERGENCY_STOP, "{\"reason\":\"fire\"}")
                                    : signal_run(r, run, SIGNAL_CANCEL, NULL),
                          ERR_OK);
-        assert_int_not_equal(run_of(r, run).timer, 0);
+        assert_true(has_grace_timer(r, run));
         rig_pass(r, emergency ? 999 : 4999);
         rig_step(r);
         assert_status(r, run, "RUNNING");
         rig_pass(r, 1);
         rig_step(r);
         assert_status(r, run, "CANCELLED");
-        assert_int_equal(run_of(r, run).timer, 0);
+        assert_false(has_grace_timer(r, run));
         assert_int_equal(run_of(r, run).open_count, 0);
     }
 }
@@ -181,13 +187,10 @@ RIG_TEST(test_a_run_that_ends_before_its_grace_leaves_no_timer, r)
     start_run(r, "run", "pair");
     begin_step(r, "run", "x", &t);
     signal_run(r, "run", SIGNAL_CANCEL, NULL);
-    int64_t timer = run_of(r, "run").timer;
-    assert_int_not_equal(timer, 0);
+    assert_true(has_grace_timer(r, "run"));
     succeed_step(r, &t);
     assert_status(r, "run", "CANCELLED");
-    assert_int_equal(run_of(r, "run").timer, 0);
-    struct task_row row = {.id = timer};
-    assert_false(rig_row(r, &table_task_row, &row));
+    assert_false(has_grace_timer(r, "run"));
 }
 
 /* --- tenants -------------------------------------------------------------------------------------------- */

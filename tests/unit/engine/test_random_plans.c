@@ -204,9 +204,10 @@ static void check_run(struct walk *w, struct drawn_run *d)
     assert_int_equal(run.left_count, count.left);
     assert_int_equal(run.open_count, count.open);
     assert_int_equal(run.failed_count, count.failed);
-    assert_int_equal(d->tasks, count.open + (run.timer != 0));
+    struct timer_row timer = {.owner = run.num, .kind = run_grace_timer.number};
+    assert_int_equal(d->tasks, count.open);
     assert_int_equal(d->ends, over);
-    assert_true(!over || (d->tasks == 0 && !run.timer && !count.open));
+    assert_true(!over || (d->tasks == 0 && !rig_row(w->rig, &table_timer_row, &timer) && !count.open));
     assert_true(strcmp(d->model->status, "COMPLETED") != 0 || !count.left);
     /* Nothing under way and nobody to wait for: then it waits for an operator, as its plan says. */
     if (!over && !count.open && run.state != RUN_PAUSED && !run.ending)

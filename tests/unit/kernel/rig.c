@@ -230,11 +230,16 @@ static void open_store(struct rig *r)
     assert_int_equal(r->real->reader_open(r->store, &r->reader, &err), ERR_OK);
 }
 
+const struct timer_kind *rig_timer_kind;
+
 static void open_kernel(struct rig *r)
 {
     static const struct notice_kind *const costly[] = {&attempt_notices, NULL};
+    const struct timer_kind *kinds[] = {&run_grace_timer, rig_timer_kind};
     struct kernel_config config = {.owners = task_owners,
                                    .owner_count = LENGTH_OF(task_owners),
+                                   .timer_kinds = kinds,
+                                   .timer_kind_count = rig_timer_kind ? 2 : 1,
                                    .store = r->store,
                                    .settings = &r->settings,
                                    .clock = &r->clock,
@@ -309,6 +314,7 @@ int rig_up(void **state)
 
 int rig_down(void **state)
 {
+    rig_timer_kind = NULL;
     struct rig *r = *state;
     rig_expect_sound(r);
     r->kernel = kernel_free(r->kernel);

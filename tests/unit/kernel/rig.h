@@ -9,6 +9,7 @@
 #include "base/must.h"
 #include "base/random.h"
 #include "unit/kernel/task_owners.h"
+#include "unit/kernel/timer_kinds.h"
 #include "jobs/client_commands.h"
 #include "jobs/job_commands.h"
 #include "jobs/job_notices.h"
@@ -62,6 +63,9 @@ extern bool rig_use_disk, rig_use_postgres;
 int rig_group_memory(void **state);
 int rig_group_disk(void **state);
 int rig_group_postgres(void **state);
+
+/* One kind of timers more, of a test; NULL: none. From the next kernel on, until the rig goes down. */
+extern const struct timer_kind *rig_timer_kind;
 
 /* cmocka setup and teardown: *state is the rig. */
 int rig_up(void **state);

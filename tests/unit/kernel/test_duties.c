@@ -52,6 +52,8 @@ static void open_with(struct rig *r, bool keeps, bool saves)
 {
     struct kernel_config config = {.owners = task_owners,
                                    .owner_count = LENGTH_OF(task_owners),
+                                   .timer_kinds = timer_kinds,
+                                   .timer_kind_count = LENGTH_OF(timer_kinds),
                                    .store = r->store,
                                    .settings = &r->settings,
                                    .clock = &r->clock,

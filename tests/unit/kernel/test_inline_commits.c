@@ -65,6 +65,8 @@ static void start(struct rig *r, bool commits_inline)
     kernel_free(r->kernel);
     struct kernel_config config = {.owners = task_owners,
                                    .owner_count = LENGTH_OF(task_owners),
+                                   .timer_kinds = timer_kinds,
+                                   .timer_kind_count = LENGTH_OF(timer_kinds),
                                    .store = r->store,
                                    .settings = &r->settings,
                                    .clock = &clock_system,

@@ -126,6 +126,8 @@ static struct kernel *open_node(struct rig *r)
 {
     struct kernel_config config = {.owners = task_owners,
                                    .owner_count = LENGTH_OF(task_owners),
+                                   .timer_kinds = timer_kinds,
+                                   .timer_kind_count = LENGTH_OF(timer_kinds),
                                    .store = r->store,
                                    .settings = &r->settings,
                                    .clock = &r->clock,

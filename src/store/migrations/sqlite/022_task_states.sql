@@ -12,3 +12,10 @@ CREATE VIEW job_states AS
  coalesce(e.attempt, t.attempt) AS attempt, j.created_ms,
  coalesce(e.last_us, t.last_us) / 1000 AS updated_ms
  FROM jobs j LEFT JOIN tasks t ON t.id = j.id LEFT JOIN ends e ON e.id = j.id;
+-- A timer is no task: that of a run which is being stopped stood among the tasks, and in its run.
+CREATE TABLE timers(owner INTEGER NOT NULL, kind INTEGER NOT NULL, owner_kind INTEGER NOT NULL, due_ms INTEGER NOT NULL,
+  PRIMARY KEY(owner, kind)) WITHOUT ROWID;
+INSERT INTO timers SELECT t.subject, 0, 1, t.due_ms FROM tasks t JOIN runs r ON r.num = t.subject AND r.timer = t.id
+  WHERE t.owner = 2 AND t.step < 0;
+DELETE FROM tasks WHERE owner = 2 AND step < 0;
+ALTER TABLE runs DROP COLUMN timer;
