@@ -142,7 +142,7 @@ def test_webhooks_and_streams_go_on_through_the_attempts(eager, receiver):
 
 
 def wait_for_full(weir, check):
-    """What /readyz checks, as soon as it says that this is full: the answer is out before its batch has ended."""
+    """What /readyz checks, once it says that this is full: the answer is out before its batch has ended."""
     def full():
         checks = weir.api("GET", "/readyz").expect(200)["checks"]
         return checks if checks.get(check) == "full" else None
