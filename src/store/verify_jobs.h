@@ -57,7 +57,7 @@ void verify_say_job(struct verify *v, const struct checked_job *j, const char *f
     __attribute__((format(printf, 3, 4)));
 struct checked_job *verify_find_job(const struct verify *v, int64_t id);
 struct checked_job *verify_add_job(struct verify *v, int64_t id);
-/* The stand-in of one event in row_refs and log_refs. */
+/* One event as it counts in row_refs and log_refs. */
 uint64_t verify_ref(uint64_t seq, uint64_t ref);
 struct checked_client *verify_client(struct verify *v, int64_t num); /* made when absent */
 

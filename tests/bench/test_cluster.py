@@ -6,6 +6,8 @@ import tempfile
 
 import pytest
 
+from harness import machine
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(os.path.dirname(os.path.dirname(HERE)), "bench")]
 from subjects import server  # noqa: E402  (needs the path above)
@@ -16,6 +18,7 @@ from subjects.postgres import LOGGED, Cluster, can_reach, logged_statements  # n
 @pytest.fixture(name="cluster", scope="module")
 def running_cluster():
     """A cluster whose statements are counted; stopped at the end."""
+    machine.need("second_user")
     try:
         cluster = Cluster()
     except LeftOut as why:

@@ -95,6 +95,14 @@ def probe_unfiltered():
         return "" if "\nSeccomp:\t0\n" in file.read() else "this process has a seccomp filter"
 
 
+def probe_second_user():
+    """A program that runs as another user than root: PostgreSQL refuses to run as root. Whoever is not root
+    is another user already."""
+    if os.geteuid() != 0:
+        return ""
+    return fails(["setpriv", "--reuid", str(NOBODY), "--regid", str(NOBODY), "--clear-groups", "true"])
+
+
 def probe_ipv6():
     """Sockets of IPv6 on loopback."""
     try:

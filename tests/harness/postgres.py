@@ -28,6 +28,7 @@ import tempfile
 import threading
 import time
 
+from harness import machine
 from harness.together import Startable
 
 START_SECONDS_MAX = 60
@@ -46,7 +47,7 @@ ACCESS = ("local all all trust\nhost all weir 127.0.0.1/32 trust\n"
 
 
 class NoPostgres(Exception):
-    """There are no binaries of PostgreSQL on this machine."""
+    """There are no binaries of PostgreSQL on this machine, or nobody who may run them."""
 
 
 def find_binaries():
@@ -67,6 +68,8 @@ def unprivileged():
     """Who runs PostgreSQL: Popen options; none when we are not root."""
     if os.geteuid() != 0:
         return {}
+    if machine.cannot("second_user"):
+        raise NoPostgres(machine.cannot("second_user"))
     for name in ("postgres", "nobody"):
         try:
             entry = pwd.getpwnam(name)

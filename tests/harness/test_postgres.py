@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from harness import processes
+from harness import machine, processes
 from harness.postgres import NoPostgres, Postgres, find_binaries
 from harness.postgres_proxy import Proxy, is_commit, messages
 
@@ -22,10 +22,7 @@ SCRIPTS = {
 @pytest.fixture(scope="module")
 def database():
     """One PostgreSQL for this file."""
-    try:
-        find_binaries()
-    except NoPostgres as why:
-        pytest.skip(str(why))
+    find_binaries_or_skip()
     with Postgres() as server:
         yield server
 
@@ -164,7 +161,8 @@ def test_with_postgres_gives_the_code_of_its_command_and_leaves_nothing():
 
 
 def find_binaries_or_skip():
-    """Where PostgreSQL is."""
+    """Where PostgreSQL is, when somebody may run it."""
+    machine.need("second_user")
     try:
         return find_binaries()
     except NoPostgres as why:
