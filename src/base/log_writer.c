@@ -186,6 +186,14 @@ uint64_t log_writer_dropped(void)
 
 /* --- beginning and end ----------------------------------------------------------------------------- */
 
+/* Does stderr take a line now? Then a thread that has not written yet is late, on a busy machine, and not
+ * stuck. */
+static bool stderr_takes(void)
+{
+    struct pollfd out = {.fd = STDERR_FILENO, .events = POLLOUT};
+    return poll(&out, 1, 0) == 1 && (out.revents & POLLOUT);
+}
+
 /* A stuck stderr keeps the thread: the process ends without it. */
 static void end_at_exit(void)
 {
@@ -193,7 +201,8 @@ static void end_at_exit(void)
     writer.stopping = true;
     pthread_mutex_unlock(&writer.lock);
     pthread_cond_signal(&writer.wake);
-    if (!log_writer_flush(atomic_load(&writer.stuck) ? LOG_ERROR_WAIT_MS : LOG_EXIT_WAIT_MS))
+    bool is_stuck = atomic_load(&writer.stuck) && !stderr_takes();
+    if (!log_writer_flush(is_stuck ? LOG_ERROR_WAIT_MS : LOG_EXIT_WAIT_MS))
         return;
     atomic_store(&writer.runs, false); /* later lines are written by their callers */
     struct timespec until;
